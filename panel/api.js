@@ -16,7 +16,8 @@ export class ExactNumber {
 }
 
 const exactly = (_, value, context) =>
-  typeof value === "number" && context?.source && String(value) !== context.source ? new ExactNumber(context.source) : value;
+  typeof value === "number" && context?.source && String(value) !== context.source ? new ExactNumber(context.source)
+    : value;
 
 async function call(method, path, { query, body, signal, reviver } = {}) {
   const address = entityPath() + path + search(query);

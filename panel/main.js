@@ -2,7 +2,7 @@
 // that the address names.
 import { html, render, useEffect, useState } from "./parts/html.js";
 import { followLinks, go, here, useHere } from "./address.js";
-import { enter, onSession, resume, session } from "./session.js";
+import { enter, onSession, refuse, resume, session } from "./session.js";
 import { Frame } from "./parts/frame.js";
 import { Enter, EnterAgain } from "./pages/enter.js";
 import { Notices } from "./parts/notices.js";
@@ -95,8 +95,7 @@ async function comeIn(code) {
     const { place } = session();
     if (place) go(place, { replace: true });
   } catch (refusal) {
-    Enter.refusal = refusal;
-    await resume();
+    refuse(refusal);
   }
 }
 

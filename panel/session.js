@@ -79,10 +79,13 @@ export async function resume() {
   try {
     open(await ask("POST"));
   } catch (refusal) {
-    const known = refusal.status >= 400 && refusal.status < 500;
-    become({ ...state, phase: state.entity ? "ended" : "closed", refusal: known ? undefined : refusal });
+    const isOver = refusal.status >= 400 && refusal.status < 500;
+    become({ ...state, phase: state.entity ? "ended" : "closed", refusal: isOver ? undefined : refusal });
   }
 }
+
+/** Nobody came in, since the link was refused. */
+export const refuse = (refusal) => become({ phase: "closed", refusal });
 
 /** Comes in with an application's id and secret, where the deployment allows it. Neither is kept. */
 export async function signIn(clientId, secret, entity) {

@@ -4,6 +4,7 @@ import { get, post, remove } from "../api.js";
 import { go } from "../address.js";
 import { Action } from "../parts/action.js";
 import { Credentials } from "../parts/credentials.js";
+import { Card } from "../parts/card.js";
 import { Dialog } from "../parts/dialog.js";
 import { Identifier } from "../parts/copy.js";
 import { Page } from "../parts/page.js";
@@ -25,7 +26,8 @@ export default function Application({ parts: [, id] }) {
   if (!loaded.data) {
     return html`
       <${Page} title="Application" above=${above}>
-        ${loaded.error ? html`<${Problem} refusal=${loaded.error} retry=${loaded.reload} />` : html`<${Waiting} what="The application is read" />`}
+        ${loaded.error ? html`<${Problem} refusal=${loaded.error} retry=${loaded.reload} />`
+          : html`<${Waiting} what="The application is read" />`}
       <//>`;
   }
   return html`<${Shown} application=${loaded.data} above=${above} reload=${loaded.reload} error=${loaded.error} />`;
@@ -35,39 +37,55 @@ function Shown({ application, above, reload, error }) {
   const [open, show] = useState("");
   const close = () => show("");
   return html`
-    <${Page} title=${application.name} above=${above} lead=${html`<${Identifier} id=${application.clientId} what="the client id" />`}>
+    <${Page} title=${application.name} above=${above}
+      lead=${html`<${Identifier} id=${application.clientId} what="the client id" />`}>
       <${Problem} refusal=${error} />
-      <section class="card" aria-labelledby="scopes"><h2 id="scopes">What it may do</h2>
+      <${Card} title="What it may do">
         <${ScopeList} scopes=${application.scopes} />
-        <p class="faint">${application.mayPublish ? "It may publish events." : "It may not publish events."} ${entities(application.managingEntities)}</p></section>
-      <${Credentials} application=${application} path=${pathOf(application.clientId)} reload=${reload} rotate=${() => show("rotate")} />
-      <section class="card" aria-labelledby="facts"><h2 id="facts">Facts</h2>
-        <dl class="facts"><div><dt>Created</dt><dd><${Time} date=${application.createdDate} as="both" /></dd></div><div><dt>Last changed</dt><dd><${Time} date=${application.lastUpdate} as="both" /></dd></div></dl></section>
-      <section class="card" aria-labelledby="end"><h2 id="end">Stop</h2><div class="choice"><p>Removed, it gets no more tokens, and those that it has end within a minute. Panel links that it made end as well.</p><${Action} kind="danger" scope="account.remove" onClick=${() => show("remove")}>Remove …<//></div></section>
+        <p class="faint">${application.mayPublish ? "It may publish events."
+          : "It may not publish events."} ${entities(application.managingEntities)}</p><//>
+      <${Credentials} application=${application} path=${pathOf(application.clientId)} reload=${reload}
+        rotate=${() => show("rotate")} />
+      <${Card} title="Facts">
+        <dl class="facts"><div><dt>Created</dt><dd><${Time} date=${application.createdDate} as="both" /></dd></div><div>
+          <dt>Last changed</dt><dd><${Time} date=${application.lastUpdate} as="both" /></dd></div></dl><//>
+      <${Card} title="Stop"><div class="choice">
+        <p>Removed, it gets no more tokens, and those that it has end within a minute. Panel links that it made end as
+        well.</p><${Action} kind="danger" scope="account.remove" onClick=${() => show("remove")}>Remove …<//></div>
+        <//>
       ${open === "rotate" && html`<${Rotation} application=${application} close=${() => { close(); reload(); }} />`}
       ${open === "remove" && html`<${Removal} application=${application} close=${close} />`}
     <//>`;
 }
 
-const entities = (list) => (list.includes("*") ? "It acts for every managing entity." : `It acts for ${list.join(", ")}.`);
+const entities = (list) => (list.includes("*") ? "It acts for every managing entity."
+  : `It acts for ${list.join(", ")}.`);
 
 function Rotation({ application, close }) {
   const [overlap, choose] = useState("86400");
   const [made, become] = useState(null);
-  const rotate = useAction(async () => become(await post(`${pathOf(application.clientId)}/secret`, { overlapSeconds: Number(overlap) })));
+  const rotate = useAction(async () =>
+    become(await post(`${pathOf(application.clientId)}/secret`, { overlapSeconds: Number(overlap) })));
   if (made) {
     return html`
       <${Dialog} title="The secret is replaced" close=${close}>
-        <${Secret} label="New client secret" secret=${made.clientSecret}>${made.previousSecretExpiresDate && html`<p>The old one is accepted until <strong><${Time} date=${made.previousSecretExpiresDate} as="both" /></strong>. Give the new one to the application before.</p>`}<//>
-        <div class="dialog-actions"><button type="button" class="primary" onClick=${close}>I have copied it</button></div>
+        <${Secret} label="New client secret" secret=${made.clientSecret}>
+          ${made.previousSecretExpiresDate && html`<p>The old one is accepted until <strong>
+          <${Time} date=${made.previousSecretExpiresDate} as="both" />
+          </strong>. Give the new one to the application before.</p>`}<//>
+        <div class="dialog-actions"><button type="button" class="primary" onClick=${close}>I have copied it</button>
+          </div>
       <//>`;
   }
   return html`
     <${Dialog} title="Replace the client secret" close=${close}>
-      <p>A new secret is accepted from now on, and the old one beside it for a while, so that the application goes on while you give it the new one.</p>
+      <p>A new secret is accepted from now on, and the old one beside it for a while, so that the application goes on
+        while you give it the new one.</p>
       <${SelectField} label="Both are accepted for" value=${overlap} change=${choose} options=${OVERLAPS} />
       <${Problem} refusal=${rotate.refusal} />
-      <div class="dialog-actions"><button type="button" onClick=${close}>Leave it</button><${Action} kind="primary" scope="account.write" busy=${rotate.busy} onClick=${() => rotate.run()}>Replace the secret<//></div>
+      <div class="dialog-actions"><button type="button" onClick=${close}>Leave it</button>
+        <${Action} kind="primary" scope="account.write" busy=${rotate.busy} onClick=${() => rotate.run()}>Replace the
+        secret<//></div>
     <//>`;
 }
 
@@ -81,8 +99,12 @@ function Removal({ application, close }) {
   const itself = removal.refusal?.kind === "confirmation-required";
   return html`
     <${Dialog} title="Remove ${application.name}?" close=${close}>
-      <p>It gets no more tokens at once, and the tokens that it has are refused within a minute. This cannot be undone.</p>
+      <p>It gets no more tokens at once, and the tokens that it has are refused within a minute. This cannot be undone.
+        </p>
       <${Problem} refusal=${removal.refusal} />
-      <div class="dialog-actions"><button type="button" onClick=${close}>Keep it</button><${Action} kind="danger" scope="account.remove" busy=${removal.busy} onClick=${() => removal.run(itself ? { confirm: "true" } : {})}>${itself ? "Remove it all the same" : "Remove it"}<//></div>
+      <div class="dialog-actions"><button type="button" onClick=${close}>Keep it</button>
+        <${Action} kind="danger" scope="account.remove" busy=${removal.busy}
+        onClick=${() => removal.run(itself ? { confirm: "true" } : {})}>
+        ${itself ? "Remove it all the same" : "Remove it"}<//></div>
     <//>`;
 }

@@ -25,19 +25,26 @@ export default function NewApplication() {
       <${Page} title="${made.name} is made" above=${above}>
         <section class="card">
           <p>Client id: <${Identifier} id=${made.clientId} what="the client id" /></p>
-          <${Secret} label="Client secret" secret=${made.clientSecret}><p>With both, the application asks <code>POST /oauth2/token</code> for access tokens. It needs nothing else.</p><//>
+          <${Secret} label="Client secret" secret=${made.clientSecret}>
+            <p>With both, the application asks <code>POST /oauth2/token
+            </code> for access tokens. It needs nothing else.</p><//>
           <p><${LinkButton} to="/panel/applications/${made.clientId}">Go to the application<//></p>
         </section>
       <//>`;
   }
   return html`
-    <${Page} title="New application" above=${above} lead="It gets a client id and a secret, and may do what you choose here.">
+    <${Page} title="New application" above=${above}
+      lead="It gets a client id and a secret, and may do what you choose here.">
       <form class="form card" onSubmit=${submit} noValidate>
-        <${TextField} label="Name" hint="For you: which program this is." value=${form.name} change=${set("name")} fault=${create.refusal?.violation("name")} autocomplete="off" required />
+        <${TextField} label="Name" hint="For you: which program this is." value=${form.name} change=${set("name")}
+          fault=${create.refusal?.violation("name")} autocomplete="off" required />
         <${ScopePicker} chosen=${form.scopes} change=${set("scopes")} fault=${create.refusal?.violation("scopes")} />
-        <${Check} label="It may publish events" hint="Subscribers rely on what they are told. Receiving events needs no such right." value=${form.mayPublish} change=${set("mayPublish")} />
+        <${Check} label="It may publish events"
+          hint="Subscribers rely on what they are told. Receiving events needs no such right." value=${form.mayPublish}
+          change=${set("mayPublish")} />
         <${Problem} refusal=${create.refusal} beside=${["name", "scopes"]} />
-        <div class="form-actions"><${Action} type="submit" kind="primary" scope="account.write" busy=${create.busy}>Make the application<//> <a href="/panel/applications">Leave it</a></div>
+        <div class="form-actions"><${Action} type="submit" kind="primary" scope="account.write" busy=${create.busy}>Make
+          the application<//> <a href="/panel/applications">Leave it</a></div>
       </form>
     <//>`;
 }

@@ -5,37 +5,43 @@ import { Empty, Waiting } from "../parts/empty.js";
 import { LinkButton } from "../parts/action.js";
 import { Page } from "../parts/page.js";
 import { Problem } from "../parts/problem.js";
-import { Time } from "../parts/time.js";
+import { isOver } from "../parts/time.js";
 import { counted } from "../parts/words.js";
 import { useLoad } from "../parts/load.js";
 
 /** The last day on which any credential of it was used. */
-const lastUsed = ({ secrets, publicKeys }) => [...secrets, ...publicKeys].map(({ lastUsedDate }) => lastUsedDate).filter(Boolean).sort().at(-1);
-
-export const isOver = ({ expiresDate }) => expiresDate && new Date(expiresDate) <= new Date();
+const lastUsed = ({ secrets, publicKeys }) =>
+  [...secrets, ...publicKeys].map(({ lastUsedDate }) => lastUsedDate).filter(Boolean).sort().at(-1);
 
 export default function Applications() {
   const list = useLoad(() => get("/application/list"), []);
   const add = html`<${LinkButton} to="/panel/applications/new" kind="primary" icon="plus">New application<//>`;
   return html`
-    <${Page} title="Applications" lead="Programs that may ask for access tokens." beside=${list.data?.length > 0 && add}>
+    <${Page} title="Applications" lead="Programs that may ask for access tokens."
+      beside=${list.data?.length > 0 && add}>
       <${Problem} refusal=${list.error} retry=${list.reload} />
       ${!list.data && !list.error && html`<${Waiting} what="The applications are read" />`}
       ${list.data?.length === 0 && html`
         <${Empty} icon="applications" title="No application of your own yet">
-          <p>An application is a program with an id and a secret of its own: a channel manager, a job of yours. Give each no more than it needs.</p><p>${add}</p>
+          <p>An application is a program with an id and a secret of its own: a channel manager, a job of yours. Give
+            each no more than it needs.</p><p>${add}</p>
         <//>`}
       ${list.data?.length > 0 && html`
         <table class="list">
           <caption class="unseen">Applications</caption>
-          <thead><tr><th scope="col">Name</th><th scope="col">Scopes</th><th scope="col">Credentials</th><th scope="col">Last used</th></tr></thead>
+          <thead><tr><th scope="col">Name</th><th scope="col">Scopes</th><th scope="col">Credentials</th>
+            <th scope="col">Last used</th></tr></thead>
           <tbody>${list.data.map((application) => {
-            const secrets = application.secrets.filter((secret) => !isOver(secret)).length;
+            const secrets = application.secrets.filter((secret) => !isOver(secret.expiresDate)).length;
             return html`
               <tr key=${application.clientId}>
-                <td class="main"><a class="row-link" href="/panel/applications/${application.clientId}">${application.name}</a><small><code>${application.clientId}</code></small></td>
-                <td>${counted(application.scopes.length, "scope", "scopes")}${application.mayPublish && html`<small>may publish events</small>`}</td>
-                <td>${counted(secrets, "secret", "secrets")}${application.publicKeys.length > 0 && html`<small>${counted(application.publicKeys.length, "key", "keys")}</small>`}</td>
+                <td class="main"><a class="row-link" href="/panel/applications/${application.clientId}">
+                  ${application.name}</a><small><code>${application.clientId}</code></small></td>
+                <td>${counted(application.scopes.length, "scope", "scopes")}
+                  ${application.mayPublish && html`<small>may publish events</small>`}</td>
+                <td>${counted(secrets, "secret", "secrets")}
+                  ${application.publicKeys.length > 0 && html`<small>
+                  ${counted(application.publicKeys.length, "key", "keys")}</small>`}</td>
                 <td>${lastUsed(application) ?? html`<span class="faint">never</span>`}</td>
               </tr>`;
           })}</tbody>

@@ -50,8 +50,10 @@ export default function Deliveries({ query }) {
       <${DeliveryFilters} query=${query} types=${types} webhooks=${webhooks} />
       <${Problem} refusal=${list.error} retry=${list.reload} />
       ${!list.data && !list.error && html`<${Waiting} what="The deliveries are read" lines="8" />`}
-      ${list.data?.items.length === 0 && html`<${Nothing} query=${query} hasMore=${list.data.cursor} hasWebhooks=${webhooks.length > 0} />`}
-      ${list.data?.items.length > 0 && html`<${DeliveryTable} items=${list.data.items} fresh=${fresh} types=${types} webhooks=${webhooks} />`}
+      ${list.data?.items.length === 0 && html`<${Nothing} query=${query} hasMore=${list.data.cursor}
+        hasWebhooks=${webhooks.length > 0} />`}
+      ${list.data?.items.length > 0 && html`<${DeliveryTable} items=${list.data.items} fresh=${fresh} types=${types}
+        webhooks=${webhooks} />`}
       ${list.data && html`<${Turns} query=${query} filters=${filters.current} list=${list.data} />`}
     <//>`;
 }
@@ -71,15 +73,19 @@ function useFresh(items, view) {
 
 function Nothing({ query, hasMore, hasWebhooks }) {
   if (hasMore) {
-    return html`<${Empty} icon="search" title="Nothing found so far"><p>Thousands of deliveries were looked at, and none passes the filters. Look further back, or say when it was made.</p><//>`;
+    return html`<${Empty} icon="search" title="Nothing found so far">
+      <p>Thousands of deliveries were looked at, and none passes the filters. Look further back, or say when it was
+      made.</p><//>`;
   }
   if (isFiltered(query)) {
-    return html`<${Empty} icon="filter" title="Nothing passes these filters"><p><a href="/panel/deliveries">Show all deliveries</a></p><//>`;
+    return html`<${Empty} icon="filter" title="Nothing passes these filters"><p>
+      <a href="/panel/deliveries">Show all deliveries</a></p><//>`;
   }
   if (!hasWebhooks) {
     return html`
       <${Empty} icon="webhooks" title="Begin with a webhook">
-        <p>A webhook says where events are to be sent. Make one, send it a test event, and you see its delivery here.</p>
+        <p>A webhook says where events are to be sent. Make one, send it a test event, and you see its delivery here.
+          </p>
         <p><${LinkButton} to="/panel/webhooks/new" kind="primary" icon="plus">Make the first webhook<//></p>
       <//>`;
   }
@@ -93,10 +99,14 @@ function Nothing({ query, hasMore, hasWebhooks }) {
 /** Where the list goes on. A period that ends now is made one of fixed times, since a cursor is good for one filter. */
 function Turns({ query, filters, list }) {
   const fixed = { ...query, live: "", period: "", from: filters.createdFrom, to: filters.createdTo };
-  if (!query.cursor && !list.cursor) return html`<p class="turns faint">${list.items.length > 0 && `${counted(list.items.length, "delivery", "deliveries")}, and no more.`}</p>`;
+  if (!query.cursor && !list.cursor) return html`<p class="turns faint">
+    ${list.items.length > 0 && `${counted(list.items.length, "delivery", "deliveries")}, and no more.`}</p>`;
   return html`
     <nav class="turns" aria-label="Older and newer deliveries">
-      ${query.cursor && html`<${LinkButton} to=${address("/deliveries", { ...query, cursor: "" })} icon="back">Newest<//>`}
-      ${list.cursor ? html`<${LinkButton} to=${address("/deliveries", { ...fixed, cursor: list.cursor })}>${list.items.length ? "Older" : "Look further back"}<//>` : html`<span class="faint">These are the oldest.</span>`}
+      ${query.cursor && html`<${LinkButton} to=${address("/deliveries", { ...query, cursor: "" })} icon="back">Newest
+        <//>`}
+      ${list.cursor ? html`<${LinkButton} to=${address("/deliveries", { ...fixed, cursor: list.cursor })}>
+        ${list.items.length ? "Older" : "Look further back"}<//>` : html`<span class="faint">These are the oldest.
+        </span>`}
     </nav>`;
 }

@@ -5,6 +5,7 @@ import { address, go } from "../address.js";
 import { Action } from "../parts/action.js";
 import { Attempts } from "../parts/attempts.js";
 import { Badge } from "../parts/badge.js";
+import { Card } from "../parts/card.js";
 import { Copy, Identifier } from "../parts/copy.js";
 import { Json } from "../parts/json.js";
 import { Page } from "../parts/page.js";
@@ -48,10 +49,12 @@ export default function Delivery({ parts: [, id], query }) {
   if (!delivery) {
     return html`
       <${Page} title="Delivery" above=${above}>
-        ${loaded.error ? html`<${Problem} refusal=${loaded.error} retry=${loaded.reload} />` : html`<${Waiting} what="The delivery is read" />`}
+        ${loaded.error ? html`<${Problem} refusal=${loaded.error} retry=${loaded.reload} />`
+          : html`<${Waiting} what="The delivery is read" />`}
       <//>`;
   }
-  return html`<${Shown} ...${{ delivery, webhook, types, above, query, reload: loaded.reload, error: loaded.error }} />`;
+  return html`<${Shown} ...${{ delivery, webhook, types, above, query, reload: loaded.reload, error: loaded.error }}
+    />`;
 }
 
 function Shown({ delivery, webhook, types, above, query, reload, error }) {
@@ -67,34 +70,40 @@ function Shown({ delivery, webhook, types, above, query, reload, error }) {
   const { tone, icon, word } = DELIVERY[delivery.status];
   const title = labelOf(types, delivery.type);
   const beside = html`
-    ${webhook && html`<${Action} kind="primary" icon="resend" scope="integrations.write" busy=${resend.busy} onClick=${() => resend.run()}>Resend<//>`}
-    ${webhook && html`<${Action} icon="retrying" scope="integrations.write" onClick=${() => recover(true)}>Recover all that failed since<//>`}
-    <${Copy} text=${() => curlOf(delivery, webhook)} what="the request as a curl command" label="Copy as curl" kind="" />`;
+    ${webhook && html`<${Action} kind="primary" icon="resend" scope="integrations.write" busy=${resend.busy}
+      onClick=${() => resend.run()}>Resend<//>`}
+    ${webhook && html`<${Action} icon="retrying" scope="integrations.write" onClick=${() => recover(true)}>Recover all
+      that failed since<//>`}
+    <${Copy} text=${() => curlOf(delivery, webhook)} what="the request as a curl command" label="Copy as curl" kind=""
+      />`;
   return html`
     <${Page} title=${title} window=${`${title}, ${word.toLowerCase()}`} above=${above} beside=${beside}
-      lead=${html`<${Badge} tone=${tone} icon=${icon}>${word}<//> <code>${delivery.type}</code> to ${webhook ? html`<a href="/panel/webhooks/${webhook.id}">${webhook.name}</a>` : "a webhook that was removed"}`}>
+      lead=${html`<${Badge} tone=${tone} icon=${icon}>${word}<//> <code>${delivery.type}
+        </code> to ${webhook ? html`<a href="/panel/webhooks/${webhook.id}">${webhook.name}
+        </a>` : "a webhook that was removed"}`}>
       <${Problem} refusal=${resend.refusal ?? error} />
       <${Verdict} delivery=${delivery} webhook=${webhook} />
-      <section class="card" aria-labelledby="attempts">
-        <h2 id="attempts">Attempts</h2>
+      <${Card} title="Attempts">
         <${Timeline} delivery=${delivery} chosen=${chosen} choose=${choose} />
-        ${delivery.attempts.length > 0 ? html`<${Attempts} ...${{ delivery, webhook, chosen, choose }} />` : html`<p class="faint">None was made yet.</p>`}
-      </section>
-      <section class="card" aria-labelledby="event">
-        <h2 id="event">Event</h2>
+        ${delivery.attempts.length > 0 ? html`<${Attempts} ...${{ delivery, webhook, chosen, choose }} />`
+          : html`<p class="faint">None was made yet.</p>`}
+      <//>
+      <${Card} title="Event">
         <${Json} value=${delivery.event} what="the event" />
-      </section>
-      <section class="card" aria-labelledby="facts">
-        <h2 id="facts">Facts</h2>
+      <//>
+      <${Card} title="Facts">
         <dl class="facts">
           <div><dt>Delivery</dt><dd><${Identifier} id=${delivery.id} what="the delivery’s identifier" /></dd></div>
-          <div><dt>Event</dt><dd><${Identifier} id=${delivery.event.id} what="the event’s identifier" /> <a href=${address("/deliveries", { event: delivery.event.id })}>all its deliveries</a></dd></div>
-          <div><dt>Webhook</dt><dd><${Identifier} id=${delivery.webhookIdentifier} what="the webhook’s identifier" /></dd></div>
+          <div><dt>Event</dt><dd><${Identifier} id=${delivery.event.id} what="the event’s identifier" /> <a
+            href=${address("/deliveries", { event: delivery.event.id })}>all its deliveries</a></dd></div>
+          <div><dt>Webhook</dt><dd><${Identifier} id=${delivery.webhookIdentifier} what="the webhook’s identifier" />
+            </dd></div>
           <div><dt>Address, when it was created</dt><dd><code class="break">${delivery.url}</code></dd></div>
           <div><dt>Created</dt><dd><${Time} date=${delivery.createdDate} as="both" /></dd></div>
           <div><dt>Last changed</dt><dd><${Time} date=${delivery.lastUpdate} as="both" /></dd></div>
         </dl>
-      </section>
-      ${recovering && html`<${Recovery} webhook=${webhook} since=${delivery.createdDate} close=${() => recover(false)} done=${reload} />`}
+      <//>
+      ${recovering && html`<${Recovery} webhook=${webhook} since=${delivery.createdDate} close=${() => recover(false)}
+        done=${reload} />`}
     <//>`;
 }

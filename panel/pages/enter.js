@@ -22,7 +22,8 @@ function ByLink() {
   };
   return html`
     <form onSubmit=${submit}>
-      <${TextField} label="Panel link" hint="It works once, for ten minutes after it was made." value=${link} change=${type} autocomplete="off" spellcheck="false" placeholder="https://…/panel#code=…" />
+      <${TextField} label="Panel link" hint="It works once, for ten minutes after it was made." value=${link}
+        change=${type} autocomplete="off" spellcheck="false" placeholder="https://…/panel#code=…" />
       <button class="primary" aria-busy=${open.busy}>Open the link</button>
       <${Problem} refusal=${open.refusal} />
     </form>`;
@@ -39,17 +40,21 @@ function ByCredentials() {
   const wantsEntity = signingIn.refusal?.violation("entity") || given.entity;
   return html`
     <form onSubmit=${submit}>
-      <${TextField} label="Application (client id)" value=${given.id} change=${set("id")} autocomplete="off" spellcheck="false" required />
-      <${TextField} label="Secret" type="password" value=${given.secret} change=${set("secret")} autocomplete="off" required hint="It goes to the token issuer and is not kept." />
-      ${wantsEntity && html`<${TextField} label="Managing entity" fault=${signingIn.refusal?.violation("entity")} value=${given.entity} change=${set("entity")} spellcheck="false" />`}
-      <button class=${"primary"} aria-busy=${signingIn.busy}>Sign in</button>
+      <${TextField} label="Application (client id)" value=${given.id} change=${set("id")} autocomplete="off"
+        spellcheck="false" required />
+      <${TextField} label="Secret" type="password" value=${given.secret} change=${set("secret")} autocomplete="off"
+        required hint="It goes to the token issuer and is not kept." />
+      ${wantsEntity && html`<${TextField} label="Managing entity" fault=${signingIn.refusal?.violation("entity")}
+        value=${given.entity} change=${set("entity")} spellcheck="false" />`}
+      <button class="primary" aria-busy=${signingIn.busy}>Sign in</button>
       <${Problem} refusal=${signingIn.refusal} beside=${["entity"]} />
     </form>`;
 }
 
 const Ways = () => html`
   <${ByLink} />
-  ${takesCredentials() && html`<details class="other-way"><summary>Sign in with an application’s id and secret</summary><${ByCredentials} /></details>`}`;
+  ${takesCredentials() && html`<details class="other-way"><summary>Sign in with an application’s id and secret</summary>
+    <${ByCredentials} /></details>`}`;
 
 export function Enter() {
   const { left, refusal } = session();
@@ -58,8 +63,10 @@ export function Enter() {
     <main class="enter">
       <${Brand} />
       <h1>${left ? "You are signed out" : "Come in by a panel link"}</h1>
-      <${Problem} refusal=${Enter.refusal ?? refusal} retry=${refusal && resume} />
-      <p>A panel link lets you see one managing entity’s webhooks and deliveries, for a while, without a password. Whoever runs your integration makes one with a call to <code>…/panel/link</code>; on one machine, <code>make panel</code> prints one.</p>
+      <${Problem} refusal=${refusal} retry=${refusal?.kind === "unreachable" && resume} />
+      <p>A panel link lets you see one managing entity’s webhooks and deliveries, for a while, without a password.
+        Whoever runs your integration makes one with a call to <code>…/panel/link
+        </code>; on one machine, <code>make panel</code> prints one.</p>
       <${Ways} />
     </main>`;
 }
@@ -71,7 +78,8 @@ export function EnterAgain() {
     <${Dialog} title="Your session has ended">
       <p>Nothing that you typed is lost: this page goes on where it is as soon as you are in again.</p>
       <p>Open a new panel link in another tab and come back here, or paste it.</p>
-      <p><button type="button" onClick=${() => again.run()} aria-busy=${again.busy}>I opened one in another tab</button></p>
+      <p><button type="button" onClick=${() => again.run()} aria-busy=${again.busy}>I opened one in another tab</button>
+        </p>
       <${Ways} />
     <//>`;
 }

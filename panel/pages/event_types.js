@@ -11,32 +11,42 @@ import { counted } from "../parts/words.js";
 import { useLoad } from "../parts/load.js";
 
 const wants = (key) => ({ enabled, eventList }) =>
-  enabled && (eventList.length === 0 || eventList.includes(key) || eventList.includes(`${sectionOf(key)}.*`) || eventList.some((group) => group.endsWith(".*") && key.startsWith(group.slice(0, -1))));
+  enabled && (eventList.length === 0 || eventList.includes(key) || eventList.includes(`${sectionOf(key)}.*`) ||
+    eventList.some((group) => group.endsWith(".*") && key.startsWith(group.slice(0, -1))));
 
 export default function EventTypes({ query }) {
   const list = useLoad(eventTypes, []);
   const webhooks = useWebhooks();
   const search = query.search ?? "";
   const text = search.trim().toLowerCase();
-  const found = (list.data ?? []).filter(({ label, value }) => value.includes(text) || label.toLowerCase().includes(text));
+  const found = (list.data ?? []).filter(({ label, value }) => value.includes(text) ||
+    label.toLowerCase().includes(text));
   return html`
     <${Page} title="Event types" lead="Everything that a webhook can be sent.">
       <${Problem} refusal=${list.error} retry=${list.reload} />
-      <div class="filters"><div class="filter-row fields"><${TextField} type="search" label="Search" placeholder="booking" value=${search} change=${(value) => go(address("/event-types", { search: value }), { replace: true })} />
+      <div class="filters"><div class="filter-row fields">
+        <${TextField} type="search" label="Search" placeholder="booking" value=${search}
+        change=${(value) => go(address("/event-types", { search: value }), { replace: true })} />
         <p class="faint" role="status">${list.data && counted(found.length, "type", "types")}</p></div></div>
       ${list.loading && html`<${Waiting} what="The catalogue is read" />`}
-      ${list.data && found.length === 0 && html`<${Empty} icon="search" title="No type is like that"><p><a href="/panel/event-types">Show all types</a></p><//>`}
+      ${list.data && found.length === 0 && html`<${Empty} icon="search" title="No type is like that"><p>
+        <a href="/panel/event-types">Show all types</a></p><//>`}
       ${bySection(found).map(([section, types]) => html`
         <details class="card section" key=${section} open=${Boolean(text) || undefined}>
           <summary><h2>${sectionLabel(section)}</h2> <small>${counted(types.length, "type", "types")}</small></summary>
-          <ul class="types">${types.map(({ label, value }) => html`<${Type} key=${value} label=${label} value=${value} webhooks=${webhooks.filter(wants(value))} />`)}</ul>
+          <ul class="types">${types.map(({ label, value }) =>
+            html`<${Type} key=${value} label=${label} value=${value} webhooks=${webhooks.filter(wants(value))} />`)}
+            </ul>
         </details>`)}
     <//>`;
 }
 
 const Type = ({ label, value, webhooks }) => html`
   <li>
-    <span class="main"><strong>${label}</strong><span class="identifier"><code>${value}</code><${Copy} text=${value} what="the type ${value}" quiet /></span></span>
-    <span class="faint">${webhooks.length ? html`goes to ${webhooks.map(({ id, name }, at) => html`${at > 0 && ", "}<a href="/panel/webhooks/${id}">${name}</a>`)}` : "no webhook wants it"}</span>
+    <span class="main"><strong>${label}</strong><span class="identifier"><code>${value}</code><${Copy} text=${value}
+      what="the type ${value}" quiet /></span></span>
+    <span class="faint">${webhooks.length
+      ? html`goes to ${webhooks.map(({ id, name }, at) => html`${at > 0 && ", "}<a href="/panel/webhooks/${id}">${name}
+      </a>`)}` : "no webhook wants it"}</span>
     <a href=${address("/deliveries", { type: value })} aria-label="Deliveries of ${label}">deliveries</a>
   </li>`;

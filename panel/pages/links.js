@@ -2,6 +2,7 @@
 import { html, useState } from "../parts/html.js";
 import { get, post, remove } from "../api.js";
 import { Action } from "../parts/action.js";
+import { Card } from "../parts/card.js";
 import { Dialog } from "../parts/dialog.js";
 import { Empty, Waiting } from "../parts/empty.js";
 import { Page } from "../parts/page.js";
@@ -22,12 +23,16 @@ export default function Links() {
   const list = useLoad(() => get("/panel/link/list"), [], { keep: true });
   const [asked, ask] = useState(null);
   // The service lets no session that a link opened make others, which could outlive it.
-  const add = !session().link && html`<${Action} kind="primary" icon="plus" scope="integrations.write" onClick=${() => ask({ make: true })}>New panel link<//>`;
+  const add = !session().link && html`<${Action} kind="primary" icon="plus" scope="integrations.write"
+    onClick=${() => ask({ make: true })}>New panel link<//>`;
   return html`
-    <${Page} title="Panel links" lead="Whom you let in: each link opens this panel once, for a while, without a password." beside=${add}>
+    <${Page} title="Panel links"
+      lead="Whom you let in: each link opens this panel once, for a while, without a password." beside=${add}>
       <${Problem} refusal=${list.error} retry=${list.reload} />
       ${!list.data && !list.error && html`<${Waiting} what="The links are read" />`}
-      ${list.data?.length === 0 && html`<${Empty} icon="links" title="No link is open"><p>A link lets a colleague look at a delivery: it opens once, within ten minutes, and its session ends by itself.</p>${add && html`<p>${add}</p>`}<//>`}
+      ${list.data?.length === 0 && html`<${Empty} icon="links" title="No link is open">
+        <p>A link lets a colleague look at a delivery: it opens once, within ten minutes, and its session ends by
+        itself.</p>${add && html`<p>${add}</p>`}<//>`}
       ${list.data?.length > 0 && html`<${Rows} links=${list.data} end=${(link) => ask({ end: link })} />`}
       ${session().link && html`<${HowTo} />`}
       ${asked?.make && html`<${NewLink} close=${() => { ask(null); list.reload(); }} />`}
@@ -39,22 +44,28 @@ export default function Links() {
 function HowTo() {
   const call = `curl -s -X POST '${location.origin}${entityPath()}/panel/link' -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' -d '{"name": "Ada of support"}'`;
   return html`
-    <section class="card" aria-labelledby="how"><h2 id="how">To let somebody in</h2>
-      <p>You came in by a link yourself, and such a session makes no others, which could outlive it. Your application makes one, with a token of its own:</p>
-      <${Text} text=${call} what="the call" /></section>`;
+    <${Card} title="To let somebody in">
+      <p>You came in by a link yourself, and such a session makes no others, which could outlive it. Your application
+        makes one, with a token of its own:</p>
+      <${Text} text=${call} what="the call" /><//>`;
 }
 
 const Rows = ({ links, end }) => html`
   <table class="list">
     <caption class="unseen">Panel links</caption>
-    <thead><tr><th scope="col">Link</th><th scope="col">Stands</th><th scope="col">May</th><th scope="col">Ends</th><th scope="col"><span class="unseen">Revoke</span></th></tr></thead>
+    <thead><tr><th scope="col">Link</th><th scope="col">Stands</th><th scope="col">May</th><th scope="col">Ends</th><th
+      scope="col"><span class="unseen">Revoke</span></th></tr></thead>
     <tbody>${links.map((link) => html`
       <tr key=${link.id}>
-        <td class="main">${link.name ?? "Without a name"}${link.id === session().link && html` <span class="tag">this session</span>`}<small><code>${link.id}</code></small></td>
-        <td>${link.openedDate ? html`opened <${Time} date=${link.openedDate} as="distance" />` : html`not opened; made <${Time} date=${link.createdDate} as="distance" />`}</td>
+        <td class="main">${link.name ?? "Without a name"}
+          ${link.id === session().link && html` <span class="tag">this session</span>`}<small><code>${link.id}</code>
+          </small></td>
+        <td>${link.openedDate ? html`opened <${Time} date=${link.openedDate} as="distance" />`
+          : html`not opened; made <${Time} date=${link.createdDate} as="distance" />`}</td>
         <td title=${link.scopes.join("\n")}>${counted(link.scopes.length, "scope", "scopes")}</td>
         <td><${Time} date=${link.sessionEndsDate ?? link.expiresDate} as="distance" /></td>
-        <td><${Action} kind="small" scope="integrations.remove" onClick=${() => end(link)}>Revoke<span class="unseen"> ${link.name ?? link.id}</span><//></td>
+        <td><${Action} kind="small" scope="integrations.remove" onClick=${() => end(link)}>Revoke
+          <span class="unseen"> ${link.name ?? link.id}</span><//></td>
       </tr>`)}</tbody>
   </table>`;
 
@@ -64,24 +75,34 @@ function NewLink({ close }) {
   const set = (name) => (value) => change({ ...form, [name]: value });
   const make = useAction(async () => {
     const { name, place, scopes, lifetime } = form;
-    const optional = Object.fromEntries(Object.entries({ name: name.trim(), place: place.trim() }).filter(([, value]) => value));
+    const optional = Object.fromEntries(Object.entries({ name: name.trim(), place: place.trim() }).filter(([, value]) =>
+      value));
     show(await post("/panel/link", { ...optional, scopes, lifetimeSeconds: Number(lifetime) }));
   });
   if (made) {
     return html`
       <${Dialog} title="The link is made" close=${close}>
-        <${Secret} label="Panel link" secret=${made.url}><p>Send it to the person it is for. It opens once, within ten minutes; then the session goes on until it ends or you revoke it.</p><//>
-        <div class="dialog-actions"><button type="button" class="primary" onClick=${close}>I have copied it</button></div>
+        <${Secret} label="Panel link" secret=${made.url}>
+          <p>Send it to the person it is for. It opens once, within ten minutes; then the session goes on until it ends
+          or you revoke it.</p><//>
+        <div class="dialog-actions"><button type="button" class="primary" onClick=${close}>I have copied it</button>
+          </div>
       <//>`;
   }
   return html`
     <${Dialog} title="New panel link" close=${close} wide>
-      <${TextField} label="Name" hint="For whom, so that you know it in the list." value=${form.name} change=${set("name")} fault=${make.refusal?.violation("name")} autocomplete="off" />
-      <${SelectField} label="The session ends after" value=${form.lifetime} change=${set("lifetime")} options=${LIFETIMES} fault=${make.refusal?.violation("lifetimeSeconds")} />
-      <${TextField} label="Opens at" hint="A page of the panel, such as /panel/deliveries?status=failed." value=${form.place} change=${set("place")} fault=${make.refusal?.violation("place")} placeholder="/panel/deliveries" spellcheck="false" autocomplete="off" />
+      <${TextField} label="Name" hint="For whom, so that you know it in the list." value=${form.name}
+        change=${set("name")} fault=${make.refusal?.violation("name")} autocomplete="off" />
+      <${SelectField} label="The session ends after" value=${form.lifetime} change=${set("lifetime")}
+        options=${LIFETIMES} fault=${make.refusal?.violation("lifetimeSeconds")} />
+      <${TextField} label="Opens at" hint="A page of the panel, such as /panel/deliveries?status=failed."
+        value=${form.place} change=${set("place")} fault=${make.refusal?.violation("place")}
+        placeholder="/panel/deliveries" spellcheck="false" autocomplete="off" />
       <${ScopePicker} chosen=${form.scopes} change=${set("scopes")} fault=${make.refusal?.violation("scopes")} />
       <${Problem} refusal=${make.refusal} beside=${["name", "lifetimeSeconds", "place", "scopes"]} />
-      <div class="dialog-actions"><button type="button" onClick=${close}>Leave it</button><${Action} kind="primary" scope="integrations.write" busy=${make.busy} onClick=${() => make.run()}>Make the link<//></div>
+      <div class="dialog-actions"><button type="button" onClick=${close}>Leave it</button>
+        <${Action} kind="primary" scope="integrations.write" busy=${make.busy} onClick=${() => make.run()}>Make the
+        link<//></div>
     <//>`;
 }
 
@@ -94,8 +115,11 @@ function End({ link, close, done }) {
   });
   return html`
     <${Dialog} title="Revoke this link?" close=${close}>
-      <p><strong>${link.name ?? link.id}</strong>: ${link.openedDate ? "the session that it opened ends within a minute." : "it can no longer be opened."}</p>
+      <p><strong>${link.name ?? link.id}</strong>
+        : ${link.openedDate ? "the session that it opened ends within a minute." : "it can no longer be opened."}</p>
       <${Problem} refusal=${end.refusal} />
-      <div class="dialog-actions"><button type="button" onClick=${close}>Keep it</button><${Action} kind="danger" scope="integrations.remove" busy=${end.busy} onClick=${() => end.run()}>Revoke it<//></div>
+      <div class="dialog-actions"><button type="button" onClick=${close}>Keep it</button>
+        <${Action} kind="danger" scope="integrations.remove" busy=${end.busy} onClick=${() => end.run()}>Revoke it<//>
+        </div>
     <//>`;
 }

@@ -25,20 +25,28 @@ export default function Providers({ query }) {
   const connected = list.data ?? [];
   return html`
     <${Page} title="Payment providers" lead="Accounts at payment providers that this entity has connected."
-      beside=${html`<${Action} kind="primary" icon="plus" scope="payment.write" onClick=${() => ask({ connect: "" })}>Connect a provider<//>`}>
+      beside=${html`<${Action} kind="primary" icon="plus" scope="payment.write" onClick=${() => ask({ connect: "" })}>
+        Connect a provider<//>`}>
       <${Problem} refusal=${list.error} retry=${list.reload} />
       ${list.data && query.outcome && html`<${Landing} ...${query} connections=${connected} />`}
       ${!list.data && !list.error && html`<${Waiting} what="The connections are read" />`}
-      ${list.data?.length === 0 && html`<p class="hint">Nothing is connected yet. Choose a provider and sign in there: it asks whether you agree, and sends you back here. No password of yours passes through this service.</p>`}
+      ${list.data?.length === 0 && html`<p class="hint">Nothing is connected yet. Choose a provider and sign in there:
+        it asks whether you agree, and sends you back here. No password of yours passes through this service.</p>`}
       ${list.data && html`
         <ul class="cards">
-          ${connected.map((connection) => html`<${Connection} key=${connection.id} connection=${connection} ask=${ask} />`)}
-          ${Object.keys(KNOWN).filter((name) => !connected.some(({ provider }) => provider === name)).map((name) => html`
-            <li class="card offered" key=${name}><div class="card-head"><h2>${label(name)}</h2></div><p class="faint">Not connected.</p>
-              <${Action} scope="payment.write" onClick=${() => ask({ connect: name })}>Connect ${label(name)}<//></li>`)}
+          ${connected.map((connection) => html`<${Connection} key=${connection.id} connection=${connection} ask=${ask}
+            />`)}
+          ${Object.keys(KNOWN).filter((name) => !connected.some(({ provider }) => provider === name)).map((name) =>
+            html`
+            <li class="card offered" key=${name}><div class="card-head"><h2>${label(name)}</h2></div>
+              <p class="faint">Not connected.</p>
+              <${Action} scope="payment.write" onClick=${() => ask({ connect: name })}>Connect ${label(name)}<//>
+                </li>`)}
         </ul>`}
-      ${asked?.connect !== undefined && html`<${Connecting} first=${asked.connect} connections=${connected} close=${() => ask(null)} />`}
-      ${asked?.disconnect && html`<${Disconnecting} connection=${asked.disconnect} close=${() => ask(null)} done=${list.reload} />`}
+      ${asked?.connect !== undefined && html`<${Connecting} first=${asked.connect} connections=${connected}
+        close=${() => ask(null)} />`}
+      ${asked?.disconnect && html`<${Disconnecting} connection=${asked.disconnect} close=${() => ask(null)}
+        done=${list.reload} />`}
     <//>`;
 }
 
@@ -50,8 +58,10 @@ function Landing({ outcome, provider, error, connections }) {
     <section class="verdict ${words.tone}" role="status" aria-label="What came of it">
       <span class="medal"><${Icon} name=${words.icon} /></span>
       <div><h2>${words.title}</h2><p>${words.text}</p>
-        ${error && /^[A-Za-z0-9_.-]{1,64}$/.test(error) && html`<p class="fine">The provider’s code: <code>${error}</code></p>`}
-        <p><button type="button" class="small" onClick=${() => go("/panel/providers", { replace: true })}>All right</button></p></div>
+        ${error && /^[A-Za-z0-9_.-]{1,64}$/.test(error) && html`<p class="fine">The provider’s code: <code>${error}
+          </code></p>`}
+        <p><button type="button" class="small" onClick=${() => go("/panel/providers", { replace: true })}>All right
+          </button></p></div>
     </section>`;
 }
 
@@ -64,14 +74,18 @@ function Connection({ connection, ask }) {
       <dl class="facts">
         <div><dt>Account</dt><dd>${account ?? "The provider names none"}</dd></div>
         <div><dt>Connected</dt><dd><${Time} date=${connectedDate} as="both" /></dd></div>
-        ${expiresDate && html`<div><dt>Access</dt><dd>until <${Time} date=${expiresDate} />${status === "connected" && ", renewed before by itself"}</dd></div>`}
+        ${expiresDate && html`<div><dt>Access</dt><dd>until <${Time} date=${expiresDate} />
+          ${status === "connected" && ", renewed before by itself"}</dd></div>`}
         <div><dt>May</dt><dd>${scopes.join(", ")}</dd></div>
       </dl>
-      ${status === "broken" && html`<p class="trouble">${BROKEN[brokenReason] ?? "The connection no longer works. Connect again."}</p>`}
+      ${status === "broken" && html`<p class="trouble">
+        ${BROKEN[brokenReason] ?? "The connection no longer works. Connect again."}</p>`}
       ${lastError && html`<p class="fine outside">The last renewal: ${lastError}</p>`}
       <div class="form-actions">
-        <${Action} kind=${status === "broken" ? "primary" : ""} scope="payment.write" onClick=${() => ask({ connect: provider })}>Connect again<//>
-        <${Action} kind="danger" scope="payment.remove" onClick=${() => ask({ disconnect: connection })}>Disconnect …<//>
+        <${Action} kind=${status === "broken" ? "primary" : ""} scope="payment.write"
+          onClick=${() => ask({ connect: provider })}>Connect again<//>
+        <${Action} kind="danger" scope="payment.remove" onClick=${() => ask({ disconnect: connection })}>Disconnect …
+          <//>
       </div>
     </li>`;
 }
@@ -84,19 +98,29 @@ function Connecting({ first, connections, close }) {
   const [chosen, choose] = useState(known ? first || "stripe" : OTHER);
   const [other, type] = useState(known ? "" : first);
   const provider = chosen === OTHER ? other.trim() : chosen;
-  const working = connections.find((connection) => connection.provider === provider && connection.status === "connected");
+  const working = connections.find((connection) => connection.provider === provider &&
+    connection.status === "connected");
   const connect = useAction(async () => {
     const { authorizationUrl } = await post(path(provider), working ? { replace: true } : {});
     location.assign(authorizationUrl);
   });
   return html`
     <${Dialog} title="Connect ${known && first ? label(first) : "a payment provider"}" close=${close}>
-      ${!first && html`<${SelectField} label="Provider" value=${chosen} change=${choose} options=${[...Object.entries(KNOWN), [OTHER, "Another, by its name"]]} />`}
-      ${chosen === OTHER && html`<${TextField} label="Name of the provider" hint="As the operator of this service has set it up, in lower case." value=${other} change=${type} spellcheck="false" autocomplete="off" />`}
-      <ol class="steps"><li>A page says once more what is to be connected, and to whom: <strong>${session().entity}</strong>.</li><li>You sign in at the provider, and agree.</li><li>It sends you back, and you are told how it went.</li></ol>
-      ${working && html`<p class="note"><${Icon} name="warning" /> ${label(provider)} is connected already${working.account && html`, with <code>${working.account}</code>`}. The account that you choose now takes its place.</p>`}
+      ${!first && html`<${SelectField} label="Provider" value=${chosen} change=${choose}
+        options=${[...Object.entries(KNOWN), [OTHER, "Another, by its name"]]} />`}
+      ${chosen === OTHER && html`<${TextField} label="Name of the provider"
+        hint="As the operator of this service has set it up, in lower case." value=${other} change=${type}
+        spellcheck="false" autocomplete="off" />`}
+      <ol class="steps"><li>A page says once more what is to be connected, and to whom: <strong>${session().entity}
+        </strong>.</li><li>You sign in at the provider, and agree.</li>
+        <li>It sends you back, and you are told how it went.</li></ol>
+      ${working && html`<p class="note"><${Icon} name="warning" /> ${label(provider)} is connected
+        already${working.account && html`, with <code>${working.account}</code>`}. The account that you choose now
+        takes its place.</p>`}
       <${Problem} refusal=${connect.refusal} />
-      <div class="dialog-actions"><button type="button" onClick=${close}>Leave it</button><${Action} kind="primary" scope="payment.write" busy=${connect.busy} onClick=${() => provider && connect.run()}>Go to ${provider ? label(provider) : "the provider"}<//></div>
+      <div class="dialog-actions"><button type="button" onClick=${close}>Leave it</button>
+        <${Action} kind="primary" scope="payment.write" busy=${connect.busy}
+        onClick=${() => provider && connect.run()}>Go to ${provider ? label(provider) : "the provider"}<//></div>
     <//>`;
 }
 
@@ -109,8 +133,12 @@ function Disconnecting({ connection: { provider, account }, close, done }) {
   });
   return html`
     <${Dialog} title="Disconnect ${label(provider)}?" close=${close}>
-      <p>The permission is withdrawn at ${label(provider)}${account && html` for <code>${account}</code>`}, and what was kept of it is removed. Payments over it end. You can connect again.</p>
+      <p>The permission is withdrawn at ${label(provider)}
+        ${account && html` for <code>${account}</code>`}, and what was kept of it is removed. Payments over it end. You
+        can connect again.</p>
       <${Problem} refusal=${disconnect.refusal} />
-      <div class="dialog-actions"><button type="button" onClick=${close}>Keep it</button><${Action} kind="danger" scope="payment.remove" busy=${disconnect.busy} onClick=${() => disconnect.run()}>Disconnect<//></div>
+      <div class="dialog-actions"><button type="button" onClick=${close}>Keep it</button>
+        <${Action} kind="danger" scope="payment.remove" busy=${disconnect.busy} onClick=${() => disconnect.run()}>
+        Disconnect<//></div>
     <//>`;
 }

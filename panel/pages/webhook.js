@@ -4,24 +4,23 @@ import { get, patch, post } from "../api.js";
 import { address, go } from "../address.js";
 import { Action, LinkButton } from "../parts/action.js";
 import { Badge } from "../parts/badge.js";
-import { DeliveryTable } from "../parts/delivery_table.js";
+import { Card } from "../parts/card.js";
 import { Chart } from "../parts/chart.js";
+import { DeliveryTable } from "../parts/delivery_table.js";
+import { Health } from "../parts/webhook_health.js";
 import { Time } from "../parts/time.js";
-import { Icon } from "../parts/icon.js";
 import { Identifier } from "../parts/copy.js";
 import { Page } from "../parts/page.js";
 import { Problem } from "../parts/problem.js";
 import { Recovery } from "../parts/recovery.js";
 import { Removal } from "../parts/webhook_removal.js";
 import { Rotation } from "../parts/webhook_rotation.js";
+import { Stop } from "../parts/webhook_stop.js";
 import { Waiting } from "../parts/empty.js";
-import { Words } from "../parts/words.js";
 import { labelOf, useTypes } from "../parts/known.js";
 import { say } from "../parts/notices.js";
 import { useAction, useLoad, usePolling } from "../parts/load.js";
-import { causeNamed, causeOf } from "../words/causes.js";
 import { WEBHOOK } from "../words/statuses.js";
-import { Trouble } from "./webhooks.js";
 
 async function read(id) {
   const path = `/webhook/${encodeURIComponent(id)}`;
@@ -40,7 +39,8 @@ export default function Webhook({ parts: [, id] }) {
   if (!loaded.data) {
     return html`
       <${Page} title="Webhook" above=${above}>
-        ${loaded.error ? html`<${Problem} refusal=${loaded.error} retry=${loaded.reload} />` : html`<${Waiting} what="The webhook is read" />`}
+        ${loaded.error ? html`<${Problem} refusal=${loaded.error} retry=${loaded.reload} />`
+          : html`<${Waiting} what="The webhook is read" />`}
       <//>`;
   }
   return html`<${Shown} ...${loaded.data} above=${above} error=${loaded.error} reload=${loaded.reload} />`;
@@ -51,6 +51,7 @@ function Shown({ webhook, stats, latest, above, error, reload }) {
   const types = useTypes();
   const [open, show] = useState("");
   const close = () => show("");
+  const since = webhook.failingSince ?? webhook.createdDate;
   const test = useAction(async () => {
     const { deliveryIdentifier } = await post(`${path}/test`);
     go(`/panel/deliveries/${deliveryIdentifier}`);
@@ -68,61 +69,59 @@ function Shown({ webhook, stats, latest, above, error, reload }) {
   });
   const { tone, icon, word } = WEBHOOK[webhook.deliveryState];
   const beside = html`
-    <${Action} kind="primary" icon="resend" scope="integrations.write" busy=${test.busy} onClick=${() => test.run()}>Send a test event<//>
+    <${Action} kind="primary" icon="resend" scope="integrations.write" busy=${test.busy} onClick=${() => test.run()}>
+      Send a test event
+    <//>
     <${LinkButton} to="/panel/webhooks/${webhook.id}/edit">Edit<//>`;
   return html`
-    <${Page} title=${webhook.name} above=${above} beside=${beside} lead=${html`<${Badge} tone=${tone} icon=${icon}>${word}<//> <code class="break">${webhook.eventUrl}</code>`}>
+    <${Page} title=${webhook.name} above=${above} beside=${beside}
+      lead=${html`<${Badge} tone=${tone} icon=${icon}>${word}<//> <code class="break">${webhook.eventUrl}</code>`}>
       <${Problem} refusal=${test.refusal ?? enable.refusal ?? resume.refusal ?? error} />
-      <${Health} webhook=${webhook} resume=${resume} enable=${enable} recover=${() => show("recover")} />
-      <section class="card" aria-labelledby="figures"><h2 id="figures">How it does</h2><${Chart} stats=${stats} /></section>
-      <section class="group" aria-labelledby="latest"><h2 id="latest">Latest deliveries</h2>
-        ${latest.length > 0 ? html`<${DeliveryTable} items=${latest} types=${types} webhooks=${[webhook]} />` : html`<p class="faint">None yet: send a test event.</p>`}
-        <p><a href=${address("/deliveries", { webhook: webhook.id })}>All its deliveries</a> · <a href=${address("/deliveries", { webhook: webhook.id, status: "failed" })}>those that failed</a> · <a href=${address("/deliveries", { webhook: webhook.id, status: "pending,retrying" })}>those that are open</a></p></section>
-      <section class="card" aria-labelledby="wants"><h2 id="wants">Events</h2>
-        ${webhook.eventList.length === 0 ? html`<p>Every type, those of later included.</p>` : html`<ul class="tags">${webhook.eventList.map((key) => html`<li title=${key}>${labelOf(types, key)}</li>`)}</ul>`}</section>
-      <section class="card" aria-labelledby="signing"><h2 id="signing">Signing secret</h2>
-        <p>${webhook.previousSecretExpiresDate
-          ? html`Two secrets sign at present: the new one, and the one before until <${Time} date=${webhook.previousSecretExpiresDate} as="both" />.`
-          : "One secret signs what is sent. Replace it when somebody may have seen it, or as often as your rules say."}</p>
-        <${Action} icon="key" scope="integrations.write" onClick=${() => show("rotate")}>Replace the secret<//></section>
-      <section class="card" aria-labelledby="facts"><h2 id="facts">Facts</h2>
-        <dl class="facts">
-          <div><dt>Webhook</dt><dd><${Identifier} id=${webhook.id} what="the webhook’s identifier" /></dd></div>
-          <div><dt>Headers of your own</dt><dd>${Object.keys(webhook.headers).join(", ") || "None"}</dd></div>
-          <div><dt>Created</dt><dd><${Time} date=${webhook.createdDate} as="both" /></dd></div>
-          <div><dt>Last changed</dt><dd><${Time} date=${webhook.lastUpdate} as="both" />, version ${webhook.version}</dd></div>
-        </dl></section>
-      <section class="card" aria-labelledby="end"><h2 id="end">Stop</h2>
-        <div class="choice">
-          ${webhook.enabled
-            ? html`<p>Disabled, it is sent nothing, and what is published meanwhile makes no delivery to it. It can be enabled again.</p><${Action} scope="integrations.write" busy=${enable.busy} onClick=${() => enable.run(false)}>Disable<//>`
-            : html`<p>It is disabled. Enabled, it is sent what is published from then on.</p><${Action} scope="integrations.write" busy=${enable.busy} onClick=${() => enable.run(true)}>Enable<//>`}
-        </div>
-        <div class="choice"><p>Removed, it is gone for good. Its deliveries can be read for as long as they are kept, and not be sent again.</p><${Action} kind="danger" scope="integrations.remove" onClick=${() => show("remove")}>Remove …<//></div></section>
-      ${open === "rotate" && html`<${Rotation} webhook=${webhook} close=${() => { close(); reload(); }} />`}
-      ${open === "remove" && html`<${Removal} webhook=${webhook} close=${close} />`}
-      ${open === "recover" && html`<${Recovery} webhook=${webhook} since=${webhook.failingSince ?? webhook.createdDate} close=${close} done=${reload} />`}
+      <${Health} webhook=${webhook} resume=${resume} enable=${enable} recover=${() => show("recovery")} />
+      <${Card} title="How it does"><${Chart} stats=${stats} /><//>
+      <${Latest} webhook=${webhook} deliveries=${latest} types=${types} />
+      <${Card} title="Events"><${Wanted} eventList=${webhook.eventList} types=${types} /><//>
+      <${Card} title="Signing secret">
+        <${Signing} until=${webhook.previousSecretExpiresDate} />
+        <${Action} icon="key" scope="integrations.write" onClick=${() => show("rotation")}>Replace the secret<//>
+      <//>
+      <${Card} title="Facts"><${Facts} webhook=${webhook} /><//>
+      <${Stop} webhook=${webhook} enable=${enable} remove=${() => show("removal")} />
+      ${open === "rotation" && html`<${Rotation} webhook=${webhook} close=${() => { close(); reload(); }} />`}
+      ${open === "removal" && html`<${Removal} webhook=${webhook} close=${close} />`}
+      ${open === "recovery" && html`<${Recovery} webhook=${webhook} since=${since} close=${close} done=${reload} />`}
     <//>`;
 }
 
-/** What is wrong, why, and what ends it; nothing of a webhook that is well. */
-function Health({ webhook, resume, enable, recover }) {
-  const { deliveryState, lastHttpStatus, lastError } = webhook;
-  if (deliveryState === "active" && !webhook.failuresInRow) return null;
-  const whole = deliveryState === "disabled" ? causeNamed("disabled") : causeOf({ httpStatus: lastHttpStatus, error: lastError });
-  const { tone, icon } = WEBHOOK[deliveryState];
+function Latest({ webhook, deliveries, types }) {
+  const those = (status) => address("/deliveries", { webhook: webhook.id, status });
   return html`
-    <section class="verdict ${tone === "good" ? "warn" : tone}" aria-label="What is wrong">
-      <span class="medal"><${Icon} name=${tone === "good" ? "warning" : icon} /></span>
-      <div>
-        <h2>${{ active: "The last attempts failed", failing: "The endpoint fails", paused: "Paused: the endpoint does not answer", disabled: "Disabled" }[deliveryState]}</h2>
-        <${Trouble} webhook=${webhook} />
-        ${whole && html`<dl class="why"><div><dt>Why</dt><dd><${Words} text=${whole.meaning} /></dd></div><div><dt>What to do</dt><dd><${Words} text=${whole.remedy} /></dd></div></dl>`}
-        <div class="form-actions">
-          ${deliveryState === "paused" && html`<${Action} scope="integrations.write" busy=${resume.busy} onClick=${() => resume.run()}>End the pause now<//>`}
-          ${deliveryState === "disabled" && html`<${Action} kind="primary" scope="integrations.write" busy=${enable.busy} onClick=${() => enable.run(true)}>Enable<//>`}
-          <${Action} icon="retrying" scope="integrations.write" onClick=${recover}>Recover what failed<//>
-        </div>
-      </div>
-    </section>`;
+    <${Card} title="Latest deliveries" plain>
+      ${deliveries.length > 0
+        ? html`<${DeliveryTable} items=${deliveries} types=${types} webhooks=${[webhook]} />`
+        : html`<p class="faint">None yet: send a test event.</p>`}
+      <p>
+        <a href=${those()}>All its deliveries</a>
+        ${" · "}<a href=${those("failed")}>those that failed</a>
+        ${" · "}<a href=${those("pending,retrying")}>those that are open</a>
+      </p>
+    <//>`;
 }
+
+const Wanted = ({ eventList, types }) =>
+  eventList.length === 0
+    ? html`<p>Every type, those of later included.</p>`
+    : html`<ul class="tags">${eventList.map((key) => html`<li title=${key}>${labelOf(types, key)}</li>`)}</ul>`;
+
+const Signing = ({ until }) => html`
+  <p>${until
+    ? html`Two secrets sign at present: the new one, and the one before until <${Time} date=${until} as="both" />.`
+    : "One secret signs what is sent. Replace it when somebody may have seen it, or as often as your rules say."}</p>`;
+
+const Facts = ({ webhook: { id, headers, createdDate, lastUpdate, version } }) => html`
+  <dl class="facts">
+    <div><dt>Webhook</dt><dd><${Identifier} id=${id} what="the webhook’s identifier" /></dd></div>
+    <div><dt>Headers of your own</dt><dd>${Object.keys(headers).join(", ") || "None"}</dd></div>
+    <div><dt>Created</dt><dd><${Time} date=${createdDate} as="both" /></dd></div>
+    <div><dt>Last changed</dt><dd><${Time} date=${lastUpdate} as="both" />, version ${version}</dd></div>
+  </dl>`;

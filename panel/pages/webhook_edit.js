@@ -7,15 +7,16 @@ import { Conflict, merged } from "../parts/conflict.js";
 import { Page } from "../parts/page.js";
 import { Problem } from "../parts/problem.js";
 import { Waiting } from "../parts/empty.js";
-import { WebhookFields, typed } from "../parts/webhook_form.js";
+import { FIELDS, WebhookFields, finished, typed } from "../parts/webhook_form.js";
 import { say } from "../parts/notices.js";
 import { useAction, useLoad } from "../parts/load.js";
-import { FIELDS, finished } from "./webhook_new.js";
 
 export default function EditWebhook({ parts: [, id] }) {
   const loaded = useLoad(() => get(`/webhook/${encodeURIComponent(id)}`), [id]);
   if (!loaded.data) {
-    return html`<${Page} title="Edit the webhook">${loaded.error ? html`<${Problem} refusal=${loaded.error} retry=${loaded.reload} />` : html`<${Waiting} what="The webhook is read" />`}<//>`;
+    return html`<${Page} title="Edit the webhook">
+      ${loaded.error ? html`<${Problem} refusal=${loaded.error} retry=${loaded.reload} />`
+      : html`<${Waiting} what="The webhook is read" />`}<//>`;
   }
   return html`<${Editor} webhook=${loaded.data} />`;
 }
@@ -47,12 +48,16 @@ function Editor({ webhook }) {
     save.run(settled, theirs.version);
   };
   return html`
-    <${Page} title="Edit ${webhook.name}" above=${html`<a href="/panel/webhooks">Webhooks</a> / <a href="/panel/webhooks/${webhook.id}">${webhook.name}</a>`}>
+    <${Page} title="Edit ${webhook.name}"
+      above=${html`<a href="/panel/webhooks">Webhooks</a> / <a href="/panel/webhooks/${webhook.id}">${webhook.name}
+      </a>`}>
       <form class="form card" onSubmit=${submit} noValidate>
         <${WebhookFields} form=${form} change=${change} refusal=${save.refusal} />
         <${Problem} refusal=${save.refusal} beside=${FIELDS} />
-        <div class="form-actions"><${Action} type="submit" kind="primary" scope="integrations.write" busy=${save.busy}>Save<//> <a href="/panel/webhooks/${webhook.id}">Leave it</a></div>
+        <div class="form-actions"><${Action} type="submit" kind="primary" scope="integrations.write" busy=${save.busy}>
+          Save<//> <a href="/panel/webhooks/${webhook.id}">Leave it</a></div>
       </form>
-      ${theirs && html`<${Conflict} base=${typed(base)} mine=${form} theirs=${typed(theirs)} when=${theirs.lastUpdate} settle=${settle} close=${() => oppose(null)} />`}
+      ${theirs && html`<${Conflict} base=${typed(base)} mine=${form} theirs=${typed(theirs)} when=${theirs.lastUpdate}
+        settle=${settle} close=${() => oppose(null)} />`}
     <//>`;
 }

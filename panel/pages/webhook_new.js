@@ -6,18 +6,8 @@ import { Action, LinkButton } from "../parts/action.js";
 import { Page } from "../parts/page.js";
 import { Problem } from "../parts/problem.js";
 import { Secret } from "../parts/secret.js";
-import { BLANK, WebhookFields, asked, unfinished } from "../parts/webhook_form.js";
-import { Refusal } from "../refusal.js";
+import { BLANK, FIELDS, WebhookFields, finished } from "../parts/webhook_form.js";
 import { useAction } from "../parts/load.js";
-
-export const FIELDS = ["name", "eventUrl", "eventList", "headers"];
-
-/** Refuses what the form knows to be unfinished, as the service would. */
-export function finished(form) {
-  const missing = unfinished(form);
-  if (missing) throw new Refusal({ title: "Not complete yet", detail: "Look at the fields that are marked.", properties: { violations: [{ field: "eventList", message: missing }] } });
-  return asked(form);
-}
 
 export default function NewWebhook() {
   const [form, change] = useState(BLANK);
@@ -29,11 +19,13 @@ export default function NewWebhook() {
   };
   if (made) return html`<${Made} webhook=${made} />`;
   return html`
-    <${Page} title="New webhook" above=${html`<a href="/panel/webhooks">Webhooks</a>`} lead="Events are sent to its address as they happen, signed.">
+    <${Page} title="New webhook" above=${html`<a href="/panel/webhooks">Webhooks</a>`}
+      lead="Events are sent to its address as they happen, signed.">
       <form class="form card" onSubmit=${submit} noValidate>
         <${WebhookFields} form=${form} change=${change} refusal=${create.refusal} />
         <${Problem} refusal=${create.refusal} beside=${FIELDS} />
-        <div class="form-actions"><${Action} type="submit" kind="primary" scope="integrations.write" busy=${create.busy}>Make the webhook<//> <a href="/panel/webhooks">Leave it</a></div>
+        <div class="form-actions"><${Action} type="submit" kind="primary" scope="integrations.write"
+          busy=${create.busy}>Make the webhook<//> <a href="/panel/webhooks">Leave it</a></div>
       </form>
     <//>`;
 }
@@ -47,13 +39,15 @@ function Made({ webhook }) {
     <${Page} title="${webhook.name} is made" above=${html`<a href="/panel/webhooks">Webhooks</a>`}>
       <section class="card">
         <${Secret} label="Signing secret" secret=${webhook.signingSecret}>
-          <p>Give it to the endpoint at <code class="break">${webhook.eventUrl}</code>, which verifies with it that what it receives comes from here.</p>
+          <p>Give it to the endpoint at <code class="break">${webhook.eventUrl}
+            </code>, which verifies with it that what it receives comes from here.</p>
         <//>
         <h2>Next: see it arrive</h2>
         <p>Send a test event. It is signed and sent as every other, and you see what the endpoint answers.</p>
         <${Problem} refusal=${test.refusal} />
         <div class="form-actions">
-          <${Action} kind="primary" scope="integrations.write" icon="resend" busy=${test.busy} onClick=${() => test.run()}>Send a test event<//>
+          <${Action} kind="primary" scope="integrations.write" icon="resend" busy=${test.busy}
+            onClick=${() => test.run()}>Send a test event<//>
           <${LinkButton} to="/panel/webhooks/${webhook.id}">Go to the webhook<//>
         </div>
       </section>

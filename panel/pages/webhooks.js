@@ -1,15 +1,14 @@
 // The webhooks: how each stands.
 import { html } from "../parts/html.js";
 import { Badge } from "../parts/badge.js";
-import { Countdown, Time } from "../parts/time.js";
 import { Empty, Waiting } from "../parts/empty.js";
 import { LinkButton } from "../parts/action.js";
 import { Page } from "../parts/page.js";
 import { Problem } from "../parts/problem.js";
+import { Trouble } from "../parts/webhook_trouble.js";
 import { counted } from "../parts/words.js";
 import { webhooks } from "../parts/known.js";
 import { useLoad, usePolling } from "../parts/load.js";
-import { shortResult } from "../words/results.js";
 import { WEBHOOK } from "../words/statuses.js";
 
 export default function Webhooks() {
@@ -22,10 +21,12 @@ export default function Webhooks() {
       ${!list.data && !list.error && html`<${Waiting} what="The webhooks are read" />`}
       ${list.data?.length === 0 && html`
         <${Empty} icon="webhooks" title="Nothing is sent anywhere yet">
-          <p>A webhook is the address of a server of yours, and the types of event that it wants. Make one, and send it a test event: it takes a minute.</p>
+          <p>A webhook is the address of a server of yours, and the types of event that it wants. Make one, and send it
+            a test event: it takes a minute.</p>
           <p>${add}</p>
         <//>`}
-      ${list.data?.length > 0 && html`<ul class="cards">${list.data.map((webhook) => html`<${Card} key=${webhook.id} webhook=${webhook} />`)}</ul>`}
+      ${list.data?.length > 0 && html`<ul class="cards">
+        ${list.data.map((webhook) => html`<${Card} key=${webhook.id} webhook=${webhook} />`)}</ul>`}
     <//>`;
 }
 
@@ -33,20 +34,12 @@ function Card({ webhook }) {
   const { tone, icon, word } = WEBHOOK[webhook.deliveryState];
   return html`
     <li class="card">
-      <div class="card-head"><h2><a class="row-link" href="/panel/webhooks/${webhook.id}">${webhook.name}</a></h2><${Badge} tone=${tone} icon=${icon}>${word}<//></div>
+      <div class="card-head"><h2><a class="row-link" href="/panel/webhooks/${webhook.id}">${webhook.name}</a></h2>
+        <${Badge} tone=${tone} icon=${icon}>${word}<//></div>
       <p class="cut"><code>${webhook.eventUrl}</code></p>
-      <p class="faint">${webhook.eventList.length ? `${counted(webhook.eventList.length, "type or group", "types and groups")} of event` : "Every type of event"}</p>
+      <p class="faint">${webhook.eventList.length
+        ? `${counted(webhook.eventList.length, "type or group", "types and groups")} of event` : "Every type of event"}
+        </p>
       <${Trouble} webhook=${webhook} />
     </li>`;
-}
-
-/** What is wrong, in a sentence. */
-export function Trouble({ webhook: { deliveryState, failuresInRow, failingSince, lastError, lastHttpStatus, pausedUntil, disabledReason, disabledDate } }) {
-  if (deliveryState === "disabled") {
-    return html`<p class="trouble">${disabledReason ?? "It is disabled."} ${disabledDate && html`Since <${Time} date=${disabledDate} as="distance" />.`}</p>`;
-  }
-  if (!failuresInRow) return null;
-  return html`
-    <p class="trouble">${counted(failuresInRow, "attempt has", "attempts have")} failed in a row, since <${Time} date=${failingSince} as="distance" />: <strong>${shortResult({ httpStatus: lastHttpStatus, error: lastError })}</strong>.
-      ${pausedUntil && html` Deliveries wait; one attempt goes through <strong><${Countdown} before="in " until=${pausedUntil} over="at this moment" /></strong>.`}</p>`;
 }

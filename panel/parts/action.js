@@ -6,10 +6,14 @@ import { say } from "./notices.js";
 
 export function Action({ scope, icon, kind = "", busy, onClick, children, type = "button" }) {
   const allowed = !scope || may(scope);
-  const refuse = () => say(`Your session lacks the scope ${scope}. Ask those who sent you the panel link for one that has it.`);
+  const press = (event) => {
+    if (busy) event.preventDefault();
+    else if (allowed) onClick?.(event);
+    else say(`Your session lacks the scope ${scope}. Ask those who sent you the panel link for one that has it.`);
+  };
   return html`
-    <button type=${allowed ? type : "button"} class=${kind} aria-disabled=${!allowed || busy ? "true" : undefined} aria-busy=${busy ? "true" : undefined}
-      title=${allowed ? undefined : `Needs the scope ${scope}`} onClick=${busy ? (event) => event.preventDefault() : allowed ? onClick : refuse}>
+    <button type=${allowed ? type : "button"} class=${kind} aria-disabled=${!allowed || busy ? "true" : undefined}
+      aria-busy=${busy ? "true" : undefined} title=${allowed ? undefined : `Needs the scope ${scope}`} onClick=${press}>
       ${icon && html`<${Icon} name=${icon} />`}<span>${children}</span>
     </button>`;
 }

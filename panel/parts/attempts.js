@@ -21,7 +21,8 @@ export function Attempts({ delivery, webhook, chosen, choose }) {
 const AttemptLabel = ({ attempt }) => html`
   <span class="attempt-label ${succeeded(attempt) ? "good" : "bad"}">
     <${Icon} name=${succeeded(attempt) ? "delivered" : "failed"} />
-    <span><strong>Attempt ${attempt.attemptNumber}</strong> <span class="result">${result(attempt)}</span><small><${Time} date=${attempt.attemptDate} /></small></span>
+    <span><strong>Attempt ${attempt.attemptNumber}</strong> <span class="result">${result(attempt)}</span><small>
+      <${Time} date=${attempt.attemptDate} /></small></span>
   </span>`;
 
 function Attempt({ delivery, webhook, attempt }) {
@@ -44,7 +45,8 @@ function Answer({ attempt }) {
     ${attempt.error && html`<p class="outside">${attempt.error}</p>`}
     ${cause && html`<p><${Words} text=${cause.meaning} /></p>`}
     ${attempt.responseBody
-      ? html`<h3>Body <span class="fine">the first 4 KB, as the endpoint sent them</span></h3><${Text} text=${attempt.responseBody} what="the answer’s body" />`
+      ? html`<h3>Body <span class="fine">the first 4 KB, as the endpoint sent them</span></h3>
+        <${Text} text=${attempt.responseBody} what="the answer’s body" />`
       : html`<p class="faint">${attempt.httpStatus ? "The answer had no body." : "There was no answer."}</p>`}`;
 }
 
@@ -52,7 +54,9 @@ function Request({ delivery, webhook, attempt }) {
   return html`
     <p class="request-line"><strong>POST</strong> <code>${delivery.url}</code></p>
     <table class="headers"><caption class="unseen">Headers</caption>
-      <tbody>${headersOf(delivery, attempt, webhook).map(([name, value]) => html`<tr><th scope="row">${name}</th><td>${value}</td></tr>`)}
-        <tr><th scope="row">webhook-signature</th><td class="faint">signed with the secrets of that moment; not kept</td></tr></tbody></table>
+      <tbody>${headersOf(delivery, attempt, webhook).map(([name, value]) => html`<tr><th scope="row">${name}</th><td>
+        ${value}</td></tr>`)}
+        <tr><th scope="row">webhook-signature</th><td class="faint">signed with the secrets of that moment; not kept
+          </td></tr></tbody></table>
     <p class="faint">The body is the event as it stands below, the same bytes at every attempt.</p>`;
 }

@@ -25,18 +25,25 @@ function Period({ title, summary }) {
   return html`
     <div class="chart">
       <h3>${title}</h3>
-      <p class="figure"><strong>${share(successRate)}</strong> <span>of ${counted(attempts, "attempt", "attempts")} succeeded${succeeded < attempts ? `, ${counted(attempts - succeeded, "failed", "failed")}` : ""}</span></p>
+      <p class="figure"><strong>${share(successRate)}
+        </strong> <span>of ${counted(attempts, "attempt", "attempts")} succeeded${succeeded < attempts
+        ? `, ${counted(attempts - succeeded, "failed", "failed")}` : ""}</span></p>
       <svg viewBox="0 0 ${WIDTH} 10" preserveAspectRatio="none" class="bar" aria-hidden="true">
         <rect class="rest" width=${WIDTH} height="10" /><rect class="share" width=${WIDTH * successRate} height="10" />
       </svg>
-      ${p50Ms === null ? html`<p class="faint">None was answered.</p>` : html`<${Latency} half=${p50Ms} most=${p95Ms} />`}
+      ${p50Ms === null ? html`<p class="faint">None was answered.
+        </p>` : html`<${Latency} half=${p50Ms} most=${p95Ms} />`}
     </div>`;
 }
 
 const Latency = ({ half, most }) => html`
-  <p class="figure"><strong>${span(half / 1000)}</strong> <span>half of the answers; 95 of 100 within ${span(most / 1000)}</span></p>
+  <p class="figure"><strong>${span(half / 1000)}</strong> <span>half of the answers; 95 of 100
+    within ${span(most / 1000)}</span></p>
   <svg viewBox="0 0 ${WIDTH} 26" class="latency" aria-hidden="true">
     <path class="scale" d="M0 8H${WIDTH}" />
-    ${[10, 100, 1000, 15_000].map((ms) => html`<path class="scale" d="M${place(ms)} 4v8" /><text x=${place(ms)} y="23" text-anchor=${ms === 10 ? "start" : ms === 15_000 ? "end" : "middle"}>${span(ms / 1000)}</text>`)}
-    <path class="range" d="M${place(half)} 8H${place(most)}" /><circle class="half" cx=${place(half)} cy="8" r="5" /><circle class="most" cx=${place(most)} cy="8" r="3.5" />
+    ${[10, 100, 1000, 15_000].map((ms) => html`<path class="scale" d="M${place(ms)} 4v8" />
+      <text x=${place(ms)} y="23" text-anchor=${ms === 10 ? "start" : ms === 15_000 ? "end" : "middle"}>
+      ${span(ms / 1000)}</text>`)}
+    <path class="range" d="M${place(half)} 8H${place(most)}" /><circle class="half" cx=${place(half)} cy="8" r="5" />
+      <circle class="most" cx=${place(most)} cy="8" r="3.5" />
   </svg>`;

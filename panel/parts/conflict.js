@@ -17,7 +17,8 @@ function differences(base, mine, theirs) {
 
 /** The form with what was chosen of each member. */
 export function merged(base, mine, theirs, choices) {
-  const chosen = differences(base, mine, theirs).map(({ field, proposed }) => [field, (choices[field] ?? proposed) === "mine" ? mine[field] : theirs[field]]);
+  const chosen = differences(base, mine, theirs).map(({ field, proposed }) =>
+    [field, (choices[field] ?? proposed) === "mine" ? mine[field] : theirs[field]]);
   return { ...mine, ...Object.fromEntries(chosen) };
 }
 
@@ -32,15 +33,21 @@ export function Conflict({ base, mine, theirs, when, settle, close }) {
   const differing = differences(base, mine, theirs);
   return html`
     <${Dialog} title="Somebody else changed it meanwhile" close=${close} wide>
-      <p>It was saved by somebody else on <${Time} date=${when} />, after you had opened it. Nothing of yours is lost: choose what is to stand.</p>
+      <p>It was saved by somebody else on <${Time} date=${when} />, after you had opened it. Nothing of yours is lost:
+        choose what is to stand.</p>
       ${differing.length === 0 && html`<p>What they saved is what you wanted as well.</p>`}
       ${differing.map(({ field, both, proposed }) => html`
         <fieldset class="conflict" key=${field}>
-          <legend>${LABELS[field]} <span class="fine">${both ? "changed by both" : proposed === "mine" ? "changed by you" : "changed by them"}</span></legend>
+          <legend>${LABELS[field]} <span class="fine">
+            ${both ? "changed by both" : proposed === "mine" ? "changed by you" : "changed by them"}</span></legend>
           ${[["mine", "Yours", mine], ["theirs", "Theirs, as it is now", theirs]].map(([side, words, form]) => html`
-            <label class="side-choice"><input type="radio" name=${field} checked=${(choices[field] ?? proposed) === side} onChange=${() => choose({ ...choices, [field]: side })} />
+            <label class="side-choice"><input type="radio" name=${field}
+              checked=${(choices[field] ?? proposed) === side} onChange=${() => choose({ ...choices, [field]: side })}
+              />
               <span><strong>${words}</strong><span class="value">${shown(field, form[field])}</span></span></label>`)}
         </fieldset>`)}
-      <div class="dialog-actions"><button type="button" onClick=${close}>Go on editing</button> <button type="button" class="primary" onClick=${() => settle(choices)}>Save what is chosen</button></div>
+      <div class="dialog-actions"><button type="button" onClick=${close}>Go on editing
+        </button> <button type="button" class="primary" onClick=${() => settle(choices)}>Save what is chosen</button>
+        </div>
     <//>`;
 }

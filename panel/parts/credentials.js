@@ -2,13 +2,13 @@
 import { html, useState } from "./html.js";
 import { post, remove } from "../api.js";
 import { Action } from "./action.js";
+import { Card } from "./card.js";
 import { Dialog } from "./dialog.js";
 import { Field } from "./field.js";
 import { Problem } from "./problem.js";
-import { Time } from "./time.js";
+import { Time, isOver } from "./time.js";
 import { say } from "./notices.js";
 import { useAction } from "./load.js";
-import { isOver } from "../pages/applications.js";
 import { Refusal } from "../refusal.js";
 
 export function Credentials({ application, path, reload, rotate }) {
@@ -16,20 +16,27 @@ export function Credentials({ application, path, reload, rotate }) {
   const { secrets, publicKeys } = application;
   const close = () => ask(null);
   return html`
-    <section class="card" aria-labelledby="credentials"><h2 id="credentials">Secrets and keys</h2>
+    <${Card} title="Secrets and keys">
       <table class="list small">
         <caption class="unseen">Secrets and keys</caption>
-        <thead><tr><th scope="col">Credential</th><th scope="col">Made</th><th scope="col">Last used</th><th scope="col">Stands</th><th scope="col"><span class="unseen">Remove</span></th></tr></thead>
+        <thead><tr><th scope="col">Credential</th><th scope="col">Made</th><th scope="col">Last used</th>
+          <th scope="col">Stands</th><th scope="col"><span class="unseen">Remove</span></th></tr></thead>
         <tbody>
-          ${secrets.map((secret) => html`<${Row} key=${secret.id} kind="Secret" name=${secret.id} credential=${secret} end=${() => ask({ kind: "secret", name: secret.id })} />`)}
-          ${publicKeys.map((key) => html`<${Row} key=${key.kid} kind="Public key" name=${key.kid} credential=${key} end=${() => ask({ kind: "key", name: key.kid })} />`)}
-          ${secrets.length + publicKeys.length === 0 && html`<tr><td colSpan="5" class="faint">It has none, and gets no tokens. Give it a secret or a key.</td></tr>`}
+          ${secrets.map((secret) => html`<${Row} key=${secret.id} kind="Secret" name=${secret.id} credential=${secret}
+            end=${() => ask({ kind: "secret", name: secret.id })} />`)}
+          ${publicKeys.map((key) => html`<${Row} key=${key.kid} kind="Public key" name=${key.kid} credential=${key}
+            end=${() => ask({ kind: "key", name: key.kid })} />`)}
+          ${secrets.length + publicKeys.length === 0 && html`<tr>
+            <td colSpan="5" class="faint">It has none, and gets no tokens. Give it a secret or a key.</td></tr>`}
         </tbody>
       </table>
-      <div class="form-actions"><${Action} icon="key" scope="account.write" onClick=${rotate}>${secrets.length ? "Replace the secret" : "Make a secret"}<//> <${Action} icon="plus" scope="account.write" onClick=${() => ask({ add: true })}>Add a public key<//></div>
+      <div class="form-actions"><${Action} icon="key" scope="account.write" onClick=${rotate}>
+        ${secrets.length ? "Replace the secret" : "Make a secret"}
+        <//> <${Action} icon="plus" scope="account.write" onClick=${() => ask({ add: true })}>Add a public key<//>
+        </div>
       ${asked?.add && html`<${NewKey} path=${path} close=${close} done=${reload} />`}
       ${asked?.kind && html`<${End} ...${asked} path=${path} close=${close} done=${reload} />`}
-    </section>`;
+    <//>`;
 }
 
 const Row = ({ kind, name, credential, end }) => html`
@@ -37,8 +44,10 @@ const Row = ({ kind, name, credential, end }) => html`
     <td class="main">${kind}<small><code>${name}</code></small></td>
     <td><${Time} date=${credential.createdDate} as="distance" /></td>
     <td>${credential.lastUsedDate ?? html`<span class="faint">never</span>`}</td>
-    <td>${credential.expiresDate ? html`${isOver(credential) ? "ended" : "ends"} <${Time} date=${credential.expiresDate} as="distance" />` : "good"}</td>
-    <td><${Action} kind="small" scope="account.remove" onClick=${end}>Remove<span class="unseen"> ${kind.toLowerCase()} ${name}</span><//></td>
+    <td>${credential.expiresDate ? html`${isOver(credential.expiresDate) ? "ended" : "ends"} <${Time}
+      date=${credential.expiresDate} as="distance" />` : "good"}</td>
+    <td><${Action} kind="small" scope="account.remove" onClick=${end}>Remove<span
+      class="unseen"> ${kind.toLowerCase()} ${name}</span><//></td>
   </tr>`;
 
 function End({ kind, name, path, close, done }) {
@@ -51,9 +60,13 @@ function End({ kind, name, path, close, done }) {
   const last = end.refusal?.kind === "confirmation-required";
   return html`
     <${Dialog} title="Remove this ${kind}?" close=${close}>
-      <p><code class="break">${name}</code> is no longer accepted at once, and the tokens that were got with it end within a minute.</p>
+      <p><code class="break">${name}</code> is no longer accepted at once, and the tokens that were got with it end
+        within a minute.</p>
       <${Problem} refusal=${end.refusal} />
-      <div class="dialog-actions"><button type="button" onClick=${close}>Keep it</button><${Action} kind="danger" scope="account.remove" busy=${end.busy} onClick=${() => end.run(last ? { confirm: "true" } : {})}>${last ? "Remove it all the same" : "Remove it"}<//></div>
+      <div class="dialog-actions"><button type="button" onClick=${close}>Keep it</button>
+        <${Action} kind="danger" scope="account.remove" busy=${end.busy}
+        onClick=${() => end.run(last ? { confirm: "true" } : {})}>${last ? "Remove it all the same" : "Remove it"}<//>
+        </div>
     <//>`;
 }
 
@@ -61,7 +74,8 @@ function read(text) {
   try {
     return JSON.parse(text);
   } catch {
-    throw new Refusal({ title: "This is not JSON", detail: "Paste one public key as a JSON Web Key.", properties: { violations: [{ field: "publicKey", message: "is not JSON" }] } });
+    throw new Refusal({ title: "This is not JSON", detail: "Paste one public key as a JSON Web Key.",
+      properties: { violations: [{ field: "publicKey", message: "is not JSON" }] } });
   }
 }
 
@@ -76,8 +90,13 @@ function NewKey({ path, close, done }) {
   return html`
     <${Dialog} title="Add a public key" close=${close}>
       <p>The application signs what it authenticates with by its private half, which never leaves it.</p>
-      <${Field} label="Public key (JWK)" fault=${add.refusal?.violation("publicKey")}>${(tied) => html`<textarea ...${tied} rows="7" spellcheck="false" value=${text} onInput=${(event) => type(event.target.value)} placeholder=${'{"kty": "OKP", "crv": "Ed25519", "x": "…", "kid": "laptop"}'}></textarea>`}<//>
+      <${Field} label="Public key (JWK)" fault=${add.refusal?.violation("publicKey")}>
+        ${(tied) => html`<textarea ...${tied} rows="7" spellcheck="false" value=${text}
+        onInput=${(event) => type(event.target.value)}
+        placeholder=${'{"kty": "OKP", "crv": "Ed25519", "x": "…", "kid": "laptop"}'}></textarea>`}<//>
       <${Problem} refusal=${add.refusal} beside=${["publicKey"]} />
-      <div class="dialog-actions"><button type="button" onClick=${close}>Leave it</button><${Action} kind="primary" scope="account.write" busy=${add.busy} onClick=${() => add.run()}>Add the key<//></div>
+      <div class="dialog-actions"><button type="button" onClick=${close}>Leave it</button>
+        <${Action} kind="primary" scope="account.write" busy=${add.busy} onClick=${() => add.run()}>Add the key<//>
+        </div>
     <//>`;
 }

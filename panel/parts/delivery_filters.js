@@ -9,14 +9,17 @@ import { DELIVERY } from "../words/statuses.js";
 
 const HOUR = 3_600_000;
 const PERIODS = { "1h": HOUR, "24h": 24 * HOUR, "7d": 168 * HOUR };
-const PERIOD_WORDS = [["", "Any time"], ["1h", "Last hour"], ["24h", "Last 24 hours"], ["7d", "Last 7 days"], ["between", "From … to …"]];
+const PERIOD_WORDS = [["", "Any time"], ["1h", "Last hour"], ["24h", "Last 24 hours"], ["7d", "Last 7 days"],
+  ["between", "From … to …"]];
 
-export const isFiltered = ({ status, type, webhook, event, period, from, to }) => [status, type, webhook, event, period, from, to].some(Boolean);
+export const isFiltered = ({ status, type, webhook, event, period, from, to }) =>
+  [status, type, webhook, event, period, from, to].some(Boolean);
 
 /** What the API is asked for, by the query of the address. */
 export function filtersOf({ status, type, webhook, event, period, from, to }) {
   const since = PERIODS[period] && new Date(Date.now() - PERIODS[period]).toISOString();
-  return { status, type, webhookIdentifier: webhook, eventIdentifier: event, createdFrom: since ?? from, createdTo: to };
+  return { status, type, webhookIdentifier: webhook, eventIdentifier: event, createdFrom: since ?? from,
+    createdTo: to };
 }
 
 /** An identifier leads to what it names. */
@@ -39,16 +42,21 @@ export function DeliveryFilters({ query, types, webhooks }) {
         <${Search} query=${query} />
       </div>
       <div class="filter-row fields">
-        <${SelectField} label="Type of event" value=${query.type ?? ""} change=${(type) => set({ type })} options=${typeOptions(types, query.type)} />
-        <${SelectField} label="Webhook" value=${query.webhook ?? ""} change=${(webhook) => set({ webhook })} options=${webhookOptions(webhooks, query.webhook)} />
+        <${SelectField} label="Type of event" value=${query.type ?? ""} change=${(type) => set({ type })}
+          options=${typeOptions(types, query.type)} />
+        <${SelectField} label="Webhook" value=${query.webhook ?? ""} change=${(webhook) => set({ webhook })}
+          options=${webhookOptions(webhooks, query.webhook)} />
         <${SelectField} label="Created" value=${period} options=${PERIOD_WORDS}
           change=${(chosen) => set(chosen === "between" ? { period: chosen } : { period: chosen, from: "", to: "" })} />
         ${between && html`
-          <${TextField} type="datetime-local" label="From" value=${local(query.from)} change=${(value) => set({ period: "", from: utc(value) })} />
-          <${TextField} type="datetime-local" label="To" value=${local(query.to)} change=${(value) => set({ period: "", to: utc(value) })} />`}
+          <${TextField} type="datetime-local" label="From" value=${local(query.from)}
+            change=${(value) => set({ period: "", from: utc(value) })} />
+          <${TextField} type="datetime-local" label="To" value=${local(query.to)}
+            change=${(value) => set({ period: "", to: utc(value) })} />`}
         ${isFiltered(query) && html`<a class="clear" href="/panel/deliveries">Clear filters</a>`}
       </div>
-      ${query.event && html`<p class="fine">Only the deliveries of the event <code>${query.event}</code>. <a href=${address("/deliveries", { ...query, cursor: "", event: "" })}>Those of all events</a></p>`}
+      ${query.event && html`<p class="fine">Only the deliveries of the event <code>${query.event}
+        </code>. <a href=${address("/deliveries", { ...query, cursor: "", event: "" })}>Those of all events</a></p>`}
     </section>`;
 }
 
@@ -63,7 +71,8 @@ function Statuses({ chosen = "", choose }) {
     <div class="chips" role="group" aria-label="Status">
       <button type="button" aria-pressed=${on.size === 0 ? "true" : "false"} onClick=${() => choose("")}>All</button>
       ${Object.entries(DELIVERY).map(([status, { word, icon, tone }]) => html`
-        <button type="button" key=${status} class=${tone} aria-pressed=${on.has(status) ? "true" : "false"} onClick=${() => toggle(status)}><${Icon} name=${icon} />${word}</button>`)}
+        <button type="button" key=${status} class=${tone} aria-pressed=${on.has(status) ? "true" : "false"}
+          onClick=${() => toggle(status)}><${Icon} name=${icon} />${word}</button>`)}
     </div>`;
 }
 
@@ -76,13 +85,15 @@ function Search({ query }) {
   return html`
     <form class="search" role="search" onSubmit=${submit}>
       <${Icon} name="search" />
-      <input type="search" aria-label="Find by identifier" placeholder="dlv_… evt_… whk_…" spellcheck="false" autocomplete="off" value=${text} onInput=${(event) => type(event.target.value)} />
+      <input type="search" aria-label="Find by identifier" placeholder="dlv_… evt_… whk_…" spellcheck="false"
+        autocomplete="off" value=${text} onInput=${(event) => type(event.target.value)} />
     </form>`;
 }
 
 /** Types in the order of the catalogue, named with their section. */
 function typeOptions(types, chosen) {
-  const known = bySection(types).flatMap(([section, members]) => members.map(({ label, value }) => [value, `${sectionLabel(section)} · ${label}`]));
+  const known = bySection(types).flatMap(([section, members]) =>
+    members.map(({ label, value }) => [value, `${sectionLabel(section)} · ${label}`]));
   const strange = chosen && !known.some(([value]) => value === chosen) ? [[chosen, chosen]] : [];
   return [["", "Every type"], ...strange, ...known];
 }

@@ -13,8 +13,10 @@ export function DeliveryTable({ items, types, webhooks, fresh = NONE }) {
   return html`
     <table class="list">
       <caption class="unseen">Deliveries, the newest first</caption>
-      <thead><tr><th scope="col">Status</th><th scope="col">Event</th><th scope="col">Webhook</th><th scope="col">Attempts</th><th scope="col">Created</th></tr></thead>
-      <tbody>${items.map((item) => html`<${Row} key=${item.id} item=${item} types=${types} webhook=${webhooks.find(({ id }) => id === item.webhookIdentifier)} isFresh=${fresh.has(item.id)} />`)}</tbody>
+      <thead><tr><th scope="col">Status</th><th scope="col">Event</th><th scope="col">Webhook</th>
+        <th scope="col">Attempts</th><th scope="col">Created</th></tr></thead>
+      <tbody>${items.map((item) => html`<${Row} key=${item.id} item=${item} types=${types}
+        webhook=${webhooks.find(({ id }) => id === item.webhookIdentifier)} isFresh=${fresh.has(item.id)} />`)}</tbody>
     </table>`;
 }
 
@@ -23,10 +25,14 @@ function Row({ item, types, webhook, isFresh }) {
   return html`
     <tr class=${isFresh ? "fresh" : ""}>
       <td><${Badge} tone=${tone} icon=${icon}>${word}<//></td>
-      <td class="main"><a class="row-link" href="/panel/deliveries/${item.id}">${labelOf(types, item.type)}</a><small><code>${item.type}</code></small></td>
-      <td class="webhook-cell">${webhook?.name ?? html`<span class="faint">Removed webhook</span>`}<small class="cut">${item.url}</small></td>
-      <td>${item.attemptCount}${item.attemptCount > 0 && html` <span class="faint">· ${shortResult({ httpStatus: item.lastHttpStatus, error: "no answer" })}</span>`}
-        ${item.nextAttemptDate && html`<small>next <${Countdown} before="in " until=${item.nextAttemptDate} /></small>`}</td>
+      <td class="main"><a class="row-link" href="/panel/deliveries/${item.id}">${labelOf(types, item.type)}</a><small>
+        <code>${item.type}</code></small></td>
+      <td class="webhook-cell">${webhook?.name ?? html`<span class="faint">Removed webhook</span>`}<small class="cut">
+        ${item.url}</small></td>
+      <td>${item.attemptCount}${item.attemptCount > 0 &&
+        html` <span class="faint">· ${shortResult({ httpStatus: item.lastHttpStatus, error: "no answer" })}</span>`}
+        ${item.nextAttemptDate && html`<small>next <${Countdown} before="in " until=${item.nextAttemptDate} /></small>`}
+          </td>
       <td><${Time} date=${item.createdDate} as="distance" /></td>
     </tr>`;
 }

@@ -7,4 +7,5 @@ export const Empty = ({ icon, title, children }) => html`
 
 /** What stands while something is read for the first time. */
 export const Waiting = ({ what, lines = 5 }) => html`
-  <div class="waiting" role="status"><span class="unseen">${what} …</span>${Array.from({ length: lines }, () => html`<i aria-hidden="true"></i>`)}</div>`;
+  <div class="waiting" role="status"><span class="unseen">${what} …</span>
+    ${Array.from({ length: lines }, () => html`<i aria-hidden="true"></i>`)}</div>`;

@@ -19,25 +19,37 @@ export function EventPicker({ chosen, change, fault }) {
   };
   const text = search.trim().toLowerCase();
   const fits = ({ label, value }) => !text || value.includes(text) || label.toLowerCase().includes(text);
-  const sections = bySection(types).map(([section, members]) => [section, members.filter(fits)]).filter(([, members]) => members.length);
+  const sections = bySection(types).map(([section, members]) => [section, members.filter(fits)]).filter(([, members]) =>
+    members.length);
   // What was given through the API may be a narrower group, or a type of a later catalogue.
-  const strange = [...wanted].filter((key) => types.length && !types.some(({ value }) => value === key || group(value.split(".")[0]) === key));
+  const strange = [...wanted].filter((key) => types.length &&
+    !types.some(({ value }) => value === key || group(value.split(".")[0]) === key));
   return html`
     <fieldset class="picker ${fault ? "wrong" : ""}">
       <legend>Events</legend>
-      <label class="check"><input type="radio" name="events" checked=${every} onChange=${() => change(null)} /><span>Every type<small>Those of later included.</small></span></label>
-      <label class="check"><input type="radio" name="events" checked=${!every} onChange=${() => change([])} /><span>Some types${!every && html`<small>${wanted.size} chosen</small>`}</span></label>
+      <label class="check"><input type="radio" name="events" checked=${every} onChange=${() => change(null)} />
+        <span>Every type<small>Those of later included.</small></span></label>
+      <label class="check"><input type="radio" name="events" checked=${!every} onChange=${() => change([])} />
+        <span>Some types${!every && html`<small>${wanted.size} chosen</small>`}</span></label>
       ${fault && html`<p class="fault">Events ${fault}</p>`}
       ${!every && html`
         <div class="choices">
-          <input type="search" aria-label="Search the types" placeholder="Search the types" value=${search} onInput=${(event) => type(event.target.value)} />
+          <input type="search" aria-label="Search the types" placeholder="Search the types" value=${search}
+            onInput=${(event) => type(event.target.value)} />
           <div class="sections" tabIndex="0" role="group" aria-label="Types of event">
-            ${strange.map((key) => html`<${Check} key=${key} label=${key} value=${true} change=${(on) => set(key, on)} />`)}
+            ${strange.map((key) => html`<${Check} key=${key} label=${key} value=${true} change=${(on) => set(key, on)}
+              />`)}
             ${sections.map(([section, members]) => html`
               <details key=${section} open=${Boolean(text) || undefined}>
-                <summary>${sectionLabel(section)} <small>${wanted.has(group(section)) ? "all" : `${members.filter(({ value }) => wanted.has(value)).length} of ${members.length}`}</small></summary>
-                <${Check} label="All of ${sectionLabel(section)}" hint="${group(section)}, those of later included" value=${wanted.has(group(section))} change=${(on) => set(group(section), on)} />
-                ${members.map(({ label, value }) => html`<${Check} key=${value} label=${label} hint=${value} disabled=${wanted.has(group(section))} value=${wanted.has(value) || wanted.has(group(section))} change=${(on) => set(value, on)} />`)}
+                <summary>${sectionLabel(section)} <small>
+                  ${wanted.has(group(section)) ? "all"
+                  : `${members.filter(({ value }) => wanted.has(value)).length} of ${members.length}`}</small>
+                  </summary>
+                <${Check} label="All of ${sectionLabel(section)}" hint="${group(section)}, those of later included"
+                  value=${wanted.has(group(section))} change=${(on) => set(group(section), on)} />
+                ${members.map(({ label, value }) => html`<${Check} key=${value} label=${label} hint=${value}
+                  disabled=${wanted.has(group(section))} value=${wanted.has(value) || wanted.has(group(section))}
+                  change=${(on) => set(value, on)} />`)}
               </details>`)}
             ${sections.length === 0 && html`<p class="faint">No type is like that.</p>`}
           </div>

@@ -16,17 +16,21 @@ export function Field({ label, hint, fault, children: control }) {
 
 export const TextField = ({ label, hint, fault, value, change, ...rest }) => html`
   <${Field} label=${label} hint=${hint} fault=${fault}>${(tied) =>
-    html`<input type="text" ...${rest} ...${tied} value=${value} onInput=${(event) => change(event.target.value)} />`}<//>`;
+    html`<input type="text" ...${rest} ...${tied} value=${value} onInput=${(event) => change(event.target.value)} />`}
+      <//>`;
 
 export const SelectField = ({ label, hint, fault, value, change, options, ...rest }) => html`
   <${Field} label=${label} hint=${hint} fault=${fault}>${(tied) => html`
     <select ...${rest} ...${tied} value=${value} onChange=${(event) => change(event.target.value)}>
-      ${options.map(([option, words]) => html`<option key=${option} value=${option} selected=${option === value}>${words}</option>`)}
+      ${options.map(([option, words]) => html`<option key=${option} value=${option} selected=${option === value}>
+        ${words}</option>`)}
     </select>`}<//>`;
 
 export const Check = ({ label, hint, value, change, disabled }) => html`
-  <label class="check"><input type="checkbox" checked=${value} disabled=${disabled} onChange=${(event) => change(event.target.checked)} />
+  <label class="check"><input type="checkbox" checked=${value} disabled=${disabled}
+    onChange=${(event) => change(event.target.checked)} />
     <span>${label}${hint && html`<small>${hint}</small>`}</span></label>`;
 
 export const Switch = ({ label, value, change }) => html`
-  <button type="button" class="switch" role="switch" aria-checked=${value ? "true" : "false"} onClick=${() => change(!value)}><i aria-hidden="true"></i>${label}</button>`;
+  <button type="button" class="switch" role="switch" aria-checked=${value ? "true" : "false"}
+    onClick=${() => change(!value)}><i aria-hidden="true"></i>${label}</button>`;

@@ -16,7 +16,9 @@ const PLACES = [
 
 export const Brand = () => html`
   <span class="brand">
-    <svg viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="8" class="plate" /><path d="M16 6v20M11 26h10" class="post" /><path d="M8 8.5h12.5l3.5 3-3.5 3H8z" class="sign" /><path d="M24 16.5H13l-3 2.5 3 2.5h11z" class="second" /></svg>
+    <svg viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="8" class="plate" /><path
+      d="M16 6v20M11 26h10" class="post" /><path d="M8 8.5h12.5l3.5 3-3.5 3H8z" class="sign" /><path
+      d="M24 16.5H13l-3 2.5 3 2.5h11z" class="second" /></svg>
     <span>Waypost</span>
   </span>`;
 
@@ -31,7 +33,8 @@ export function Frame({ children }) {
         <a class="home" href="/panel/deliveries" aria-label="Waypost, deliveries"><${Brand} /></a>
         <nav aria-label="Pages">
           <ul>${places.map(([place, label]) => html`
-            <li><a href="/panel/${place}" aria-current=${current === place ? (below.length ? "true" : "page") : undefined}><${Icon} name=${place} /><span>${label}</span></a></li>`)}
+            <li><a href="/panel/${place}" aria-current=${current === place ? (below.length ? "true" : "page")
+              : undefined}><${Icon} name=${place} /><span>${label}</span></a></li>`)}
           </ul>
         </nav>
         <div class="who">

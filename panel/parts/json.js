@@ -10,7 +10,8 @@ export function formatted(value, indent = 2, depth = 0) {
   const isList = Array.isArray(value);
   const members = isList
     ? value.map((member) => formatted(member, indent, depth + 1))
-    : Object.entries(value).map(([name, member]) => `${JSON.stringify(name)}:${indent ? " " : ""}${formatted(member, indent, depth + 1)}`);
+    : Object.entries(value).map(([name, member]) =>
+      `${JSON.stringify(name)}:${indent ? " " : ""}${formatted(member, indent, depth + 1)}`);
   const [first, last] = isList ? "[]" : "{}";
   if (members.length === 0) return first + last;
   const line = indent ? `\n${" ".repeat(indent * (depth + 1))}` : "";
@@ -41,7 +42,8 @@ export function Json({ value, what }) {
   return html`
     <div class="code">
       <div class="tools"><${Copy} text=${text} what=${what} label="Copy" /></div>
-      <pre tabIndex="0" role="region" aria-label=${what}><code>${text.length > COLOURED ? text : coloured(text)}</code></pre>
+      <pre tabIndex="0" role="region" aria-label=${what}><code>${text.length > COLOURED ? text : coloured(text)}</code>
+        </pre>
     </div>`;
 }
 

@@ -18,5 +18,6 @@ export function Notices() {
     listeners.add(listener);
     return () => listeners.delete(listener);
   }, []);
-  return html`<div class="notices" role="status" aria-live="polite">${notice && html`<p class="notice">${notice}</p>`}</div>`;
+  return html`<div class="notices" role="status" aria-live="polite">${notice && html`<p class="notice">${notice}</p>`}
+    </div>`;
 }

@@ -1,6 +1,8 @@
 // What every page has: its title, in the window as well, where the focus goes when somebody comes; and what can be done here.
 import { html, useEffect, useRef } from "./html.js";
 
+let arrived = false;
+
 export function Page({ title, above, beside, lead, children, window: name = title }) {
   const heading = useRef(null);
   useEffect(() => {
@@ -8,8 +10,8 @@ export function Page({ title, above, beside, lead, children, window: name = titl
   }, [name]);
   useEffect(() => {
     // At the first page of all, the focus stays where the browser has it.
-    if (Page.arrived) heading.current.focus({ preventScroll: true });
-    Page.arrived = true;
+    if (arrived) heading.current.focus({ preventScroll: true });
+    arrived = true;
   }, []);
   return html`
     ${above && html`<p class="above">${above}</p>`}

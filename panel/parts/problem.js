@@ -22,8 +22,10 @@ export function Problem({ refusal, retry, beside }) {
       <div>
         <p><strong>${refusal.title ?? "Something went wrong here"}.</strong> ${refusal.detail ?? refusal.message}</p>
         ${advice({ properties: {}, ...refusal }) && html`<p>${advice(refusal)}</p>`}
-        ${others.length > 0 && html`<ul>${others.map(({ field, message }) => html`<li><code>${field}</code> ${message}</li>`)}</ul>`}
-        ${refusal.requestId && html`<p class="fine">Quote this request when you ask for help: <${Identifier} id=${refusal.requestId} what="the request's id" /></p>`}
+        ${others.length > 0 && html`<ul>${others.map(({ field, message }) => html`<li><code>${field}</code> ${message}
+          </li>`)}</ul>`}
+        ${refusal.requestId && html`<p class="fine">Quote this request when you ask for help: <${Identifier}
+          id=${refusal.requestId} what="the request's id" /></p>`}
         ${retry && html`<p><button type="button" class="small" onClick=${retry}>Try again</button></p>`}
       </div>
     </div>`;

@@ -14,24 +14,29 @@ export function ScopePicker({ chosen, change, fault }) {
   return html`
     <fieldset class="picker ${fault ? "wrong" : ""}">
       <legend>What it may do</legend>
-      <p class="hint">One does not imply another: who writes does not read. What your own session lacks cannot be given.</p>
+      <p class="hint">One does not imply another: who writes does not read. What your own session lacks cannot be given.
+        </p>
       ${fault && html`<p class="fault">Scopes ${fault}</p>`}
       <div class="scope-sections">
         ${Object.entries(SECTIONS).map(([section, words]) => html`
           <div class="scope-section" role="group" aria-label=${words.label} key=${section}>
             <strong>${words.label}</strong>
-            ${ACTIONS.map((action) => html`<${ScopeCheck} key=${action} scope="${section}.${action}" label=${ACTION_WORDS[action]} hint=${words[action]} on=${on} set=${set} />`)}
+            ${ACTIONS.map((action) => html`<${ScopeCheck} key=${action} scope="${section}.${action}"
+              label=${ACTION_WORDS[action]} hint=${words[action]} on=${on} set=${set} />`)}
           </div>`)}
       </div>
     </fieldset>`;
 }
 
 const ScopeCheck = ({ scope, label, hint, on, set }) =>
-  html`<${Check} label=${label} hint=${html`<${Words} text=${hint} />`} value=${on.has(scope)} disabled=${!may(scope)} change=${(wanted) => set(scope, wanted)} />`;
+  html`<${Check} label=${label} hint=${html`<${Words} text=${hint} />`} value=${on.has(scope)} disabled=${!may(scope)}
+    change=${(wanted) => set(scope, wanted)} />`;
 
 /** The scopes that something has, by section. */
 export const ScopeList = ({ scopes }) => html`
   <dl class="facts scopes">${Object.entries(SECTIONS).map(([section, words]) => {
     const has = ACTIONS.filter((action) => scopes.includes(`${section}.${action}`));
-    return has.length > 0 && html`<div key=${section}><dt>${words.label}</dt><dd>${has.map((action) => html`<span class="tag" title=${words[action]}>${ACTION_WORDS[action].toLowerCase()}</span> `)}</dd></div>`;
+    return has.length > 0 && html`<div key=${section}><dt>${words.label}</dt><dd>
+      ${has.map((action) => html`<span class="tag" title=${words[action]}>${ACTION_WORDS[action].toLowerCase()}
+      </span> `)}</dd></div>`;
   })}</dl>`;

@@ -19,11 +19,14 @@ export function Tabs({ label, tabs, chosen, choose, upright }) {
   };
   return html`
     <div class="tabs ${upright ? "upright" : ""}">
-      <div role="tablist" aria-label=${label} aria-orientation=${upright ? "vertical" : "horizontal"} ref=${list} onKeyDown=${move}>
+      <div role="tablist" aria-label=${label} aria-orientation=${upright ? "vertical" : "horizontal"} ref=${list}
+        onKeyDown=${move}>
         ${tabs.map((tab) => html`
           <button type="button" role="tab" key=${tab.id} id="${name}-${tab.id}" aria-controls="${name}-panel"
-            aria-selected=${tab === current ? "true" : "false"} tabIndex=${tab === current ? 0 : -1} onClick=${() => choose(tab.id)}>${tab.label}</button>`)}
+            aria-selected=${tab === current ? "true" : "false"} tabIndex=${tab === current ? 0 : -1}
+              onClick=${() => choose(tab.id)}>${tab.label}</button>`)}
       </div>
-      <div role="tabpanel" id="${name}-panel" aria-labelledby="${name}-${current.id}" tabIndex="0">${current.content()}</div>
+      <div role="tabpanel" id="${name}-panel" aria-labelledby="${name}-${current.id}" tabIndex="0">${current.content()}
+        </div>
     </div>`;
 }

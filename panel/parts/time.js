@@ -27,6 +27,8 @@ export function span(seconds) {
   return `${Math.floor(seconds / size)} ${large}${rest ? ` ${rest} ${small[0]}` : ""}`;
 }
 
+export const isOver = (date) => Boolean(date) && new Date(date) <= new Date();
+
 export function fromNow(date, now = Date.now()) {
   const seconds = (new Date(date) - now) / 1000;
   const [unit, size] = UNITS.find(([, least]) => Math.abs(seconds) >= least) ?? ["second", 1];
@@ -44,19 +46,22 @@ export function useNow(every = 1000) {
 }
 
 /** The time alone if it is of today. */
-const ofToday = (date) => (new Date(date).toDateString() === new Date().toDateString() ? new Intl.DateTimeFormat(undefined, clock).format(new Date(date)) : inZone(date, { seconds: false }));
+const ofToday = (date) => (new Date(date).toDateString() === new Date().toDateString()
+  ? new Intl.DateTimeFormat(undefined, clock).format(new Date(date)) : inZone(date, { seconds: false }));
 
 /** A time; `as` says how: "full", "clock" (without today's date), "distance" (how long ago), or "both". */
 export function Time({ date, as = "full", seconds = true }) {
   if (!date) return null;
   const full = inZone(date, { seconds });
   const words = { full, clock: ofToday(date), distance: fromNow(date), both: `${full} (${fromNow(date)})` }[as];
-  return html`<time dateTime=${date} title=${as === "distance" ? `${full}\n${inUtc(date)}` : inUtc(date)}>${words}</time>`;
+  return html`<time dateTime=${date} title=${as === "distance" ? `${full}\n${inUtc(date)}` : inUtc(date)}>${words}
+    </time>`;
 }
 
 /** How long it is until then, as a clock that runs. */
 export function Countdown({ until, before = "", over = "now" }) {
   const now = useNow();
   const left = Math.ceil((new Date(until) - now) / 1000);
-  return html`<time dateTime=${until} title=${inUtc(until)} class="countdown">${left > 0 ? before + span(left) : over}</time>`;
+  return html`<time dateTime=${until} title=${inUtc(until)} class="countdown">${left > 0 ? before + span(left) : over}
+    </time>`;
 }

@@ -15,7 +15,8 @@ const gap = (seconds) => 62 + 26 * Math.log10(1 + Math.max(seconds, 0));
 /** The points of the picture: the creation, the attempts, and the next one. */
 function pointsOf({ createdDate, attempts, nextAttemptDate }) {
   const at = (date) => new Date(date).getTime();
-  const made = attempts.map((attempt) => ({ kind: succeeded(attempt) ? "good" : "bad", time: at(attempt.attemptDate), attempt }));
+  const made = attempts.map((attempt) =>
+    ({ kind: succeeded(attempt) ? "good" : "bad", time: at(attempt.attemptDate), attempt }));
   const next = nextAttemptDate ? [{ kind: "next", time: Math.max(at(nextAttemptDate), made.at(-1)?.time ?? 0) }] : [];
   return [{ kind: "created", time: at(createdDate) }, ...made, ...next];
 }
@@ -45,11 +46,13 @@ export function Timeline({ delivery, chosen, choose }) {
   const end = points.at(-1).x + MARGIN;
   useLayoutEffect(() => { box.current.scrollLeft = end; }, [delivery.attemptCount, width]);
   return html`
-    <div class="timeline" ref=${box} tabIndex="0" role="group" aria-label="The attempts on a line of time; the list below tells the same">
+    <div class="timeline" ref=${box} tabIndex="0" role="group"
+      aria-label="The attempts on a line of time; the list below tells the same">
       <svg width=${end} height=${HEIGHT} viewBox="0 0 ${end} ${HEIGHT}" aria-hidden="true">
         ${points.slice(1).map((point, index) => html`<${Gap} from=${points[index]} to=${point} />`)}
         <${Now} points=${points} now=${now} />
-        ${points.map((point) => html`<${Point} ...${{ point, now, chosen: point.attempt?.attemptNumber === chosen, choose }} />`)}
+        ${points.map((point) => html`<${Point}
+          ...${{ point, now, chosen: point.attempt?.attemptNumber === chosen, choose }} />`)}
       </svg>
     </div>`;
 }
@@ -59,7 +62,8 @@ function Gap({ from, to }) {
   const wide = to.x - from.x;
   return html`
     <path class="line ${to.kind === "next" ? "ahead" : ""}" d="M${from.x} ${LINE}H${to.x}" />
-    ${seconds >= 0.05 && wide > 50 && html`<text class="gap" x=${(from.x + to.x) / 2} y=${LINE - 9}>${span(seconds)}</text>`}`;
+    ${seconds >= 0.05 && wide > 50 && html`<text class="gap" x=${(from.x + to.x) / 2} y=${LINE - 9}>${span(seconds)}
+      </text>`}`;
 }
 
 /** Where it is now, between the last attempt and the next. */
@@ -73,19 +77,23 @@ function Now({ points, now }) {
 
 function Point({ point: { kind, x, time, attempt }, now, chosen, choose }) {
   if (kind === "created") {
-    return html`<g transform="translate(${x} ${LINE})" class="point created"><circle r="4" /><text y="34" class="label">created</text></g>`;
+    return html`<g transform="translate(${x} ${LINE})" class="point created"><circle r="4" />
+      <text y="34" class="label">created</text></g>`;
   }
   if (kind === "next") {
     const left = (time - now) / 1000;
     return html`
       <g transform="translate(${x} ${LINE})" class="point next"><circle r="12" /><path d=${MARKS.next} />
-        <text y="34" class="label">next</text><text y="50" class="fine">${left > 0 ? `in ${span(Math.ceil(left))}` : "now"}</text></g>`;
+        <text y="34" class="label">next</text><text y="50" class="fine">
+          ${left > 0 ? `in ${span(Math.ceil(left))}` : "now"}</text></g>`;
   }
   return html`
-    <g transform="translate(${x} ${LINE})" class="point ${kind} ${chosen ? "chosen" : ""}" onClick=${() => choose(attempt.attemptNumber)}>
+    <g transform="translate(${x} ${LINE})" class="point ${kind} ${chosen ? "chosen" : ""}"
+      onClick=${() => choose(attempt.attemptNumber)}>
       ${chosen && html`<circle r="17" class="ring" />`}
       <circle r="12" /><path d=${MARKS[kind]} />
-      <text y="34" class="label">${shortResult(attempt)}</text><text y="50" class="fine">${span(attempt.durationMs / 1000)}</text>
+      <text y="34" class="label">${shortResult(attempt)}</text><text y="50" class="fine">
+        ${span(attempt.durationMs / 1000)}</text>
       <text y="-26" class="number">#${attempt.attemptNumber}</text>
     </g>`;
 }

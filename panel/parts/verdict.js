@@ -2,7 +2,8 @@
 import { html } from "./html.js";
 import { Icon } from "./icon.js";
 import { Countdown, Time, span } from "./time.js";
-import { Words, counted } from "./words.js";
+import { Why } from "./why.js";
+import { counted } from "./words.js";
 import { causeNamed, causeOf } from "../words/causes.js";
 import { result } from "../words/results.js";
 import { DELIVERY, waits } from "../words/statuses.js";
@@ -26,6 +27,13 @@ function causeFor({ status, waitingFor, attempts: made }, webhook) {
   return status === "pending" || !made.length ? null : causeOf(made.at(-1));
 }
 
+const ENABLED_AGAIN = "The webhook is enabled by now: resend the delivery, or recover everything since it.";
+const REMOVED = "The webhook was removed, so that this delivery cannot be sent again.";
+
+const Next = ({ delivery }) => html`
+  <strong><${Countdown} before="in " until=${delivery.nextAttemptDate} /></strong>,${" "}
+  <${Time} date=${delivery.nextAttemptDate} />, ${waits(delivery)}.`;
+
 export function Verdict({ delivery, webhook }) {
   const { tone, icon } = DELIVERY[delivery.status];
   const cause = causeFor(delivery, webhook);
@@ -34,13 +42,9 @@ export function Verdict({ delivery, webhook }) {
       <span class="medal"><${Icon} name=${icon} /></span>
       <div>
         <h2>${headline(delivery)}</h2>
-        ${delivery.nextAttemptDate && html`<p>Next attempt: <strong><${Countdown} before="in " until=${delivery.nextAttemptDate} /></strong>, <${Time} date=${delivery.nextAttemptDate} />, ${waits(delivery)}.</p>`}
-        ${cause && html`
-          <dl class="why">
-            <div><dt>Why</dt><dd><${Words} text=${cause.meaning} /></dd></div>
-            <div><dt>What to do</dt><dd><${Words} text=${cause.remedy} /></dd></div>
-          </dl>`}
-        ${delivery.status === "cancelled" && !cause && html`<p>${webhook ? "The webhook is enabled by now: resend the delivery, or recover everything since it." : "The webhook was removed, so that this delivery cannot be sent again."}</p>`}
+        ${delivery.nextAttemptDate && html`<p>${"Next attempt: "}<${Next} delivery=${delivery} /></p>`}
+        ${cause && html`<${Why} cause=${cause} />`}
+        ${delivery.status === "cancelled" && !cause && html`<p>${webhook ? ENABLED_AGAIN : REMOVED}</p>`}
       </div>
     </section>`;
 }

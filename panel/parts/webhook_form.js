@@ -3,6 +3,10 @@ import { html } from "./html.js";
 import { Icon } from "./icon.js";
 import { TextField } from "./field.js";
 import { EventPicker } from "./event_picker.js";
+import { Refusal } from "../refusal.js";
+
+/** The members that have a field, where what is wrong with them is said. */
+export const FIELDS = ["name", "eventUrl", "eventList", "headers"];
 
 export const BLANK = { name: "", eventUrl: "", eventList: null, headers: [] };
 
@@ -14,39 +18,55 @@ export const typed = ({ name, eventUrl, eventList, headers }) => ({
   headers: Object.entries(headers).map(([header, value]) => ({ name: header, value })),
 });
 
-export const asked = ({ name, eventUrl, eventList, headers }) => ({
+const asked = ({ name, eventUrl, eventList, headers }) => ({
   name: name.trim(),
   eventUrl: eventUrl.trim(),
   eventList: eventList ?? [],
-  headers: Object.fromEntries(headers.filter((header) => header.name.trim()).map((header) => [header.name.trim(), header.value])),
+  headers: Object.fromEntries(headers.filter((header) => header.name.trim()).map((header) =>
+    [header.name.trim(), header.value])),
 });
 
-/** "Some types" of which none is chosen would be taken for every type. */
-export const unfinished = ({ eventList }) => (eventList?.length === 0 ? "must be chosen, one at least; or choose every type" : "");
+/** What the API is asked for. "Some types" of which none is chosen would be taken for every type, and is refused here. */
+export function finished(form) {
+  if (form.eventList?.length !== 0) return asked(form);
+  const violations = [{ field: "eventList", message: "must be chosen, one at least; or choose every type" }];
+  throw new Refusal({ title: "Not complete yet", detail: "Look at the field that is marked.",
+    properties: { violations } });
+}
 
 export function WebhookFields({ form, change, refusal }) {
   const set = (name) => (value) => change({ ...form, [name]: value });
   const fault = (field) => refusal?.violation(field);
   return html`
-    <${TextField} label="Name" hint="For you: what this webhook is for." value=${form.name} change=${set("name")} fault=${fault("name")} autocomplete="off" required />
-    <${TextField} label="Address" type="url" hint="Where events are sent: https, at a public host. The values of its query are never shown again." value=${form.eventUrl} change=${set("eventUrl")} fault=${fault("eventUrl")} placeholder="https://hooks.example.com/waypost" autocomplete="off" spellcheck="false" required />
+    <${TextField} label="Name" hint="For you: what this webhook is for." value=${form.name} change=${set("name")}
+      fault=${fault("name")} autocomplete="off" required />
+    <${TextField} label="Address" type="url"
+      hint="Where events are sent: https, at a public host. The values of its query are never shown again."
+      value=${form.eventUrl} change=${set("eventUrl")} fault=${fault("eventUrl")}
+      placeholder="https://hooks.example.com/waypost" autocomplete="off" spellcheck="false" required />
     <${EventPicker} chosen=${form.eventList} change=${set("eventList")} fault=${fault("eventList")} />
     <${HeaderFields} headers=${form.headers} change=${set("headers")} fault=${fault("headers")} />`;
 }
 
 function HeaderFields({ headers, change, fault }) {
-  const set = (at, member, value) => change(headers.map((header, index) => (index === at ? { ...header, [member]: value } : header)));
+  const set = (at, member, value) => change(headers.map((header, index) =>
+    (index === at ? { ...header, [member]: value } : header)));
   return html`
     <fieldset class="header-fields ${fault ? "wrong" : ""}">
       <legend>Headers of your own</legend>
-      <p class="hint">They are sent with every attempt; for a credential that the endpoint wants, perhaps. Values are never shown again: *** keeps the one that is there.</p>
+      <p class="hint">They are sent with every attempt; for a credential that the endpoint wants, perhaps. Values are
+        never shown again: *** keeps the one that is there.</p>
       ${headers.map(({ name, value }, at) => html`
         <div class="header-field">
-          <input type="text" aria-label="Name of header ${at + 1}" placeholder="X-Api-Key" value=${name} spellcheck="false" autocomplete="off" onInput=${(event) => set(at, "name", event.target.value)} />
-          <input type="text" aria-label="Value of header ${at + 1}" placeholder="Value" value=${value} spellcheck="false" autocomplete="off" onInput=${(event) => set(at, "value", event.target.value)} />
-          <button type="button" class="small" aria-label="Remove header ${at + 1}" onClick=${() => change(headers.filter((_, index) => index !== at))}><${Icon} name="failed" /></button>
+          <input type="text" aria-label="Name of header ${at + 1}" placeholder="X-Api-Key" value=${name}
+            spellcheck="false" autocomplete="off" onInput=${(event) => set(at, "name", event.target.value)} />
+          <input type="text" aria-label="Value of header ${at + 1}" placeholder="Value" value=${value}
+            spellcheck="false" autocomplete="off" onInput=${(event) => set(at, "value", event.target.value)} />
+          <button type="button" class="small" aria-label="Remove header ${at + 1}"
+            onClick=${() => change(headers.filter((_, index) => index !== at))}><${Icon} name="failed" /></button>
         </div>`)}
       ${fault && html`<p class="fault">Headers ${fault}</p>`}
-      <button type="button" class="small" onClick=${() => change([...headers, { name: "", value: "" }])}><${Icon} name="plus" /><span>Add a header</span></button>
+      <button type="button" class="small" onClick=${() => change([...headers, { name: "", value: "" }])}>
+        <${Icon} name="plus" /><span>Add a header</span></button>
     </fieldset>`;
 }

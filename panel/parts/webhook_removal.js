@@ -21,9 +21,14 @@ export function Removal({ webhook, close }) {
   return html`
     <${Dialog} title="Remove ${webhook.name}?" close=${close}>
       ${open.loading && html`<${Waiting} what="What is open is counted" lines="1" />`}
-      ${open.data && html`<p role="status">${none ? "Nothing is on its way to it." : html`<strong>${countWords(open.data)}</strong> to it ${open.data.found === 1 ? "is" : "are"} still open, and will be cancelled for good.`}</p>`}
-      <p>Nothing more is sent to <code class="break">${webhook.eventUrl}</code>. This cannot be undone. To stop for a while, disable it instead.</p>
+      ${open.data && html`<p role="status">
+        ${none ? "Nothing is on its way to it." : html`<strong>${countWords(open.data)}
+        </strong> to it ${open.data.found === 1 ? "is" : "are"} still open, and will be cancelled for good.`}</p>`}
+      <p>Nothing more is sent to <code class="break">${webhook.eventUrl}
+        </code>. This cannot be undone. To stop for a while, disable it instead.</p>
       <${Problem} refusal=${open.error ?? removal.refusal} />
-      <div class="dialog-actions"><button type="button" onClick=${close}>Keep it</button><${Action} kind="danger" scope="integrations.remove" busy=${removal.busy} onClick=${() => removal.run()}>Remove it<//></div>
+      <div class="dialog-actions"><button type="button" onClick=${close}>Keep it</button>
+        <${Action} kind="danger" scope="integrations.remove" busy=${removal.busy} onClick=${() => removal.run()}>Remove
+        it<//></div>
     <//>`;
 }

@@ -13,22 +13,31 @@ import { OVERLAPS } from "../words/overlaps.js";
 export function Rotation({ webhook, close }) {
   const [overlap, choose] = useState("86400");
   const [made, show] = useState(null);
-  const rotate = useAction(async () => show(await post(`/webhook/${encodeURIComponent(webhook.id)}/secret`, { overlapSeconds: Number(overlap) })));
+  const rotate = useAction(async () =>
+    show(await post(`/webhook/${encodeURIComponent(webhook.id)}/secret`, { overlapSeconds: Number(overlap) })));
   if (made) {
     return html`
       <${Dialog} title="The secret is replaced" close=${close}>
         <${Secret} label="New signing secret" secret=${made.signingSecret}>
-          <p>${overlap === "0" ? "The old secret signs no longer." : html`Until <strong><${Time} date=${made.previousSecretExpiresDate} as="both" /></strong> every request has two signatures, one of each secret. Put the new secret into the endpoint before.`}</p>
+          <p>${overlap === "0" ? "The old secret signs no longer." : html`Until <strong>
+            <${Time} date=${made.previousSecretExpiresDate} as="both" />
+            </strong> every request has two signatures, one of each secret. Put the new secret into the endpoint
+            before.`}</p>
         <//>
-        <div class="dialog-actions"><button type="button" class="primary" onClick=${close}>I have copied it</button></div>
+        <div class="dialog-actions"><button type="button" class="primary" onClick=${close}>I have copied it</button>
+          </div>
       <//>`;
   }
   return html`
     <${Dialog} title="Replace the signing secret" close=${close}>
-      <p>A new secret signs from now on. For a while the old one signs beside it, so that an endpoint with either secret finds a signature that it can verify: no request is lost while you put the new one in.</p>
-      ${webhook.previousSecretExpiresDate && html`<p class="note">Two secrets sign already. The older of them ends at once.</p>`}
+      <p>A new secret signs from now on. For a while the old one signs beside it, so that an endpoint with either secret
+        finds a signature that it can verify: no request is lost while you put the new one in.</p>
+      ${webhook.previousSecretExpiresDate &&
+        html`<p class="note">Two secrets sign already. The older of them ends at once.</p>`}
       <${SelectField} label="Both sign for" value=${overlap} change=${choose} options=${OVERLAPS} />
       <${Problem} refusal=${rotate.refusal} />
-      <div class="dialog-actions"><button type="button" onClick=${close}>Leave it</button><${Action} kind="primary" scope="integrations.write" busy=${rotate.busy} onClick=${() => rotate.run()}>Replace the secret<//></div>
+      <div class="dialog-actions"><button type="button" onClick=${close}>Leave it</button>
+        <${Action} kind="primary" scope="integrations.write" busy=${rotate.busy} onClick=${() => rotate.run()}>Replace
+        the secret<//></div>
     <//>`;
 }

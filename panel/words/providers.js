@@ -20,7 +20,8 @@ export function landing(outcome, provider, connection) {
   const name = label(provider);
   const account = connection?.account ? ` (${connection.account})` : "";
   if (connection?.status === "connected" && outcome === "connected") {
-    return { tone: "good", icon: "delivered", title: `${name} is connected`, text: `Your account${account} is connected. There is nothing more to do.` };
+    return { tone: "good", icon: "delivered", title: `${name} is connected`,
+      text: `Your account${account} is connected. There is nothing more to do.` };
   }
   return {
     connected: {

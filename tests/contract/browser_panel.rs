@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Behaviour, Browser, Receiver, Suite, is_signed_by, tests, until};
+use crate::harness::{Behaviour, Browser, LONG, Receiver, Suite, is_signed_by, tests, until};
 
 tests![on demand:
     somebody_with_a_link_sees_why_a_delivery_failed_mends_the_endpoint_and_sends_it_again,
@@ -184,7 +184,8 @@ async fn an_ended_session_loses_nothing_that_was_typed(suite: Arc<Suite>) {
 
 async fn what_failed_is_recovered_after_it_was_counted(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
-    entity.hook(&receiver.on("/hook", [Behaviour::status(404)])).await;
+    let address = receiver.on("/hook", [Behaviour::status(404)]);
+    entity.hook_with(json!({ "name": "test", "eventUrl": address, "eventList": ["booking.created"] })).await;
     let mut deliveries = Vec::new();
     for number in 0..3 {
         deliveries.push(entity.publish(json!({ "number": number })).await);
@@ -228,7 +229,7 @@ async fn an_application_is_made_with_no_more_than_was_chosen(suite: Arc<Suite>) 
     browser.click("Remove …").await;
     browser.click("Remove it").await;
     let id = of_ours[0]["clientId"].as_str().expect("openapi.yaml says so").to_owned();
-    until("the application is removed", crate::harness::LONG, async || {
+    until("the application is removed", LONG, async || {
         let listed = entity.get("/application/list").expect(200).await.json();
         (!listed.to_string().contains(&id)).then_some(())
     })

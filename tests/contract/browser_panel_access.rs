@@ -3,9 +3,11 @@
 
 use std::{fs, sync::Arc};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::harness::{Behaviour, Browser, ENTER, ESCAPE, Entity, RIGHT, Receiver, Suite, TAB, project, tests};
+use crate::harness::{
+    Behaviour, Browser, ENTER, ESCAPE, Entity, LONG, RIGHT, Receiver, Suite, TAB, project, tests, until,
+};
 
 tests![on demand:
     axe_finds_nothing_serious_on_any_page_in_light_and_dark,
@@ -88,7 +90,7 @@ async fn every_page_fits_a_phone_and_a_zoom_of_200_percent(suite: Arc<Suite>) {
             browser.go(&format!("{}/panel/{page}", suite.api.base_url())).await;
             browser.until_says(words).await;
             let wide = browser.run("return document.documentElement.scrollWidth").await;
-            assert!(wide.as_u64().is_some_and(|wide| wide <= width.into()), "{page} is {wide} wide in {width}");
+            assert!(wide.as_u64().is_some_and(|wide| wide <= u64::from(width)), "{page} is {wide} wide in {width}");
         }
     }
     browser.close().await;
@@ -110,7 +112,8 @@ async fn tab_to(browser: &Browser, name: &str) {
 
 async fn the_panel_is_used_by_the_keyboard_alone(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
-    entity.hook(&receiver.on("/hook", [Behaviour::answer(500, &[], "no such table")])).await;
+    let address = receiver.on("/hook", [Behaviour::answer(500, &[], "no such table")]);
+    entity.hook_with(json!({ "name": "test", "eventUrl": address, "eventList": ["booking.created"] })).await;
     let id = entity.publish(json!({})).await;
     entity.until_status(&id, &["failed"]).await;
     receiver.on("/hook", [Behaviour::status(204)]);
@@ -122,7 +125,7 @@ async fn the_panel_is_used_by_the_keyboard_alone(suite: Arc<Suite>) {
     tab_to(&browser, "Booking created").await;
     browser.press(&[ENTER]).await;
     browser.until_says("What to do").await;
-    assert_eq!(browser.focused().await, "Booking created", "the focus is at the title of the page");
+    browser.until_focused("Booking created").await;
 
     tab_to(&browser, "Answer").await;
     browser.press(&[RIGHT]).await;
@@ -133,7 +136,7 @@ async fn the_panel_is_used_by_the_keyboard_alone(suite: Arc<Suite>) {
     browser.press(&[ENTER]).await;
     browser.until_says("1 delivery failed").await;
     browser.press(&[ESCAPE]).await;
-    assert_eq!(browser.focused().await, "Recover all that failed since", "a dialog gives the focus back");
+    browser.until_focused("Recover all that failed since").await;
     browser.run("document.querySelector('h1').focus()").await;
     tab_to(&browser, "Resend").await;
     browser.press(&[ENTER]).await;
@@ -144,24 +147,16 @@ async fn the_panel_is_used_by_the_keyboard_alone(suite: Arc<Suite>) {
 async fn the_focus_goes_to_the_title_of_a_page_and_back_from_a_dialog(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let browser = inside(&entity).await;
-    for (link, title) in
-        [("Webhooks", "Webhooks"), ("Event types", "Event types"), ("Payment providers", "Payment providers")]
-    {
-        browser.click(link).await;
-        browser.until_at("/panel/").await;
-        let focus = "return [document.activeElement.tagName, document.activeElement.textContent, document.title]";
+    for title in ["Webhooks", "Event types", "Payment providers"] {
+        browser.click(title).await;
         let expected = json!(["H1", title, format!("{title} · Waypost")]);
-        let found: Value = crate::harness::until("the title has the focus", crate::harness::LONG, async || {
-            let found = browser.run(focus).await;
-            (found == expected).then_some(found)
-        })
-        .await;
-        assert_eq!(found, expected);
+        let focus = "return [document.activeElement.tagName, document.activeElement.textContent, document.title]";
+        until("the title has the focus", LONG, async || (browser.run(focus).await == expected).then_some(())).await;
     }
     browser.click("Connect a provider").await;
     let inside_dialog = browser.run("return document.activeElement.closest('dialog') !== null").await;
     assert_eq!(inside_dialog, true, "a dialog takes the focus");
     browser.click("Leave it").await;
-    assert_eq!(browser.focused().await, "Connect a provider");
+    browser.until_focused("Connect a provider").await;
     browser.close().await;
 }

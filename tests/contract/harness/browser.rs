@@ -135,6 +135,11 @@ impl Browser {
         self.run(script).await.as_str().unwrap_or_default().to_owned()
     }
 
+    /// Waits until this has the focus.
+    pub async fn until_focused(&self, name: &str) {
+        until(&format!("`{name}` has the focus"), LONG, async || (self.focused().await == name).then_some(())).await;
+    }
+
     /// Waits until the window is at an address that contains this, and returns what its page says.
     pub async fn until_at(&self, part: &str) -> String {
         until(&format!("the browser is at {part}"), LONG, async || {
