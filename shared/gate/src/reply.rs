@@ -69,7 +69,12 @@ impl Reply {
     }
 
     fn text(status: StatusCode, content_type: &'static str, body: String) -> Self {
-        Self { status, headers: vec![(CONTENT_TYPE, HeaderValue::from_static(content_type))], body: Body::Text(body), problem: None }
+        Self {
+            status,
+            headers: vec![(CONTENT_TYPE, HeaderValue::from_static(content_type))],
+            body: Body::Text(body),
+            problem: None,
+        }
     }
 
     /// 200 with these bytes of this media type.
