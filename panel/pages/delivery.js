@@ -33,8 +33,12 @@ async function read(id) {
   return { delivery, webhook };
 }
 
+/** For so long a recovery in the background is watched; it begins within a minute. */
+const WATCHED = 60_000;
+
 /** Whether it may change by itself, and how soon: in milliseconds, or never. */
-function pace(delivery) {
+function pace(delivery, isWatched) {
+  if (isWatched) return 1000;
   if (!delivery?.nextAttemptDate && delivery?.status !== "pending") return null;
   return new Date(delivery.nextAttemptDate ?? 0) - Date.now() < SOON ? 1000 : 5000;
 }
@@ -43,7 +47,8 @@ export default function Delivery({ parts: [, id], query }) {
   const types = useTypes();
   const loaded = useLoad(() => read(id), [id]);
   const { delivery, webhook } = loaded.data ?? {};
-  const every = pace(delivery);
+  const [watchedUntil, watch] = useState(0);
+  const every = pace(delivery, Date.now() < watchedUntil);
   usePolling(loaded.reload, every ?? 1000, every !== null && !loaded.error);
   const above = html`<a href="/panel/deliveries">Deliveries</a> <span aria-hidden="true">/</span> <span>${id}</span>`;
   if (!delivery) {
@@ -53,11 +58,12 @@ export default function Delivery({ parts: [, id], query }) {
           : html`<${Waiting} what="The delivery is read" />`}
       <//>`;
   }
-  return html`<${Shown} ...${{ delivery, webhook, types, above, query, reload: loaded.reload, error: loaded.error }}
-    />`;
+  const recovered = () => watch(Date.now() + WATCHED);
+  const shown = { delivery, webhook, types, above, query, recovered, reload: loaded.reload, error: loaded.error };
+  return html`<${Shown} ...${shown} />`;
 }
 
-function Shown({ delivery, webhook, types, above, query, reload, error }) {
+function Shown({ delivery, webhook, types, above, query, recovered, reload, error }) {
   const [recovering, recover] = useState(false);
   const resend = useAction(async () => {
     await post(`/webhook/delivery/${encodeURIComponent(delivery.id)}/resend`);
@@ -104,6 +110,6 @@ function Shown({ delivery, webhook, types, above, query, reload, error }) {
         </dl>
       <//>
       ${recovering && html`<${Recovery} webhook=${webhook} since=${delivery.createdDate} close=${() => recover(false)}
-        done=${reload} />`}
+        done=${recovered} />`}
     <//>`;
 }
