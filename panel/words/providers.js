@@ -5,7 +5,7 @@ export const KNOWN = {
   adyen: "Adyen",
   mollie: "Mollie",
   paypal: "PayPal",
-  revolut: "Revolut",
+  revolut: "Revolut Business",
   square: "Square",
   stripe: "Stripe",
 };
