@@ -33,8 +33,12 @@ async function read(id) {
   return { delivery, webhook };
 }
 
+/** For so long a recovery in the background is watched; it begins within a minute. */
+const WATCHED = 60_000;
+
 /** Whether it may change by itself, and how soon: in milliseconds, or never. */
-function pace(delivery) {
+function pace(delivery, isWatched) {
+  if (isWatched) return 1000;
   if (!delivery?.nextAttemptDate && delivery?.status !== "pending") return null;
   return new Date(delivery.nextAttemptDate ?? 0) - Date.now() < SOON ? 1000 : 5000;
 }
@@ -43,7 +47,8 @@ export default function Delivery({ parts: [, id], query }) {
   const types = useTypes();
   const loaded = useLoad(() => read(id), [id]);
   const { delivery, webhook } = loaded.data ?? {};
-  const every = pace(delivery);
+  const [watchedUntil, watch] = useState(0);
+  const every = pace(delivery, Date.now() < watchedUntil);
   usePolling(loaded.reload, every ?? 1000, every !== null && !loaded.error);
   const above = html`<a href="/panel/deliveries">Deliveries</a> <span aria-hidden="true">/</span> <span>${id}</span>`;
   if (!delivery) {
@@ -53,11 +58,12 @@ export default function Delivery({ parts: [, id], query }) {
           : html`<${Waiting} what="The delivery is read" />`}
       <//>`;
   }
-  return html`<${Shown} ...${{ delivery, webhook, types, above, query, reload: loaded.reload, error: loaded.error }}
-    />`;
+  const recovered = () => watch(Date.now() + WATCHED);
+  const shown = { delivery, webhook, types, above, query, recovered, reload: loaded.reload, error: loaded.error };
+  return html`<${Shown} ...${shown} />`;
 }
 
-function Shown({ delivery, webhook, types, above, query, reload, error }) {
+function Shown({ delivery, webhook, types, above, query, recovered, reload, error }) {
   const [recovering, recover] = useState(false);
   const resend = useAction(async () => {
     await post(`/webhook/delivery/${encodeURIComponent(delivery.id)}/resend`);
@@ -67,43 +73,52 @@ function Shown({ delivery, webhook, types, above, query, reload, error }) {
   });
   const chosen = Number(query.attempt) || delivery.attemptCount;
   const choose = (attempt) => go(address(`/deliveries/${delivery.id}`, { attempt }), { replace: true });
-  const { tone, icon, word } = DELIVERY[delivery.status];
   const title = labelOf(types, delivery.type);
   const beside = html`
-    ${webhook && html`<${Action} kind="primary" icon="resend" scope="integrations.write" busy=${resend.busy}
-      onClick=${() => resend.run()}>Resend<//>`}
-    ${webhook && html`<${Action} icon="retrying" scope="integrations.write" onClick=${() => recover(true)}>Recover all
-      that failed since<//>`}
-    <${Copy} text=${() => curlOf(delivery, webhook)} what="the request as a curl command" label="Copy as curl" kind=""
-      />`;
+    ${webhook && html`
+      <${Action} kind="primary" icon="resend" scope="integrations.write" busy=${resend.busy} onClick=${() => resend.run()}>
+        Resend
+      <//>
+      <${Action} icon="retrying" scope="integrations.write" onClick=${() => recover(true)}>
+        Recover all that failed since
+      <//>`}
+    <${Copy} text=${() => curlOf(delivery, webhook)} what="the request as a curl command" label="Copy as curl" kind="" />`;
   return html`
-    <${Page} title=${title} window=${`${title}, ${word.toLowerCase()}`} above=${above} beside=${beside}
-      lead=${html`<${Badge} tone=${tone} icon=${icon}>${word}<//> <code>${delivery.type}
-        </code> to ${webhook ? html`<a href="/panel/webhooks/${webhook.id}">${webhook.name}
-        </a>` : "a webhook that was removed"}`}>
+    <${Page} title=${title} window="${title}, ${delivery.status}" above=${above} beside=${beside}
+      lead=${html`<${Lead} delivery=${delivery} webhook=${webhook} />`}>
       <${Problem} refusal=${resend.refusal ?? error} />
       <${Verdict} delivery=${delivery} webhook=${webhook} />
       <${Card} title="Attempts">
         <${Timeline} delivery=${delivery} chosen=${chosen} choose=${choose} />
-        ${delivery.attempts.length > 0 ? html`<${Attempts} ...${{ delivery, webhook, chosen, choose }} />`
+        ${delivery.attempts.length > 0
+          ? html`<${Attempts} ...${{ delivery, webhook, chosen, choose }} />`
           : html`<p class="faint">None was made yet.</p>`}
       <//>
-      <${Card} title="Event">
-        <${Json} value=${delivery.event} what="the event" />
-      <//>
-      <${Card} title="Facts">
-        <dl class="facts">
-          <div><dt>Delivery</dt><dd><${Identifier} id=${delivery.id} what="the delivery’s identifier" /></dd></div>
-          <div><dt>Event</dt><dd><${Identifier} id=${delivery.event.id} what="the event’s identifier" /> <a
-            href=${address("/deliveries", { event: delivery.event.id })}>all its deliveries</a></dd></div>
-          <div><dt>Webhook</dt><dd><${Identifier} id=${delivery.webhookIdentifier} what="the webhook’s identifier" />
-            </dd></div>
-          <div><dt>Address, when it was created</dt><dd><code class="break">${delivery.url}</code></dd></div>
-          <div><dt>Created</dt><dd><${Time} date=${delivery.createdDate} as="both" /></dd></div>
-          <div><dt>Last changed</dt><dd><${Time} date=${delivery.lastUpdate} as="both" /></dd></div>
-        </dl>
-      <//>
-      ${recovering && html`<${Recovery} webhook=${webhook} since=${delivery.createdDate} close=${() => recover(false)}
-        done=${reload} />`}
+      <${Card} title="Event"><${Json} value=${delivery.event} what="the event" /><//>
+      <${Card} title="Facts"><${Facts} delivery=${delivery} /><//>
+      ${recovering && html`
+        <${Recovery} webhook=${webhook} since=${delivery.createdDate} close=${() => recover(false)} done=${recovered} />`}
     <//>`;
 }
+
+function Lead({ delivery: { status, type }, webhook }) {
+  const { tone, icon, word } = DELIVERY[status];
+  const target = webhook ? html`<a href="/panel/webhooks/${webhook.id}">${webhook.name}</a>` : "a webhook that was removed";
+  return html`<${Badge} tone=${tone} icon=${icon}>${word}<//> <code>${type}</code> to ${target}`;
+}
+
+const Facts = ({ delivery: { id, event, webhookIdentifier, url, createdDate, lastUpdate } }) => html`
+  <dl class="facts">
+    <div><dt>Delivery</dt><dd><${Identifier} id=${id} what="the delivery’s identifier" /></dd></div>
+    <div>
+      <dt>Event</dt>
+      <dd>
+        <${Identifier} id=${event.id} what="the event’s identifier" />${" "}
+        <a href=${address("/deliveries", { event: event.id })}>all its deliveries</a>
+      </dd>
+    </div>
+    <div><dt>Webhook</dt><dd><${Identifier} id=${webhookIdentifier} what="the webhook’s identifier" /></dd></div>
+    <div><dt>Address, when it was created</dt><dd><code class="break">${url}</code></dd></div>
+    <div><dt>Created</dt><dd><${Time} date=${createdDate} as="both" /></dd></div>
+    <div><dt>Last changed</dt><dd><${Time} date=${lastUpdate} as="both" /></dd></div>
+  </dl>`;

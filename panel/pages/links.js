@@ -42,7 +42,10 @@ export default function Links() {
 
 /** How a link is made: by an application, with a token of its own. */
 function HowTo() {
-  const call = `curl -s -X POST '${location.origin}${entityPath()}/panel/link' -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' -d '{"name": "Ada of support"}'`;
+  const call = [
+    `curl -s '${location.origin}${entityPath()}/panel/link'`,
+    `-H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' -d '{"name": "Ada of support"}'`,
+  ].join(" \\\n  ");
   return html`
     <${Card} title="To let somebody in">
       <p>You came in by a link yourself, and such a session makes no others, which could outlive it. Your application
@@ -53,8 +56,10 @@ function HowTo() {
 const Rows = ({ links, end }) => html`
   <table class="list">
     <caption class="unseen">Panel links</caption>
-    <thead><tr><th scope="col">Link</th><th scope="col">Stands</th><th scope="col">May</th><th scope="col">Ends</th><th
-      scope="col"><span class="unseen">Revoke</span></th></tr></thead>
+    <thead><tr>
+      <th scope="col">Link</th><th scope="col">Stands</th><th scope="col">May</th><th scope="col">Ends</th>
+      <th scope="col"><span class="unseen">Revoke</span></th>
+    </tr></thead>
     <tbody>${links.map((link) => html`
       <tr key=${link.id}>
         <td class="main">${link.name ?? "Without a name"}
@@ -75,9 +80,8 @@ function NewLink({ close }) {
   const set = (name) => (value) => change({ ...form, [name]: value });
   const make = useAction(async () => {
     const { name, place, scopes, lifetime } = form;
-    const optional = Object.fromEntries(Object.entries({ name: name.trim(), place: place.trim() }).filter(([, value]) =>
-      value));
-    show(await post("/panel/link", { ...optional, scopes, lifetimeSeconds: Number(lifetime) }));
+    const wanted = { name: name.trim() || undefined, place: place.trim() || undefined };
+    show(await post("/panel/link", { ...wanted, scopes, lifetimeSeconds: Number(lifetime) }));
   });
   if (made) {
     return html`

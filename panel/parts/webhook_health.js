@@ -15,7 +15,7 @@ const HEADLINES = {
 };
 
 /** A webhook that is active and failed lately is not well yet. */
-const shown = (deliveryState) => (deliveryState === "active" ? { tone: "warn", icon: "warning" } : WEBHOOK[deliveryState]);
+const shown = (deliveryState) => (deliveryState === "active" ? WEBHOOK.failing : WEBHOOK[deliveryState]);
 
 export function Health({ webhook, resume, enable, recover }) {
   const { deliveryState, failuresInRow, lastHttpStatus, lastError } = webhook;
