@@ -76,7 +76,10 @@ async fn a_webhook_that_is_held_up_is_diagnosed_before_its_failures(suite: Arc<S
     assert_eq!(found, ["disabled", "gone"], "{diagnosis:#}");
     assert_eq!(diagnosis["webhook"]["disabledReason"], "The endpoint answered 410 Gone.");
 
-    let silent = entity.hook(&receiver.on("/silent", [Behaviour::close()])).await;
+    // It does not hear that the other one was disabled.
+    let address = receiver.on("/silent", [Behaviour::close()]);
+    let silent =
+        entity.hook_with(json!({ "name": "silent", "eventUrl": address, "eventList": ["booking.created"] })).await;
     paused_in(&suite.table(), &entity, &silent, 1).await;
     let diagnosis = agent.call("diagnose_webhook", of(&silent)).await;
     assert_eq!(causes(&diagnosis), [("paused".to_owned(), 0)], "{diagnosis:#}");

@@ -57,7 +57,7 @@ impl Forge {
     pub fn claims(&self) -> Value {
         let now = now();
         json!({
-            "iss": self.auth_url, "aud": self.base_url, "sub": "appTest", "client_id": "appTest", "iat": now,
+            "iss": self.auth_url, "aud": self.base_url, "sub": "appTestTestTestTestTestTe", "client_id": "appTestTestTestTestTestTe", "iat": now,
             "exp": now + 600, "jti": "test", "scope": "integrations.read integrations.write", "managing_entities": ["*"],
         })
     }
