@@ -46,6 +46,7 @@ async fn every_page_is_pictured(suite: Arc<Suite>) {
     let browser = Browser::open().await;
     browser.resize(1280, 860).await;
     browser.go(&entity.panel_link(json!({ "name": "Ada of the front office" })).await).await;
+    browser.until_says("Sign out").await;
     for (page, words, picture) in [
         ("deliveries".to_owned(), "booking.created", "deliveries"),
         (format!("deliveries/{delivery}"), "What to do", "delivery"),
