@@ -60,7 +60,7 @@ impl Caller {
     /// # Errors
     /// 400 for a key of another form.
     pub fn once(&self, entity: &AuthorizedEntity, tool: &str, key: &str, arguments: &[u8]) -> Result<Once, Problem> {
-        let key = IdempotencyKey::read([key.as_bytes()].into_iter());
+        let key = IdempotencyKey::read([key.as_bytes()]);
         let key = key.map_err(|fault| Problem::invalid_value("idempotencyKey", fault))?;
         let key = key.ok_or_else(|| Problem::internal("a key that was given is none"))?;
         let sender = Sender { entity: entity.id().as_str(), client: &self.claims.client_id, path: tool };

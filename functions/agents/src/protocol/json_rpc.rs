@@ -34,7 +34,7 @@ pub struct RpcError {
     message: String,
     data: Option<Value>,
     status: StatusCode,
-    problem: Option<Problem>,
+    problem: Option<Box<Problem>>,
 }
 
 impl Message {
@@ -145,7 +145,7 @@ impl RpcError {
     /// A Problem, under this code; its members are the error's data.
     pub fn of_problem(code: i32, problem: Problem, base_url: &str, request_id: &str) -> Self {
         let body = problem.body(base_url, request_id);
-        Self { problem: Some(problem), ..Self::new(code, body_text(&body, "detail")) }.with_data(body.into())
+        Self { problem: Some(Box::new(problem)), ..Self::new(code, body_text(&body, "detail")) }.with_data(body.into())
     }
 
     /// The same with one more member of its data.
@@ -180,7 +180,7 @@ impl RpcError {
         }
         let reply = Reply::json(self.status, &message)?.uncached();
         Ok(match self.problem {
-            Some(problem) => reply.telling(problem),
+            Some(problem) => reply.telling(*problem),
             None => reply,
         })
     }
