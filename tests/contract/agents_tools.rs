@@ -221,9 +221,12 @@ async fn a_call_with_a_key_is_carried_out_once(suite: Arc<Suite>) {
     assert_eq!(again["repeated"].take(), true);
     again.as_object_mut().expect("an object").remove("repeated");
     assert_eq!(again, first);
-    let mut other = new;
+    let mut other = new.clone();
     other["name"] = json!("other");
     assert_eq!(agent.refused("create_webhook", other).await["kind"], "idempotency-conflict");
+    let neighbour = suite.entity().await;
+    let theirs = Agent::of(&neighbour).await.call("create_webhook", new).await;
+    assert!(theirs.get("repeated").is_none() && theirs["id"] != first["id"], "a key is its entity's own");
 
     let test = json!({ "webhookIdentifier": first["id"], "idempotencyKey": "k" });
     let sent = agent.call("publish_test_event", test.clone()).await;
