@@ -13,6 +13,7 @@ use crate::{
 tests![
     a_link_gives_what_its_makers_token_has_unless_less_is_asked,
     a_link_never_gives_more_than_its_makers_token_has,
+    a_repetition_by_a_token_with_fewer_scopes_is_shown_no_link,
     a_link_says_what_is_wrong_with_what_was_asked,
     a_list_has_the_links_that_are_good_the_newest_first_and_no_address,
     another_entitys_link_looks_like_a_missing_one,
@@ -95,6 +96,18 @@ async fn a_link_never_gives_more_than_its_makers_token_has(suite: Arc<Suite>) {
     let refused = suite.api.post(entity.path("/panel/link")).bearer(&reader).json(&json!({}));
     refused.refused(403, "insufficient-scope").await;
     assert_eq!(listed(&entity).await, Vec::<String>::new());
+}
+
+async fn a_repetition_by_a_token_with_fewer_scopes_is_shown_no_link(suite: Arc<Suite>) {
+    let (entity, api) = (suite.entity().await, &suite.api);
+    let make = async |scopes: &str| {
+        let token = api.token(Application::Platform, scopes).await;
+        api.post(entity.path("/panel/link")).bearer(&token).header("idempotency-key", "one")
+    };
+    let wide = "integrations.write payment.write";
+    let first = make(wide).await.expect(201).await.json();
+    assert_eq!(make(wide).await.expect(201).await.json(), first);
+    make("integrations.write").await.refused(409, "idempotency-conflict").await;
 }
 
 async fn a_link_says_what_is_wrong_with_what_was_asked(suite: Arc<Suite>) {

@@ -40,7 +40,9 @@ async fn admit(door: &Door, call: Call) -> Result<Reply, Problem> {
     let outcome = if call.method() == Method::DELETE { door.close(&call).await } else { door.open(&call).await };
     // A cookie that opens nothing is of no use to the browser.
     outcome.map_err(|problem| match problem.kind {
-        ProblemKind::NoPanelSession => problem.with_header(SET_COOKIE, door.cookies.take()),
+        ProblemKind::NoPanelSession if call.cookie(cookie::NAME).is_some() => {
+            problem.with_header(SET_COOKIE, door.cookies.take())
+        }
         _ => problem,
     })
 }

@@ -105,8 +105,11 @@ impl LinkMaking {
         notes: &Notes,
         now: Time,
     ) -> Result<Answered<CreatedLink>, PanelError> {
-        // Also a repetition needs the rights: its answer shows the code.
         let grant = maker.grant(new, now)?;
+        // The answer shows the code, so a repetition by a token with fewer scopes must not get it: where the request names no
+        // scopes, they are the token's.
+        let once = once.map(|once| once.clone().meaning(&grant.scopes.to_string()));
+        let once = once.as_ref();
         let answered = self.answers.once(once, now, self.make(maker, grant, once, now)).await?;
         notes.subject(&answered.id(|created| created.link.id.to_string()));
         Ok(answered)

@@ -17,6 +17,9 @@ use problem::{JsonBody, Problem};
 use std::time::Duration;
 use storage::{SecretText, Table, TableError};
 
+/// How often a session is read and written until no other tab renews it in between.
+const RENEWING: usize = 3;
+
 /// Opens, renews and ends sessions. The secret in a code or a cookie is the credential.
 pub struct PanelSessions {
     store: LinkStore,
@@ -93,36 +96,49 @@ impl PanelSessions {
 
     /// Gives a session its next token and its next key.
     pub async fn renew(&self, cookie: Option<&str>, notes: &Notes, now: Time) -> Result<OpenSession, PanelError> {
+        for _ in 0..RENEWING {
+            if let Some(renewed) = self.renew_as_read(cookie, notes, now).await? {
+                return Ok(renewed);
+            }
+        }
+        Err(SessionFault::Unknown.into())
+    }
+
+    /// The same, if the session stays as it is read until it is written: `None` when another tab was quicker.
+    async fn renew_as_read(
+        &self,
+        cookie: Option<&str>,
+        notes: &Notes,
+        now: Time,
+    ) -> Result<Option<OpenSession>, PanelError> {
         let (key, link, session) = self.of_cookie(cookie, notes).await?;
         if now >= session.ends_date {
             return Err(SessionFault::Over.into());
         }
-        let state = session.state_of(&key, now);
-        match state {
-            KeyState::Good | KeyState::JustReplaced => {}
+        let (next, replaces) = match session.state_of(&key, now) {
+            KeyState::Good if session.is_renewable() => (session.next(&key), true),
+            KeyState::Good => return Err(SessionFault::Over.into()),
+            KeyState::JustReplaced(good) => (good, false),
             KeyState::Replaced => {
                 self.store.remove(&link, now).await?;
                 return Err(SessionFault::Replayed.into());
             }
             KeyState::Foreign => return Err(SessionFault::Unknown.into()),
-        }
+        };
         let application = self.backing(&link, now).await?.ok_or(SessionFault::Unbacked)?;
-        let next = session.next(&key);
         let renewed = self.with_token(link, &application, next, session.ends_date, now).await?;
-        if state == KeyState::Good {
-            let session_then = session.replacing_key(&renewed.key, now);
-            let written = self.store.renew(&renewed.link, &session.key_hash, &session_then).await?;
-            if !written.is_done() {
-                return Err(SessionFault::Unknown.into());
-            }
+        if !replaces {
+            return Ok(Some(renewed));
         }
-        Ok(renewed)
+        let session_then = session.replacing_key(&renewed.key, now);
+        let written = self.store.renew(&renewed.link, &session.key_hash, &session_then).await?;
+        Ok(written.is_done().then_some(renewed))
     }
 
     /// Ends a session, and revokes its tokens. A session that is not there needs no end.
     pub async fn end(&self, cookie: Option<&str>, notes: &Notes, now: Time) -> Result<(), PanelError> {
         match self.of_cookie(cookie, notes).await {
-            Ok((key, link, session)) if session.state_of(&key, now) != KeyState::Foreign => {
+            Ok((key, link, session)) if !matches!(session.state_of(&key, now), KeyState::Foreign) => {
                 Ok(self.store.remove(&link, now).await.map(drop)?)
             }
             Ok(_) | Err(PanelError::Session(_)) => Ok(()),

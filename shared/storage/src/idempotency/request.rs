@@ -104,6 +104,14 @@ impl Once {
         Self { partition, former_partition: None, request_hash: hash(content) }
     }
 
+    /// The same for a request that means more than its body says, such as rights that follow from its token: with another
+    /// `more`, it is another request.
+    #[must_use]
+    pub fn meaning(self, more: &str) -> Self {
+        let request_hash = hash(format!("{}\n{more}", self.request_hash).as_bytes());
+        Self { request_hash, ..self }
+    }
+
     /// Writes the decision what to do, or returns the one that an earlier request with the key has written; `None` when
     /// that request had another body. Of several at once the first wins, and all go on with its decision.
     pub async fn claim<T>(&self, table: &Table, decision: T, now: Time) -> Result<Option<T>, TableError>
