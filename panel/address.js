@@ -4,6 +4,20 @@ import { useEffect, useMemo, useState } from "./parts/html.js";
 const listeners = new Set();
 const changed = () => listeners.forEach((listener) => listener());
 
+/** What is asked before the page that is shown is left, and its address. */
+let guarded = null;
+
+/** Has somebody asked this before they leave the page, until what is returned is called. */
+export function guard(question) {
+  const mine = { question, href: location.href };
+  guarded = mine;
+  return () => {
+    if (guarded === mine) guarded = null;
+  };
+}
+
+const mayLeave = () => !guarded || confirm(guarded.question);
+
 /** An address of the panel; members of `query` that are empty are left out. */
 export function address(path, query = {}) {
   const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== "");
@@ -46,13 +60,16 @@ export function useHere() {
 
 /** Lets links to pages of the panel be followed without loading it again; a new tab or a download stays the browser's. */
 export function followLinks() {
-  addEventListener("popstate", changed);
+  addEventListener("popstate", () => {
+    if (mayLeave()) changed();
+    else history.pushState(null, "", guarded.href);
+  });
   document.addEventListener("click", (event) => {
     const link = event.target.closest?.("a[href]");
     const own = link && link.origin === location.origin && link.pathname.startsWith("/panel/") && !link.dataset.leave;
     const plain = event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey && !event.altKey;
     if (!own || !plain || link.target || event.defaultPrevented) return;
     event.preventDefault();
-    if (link.href !== location.href) go(link.href);
+    if (link.href !== location.href && mayLeave()) go(link.href);
   });
 }

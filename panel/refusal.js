@@ -12,6 +12,14 @@ export class Refusal extends Error {
     return this.violations.filter(({ field: name }) => about(name)).map(({ message }) => message).join("; ");
   }
 
+  /** The same without what is wrong with a member, which was changed since; nothing, if nothing else was wrong. */
+  without(field) {
+    const others = this.violations.filter(({ field: name }) => name.split(/[[.]/)[0] !== field);
+    if (others.length === this.violations.length) return this;
+    if (!others.length) return undefined;
+    return new Refusal({ ...this, properties: { ...this.properties, violations: others } });
+  }
+
   get violations() {
     return this.properties.violations ?? [];
   }

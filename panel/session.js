@@ -5,6 +5,9 @@ import { Refusal, refusalOf, unreachable } from "./refusal.js";
 /** A token is renewed so many milliseconds before its end, or at half its life where that is short. */
 const AHEAD = 30_000;
 
+/** Tells the other tabs of this browser which link's session was ended. */
+const tabs = new BroadcastChannel("waypost-session");
+
 const listeners = new Set();
 let state = { phase: "opening" };
 let token = null;
@@ -118,10 +121,20 @@ function claims(text) {
 
 /** Ends the session, here and at the service. */
 export async function leave() {
+  const { link } = state;
   await ask("DELETE").catch(() => null);
+  if (link) tabs.postMessage(link);
+  close();
+}
+
+function close() {
   token = null;
   become({ phase: "closed", left: true });
 }
+
+tabs.addEventListener("message", ({ data: link }) => {
+  if (state.link === link) close();
+});
 
 /** The access token; renewed when it is about to end. When the session has ended, it waits until somebody comes in again. */
 export async function accessToken() {

@@ -9,7 +9,7 @@ import { Dialog } from "../parts/dialog.js";
 import { Identifier } from "../parts/copy.js";
 import { Page } from "../parts/page.js";
 import { Problem } from "../parts/problem.js";
-import { ScopeList } from "../parts/scopes.js";
+import { ScopeList, publishingWords } from "../parts/scopes.js";
 import { Secret } from "../parts/secret.js";
 import { SelectField } from "../parts/field.js";
 import { Time } from "../parts/time.js";
@@ -42,8 +42,7 @@ function Shown({ application, above, reload, error }) {
       <${Problem} refusal=${error} />
       <${Card} title="What it may do">
         <${ScopeList} scopes=${application.scopes} />
-        <p class="faint">${application.mayPublish ? "It may publish events."
-          : "It may not publish events."} ${entities(application.managingEntities)}</p><//>
+        <p class="faint">${publishingWords(application)} ${entities(application.managingEntities)}</p><//>
       <${Credentials} application=${application} path=${pathOf(application.clientId)} reload=${reload}
         rotate=${() => show("rotate")} />
       <${Card} title="Facts">
@@ -83,7 +82,7 @@ function Rotation({ application, close }) {
         while you give it the new one.</p>
       <${SelectField} label="Both are accepted for" value=${overlap} change=${choose} options=${OVERLAPS} />
       <${Problem} refusal=${rotate.refusal} />
-      <div class="dialog-actions"><button type="button" onClick=${close}>Leave it</button>
+      <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>
         <${Action} kind="primary" scope="account.write" busy=${rotate.busy} onClick=${() => rotate.run()}>Replace the
         secret<//></div>
     <//>`;

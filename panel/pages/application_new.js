@@ -6,15 +6,28 @@ import { Check, TextField } from "../parts/field.js";
 import { Identifier } from "../parts/copy.js";
 import { Page } from "../parts/page.js";
 import { Problem } from "../parts/problem.js";
-import { ScopePicker } from "../parts/scopes.js";
+import { PUBLISHING, ScopePicker } from "../parts/scopes.js";
 import { Secret } from "../parts/secret.js";
+import { may } from "../session.js";
+import { useUnsaved } from "../parts/unsaved.js";
 import { useAction } from "../parts/load.js";
 
+const BLANK = { name: "", scopes: [], mayPublish: false };
+
 export default function NewApplication() {
-  const [form, change] = useState({ name: "", scopes: [], mayPublish: false });
+  const [form, change] = useState(BLANK);
   const [made, show] = useState(null);
+  useUnsaved(form, BLANK, Boolean(made));
   const create = useAction(async () => show(await post("/application", { ...form, name: form.name.trim() })));
-  const set = (name) => (value) => change({ ...form, [name]: value });
+  const set = (name) => (value) => {
+    change({ ...form, [name]: value });
+    create.forgive(name);
+  };
+  const publish = (mayPublish) => {
+    const scopes = mayPublish && may(PUBLISHING) ? [...new Set([...form.scopes, PUBLISHING])] : form.scopes;
+    change({ ...form, mayPublish, scopes });
+    create.forgive("scopes");
+  };
   const submit = (event) => {
     event.preventDefault();
     create.run();
@@ -40,11 +53,11 @@ export default function NewApplication() {
           fault=${create.refusal?.violation("name")} autocomplete="off" required />
         <${ScopePicker} chosen=${form.scopes} change=${set("scopes")} fault=${create.refusal?.violation("scopes")} />
         <${Check} label="It may publish events"
-          hint="Subscribers rely on what they are told. Receiving events needs no such right." value=${form.mayPublish}
-          change=${set("mayPublish")} />
+          hint="Publishing needs Integrations: Write as well, which is chosen with it. Receiving events needs neither."
+          value=${form.mayPublish} change=${publish} />
         <${Problem} refusal=${create.refusal} beside=${["name", "scopes"]} />
         <div class="form-actions"><${Action} type="submit" kind="primary" scope="account.write" busy=${create.busy}>Make
-          the application<//> <a href="/panel/applications">Leave it</a></div>
+          the application<//> <a href="/panel/applications">Cancel</a></div>
       </form>
     <//>`;
 }

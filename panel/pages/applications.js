@@ -4,8 +4,9 @@ import { get } from "../api.js";
 import { Empty, Waiting } from "../parts/empty.js";
 import { LinkButton } from "../parts/action.js";
 import { Page } from "../parts/page.js";
+import { PUBLISHING } from "../parts/scopes.js";
 import { Problem } from "../parts/problem.js";
-import { isOver } from "../parts/time.js";
+import { dayOf, isOver } from "../parts/time.js";
 import { counted } from "../parts/words.js";
 import { useLoad } from "../parts/load.js";
 
@@ -37,12 +38,16 @@ export default function Applications() {
               <tr key=${application.clientId}>
                 <td class="main"><a class="row-link" href="/panel/applications/${application.clientId}">
                   ${application.name}</a><small><code>${application.clientId}</code></small></td>
-                <td>${counted(application.scopes.length, "scope", "scopes")}
-                  ${application.mayPublish && html`<small>may publish events</small>`}</td>
-                <td>${counted(secrets, "secret", "secrets")}
+                <td data-label="Scopes">${counted(application.scopes.length, "scope", "scopes")}
+                  ${application.mayPublish && html`<small>
+                  ${application.scopes.includes(PUBLISHING) ? "may publish events"
+                  : "may publish events once it also has Integrations: Write"}</small>`}</td>
+                <td data-label="Credentials">${counted(secrets, "secret", "secrets")}
                   ${application.publicKeys.length > 0 && html`<small>
                   ${counted(application.publicKeys.length, "key", "keys")}</small>`}</td>
-                <td>${lastUsed(application) ?? html`<span class="faint">never</span>`}</td>
+                <td data-label="Last used">
+                  ${lastUsed(application) ? dayOf(lastUsed(application)) : html`<span class="faint">never</span>`}
+                </td>
               </tr>`;
           })}</tbody>
         </table>`}

@@ -78,8 +78,12 @@ function Nothing({ query, hasMore, hasWebhooks }) {
       made.</p><//>`;
   }
   if (isFiltered(query)) {
-    return html`<${Empty} icon="filter" title="Nothing passes these filters"><p>
-      <a href="/panel/deliveries">Show all deliveries</a></p><//>`;
+    const { status = "" } = query;
+    return html`<${Empty} icon="filter" title="Nothing passes these filters">
+      ${status.includes("failed") && !status.includes("retrying") && html`
+        <p>Those that are still being tried are under${" "}
+        <a href=${address("/deliveries", { ...query, cursor: "", status: "retrying" })}>Retrying</a>.</p>`}
+      <p><a href="/panel/deliveries">Show all deliveries</a></p><//>`;
   }
   if (!hasWebhooks) {
     return html`

@@ -7,6 +7,7 @@ import { Attempts } from "../parts/attempts.js";
 import { Badge } from "../parts/badge.js";
 import { Card } from "../parts/card.js";
 import { Copy, Identifier } from "../parts/copy.js";
+import { Dialog } from "../parts/dialog.js";
 import { Json } from "../parts/json.js";
 import { Page } from "../parts/page.js";
 import { Problem } from "../parts/problem.js";
@@ -19,7 +20,7 @@ import { labelOf, useTypes } from "../parts/known.js";
 import { say } from "../parts/notices.js";
 import { useAction, useLoad, usePolling } from "../parts/load.js";
 import { DELIVERY } from "../words/statuses.js";
-import { curlOf } from "../words/requests.js";
+import { curlOf, curlWords } from "../words/requests.js";
 
 const SOON = 30_000;
 
@@ -64,9 +65,11 @@ export default function Delivery({ parts: [, id], query }) {
 }
 
 function Shown({ delivery, webhook, types, above, query, recovered, reload, error }) {
-  const [recovering, recover] = useState(false);
+  const [open, show] = useState("");
+  const close = () => show("");
   const resend = useAction(async () => {
     await post(`/webhook/delivery/${encodeURIComponent(delivery.id)}/resend`);
+    close();
     say(`Attempt ${delivery.attemptCount + 1} is on its way.`);
     go(address(`/deliveries/${delivery.id}`), { replace: true });
     await reload();
@@ -76,13 +79,16 @@ function Shown({ delivery, webhook, types, above, query, recovered, reload, erro
   const title = labelOf(types, delivery.type);
   const beside = html`
     ${webhook && html`
-      <${Action} kind="primary" icon="resend" scope="integrations.write" busy=${resend.busy} onClick=${() => resend.run()}>
-        Resend
-      <//>
-      <${Action} icon="retrying" scope="integrations.write" onClick=${() => recover(true)}>
-        Recover all that failed since
+      ${delivery.status === "delivered"
+        ? html`<${Action} key="again" icon="resend" scope="integrations.write" onClick=${() => show("again")}>
+          Send again …<//>`
+        : html`<${Action} key="resend" kind="primary" icon="resend" scope="integrations.write" busy=${resend.busy}
+          onClick=${() => resend.run()}>Resend<//>`}
+      <${Action} icon="retrying" scope="integrations.write" onClick=${() => show("recovery")}>
+        Recover the others …
       <//>`}
-    <${Copy} text=${() => curlOf(delivery, webhook)} what="the request as a curl command" label="Copy as curl" kind="" />`;
+    <${Copy} text=${() => curlOf(delivery, webhook)} what=${curlWords(delivery, webhook)} label="Copy as curl" kind=""
+      />`;
   return html`
     <${Page} title=${title} window="${title}, ${delivery.status}" above=${above} beside=${beside}
       lead=${html`<${Lead} delivery=${delivery} webhook=${webhook} />`}>
@@ -96,10 +102,21 @@ function Shown({ delivery, webhook, types, above, query, recovered, reload, erro
       <//>
       <${Card} title="Event"><${Json} value=${delivery.event} what="the event" /><//>
       <${Card} title="Facts"><${Facts} delivery=${delivery} /><//>
-      ${recovering && html`
-        <${Recovery} webhook=${webhook} since=${delivery.createdDate} close=${() => recover(false)} done=${recovered} />`}
+      ${open === "again" && html`<${Again} resend=${resend} close=${close} />`}
+      ${open === "recovery" && html`
+        <${Recovery} webhook=${webhook} delivery=${delivery} close=${close} done=${recovered} />`}
     <//>`;
 }
+
+const Again = ({ resend, close }) => html`
+  <${Dialog} title="Send it again?" close=${close}>
+    <p>The endpoint has this event already. It gets the same event once more, under the same identifier.</p>
+    <${Problem} refusal=${resend.refusal} />
+    <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>
+      <${Action} kind="primary" scope="integrations.write" busy=${resend.busy} onClick=${() => resend.run()}>
+        Send again
+      <//></div>
+  <//>`;
 
 function Lead({ delivery: { status, type }, webhook }) {
   const { tone, icon, word } = DELIVERY[status];

@@ -66,7 +66,7 @@ export function Enter() {
       <${Problem} refusal=${refusal} retry=${refusal?.kind === "unreachable" && resume} />
       <p>A panel link lets you see one managing entity’s webhooks and deliveries, for a while, without a password.
         Whoever runs your integration makes one with a call to <code>…/panel/link
-        </code>; on one machine, <code>make panel</code> prints one.</p>
+        </code>; on one machine, <code>make panel</code> prints one. A link works once, and ends when you sign out.</p>
       <${Ways} />
     </main>`;
 }

@@ -57,7 +57,7 @@ const Rows = ({ links, end }) => html`
   <table class="list">
     <caption class="unseen">Panel links</caption>
     <thead><tr>
-      <th scope="col">Link</th><th scope="col">Stands</th><th scope="col">May</th><th scope="col">Ends</th>
+      <th scope="col">Link</th><th scope="col">State</th><th scope="col">Rights</th><th scope="col">Ends</th>
       <th scope="col"><span class="unseen">Revoke</span></th>
     </tr></thead>
     <tbody>${links.map((link) => html`
@@ -65,10 +65,10 @@ const Rows = ({ links, end }) => html`
         <td class="main">${link.name ?? "Without a name"}
           ${link.id === session().link && html` <span class="tag">this session</span>`}<small><code>${link.id}</code>
           </small></td>
-        <td>${link.openedDate ? html`opened <${Time} date=${link.openedDate} as="distance" />`
+        <td data-label="State">${link.openedDate ? html`opened <${Time} date=${link.openedDate} as="distance" />`
           : html`not opened; made <${Time} date=${link.createdDate} as="distance" />`}</td>
-        <td title=${link.scopes.join("\n")}>${counted(link.scopes.length, "scope", "scopes")}</td>
-        <td><${Time} date=${link.sessionEndsDate ?? link.expiresDate} as="distance" /></td>
+        <td data-label="Rights" title=${link.scopes.join("\n")}>${counted(link.scopes.length, "scope", "scopes")}</td>
+        <td data-label="Ends"><${Time} date=${link.sessionEndsDate ?? link.expiresDate} as="distance" /></td>
         <td><${Action} kind="small" scope="integrations.remove" onClick=${() => end(link)}>Revoke
           <span class="unseen"> ${link.name ?? link.id}</span><//></td>
       </tr>`)}</tbody>
@@ -77,7 +77,10 @@ const Rows = ({ links, end }) => html`
 function NewLink({ close }) {
   const [form, change] = useState({ name: "", lifetime: "3600", place: "", scopes: session().scopes });
   const [made, show] = useState(null);
-  const set = (name) => (value) => change({ ...form, [name]: value });
+  const set = (name, member = name) => (value) => {
+    change({ ...form, [name]: value });
+    make.forgive(member);
+  };
   const make = useAction(async () => {
     const { name, place, scopes, lifetime } = form;
     const wanted = { name: name.trim() || undefined, place: place.trim() || undefined };
@@ -97,14 +100,14 @@ function NewLink({ close }) {
     <${Dialog} title="New panel link" close=${close} wide>
       <${TextField} label="Name" hint="For whom, so that you know it in the list." value=${form.name}
         change=${set("name")} fault=${make.refusal?.violation("name")} autocomplete="off" />
-      <${SelectField} label="The session ends after" value=${form.lifetime} change=${set("lifetime")}
+      <${SelectField} label="The session ends after" value=${form.lifetime} change=${set("lifetime", "lifetimeSeconds")}
         options=${LIFETIMES} fault=${make.refusal?.violation("lifetimeSeconds")} />
       <${TextField} label="Opens at" hint="A page of the panel, such as /panel/deliveries?status=failed."
         value=${form.place} change=${set("place")} fault=${make.refusal?.violation("place")}
         placeholder="/panel/deliveries" spellcheck="false" autocomplete="off" />
       <${ScopePicker} chosen=${form.scopes} change=${set("scopes")} fault=${make.refusal?.violation("scopes")} />
       <${Problem} refusal=${make.refusal} beside=${["name", "lifetimeSeconds", "place", "scopes"]} />
-      <div class="dialog-actions"><button type="button" onClick=${close}>Leave it</button>
+      <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>
         <${Action} kind="primary" scope="integrations.write" busy=${make.busy} onClick=${() => make.run()}>Make the
         link<//></div>
     <//>`;
@@ -121,6 +124,8 @@ function End({ link, close, done }) {
     <${Dialog} title="Revoke this link?" close=${close}>
       <p><strong>${link.name ?? link.id}</strong>
         : ${link.openedDate ? "the session that it opened ends within a minute." : "it can no longer be opened."}</p>
+      ${link.id === session().link && html`<p class="note">This is the link that you came in by: you are signed out as
+        well.</p>`}
       <${Problem} refusal=${end.refusal} />
       <div class="dialog-actions"><button type="button" onClick=${close}>Keep it</button>
         <${Action} kind="danger" scope="integrations.remove" busy=${end.busy} onClick=${() => end.run()}>Revoke it<//>

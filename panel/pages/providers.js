@@ -118,7 +118,7 @@ function Connecting({ first, connections, close }) {
         already${working.account && html`, with <code>${working.account}</code>`}. The account that you choose now
         takes its place.</p>`}
       <${Problem} refusal=${connect.refusal} />
-      <div class="dialog-actions"><button type="button" onClick=${close}>Leave it</button>
+      <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>
         <${Action} kind="primary" scope="payment.write" busy=${connect.busy}
         onClick=${() => provider && connect.run()}>Go to ${provider ? label(provider) : "the provider"}<//></div>
     <//>`;

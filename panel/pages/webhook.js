@@ -14,8 +14,8 @@ import { Page } from "../parts/page.js";
 import { Problem } from "../parts/problem.js";
 import { Recovery } from "../parts/recovery.js";
 import { Removal } from "../parts/webhook_removal.js";
-import { Rotation } from "../parts/webhook_rotation.js";
-import { Stop } from "../parts/webhook_stop.js";
+import { Ending, Rotation } from "../parts/webhook_rotation.js";
+import { Disabling, Stop } from "../parts/webhook_stop.js";
 import { Waiting } from "../parts/empty.js";
 import { labelOf, useTypes } from "../parts/known.js";
 import { say } from "../parts/notices.js";
@@ -51,7 +51,6 @@ function Shown({ webhook, stats, latest, above, error, reload }) {
   const types = useTypes();
   const [open, show] = useState("");
   const close = () => show("");
-  const since = webhook.failingSince ?? webhook.createdDate;
   const test = useAction(async () => {
     const { deliveryIdentifier } = await post(`${path}/test`);
     go(`/panel/deliveries/${deliveryIdentifier}`);
@@ -79,21 +78,27 @@ function Shown({ webhook, stats, latest, above, error, reload }) {
       <${Problem} refusal=${test.refusal ?? enable.refusal ?? resume.refusal ?? error} />
       <${Health} webhook=${webhook} resume=${resume} enable=${enable} recover=${() => show("recovery")} />
       <${Card} title="How it does"><${Chart} stats=${stats} /><//>
-      <${Latest} webhook=${webhook} deliveries=${latest} types=${types} />
+      <${Latest} webhook=${webhook} deliveries=${latest} types=${types} recover=${() => show("recovery")} />
       <${Card} title="Events"><${Wanted} eventList=${webhook.eventList} types=${types} /><//>
       <${Card} title="Signing secret">
         <${Signing} until=${webhook.previousSecretExpiresDate} />
-        <${Action} icon="key" scope="integrations.write" onClick=${() => show("rotation")}>Replace the secret<//>
+        <div class="actions">
+          <${Action} icon="key" scope="integrations.write" onClick=${() => show("rotation")}>Replace the secret<//>
+          ${webhook.previousSecretExpiresDate && html`
+            <${Action} scope="integrations.remove" onClick=${() => show("ending")}>End the old secret now …<//>`}
+        </div>
       <//>
       <${Card} title="Facts"><${Facts} webhook=${webhook} /><//>
-      <${Stop} webhook=${webhook} enable=${enable} remove=${() => show("removal")} />
+      <${Stop} webhook=${webhook} enable=${enable} disable=${() => show("disabling")} remove=${() => show("removal")} />
       ${open === "rotation" && html`<${Rotation} webhook=${webhook} close=${() => { close(); reload(); }} />`}
+      ${open === "disabling" && html`<${Disabling} webhook=${webhook} enable=${enable} close=${close} />`}
+      ${open === "ending" && html`<${Ending} webhook=${webhook} close=${close} done=${reload} />`}
       ${open === "removal" && html`<${Removal} webhook=${webhook} close=${close} />`}
-      ${open === "recovery" && html`<${Recovery} webhook=${webhook} since=${since} close=${close} done=${reload} />`}
+      ${open === "recovery" && html`<${Recovery} webhook=${webhook} close=${close} done=${reload} />`}
     <//>`;
 }
 
-function Latest({ webhook, deliveries, types }) {
+function Latest({ webhook, deliveries, types, recover }) {
   const those = (status) => address("/deliveries", { webhook: webhook.id, status });
   return html`
     <${Card} title="Latest deliveries" plain>
@@ -103,14 +108,16 @@ function Latest({ webhook, deliveries, types }) {
       <p>
         <a href=${those()}>All its deliveries</a>
         ${" · "}<a href=${those("failed")}>those that failed</a>
-        ${" · "}<a href=${those("pending,retrying")}>those that are open</a>
+        ${" · "}<a href=${those("pending,retrying")}>those that are still being tried</a>
       </p>
+      ${deliveries.length > 0 && html`<div class="actions">
+        <${Action} icon="retrying" scope="integrations.write" onClick=${recover}>Recover what failed …<//></div>`}
     <//>`;
 }
 
 const Wanted = ({ eventList, types }) =>
   eventList.length === 0
-    ? html`<p>Every type, those of later included.</p>`
+    ? html`<p>Every type. Types added later, too.</p>`
     : html`<ul class="tags">${eventList.map((key) => html`<li title=${key}>${labelOf(types, key)}</li>`)}</ul>`;
 
 const Signing = ({ until }) => html`

@@ -9,6 +9,7 @@ import { Problem } from "../parts/problem.js";
 import { Waiting } from "../parts/empty.js";
 import { FIELDS, WebhookFields, finished, typed } from "../parts/webhook_form.js";
 import { say } from "../parts/notices.js";
+import { useUnsaved } from "../parts/unsaved.js";
 import { useAction, useLoad } from "../parts/load.js";
 
 export default function EditWebhook({ parts: [, id] }) {
@@ -26,6 +27,7 @@ function Editor({ webhook }) {
   const [base, rebase] = useState(webhook);
   const [form, change] = useState(typed(webhook));
   const [theirs, oppose] = useState(null);
+  useUnsaved(form, typed(base));
   const save = useAction(async (wanted = form, version = base.version) => {
     try {
       await patch(path, { ...finished(wanted), version });
@@ -52,10 +54,10 @@ function Editor({ webhook }) {
       above=${html`<a href="/panel/webhooks">Webhooks</a> / <a href="/panel/webhooks/${webhook.id}">${webhook.name}
       </a>`}>
       <form class="form card" onSubmit=${submit} noValidate>
-        <${WebhookFields} form=${form} change=${change} refusal=${save.refusal} />
+        <${WebhookFields} form=${form} change=${change} refusal=${save.refusal} forgive=${save.forgive} kept />
         <${Problem} refusal=${save.refusal} beside=${FIELDS} />
         <div class="form-actions"><${Action} type="submit" kind="primary" scope="integrations.write" busy=${save.busy}>
-          Save<//> <a href="/panel/webhooks/${webhook.id}">Leave it</a></div>
+          Save<//> <a href="/panel/webhooks/${webhook.id}">Cancel</a></div>
       </form>
       ${theirs && html`<${Conflict} base=${typed(base)} mine=${form} theirs=${typed(theirs)} when=${theirs.lastUpdate}
         settle=${settle} close=${() => oppose(null)} />`}

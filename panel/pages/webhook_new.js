@@ -7,11 +7,13 @@ import { Page } from "../parts/page.js";
 import { Problem } from "../parts/problem.js";
 import { Secret } from "../parts/secret.js";
 import { BLANK, FIELDS, WebhookFields, finished } from "../parts/webhook_form.js";
+import { useUnsaved } from "../parts/unsaved.js";
 import { useAction } from "../parts/load.js";
 
 export default function NewWebhook() {
   const [form, change] = useState(BLANK);
   const [made, show] = useState(null);
+  useUnsaved(form, BLANK, Boolean(made));
   const create = useAction(async () => show(await post("/webhook", finished(form))));
   const submit = (event) => {
     event.preventDefault();
@@ -22,10 +24,10 @@ export default function NewWebhook() {
     <${Page} title="New webhook" above=${html`<a href="/panel/webhooks">Webhooks</a>`}
       lead="Events are sent to its address as they happen, signed.">
       <form class="form card" onSubmit=${submit} noValidate>
-        <${WebhookFields} form=${form} change=${change} refusal=${create.refusal} />
+        <${WebhookFields} form=${form} change=${change} refusal=${create.refusal} forgive=${create.forgive} />
         <${Problem} refusal=${create.refusal} beside=${FIELDS} />
         <div class="form-actions"><${Action} type="submit" kind="primary" scope="integrations.write"
-          busy=${create.busy}>Make the webhook<//> <a href="/panel/webhooks">Leave it</a></div>
+          busy=${create.busy}>Make the webhook<//> <a href="/panel/webhooks">Cancel</a></div>
       </form>
     <//>`;
 }

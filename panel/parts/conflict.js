@@ -33,7 +33,7 @@ export function Conflict({ base, mine, theirs, when, settle, close }) {
   const differing = differences(base, mine, theirs);
   return html`
     <${Dialog} title="Somebody else changed it meanwhile" close=${close} wide>
-      <p>It was saved by somebody else on <${Time} date=${when} />, after you had opened it. Nothing of yours is lost:
+      <p>It was saved elsewhere on <${Time} date=${when} />, after you had opened it. Nothing of yours is lost:
         choose what is to stand.</p>
       ${differing.length === 0 && html`<p>What they saved is what you wanted as well.</p>`}
       ${differing.map(({ field, both, proposed }) => html`

@@ -15,7 +15,7 @@ async function copy(text, what) {
 /** `what` says what is copied, as in "Copy the identifier". With `quiet`, the button shows an icon alone. */
 export const Copy = ({ text, what, label, quiet, kind = "small" }) => html`
   <button type="button" class=${quiet ? "quiet" : kind} aria-label=${quiet ? `Copy ${what}` : undefined}
-    title=${quiet ? `Copy ${what}` : undefined} onClick=${() => copy(typeof text === "function" ? text() : text, what)}>
+    title=${quiet || label ? `Copy ${what}` : undefined} onClick=${() => copy(typeof text === "function" ? text() : text, what)}>
     <${Icon} name="copy" />${!quiet && html`<span>${label ?? `Copy ${what}`}</span>`}
   </button>`;
 

@@ -6,7 +6,7 @@ import { Card } from "./card.js";
 import { Dialog } from "./dialog.js";
 import { Field } from "./field.js";
 import { Problem } from "./problem.js";
-import { Time, isOver } from "./time.js";
+import { Time, dayOf, isOver } from "./time.js";
 import { say } from "./notices.js";
 import { useAction } from "./load.js";
 import { Refusal } from "../refusal.js";
@@ -20,7 +20,7 @@ export function Credentials({ application, path, reload, rotate }) {
       <table class="list small">
         <caption class="unseen">Secrets and keys</caption>
         <thead><tr><th scope="col">Credential</th><th scope="col">Made</th><th scope="col">Last used</th>
-          <th scope="col">Stands</th><th scope="col"><span class="unseen">Remove</span></th></tr></thead>
+          <th scope="col">State</th><th scope="col"><span class="unseen">Remove</span></th></tr></thead>
         <tbody>
           ${secrets.map((secret) => html`<${Row} key=${secret.id} kind="Secret" name=${secret.id} credential=${secret}
             end=${() => ask({ kind: "secret", name: secret.id })} />`)}
@@ -42,10 +42,12 @@ export function Credentials({ application, path, reload, rotate }) {
 const Row = ({ kind, name, credential, end }) => html`
   <tr>
     <td class="main">${kind}<small><code>${name}</code></small></td>
-    <td><${Time} date=${credential.createdDate} as="distance" /></td>
-    <td>${credential.lastUsedDate ?? html`<span class="faint">never</span>`}</td>
-    <td>${credential.expiresDate ? html`${isOver(credential.expiresDate) ? "ended" : "ends"} <${Time}
-      date=${credential.expiresDate} as="distance" />` : "good"}</td>
+    <td data-label="Made"><${Time} date=${credential.createdDate} as="distance" /></td>
+    <td data-label="Last used">
+      ${credential.lastUsedDate ? dayOf(credential.lastUsedDate) : html`<span class="faint">never</span>`}
+    </td>
+    <td data-label="State">${credential.expiresDate ? html`${isOver(credential.expiresDate) ? "ended" : "ends"} <${Time}
+      date=${credential.expiresDate} as="distance" />` : "in use"}</td>
     <td><${Action} kind="small" scope="account.remove" onClick=${end}>Remove<span
       class="unseen"> ${kind.toLowerCase()} ${name}</span><//></td>
   </tr>`;
@@ -95,7 +97,7 @@ function NewKey({ path, close, done }) {
         onInput=${(event) => type(event.target.value)}
         placeholder=${'{"kty": "OKP", "crv": "Ed25519", "x": "…", "kid": "laptop"}'}></textarea>`}<//>
       <${Problem} refusal=${add.refusal} beside=${["publicKey"]} />
-      <div class="dialog-actions"><button type="button" onClick=${close}>Leave it</button>
+      <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>
         <${Action} kind="primary" scope="account.write" busy=${add.busy} onClick=${() => add.run()}>Add the key<//>
         </div>
     <//>`;

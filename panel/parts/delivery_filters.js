@@ -85,8 +85,8 @@ function Search({ query }) {
   return html`
     <form class="search" role="search" onSubmit=${submit}>
       <${Icon} name="search" />
-      <input type="search" aria-label="Find by identifier" placeholder="dlv_… evt_… whk_…" spellcheck="false"
-        autocomplete="off" value=${text} onInput=${(event) => type(event.target.value)} />
+      <input type="search" aria-label="Delivery, event or webhook id" placeholder="Delivery, event or webhook id"
+        spellcheck="false" autocomplete="off" value=${text} onInput=${(event) => type(event.target.value)} />
     </form>`;
 }
 

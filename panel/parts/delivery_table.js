@@ -1,7 +1,7 @@
 // Deliveries as rows, each a link to its page.
 import { html } from "./html.js";
 import { Badge } from "./badge.js";
-import { Countdown, Time } from "./time.js";
+import { Countdown, Time, clockOf } from "./time.js";
 import { labelOf } from "./known.js";
 import { shortResult } from "../words/results.js";
 import { DELIVERY } from "../words/statuses.js";
@@ -27,12 +27,16 @@ function Row({ item, types, webhook, isFresh }) {
       <td><${Badge} tone=${tone} icon=${icon}>${word}<//></td>
       <td class="main"><a class="row-link" href="/panel/deliveries/${item.id}">${labelOf(types, item.type)}</a><small>
         <code>${item.type}</code></small></td>
-      <td class="webhook-cell">${webhook?.name ?? html`<span class="faint">Removed webhook</span>`}<small class="cut">
-        ${item.url}</small></td>
-      <td>${item.attemptCount}${item.attemptCount > 0 &&
+      <td class="webhook-cell" data-label="Webhook">
+        ${webhook?.name ?? html`<span class="faint">Removed webhook</span>`}<small class="cut">${item.url}</small>
+      </td>
+      <td data-label="Attempts">${item.attemptCount}${item.attemptCount > 0 &&
         html` <span class="faint">· ${shortResult({ httpStatus: item.lastHttpStatus, error: "no answer" })}</span>`}
-        ${item.nextAttemptDate && html`<small>next <${Countdown} before="in " until=${item.nextAttemptDate} /></small>`}
-          </td>
-      <td><${Time} date=${item.createdDate} as="distance" /></td>
+        ${item.nextAttemptDate && webhook?.enabled !== false && html`
+          <small>next <${Countdown} before="in " until=${item.nextAttemptDate} /></small>`}
+      </td>
+      <td data-label="Created">
+        <${Time} date=${item.createdDate} as="distance" /><small>${clockOf(item.createdDate)}</small>
+      </td>
     </tr>`;
 }

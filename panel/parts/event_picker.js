@@ -19,8 +19,10 @@ export function EventPicker({ chosen, change, fault }) {
   };
   const text = search.trim().toLowerCase();
   const fits = ({ label, value }) => !text || value.includes(text) || label.toLowerCase().includes(text);
-  const sections = bySection(types).map(([section, members]) => [section, members.filter(fits)]).filter(([, members]) =>
-    members.length);
+  // "All of" is no answer to a search for one type, but is to that for a section.
+  const named = (section) => !text || section.includes(text) || sectionLabel(section).toLowerCase().includes(text);
+  const sections = bySection(types).map(([section, members]) => ({ section, members, found: members.filter(fits) }))
+    .filter(({ found }) => found.length);
   // What was given through the API may be a narrower group, or a type of a later catalogue.
   const strange = [...wanted].filter((key) => types.length &&
     !types.some(({ value }) => value === key || group(value.split(".")[0]) === key));
@@ -28,7 +30,7 @@ export function EventPicker({ chosen, change, fault }) {
     <fieldset class="picker ${fault ? "wrong" : ""}">
       <legend>Events</legend>
       <label class="check"><input type="radio" name="events" checked=${every} onChange=${() => change(null)} />
-        <span>Every type<small>Those of later included.</small></span></label>
+        <span>Every type<small>Types added later, too.</small></span></label>
       <label class="check"><input type="radio" name="events" checked=${!every} onChange=${() => change([])} />
         <span>Some types${!every && html`<small>${wanted.size} chosen</small>`}</span></label>
       ${fault && html`<p class="fault">Events ${fault}</p>`}
@@ -39,15 +41,16 @@ export function EventPicker({ chosen, change, fault }) {
           <div class="sections" tabIndex="0" role="group" aria-label="Types of event">
             ${strange.map((key) => html`<${Check} key=${key} label=${key} value=${true} change=${(on) => set(key, on)}
               />`)}
-            ${sections.map(([section, members]) => html`
+            ${sections.map(({ section, members, found }) => html`
               <details key=${section} open=${Boolean(text) || undefined}>
                 <summary>${sectionLabel(section)} <small>
                   ${wanted.has(group(section)) ? "all"
                   : `${members.filter(({ value }) => wanted.has(value)).length} of ${members.length}`}</small>
                   </summary>
-                <${Check} label="All of ${sectionLabel(section)}" hint="${group(section)}, those of later included"
-                  value=${wanted.has(group(section))} change=${(on) => set(group(section), on)} />
-                ${members.map(({ label, value }) => html`<${Check} key=${value} label=${label} hint=${value}
+                ${named(section) && html`
+                  <${Check} label="All of ${sectionLabel(section)}" hint="${group(section)}. Types added later, too"
+                    value=${wanted.has(group(section))} change=${(on) => set(group(section), on)} />`}
+                ${found.map(({ label, value }) => html`<${Check} key=${value} label=${label} hint=${value}
                   disabled=${wanted.has(group(section))} value=${wanted.has(value) || wanted.has(group(section))}
                   change=${(on) => set(value, on)} />`)}
               </details>`)}

@@ -1,5 +1,5 @@
 // What surrounds every page: where one can go, and who is here.
-import { html } from "./html.js";
+import { html, useEffect, useRef } from "./html.js";
 import { useHere } from "../address.js";
 import { leave, may, session } from "../session.js";
 import { Icon } from "./icon.js";
@@ -25,13 +25,19 @@ export const Brand = () => html`
 export function Frame({ children }) {
   const { parts: [current = "deliveries", ...below] } = useHere();
   const { entity, ends, name, note } = session();
+  const menu = useRef(null);
+  // On a phone the menu is one line, of which only a part is seen.
+  useEffect(() => {
+    const [nav, link] = [menu.current, menu.current.querySelector("[aria-current]")];
+    if (link) nav.scrollLeft = link.offsetLeft - nav.offsetLeft - (nav.clientWidth - link.offsetWidth) / 2;
+  }, [current]);
   const places = PLACES.filter(([, , scope]) => may(scope));
   return html`
     <a class="skip" href="#content" onClick=${toContent}>Skip to the content</a>
     <div class="frame">
       <header class="side">
         <a class="home" href="/panel/deliveries" aria-label="Waypost, deliveries"><${Brand} /></a>
-        <nav aria-label="Pages">
+        <nav aria-label="Pages" ref=${menu}>
           <ul>${places.map(([place, label]) => html`
             <li><a href="/panel/${place}" aria-current=${current === place ? (below.length ? "true" : "page")
               : undefined}><${Icon} name=${place} /><span>${label}</span></a></li>`)}

@@ -19,7 +19,8 @@ export const webhooks = () => get("/webhook/list");
 export const useTypes = () => useLoad(eventTypes, []).data ?? [];
 export const useWebhooks = () => useLoad(webhooks, []).data ?? [];
 
-export const labelOf = (types, key) => types.find(({ value }) => value === key)?.label ?? key;
+export const labelOf = (types, key) => types.find(({ value }) => value === key)?.label
+  ?? (/^[a-z_]+\.\*$/.test(key) ? `All of ${sectionLabel(sectionOf(key))}` : key);
 export const sectionOf = (key) => key.split(".")[0];
 
 /** The types by section, in the order of the catalogue. */
@@ -30,4 +31,4 @@ export function bySection(types) {
 }
 
 /** "managing_entity" as "Managing entity". */
-export const sectionLabel = (section) => section[0].toUpperCase() + section.slice(1).replaceAll("_", " ");
+export const sectionLabel = (section) => (section === "mcp" ? "MCP" : section[0].toUpperCase() + section.slice(1).replaceAll("_", " "));

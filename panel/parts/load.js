@@ -63,5 +63,8 @@ export function useAction(act) {
       return undefined;
     }
   };
-  return { ...state, run, clear: () => become({ busy: false }) };
+  /** A member of what is asked for was changed: what was wrong with it is not said any more. */
+  const forgive = (field) => become((before) =>
+    (before.refusal?.without ? { ...before, refusal: before.refusal.without(field) } : before));
+  return { ...state, run, forgive };
 }

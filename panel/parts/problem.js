@@ -16,6 +16,13 @@ export function Problem({ refusal, retry, beside }) {
   if (!refusal) return null;
   const shown = new Set(beside);
   const others = (refusal.violations ?? []).filter(({ field }) => !shown.has(field.split(/[[.]/)[0]));
+  // What is said at each field is not said here again, and needs no help of anybody.
+  if (refusal.status && refusal.violations?.length && !others.length) {
+    return html`
+      <div class="problem" role="alert">
+        <${Icon} name="warning" /><p><strong>Not complete yet.</strong> Look at the fields that are marked.</p>
+      </div>`;
+  }
   return html`
     <div class="problem" role="alert">
       <${Icon} name="warning" />
@@ -26,7 +33,7 @@ export function Problem({ refusal, retry, beside }) {
           </li>`)}</ul>`}
         ${refusal.requestId && html`<p class="fine">Quote this request when you ask for help: <${Identifier}
           id=${refusal.requestId} what="the request's id" /></p>`}
-        ${retry && html`<p><button type="button" class="small" onClick=${retry}>Try again</button></p>`}
+        ${retry && refusal.status !== 404 && html`<p><button type="button" class="small" onClick=${retry}>Try again</button></p>`}
       </div>
     </div>`;
 }

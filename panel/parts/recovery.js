@@ -1,16 +1,16 @@
-// "Recover everything that failed at this webhook since": how many they are comes first.
+// "Recover what failed at this webhook": since when is chosen, and how many they are comes first.
 import { html, useState } from "./html.js";
 import { get, post } from "../api.js";
 import { Action } from "./action.js";
-import { Check } from "./field.js";
+import { Check, SelectField } from "./field.js";
 import { Dialog } from "./dialog.js";
 import { Problem } from "./problem.js";
-import { Time } from "./time.js";
 import { Waiting } from "./empty.js";
 import { counted } from "./words.js";
 import { say } from "./notices.js";
 import { useAction, useLoad } from "./load.js";
 
+const DAY = 86_400_000;
 const AT_ONCE = 100;
 const PAGES = 10;
 
@@ -44,13 +44,41 @@ const failedWords = (failed) =>
     ? `${countWords(failed)} failed or ${failed.found === 1 ? "was" : "were"} cancelled since then.`
     : "None has failed since then.";
 
-export function Recovery({ webhook, since, close, done }) {
+/** What can be recovered: its name, what is in it, and since when. The first is proposed; the last is the widest. */
+function rangesOf(webhook, delivery) {
+  const day = new Date(Date.now() - DAY).toISOString();
+  return [
+    ...(delivery ? [{
+      key: "delivery", label: "This delivery and later ones", since: delivery.createdDate,
+      words: "this delivery, and those that were created at the same moment or later",
+    }] : []),
+    ...(webhook.createdDate < day ? [{
+      key: "day", label: "The last 24 hours", since: day, words: "those that were created in the last 24 hours",
+    }] : []),
+    { key: "webhook", label: "Since the webhook was made", since: webhook.createdDate,
+      words: "all since the webhook was made" },
+  ];
+}
+
+/** The range that was chosen, or the first; before one is chosen, and where nothing failed in the first, the widest. */
+async function countedFor(webhook, ranges, chosen) {
+  const first = ranges.find(({ key }) => key === chosen) ?? ranges[0];
+  const found = await counts(webhook.id, first.since);
+  if (chosen || found.failed.found || first === ranges.at(-1)) return { range: first, ...found };
+  return { range: ranges.at(-1), ...(await counts(webhook.id, ranges.at(-1).since)) };
+}
+
+/** `delivery` is that from whose page it is asked for. */
+export function Recovery({ webhook, delivery, close, done }) {
   const [both, include] = useState(true);
-  const found = useLoad(() => counts(webhook.id, since), [webhook.id, since]);
-  const { failed, waiting } = found.data ?? {};
+  const [ranges] = useState(() => rangesOf(webhook, delivery));
+  const [chosen, choose] = useState(null);
+  const found = useLoad(() => countedFor(webhook, ranges, chosen), [webhook.id, chosen]);
+  const { failed, waiting, range } = found.data ?? {};
+  const shown = range ?? ranges.find(({ key }) => key === chosen) ?? ranges[0];
   const total = failed && (both ? sum(failed, waiting) : failed);
   const recovery = useAction(async () => {
-    const wanted = { since, include: both ? "both" : "failed" };
+    const wanted = { since: range.since, include: both ? "both" : "failed" };
     const answer = await post(`/webhook/${encodeURIComponent(webhook.id)}/recover`, wanted);
     say(answer.count ? `${counted(answer.count, "delivery is", "deliveries are")} being sent again.` : answer.message);
     done?.();
@@ -59,9 +87,12 @@ export function Recovery({ webhook, since, close, done }) {
   return html`
     <${Dialog} title="Recover what failed" close=${close}>
       <p>
-        Everything to <strong>${webhook.name}</strong> that has failed or was cancelled, and was created on${" "}
-        <${Time} date=${since} /> or later, is sent again: the oldest first, in the background.
+        What has failed or was cancelled of the deliveries to <strong>${webhook.name}</strong> is sent again, the oldest
+        first, in the background: ${shown.words}.
       </p>
+      ${ranges.length > 1 && html`
+        <${SelectField} label="Which" value=${shown.key} change=${choose}
+          options=${ranges.map(({ key, label }) => [key, label])} />`}
       ${found.loading && html`<${Waiting} what="They are counted" lines="1" />`}
       ${failed && html`<p role="status">${failedWords(failed)}</p>`}
       ${waiting?.found > 0 && html`
@@ -70,7 +101,7 @@ export function Recovery({ webhook, since, close, done }) {
       ${!webhook.enabled && html`<p class="note">The webhook is disabled. Enable it first, or nothing is sent.</p>`}
       <${Problem} refusal=${found.error ?? recovery.refusal} />
       <div class="dialog-actions">
-        <button type="button" onClick=${close}>Leave it</button>
+        <button type="button" onClick=${close}>Cancel</button>
         ${total?.found > 0 && html`
           <${Action} kind="primary" scope="integrations.write" busy=${recovery.busy} onClick=${() => recovery.run()}>
             Recover ${countWords(total)}

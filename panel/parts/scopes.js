@@ -5,6 +5,16 @@ import { ACTIONS, SECTIONS } from "../words/scopes.js";
 import { Words } from "./words.js";
 import { may } from "../session.js";
 
+/** The scope without which an application that has the right to publish cannot use it. */
+export const PUBLISHING = "integrations.write";
+
+/** What an application may publish, in words. */
+export function publishingWords({ mayPublish, scopes }) {
+  if (!mayPublish) return "It may not publish events.";
+  return scopes.includes(PUBLISHING) ? "It may publish events."
+    : "It may publish events once it also has Integrations: Write.";
+}
+
 const ACTION_WORDS = { read: "Read", write: "Write", remove: "Remove" };
 
 /** Nobody gives more than their own session has. */
@@ -16,7 +26,7 @@ export function ScopePicker({ chosen, change, fault }) {
       <legend>What it may do</legend>
       <p class="hint">One does not imply another: who writes does not read. What your own session lacks cannot be given.
         </p>
-      ${fault && html`<p class="fault">Scopes ${fault}</p>`}
+      ${fault && html`<p class="fault">${chosen.length ? `Scopes ${fault}` : "Choose one at least."}</p>`}
       <div class="scope-sections">
         ${Object.entries(SECTIONS).map(([section, words]) => html`
           <div class="scope-section" role="group" aria-label=${words.label} key=${section}>
@@ -29,7 +39,7 @@ export function ScopePicker({ chosen, change, fault }) {
 }
 
 const ScopeCheck = ({ scope, label, hint, on, set }) =>
-  html`<${Check} label=${label} hint=${html`<${Words} text=${hint} />`} value=${on.has(scope)} disabled=${!may(scope)}
+  html`<${Check} label=${label} hint=${html`<${Words} text=${hint.replace(" (`mayPublish`)", "")} />`} value=${on.has(scope)} disabled=${!may(scope)}
     change=${(wanted) => set(scope, wanted)} />`;
 
 /** The scopes that something has, by section. */
@@ -37,6 +47,6 @@ export const ScopeList = ({ scopes }) => html`
   <dl class="facts scopes">${Object.entries(SECTIONS).map(([section, words]) => {
     const has = ACTIONS.filter((action) => scopes.includes(`${section}.${action}`));
     return has.length > 0 && html`<div key=${section}><dt>${words.label}</dt><dd>
-      ${has.map((action) => html`<span class="tag" title=${words[action]}>${ACTION_WORDS[action].toLowerCase()}
+      ${has.map((action) => html`<span class="tag" title=${words[action].replace(" (`mayPublish`)", "")}>${ACTION_WORDS[action].toLowerCase()}
       </span> `)}</dd></div>`;
   })}</dl>`;

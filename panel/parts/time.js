@@ -49,6 +49,17 @@ export function useNow(every = 1000) {
 const ofToday = (date) => (new Date(date).toDateString() === new Date().toDateString()
   ? new Intl.DateTimeFormat(undefined, clock).format(new Date(date)) : inZone(date, { seconds: false }));
 
+/** The time to the second, with its day if that is not today. */
+export const clockOf = (date) => (new Date(date).toDateString() === new Date().toDateString()
+  ? new Intl.DateTimeFormat(undefined, withSeconds).format(new Date(date)) : inZone(date));
+
+/** A day without a time, such as "2026-11-23". */
+export function dayOf(date) {
+  const [year, month, number] = date.slice(0, 10).split("-").map(Number);
+  const style = year === new Date().getFullYear() ? day : { ...day, year: "numeric" };
+  return new Intl.DateTimeFormat(undefined, style).format(new Date(year, month - 1, number));
+}
+
 /** A time; `as` says how: "full", "clock" (without today's date), "distance" (how long ago), or "both". */
 export function Time({ date, as = "full", seconds = true }) {
   if (!date) return null;

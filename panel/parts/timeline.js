@@ -7,6 +7,8 @@ import { shortResult, succeeded } from "../words/results.js";
 const HEIGHT = 118;
 const LINE = 52;
 const MARGIN = 44;
+/** Labels below it would stand in each other. */
+const LEAST = 0.7;
 const MARKS = { good: "M-5 0.5 -1.5 4 5 -4", bad: "M-4 -4 4 4M4 -4 -4 4", next: "M0 -5V0L3.5 2" };
 
 /** How far apart two moments are drawn, before the whole is stretched to the width. */
@@ -21,11 +23,11 @@ function pointsOf({ createdDate, attempts, nextAttemptDate }) {
   return [{ kind: "created", time: at(createdDate) }, ...made, ...next];
 }
 
-/** Where each point stands; the gaps are stretched so that the picture fills the width, and never squeezed. */
+/** Where each point stands; the gaps are stretched so that the picture fills the width, and squeezed a little to fit one. */
 function placed(points, width) {
   const gaps = points.slice(1).map((point, index) => gap((point.time - points[index].time) / 1000));
   const whole = gaps.reduce((sum, each) => sum + each, 0);
-  const stretch = Math.min(Math.max((width - 2 * MARGIN) / whole, 1), 2.4) || 1;
+  const stretch = Math.min(Math.max((width - 2 * MARGIN) / whole, LEAST), 2.4) || 1;
   let x = MARGIN;
   return points.map((point, index) => {
     x += index ? gaps[index - 1] * stretch : 0;
@@ -36,6 +38,7 @@ function placed(points, width) {
 export function Timeline({ delivery, chosen, choose }) {
   const box = useRef(null);
   const [width, measure] = useState(0);
+  const [isCut, cut] = useState(false);
   const now = useNow();
   useLayoutEffect(() => {
     const watch = new ResizeObserver(([{ contentRect }]) => measure(contentRect.width));
@@ -46,7 +49,8 @@ export function Timeline({ delivery, chosen, choose }) {
   const end = points.at(-1).x + MARGIN;
   useLayoutEffect(() => { box.current.scrollLeft = end; }, [delivery.attemptCount, width]);
   return html`
-    <div class="timeline" ref=${box} tabIndex="0" role="group"
+    <div class="timeline ${isCut ? "cut-off" : ""}" ref=${box} tabIndex="0"
+      onScroll=${() => cut(box.current.scrollLeft > 8)} role="group"
       aria-label="The attempts on a line of time; the list below tells the same">
       <svg width=${end} height=${HEIGHT} viewBox="0 0 ${end} ${HEIGHT}" aria-hidden="true">
         ${points.slice(1).map((point, index) => html`<${Gap} from=${points[index]} to=${point} />`)}

@@ -27,6 +27,11 @@ function causeFor({ status, waitingFor, attempts: made }, webhook) {
   return status === "pending" || !made.length ? null : causeOf(made.at(-1));
 }
 
+const QUOTED = 200;
+
+/** As much of an answer as says what it is; the whole stands with the attempt. */
+const beginning = (text = "") => (text?.length > QUOTED ? `${text.slice(0, QUOTED)} …` : text);
+
 const ENABLED_AGAIN = "The webhook is enabled by now: resend the delivery, or recover everything since it.";
 const REMOVED = "The webhook was removed, so that this delivery cannot be sent again.";
 
@@ -37,6 +42,7 @@ const Next = ({ delivery }) => html`
 export function Verdict({ delivery, webhook }) {
   const { tone, icon } = DELIVERY[delivery.status];
   const cause = causeFor(delivery, webhook);
+  const answer = beginning(delivery.attempts.at(-1)?.responseBody);
   return html`
     <section class="verdict ${tone}" aria-label="How it stands">
       <span class="medal"><${Icon} name=${icon} /></span>
@@ -44,6 +50,7 @@ export function Verdict({ delivery, webhook }) {
         <h2>${headline(delivery)}</h2>
         ${delivery.nextAttemptDate && html`<p>${"Next attempt: "}<${Next} delivery=${delivery} /></p>`}
         ${cause && html`<${Why} cause=${cause} />`}
+        ${cause && answer && html`<p>It answered: <span class="outside">${answer}</span></p>`}
         ${delivery.status === "cancelled" && !cause && html`<p>${webhook ? ENABLED_AGAIN : REMOVED}</p>`}
       </div>
     </section>`;

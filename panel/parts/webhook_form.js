@@ -34,8 +34,11 @@ export function finished(form) {
     properties: { violations } });
 }
 
-export function WebhookFields({ form, change, refusal }) {
-  const set = (name) => (value) => change({ ...form, [name]: value });
+export function WebhookFields({ form, change, refusal, forgive, kept = false }) {
+  const set = (name) => (value) => {
+    change({ ...form, [name]: value });
+    forgive(name);
+  };
   const fault = (field) => refusal?.violation(field);
   return html`
     <${TextField} label="Name" hint="For you: what this webhook is for." value=${form.name} change=${set("name")}
@@ -45,17 +48,18 @@ export function WebhookFields({ form, change, refusal }) {
       value=${form.eventUrl} change=${set("eventUrl")} fault=${fault("eventUrl")}
       placeholder="https://hooks.example.com/waypost" autocomplete="off" spellcheck="false" required />
     <${EventPicker} chosen=${form.eventList} change=${set("eventList")} fault=${fault("eventList")} />
-    <${HeaderFields} headers=${form.headers} change=${set("headers")} fault=${fault("headers")} />`;
+    <${HeaderFields} headers=${form.headers} change=${set("headers")} fault=${fault("headers")}
+      kept=${kept} />`;
 }
 
-function HeaderFields({ headers, change, fault }) {
+function HeaderFields({ headers, change, fault, kept }) {
   const set = (at, member, value) => change(headers.map((header, index) =>
     (index === at ? { ...header, [member]: value } : header)));
   return html`
     <fieldset class="header-fields ${fault ? "wrong" : ""}">
       <legend>Headers of your own</legend>
       <p class="hint">They are sent with every attempt; for a credential that the endpoint wants, perhaps. Values are
-        never shown again: *** keeps the one that is there.</p>
+        never shown again${kept ? ": *** keeps the one that is there" : ""}.</p>
       ${headers.map(({ name, value }, at) => html`
         <div class="header-field">
           <input type="text" aria-label="Name of header ${at + 1}" placeholder="X-Api-Key" value=${name}

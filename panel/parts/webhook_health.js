@@ -39,7 +39,7 @@ export function Health({ webhook, resume, enable, recover }) {
             <${Action} kind="primary" scope="integrations.write" busy=${enable.busy} onClick=${() => enable.run(true)}>
               Enable
             <//>`}
-          <${Action} icon="retrying" scope="integrations.write" onClick=${recover}>Recover what failed<//>
+          <${Action} icon="retrying" scope="integrations.write" onClick=${recover}>Recover what failed …<//>
         </div>
       </div>
     </section>`;

@@ -1,12 +1,13 @@
-// A signing secret is replaced: for how long both sign, and the new one, this once.
+// A signing secret is replaced: for how long both sign, and the new one, this once; and the end of the old one.
 import { html, useState } from "./html.js";
-import { post } from "../api.js";
+import { post, remove } from "../api.js";
 import { Action } from "./action.js";
 import { Dialog } from "./dialog.js";
 import { Problem } from "./problem.js";
 import { Secret } from "./secret.js";
 import { SelectField } from "./field.js";
 import { Time } from "./time.js";
+import { say } from "./notices.js";
 import { useAction } from "./load.js";
 import { OVERLAPS } from "../words/overlaps.js";
 
@@ -36,8 +37,26 @@ export function Rotation({ webhook, close }) {
         html`<p class="note">Two secrets sign already. The older of them ends at once.</p>`}
       <${SelectField} label="Both sign for" value=${overlap} change=${choose} options=${OVERLAPS} />
       <${Problem} refusal=${rotate.refusal} />
-      <div class="dialog-actions"><button type="button" onClick=${close}>Leave it</button>
+      <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>
         <${Action} kind="primary" scope="integrations.write" busy=${rotate.busy} onClick=${() => rotate.run()}>Replace
         the secret<//></div>
+    <//>`;
+}
+
+export function Ending({ webhook, close, done }) {
+  const end = useAction(async () => {
+    const { message } = await remove(`/webhook/${encodeURIComponent(webhook.id)}/secret`);
+    say(message);
+    close();
+    await done();
+  });
+  return html`
+    <${Dialog} title="End the old secret now?" close=${close}>
+      <p>The new secret alone signs what is sent from now on. An endpoint that has only the old one refuses it.</p>
+      <${Problem} refusal=${end.refusal} />
+      <div class="dialog-actions"><button type="button" onClick=${close}>Keep it</button>
+        <${Action} kind="danger" scope="integrations.remove" busy=${end.busy} onClick=${() => end.run()}>
+          End it
+        <//></div>
     <//>`;
 }

@@ -7,7 +7,7 @@ import { shortResult } from "../words/results.js";
 export function Trouble({ webhook: { deliveryState, failuresInRow, failingSince, lastError, lastHttpStatus, pausedUntil,
   disabledReason, disabledDate } }) {
   if (deliveryState === "disabled") {
-    return html`<p class="trouble">${disabledReason ?? "It is disabled."} ${disabledDate &&
+    return html`<p class="trouble">${disabledReason ?? "It was disabled in this panel or through the API, not by the service."} ${disabledDate &&
       html`Since <${Time} date=${disabledDate} as="distance" />.`}</p>`;
   }
   if (!failuresInRow) return null;

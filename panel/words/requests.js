@@ -17,6 +17,11 @@ export function headersOf(delivery, attempt, webhook) {
 
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
+/** What is copied, and what it lacks. */
+export const curlWords = (delivery, webhook) =>
+  `the request as a curl command, without its signature${curlOf(delivery, webhook).includes("***")
+    ? "; put in what stands as ***" : ""}`;
+
 /** A command that sends the same body to the endpoint, without the signature, whose secret the panel does not know. */
 export function curlOf(delivery, webhook) {
   const headers = headersOf(delivery, null, webhook).map(([name, value]) => `  -H ${quoted(`${name}: ${value}`)}`);

@@ -14,6 +14,7 @@ tests![
     a_revision_that_is_not_spoken_is_refused_with_those_that_are,
     headers_that_do_not_say_what_the_message_says_are_refused,
     what_is_no_message_is_told_so_by_json_rpc,
+    a_member_that_comes_twice_is_refused_by_its_name,
     a_message_that_is_too_large_or_of_another_media_type_is_refused_as_everywhere,
     what_a_revision_does_not_have_is_not_found,
     a_notification_is_taken_without_an_answer,
@@ -216,6 +217,26 @@ async fn what_is_no_message_is_told_so_by_json_rpc(suite: Arc<Suite>) {
     assert_eq!(code(&no_text.expect(400).await), -32700);
 }
 
+async fn a_member_that_comes_twice_is_refused_by_its_name(suite: Arc<Suite>) {
+    let token = token(&suite, "mcp.read").await;
+    for (members, name, id) in [
+        (r#""id":1,"id":2,"method":"ping""#, "id", Value::Null),
+        (r#""id":1,"method":"ping","method":"tools/list""#, "method", json!(1)),
+        (r#""id":1,"method":"ping","params":{"a":1,"a":2}"#, "a", json!(1)),
+        (
+            r#""id":1,"method":"tools/call","params":{"arguments":{"enabled":true,"enabled":false}}"#,
+            "enabled",
+            json!(1),
+        ),
+    ] {
+        let body = format!(r#"{{"jsonrpc":"2.0",{members}}}"#);
+        let answer = suite.api.post("/mcp").bearer(&token).body("application/json", body).expect(400).await;
+        assert_eq!((code(&answer), &answer.json()["id"]), (-32600, &id), "{}", answer.exchange);
+        let message = answer.json()["error"]["message"].as_str().expect("a text").to_owned();
+        assert!(message.contains(&format!("`{name}` must not come twice")), "{message}");
+    }
+}
+
 async fn a_message_that_is_too_large_or_of_another_media_type_is_refused_as_everywhere(suite: Arc<Suite>) {
     let token = token(&suite, "mcp.read").await;
     let large = request("ping", json!({ "x": "x".repeat(1_100_000) }));
@@ -249,6 +270,10 @@ async fn what_a_revision_does_not_have_is_not_found(suite: Arc<Suite>) {
     }
     let missing = bare(&suite.api, &request("resources/read", json!({ "uri": "waypost://nothing" })));
     assert_eq!(code(&missing.bearer(&token).expect(200).await), -32002, "older revisions have a code for it");
+    let long = json!({ "uri": format!("waypost://{}", "x".repeat(500_000)) });
+    let missing = bare(&suite.api, &request("resources/read", long)).bearer(&token).expect(200).await;
+    assert_eq!(missing.json()["error"]["data"]["uri"].as_str().map(str::len), Some(100));
+    assert!(missing.body.len() < 2_000, "an error does not repeat a long address");
 }
 
 async fn a_notification_is_taken_without_an_answer(suite: Arc<Suite>) {

@@ -16,6 +16,7 @@ tests![
     a_call_needs_each_scope_of_its_tool_and_the_refusal_names_them_all,
     another_entitys_identifiers_look_missing,
     a_fault_of_the_input_is_the_problem_that_the_api_gives,
+    a_filter_of_another_type_is_refused_and_not_left_out,
     an_application_that_covers_several_entities_names_one,
     a_call_with_a_key_is_carried_out_once,
 ];
@@ -191,6 +192,28 @@ async fn a_fault_of_the_input_is_the_problem_that_the_api_gives(suite: Arc<Suite
         assert_eq!(violations(&problem)[0]["field"], field, "{tool}: {problem:#}");
     }
     assert_eq!(receiver.everything().len(), 0);
+}
+
+async fn a_filter_of_another_type_is_refused_and_not_left_out(suite: Arc<Suite>) {
+    let agent = Agent::of(&suite.entity().await).await;
+    for (name, value) in [
+        ("webhookIdentifier", json!([])),
+        ("createdFrom", json!([])),
+        ("type", json!(["booking.created"])),
+        ("cursor", json!(["x"])),
+        ("limit", json!("25")),
+        ("limit", json!([5])),
+        ("status", json!("failed")),
+        ("status", json!([])),
+        ("status", json!(["failed", "failed"])),
+        ("status", json!(vec!["failed"; 90_000])),
+        ("unknown", json!([])),
+    ] {
+        let problem = agent.refused("list_deliveries", json!({ name: value })).await;
+        assert_eq!(problem["kind"], "invalid-request", "{problem:#}");
+        assert_eq!(problem["properties"]["violations"][0]["field"], name, "{problem:#}");
+    }
+    agent.call("list_deliveries", json!({ "status": ["failed"], "limit": 25 })).await;
 }
 
 async fn an_application_that_covers_several_entities_names_one(suite: Arc<Suite>) {

@@ -36,6 +36,10 @@ async fn somebody_with_a_link_sees_why_a_delivery_failed_mends_the_endpoint_and_
     receiver.on("/hook", [Behaviour::status(204)]);
     browser.click("Resend").await;
     browser.until_says("Delivered at attempt 4").await;
+    browser.click("Send again …").await;
+    browser.until_says("The endpoint has this event already").await;
+    browser.click("Send again").await;
+    browser.until_says("Delivered at attempt 5").await;
     assert_eq!(entity.delivery(&id).await["status"], "delivered");
     assert_eq!(browser.complaints().await, "");
     browser.close().await;
@@ -89,6 +93,10 @@ async fn a_secret_is_replaced_and_both_sign(suite: Arc<Suite>) {
     browser.until_says("Delivered at attempt 1").await;
     let received = receiver.until("/hook", 1).await;
     assert!(is_signed_by(&received[0], &hook.secret) && is_signed_by(&received[0], &secret));
+    browser.click("test").await;
+    browser.click("End the old secret now …").await;
+    browser.click("End it").await;
+    browser.until_says("One secret signs what is sent").await;
     browser.close().await;
 }
 
@@ -196,12 +204,16 @@ async fn what_failed_is_recovered_after_it_was_counted(suite: Arc<Suite>) {
     receiver.on("/hook", [Behaviour::status(200)]);
     let browser = Browser::open().await;
     browser.go(&entity.panel_link(json!({ "place": format!("/panel/deliveries/{}", deliveries[1]) })).await).await;
-    browser.click("Recover all that failed since").await;
+    browser.click("Recover the others …").await;
     browser.until_says("2 deliveries failed or were cancelled since then").await;
     browser.click("Recover 2 deliveries").await;
     browser.until_says("Delivered at attempt 4").await;
     entity.until_status(&deliveries[2], &["delivered"]).await;
     assert_eq!(entity.delivery(&deliveries[0]).await["status"], "failed", "it is older");
+    browser.go(&format!("{}/panel/deliveries/{}", suite.api.base_url(), deliveries[2])).await;
+    browser.click("Recover the others …").await;
+    let widest = browser.until_says("1 delivery failed or was cancelled since then").await;
+    assert!(widest.contains("all since the webhook was made"), "{widest}");
     browser.close().await;
 }
 

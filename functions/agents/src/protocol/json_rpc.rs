@@ -5,6 +5,8 @@ use http::StatusCode;
 use problem::Problem;
 use serde_json::{Map, Value, json};
 
+use super::json::{self, Json, MAX_DEPTH};
+
 /// A message of a client.
 #[derive(Debug, PartialEq)]
 pub enum Message {
@@ -38,10 +40,10 @@ pub struct RpcError {
 }
 
 impl Message {
-    /// Reads the body of an HTTP request. The error comes with the identifier of the request, where it can be seen.
+    /// Reads the body of an HTTP request. The error comes with the identifier of the request, where there is one.
     pub fn read(body: &[u8]) -> Result<Self, (Option<Value>, RpcError)> {
-        let message = serde_json::from_slice(body).map_err(|_| (None, RpcError::not_json()))?;
-        let Value::Object(mut message) = message else {
+        let Json { value, doubled } = json::read(body).map_err(|_| (None, RpcError::not_json()))?;
+        let Value::Object(mut message) = value else {
             return Err((
                 None,
                 RpcError::invalid_request("the body must be one message, an object; there are no batches"),
@@ -49,7 +51,10 @@ impl Message {
         };
         let id = message.remove("id");
         let known_id = id.clone().filter(is_id);
-        let invalid = |what| (known_id.clone(), RpcError::invalid_request(what));
+        let invalid = |what: &str| (known_id.clone(), RpcError::invalid_request(what));
+        if let Some(name) = doubled {
+            return Err(invalid(&format!("`{}` must not come twice", shortened(&name))));
+        }
         if message.get("jsonrpc").is_none_or(|version| version != "2.0") {
             return Err(invalid("`jsonrpc` must be \"2.0\""));
         }
@@ -111,9 +116,11 @@ impl RpcError {
         if problem.kind.status().is_server_error() { -32603 } else { -32602 }
     }
 
-    /// The body is no JSON.
+    /// The body is no JSON, or JSON that is not read.
     pub fn not_json() -> Self {
-        Self::new(-32700, "Parse error: the body must be JSON in UTF-8").with_status(StatusCode::BAD_REQUEST)
+        let limits = format!("numbers in the range of a double, and at most {MAX_DEPTH} levels of nesting");
+        let message = format!("Parse error: the body must be JSON in UTF-8, with {limits}");
+        Self::new(-32700, message).with_status(StatusCode::BAD_REQUEST)
     }
 
     /// The message is none.
@@ -148,10 +155,10 @@ impl RpcError {
         Self { problem: Some(Box::new(problem)), ..Self::new(code, body_text(&body, "detail")) }.with_data(body.into())
     }
 
-    /// The same with one more member of its data.
-    pub fn with_datum(self, name: &str, value: impl Into<Value>) -> Self {
+    /// The same with a client's text as one more member of its data, as much of it as an error repeats.
+    pub fn with_datum(self, name: &str, text: &str) -> Self {
         let mut data = self.data.unwrap_or_else(|| json!({}));
-        data[name] = value.into();
+        data[name] = shortened(text).into();
         Self { data: Some(data), ..self }
     }
 
@@ -191,7 +198,7 @@ fn body_text(body: &Map<String, Value>, name: &str) -> String {
 }
 
 /// As much of a client's text as an error repeats.
-fn shortened(text: &str) -> String {
+pub fn shortened(text: &str) -> String {
     text.chars().take(100).collect()
 }
 
@@ -242,6 +249,50 @@ mod tests {
         ] {
             assert_eq!(code(body), (-32600, id), "{body}");
         }
+    }
+
+    #[test]
+    fn a_member_that_comes_twice_is_refused_by_its_name_with_the_identifier_that_comes_once() {
+        for (body, name, id) in [
+            (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#, "id", None),
+            (r#"{"jsonrpc":"2.0","id":1,"id":1,"id":1,"method":"ping"}"#, "id", None),
+            (r#"{"jsonrpc":"2.0","id":7,"method":"ping","method":"tools/list"}"#, "method", Some(json!(7))),
+            (r#"{"jsonrpc":"2.0","jsonrpc":"2.0","id":7,"method":"ping"}"#, "jsonrpc", Some(json!(7))),
+            (r#"{"jsonrpc":"2.0","method":"notifications/initialized","params":{},"params":{}}"#, "params", None),
+            (r#"{"jsonrpc":"2.0","id":"a","method":"ping","params":{"b":1,"b":2}}"#, "b", Some(json!("a"))),
+            (r#"{"jsonrpc":"2.0","id":7,"method":"ping","params":{"id":1,"id":2}}"#, "id", Some(json!(7))),
+            (r#"{"jsonrpc":"2.0","id":7,"method":"x","params":{"arguments":{"b":1,"b":2}}}"#, "b", Some(json!(7))),
+        ] {
+            let (known_id, error) = Message::read(body.as_bytes()).expect_err(body);
+            let message = format!("Invalid request: `{name}` must not come twice");
+            assert_eq!((error.code, error.message, known_id), (-32600, message, id), "{body}");
+        }
+        let long = "n".repeat(10_000);
+        let (_, error) = Message::read(format!(r#"{{"{long}":1,"{long}":2}}"#).as_bytes()).expect_err("refused");
+        assert!(error.message.len() < 200, "{}", error.message);
+    }
+
+    #[test]
+    fn json_that_is_not_read_is_told_the_limits() {
+        for value in ["1e400".to_owned(), "9".repeat(400), "[".repeat(127) + &"]".repeat(127)] {
+            let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"x":{value}}}}}"#);
+            let (id, error) = Message::read(body.as_bytes()).expect_err("refused");
+            assert_eq!((error.code, id), (-32700, None));
+            for limit in ["UTF-8", "range of a double", "127 levels"] {
+                assert!(error.message.contains(limit), "{}", error.message);
+            }
+        }
+    }
+
+    #[test]
+    fn an_error_repeats_no_more_than_the_beginning_of_a_clients_text() {
+        let long = "é".repeat(500_000);
+        let begun = json!("é".repeat(100));
+        let error = RpcError::invalid_params("x").with_datum("uri", &long);
+        assert_eq!(error.data.expect("data")["uri"], begun);
+        let error = RpcError::unsupported_revision(&long, &[]);
+        assert_eq!(error.data.expect("data")["requested"], begun);
+        assert!(RpcError::no_method(&long).message.len() < 300);
     }
 
     proptest! {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     answer::{Answer, Caching, Failure},
-    json_rpc::{Request, RpcError},
+    json_rpc::{Request, RpcError, shortened},
     revision::Revision,
     server, tool_call, tool_list,
 };
@@ -81,7 +81,7 @@ async fn read_resource(desk: &Desk, caller: &Caller, revision: Revision, request
 }
 
 fn no_resource(uri: &str) -> Problem {
-    let shown: String = uri.chars().take(100).collect();
+    let shown = shortened(uri);
     Problem::new(ProblemKind::NotFound, format!("No resource has the address `{shown}`; resources/list lists them."))
 }
 

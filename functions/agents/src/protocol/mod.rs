@@ -3,6 +3,7 @@
 mod answer;
 pub mod door;
 mod headers;
+mod json;
 mod json_rpc;
 mod methods;
 mod revision;

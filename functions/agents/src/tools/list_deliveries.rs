@@ -29,7 +29,7 @@ pub const LIST_DELIVERIES: Tool = Tool {
 };
 
 async fn list(desk: &Desk, entity: AuthorizedEntity, call: ToolCall) -> Result<Value, Problem> {
-    let request = call.read_query(|query| ListRequest::read(query, &entity))?;
+    let request = call.read_query(&input(), |query| ListRequest::read(query, &entity))?;
     result(&desk.listing.list(&entity, &request).await?)
 }
 
@@ -39,6 +39,7 @@ fn input() -> Value {
             "type": "array",
             "items": schemas::of("DeliveryStatus"),
             "uniqueItems": true,
+            "minItems": 1,
             "maxItems": 5,
             "description": "Those in one of these states; in any, without it.",
         },
