@@ -234,6 +234,8 @@ async fn an_application_is_made_with_no_more_than_was_chosen(suite: Arc<Suite>) 
     assert_eq!(of_ours.len(), 1, "{listed}");
     assert_eq!(of_ours[0]["scopes"], json!(["booking.read"]));
     browser.click("Replace the secret").await;
+    // Its button has the same words.
+    browser.until_says("Replace the client secret").await;
     browser.click("Replace the secret").await;
     browser.until_says("The secret is replaced").await;
     browser.click("I have copied it").await;

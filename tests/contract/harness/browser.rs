@@ -24,6 +24,10 @@ const ARGUMENTS: [&str; 8] = [
     "--disable-sync",
 ];
 
+/// What the driver answers where the page has changed since an element was found.
+const CHANGED_MEANWHILE: [&str; 3] =
+    ["element click intercepted", "element not interactable", "stale element reference"];
+
 /// Keys that have no character, as WebDriver names them.
 pub const ENTER: &str = "\u{E007}";
 pub const ESCAPE: &str = "\u{E00C}";
@@ -86,10 +90,7 @@ impl Browser {
              [not(//dialog[@open]) or ancestor::dialog[@open]]",
             button = quoted(button)
         );
-        let element =
-            until(&format!("there is a button or link `{button}`"), LONG, async || self.find("xpath", &path).await)
-                .await;
-        self.post(&format!("/element/{element}/click"), json!({})).await;
+        self.click_at(&format!("there is a button or link `{button}`"), &path).await;
     }
 
     /// Types into the field with this label, in the place of what is there.
@@ -102,9 +103,7 @@ impl Browser {
     /// Ticks the box or the choice with this label.
     pub async fn tick(&self, label: &str) {
         let path = format!("//label[span[starts-with(normalize-space(), {})]]", quoted(label));
-        let element =
-            until(&format!("there is a choice `{label}`"), LONG, async || self.find("xpath", &path).await).await;
-        self.post(&format!("/element/{element}/click"), json!({})).await;
+        self.click_at(&format!("there is a choice `{label}`"), &path).await;
     }
 
     /// Chooses from the list with this label.
@@ -114,9 +113,7 @@ impl Browser {
             quoted(label),
             quoted(option)
         );
-        let element =
-            until(&format!("`{label}` offers `{option}`"), LONG, async || self.find("xpath", &path).await).await;
-        self.post(&format!("/element/{element}/click"), json!({})).await;
+        self.click_at(&format!("`{label}` offers `{option}`"), &path).await;
     }
 
     /// Presses keys, wherever the focus is.
@@ -232,6 +229,21 @@ impl Browser {
         until(&format!("there is a field `{label}`"), LONG, async || self.find("xpath", &path).await).await
     }
 
+    /// Clicks what the path leads to, once it is there and nothing lies above it. A page may change between the look and the
+    /// click, such as by a dialog that opens: then it is looked at again.
+    async fn click_at(&self, what: &str, path: &str) {
+        until(what, LONG, async || {
+            let element = self.find("xpath", path).await?;
+            let click = self.http.post(format!("{}/element/{element}/click", self.session)).json(&json!({}));
+            match self.answer(click).await {
+                Ok(_) => Some(()),
+                Err(refusal) if CHANGED_MEANWHILE.contains(&refusal["value"]["error"].as_str()?) => None,
+                Err(refusal) => panic!("the driver refuses: {refusal:#}"),
+            }
+        })
+        .await;
+    }
+
     async fn find(&self, using: &str, value: &str) -> Option<String> {
         let found = self.post("/elements", json!({ "using": using, "value": value })).await;
         found[0].as_object()?.values().next()?.as_str().map(str::to_owned)
@@ -251,11 +263,15 @@ impl Browser {
     }
 
     async fn value(&self, request: reqwest::RequestBuilder) -> Value {
+        self.answer(request).await.unwrap_or_else(|refusal| panic!("the driver refuses: {refusal:#}"))
+    }
+
+    /// The value that the driver answers with, or its refusal.
+    async fn answer(&self, request: reqwest::RequestBuilder) -> Result<Value, Value> {
         let answer = request.send().await.expect("the driver answers");
         let status = answer.status();
         let mut answer: Value = answer.json().await.expect("it answers in JSON");
-        assert!(status.is_success(), "the driver refuses: {answer:#}");
-        answer["value"].take()
+        if status.is_success() { Ok(answer["value"].take()) } else { Err(answer) }
     }
 }
 
