@@ -14,7 +14,7 @@ let token = null;
 let renewal = null;
 let waiting = [];
 
-/** `phase` is "opening", "closed" (nobody came in yet), "open", or "ended" (the page stays as it is until somebody comes in again). */
+/** `phase` is "opening", "closed" (no session yet), "open", or "ended" (the page stays as it is until somebody comes in again). */
 export const session = () => state;
 
 export function onSession(listener) {
@@ -87,7 +87,7 @@ export async function resume() {
   }
 }
 
-/** Nobody came in, since the link was refused. */
+/** The link was refused, so the panel stays closed. */
 export const refuse = (refusal) => become({ phase: "closed", refusal });
 
 /** Comes in with an application's id and secret, where the deployment allows it. Neither is kept. */

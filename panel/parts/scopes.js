@@ -17,7 +17,7 @@ export function publishingWords({ mayPublish, scopes }) {
 
 const ACTION_WORDS = { read: "Read", write: "Write", remove: "Remove" };
 
-/** Nobody gives more than their own session has. */
+/** A link gives no more than the session that makes it has. */
 export function ScopePicker({ chosen, change, fault }) {
   const on = new Set(chosen);
   const set = (scope, wanted) => change(wanted ? [...on, scope] : chosen.filter((each) => each !== scope));

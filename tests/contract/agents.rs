@@ -301,7 +301,7 @@ async fn scripts_of_other_sites_are_refused(suite: Arc<Suite>) {
     for origin in ["null", "https://evil.example", &format!("{base}.evil.example"), &format!("{base}0")] {
         from(origin).refused(403, "foreign-origin").await;
     }
-    // Nobody learns from such a request whether a token is good.
+    // Such a request does not tell whether a token is good.
     let without = newest(&suite.api, "server/discover", json!({})).header("origin", "https://evil.example");
     without.refused(403, "foreign-origin").await;
 }

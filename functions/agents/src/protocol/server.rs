@@ -12,7 +12,7 @@ pub fn info(base_url: &str) -> Value {
     })
 }
 
-/// What the server can do. A client gets tokens by client credentials, with nobody to sign in.
+/// What the server can do. A client gets tokens by client credentials, without a person who signs in.
 /// <https://modelcontextprotocol.io/extensions/auth/oauth-client-credentials>
 pub fn capabilities() -> Value {
     json!({

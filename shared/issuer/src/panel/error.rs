@@ -1,4 +1,4 @@
-//! Why nobody came into the panel, or a link was not made, listed or removed.
+//! Why the panel stayed closed, or a link was not made, listed or removed.
 
 use std::time::Duration;
 

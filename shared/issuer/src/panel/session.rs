@@ -1,7 +1,7 @@
 //! A session of the panel: what one browser got by opening a link.
 //!
 //! The browser has one key as a cookie. Each renewal replaces it by the next; the replaced one is good for a minute more, for
-//! tabs that renew at once and for an answer that was lost. Whoever brings a replaced key after that has copied it, or
+//! tabs that renew at once and for an answer that was lost. A browser that brings a replaced key after that has copied it, or
 //! has found the browser's own replaced by a thief's renewal: either way the session ends.
 
 use std::{iter::successors, time::Duration};

@@ -1,4 +1,4 @@
-//! Why deliveries do not arrive, and what to do about it: the one table of causes, whoever explains them and to whom. It is
+//! Why deliveries do not arrive, and what to do about it: one table of causes, for people and for agents. It is
 //! data, `advice.json`, which the panel reads as well.
 
 use std::sync::LazyLock;
