@@ -97,13 +97,14 @@ const AT_ONCE: usize = 100;
 const MEMORY_KILOBYTES: u64 = 20_000;
 
 async fn endless_answers_cost_no_memory(suite: Arc<Suite>) {
-    let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("RETRY_SCHEDULE", "0s")).await;
+    // An open breaker would keep back the deliveries that come after the first failures.
+    let settings = Settings::default().with("RETRY_SCHEDULE", "0s").with("BREAKER_THRESHOLD", "1000");
+    let (bundle, api, _permit) = suite.other_bundle(settings).await;
     let receiver = Receiver::start().await;
     // The first delivery starts the dispatcher.
     let first = Entity::new(&api, "first".to_owned()).await;
     first.deliver_to(&receiver.on("/first", [Behaviour::status(200)])).await;
     let dispatcher = bundle.process("dispatch-deliveries").await;
-    // Each kind has an entity of its own, so that no breaker ends one for the failures of another.
     let deliver = async |kind: usize, behaviour: Behaviour| {
         let (entity, path) = (Entity::new(&api, format!("memory-{kind}")).await, format!("/{kind}"));
         entity.hook(&receiver.on(&path, [behaviour])).await;

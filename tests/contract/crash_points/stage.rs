@@ -25,6 +25,8 @@ pub struct Stage<'a> {
     /// When the dispatcher was killed.
     kills: Mutex<Vec<Range<Instant>>>,
     count: Mutex<u32>,
+    /// One publication at a time is to be held: two at once may share the call that announces them.
+    announcing: tokio::sync::Mutex<()>,
     _permit: SemaphorePermit<'a>,
 }
 
@@ -114,6 +116,7 @@ impl<'a> Stage<'a> {
             scenes: Mutex::default(),
             kills: Mutex::default(),
             count: Mutex::new(0),
+            announcing: tokio::sync::Mutex::default(),
             _permit: permit,
         }
     }
@@ -172,6 +175,7 @@ impl<'a> Stage<'a> {
 
     /// Publishes, and holds the first announcement until the delivery's next steps can be waited for by name.
     pub async fn publish_and_hold(&self, scene: &Scene) -> (String, Held, JoinHandle<Option<ApiResponse>>) {
+        let _turn = self.announcing.lock().await;
         let webhook = scene.hooks[0].id.clone();
         let announced = {
             let webhook = webhook.clone();
