@@ -7,7 +7,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use serde::{Deserialize, Serialize};
 
 use crate::{public_key::PublicKey, signing::SigningKeys};
-use base::refreshed::{Refreshed, Source};
+use base::refreshed::{Reading, Refreshed, Source};
 use base::{SharedClock, Time};
 use storage::table::{Put, Table, TableError, Written, absent, is};
 
@@ -251,8 +251,8 @@ impl Source for PublishedKeys {
     type Value = KeySet;
     type Error = TableError;
 
-    async fn load(&self) -> Result<KeySet, TableError> {
-        self.read().await.map(|published| KeySet::published(published.keys))
+    fn load(&self) -> Reading<'_, Self> {
+        Box::pin(async { self.read().await.map(|published| KeySet::published(published.keys)) })
     }
 }
 

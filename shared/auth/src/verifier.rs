@@ -1,5 +1,7 @@
 //! The verification of a token: form, signature, claims, and that it is not revoked.
 
+use std::pin::Pin;
+
 use super::{
     keys::KeyCache,
     resource::Resource,
@@ -42,10 +44,14 @@ impl Verifier {
 
     /// Reads keys and revocations before the first request. A failure is logged, and tried again by
     /// the first request.
-    pub async fn warm_up(&self) {
-        // One after the other: a second connection costs more than the round trip that it would save.
-        self.keys.warm_up().await;
-        self.revocations.warm_up().await;
+    ///
+    /// Boxed as [`base::refreshed::Reading`] is, so that its code is generated here and not in each function.
+    pub fn warm_up(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async {
+            // One after the other: a second connection costs more than the round trip that it would save.
+            self.keys.warm_up().await;
+            self.revocations.warm_up().await;
+        })
     }
 
     /// The claims of a token that is good at this resource. A revocation counts within a minute.

@@ -4,6 +4,7 @@
 use std::{
     error::Error,
     future::Future,
+    pin::Pin,
     sync::{Arc, PoisonError, RwLock},
     time::Duration,
 };
@@ -22,6 +23,10 @@ const FAILURE_PAUSE: Duration = Duration::from_secs(30);
 /// How long a request waits for a new value while there is an old one.
 const REFRESH_LIMIT: Duration = Duration::from_secs(2);
 
+/// A reading under way. It is boxed, because the compiler generates the code of an `async fn` in each program that polls
+/// it; behind a box that code is generated once, in the crate of its source.
+pub type Reading<'a, S> = Pin<Box<dyn Future<Output = Result<<S as Source>::Value, <S as Source>::Error>> + Send + 'a>>;
+
 /// Where a value is read.
 pub trait Source: Send + Sync {
     /// The value.
@@ -30,7 +35,7 @@ pub trait Source: Send + Sync {
     type Error: Error + Send + 'static;
 
     /// Reads the value.
-    fn load(&self) -> impl Future<Output = Result<Self::Value, Self::Error>> + Send;
+    fn load(&self) -> Reading<'_, Self>;
 }
 
 /// A value in memory, and where it is read.
@@ -176,11 +181,13 @@ mod tests {
         type Value = u32;
         type Error = std::fmt::Error;
 
-        async fn load(&self) -> Result<u32, std::fmt::Error> {
-            match self.0.fetch_add(1, Ordering::SeqCst) + 1 {
-                2 => Err(std::fmt::Error),
-                count => Ok(count),
-            }
+        fn load(&self) -> Reading<'_, Self> {
+            Box::pin(async {
+                match self.0.fetch_add(1, Ordering::SeqCst) + 1 {
+                    2 => Err(std::fmt::Error),
+                    count => Ok(count),
+                }
+            })
         }
     }
 
@@ -219,11 +226,13 @@ mod tests {
         type Value = u32;
         type Error = std::fmt::Error;
 
-        async fn load(&self) -> Result<u32, std::fmt::Error> {
-            if self.0.fetch_add(1, Ordering::SeqCst) > 0 {
-                std::future::pending::<()>().await;
-            }
-            Ok(1)
+        fn load(&self) -> Reading<'_, Self> {
+            Box::pin(async {
+                if self.0.fetch_add(1, Ordering::SeqCst) > 0 {
+                    std::future::pending::<()>().await;
+                }
+                Ok(1)
+            })
         }
     }
 

@@ -16,7 +16,7 @@ use crate::{
     Scheduled, Service, StartError,
     events::{EventHandler, EventResult, FromInvocation, event_handler, request_in},
 };
-use gate::{Admitted, Endpoint, Gate, Reply, gate::Handler};
+use gate::{Admitted, Endpoint, Gate, Reply, endpoint::Declaration, gate::Handler};
 use problem::Problem;
 
 impl Service {
@@ -32,7 +32,7 @@ impl Service {
         C: Admitted,
         A: Future<Output = Result<Reply, Problem>> + Send + 'static,
     {
-        run_http(self.gate(endpoint, leaked(state), handler).await).await
+        run_http(self.gate(endpoint.declaration(), boxed(leaked(state), handler)).await).await
     }
 
     /// Serves events until Lambda ends the process: a queue's batches, an event bus, a schedule, Secrets Manager. Lambda or
@@ -66,31 +66,13 @@ impl Service {
         B: Future<Output: EventResult> + Send + 'static,
     {
         let state = leaked(state);
-        let gate = self.gate(endpoint, state, handler).await;
+        let gate = self.gate(endpoint.declaration(), boxed(state, handler)).await;
         run_events(requests_or(gate, event_handler(state, self.random(), job))).await
     }
 
     /// The gate before an endpoint, ready to verify tokens if the endpoint reads them.
-    async fn gate<S, C, A>(
-        &self,
-        endpoint: Endpoint<C>,
-        state: &'static S,
-        handler: impl Fn(&'static S, C) -> A + Send + Sync + 'static,
-    ) -> Arc<Gate>
-    where
-        S: Sync,
-        C: Admitted,
-        A: Future<Output = Result<Reply, Problem>> + Send + 'static,
-    {
-        let handler: Box<Handler> = Box::new(move |call, entity| match C::admit(call, entity) {
-            Ok(admitted) => handler(state, admitted).boxed(),
-            Err(problem) => std::future::ready(Err(problem)).boxed(),
-        });
-        let endpoint = endpoint.declaration();
-        if endpoint.access.reads_tokens() {
-            self.tokens().warm_up().await;
-        }
-        Arc::new(Gate {
+    fn gate(&self, endpoint: Declaration, handler: Box<Handler>) -> LocalBoxFuture<'_, Arc<Gate>> {
+        let gate = Gate {
             endpoint,
             handler,
             tokens: self.tokens(),
@@ -98,8 +80,28 @@ impl Service {
             random: self.random(),
             base_url: self.settings().base_url.as_str().into(),
             environment: self.settings().environment.clone(),
-        })
+        };
+        async move {
+            if endpoint.access.reads_tokens() {
+                gate.tokens.warm_up().await;
+            }
+            Arc::new(gate)
+        }
+        .boxed_local()
     }
+}
+
+/// A handler as the gate knows it.
+fn boxed<S, C, A>(state: &'static S, handler: impl Fn(&'static S, C) -> A + Send + Sync + 'static) -> Box<Handler>
+where
+    S: Sync,
+    C: Admitted,
+    A: Future<Output = Result<Reply, Problem>> + Send + 'static,
+{
+    Box::new(move |call, entity| match C::admit(call, entity) {
+        Ok(admitted) => handler(state, admitted).boxed(),
+        Err(problem) => std::future::ready(Err(problem)).boxed(),
+    })
 }
 
 fn leaked<S>(state: S) -> &'static S {

@@ -13,7 +13,7 @@ use crate::{
     provider::{Provider, ProviderName},
 };
 use base::SharedClock;
-use base::refreshed::{Refreshed, Source};
+use base::refreshed::{Reading, Refreshed, Source};
 use outbound::AddressRules;
 use problem::Problem;
 use storage::{SecretError, Secrets};
@@ -68,12 +68,14 @@ impl Source for ProviderSource {
     type Value = Option<Arc<Provider>>;
     type Error = ProviderError;
 
-    async fn load(&self) -> Result<Option<Arc<Provider>>, ProviderError> {
-        match self.secrets.read::<Value>(&format!("{SECRET_PREFIX}{}", self.name)).await {
-            Ok(secret) => read(&self.name, &secret, &self.rules).map(|provider| Some(Arc::new(provider))),
-            Err(SecretError::Missing { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+    fn load(&self) -> Reading<'_, Self> {
+        Box::pin(async {
+            match self.secrets.read::<Value>(&format!("{SECRET_PREFIX}{}", self.name)).await {
+                Ok(secret) => read(&self.name, &secret, &self.rules).map(|provider| Some(Arc::new(provider))),
+                Err(SecretError::Missing { .. }) => Ok(None),
+                Err(error) => Err(error.into()),
+            }
+        })
     }
 }
 

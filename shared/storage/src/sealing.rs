@@ -12,7 +12,7 @@ use serde::Deserialize;
 use tokio::time::timeout;
 
 use crate::secrets::{SecretBytes, SecretError, Secrets};
-use base::refreshed::{Refreshed, Source};
+use base::refreshed::{Reading, Refreshed, Source};
 use base::{Random, SharedClock, random};
 use problem::Problem;
 
@@ -72,9 +72,11 @@ impl Source for RingSource {
     type Value = KeyRing;
     type Error = SealError;
 
-    async fn load(&self) -> Result<KeyRing, SealError> {
-        let DataKeys { current, keys } = self.0.read(SECRET).await?;
-        KeyRing::new(current, keys)
+    fn load(&self) -> Reading<'_, Self> {
+        Box::pin(async {
+            let DataKeys { current, keys } = self.0.read(SECRET).await?;
+            KeyRing::new(current, keys)
+        })
     }
 }
 

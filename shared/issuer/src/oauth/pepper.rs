@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use base::refreshed::{Refreshed, Source};
+use base::refreshed::{Reading, Refreshed, Source};
 use storage::{SecretBytes, SecretError, Secrets};
 
 /// The secret's name after the prefix.
@@ -32,7 +32,7 @@ impl Source for PepperSource {
     type Value = SecretBytes;
     type Error = SecretError;
 
-    async fn load(&self) -> Result<SecretBytes, SecretError> {
-        self.0.read::<PepperSecret>(SECRET).await.map(|secret| secret.pepper)
+    fn load(&self) -> Reading<'_, Self> {
+        Box::pin(async { self.0.read::<PepperSecret>(SECRET).await.map(|secret| secret.pepper) })
     }
 }

@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use auth::Verifier;
 pub use auth::signing::SECRET;
 use auth::signing::{BadSigningKey, SigningKey, SigningKeys, SigningSecret};
-use base::refreshed::{Refreshed, Source};
+use base::refreshed::{Reading, Refreshed, Source};
 use base::{SharedClock, Time};
 use problem::Problem;
 use storage::{SecretError, Secrets, TableError};
@@ -88,8 +88,10 @@ impl Source for SigningSecretSource {
     type Value = SigningKeys;
     type Error = SigningKeyError;
 
-    async fn load(&self) -> Result<SigningKeys, SigningKeyError> {
-        let secret: serde_json::Value = self.0.read(SECRET).await?;
-        Ok(SigningSecret::read(&secret)?.keys()?)
+    fn load(&self) -> Reading<'_, Self> {
+        Box::pin(async {
+            let secret: serde_json::Value = self.0.read(SECRET).await?;
+            Ok(SigningSecret::read(&secret)?.keys()?)
+        })
     }
 }

@@ -4,7 +4,10 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Deserializer};
 
 use auth::EntityId;
-use base::{Random, WebhookId, random, refreshed::Source};
+use base::{
+    Random, WebhookId, random,
+    refreshed::{Reading, Source},
+};
 use storage::{SecretBytes, SecretError, SecretText, Secrets};
 
 /// The secret's name after the prefix.
@@ -43,10 +46,12 @@ impl Source for SecretSource {
     type Value = Option<CanarySecret>;
     type Error = SecretError;
 
-    async fn load(&self) -> Result<Option<CanarySecret>, SecretError> {
-        match self.0.read(SECRET).await {
-            Err(SecretError::Missing { .. }) => Ok(None),
-            read => read.map(Some),
-        }
+    fn load(&self) -> Reading<'_, Self> {
+        Box::pin(async {
+            match self.0.read(SECRET).await {
+                Err(SecretError::Missing { .. }) => Ok(None),
+                read => read.map(Some),
+            }
+        })
     }
 }
