@@ -20,6 +20,7 @@ tests![
     a_notification_is_taken_without_an_answer,
     there_is_nothing_to_get_and_nothing_to_delete,
     scripts_of_other_sites_are_refused,
+    a_site_that_has_led_its_own_name_here_is_refused,
     a_client_without_a_token_is_led_to_one,
     a_call_that_needs_more_scopes_names_them_all_by_http,
     a_token_for_agents_is_good_there_alone,
@@ -304,6 +305,16 @@ async fn scripts_of_other_sites_are_refused(suite: Arc<Suite>) {
     // Such a request does not tell whether a token is good.
     let without = newest(&suite.api, "server/discover", json!({})).header("origin", "https://evil.example");
     without.refused(403, "foreign-origin").await;
+}
+
+async fn a_site_that_has_led_its_own_name_here_is_refused(suite: Arc<Suite>) {
+    // Before a stack, API Gateway refuses names that are not the API's.
+    let _ = suite.bundle();
+    let token = token(&suite, "mcp.read").await;
+    let from = |host: &str| newest(&suite.api, "server/discover", json!({})).bearer(&token).header("host", host);
+    from("evil.example").header("origin", "http://evil.example").refused(403, "foreign-origin").await;
+    // A program behind a proxy of another name is no such site.
+    from("proxy.example").expect(200).await;
 }
 
 /// The value of a parameter of a challenge.

@@ -1,35 +1,72 @@
-//! The official conformance suite of the Model Context Protocol, at the door for agents and at the token issuer.
+//! The official conformance suite of the Model Context Protocol, at the door for agents, at the server of fixtures that the suite
+//! is written for, and at the token issuer.
 
-use std::sync::Arc;
+use std::{os::unix::fs::symlink, sync::Arc};
 
 use serde_json::json;
+use tempfile::TempDir;
 
-use crate::harness::{Application, Suite, node, tests};
+use crate::harness::{Api, Application, Suite, local, node, tests};
 
-tests![the_newest_revision_conforms, the_newest_revision_with_a_handshake_conforms, the_token_issuer_conforms,];
+tests![
+    the_newest_revision_conforms,
+    the_newest_revision_with_a_handshake_conforms,
+    the_fixtures_of_the_newest_revision_conform,
+    the_fixtures_of_the_newest_revision_with_a_handshake_conform,
+    the_token_issuer_conforms,
+];
 
-/// Runs a part of the suite, and fails with what it says unless everything is as tests/node/mcp_conformance says.
-async fn conforms(suite: &Suite, arguments: &[&str]) {
-    let token = suite.api.token(Application::Demo, "").await;
+/// The parts of the protocol that are not offered.
+const NOT_OFFERED: &str = "mcp_not_offered.yaml";
+/// What the door for agents has by other names than the suite's.
+const OTHER_NAMES: &str = "mcp_other_names.yaml";
+
+/// The functions that run with the fixtures, and their programs. A bundle that starts tries a token.
+const FUNCTIONS: [(&str, &str); 3] = [("token", "token"), ("list-events", "list-events"), ("mcp", "mcp-fixtures")];
+
+/// Runs a part of the suite, and fails with what it says unless everything is as these lists of expected failures say.
+async fn conforms(api: &Api, arguments: &[&str], expected_failures: &[&str]) {
+    let token = api.token(Application::Demo, "").await;
     let input = json!({
-        "address": suite.api.address(),
-        "baseUrl": suite.api.base_url(),
-        "issuer": suite.api.env["AUTH_URL"],
+        "address": api.address(),
+        "baseUrl": api.base_url(),
+        "issuer": api.env["AUTH_URL"],
         "token": token,
         "arguments": arguments,
+        "expectedFailures": expected_failures,
     });
     let outcome = node("mcp_conformance.js", &input).await;
     assert_eq!(outcome["status"], 0, "{}", outcome["output"].as_str().unwrap_or_default());
 }
 
+/// Runs the requirements of a revision at the fixtures, which stand in the place of the door for agents.
+async fn fixtures_conform(suite: &Suite, revision: &str) {
+    let programs = TempDir::new().expect("a folder");
+    for (function, program) in FUNCTIONS {
+        let program = local().expect("the bundle is built").with_file_name(program);
+        symlink(program, programs.path().join(function)).expect("a link");
+    }
+    let (_bundle, api, _permit) =
+        suite.other_bundle_of_programs(programs.path(), &FUNCTIONS.map(|(function, _)| function)).await;
+    conforms(&api, &["server", "--requirements", revision], &[NOT_OFFERED]).await;
+}
+
 async fn the_newest_revision_conforms(suite: Arc<Suite>) {
-    conforms(&suite, &["server", "--requirements", "2026-07-28"]).await;
+    conforms(&suite.api, &["server", "--requirements", "2026-07-28"], &[NOT_OFFERED, OTHER_NAMES]).await;
 }
 
 async fn the_newest_revision_with_a_handshake_conforms(suite: Arc<Suite>) {
-    conforms(&suite, &["server", "--requirements", "2025-11-25"]).await;
+    conforms(&suite.api, &["server", "--requirements", "2025-11-25"], &[NOT_OFFERED, OTHER_NAMES]).await;
+}
+
+async fn the_fixtures_of_the_newest_revision_conform(suite: Arc<Suite>) {
+    fixtures_conform(&suite, "2026-07-28").await;
+}
+
+async fn the_fixtures_of_the_newest_revision_with_a_handshake_conform(suite: Arc<Suite>) {
+    fixtures_conform(&suite, "2025-11-25").await;
 }
 
 async fn the_token_issuer_conforms(suite: Arc<Suite>) {
-    conforms(&suite, &["authorization"]).await;
+    conforms(&suite.api, &["authorization"], &[]).await;
 }

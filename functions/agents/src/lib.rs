@@ -9,5 +9,8 @@ pub mod protocol;
 pub mod resources;
 pub mod schemas;
 pub mod tool;
+mod tool_call;
+mod tool_list;
 pub mod tools;
 pub mod untrusted;
+mod waypost;

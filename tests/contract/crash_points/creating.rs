@@ -3,7 +3,7 @@
 
 use super::stage::{Scene, Stage, writes};
 use crate::{
-    harness::{AwsCall, Behaviour, Interposer, LONG, Moment, until},
+    harness::{AwsCall, Behaviour, Held, Interposer, LONG, Moment, until},
     idempotency::asked::{Asked, Wanted},
 };
 
@@ -80,7 +80,8 @@ async fn set(stage: &Stage<'_>, wanted: Wanted) -> (Scene, Asked, usize) {
     (scene, asked, before)
 }
 
-fn hold(table: &Interposer, point: &str, moment: Moment, scene: &Scene) -> crate::harness::Held {
+/// Holds the transaction in which the record of the scene's key is written.
+pub fn hold(table: &Interposer, point: &str, moment: Moment, scene: &Scene) -> Held {
     let key = format!("IDEMPOTENCY#{}#", scene.entity.id);
     table.hold(point, moment, move |call: &AwsCall| call.operation == "TransactWriteItems" && writes(call, &key, ""))
 }

@@ -2,6 +2,7 @@
 //! attempt. The client repeats a publication that was not acknowledged. In the end every webhook has every event, no
 //! delivery is stuck, and every request that the receiver saw is in the history, or was lost by that very crash.
 
+mod calling;
 mod creating;
 mod dispatching;
 mod pausing;
@@ -15,12 +16,19 @@ use crate::harness::{Settings, Suite, tests};
 use stage::Stage;
 
 tests![
+    a_call_of_a_tool_can_be_killed_before_and_after_its_transaction,
     a_creation_can_be_killed_before_and_after_its_transaction,
     a_publish_can_be_killed_at_every_point,
     a_dispatch_can_be_killed_at_every_point,
     a_sweep_can_be_killed_at_every_point,
     the_end_of_a_pause_can_be_killed_before_and_after_its_transaction,
 ];
+
+async fn a_call_of_a_tool_can_be_killed_before_and_after_its_transaction(suite: Arc<Suite>) {
+    let stage = Stage::set(&suite, Settings::default()).await;
+    calling::play(&stage).await;
+    stage.end().await;
+}
 
 async fn a_creation_can_be_killed_before_and_after_its_transaction(suite: Arc<Suite>) {
     let stage = Stage::set(&suite, Settings::default()).await;

@@ -55,10 +55,15 @@ impl Agent {
         Self { api: api.clone(), token: api.token(application, "").await, entity: None, called: Mutex::default() }
     }
 
+    /// A message with the token.
+    pub fn message(&self, method: &str, name: Option<&str>, params: Value) -> Call {
+        let request = message(&self.api, method, params).bearer(&self.token);
+        name.into_iter().fold(request, |request, name| request.header("mcp-name", name))
+    }
+
     /// Sends a message as it is.
     pub async fn send(&self, method: &str, name: Option<&str>, params: Value) -> ApiResponse {
-        let request = message(&self.api, method, params).bearer(&self.token);
-        name.into_iter().fold(request, |request, name| request.header("mcp-name", name)).send().await
+        self.message(method, name, params).send().await
     }
 
     /// The result of a message.

@@ -3,6 +3,7 @@
 use std::{
     fs,
     net::Ipv4Addr,
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
@@ -161,6 +162,17 @@ impl Suite {
         let arguments = arguments.into_iter().flat_map(|(name, value)| [name.to_owned(), value]).collect();
         let (bundle, api, permit) = self.start_other(settings, &self.simulation.secrets, arguments).await;
         (Interposed { bundle, api, table, services }, permit)
+    }
+
+    /// The same with these functions alone, whose programs are in this folder.
+    pub async fn other_bundle_of_programs(
+        &self,
+        folder: &Path,
+        functions: &[&str],
+    ) -> (Bundle, Api, SemaphorePermit<'_>) {
+        let arguments = [("--binaries", folder.display().to_string()), ("--only", functions.join(","))];
+        let arguments = arguments.into_iter().flat_map(|(name, value)| [name.to_owned(), value]).collect();
+        self.start_other(Settings::default(), &self.simulation.secrets, arguments).await
     }
 
     async fn start_other(

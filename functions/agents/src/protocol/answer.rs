@@ -3,7 +3,7 @@
 use problem::Problem;
 use serde_json::{Value, json};
 
-use super::{json_rpc::RpcError, revision::Revision, server};
+use super::{json_rpc::RpcError, revision::Revision, server::Server};
 
 /// The result of a request.
 #[derive(Debug)]
@@ -56,12 +56,12 @@ impl Answer {
         Self { result, caching: None, problem: Some(problem) }
     }
 
-    /// The result as this revision has it.
-    pub fn in_revision(self, revision: Revision, base_url: &str) -> (Value, Option<Problem>) {
+    /// The result of this server as this revision has it.
+    pub fn in_revision(self, revision: Revision, server: &impl Server) -> (Value, Option<Problem>) {
         let mut result = self.result;
         if !revision.has_handshake() {
             result["resultType"] = "complete".into();
-            result["_meta"] = json!({"io.modelcontextprotocol/serverInfo": server::info(base_url)});
+            result["_meta"] = json!({"io.modelcontextprotocol/serverInfo": server.info()});
             if let Some(Caching { milliseconds, scope }) = self.caching {
                 result["ttlMs"] = milliseconds.into();
                 result["cacheScope"] = scope.into();

@@ -10,29 +10,30 @@ use super::{
     json_rpc::{self, Message, Request, RpcError},
     methods,
     revision::Revision,
+    server::Server,
 };
-use crate::{caller::Caller, desk::Desk};
+use crate::caller::Caller;
 
 /// Answers the message in the body of a call.
-pub async fn answer(desk: &'static Desk, call: Call) -> Result<Reply, Problem> {
+pub async fn answer<S: Server>(server: &'static S, call: Call) -> Result<Reply, Problem> {
     if call.body.len() > MAX_BYTES {
         return Err(Problem::too_large("The message", MAX_BYTES));
     }
     match Message::read(&call.body) {
-        Ok(Message::Request(request)) => answer_request(desk, call, &request).await,
+        Ok(Message::Request(request)) => answer_request(server, call, &request).await,
         Ok(Message::Notification) => acknowledge(&call),
         Ok(Message::Response) => RpcError::invalid_request("nothing was asked that this could answer").reply(None),
         Err((id, error)) => error.reply(id.as_ref()),
     }
 }
 
-async fn answer_request(desk: &'static Desk, call: Call, request: &Request) -> Result<Reply, Problem> {
+async fn answer_request<S: Server>(server: &'static S, call: Call, request: &Request) -> Result<Reply, Problem> {
     let revision = match Revision::of_request(request, call.headers()) {
         Ok(revision) => revision,
         Err(error) => return error.reply(Some(&request.id)),
     };
-    let answer = methods::answer(desk, Caller::of(call)?, revision, request).await;
-    match answer.map(|answer| answer.in_revision(revision, &desk.base_url)) {
+    let answer = methods::answer(server, Caller::of(call)?, revision, request).await;
+    match answer.map(|answer| answer.in_revision(revision, server)) {
         Ok((result, None)) => json_rpc::result(&request.id, result),
         Ok((result, Some(problem))) => Ok(json_rpc::result(&request.id, result)?.telling(problem)),
         Err(Failure::Rpc(error)) => error.reply(Some(&request.id)),

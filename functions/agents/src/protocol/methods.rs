@@ -2,59 +2,71 @@
 
 use http::StatusCode;
 use problem::{Problem, ProblemKind};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{
     answer::{Answer, Caching, Failure},
     json_rpc::{Request, RpcError, shortened},
     revision::Revision,
-    server, tool_call, tool_list,
+    server::{Refusal, Server},
+    tool_result::ToolResult,
 };
-use crate::{caller::Caller, desk::Desk, prompts, resources};
+use crate::caller::Caller;
 
 /// The answer to a request.
-pub async fn answer(
-    desk: &'static Desk,
+pub async fn answer<S: Server>(
+    server: &'static S,
     caller: Caller,
     revision: Revision,
     request: &Request,
 ) -> Result<Answer, Failure> {
     let has_handshake = revision.has_handshake();
     match request.method.as_str() {
-        "initialize" if has_handshake => initialize(desk, request),
+        "initialize" if has_handshake => initialize(server, request),
         "ping" if has_handshake => Ok(Answer::new(json!({}))),
-        "server/discover" if !has_handshake => Ok(discover()),
-        "tools/list" => list(request, Caching::OF_TOKEN, || json!({"tools": tool_list::of(&caller)})),
-        "tools/call" => tool_call::answer(desk, caller, request).await,
-        "resources/list" => list(request, Caching::OF_RELEASE, || json!({"resources": resources::ALL})),
+        "server/discover" if !has_handshake => Ok(discover::<S>()),
+        "tools/list" => list(request, Caching::OF_TOKEN, || json!({"tools": server.tools(&caller)})),
+        "tools/call" => call_tool(server, caller, request).await,
+        "resources/list" => list(request, Caching::OF_RELEASE, || json!({"resources": server.resources()})),
         "resources/templates/list" => {
-            list(request, Caching::OF_RELEASE, || json!({"resourceTemplates": resources::TEMPLATES}))
+            list(request, Caching::OF_RELEASE, || json!({"resourceTemplates": server.resource_templates()}))
         }
-        "resources/read" => read_resource(desk, &caller, revision, request).await,
-        "prompts/list" => list(request, Caching::OF_RELEASE, || json!({"prompts": prompts::ALL})),
-        "prompts/get" => prompt(desk, &caller, request),
+        "resources/read" => read_resource(server, &caller, revision, request).await,
+        "prompts/list" => list(request, Caching::OF_RELEASE, || json!({"prompts": server.prompts()})),
+        "prompts/get" => prompt(server, &caller, request),
         unknown if has_handshake => Err(RpcError::no_method(unknown).into()),
         unknown => Err(RpcError::no_method(unknown).with_status(StatusCode::NOT_FOUND).into()),
     }
 }
 
-fn initialize(desk: &Desk, request: &Request) -> Result<Answer, Failure> {
+fn initialize<S: Server>(server: &S, request: &Request) -> Result<Answer, Failure> {
     let revision = Revision::negotiated(request.text("protocolVersion")?);
     Ok(Answer::new(json!({
         "protocolVersion": revision.name(),
-        "capabilities": server::capabilities(),
-        "serverInfo": server::info(&desk.base_url),
-        "instructions": server::INSTRUCTIONS,
+        "capabilities": capabilities(),
+        "serverInfo": server.info(),
+        "instructions": S::INSTRUCTIONS,
     })))
 }
 
-fn discover() -> Answer {
+fn discover<S: Server>() -> Answer {
     let result = json!({
         "supportedVersions": Revision::ALL.map(Revision::name),
-        "capabilities": server::capabilities(),
-        "instructions": server::INSTRUCTIONS,
+        "capabilities": capabilities(),
+        "instructions": S::INSTRUCTIONS,
     });
     Answer::kept(result, Caching::OF_RELEASE)
+}
+
+/// What a server of this protocol can do. A client gets tokens by client credentials, without a person who signs in.
+/// <https://modelcontextprotocol.io/extensions/auth/oauth-client-credentials>
+fn capabilities() -> Value {
+    json!({
+        "tools": {},
+        "resources": {},
+        "prompts": {},
+        "extensions": {"io.modelcontextprotocol/oauth-client-credentials": {}},
+    })
 }
 
 /// A list, which has one page.
@@ -65,19 +77,38 @@ fn list(request: &Request, caching: Caching, result: impl FnOnce() -> Value) -> 
     Ok(Answer::kept(result(), caching))
 }
 
-async fn read_resource(desk: &Desk, caller: &Caller, revision: Revision, request: &Request) -> Result<Answer, Failure> {
+/// Calls a tool. A Problem is the call's result, for the model to read.
+async fn call_tool<S: Server>(server: &'static S, caller: Caller, request: &Request) -> Result<Answer, Failure> {
+    let (name, arguments) = (request.text("name")?, request.arguments()?);
+    let request_id = caller.request_id.clone();
+    match server.call_tool(caller, name, arguments).await {
+        Ok(result) => Ok(Answer::new(json!(result))),
+        Err(Refusal::Unknown) => Err(RpcError::invalid_params("there is no such tool").into()),
+        Err(Refusal::Token(problem)) => Err(Failure::Token(problem)),
+        Err(Refusal::Problem(problem)) => {
+            let body = problem.body(server.base_url(), &request_id).into();
+            Ok(Answer::telling(json!(ToolResult::refused(&body)), problem))
+        }
+    }
+}
+
+async fn read_resource<S: Server>(
+    server: &S,
+    caller: &Caller,
+    revision: Revision,
+    request: &Request,
+) -> Result<Answer, Failure> {
     let uri = request.text("uri")?;
-    caller.needs(resources::scopes(uri)).map_err(Failure::Token)?;
-    let read = resources::read(desk, caller, uri).await;
-    let contents = read.and_then(|contents| contents.ok_or_else(|| no_resource(uri)));
-    let contents = contents.map_err(|problem| {
-        let is_missing = problem.kind.status() == StatusCode::NOT_FOUND;
-        // Revisions with a handshake have a code of their own for a resource that there is not.
-        let code =
-            if is_missing && revision.has_handshake() { RpcError::NO_RESOURCE } else { RpcError::code_of(&problem) };
-        RpcError::of_problem(code, problem, &desk.base_url, &caller.request_id).with_datum("uri", uri)
-    })?;
-    Ok(Answer::kept(json!({"contents": [contents]}), Caching::OF_MOMENT))
+    let problem = match server.read_resource(caller, uri).await {
+        Ok(contents) => return Ok(Answer::kept(json!({"contents": [contents]}), Caching::OF_MOMENT)),
+        Err(Refusal::Unknown) => no_resource(uri),
+        Err(Refusal::Token(problem)) => return Err(Failure::Token(problem)),
+        Err(Refusal::Problem(problem)) => problem,
+    };
+    let is_missing = problem.kind.status() == StatusCode::NOT_FOUND;
+    // Revisions with a handshake have a code of their own for a resource that there is not.
+    let code = if is_missing && revision.has_handshake() { RpcError::NO_RESOURCE } else { RpcError::code_of(&problem) };
+    Err(RpcError::of_problem(code, problem, server.base_url(), &caller.request_id).with_datum("uri", uri).into())
 }
 
 fn no_resource(uri: &str) -> Problem {
@@ -85,15 +116,14 @@ fn no_resource(uri: &str) -> Problem {
     Problem::new(ProblemKind::NotFound, format!("No resource has the address `{shown}`; resources/list lists them."))
 }
 
-fn prompt(desk: &Desk, caller: &Caller, request: &Request) -> Result<Answer, Failure> {
-    let name = request.text("name")?;
-    let prompt = prompts::find(name).ok_or_else(|| RpcError::invalid_params("there is no such prompt"))?;
-    let arguments: Map<String, Value> = request.arguments()?;
-    let text = prompts::text(prompt, &arguments).map_err(|problem| {
-        RpcError::of_problem(RpcError::code_of(&problem), problem, &desk.base_url, &caller.request_id)
-    })?;
-    Ok(Answer::new(json!({
-        "description": prompt.description,
-        "messages": [{"role": "user", "content": {"type": "text", "text": text}}],
-    })))
+fn prompt<S: Server>(server: &S, caller: &Caller, request: &Request) -> Result<Answer, Failure> {
+    let (name, arguments) = (request.text("name")?, request.arguments()?);
+    server.prompt(name, &arguments).map(Answer::new).map_err(|refusal| match refusal {
+        Refusal::Unknown => RpcError::invalid_params("there is no such prompt").into(),
+        Refusal::Token(problem) => Failure::Token(problem),
+        Refusal::Problem(problem) => {
+            let code = RpcError::code_of(&problem);
+            RpcError::of_problem(code, problem, server.base_url(), &caller.request_id).into()
+        }
+    })
 }

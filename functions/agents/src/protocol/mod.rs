@@ -1,4 +1,5 @@
-//! The Model Context Protocol over HTTP, without sessions and without streams: a message in, its answer out.
+//! The Model Context Protocol over HTTP, without sessions and without streams: a message in, its answer out. What is offered
+//! by it is a [`Server`]'s.
 
 mod answer;
 pub mod door;
@@ -8,5 +9,7 @@ mod json_rpc;
 mod methods;
 mod revision;
 mod server;
-mod tool_call;
-mod tool_list;
+mod tool_result;
+
+pub use server::{Refusal, Server};
+pub use tool_result::ToolResult;

@@ -1,0 +1,70 @@
+//! The server for which the official conformance suite of the Model Context Protocol is written, in the place of `mcp`: the
+//! suite's own tools, resources and prompts, behind the gate and the protocol that are deployed.
+
+mod content;
+mod prompts;
+mod resources;
+mod tools;
+
+use function::{Service, StartError};
+use functions_agents::{
+    caller::Caller,
+    protocol::{Refusal, Server, ToolResult, door},
+};
+use gate::endpoints;
+use serde_json::{Map, Value, json};
+
+/// What the suite wants to find.
+struct Fixtures {
+    base_url: String,
+}
+
+fn main() -> Result<(), StartError> {
+    function::run(serve())
+}
+
+async fn serve() -> Result<(), StartError> {
+    let (service, ()) = Service::start().await?;
+    let fixtures = Fixtures { base_url: service.settings().base_url.clone() };
+    service.serve(endpoints::MCP, fixtures, door::answer).await
+}
+
+impl Server for Fixtures {
+    const INSTRUCTIONS: &'static str = "For the conformance suite alone.";
+
+    fn info(&self) -> Value {
+        json!({ "name": "fixtures", "version": env!("CARGO_PKG_VERSION") })
+    }
+
+    fn base_url(&self) -> &str {
+        &self.base_url
+    }
+
+    fn tools(&self, _: &Caller) -> Vec<Value> {
+        tools::listed()
+    }
+
+    async fn call_tool(&self, _: Caller, name: &str, _: Map<String, Value>) -> Result<ToolResult, Refusal> {
+        tools::called(name)
+    }
+
+    fn resources(&self) -> Vec<Value> {
+        resources::listed()
+    }
+
+    fn resource_templates(&self) -> Vec<Value> {
+        resources::templates()
+    }
+
+    async fn read_resource(&self, _: &Caller, uri: &str) -> Result<Value, Refusal> {
+        resources::read(uri).ok_or(Refusal::Unknown)
+    }
+
+    fn prompts(&self) -> Vec<Value> {
+        prompts::listed()
+    }
+
+    fn prompt(&self, name: &str, arguments: &Map<String, Value>) -> Result<Value, Refusal> {
+        prompts::said(name, arguments)
+    }
+}
