@@ -28,6 +28,7 @@ EMULATORS_OWN = {
     ],
     "the emulator takes bodies of any size, and makes text of every one of JSON": [
         "bodies::a_connection_that_a_too_large_body_ends_is_not_used_again",
+        "agents::what_is_no_message_is_told_so_by_json_rpc",
         "publish::a_body_that_is_not_json_is_refused_as_a_whole",
         "token::a_request_that_is_too_large_is_a_problem",
     ],
@@ -44,7 +45,26 @@ EMULATORS_OWN = {
     "an endpoint is waited for for less time than the emulator takes for the test's hundreds of requests": [
         "delivery_list::every_filter_alone_and_with_others_finds_what_it_says",
     ],
+    "the emulator runs a function in several sandboxes, of which each keeps connections of its own": [
+        "kept_connections::a_request_is_not_repeated_once_an_answer_has_begun",
+        "kept_connections::a_request_that_a_kept_connection_lost_is_repeated_once_within_its_attempt",
+        "kept_connections::entities_share_no_connection",
+    ],
+    "the emulator's greedy route takes a path with an empty part": [
+        "panel_page::the_page_is_the_same_at_every_address_and_asked_for_each_time",
+    ],
+    "the suite asks at the root of an address, and the emulator's API lies below a path": [
+        "agents_conformance::the_newest_revision_conforms",
+        "agents_conformance::the_newest_revision_with_a_handshake_conforms",
+    ],
     "the library asks the issuer at its public address, which leads nowhere here": [
+        "agents_clients::the_former_library_of_typescript_needs_an_address_an_identifier_and_a_secret",
+        "agents_clients::the_library_of_python_needs_an_address_an_identifier_and_a_secret",
+        "agents_clients::the_library_of_typescript_needs_an_address_an_identifier_and_a_secret",
+        "agents_clients::the_library_of_typescript_needs_no_secret_where_there_is_a_key",
+        "agents_clients::the_program_of_the_documents_in_javascript_lists_webhooks",
+        "agents_clients::the_program_of_the_documents_in_python_lists_webhooks",
+        "agents_conformance::the_token_issuer_conforms",
         "oauth_clients::authlib_and_openid_client_ask_about_a_token_and_revoke_it",
         "oauth_clients::authlib_and_openid_client_authenticate_with_a_private_key",
         "oauth_clients::openid_client_gets_tokens_and_understands_errors",
