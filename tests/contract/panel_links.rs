@@ -118,10 +118,17 @@ async fn a_link_says_what_is_wrong_with_what_was_asked(suite: Arc<Suite>) {
     for bad in [json!({ "scopes": [] }), json!({ "lifetimeSeconds": 59 }), json!({ "lifetime": 60 }), json!([])] {
         entity.post("/panel/link").json(&bad).refused(400, "invalid-request").await;
     }
-    for place in ["/panels", "/panel/../oauth2/token", "/panel/a#code=x", "https://evil.example/panel", "/panel\\x"] {
+    for place in
+        ["/panels", "/panel/nothing", "/panel/../oauth2/token", "/panel/links#code=x", "https://evil.example/panel"]
+    {
         let body = json!({ "place": place });
         let problem = entity.post("/panel/link").json(&body).refused(400, "invalid-request").await;
         assert_eq!(violations(&problem), ["place"], "{place}");
+    }
+    for name in ["", "\u{200b}", "\u{2800}\u{3164}", "a\nb"] {
+        let body = json!({ "name": name });
+        let problem = entity.post("/panel/link").json(&body).refused(400, "invalid-request").await;
+        assert_eq!(violations(&problem), ["name"], "{name:?}");
     }
 }
 
