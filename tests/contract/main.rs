@@ -71,6 +71,7 @@ mod pages;
 mod panel_links;
 mod panel_page;
 mod panel_sessions;
+mod panel_sessions_delayed;
 mod panel_sessions_killed;
 mod pauses;
 mod payments;
@@ -184,6 +185,7 @@ fn main() -> ExitCode {
         panel_links::TESTS,
         panel_page::TESTS,
         panel_sessions::TESTS,
+        panel_sessions_delayed::TESTS,
         panel_sessions_killed::TESTS,
         payments::TESTS,
         ingest::TESTS,
