@@ -63,12 +63,7 @@ async fn every_page_is_pictured(suite: Arc<Suite>) {
         browser.until_says(words).await;
         browser.screenshot(&format!("panel-{picture}.png")).await;
     }
-    browser
-        .command(
-            "Emulation.setEmulatedMedia",
-            json!({ "features": [{ "name": "prefers-color-scheme", "value": "dark" }] }),
-        )
-        .await;
+    browser.prefer("dark").await;
     browser.resize(390, 844).await;
     browser.go(&format!("{}/panel/deliveries/{delivery}", suite.api.base_url())).await;
     browser.until_says("What to do").await;
