@@ -6,8 +6,8 @@ import { say } from "./notices.js";
 async function copy(text, what, done) {
   try {
     await navigator.clipboard.writeText(text);
-    say(`Copied: ${what}.`);
     done?.();
+    say(`Copied: ${what}.`);
   } catch {
     say("The browser does not let this page copy. Select the text, and copy it with the keyboard.");
   }
