@@ -63,6 +63,9 @@ async fn every_page_is_pictured(suite: Arc<Suite>) {
         browser.until_says(words).await;
         browser.screenshot(&format!("panel-{picture}.png")).await;
     }
+    browser.go(&entity.authorization_url("stripe").await).await;
+    browser.until_says("What happens next").await;
+    browser.screenshot("panel-start.png").await;
     browser.prefer("dark").await;
     browser.resize(390, 844).await;
     browser.go(&format!("{}/panel/deliveries/{delivery}", suite.api.base_url())).await;

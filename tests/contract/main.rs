@@ -69,6 +69,7 @@ mod operational_events;
 mod operator_lists;
 mod pages;
 mod panel_links;
+mod panel_measured;
 mod panel_page;
 mod panel_sessions;
 mod panel_sessions_delayed;
@@ -183,6 +184,7 @@ fn main() -> ExitCode {
         payments_replacing::TESTS,
         pages::TESTS,
         panel_links::TESTS,
+        panel_measured::TESTS,
         panel_page::TESTS,
         panel_sessions::TESTS,
         panel_sessions_delayed::TESTS,
