@@ -57,7 +57,7 @@ async fn every_page_is_pictured(suite: Arc<Suite>) {
         ("providers".to_owned(), "Not connected", "providers"),
         ("applications".to_owned(), "Night audit", "applications"),
         ("applications/new".to_owned(), "Integrations", "new-application"),
-        ("links".to_owned(), "Ada of the front office", "links"),
+        ("links".to_owned(), "this session", "links"),
     ] {
         browser.go(&format!("{}/panel/{page}", suite.api.base_url())).await;
         browser.until_says(words).await;
