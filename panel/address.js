@@ -16,7 +16,8 @@ export function guard(question) {
   };
 }
 
-const mayLeave = () => !guarded || confirm(guarded.question);
+/** Whether nothing would be lost, or the person leaves all the same. */
+export const mayLeave = () => !guarded || confirm(guarded.question);
 
 /** An address of the panel; members of `query` that are empty are left out. */
 export function address(path, query = {}) {

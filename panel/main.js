@@ -8,7 +8,7 @@ import { Enter, EnterAgain } from "./pages/enter.js";
 import { Notices } from "./parts/notices.js";
 import { Waiting } from "./parts/empty.js";
 
-/** The pages by the first parts of their address. A page is read when it is first opened. */
+/** The pages by the parts of their address; `issuer::panel::views` has the same ones. A page is read when it is first opened. */
 const PAGES = {
   deliveries: () => import("./pages/deliveries.js"),
   "deliveries/*": () => import("./pages/delivery.js"),

@@ -10,7 +10,7 @@ import { Identifier } from "../parts/copy.js";
 import { Page } from "../parts/page.js";
 import { Problem } from "../parts/problem.js";
 import { ScopeList, publishingWords } from "../parts/scopes.js";
-import { Secret } from "../parts/secret.js";
+import { SecretDialog } from "../parts/secret.js";
 import { SelectField } from "../parts/field.js";
 import { Time } from "../parts/time.js";
 import { Waiting } from "../parts/empty.js";
@@ -67,13 +67,11 @@ function Rotation({ application, close }) {
     become(await post(`${pathOf(application.clientId)}/secret`, { overlapSeconds: Number(overlap) })));
   if (made) {
     return html`
-      <${Dialog} title="The secret is replaced" close=${close}>
-        <${Secret} label="New client secret" secret=${made.clientSecret}>
-          ${made.previousSecretExpiresDate && html`<p>The old one is accepted until <strong>
+      <${SecretDialog} title="The secret is replaced" close=${close} label="New client secret"
+        secret=${made.clientSecret}>
+        ${made.previousSecretExpiresDate && html`<p>The old one is accepted until <strong>
           <${Time} date=${made.previousSecretExpiresDate} as="both" />
-          </strong>. Give the new one to the application before.</p>`}<//>
-        <div class="dialog-actions"><button type="button" class="primary" onClick=${close}>I have copied it</button>
-          </div>
+          </strong>. Give the new one to the application before.</p>`}
       <//>`;
   }
   return html`

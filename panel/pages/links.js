@@ -9,7 +9,7 @@ import { Page } from "../parts/page.js";
 import { Problem } from "../parts/problem.js";
 import { ScopePicker } from "../parts/scopes.js";
 import { Text } from "../parts/json.js";
-import { Secret } from "../parts/secret.js";
+import { SecretDialog } from "../parts/secret.js";
 import { SelectField, TextField } from "../parts/field.js";
 import { Time } from "../parts/time.js";
 import { counted } from "../parts/words.js";
@@ -88,12 +88,9 @@ function NewLink({ close }) {
   });
   if (made) {
     return html`
-      <${Dialog} title="The link is made" close=${close}>
-        <${Secret} label="Panel link" secret=${made.url}>
-          <p>Send it to the person it is for. It opens once, within ten minutes; then the session goes on until it ends
-          or you revoke it.</p><//>
-        <div class="dialog-actions"><button type="button" class="primary" onClick=${close}>I have copied it</button>
-          </div>
+      <${SecretDialog} title="The link is made" close=${close} label="Panel link" secret=${made.url}>
+        <p>Send it to the person it is for. It opens once, within ten minutes; then the session goes on until it ends or
+          you revoke it.</p>
       <//>`;
   }
   return html`

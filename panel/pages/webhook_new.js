@@ -1,7 +1,7 @@
 // A new webhook: its form, then its signing secret, and the first test event.
 import { html, useState } from "../parts/html.js";
 import { post } from "../api.js";
-import { go } from "../address.js";
+import { go, mayLeave } from "../address.js";
 import { Action, LinkButton } from "../parts/action.js";
 import { Page } from "../parts/page.js";
 import { Problem } from "../parts/problem.js";
@@ -49,7 +49,7 @@ function Made({ webhook }) {
         <${Problem} refusal=${test.refusal} />
         <div class="form-actions">
           <${Action} kind="primary" scope="integrations.write" icon="resend" busy=${test.busy}
-            onClick=${() => test.run()}>Send a test event<//>
+            onClick=${() => mayLeave() && test.run()}>Send a test event<//>
           <${LinkButton} to="/panel/webhooks/${webhook.id}">Go to the webhook<//>
         </div>
       </section>

@@ -3,9 +3,10 @@ import { html } from "./html.js";
 import { Icon } from "./icon.js";
 import { say } from "./notices.js";
 
-async function copy(text, what) {
+async function copy(text, what, done) {
   try {
     await navigator.clipboard.writeText(text);
+    done?.();
     say(`Copied: ${what}.`);
   } catch {
     say("The browser does not let this page copy. Select the text, and copy it with the keyboard.");
@@ -13,9 +14,9 @@ async function copy(text, what) {
 }
 
 /** `what` says what is copied, as in "Copy the identifier". With `quiet`, the button shows an icon alone. */
-export const Copy = ({ text, what, label, quiet, kind = "small" }) => html`
+export const Copy = ({ text, what, label, quiet, kind = "small", done }) => html`
   <button type="button" class=${quiet ? "quiet" : kind} aria-label=${quiet ? `Copy ${what}` : undefined}
-    title=${quiet || label ? `Copy ${what}` : undefined} onClick=${() => copy(typeof text === "function" ? text() : text, what)}>
+    title=${quiet || label ? `Copy ${what}` : undefined} onClick=${() => copy(typeof text === "function" ? text() : text, what, done)}>
     <${Icon} name="copy" />${!quiet && html`<span>${label ?? `Copy ${what}`}</span>`}
   </button>`;
 

@@ -1,20 +1,31 @@
 // A question that stands before the page. The browser's own dialog keeps the focus inside, and gives it back.
-import { html, useEffect, useId, useRef } from "./html.js";
+import { html, useId, useLayoutEffect, useRef } from "./html.js";
+import { mayLeave } from "../address.js";
 
-export function Dialog({ title, close, children, wide }) {
+/** `guarded` where something stands in it that would be lost (`useGuard`): Escape asks then. */
+export function Dialog({ title, close, children, wide, guarded }) {
   const box = useRef(null);
   const name = useId();
-  useEffect(() => {
-    const before = document.activeElement;
-    box.current.showModal();
-    return () => before?.isConnected && before.focus();
+  useLayoutEffect(() => {
+    const dialog = box.current;
+    dialog.showModal();
+    return () => dialog.close();
   }, []);
+  const leave = () => (!guarded || mayLeave()) && close?.();
   const cancel = (event) => {
+    if (!event.cancelable) return;
     event.preventDefault();
-    close?.();
+    leave();
+  };
+  // A browser lets a page hold back one Escape: the second closes the dialog.
+  const closed = () => {
+    if (!box.current) return;
+    box.current.showModal();
+    leave();
   };
   return html`
-    <dialog ref=${box} class=${wide ? "wide" : ""} aria-labelledby=${name} onCancel=${cancel}>
+    <dialog ref=${box} class=${wide ? "wide" : ""} aria-labelledby=${name} onCancel=${cancel}
+      onClose=${closed}>
       <h2 id=${name} tabIndex="-1">${title}</h2>
       ${children}
     </dialog>`;

@@ -4,7 +4,7 @@ import { post, remove } from "../api.js";
 import { Action } from "./action.js";
 import { Dialog } from "./dialog.js";
 import { Problem } from "./problem.js";
-import { Secret } from "./secret.js";
+import { SecretDialog } from "./secret.js";
 import { SelectField } from "./field.js";
 import { Time } from "./time.js";
 import { say } from "./notices.js";
@@ -18,15 +18,12 @@ export function Rotation({ webhook, close }) {
     show(await post(`/webhook/${encodeURIComponent(webhook.id)}/secret`, { overlapSeconds: Number(overlap) })));
   if (made) {
     return html`
-      <${Dialog} title="The secret is replaced" close=${close}>
-        <${Secret} label="New signing secret" secret=${made.signingSecret}>
-          <p>${overlap === "0" ? "The old secret signs no longer." : html`Until <strong>
-            <${Time} date=${made.previousSecretExpiresDate} as="both" />
-            </strong> every request has two signatures, one of each secret. Put the new secret into the endpoint
-            before.`}</p>
-        <//>
-        <div class="dialog-actions"><button type="button" class="primary" onClick=${close}>I have copied it</button>
-          </div>
+      <${SecretDialog} title="The secret is replaced" close=${close} label="New signing secret"
+        secret=${made.signingSecret}>
+        <p>${overlap === "0" ? "The old secret signs no longer." : html`Until <strong>
+          <${Time} date=${made.previousSecretExpiresDate} as="both" />
+          </strong> every request has two signatures, one of each secret. Put the new secret into the endpoint
+          before.`}</p>
       <//>`;
   }
   return html`

@@ -3,13 +3,17 @@
 
 use std::sync::Arc;
 
-use crate::harness::{Browser, Entity, Suite, hash_of, state_of, tests};
+use serde_json::json;
+
+use crate::harness::{Browser, Entity, Suite, TAB, hash_of, state_of, tests};
 
 tests![on demand:
     a_person_who_allows_lands_on_a_page_that_says_connected,
     a_person_who_declines_is_told_so,
     a_person_whose_link_has_expired_is_told_so_in_words,
     the_reference_and_the_problems_are_read_with_their_style_and_lead_to_each_other,
+    axe_finds_nothing_serious_on_any_page_in_light_and_dark,
+    every_page_fits_a_phone_and_shows_where_the_keyboard_is,
 ];
 
 /// Goes to the provider and chooses; what the page says on which the person lands, and the open browser.
@@ -87,5 +91,54 @@ async fn the_reference_and_the_problems_are_read_with_their_style_and_lead_to_ea
     browser.click("Create a webhook").await;
     browser.until_at("/#createWebhook").await;
     browser.screenshot("operation.png").await;
+    browser.close().await;
+}
+
+/// The pages that are not the panel's, by their addresses, and what each says: one for each way in which they are made.
+async fn pages(suite: &Suite) -> Vec<(String, &'static str)> {
+    let base = suite.api.base_url();
+    let start = suite.entity().await.authorization_url("stripe").await;
+    let over = format!("{base}/api/public/square/oauth2/callback?code=c&state={}", "A".repeat(43));
+    vec![
+        (format!("{start}&go=x"), "accept cookies"),
+        (start, "What happens next"),
+        (over, "This link is not valid"),
+        (format!("{base}/panel/provider/stripe"), "list of connections"),
+        (format!("{base}/nowhere"), "There is nothing at this address"),
+        (format!("{base}/problems"), "webhook-limit"),
+        (format!("{base}/problems/webhook-limit"), "Create a webhook"),
+        (format!("{base}/"), "Introduction"),
+    ]
+}
+
+async fn axe_finds_nothing_serious_on_any_page_in_light_and_dark(suite: Arc<Suite>) {
+    let (browser, pages) = (Browser::open().await, pages(&suite).await);
+    for scheme in ["light", "dark"] {
+        browser.prefer(scheme).await;
+        for (address, words) in &pages {
+            browser.go(address).await;
+            browser.until_says(words).await;
+            assert_eq!(browser.serious_faults().await, [""; 0], "{address}, {scheme}");
+        }
+    }
+    browser.close().await;
+}
+
+async fn every_page_fits_a_phone_and_shows_where_the_keyboard_is(suite: Arc<Suite>) {
+    let (browser, pages) = (Browser::open().await, pages(&suite).await);
+    browser.resize(360, 740).await;
+    for (address, words) in &pages {
+        browser.go(address).await;
+        browser.until_says(words).await;
+        let wide = browser.whole_width().await;
+        assert!(wide <= 360, "{address} is {wide} wide");
+        let has_link = browser.run("return document.querySelector('a[href]') !== null").await;
+        if has_link == true {
+            browser.press(&[TAB]).await;
+            let outline =
+                "return [document.activeElement.tagName, getComputedStyle(document.activeElement).outlineStyle]";
+            assert_eq!(browser.run(outline).await, json!(["A", "solid"]), "{address}");
+        }
+    }
     browser.close().await;
 }

@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Behaviour, Browser, LONG, Receiver, Suite, is_signed_by, tests, until};
+use crate::{
+    applications::made_with,
+    harness::{Behaviour, Browser, ESCAPE, Entity, LONG, Receiver, Suite, is_signed_by, tests, until},
+};
 
 tests![on demand:
     somebody_with_a_link_sees_why_a_delivery_failed_mends_the_endpoint_and_sends_it_again,
@@ -16,6 +19,7 @@ tests![on demand:
     a_reload_goes_on_with_the_session_and_a_link_opens_once,
     an_ended_session_loses_nothing_that_was_typed,
     what_failed_is_recovered_after_it_was_counted,
+    a_link_that_is_shown_once_is_left_only_by_those_who_mean_it,
     an_application_is_made_with_no_more_than_was_chosen,
     a_lacking_scope_is_said_in_words,
 ];
@@ -65,6 +69,8 @@ async fn a_webhook_is_made_and_its_first_delivery_seen(suite: Arc<Suite>) {
     assert!(made.contains("whsec_"), "{made}");
 
     browser.click("Send a test event").await;
+    let question = browser.answer_question(true).await;
+    assert!(question.contains("The signing secret is shown this once"), "{question}");
     let page = browser.until_says("Delivered at attempt 1").await;
     assert!(page.contains("thank you") && page.contains("webhook.test"), "{page}");
     let webhooks = entity.get("/webhook/list").expect(200).await.json();
@@ -217,6 +223,54 @@ async fn what_failed_is_recovered_after_it_was_counted(suite: Arc<Suite>) {
     browser.close().await;
 }
 
+/// A browser in which somebody has signed in as an application: the session of a link makes no links.
+async fn signed_in(entity: &Entity) -> Browser {
+    let scopes = json!({ "name": "test", "scopes": ["integrations.read", "integrations.write"] });
+    let application = made_with(entity, scopes).await;
+    let browser = Browser::open().await;
+    browser.go(&format!("{}/panel/webhooks", entity.api().base_url())).await;
+    browser.click("Sign in with an application’s id and secret").await;
+    browser.fill("Application (client id)", &application.id).await;
+    browser.fill("Secret", &application.secret).await;
+    browser.click("Sign in").await;
+    browser.until_says("Sign out").await;
+    browser
+}
+
+async fn a_link_that_is_shown_once_is_left_only_by_those_who_mean_it(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let browser = signed_in(&entity).await;
+    browser.click("Panel links").await;
+    let make = async |name: &str| {
+        browser.click("New panel link").await;
+        browser.fill("Name", name).await;
+        browser.click("Make the link").await;
+        browser.until_says("The link is made").await;
+    };
+    make("Ada of support").await;
+    // A browser lets a page hold back one Escape, and no second.
+    for _ in 0..2 {
+        browser.press(&[ESCAPE]).await;
+        let question = browser.answer_question(false).await;
+        assert!(question.contains("The panel link is shown this once"), "{question}");
+        assert!(browser.until_says("The link is made").await.contains("/panel#code="));
+    }
+    browser.back().await;
+    browser.answer_question(false).await;
+    assert!(browser.until_at("/panel/links").await.contains("/panel#code="));
+    browser.press(&[ESCAPE]).await;
+    browser.answer_question(true).await;
+    let gone = async || (!browser.text().await.contains("/panel#code=")).then_some(());
+    until("the link is not shown any more", LONG, gone).await;
+
+    make("Grace of support").await;
+    browser.click("Copy").await;
+    browser.until_says("Copied: panel link.").await;
+    browser.press(&[ESCAPE]).await;
+    until("who has a copy is not asked", LONG, gone).await;
+    browser.close().await;
+}
+
 async fn an_application_is_made_with_no_more_than_was_chosen(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let browser = Browser::open().await;
@@ -226,6 +280,8 @@ async fn an_application_is_made_with_no_more_than_was_chosen(suite: Arc<Suite>) 
     browser.click("Make the application").await;
     let made = browser.until_says("Night audit is made").await;
     assert!(made.contains("Client secret"), "{made}");
+    browser.click("Copy").await;
+    browser.until_says("Copied: client secret.").await;
     browser.click("Go to the application").await;
     browser.until_says("never").await;
     let listed = entity.get("/application/list").expect(200).await.json();

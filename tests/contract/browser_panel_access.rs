@@ -1,13 +1,11 @@
 //! The panel for everybody: by keyboard alone, on a phone, at 200 %, in the dark, and read by axe
 //! (<https://github.com/dequelabs/axe-core>). It runs only when it is asked for: `make browser-test`.
 
-use std::{fs, sync::Arc};
+use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::harness::{
-    Behaviour, Browser, ENTER, ESCAPE, Entity, LONG, RIGHT, Receiver, Suite, TAB, project, tests, until,
-};
+use crate::harness::{Behaviour, Browser, ENTER, ESCAPE, Entity, LONG, RIGHT, Receiver, Suite, TAB, tests, until};
 
 tests![on demand:
     axe_finds_nothing_serious_on_any_page_in_light_and_dark,
@@ -50,29 +48,16 @@ async fn inside(entity: &Entity) -> Browser {
     browser
 }
 
-/// What axe finds that is serious or worse.
-async fn serious(browser: &Browser, axe: &str) -> Vec<String> {
-    browser.run(axe).await;
-    let found = browser.run_to_end("return (await axe.run()).violations").await;
-    let found = found.as_array().unwrap_or_else(|| panic!("axe fails: {found}"));
-    let grave =
-        found.iter().filter(|violation| ["serious", "critical"].iter().any(|impact| violation["impact"] == *impact));
-    grave.map(|violation| format!("{}: {}", violation["id"], violation["nodes"][0]["html"])).collect()
-}
-
 async fn axe_finds_nothing_serious_on_any_page_in_light_and_dark(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
-    let axe = project().join("tests/node/node_modules/axe-core/axe.min.js");
-    let axe = fs::read_to_string(axe).expect("`make tools` has installed axe-core");
     let pages = pages(&entity, &receiver).await;
     let browser = inside(&entity).await;
     for scheme in ["light", "dark"] {
-        let feature = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
-        browser.command("Emulation.setEmulatedMedia", feature).await;
+        browser.prefer(scheme).await;
         for (page, words) in &pages {
             browser.go(&format!("{}/panel/{page}", suite.api.base_url())).await;
             browser.until_says(words).await;
-            assert_eq!(serious(&browser, &axe).await, [""; 0], "{page}, {scheme}");
+            assert_eq!(browser.serious_faults().await, [""; 0], "{page}, {scheme}");
             assert_eq!(browser.complaints().await, "", "{page}");
         }
     }
@@ -89,8 +74,8 @@ async fn every_page_fits_a_phone_and_a_zoom_of_200_percent(suite: Arc<Suite>) {
         for (page, words) in &pages {
             browser.go(&format!("{}/panel/{page}", suite.api.base_url())).await;
             browser.until_says(words).await;
-            let wide = browser.run("return document.documentElement.scrollWidth").await;
-            assert!(wide.as_u64().is_some_and(|wide| wide <= u64::from(width)), "{page} is {wide} wide in {width}");
+            let wide = browser.whole_width().await;
+            assert!(wide <= u64::from(width), "{page} is {wide} wide in {width}");
         }
     }
     browser.close().await;

@@ -57,18 +57,16 @@ async fn every_page_is_pictured(suite: Arc<Suite>) {
         ("providers".to_owned(), "Not connected", "providers"),
         ("applications".to_owned(), "Night audit", "applications"),
         ("applications/new".to_owned(), "Integrations", "new-application"),
-        ("links".to_owned(), "Ada of the front office", "links"),
+        ("links".to_owned(), "this session", "links"),
     ] {
         browser.go(&format!("{}/panel/{page}", suite.api.base_url())).await;
         browser.until_says(words).await;
         browser.screenshot(&format!("panel-{picture}.png")).await;
     }
-    browser
-        .command(
-            "Emulation.setEmulatedMedia",
-            json!({ "features": [{ "name": "prefers-color-scheme", "value": "dark" }] }),
-        )
-        .await;
+    browser.go(&entity.authorization_url("stripe").await).await;
+    browser.until_says("What happens next").await;
+    browser.screenshot("panel-start.png").await;
+    browser.prefer("dark").await;
     browser.resize(390, 844).await;
     browser.go(&format!("{}/panel/deliveries/{delivery}", suite.api.base_url())).await;
     browser.until_says("What to do").await;

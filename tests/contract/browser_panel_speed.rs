@@ -31,7 +31,7 @@ async fn deliver(entity: &Entity, receiver: &Receiver) {
 }
 
 /// What the browser measured of the page that it shows: milliseconds since its opening, and bytes over the wire.
-const MEASURE: &str = "
+pub const MEASURE: &str = "
     const last = (kind) => new Promise((found) => {
         new PerformanceObserver((list) => found(list.getEntries().at(-1).startTime)).observe({ type: kind, buffered: true });
     });

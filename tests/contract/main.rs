@@ -69,8 +69,10 @@ mod operational_events;
 mod operator_lists;
 mod pages;
 mod panel_links;
+mod panel_measured;
 mod panel_page;
 mod panel_sessions;
+mod panel_sessions_delayed;
 mod panel_sessions_killed;
 mod pauses;
 mod payments;
@@ -182,8 +184,10 @@ fn main() -> ExitCode {
         payments_replacing::TESTS,
         pages::TESTS,
         panel_links::TESTS,
+        panel_measured::TESTS,
         panel_page::TESTS,
         panel_sessions::TESTS,
+        panel_sessions_delayed::TESTS,
         panel_sessions_killed::TESTS,
         payments::TESTS,
         ingest::TESTS,

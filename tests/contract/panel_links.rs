@@ -21,6 +21,7 @@ tests![
     an_entity_may_make_sixty_links_in_an_hour,
     a_session_makes_no_links,
     every_step_stands_in_the_audit_trail,
+    a_browser_without_a_session_leaves_no_line_in_the_trail,
     no_code_no_cookie_and_no_token_is_kept_or_logged,
     the_operator_makes_links_for_an_application,
 ];
@@ -118,10 +119,17 @@ async fn a_link_says_what_is_wrong_with_what_was_asked(suite: Arc<Suite>) {
     for bad in [json!({ "scopes": [] }), json!({ "lifetimeSeconds": 59 }), json!({ "lifetime": 60 }), json!([])] {
         entity.post("/panel/link").json(&bad).refused(400, "invalid-request").await;
     }
-    for place in ["/panels", "/panel/../oauth2/token", "/panel/a#code=x", "https://evil.example/panel", "/panel\\x"] {
+    for place in
+        ["/panels", "/panel/nothing", "/panel/../oauth2/token", "/panel/links#code=x", "https://evil.example/panel"]
+    {
         let body = json!({ "place": place });
         let problem = entity.post("/panel/link").json(&body).refused(400, "invalid-request").await;
         assert_eq!(violations(&problem), ["place"], "{place}");
+    }
+    for name in ["", "\u{200b}", "\u{2800}\u{3164}", "a\nb"] {
+        let body = json!({ "name": name });
+        let problem = entity.post("/panel/link").json(&body).refused(400, "invalid-request").await;
+        assert_eq!(violations(&problem), ["name"], "{name:?}");
     }
 }
 
@@ -234,6 +242,22 @@ async fn every_step_stands_in_the_audit_trail(suite: Arc<Suite>) {
     let path = format!("/api/managing-entity/{own}/panel/link/{}", link.id);
     let missing = api.call("DELETE", path).bearer(&token).expect(404).await;
     expected(&line(&suite, "remove-panel-link", &missing).await, "panel.link.remove", "refused");
+}
+
+async fn a_browser_without_a_session_leaves_no_line_in_the_trail(suite: Arc<Suite>) {
+    let api = &suite.api;
+    let loaded = api.post("/panel/session").expect(403).await;
+    let left = api.call("DELETE", "/panel/session").expect(204).await;
+    let guessed = renew(api, "waypost-panel=x").expect(403).await;
+    let trail = line(&suite, "panel-session", &guessed).await; // by then the lines before it are written
+    assert_eq!((&trail["action"], &trail["outcome"]), (&json!("panel.session.renew"), &json!("refused")));
+    let log = fs::read_to_string(suite.bundle().data().join("logs/panel-session.log")).expect("the function has a log");
+    for answer in [&loaded, &left] {
+        let request = answer.header("x-request-id");
+        let mut lines = log.lines().filter(|line| line.contains(request)).peekable();
+        assert!(lines.peek().is_some(), "{request} is answered");
+        assert!(lines.all(|line| !line.contains("\"audit\"")), "{}", answer.exchange);
+    }
 }
 
 async fn no_code_no_cookie_and_no_token_is_kept_or_logged(suite: Arc<Suite>) {

@@ -72,7 +72,7 @@ async fn the_page_is_the_same_at_every_address_and_asked_for_each_time(suite: Ar
     assert_ne!(packed.header("etag"), tag, "another form has another name");
     let head = api.call("HEAD", "/panel/deliveries").expect(200).await;
     assert!(head.body.is_empty() && head.header("etag") == tag, "{}", head.exchange);
-    for none in ["/panel/", "/panel//deliveries", "/Panel"] {
+    for none in ["/panel/", "/panel//deliveries", "/panel/deliveries/", "/panel/session/", "/Panel"] {
         api.get(none).refused(404, "not-found").await;
     }
     api.post("/panel/deliveries").refused(405, "method-not-allowed").await;

@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use issuer::panel::views::VIEWS;
 use payments::builtin;
 
 fn panel() -> PathBuf {
@@ -73,4 +74,14 @@ fn the_providers_that_are_offered_are_those_that_are_built_in() {
         assert!(known.contains(&line), "panel/words/providers.js lacks {line}");
     }
     assert_eq!(known.matches(':').count(), builtin::all().len());
+}
+
+#[test]
+fn the_views_that_a_link_may_open_are_those_that_the_page_knows() {
+    let main = file("main.js");
+    let (_, pages) = main.split_once("const PAGES = {\n").expect("the page lists its views");
+    let (pages, _) = pages.split_once("\n};").expect("the list ends");
+    let named =
+        pages.lines().filter_map(|line| line.split_once(": () =>")).map(|(name, _)| name.trim().trim_matches('"'));
+    assert_eq!(named.collect::<BTreeSet<_>>(), BTreeSet::from(VIEWS));
 }

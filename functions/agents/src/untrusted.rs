@@ -4,8 +4,7 @@
 //!
 //! The contract says which members are such texts (`x-untrusted` in openapi.yaml), so that no tool has to think of it.
 
-use std::ops::RangeInclusive;
-
+use problem::unseen::is_unseen;
 use serde_json::{Map, Value, json};
 
 /// The keyword of a schema that describes a stranger's text.
@@ -14,49 +13,6 @@ const KEYWORD: &str = "x-untrusted";
 pub const MAX_LENGTH: usize = 2_000;
 /// In the place of a character that people do not see.
 const INVISIBLE: char = '\u{fffd}';
-
-/// Characters that people do not see, in their order (Unicode 16). Code points of these ranges that
-/// have no character today are to be ignored in display, too (`Default_Ignorable_Code_Point`).
-const UNSEEN: [RangeInclusive<char>; 19] = [
-    // The soft hyphen shows at the end of a line only.
-    '\u{ad}'..='\u{ad}',
-    // The grapheme joiner has no form.
-    '\u{34f}'..='\u{34f}',
-    // The Arabic letter mark sets a direction.
-    '\u{61c}'..='\u{61c}',
-    // Fillers of Hangul hold the place of a letter.
-    '\u{115f}'..='\u{1160}',
-    // Inherent vowels of Khmer are not written.
-    '\u{17b4}'..='\u{17b5}',
-    // Mongolian selectors choose a form of the letter before them.
-    '\u{180b}'..='\u{180f}',
-    // Zero width, and direction.
-    '\u{200b}'..='\u{200f}',
-    // Ends of lines and paragraphs, and direction.
-    '\u{2028}'..='\u{202e}',
-    // Invisible operators, direction, and shapes.
-    '\u{2060}'..='\u{206f}',
-    // The Braille pattern without dots looks like a space.
-    '\u{2800}'..='\u{2800}',
-    // The filler of Hangul for other encodings.
-    '\u{3164}'..='\u{3164}',
-    // Variations choose a form of the character before them, and can spell bytes.
-    '\u{fe00}'..='\u{fe0f}',
-    // The mark of the byte order.
-    '\u{feff}'..='\u{feff}',
-    // The same filler in half width.
-    '\u{ffa0}'..='\u{ffa0}',
-    // Reserved code points that are ignored, and the marks around annotations between lines.
-    '\u{fff0}'..='\u{fffb}',
-    // Egyptian controls place the signs beside them.
-    '\u{13430}'..='\u{1343f}',
-    // Controls of shorthand join and move the signs beside them.
-    '\u{1bca0}'..='\u{1bca3}',
-    // Controls of musical notation begin and end beams and slurs.
-    '\u{1d173}'..='\u{1d17a}',
-    // Tags spell ASCII, more variations spell bytes.
-    '\u{e0000}'..='\u{e0fff}',
-];
 
 /// Whether a schema describes a stranger's text.
 pub fn is_so(schema: &Value) -> bool {
@@ -121,10 +77,9 @@ fn marked(value: Value) -> Value {
 
 /// The character, unless people do not see it: then a text could say something to a model that they would not read.
 fn visible(character: char) -> char {
-    let is_unseen = character.is_control() || UNSEEN.iter().any(|range| range.contains(&character));
     match character {
         '\n' | '\t' => character,
-        _ if is_unseen => INVISIBLE,
+        _ if is_unseen(character) => INVISIBLE,
         _ => character,
     }
 }
@@ -166,26 +121,5 @@ mod tests {
             "ignore".chars().map(|letter| char::from_u32(0xe_0000 + letter as u32).expect("a tag")).collect();
         let shown = shown(json!(format!("a{hidden}\u{202e}\u{0}\n\té")), &a_strangers());
         assert_eq!(shown, json!({ "untrusted": format!("a{}\n\té", INVISIBLE.to_string().repeat(8)) }));
-    }
-
-    #[test]
-    fn every_class_of_characters_that_people_do_not_see_is_shown_as_such() {
-        let unseen = [
-            "\u{0}\u{7f}\u{85}\u{ad}\u{34f}\u{61c}\u{1160}\u{17b5}\u{180e}\u{200b}\u{2028}\u{202e}\u{2060}",
-            "\u{2066}\u{2800}\u{3164}\u{fe0f}\u{feff}\u{ffa0}\u{fff0}\u{fff8}\u{fff9}\u{fffb}\u{13430}",
-            "\u{1343f}\u{1bca0}\u{1bca3}\u{1d173}\u{e0001}\u{e0041}\u{e01ef}",
-        ];
-        for unseen in unseen.iter().flat_map(|text| text.chars()) {
-            assert_eq!(visible(unseen), INVISIBLE, "{unseen:?}");
-        }
-        for seen in "\n\t aé\u{27ff}\u{2801}\u{28ff}\u{ffef}\u{fffc}\u{1342f}\u{13440}\u{1bc9f}\u{1bca4}😀".chars() {
-            assert_eq!(visible(seen), seen, "{seen:?}");
-        }
-    }
-
-    #[test]
-    fn the_ranges_of_unseen_characters_stand_in_their_order() {
-        assert!(UNSEEN.iter().all(|range| !range.is_empty()));
-        assert!(UNSEEN.windows(2).all(|pair| pair[0].end() < pair[1].start()));
     }
 }

@@ -69,7 +69,7 @@ fn in_panel(arrival: &Arrival<'_>) -> String {
 }
 
 fn to_panel(address: &str) -> String {
-    format!("<p><a href=\"{}\">Go to the panel</a></p>\n", escaped(address))
+    format!("<p><a class=\"button\" href=\"{}\">Go to the panel</a></p>\n", escaped(address))
 }
 
 /// The page for an address that nothing proves: typed, sent by somebody, or opened again later. It repeats nothing of the

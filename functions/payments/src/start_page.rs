@@ -15,29 +15,50 @@ pub fn reply(shown: &StartPage) -> Result<Reply, Problem> {
 }
 
 fn html(shown: &StartPage) -> String {
-    let pending = &shown.pending;
-    let provider = escaped(builtin::label(&pending.provider));
-    let who = format!("<strong>{}</strong>", escaped(pending.entity.as_str()));
-    let mut content = format!(
-        "<p>The managing entity {who} asks to be connected to an account at <strong>{provider}</strong>: the one that you \
-         choose there. Whoever manages {who} can use it from then on.</p>\n"
-    );
-    if !shown.onward.scopes.is_empty() {
-        let scopes = shown.onward.scopes.iter().map(|scope| format!("<li><code>{}</code></li>\n", escaped(scope)));
-        content += &format!("<p>This is what is asked for:</p>\n<ul>\n{}</ul>\n", scopes.collect::<String>());
-    }
-    if let Some(predecessor) = &shown.onward.predecessor {
-        content += &replaced(predecessor, pending.replace, &pending.entity);
-    }
-    content += &format!(
-        "<p>If you do not work for {who}, or did not ask for this, close this page: nothing is connected then.</p>\n"
-    );
+    let label = builtin::label(&shown.pending.provider);
+    let (provider, who) = (escaped(label), format!("<strong>{}</strong>", escaped(shown.pending.entity.as_str())));
+    let mut content = question(shown, &provider, &who);
+    content += &next_steps(&provider);
     if shown.came_back {
         content += "<p role=\"alert\">The link below did not lead on. Let your browser accept cookies from this address, \
                     and use the link again.</p>\n";
     }
-    content += &format!("<p><a href=\"{}\">Go on to {provider}</a></p>\n", escaped(&shown.link));
-    page::html("Connect an account", &content)
+    content += &format!(
+        "<p><a class=\"button\" href=\"{}\">Go on to {provider}</a></p>\n\
+         <p>To go back, use your browser's button, or close this page: nothing is connected then. Do so if you do not work \
+         for {who}, or did not ask for this.</p>\n",
+        escaped(&shown.link)
+    );
+    page::html(&format!("Connect an account at {label}"), &content)
+}
+
+/// Who asks for what.
+fn question(shown: &StartPage, provider: &str, who: &str) -> String {
+    let StartPage { pending, onward, .. } = shown;
+    let mut facts = format!(
+        "<dt>Who asks</dt>\n<dd>The managing entity {who}</dd>\n\
+         <dt>For what</dt>\n<dd>To be connected to an account at <strong>{provider}</strong>, which you choose there. Whoever \
+         manages {who} can use it from then on.</dd>\n"
+    );
+    if !onward.scopes.is_empty() {
+        let scopes = onward.scopes.iter().map(|scope| format!("<li><code>{}</code></li>\n", escaped(scope)));
+        facts += &format!("<dt>Permissions</dt>\n<dd><ul>\n{}</ul></dd>\n", scopes.collect::<String>());
+    }
+    if let Some(predecessor) = &onward.predecessor {
+        facts +=
+            &format!("<dt>At present</dt>\n<dd>{}</dd>\n", replaced(predecessor, pending.replace, &pending.entity));
+    }
+    format!("<dl>\n{facts}</dl>\n")
+}
+
+/// What the person who goes on will meet.
+fn next_steps(provider: &str) -> String {
+    format!(
+        "<h2>What happens next</h2>\n<ol>\n\
+         <li>You go on to {provider} and sign in there. This service sees nothing of what you type.</li>\n\
+         <li>{provider} asks whether you allow the connection. You can still decline.</li>\n\
+         <li>{provider} sends you back to this service, in this browser, which says how it went.</li>\n</ol>\n"
+    )
 }
 
 /// The sentences on the account that is connected already.
@@ -58,7 +79,7 @@ fn replaced(predecessor: &Predecessor, replace: bool, entity: &EntityId) -> Stri
     } else {
         "Choose this account again; another one will not be connected in its place."
     };
-    format!("<p>{now} {then}</p>\n")
+    format!("{now} {then}")
 }
 
 #[cfg(test)]
@@ -102,7 +123,7 @@ mod tests {
         for word in ["<strong>demo-hotel</strong>", "<strong>Stripe</strong>", "<code>read_write</code>", "&lt;b&gt;"] {
             assert!(page.contains(word), "{word}: {page}");
         }
-        assert!(page.contains("<a href=\"start?state=s&amp;go=t\">Go on to Stripe</a>"), "{page}");
+        assert!(page.contains("href=\"start?state=s&amp;go=t\">Go on to Stripe</a>"), "{page}");
         assert!(!page.contains("place") && !page.contains("role=\"alert\"") && !page.contains("  "), "{page}");
     }
 

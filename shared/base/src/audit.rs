@@ -126,6 +126,8 @@ struct Noted {
     /// What it was in particular, where an endpoint knows several actions.
     #[serde(skip)]
     action: Option<Action>,
+    #[serde(skip)]
+    is_untried: bool,
 }
 
 /// Takes notes of an action while it is under way. Clones share them.
@@ -162,6 +164,12 @@ impl Notes {
     /// Notes which action it is, where the endpoint knows several and declares one of them.
     pub fn action(&self, action: Action) {
         self.note(|noted| noted.action = Some(action));
+    }
+
+    /// Notes that nothing was tried, so that the trail has nothing to tell: a browser without a session asks for the next
+    /// token of its session each time when it loads the panel.
+    pub fn untried(&self) {
+        self.note(|noted| noted.is_untried = true);
     }
 
     fn note(&self, note: impl FnOnce(&mut Noted)) {
@@ -206,8 +214,11 @@ struct Line<'a> {
 }
 
 impl Entry<'_> {
-    /// Writes the line, whatever the level of the log is.
+    /// Writes the line, whatever the level of the log is; none if nothing was tried.
     pub fn log(self) {
+        if self.notes.noted().is_untried {
+            return;
+        }
         let (action, outcome) = (self.action().name(), self.outcome.name());
         let numbers = [Number::count(Name::Audited, 1)];
         let by = [action, outcome];

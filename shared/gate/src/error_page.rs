@@ -13,7 +13,8 @@ pub(crate) fn html(problem: &Problem, base_url: &str, request_id: &str) -> Strin
                 content += &format!("<p>{}</p>\n", prose(paragraph));
             }
             if let Some(link) = &explanation.link {
-                content += &format!("<p><a href=\"{}\">{}</a></p>\n", escaped(&link.address), escaped(&link.text));
+                let (address, text) = (escaped(&link.address), escaped(&link.text));
+                content += &format!("<p><a class=\"button\" href=\"{address}\">{text}</a></p>\n");
             }
             &explanation.title
         }
@@ -83,7 +84,7 @@ mod tests {
         for part in [
             "<h1>It &lt;failed&gt;</h1>",
             "<p>For &lt;b&gt;hotel&lt;/b&gt;.</p>\n<p>Try again.</p>",
-            "<a href=\"https://panel.example.com/?a&amp;&quot;\">To &lt;the&gt; panel</a>",
+            "href=\"https://panel.example.com/?a&amp;&quot;\">To &lt;the&gt; panel</a>",
             "HTTP status 500.",
         ] {
             assert!(page.contains(part), "{part}: {page}");

@@ -4,11 +4,14 @@ use http::header::CONTENT_SECURITY_POLICY;
 
 use crate::Reply;
 
-/// The style of every page.
-const STYLE: &str = include_str!("page.css");
+/// The style of every page: the panel's colours, spaces and type, and what these pages make of them.
+const STYLE: &str = concat!(include_str!("../../../panel/design.css"), include_str!("page.css"));
+
+/// The sign of the service.
+const SIGN: &str = include_str!("../../../panel/icon.svg");
 
 /// The browser loads, runs, sends and frames nothing but the style in the page, which it knows by its hash.
-pub const POLICY: &str = "default-src 'none'; style-src 'sha256-5fMxDvFapnUefYyMI/PQJZGstRrHj8pQo6/TwfBm+n8='; base-uri 'none'; form-action 'none'; \
+pub const POLICY: &str = "default-src 'none'; style-src 'sha256-K0lLv5SjBIj4szIruRmKFMHZIJ+HjePU6NCFS1EC5yw='; base-uri 'none'; form-action 'none'; \
      frame-ancestors 'none'";
 
 /// The media type of pages.
@@ -25,7 +28,8 @@ pub fn html(title: &str, content: &str) -> String {
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n\
-         <style>{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n{content}</main>\n</body>\n</html>\n"
+         <style>{STYLE}</style>\n</head>\n<body>\n<header><span aria-hidden=\"true\">{SIGN}</span>Waypost</header>\n\
+         <main>\n<h1>{title}</h1>\n{content}</main>\n</body>\n</html>\n"
     )
 }
 
@@ -72,7 +76,7 @@ mod tests {
     #[test]
     fn the_policy_allows_the_style_of_the_pages_and_no_other() {
         let hash = BASE64_STANDARD.encode(digest::digest(&digest::SHA256, STYLE.as_bytes()));
-        assert!(POLICY.contains(&format!("style-src 'sha256-{hash}';")), "the hash of page.css is now {hash}");
+        assert!(POLICY.contains(&format!("style-src 'sha256-{hash}';")), "the hash of the style is now {hash}");
         assert!(!POLICY.contains("unsafe") && !STYLE.contains("url("), "{POLICY}");
         assert!(html("x", "").contains(&format!("<style>{STYLE}</style>")));
     }

@@ -3,11 +3,13 @@
 pub mod explanation;
 pub mod json_body;
 pub mod kind;
+pub mod name;
 pub mod near;
 pub mod overlap;
 mod problem;
 pub mod query;
 mod time;
+pub mod unseen;
 mod violation;
 
 pub use explanation::{Explanation, Link};

@@ -78,6 +78,28 @@ impl Browser {
         self.post("/url", json!({ "url": address })).await;
     }
 
+    /// Goes back, as by the browser's own button.
+    pub async fn back(&self) {
+        self.post("/back", json!({})).await;
+    }
+
+    /// What the page asks in a dialog of the browser's own, once it does; it is answered so.
+    pub async fn answer_question(&self, answer: bool) -> String {
+        let question = until("the page asks something", LONG, async || {
+            let question = self.http.get(format!("{}/alert/text", self.session));
+            self.answer(question).await.ok()
+        });
+        let question = question.await.as_str().expect("a question is a text").to_owned();
+        self.post(if answer { "/alert/accept" } else { "/alert/dismiss" }, json!({})).await;
+        question
+    }
+
+    /// Has pages in light or in dark, as people set it up in their system.
+    pub async fn prefer(&self, scheme: &str) {
+        let feature = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
+        self.command("Emulation.setEmulatedMedia", feature).await;
+    }
+
     /// Where it is.
     pub async fn address(&self) -> String {
         self.get("/url").await.as_str().expect("an address is a text").to_owned()
@@ -186,6 +208,23 @@ impl Browser {
     /// A command of the browser's own protocol (<https://chromedevtools.github.io/devtools-protocol/>).
     pub async fn command(&self, name: &str, parameters: Value) -> Value {
         self.post("/goog/cdp/execute", json!({ "cmd": name, "params": parameters })).await
+    }
+
+    /// How wide the page is, in pixels of CSS: more than the window, where a person would have to scroll aside.
+    pub async fn whole_width(&self) -> u64 {
+        let width = self.run("return document.documentElement.scrollWidth").await;
+        width.as_u64().expect("a width is a number")
+    }
+
+    /// What axe (<https://github.com/dequelabs/axe-core>) finds in the page that is serious or worse.
+    pub async fn serious_faults(&self) -> Vec<String> {
+        let axe = project().join("tests/node/node_modules/axe-core/axe.min.js");
+        self.run(&fs::read_to_string(axe).expect("`make tools` has installed axe-core")).await;
+        let found = self.run_to_end("return (await axe.run()).violations").await;
+        let found = found.as_array().unwrap_or_else(|| panic!("axe fails: {found}"));
+        let grave =
+            found.iter().filter(|fault| ["serious", "critical"].iter().any(|impact| fault["impact"] == *impact));
+        grave.map(|fault| format!("{}: {}", fault["id"], fault["nodes"][0]["html"])).collect()
     }
 
     /// Makes the window so large, in pixels of CSS.

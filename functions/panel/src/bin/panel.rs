@@ -15,11 +15,11 @@ async fn serve() -> Result<(), StartError> {
 }
 
 async fn show(settings: &PageSettings, call: Call) -> Result<Reply, Problem> {
-    match call.path("page").strip_prefix("assets/") {
-        Some(path) => {
-            let file = files::asset(path).ok_or_else(|| Problem::no_route(call.whole_path()))?;
-            file.as_asset(call.headers())
-        }
+    let (page, nothing) = (call.path("page"), || Problem::no_route(call.whole_path()));
+    match page.strip_prefix("assets/") {
+        Some(path) => files::asset(path).ok_or_else(nothing)?.as_asset(call.headers()),
+        // Every view has one address, without a slash at its end, as all addresses of the service.
+        None if page.ends_with('/') => Err(nothing()),
         None => files::page(*settings).as_page(call.headers()),
     }
 }

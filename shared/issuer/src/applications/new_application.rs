@@ -13,7 +13,7 @@ use super::{
 };
 use auth::{Entities, EntityId, NotAnEntity, Scope, Scopes};
 use base::{Random, Time, random};
-use problem::{JsonBody, Problem, Violations, near::MAX_COMPARED};
+use problem::{JsonBody, Problem, Violations, name, near::MAX_COMPARED};
 use storage::{SecretBytes, SecretText};
 
 /// How many applications an entity may have: one answer lists them.
@@ -132,10 +132,7 @@ impl NewApplication {
 
 /// A text as an application's name. The error ends a sentence that begins with the name.
 pub fn checked_name(text: &str) -> Result<String, String> {
-    let good =
-        !text.trim().is_empty() && text.chars().count() <= MAX_NAME_LENGTH && !text.chars().any(char::is_control);
-    good.then(|| text.to_owned())
-        .ok_or_else(|| format!("must have 1 to {MAX_NAME_LENGTH} characters and no control characters"))
+    name::checked(text, MAX_NAME_LENGTH)
 }
 
 /// A text as a managing entity of an application: an identifier, or `*` for every one.

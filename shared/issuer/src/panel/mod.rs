@@ -10,6 +10,7 @@ pub mod session;
 pub mod sessions;
 mod store;
 mod view;
+pub mod views;
 
 pub use error::{CodeFault, PanelError, SessionFault};
 pub use link::PanelLink;

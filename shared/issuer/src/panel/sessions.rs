@@ -146,13 +146,17 @@ impl PanelSessions {
         }
     }
 
-    /// The session that a cookie names. Whether the cookie is its key is not decided yet.
+    /// The session that a cookie names. Whether the cookie is its key is not decided yet. Without a cookie nothing is tried.
     async fn of_cookie(
         &self,
         cookie: Option<&str>,
         notes: &Notes,
     ) -> Result<(PanelKey, PanelLink, PanelSession), PanelError> {
-        let key = PanelKey::parse(cookie.ok_or(SessionFault::NoCookie)?).ok_or(SessionFault::Unknown)?;
+        let Some(cookie) = cookie else {
+            notes.untried();
+            return Err(SessionFault::NoCookie.into());
+        };
+        let key = PanelKey::parse(cookie).ok_or(SessionFault::Unknown)?;
         let link = self.store.find(&key.entity, &key.link).await?.ok_or(SessionFault::Unknown)?;
         let session = link.session.clone().ok_or(SessionFault::Unknown)?;
         note(notes, &link);

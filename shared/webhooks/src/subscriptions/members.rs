@@ -8,7 +8,7 @@ use super::{endpoint::Part, masked::Headers};
 use crate::events::{catalogue, group, unknown};
 use auth::EntityId;
 use outbound::AddressRules;
-use problem::{JsonBody, Violations, near::MAX_COMPARED};
+use problem::{JsonBody, Violations, name, near::MAX_COMPARED};
 
 const MAX_NAME_LENGTH: usize = 200;
 
@@ -102,9 +102,7 @@ impl Members {
         let reference: Option<Reference> = body.optional("entity", "an object with identifier and name");
 
         let violations = &mut body.violations;
-        if name.as_deref().is_some_and(|name| !is_name(name)) {
-            violations.add("name", format!("must have 1 to {MAX_NAME_LENGTH} characters and no control characters"));
-        }
+        let name = name.and_then(|text| violations.note("name", name::checked(&text, MAX_NAME_LENGTH)));
         about.check(event_url.as_ref(), rules, violations);
         let event_list = event_list.map(|list| known_types(list, entity, violations));
         about.check(headers.as_ref(), rules, violations);
@@ -118,10 +116,6 @@ impl Members {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
-}
-
-fn is_name(text: &str) -> bool {
-    !text.trim().is_empty() && text.chars().count() <= MAX_NAME_LENGTH && !text.chars().any(char::is_control)
 }
 
 /// The types and groups of the list, each once; unknown ones are violations.

@@ -1,0 +1,77 @@
+//! Characters that people do not see: a text that has them can say to a program, or to a model, what nobody reads in it.
+
+use std::ops::RangeInclusive;
+
+/// Characters that people do not see, in their order (Unicode 16). Code points of these ranges that
+/// have no character today are to be ignored in display, too (`Default_Ignorable_Code_Point`).
+const UNSEEN: [RangeInclusive<char>; 19] = [
+    // The soft hyphen shows at the end of a line only.
+    '\u{ad}'..='\u{ad}',
+    // The grapheme joiner has no form.
+    '\u{34f}'..='\u{34f}',
+    // The Arabic letter mark sets a direction.
+    '\u{61c}'..='\u{61c}',
+    // Fillers of Hangul hold the place of a letter.
+    '\u{115f}'..='\u{1160}',
+    // Inherent vowels of Khmer are not written.
+    '\u{17b4}'..='\u{17b5}',
+    // Mongolian selectors choose a form of the letter before them.
+    '\u{180b}'..='\u{180f}',
+    // Zero width, and direction.
+    '\u{200b}'..='\u{200f}',
+    // Ends of lines and paragraphs, and direction.
+    '\u{2028}'..='\u{202e}',
+    // Invisible operators, direction, and shapes.
+    '\u{2060}'..='\u{206f}',
+    // The Braille pattern without dots looks like a space.
+    '\u{2800}'..='\u{2800}',
+    // The filler of Hangul for other encodings.
+    '\u{3164}'..='\u{3164}',
+    // Variations choose a form of the character before them, and can spell bytes.
+    '\u{fe00}'..='\u{fe0f}',
+    // The mark of the byte order.
+    '\u{feff}'..='\u{feff}',
+    // The same filler in half width.
+    '\u{ffa0}'..='\u{ffa0}',
+    // Reserved code points that are ignored, and the marks around annotations between lines.
+    '\u{fff0}'..='\u{fffb}',
+    // Egyptian controls place the signs beside them.
+    '\u{13430}'..='\u{1343f}',
+    // Controls of shorthand join and move the signs beside them.
+    '\u{1bca0}'..='\u{1bca3}',
+    // Controls of musical notation begin and end beams and slurs.
+    '\u{1d173}'..='\u{1d17a}',
+    // Tags spell ASCII, more variations spell bytes.
+    '\u{e0000}'..='\u{e0fff}',
+];
+
+/// Whether people do not see a character: controls, the ends of lines among them, and what has neither form nor width.
+pub fn is_unseen(character: char) -> bool {
+    character.is_control() || UNSEEN.iter().any(|range| range.contains(&character))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_class_of_characters_that_people_do_not_see_is_known() {
+        let unseen = [
+            "\n\t\u{0}\u{7f}\u{85}\u{ad}\u{34f}\u{61c}\u{1160}\u{17b5}\u{180e}\u{200b}\u{2028}\u{202e}\u{2060}",
+            "\u{2066}\u{2800}\u{3164}\u{fe0f}\u{feff}\u{ffa0}\u{fff0}\u{fff8}\u{fff9}\u{fffb}\u{13430}",
+            "\u{1343f}\u{1bca0}\u{1bca3}\u{1d173}\u{e0001}\u{e0041}\u{e01ef}",
+        ];
+        for unseen in unseen.iter().flat_map(|text| text.chars()) {
+            assert!(is_unseen(unseen), "{unseen:?}");
+        }
+        for seen in " aé\u{27ff}\u{2801}\u{28ff}\u{ffef}\u{fffc}\u{1342f}\u{13440}\u{1bc9f}\u{1bca4}😀".chars() {
+            assert!(!is_unseen(seen), "{seen:?}");
+        }
+    }
+
+    #[test]
+    fn the_ranges_of_unseen_characters_stand_in_their_order() {
+        assert!(UNSEEN.iter().all(|range| !range.is_empty()));
+        assert!(UNSEEN.windows(2).all(|pair| pair[0].end() < pair[1].start()));
+    }
+}

@@ -1,0 +1,137 @@
+//! Whether the panel stays quick the more deliveries there are behind it, by the browser's own clock: measured, for a machine
+//! that does nothing else meanwhile. It needs chromium, and runs only when it is asked for: `--ignored panel_measured`.
+
+use std::sync::Arc;
+
+use base::Time;
+use futures::{StreamExt, stream};
+use serde_json::{Value, json};
+
+use crate::{
+    browser_panel_speed::MEASURE,
+    harness::{Behaviour, Browser, Entity, Receiver, Suite, Table, tests, time},
+};
+
+tests![on demand: the_list_is_as_quick_with_two_hundred_thousand_deliveries_behind_it_as_with_ten_thousand];
+
+const FEW: i64 = 10_000;
+const MANY: i64 = 200_000;
+/// Of so many deliveries, one has failed.
+const ONE_FAILED_OF: i64 = 100;
+/// How often the panel is visited. The median counts.
+const TURNS: usize = 9;
+/// How much longer a step may take with the many behind it, in milliseconds: what is drawn comes a frame sooner or later, and
+/// the machine is not quite still.
+const LONGER: f64 = 100.0;
+
+/// What a person does at the list, and the list is another: a script that does it.
+const STEPS: [(&str, &str); 5] = [
+    (
+        "next page",
+        "[...document.querySelectorAll('.turns a')].find((link) => link.textContent.trim() === 'Older').click()",
+    ),
+    ("back", "history.back()"),
+    ("filter `failed`: one in a hundred", "chip('Failed').click()"),
+    ("back from it", "history.back()"),
+    ("filter `cancelled`: none", "chip('Cancelled').click()"),
+];
+
+/// Milliseconds until a step has another list drawn.
+async fn took(browser: &Browser, step: &str) -> f64 {
+    let script = format!(
+        "const chip = (word) => [...document.querySelectorAll('.chips button')].find((chip) => chip.textContent.trim() === word);
+         const first = () => document.querySelector('.list tbody a')?.href;
+         const [before, began] = [first(), performance.now()];
+         {step};
+         while (first() === before) await new Promise(requestAnimationFrame);
+         return performance.now() - began;"
+    );
+    let took = browser.run_to_end(&script).await;
+    took.as_f64().unwrap_or_else(|| panic!("{step}: {took}"))
+}
+
+/// So many deliveries more, older than the one that there is and like it; every hundredth has failed.
+async fn fill(table: &Table, delivery: &str, count: i64) {
+    let model = table.item(&format!("DLV#{delivery}"), "HEAD").await.expect("the delivery is there");
+    let created = model["createdDate"]["S"].as_str().expect("a time is a text");
+    let (text, made) = (model.to_string(), time(&json!(created)).as_millisecond());
+    let copy = |number: i64| {
+        let id = format!("dlv_{count:08}{number:018}");
+        let date = Time::from_millis(made - number).to_string();
+        let mut copy: Value =
+            serde_json::from_str(&text.replace(delivery, &id).replace(created, &date)).expect("it is what it was");
+        if number % ONE_FAILED_OF == 0 {
+            copy["status"]["S"] = "failed".into();
+        }
+        copy
+    };
+    let numbers: Vec<i64> = (1..=count).collect();
+    let parts = stream::iter(numbers.chunks(1_000));
+    parts.map(|part| table.put_all(part.iter().map(|number| copy(*number)))).buffer_unordered(4).collect::<()>().await;
+}
+
+/// An entity with so many deliveries.
+async fn with_deliveries(suite: &Suite, receiver: &Receiver, count: i64) -> Entity {
+    let entity = Entity::new(&suite.api, format!("with-{count}")).await;
+    entity.hook(&receiver.on("/hook", [Behaviour::status(204)])).await;
+    let delivery = entity.publish(json!({})).await;
+    entity.until_status(&delivery, &["delivered"]).await;
+    fill(&suite.table(), &delivery, count).await;
+    entity
+}
+
+/// What one person's browser measures, in milliseconds: the panel is opened by a link, is opened again, and each step is done.
+async fn visit(suite: &Suite, entity: &Entity) -> Vec<(&'static str, f64)> {
+    let browser = Browser::open().await;
+    browser.go(&entity.panel_link(json!({})).await).await;
+    let mut times = loaded(&browser, ["opened: something is seen", "opened: it takes clicks"]).await;
+    browser.go("about:blank").await;
+    browser.go(&format!("{}/panel/deliveries", suite.api.base_url())).await;
+    times.extend(loaded(&browser, ["opened again: something is seen", "opened again: it takes clicks"]).await);
+    for (what, step) in STEPS {
+        times.push((what, took(&browser, step).await));
+    }
+    browser.close().await;
+    times
+}
+
+/// When something was seen of the list that was opened, and when it took clicks.
+async fn loaded(browser: &Browser, names: [&'static str; 2]) -> Vec<(&'static str, f64)> {
+    browser.until_says("booking.created").await;
+    let load = browser.run_to_end(MEASURE).await;
+    let time = |name: &str| load[name].as_f64().unwrap_or_else(|| panic!("{name} was not measured: {load}"));
+    names.into_iter().zip([time("firstPaint"), time("interactive")]).collect()
+}
+
+/// The median of each thing that is measured, in as many visits.
+async fn medians(suite: &Suite, entity: &Entity) -> Vec<(&'static str, f64)> {
+    let mut all: Vec<(&str, Vec<f64>)> = Vec::new();
+    for _ in 0..TURNS {
+        let times = visit(suite, entity).await;
+        all.resize_with(times.len(), Default::default);
+        for ((name, list), (what, time)) in all.iter_mut().zip(times) {
+            *name = what;
+            list.push(time);
+        }
+    }
+    all.into_iter().map(|(what, times)| (what, median(times))).collect()
+}
+
+fn median(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+async fn the_list_is_as_quick_with_two_hundred_thousand_deliveries_behind_it_as_with_ten_thousand(suite: Arc<Suite>) {
+    let receiver = Receiver::start().await;
+    let (small, large) =
+        (with_deliveries(&suite, &receiver, FEW).await, with_deliveries(&suite, &receiver, MANY).await);
+    let (few, many) = (medians(&suite, &small).await, medians(&suite, &large).await);
+    println!("medians of {TURNS}, in ms | behind {FEW} | behind {MANY}");
+    for ((what, few), (_, many)) in few.iter().zip(&many) {
+        println!("{what} | {few:.0} | {many:.0}");
+    }
+    for ((what, few), (_, many)) in few.iter().zip(&many) {
+        assert!(*many < few + LONGER, "{what} takes {many:.0} ms, and {few:.0} with fewer behind it");
+    }
+}
