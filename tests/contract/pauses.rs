@@ -60,6 +60,15 @@ pub async fn paused_in(table: &Table, entity: &Entity, hook: &Hook, opens: u32) 
     end
 }
 
+/// Waits until so many failures in a row are counted. An answer that is counted later would end a pause of these tests.
+async fn until_counted(suite: &Suite, entity: &Entity, hook: &Hook, failures: u32) {
+    let ((pk, sk), table) = (key(entity, hook), suite.table());
+    until("the failures are counted", LONG, async || {
+        table.item(&pk, &sk).await.filter(|health| health["failuresInRow"]["N"] == failures.to_string())
+    })
+    .await;
+}
+
 pub fn is_put_off(delivery: &Value) -> bool {
     delivery["waitingFor"] == "breaker"
 }
@@ -166,6 +175,7 @@ async fn a_webhook_that_is_resumed_gets_what_waited_for_the_end_of_its_pause(sui
     let scheduled = entity.publish(json!({})).await;
     let scheduled = entity.until_status(&scheduled, &["retrying"]).await;
     assert_eq!(scheduled["waitingFor"], "schedule");
+    until_counted(&suite, &entity, &hook, 1).await;
     receiver.on("/", [Behaviour::status(500), Behaviour::status(200)]);
     pause(&suite, &entity, &hook, 6).await;
     let waiting = publish(&entity, "booking.created", 3).await;
@@ -227,6 +237,7 @@ async fn a_delivery_says_what_it_waits_for_alone_and_in_lists(suite: Arc<Suite>)
         ids.push(entity.publish(json!({})).await);
         entity.until_status(ids.last().expect("one"), &[status]).await;
     }
+    until_counted(&suite, &entity, &hook, 2).await;
     ids.push(entity.publish(json!({})).await);
     receiver.until("/", 4).await;
     // As one is that was due a minute ago, and found no slot since: it is not claimed, and so not written.
