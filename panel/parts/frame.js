@@ -1,6 +1,6 @@
 // What surrounds every page: where one can go, and who is here.
 import { html, useEffect, useRef } from "./html.js";
-import { useHere } from "../address.js";
+import { mayLeave, useHere } from "../address.js";
 import { leave, may, session } from "../session.js";
 import { Icon } from "./icon.js";
 import { Time } from "./time.js";
@@ -47,7 +47,8 @@ export function Frame({ children }) {
           <p class="entity" title="The managing entity whose data you see"><strong>${entity}</strong></p>
           ${name && html`<p>${name}</p>`}
           <p>Session until <${Time} date=${ends} as="clock" /></p>
-          <button type="button" class="small" onClick=${leave}><${Icon} name="leave" /><span>Sign out</span></button>
+          <button type="button" class="small" onClick=${() => mayLeave() && leave()}><${Icon}
+            name="leave" /><span>Sign out</span></button>
         </div>
       </header>
       <main id="content" tabIndex="-1">

@@ -280,6 +280,9 @@ async fn an_application_is_made_with_no_more_than_was_chosen(suite: Arc<Suite>) 
     browser.click("Make the application").await;
     let made = browser.until_says("Night audit is made").await;
     assert!(made.contains("Client secret"), "{made}");
+    browser.click("Sign out").await;
+    let question = browser.answer_question(false).await;
+    assert!(question.contains("The client secret is shown this once"), "{question}");
     browser.click("Copy").await;
     browser.until_says("Copied: client secret.").await;
     browser.click("Go to the application").await;

@@ -166,8 +166,8 @@ impl Notes {
         self.note(|noted| noted.action = Some(action));
     }
 
-    /// Notes that nothing was tried, so that the trail has nothing to tell: a browser without a session asks for the next
-    /// token of its session each time when it loads the panel.
+    /// Notes that nothing was tried, so that the trail has nothing to tell: a browser without the panel's cookie asks for a
+    /// token each time when it loads the panel, and may sign out.
     pub fn untried(&self) {
         self.note(|noted| noted.is_untried = true);
     }

@@ -2,17 +2,17 @@
 
 use crate::unseen::is_unseen;
 
-/// A text as a name of so many characters at most. One that shows nothing is none: people could not tell what has it from
-/// what has no name. A joiner between letters that are seen is part of how some languages and pictures are written.
+/// A text as a name of so many characters at most. A name without a visible character is refused: it looks like no name.
+/// Invisible characters beside visible ones are accepted, since some languages and pictures are written with them.
 ///
 /// # Errors
 /// The fault, as the second half of a sentence that begins with the field's name.
 pub fn checked(text: &str, longest: usize) -> Result<String, String> {
     let is_seen = |character: char| !character.is_whitespace() && !is_unseen(character);
     let is_good = text.chars().count() <= longest && text.chars().any(is_seen) && !text.chars().any(char::is_control);
-    is_good
-        .then(|| text.to_owned())
-        .ok_or_else(|| format!("must have 1 to {longest} characters, some that people see, and no control characters"))
+    is_good.then(|| text.to_owned()).ok_or_else(|| {
+        format!("must have 1 to {longest} characters, at least one of them visible, and no control characters")
+    })
 }
 
 #[cfg(test)]

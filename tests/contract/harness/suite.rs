@@ -164,7 +164,7 @@ impl Suite {
         (Interposed { bundle, api, table, services }, permit)
     }
 
-    /// The same with these functions alone, whose programs are in this folder.
+    /// A second bundle with these functions alone, whose programs are in this folder.
     pub async fn other_bundle_of_programs(
         &self,
         folder: &Path,

@@ -64,7 +64,7 @@ pub fn checked_lifetime(seconds: u32) -> Option<Duration> {
 }
 
 const PLACE: &str =
-    "the path of a page of the panel, such as `/panel/deliveries?status=failed`, of 1000 characters at most";
+    "the path of a view of the panel, such as `/panel/deliveries?status=failed`, of 1000 characters at most";
 
 /// A text as the address of a view of the panel, perhaps with a query: nothing that leads elsewhere, however a browser reads
 /// it.
