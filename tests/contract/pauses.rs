@@ -62,9 +62,9 @@ pub async fn paused_in(table: &Table, entity: &Entity, hook: &Hook, opens: u32) 
 
 /// Waits until so many failures in a row are counted. An answer that is counted later would end a pause of these tests.
 async fn until_counted(suite: &Suite, entity: &Entity, hook: &Hook, failures: u32) {
-    let ((pk, sk), table) = (key(entity, hook), suite.table());
+    let ((pk, sk), table, failures) = (key(entity, hook), suite.table(), failures.to_string());
     until("the failures are counted", LONG, async || {
-        table.item(&pk, &sk).await.filter(|health| health["failuresInRow"]["N"] == failures.to_string())
+        table.item(&pk, &sk).await.filter(|health| health["failuresInRow"]["N"] == *failures)
     })
     .await;
 }
