@@ -48,6 +48,7 @@ EMULATORS_OWN = {
     "the emulator runs a function in several sandboxes, of which each keeps connections of its own": [
         "kept_connections::a_request_is_not_repeated_once_an_answer_has_begun",
         "kept_connections::a_request_that_a_kept_connection_lost_is_repeated_once_within_its_attempt",
+        "kept_connections::attempts_of_an_entity_at_an_endpoint_share_a_connection",
         "kept_connections::entities_share_no_connection",
     ],
     "the emulator's greedy route takes a path with an empty part": [
