@@ -26,7 +26,9 @@ fn list_among(routes: &[(&'static str, &str)], path: &str) -> Option<String> {
 }
 
 fn verbs_among(routes: &[(&'static str, &str)], path: &str) -> Vec<&'static str> {
-    let matching = || routes.iter().filter(|(_, route)| matches(route, path));
+    // Decoded once, and not for each route: every request is checked against all of them.
+    let segments: Vec<_> = path.split('/').map(decoded).collect();
+    let matching = || routes.iter().filter(|(_, route)| matches(route, &segments));
     let Some(nearest) = matching().map(|(_, route)| parameters(route)).min() else { return Vec::new() };
     matching().filter(|(_, route)| parameters(route) == nearest).map(|(verb, _)| *verb).collect()
 }
@@ -57,8 +59,8 @@ impl Segment {
     }
 }
 
-fn matches(route: &str, path: &str) -> bool {
-    let (mut wanted, mut given) = (route.split('/'), path.split('/'));
+fn matches(route: &str, segments: &[Cow<'_, str>]) -> bool {
+    let (mut wanted, mut given) = (route.split('/'), segments.iter());
     loop {
         match (wanted.next(), given.next()) {
             (None, None) => return true,
@@ -70,7 +72,7 @@ fn matches(route: &str, path: &str) -> bool {
                     return true;
                 }
             }
-            (Some(fixed), Some(segment)) if fixed == decoded(segment) => {}
+            (Some(fixed), Some(segment)) if fixed == segment => {}
             _ => return false,
         }
     }
@@ -107,6 +109,7 @@ mod tests {
         assert_eq!(verbs_among(&routes, "/p/a/b//c"), ["GET"]);
         assert_eq!(verbs_among(&routes, "/p/session"), ["POST"]);
         assert_eq!(verbs_among(&routes, "/p/pay/x"), ["HEAD"]);
+        assert_eq!(verbs_among(&routes, "/p/{page+}/a"), ["GET"], "braces are characters as others are");
         assert!(verbs_among(&routes, "/p/").is_empty());
     }
 
