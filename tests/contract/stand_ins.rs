@@ -9,6 +9,7 @@ use std::{
 
 use reqwest::{Method, StatusCode};
 use serde_json::json;
+use tokio::{net::TcpListener, task::JoinSet};
 
 use crate::harness::{Api, Bundle, Entity, Settings, Suite, aws_authorization, tests};
 
@@ -48,18 +49,38 @@ fn spellings(address: &str) -> Vec<String> {
     hosts.map(|host| format!("http://{host}:{rest}")).into()
 }
 
+/// Holds the port of a stand-in on the host to which webhooks may send, and ends every connection there. Otherwise another
+/// program may have that port of that host, and answers. Returns whether it is held, or the stand-in's own.
+async fn hold(holding: &mut JoinSet<()>, stand_in: &str) -> bool {
+    let (host, rest) = stand_in.strip_prefix("http://").and_then(|rest| rest.split_once(':')).expect("host and port");
+    if host == "127.0.0.1" {
+        return true;
+    }
+    let port: u16 = rest.split('/').next().and_then(|port| port.parse().ok()).expect("a port");
+    let Ok(listener) = TcpListener::bind(("127.0.0.1", port)).await else { return false };
+    holding.spawn(async move { while listener.accept().await.is_ok() {} });
+    true
+}
+
 /// Has webhooks sent to every stand-in, under every name that it may have, with all that a tenant may set; how many were
 /// refused by a stand-in itself. Fails if one is answered.
 async fn attack(bundle: &Bundle, api: &Api) -> usize {
     let (mut attacked, mut refused): (Vec<(String, &str)>, _) = (Vec::new(), 0);
-    for (address, path, target) in questions(&api.env) {
-        attacked.extend(spellings(&format!("{address}{path}")).into_iter().map(|url| (url, target)));
-    }
+    let mut stand_ins: Vec<(String, &str)> =
+        questions(&api.env).map(|(address, path, target)| (format!("{address}{path}"), target)).into();
     // As far as a stranger can know it, who has not the key.
     let runtime = runtime_api(bundle).await;
     let host = runtime.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");
-    let runtime = format!("{host}/token/1/2018-06-01/runtime/init/error");
-    attacked.extend(spellings(&runtime).into_iter().map(|url| (url, "none")));
+    stand_ins.push((format!("{host}/token/1/2018-06-01/runtime/init/error"), "none"));
+    let (mut holding, mut held) = (JoinSet::new(), BTreeMap::new());
+    for (address, target) in stand_ins {
+        let host = address.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");
+        if !held.contains_key(&host) {
+            held.insert(host.clone(), hold(&mut holding, &host).await);
+        }
+        let others = if held[&host] { usize::MAX } else { 1 };
+        attacked.extend(spellings(&address).into_iter().take(others).map(|url| (url, target)));
+    }
 
     for (number, (url, target)) in attacked.into_iter().enumerate() {
         let entity = Entity::new(api, format!("attacker-{number}")).await;
