@@ -181,6 +181,9 @@ impl Stand {
             ("AUTH_URL", self.var("AUTH_URL")),
             ("ENVIRONMENT", self.var("ENVIRONMENT")),
             ("SECRETS_PREFIX", "waypost/local/"),
+            // `mcp` reads them at its start, and no event of the bench has it announce a delivery.
+            ("QUEUE_URL", self.var("SERVICES_ENDPOINT")),
+            ("SLOW_QUEUE_URL", self.var("SERVICES_ENDPOINT")),
             ("AWS_LAMBDA_FUNCTION_NAME", "bench"),
             ("AWS_LAMBDA_FUNCTION_VERSION", "1"),
             ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "256"),
