@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     agents_tools::{of, text},
     harness::{Agent, Behaviour, LONG, Receiver, Suite, tests, until},
-    pauses::paused_in,
+    pauses::{is_put_off, paused_in},
 };
 
 tests![
@@ -84,8 +84,13 @@ async fn a_webhook_that_is_held_up_is_diagnosed_before_its_failures(suite: Arc<S
     let diagnosis = agent.call("diagnose_webhook", of(&silent)).await;
     assert_eq!(causes(&diagnosis), [("paused".to_owned(), 0)], "{diagnosis:#}");
     assert!(diagnosis["webhook"]["pausedUntil"].is_string());
+    let waiting = entity.publish(json!({})).await;
+    entity.until_delivery(&waiting, "waits for the breaker", is_put_off).await;
+    let listed = agent.call("list_deliveries", of(&silent)).await;
+    assert_eq!((&listed["items"][0]["id"], &listed["items"][0]["waitingFor"]), (&json!(waiting), &json!("breaker")));
     let moved = receiver.on("/moved", [Behaviour::status(204)]);
     let moved = agent.call("change_webhook", json!({ "webhookIdentifier": silent.id, "eventUrl": moved })).await;
     assert_eq!(moved["deliveryState"], "active", "what failed is forgotten with the former address");
     assert!(causes(&agent.call("diagnose_webhook", of(&silent)).await).is_empty());
+    entity.until_status(&waiting, &["delivered"]).await;
 }

@@ -87,8 +87,7 @@ pub fn run(tests: Vec<Test>) -> ExitCode {
     let suite = match runtime.block_on(Suite::start()) {
         Ok(suite) => Arc::new(suite),
         Err(fault) => {
-            eprintln!("{fault}");
-            return ExitCode::FAILURE;
+            return failure("the bundle's start", &fault);
         }
     };
     let machine = Arc::new(RwLock::new(()));
@@ -132,8 +131,7 @@ async fn end(bundle: &Bundle, conclusion: &Conclusion, arguments: &Arguments) ->
         eprintln!("{}", bundle.logs());
     }
     if let Err(fault) = ended {
-        eprintln!("{fault}");
-        return ExitCode::FAILURE;
+        return failure("the bundle's end", &fault);
     }
     rights::collect(&bundle.data());
     let all = arguments.filter.is_none() && arguments.skip.is_empty() && !arguments.ignored;
@@ -144,7 +142,15 @@ async fn end(bundle: &Bundle, conclusion: &Conclusion, arguments: &Arguments) ->
     if faults.is_empty() {
         return conclusion.exit_code();
     }
-    eprintln!("\nThe functions' rights are not as template.yaml should have them:\n  {}", faults.join("\n  "));
+    failure(
+        "the functions' rights",
+        &format!("They are not as template.yaml should have them:\n  {}", faults.join("\n  ")),
+    )
+}
+
+/// Tells what failed that is no test, in the form in which a failed test is told.
+fn failure(what: &str, fault: &str) -> ExitCode {
+    eprintln!("\n---- {what} ----\n{fault}");
     ExitCode::FAILURE
 }
 
