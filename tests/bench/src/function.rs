@@ -9,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use doubles::booking;
 use flate2::{Compression, write::DeflateEncoder};
 use serde_json::{Value, json};
 use tokio::process::{Child, Command};
@@ -108,14 +109,14 @@ impl Subject {
         Self { name: "geo-ip-update", event, answer: Answer::Status(200) }
     }
 
-    /// Publishes an event of this size for a managing entity.
+    /// Publishes an event with this many bytes of JSON for a managing entity.
     pub fn publish_event(stand: &Stand, entity: &str, size: usize) -> Self {
         let path = format!("/api/managing-entity/{entity}/webhook/event");
         let parameters = json!({ "managingEntityIdentifier": entity });
         let authorization = ("authorization", format!("Bearer {}", stand.platform_token));
         let headers = [authorization, ("content-type", "application/json".to_owned())];
-        let body = |text: &str| format!(r#"{{"type":"booking.created","data":{{"text":"{text}"}}}}"#);
-        let body = body(&"x".repeat(size.saturating_sub(body("").len())));
+        let envelope = json!({ "type": "booking.created", "data": {} }).to_string().len() - "{}".len();
+        let body = json!({ "type": "booking.created", "data": booking(size - envelope) }).to_string();
         let event = http_event("POST", &path, &parameters, &headers, &body);
         Self { name: "publish-event", event, answer: Answer::Status(202) }
     }

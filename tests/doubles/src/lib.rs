@@ -1,9 +1,11 @@
 //! Third parties that the tests and people play with: a receiver of webhooks, a payment provider, a provider of
-//! geo-IP databases, and a proxy before the table and the queue, all of which misbehave on request; and an emulator of AWS.
+//! geo-IP databases, and a proxy before the table and the queue, all of which misbehave on request; an emulator of AWS;
+//! and made-up bookings.
 //!
 //! Nothing here is shared with the service, so that a fault of the service is not repeated by what is to notice it.
 
 mod aws_protocol;
+mod booking;
 mod clock;
 mod http;
 mod interposer;
@@ -20,6 +22,7 @@ mod wait;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use aws_protocol::AwsCall;
+pub use booking::booking;
 pub use http::Received;
 pub use interposer::{Held, Interposer, Moment};
 pub use metered::{Metered, in_a_row};

@@ -124,7 +124,7 @@ pub struct ScheduleSettings {
     pub schedule: RetrySchedule,
     /// How long a delivery is kept, with its event and its attempts; 90 days unless set.
     pub retention: Duration,
-    /// Whether new bodies of events are compressed, which the release before this one cannot read; not unless set.
+    /// Whether new bodies of events are compressed; they are unless set otherwise.
     pub pack_bodies: bool,
 }
 
@@ -133,7 +133,7 @@ impl FromEnvironment for ScheduleSettings {
         const RETENTION: Wait = Wait(Duration::from_secs(90 * 24 * 60 * 60));
         let schedule = environment.parsed("RETRY_SCHEDULE", RetrySchedule::default());
         let retention = environment.parsed("DELIVERY_RETENTION", RETENTION);
-        let pack_bodies = environment.parsed("PACK_BODIES", Switch(false));
+        let pack_bodies = environment.parsed("PACK_BODIES", Switch(true));
         let (schedule, Wait(retention), Switch(pack_bodies)) = (schedule?, retention?, pack_bodies?);
         // Twice the schedule leaves room for pauses, and promises no more: an endpoint that asks for a day's pause before
         // each attempt takes nine days of the default schedule, and a shorter retention removes its delivery unfinished.
