@@ -31,6 +31,8 @@ PROCESSORS = {183: "arm64", 62: "x86_64"}
 # Alarms of schedules that run every minute: in a new stack, they show that the schedules work.
 FIRST_RUNS = ["SweepMissingAlarm", "RefreshMissingAlarm"]
 FIRST_RUNS_WITHIN = 600
+# Parameters that have functions write what a release without the parameter cannot read, with the value that does not.
+WRITES_ANEW = {"PackBodies": "false"}
 SECONDS_BETWEEN_LOOKS = float(os.environ.get("DEPLOY_SECONDS_BETWEEN_LOOKS", "10"))
 
 
@@ -213,6 +215,15 @@ def is_new(stack, region):
     return status in (None, "REVIEW_IN_PROGRESS")
 
 
+def held_back(parameters, found):
+    """What an update of this stack has to set otherwise, so that the release that it replaces can read all that is written.
+
+    Both releases work side by side during the update, and the former one may come back. The next update sets it as it was chosen.
+    """
+    known = {one["ParameterKey"] for one in found.get("Parameters", [])} if found else WRITES_ANEW
+    return {name: value for name, value in WRITES_ANEW.items() if name not in known and parameters[name] != value}
+
+
 def filled(value, parameters):
     """A value of the template with the parameters' values in place of their names."""
     if isinstance(value, dict):
@@ -295,6 +306,11 @@ def deploy(environment):
     stack, region, parameters = read["stack"], read["region"], read["parameters"]
     check_what_was_built(parameters["Architecture"])
     found = None if is_new(stack, region) else described(stack, region)
+    held = held_back(parameters, found)
+    parameters |= held
+    for name, value in held.items():
+        print(f"{name} is {value} for this update: the release that it replaces could not read what is written otherwise. Once you")
+        print("will not go back to that release, run the same command again.")
     # A stack that has no topic yet, though one is wanted, is new, or its first deployment ended before its schedules had run.
     before = {one["ParameterKey"]: one["ParameterValue"] for one in found.get("Parameters", [])} if found else {}
     first = dict(parameters)
@@ -306,7 +322,7 @@ def deploy(environment):
     if not parameters["BaseUrl"] or not parameters["AuthUrl"]:
         outputs = {one["OutputKey"]: one["OutputValue"] for one in described(stack, region)["Outputs"]}
         put_address(environment, outputs["ApiEndpoint"])
-        parameters = answers(environment)["parameters"]
+        parameters = answers(environment)["parameters"] | held
     if parameters["AlarmTopicArn"] != first["AlarmTopicArn"]:
         wait_for_first_runs(stack, region)
     if parameters != first:

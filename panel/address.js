@@ -62,6 +62,8 @@ export function useHere() {
 /** Lets links to pages of the panel be followed without loading it again; a new tab or a download stays the browser's. */
 export function followLinks() {
   addEventListener("popstate", () => {
+    // A panel link in the address bar leaves no page.
+    if (location.hash.startsWith("#code=")) return;
     if (mayLeave()) changed();
     else history.pushState(null, "", guarded.href);
   });

@@ -1,7 +1,7 @@
 // The beginning: comes in with the code of a panel link or with the session that is open in this browser, and draws the page
 // that the address names.
 import { html, render, useEffect, useState } from "./parts/html.js";
-import { followLinks, go, here, useHere } from "./address.js";
+import { followLinks, go, here, mayLeave, useHere } from "./address.js";
 import { enter, onSession, refuse, resume, session } from "./session.js";
 import { Frame } from "./parts/frame.js";
 import { Enter, EnterAgain } from "./pages/enter.js";
@@ -75,10 +75,20 @@ function Panel() {
   return html`<${Frame}><${Current} /><//>${phase === "ended" && html`<${EnterAgain} />`}<${Notices} />`;
 }
 
-async function begin() {
-  // The code works once, and is not to stay in the address.
+/** The code of a panel link in the address, out of which it is taken: it works once, and is not to stay there. */
+function takeCode() {
   const code = new URLSearchParams(location.hash.slice(1)).get("code");
   if (code) history.replaceState(null, "", location.pathname + location.search);
+  return code;
+}
+
+async function begin() {
+  const code = takeCode();
+  // A link that is pasted where the panel is open already loads no page.
+  addEventListener("hashchange", () => {
+    const later = takeCode();
+    if (later) comeIn(later);
+  });
   const root = document.getElementById("panel");
   root.replaceChildren();
   followLinks();
@@ -92,8 +102,8 @@ async function begin() {
 async function comeIn(code) {
   try {
     await enter(code);
-    const { place } = session();
-    if (place) go(place, { replace: true });
+    const { phase, place } = session();
+    if (phase === "open" && place && mayLeave()) go(place, { replace: true });
   } catch (refusal) {
     refuse(refusal);
   }

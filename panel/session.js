@@ -14,7 +14,11 @@ let token = null;
 let renewal = null;
 let waiting = [];
 
-/** `phase` is "opening", "closed" (no session yet), "open", or "ended" (the page stays as it is until somebody comes in again). */
+/**
+ * `phase` is "opening", "closed" (no session yet), "open", or "ended" (the page stays as it is until somebody comes in again).
+ * With `unended`, the session of this browser goes on, since the service could not be told to end it. With `other`, this browser
+ * is in the session of that managing entity now.
+ */
 export const session = () => state;
 
 export function onSession(listener) {
@@ -27,6 +31,9 @@ export const may = (scope) => state.scopes?.includes(scope) ?? false;
 
 /** Where the managing entity's resources stand. */
 export const entityPath = () => `/api/managing-entity/${encodeURIComponent(state.entity)}`;
+
+/** Whether the service may answer otherwise in a moment. */
+const mayPass = ({ status }) => status === 0 || status === 429 || status >= 500;
 
 function become(next) {
   state = next;
@@ -49,7 +56,7 @@ async function ask(method, body) {
 function open(answer, renewable = true) {
   const entity = answer.managingEntity;
   // Another entity's session must not go on with what stands on this page.
-  if (state.entity && state.entity !== entity) return location.assign("/panel");
+  if (state.entity && state.entity !== entity) return become({ ...state, phase: "ended", other: entity, refusal: undefined });
   const life = answer.expiresIn * 1000;
   const ends = Date.now() + life;
   token = { text: answer.accessToken, ends, renewed: renewable ? ends - Math.min(AHEAD, life / 2) : ends };
@@ -87,8 +94,8 @@ export async function resume() {
   }
 }
 
-/** The link was refused, so the panel stays closed. */
-export const refuse = (refusal) => become({ phase: "closed", refusal });
+/** The link was refused: the panel stays closed, and a page whose session has ended stays as it is. */
+export const refuse = (refusal) => become(state.phase === "ended" ? { ...state, refusal } : { phase: "closed", refusal });
 
 /** Comes in with an application's id and secret, where the deployment allows it. Neither is kept. */
 export async function signIn(clientId, secret, entity) {
@@ -119,10 +126,17 @@ function claims(text) {
   return JSON.parse(atob(body.replaceAll("-", "+").replaceAll("_", "/")));
 }
 
-/** Ends the session, here and at the service. */
+/** Ends the session, here and at the service. While the service cannot be told, the cookie would open it again. */
 export async function leave() {
   const { link } = state;
-  await ask("DELETE").catch(() => null);
+  try {
+    await ask("DELETE");
+  } catch (refusal) {
+    if (link && mayPass(refusal)) {
+      token = null;
+      return become({ phase: "closed", unended: true, link, refusal });
+    }
+  }
   if (link) tabs.postMessage(link);
   close();
 }
@@ -152,8 +166,8 @@ async function renew() {
   try {
     await renewal;
   } catch (refusal) {
-    if (refusal.status === 0 || refusal.status >= 500 || refusal.status === 429) throw refusal;
+    if (mayPass(refusal)) throw refusal;
     become({ ...state, phase: "ended" });
-    await new Promise((proceed) => waiting.push(proceed));
   }
+  if (state.phase === "ended") await new Promise((proceed) => waiting.push(proceed));
 }

@@ -1,6 +1,6 @@
 // Coming in: by a panel link, and by an application's id and secret where the deployment allows it.
 import { html, useEffect, useState } from "../parts/html.js";
-import { enter, resume, session, signIn } from "../session.js";
+import { enter, leave, resume, session, signIn } from "../session.js";
 import { Brand } from "../parts/frame.js";
 import { Dialog } from "../parts/dialog.js";
 import { Problem } from "../parts/problem.js";
@@ -57,8 +57,9 @@ const Ways = () => html`
     <${ByCredentials} /></details>`}`;
 
 export function Enter() {
-  const { left, refusal } = session();
+  const { left, unended, refusal } = session();
   useEffect(() => { document.title = "Waypost"; }, []);
+  if (unended) return html`<${NotOut} refusal=${refusal} />`;
   return html`
     <main class="enter">
       <${Brand} />
@@ -71,15 +72,37 @@ export function Enter() {
     </main>`;
 }
 
+/** The service could not be told that the session is to end. */
+const NotOut = ({ refusal }) => html`
+  <main class="enter">
+    <${Brand} />
+    <h1>You are not signed out yet</h1>
+    <p>The service could not end your session. Until it does, or the session comes to its end, the panel opens for everybody at
+      this browser.</p>
+    <${Problem} refusal=${refusal} retry=${leave} />
+  </main>`;
+
 /** The session has ended while a page is open. The page stays as it is, with all that was typed. */
 export function EnterAgain() {
   const again = useAction(() => resume());
+  const { entity, other, refusal } = session();
+  if (other) return html`<${Elsewhere} entity=${entity} other=${other} />`;
   return html`
     <${Dialog} title="Your session has ended">
       <p>Nothing that you typed is lost: this page goes on where it is as soon as you are in again.</p>
       <p>Open a new panel link in another tab and come back here, or paste it.</p>
       <p><button type="button" onClick=${() => again.run()} aria-busy=${again.busy}>I opened one in another tab</button>
         </p>
+      <${Problem} refusal=${refusal} />
       <${Ways} />
     <//>`;
 }
+
+/** A link of another managing entity was opened in this browser, and took the session's place. */
+const Elsewhere = ({ entity, other }) => html`
+  <${Dialog} title="Another session is open in this browser">
+    <p>It is for <strong>${other}</strong>, and this page is for <strong>${entity}</strong>. What you typed stays here as long as
+      this page is open; it goes on with a panel link for ${entity}.</p>
+    <p><button type="button" onClick=${() => location.assign("/panel")}>Go to ${other}</button></p>
+    <${Ways} />
+  <//>`;

@@ -18,6 +18,9 @@ tests![on demand:
     a_payment_provider_is_connected_and_the_person_lands_in_the_panel,
     a_reload_goes_on_with_the_session_and_a_link_opens_once,
     an_ended_session_loses_nothing_that_was_typed,
+    a_page_keeps_what_was_typed_when_a_link_of_another_entity_is_opened_in_the_browser,
+    somebody_is_signed_out_only_when_the_service_has_ended_the_session,
+    a_link_that_is_pasted_where_the_panel_stands_already_is_opened,
     what_failed_is_recovered_after_it_was_counted,
     a_link_that_is_shown_once_is_left_only_by_those_who_mean_it,
     an_application_is_made_with_no_more_than_was_chosen,
@@ -184,15 +187,79 @@ async fn an_ended_session_loses_nothing_that_was_typed(suite: Arc<Suite>) {
     browser.fill("Name", "Typed before the end").await;
     browser.fill("Address", "https://hooks.example.com/waypost").await;
     entity.call("DELETE", &format!("/panel/link/{}", first["id"].as_str().expect("text"))).expect(200).await;
-    // The token would be good for a minute more: the page is made to forget it, as at its end.
-    let forget = "const { accessToken, forget } = await import(document.querySelector('script[src]').src.replace('main.js', 'session.js'));
-                  forget(await accessToken());";
-    browser.run_to_end(forget).await;
+    // The token would be good for a minute more.
+    browser.run_to_end(FORGET).await;
     browser.click("Make the webhook").await;
     browser.until_says("Your session has ended").await;
     browser.fill("Panel link", &entity.panel_link(json!({})).await).await;
     browser.click("Open the link").await;
     browser.until_says("Typed before the end is made").await;
+    browser.close().await;
+}
+
+/// Has the page forget its token, as at the token's end.
+const FORGET: &str = "const { accessToken, forget } = await import(document.querySelector('script[src]').src.replace('main.js', 'session.js'));
+                      forget(await accessToken());";
+
+async fn a_page_keeps_what_was_typed_when_a_link_of_another_entity_is_opened_in_the_browser(suite: Arc<Suite>) {
+    let (entity, other) = (suite.entity().await, suite.entity().await);
+    let browser = Browser::open().await;
+    browser.go(&entity.panel_link(json!({ "place": "/panel/webhooks/new" })).await).await;
+    browser.fill("Name", "Typed before").await;
+    browser.fill("Address", "https://hooks.example.com/waypost").await;
+    // As another tab does that opens it.
+    let link = other.panel_link(json!({})).await;
+    let code = link.split_once("#code=").expect("a link has its code").1;
+    let open = format!(
+        "await fetch('/panel/session', {{ method: 'POST', headers: {{ 'Content-Type': 'application/json' }}, body: JSON.stringify({{ code: '{code}' }}) }});"
+    );
+    browser.run_to_end(&open).await;
+    browser.run_to_end(FORGET).await;
+    browser.click("Make the webhook").await;
+    let said = browser.until_says("Another session is open in this browser").await;
+    assert!(said.contains(&format!("Go to {}", other.id)), "{said}");
+    let asked =
+        "return performance.getEntriesByType('resource').filter(({ name }) => name.endsWith('/panel/session')).length";
+    assert!(browser.run(asked).await.as_u64().expect("a number") <= 4, "it asks once, and waits");
+    browser.fill("Panel link", &entity.panel_link(json!({})).await).await;
+    browser.click("Open the link").await;
+    browser.until_says("Typed before is made").await;
+    browser.close().await;
+}
+
+async fn somebody_is_signed_out_only_when_the_service_has_ended_the_session(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let browser = Browser::open().await;
+    browser.go(&entity.panel_link(json!({})).await).await;
+    browser.until_says("Sign out").await;
+    let offline = "const real = window.fetch;
+                   window.fetch = (to, how) => how?.method === 'DELETE' ? Promise.reject(new TypeError('offline')) : real(to, how);
+                   window.online = () => { window.fetch = real; };";
+    browser.run(offline).await;
+    browser.click("Sign out").await;
+    browser.until_says("You are not signed out yet").await;
+    browser.run("window.online()").await;
+    browser.click("Try again").await;
+    browser.until_says("You are signed out").await;
+    assert_eq!(entity.get("/panel/link/list").expect(200).await.json(), json!([]));
+    browser.close().await;
+}
+
+async fn a_link_that_is_pasted_where_the_panel_stands_already_is_opened(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let browser = Browser::open().await;
+    browser.go(&format!("{}/panel", suite.api.base_url())).await;
+    browser.until_says("Come in by a panel link").await;
+    browser.go(&entity.panel_link(json!({})).await).await;
+    browser.until_says("Sign out").await;
+    let link = entity.panel_link(json!({ "place": "/panel/webhooks" })).await;
+    // Only the fragment is another then, so that the browser loads nothing.
+    browser.run("history.replaceState(null, '', '/panel')").await;
+    browser.go(&link).await;
+    browser.until_says("Nothing is sent anywhere yet").await;
+    browser.until_at("/panel/webhooks").await;
+    let address = browser.address().await;
+    assert!(!address.contains("code="), "{address}");
     browser.close().await;
 }
 

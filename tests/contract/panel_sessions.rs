@@ -25,6 +25,7 @@ tests![
     a_person_who_signs_out_ends_the_session,
     without_its_application_a_session_is_not_renewed,
     a_removed_credential_takes_its_links_along,
+    an_operators_session_goes_on_when_a_credential_is_removed,
     a_page_of_another_origin_opens_nothing,
 ];
 
@@ -298,6 +299,19 @@ async fn a_removed_credential_takes_its_links_along(suite: Arc<Suite>) {
     renew(api, &session.cookie).refused(403, "no-panel-session").await;
     // The application itself goes on.
     token(api, &application.id, &text(&second, "clientSecret")).await;
+}
+
+async fn an_operators_session_goes_on_when_a_credential_is_removed(suite: Arc<Suite>) {
+    let (entity, api) = (suite.entity().await, &suite.api);
+    let application = made_with(&entity, json!({ "name": "test", "scopes": ["integrations.read"] })).await;
+    let credential = text(&claims(&token(api, &application.id, &application.secret).await), "credential_id");
+    let made = suite.admin(&["panel", "link", &entity.id, "--application", &application.id, "--json"]).await.json();
+    let session = opened(api, &MadeLink::of(&made).code).await;
+    entity.post(&of(&application, "/secret")).json(&json!({})).expect(200).await;
+    entity.call("DELETE", &of(&application, &format!("/secret/{credential}"))).expect(200).await;
+    assert!(is_active(api, &session.token).await);
+    let renewed = session_of(&renew(api, &session.cookie).expect(200).await);
+    api.get(entity.path("/webhook/list")).bearer(&renewed.token).expect(200).await;
 }
 
 async fn a_page_of_another_origin_opens_nothing(suite: Arc<Suite>) {

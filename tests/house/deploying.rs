@@ -69,7 +69,7 @@ impl Desk {
             desk.write(&format!("bin/{name}"), text);
             fs::set_permissions(desk.path(&format!("bin/{name}")), fs::Permissions::from_mode(0o755)).expect("a mode");
         }
-        desk.write("deployed.json", stack("CREATE_COMPLETE", &[]).to_string());
+        desk.write("deployed.json", stack("CREATE_COMPLETE", &[("PackBodies", "true")]).to_string());
         let ok = |name: &str| json!({ "AlarmName": format!("waypost-staging-{name}-1A2B"), "StateValue": "OK" });
         let alarms = ["SweepMissingAlarm", "RefreshMissingAlarm"].map(ok);
         desk.write("alarms.json", json!({ "MetricAlarms": alarms }).to_string());
@@ -246,6 +246,21 @@ fn a_changed_parameter_publishes_the_functions_that_read_it_and_no_other() {
     assert_eq!(published(), ["PublishEvent"]);
     change("LogLevel", "info", "debug");
     assert_eq!(published().len(), before.len(), "every function reads it");
+}
+
+#[test]
+fn an_update_writes_nothing_that_the_release_before_cannot_read_until_the_next_one() {
+    let desk = Desk::new();
+    desk.succeeds(&["ask", "staging"], &ANSWERS);
+    desk.write("stack.json", stack("UPDATE_COMPLETE", &[("BaseUrl", "https://api.example.com")]).to_string());
+    for expected in ["false", "true"] {
+        let said = desk.succeeds(&["deploy", "staging"], &[]);
+        assert_eq!(said.contains("PackBodies is false for this update"), expected == "false", "{said}");
+        let calls = desk.calls_of("sam");
+        let set = format!("PackBodies={expected}");
+        assert!(parameters_of(calls.last().expect("a deployment")).contains(&&*set), "{set}: {calls:?}");
+    }
+    assert_eq!(desk.calls_of("sam").len(), 2);
 }
 
 #[test]

@@ -107,9 +107,11 @@ impl Known {
     pub(super) fn revokes(&self, claims: &Claims) -> bool {
         let issued = seconds(claims.issued);
         let revokes = |target: Target<'_>| self.issued_until(&target).is_some_and(|until| issued <= until);
-        let by_credential = match &claims.credential_id {
-            Some(id) => revokes(Target::One(Kind::Credential, &credential(&claims.client_id, id))),
-            None => revokes(Target::AnyCredential(&claims.client_id)),
+        let by_credential = match (&claims.credential_id, &claims.session_id) {
+            (Some(id), _) => revokes(Target::One(Kind::Credential, &credential(&claims.client_id, id))),
+            // The session of an operator's link, which no credential made.
+            (None, Some(_)) => false,
+            (None, None) => revokes(Target::AnyCredential(&claims.client_id)),
         };
         let by_session = |id: &String| revokes(Target::One(Kind::Session, id));
         by_credential

@@ -126,6 +126,19 @@ async fn a_token_that_does_not_say_how_it_was_got_ends_with_any_credential_of_it
 }
 
 #[tokio::test]
+async fn a_session_that_no_credential_made_goes_on_without_any() {
+    let of_operator = || Claims { credential_id: None, session_id: Some("plk_1".into()), ..claims("token") };
+    let (list, _, revocations) = stand();
+    list.make(START, Kind::Credential, "app#sec_2", after(90_000));
+    assert!(!revocations.revoked(&of_operator()).await.expect("read"));
+    for (kind, id) in [(Kind::Session, "plk_1"), (Kind::Client, "app")] {
+        let (list, _, revocations) = stand();
+        list.make(START, kind, id, after(90_000));
+        assert!(revocations.revoked(&of_operator()).await.expect("read"), "{kind:?}");
+    }
+}
+
+#[tokio::test]
 async fn revoking_up_to_a_token_spares_later_ones() {
     let (list, _, revocations) = stand();
     let up_to = |seconds| Revocation {
