@@ -230,24 +230,29 @@ async fn missing_foreign_and_disabled_webhooks_are_not_resumed(suite: Arc<Suite>
 
 async fn a_delivery_says_what_it_waits_for_alone_and_in_lists(suite: Arc<Suite>) {
     let (entity, receiver, table) = (suite.entity().await, Receiver::start().await, suite.table());
-    let script = [Behaviour::status(200), later(), later(), Behaviour::hang()];
+    let script = [later(), later(), Behaviour::status(200), Behaviour::hang()];
     let hook = entity.hook(&receiver.on("/", script)).await;
     let mut ids = Vec::new();
-    for status in ["delivered", "retrying", "retrying"] {
+    for _ in 0..2 {
         ids.push(entity.publish(json!({})).await);
-        entity.until_status(ids.last().expect("one"), &[status]).await;
+        entity.until_status(ids.last().expect("one"), &["retrying"]).await;
     }
     until_counted(&suite, &entity, &hook, 2).await;
+    // The success comes last: counted together with a later failure, it makes the table forget what others counted.
+    ids.push(entity.publish(json!({})).await);
+    entity.until_status(&ids[2], &["delivered"]).await;
+    let (pk, sk) = key(&entity, &hook);
+    until("the success is counted", LONG, async || table.item(&pk, &sk).await.is_none().then_some(())).await;
     ids.push(entity.publish(json!({})).await);
     receiver.until("/", 4).await;
     // As one is that was due a minute ago, and found no slot since: it is not claimed, and so not written.
     let overdue = Time::from_millis((now() - 60) * 1_000).to_string();
-    assert!(table.set(&format!("DLV#{}", ids[2]), "HEAD", "nextAttemptDate", &overdue).await);
+    assert!(table.set(&format!("DLV#{}", ids[1]), "HEAD", "nextAttemptDate", &overdue).await);
     pause(&suite, &entity, &hook, 6).await;
     ids.push(entity.publish(json!({})).await);
     entity.until_delivery(&ids[4], "waits for the breaker", is_put_off).await;
 
-    let expected = [None, Some("schedule"), Some("limit"), None, Some("breaker")];
+    let expected = [Some("schedule"), Some("limit"), None, None, Some("breaker")];
     let list = entity.get("/webhook/delivery/list").expect(200).await.json();
     for (id, expected) in ids.iter().zip(expected) {
         let alone = entity.delivery(id).await;
