@@ -86,7 +86,7 @@ const NotOut = ({ refusal }) => html`
 export function EnterAgain() {
   const again = useAction(() => resume());
   const { entity, other, refusal } = session();
-  if (other) return html`<${Elsewhere} entity=${entity} other=${other} />`;
+  if (other) return html`<${Elsewhere} entity=${entity} other=${other} refusal=${refusal} />`;
   return html`
     <${Dialog} title="Your session has ended">
       <p>Nothing that you typed is lost: this page goes on where it is as soon as you are in again.</p>
@@ -99,10 +99,11 @@ export function EnterAgain() {
 }
 
 /** A link of another managing entity was opened in this browser, and took the session's place. */
-const Elsewhere = ({ entity, other }) => html`
+const Elsewhere = ({ entity, other, refusal }) => html`
   <${Dialog} title="Another session is open in this browser">
     <p>It is for <strong>${other}</strong>, and this page is for <strong>${entity}</strong>. What you typed stays here as long as
       this page is open; it goes on with a panel link for ${entity}.</p>
     <p><button type="button" onClick=${() => location.assign("/panel")}>Go to ${other}</button></p>
+    <${Problem} refusal=${refusal} />
     <${Ways} />
   <//>`;
