@@ -22,7 +22,7 @@ use tokio::{
     time::{Instant, interval_at},
 };
 
-use self::{faults::Faults, schema::SchemaError};
+use self::{calls::Connections, faults::Faults, schema::SchemaError};
 use crate::{
     callers::{self, Callers},
     ports::Port,
@@ -36,7 +36,7 @@ const SWEEP: Duration = Duration::from_secs(60 * 60);
 /// How long running requests may take to end.
 const LAST_ORDERS: Duration = Duration::from_secs(2);
 
-/// One request at a time has the database; the other threads read requests and write answers meanwhile.
+/// One request at a time has a connection; the other threads read requests and write answers meanwhile.
 const THREADS: usize = 4;
 
 /// The running table.
@@ -73,13 +73,16 @@ impl TableServer {
     /// Serves a database that holds no table and is gone at the end, to every program of this machine: functions of an
     /// emulator have credentials that the emulator makes, and the tables are made by whom they are deployed by.
     pub fn in_memory(port: Port) -> Result<Self, TableError> {
-        let open = || Database::memory().map_err(|error| SchemaError::Memory(error.into()).into());
+        let open = || {
+            let database = Database::memory().map_err(|error| SchemaError::Memory(error.into()))?;
+            Ok(Connections { writing: database.clone(), reading: database })
+        };
         let faults = Faults::new(None);
         Self::run(open, port, faults, |calls| calls.layer(middleware::from_fn(callers::without_browsers)))
     }
 
     fn run(
-        open: impl FnOnce() -> Result<Database, TableError> + Send + 'static,
+        open: impl FnOnce() -> Result<Connections, TableError> + Send + 'static,
         port: Port,
         faults: Faults,
         guarded: impl FnOnce(Router) -> Router + Send + 'static,
@@ -87,10 +90,10 @@ impl TableServer {
         let (ready, started) = mpsc::channel();
         let (stop, stopped) = oneshot::channel();
         let serve = move || match prepare(open, port) {
-            Ok((runtime, listener, database)) => {
+            Ok((runtime, listener, connections)) => {
                 let _ = ready.send(Ok(()));
-                let router = guarded(calls::router(database.clone(), faults));
-                serve(runtime, listener, database, router, stopped);
+                let router = guarded(calls::router(connections.clone(), faults));
+                serve(runtime, listener, connections.writing, router, stopped);
             }
             // The receiver is gone only when the whole start was given up.
             Err(error) => drop(ready.send(Err(error))),
@@ -114,15 +117,15 @@ impl Drop for TableServer {
 }
 
 fn prepare(
-    open: impl FnOnce() -> Result<Database, TableError>,
+    open: impl FnOnce() -> Result<Connections, TableError>,
     port: Port,
-) -> Result<(Runtime, TcpListener, Database), TableError> {
+) -> Result<(Runtime, TcpListener, Connections), TableError> {
     let runtime = Builder::new_multi_thread().worker_threads(THREADS).thread_name("table").enable_all().build()?;
-    let database = open()?;
+    let connections = open()?;
     // Another runtime opened the port; from now on this one is to be woken by connections.
     let listener = port.listener.into_std()?;
     let listener = runtime.block_on(async { TcpListener::from_std(listener) })?;
-    Ok((runtime, listener, database))
+    Ok((runtime, listener, connections))
 }
 
 fn serve(runtime: Runtime, listener: TcpListener, database: Database, router: Router, stopped: oneshot::Receiver<()>) {

@@ -22,51 +22,69 @@ const MAX_REQUEST: usize = 16 * 1024 * 1024;
 
 const MEDIA_TYPE: &str = "application/x-amz-json-1.0";
 
-/// Carries out one of these operations by the database's method for it; `None` for another operation.
+/// The connections to one database. One request at a time has a connection, so that reads have one of their own: SQLite's
+/// log lets them go on beside a write, and each sees what was committed before it.
+/// <https://www.sqlite.org/wal.html#concurrency>
+#[derive(Clone)]
+pub struct Connections {
+    /// For all that writes, and for reads that are of one moment together.
+    pub writing: Database,
+    /// For all other reads.
+    pub reading: Database,
+}
+
+/// Carries out one of these operations by the method for it of one of the connections; `None` for another operation.
 macro_rules! carry_out {
-    ($database:expr, $operation:expr, $request:expr, $($name:literal => $method:ident,)*) => {
+    ($connections:expr, $operation:expr, $request:expr, $($kind:ident { $($name:literal => $method:ident,)* })*) => {
         match $operation {
-            $($name => Some(read($request).and_then(|request| $database.$method(request)).and_then(|answer| write(&answer))),)*
+            $($($name => {
+                let request = read($request);
+                Some(request.and_then(|request| $connections.$kind.$method(request)).and_then(|answer| write(&answer)))
+            })*)*
             _ => None,
         }
     };
 }
 
-/// A server of this database, whose faults are noted.
-pub fn router(database: Database, faults: Faults) -> Router {
-    let state = (database, Arc::new(faults));
+/// A server of the database with these connections, whose faults are noted.
+pub fn router(connections: Connections, faults: Faults) -> Router {
+    let state = (connections, Arc::new(faults));
     Router::new().route("/", post(call)).layer(DefaultBodyLimit::max(MAX_REQUEST)).with_state(state)
 }
 
 /// The database works on the calling thread, which is one of the table's own runtime.
 async fn call(
-    State((database, faults)): State<(Database, Arc<Faults>)>,
+    State((connections, faults)): State<(Connections, Arc<Faults>)>,
     headers: HeaderMap,
     request: Bytes,
 ) -> Response {
     let target = headers.get("x-amz-target").and_then(|target| target.to_str().ok()).unwrap_or_default();
     let operation = target.strip_prefix("DynamoDB_20120810.").unwrap_or_default();
-    let outcome = carry_out!(database, operation, &request,
-        "BatchExecuteStatement" => batch_execute_statement,
-        "BatchGetItem" => batch_get_item,
-        "BatchWriteItem" => batch_write_item,
-        "CreateTable" => create_table,
-        "DeleteItem" => delete_item,
-        "DeleteTable" => delete_table,
-        "DescribeTable" => describe_table,
-        "DescribeTimeToLive" => describe_time_to_live,
-        "ExecuteStatement" => execute_statement,
-        "ExecuteTransaction" => execute_transaction,
-        "GetItem" => get_item,
-        "ListTables" => list_tables,
-        "PutItem" => put_item,
-        "Query" => query,
-        "Scan" => scan,
-        "TransactGetItems" => transact_get_items,
-        "TransactWriteItems" => transact_write_items,
-        "UpdateItem" => update_item,
-        "UpdateTable" => update_table,
-        "UpdateTimeToLive" => update_time_to_live,
+    let outcome = carry_out!(connections, operation, &request,
+        reading {
+            "BatchGetItem" => batch_get_item,
+            "DescribeTable" => describe_table,
+            "DescribeTimeToLive" => describe_time_to_live,
+            "GetItem" => get_item,
+            "ListTables" => list_tables,
+            "Query" => query,
+            "Scan" => scan,
+        }
+        writing {
+            "BatchExecuteStatement" => batch_execute_statement,
+            "BatchWriteItem" => batch_write_item,
+            "CreateTable" => create_table,
+            "DeleteItem" => delete_item,
+            "DeleteTable" => delete_table,
+            "ExecuteStatement" => execute_statement,
+            "ExecuteTransaction" => execute_transaction,
+            "PutItem" => put_item,
+            "TransactGetItems" => transact_get_items,
+            "TransactWriteItems" => transact_write_items,
+            "UpdateItem" => update_item,
+            "UpdateTable" => update_table,
+            "UpdateTimeToLive" => update_time_to_live,
+        }
     );
     let (status, body) = match outcome {
         Some(Ok(body)) => (StatusCode::OK, body),
@@ -107,7 +125,8 @@ mod tests {
         let mut headers = HeaderMap::new();
         let target = format!("DynamoDB_20120810.{operation}");
         headers.insert("x-amz-target", target.parse().expect("a value"));
-        let state = State((database.clone(), Arc::new(Faults::new(None))));
+        let connections = Connections { writing: database.clone(), reading: database.clone() };
+        let state = State((connections, Arc::new(Faults::new(None))));
         let answer = call(state, headers, request.to_owned().into()).await;
         let status = answer.status();
         let body = to_bytes(answer.into_body(), MAX_REQUEST).await.expect("a whole answer");

@@ -13,6 +13,7 @@ use rusqlite::ErrorCode;
 use serde_json::{Value, json};
 use template::Table;
 
+use super::calls::Connections;
 use crate::{data_folder::clean_command, disk};
 
 /// The table's name; the emulator demands eleven characters or more.
@@ -102,8 +103,15 @@ fn refused(file: &str, error: io::Error) -> SchemaError {
     SchemaError::Open { file: file.to_owned(), source: error.into() }
 }
 
-/// Opens the file, and makes in it the table that the template declares, or the indexes that its table lacks.
-pub fn open(file: &str, table: &Table) -> Result<Database, SchemaError> {
+/// Opens the file, makes in it the table that the template declares, or the indexes that its table lacks, and opens it once
+/// more for reads, which know the table as it is then.
+pub fn open(file: &str, table: &Table) -> Result<Connections, SchemaError> {
+    let writing = open_to_write(file, table)?;
+    let reading = Database::new(file).map_err(|error| fault(file, error))?;
+    Ok(Connections { writing, reading })
+}
+
+fn open_to_write(file: &str, table: &Table) -> Result<Database, SchemaError> {
     let create = |error: &dyn std::fmt::Display| SchemaError::Create(error.to_string());
     // SQLite gives the files beside it, with the last writes, the same mode.
     make_private(file).map_err(|error| refused(file, error))?;
@@ -259,7 +267,7 @@ mod tests {
         let database = open(&file, &table(&["one"])).expect("a new table");
         let item = json!({ "pk": { "S": "1" }, "one": { "S": "x" }, "two": { "S": "y" } });
         let put = json!({ "TableName": TABLE_NAME, "Item": item });
-        database.put_item(serde_json::from_value(put).expect("a request")).expect("written");
+        database.writing.put_item(serde_json::from_value(put).expect("a request")).expect("written");
         drop(database);
 
         let database = open(&file, &table(&["one", "two"])).expect("the index is added");
@@ -267,7 +275,7 @@ mod tests {
             "TableName": TABLE_NAME, "IndexName": "two", "KeyConditionExpression": "two = :two",
             "ExpressionAttributeValues": { ":two": { "S": "y" } },
         });
-        let found = database.query(serde_json::from_value(query).expect("a request")).expect("found");
+        let found = database.reading.query(serde_json::from_value(query).expect("a request")).expect("found");
         assert_eq!(found.count, 1);
         drop(database);
         let outdated = open(&file, &table(&["one"])).err().expect("an index too many").to_string();
