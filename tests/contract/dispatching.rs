@@ -16,6 +16,7 @@ tests![
     a_delivery_whose_webhook_cannot_be_read_waits_and_goes_out_when_it_can,
     a_mark_of_slowness_that_cannot_be_written_delays_no_record,
     a_410_costs_the_same_however_often_its_webhook_is_enabled_again,
+    what_announces_a_delivery_again_during_its_first_attempt_sends_nothing_twice,
 ];
 
 async fn change(entity: &Entity, hook: &Hook, change: Value) {
@@ -202,4 +203,21 @@ async fn a_410_costs_the_same_however_often_its_webhook_is_enabled_again(suite: 
     assert!(told.count() <= EVENTS, "only those that found at once that it was not told yet");
     assert!(!calls.iter().any(|call| call.mentions("JOB#")), "no work in the background");
     assert!(stood.bundle.stop().await.success());
+}
+
+async fn what_announces_a_delivery_again_during_its_first_attempt_sends_nothing_twice(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let takes_long = Behaviour::status(204).after(Duration::from_millis(900));
+    entity.hook(&receiver.on("/", [takes_long])).await;
+    let event = json!({ "type": "booking.created", "data": {} });
+    let publish = async || {
+        let call = entity.post("/webhook/event").header("idempotency-key", &entity.id).json(&event);
+        let published = call.expect(202).await.json();
+        published["deliveries"][0]["deliveryIdentifier"].as_str().expect("a text").to_owned()
+    };
+    let id = publish().await;
+    assert_eq!(publish().await, id, "the publication is repeated");
+    entity.post(&format!("/webhook/delivery/{id}/resend")).expect(202).await;
+    let delivery = entity.until_status(&id, &["delivered"]).await;
+    assert_eq!((&delivery["attemptCount"], receiver.received("/").len()), (&json!(1), 1));
 }

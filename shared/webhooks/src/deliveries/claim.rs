@@ -1,26 +1,24 @@
 //! A claim: the next attempt of a delivery, for one worker alone, until the attempt is recorded or the claim given
 //! back.
 //!
-//! A claim and a record are one write of one item each, and share their calls with those of other deliveries.
+//! A claim and a record are one write of one item each, and share their calls with those of other deliveries. The first
+//! attempt needs no claim while its message is fresh: one message carries the delivery, and before the
+//! sweep comes nothing else has a worker look at the delivery. An attempt that lasts is claimed while it is under way.
 
 use std::time::Duration;
 
 use super::{
     attempt::Attempt,
     delivery::{Delivery, Status, WaitingFor},
-    index_group::IndexGroup,
+    ending::Ending,
     item::{AttemptItem, HEAD, HeadItem, head_key},
-    lease_times::{GRACE, LEASE},
+    lease_times::{CARRIED, CLOCK_SKEW, LEASE},
     notice::Notice,
-    queue::MAX_DELAY,
     schedule::Next,
     store::Deliveries,
 };
 use base::{DeliveryId, EventId, Time};
-use storage::table::{Change, Put, TableError, Transaction, Value, Write, Written, at_most, is, is_new};
-
-/// How much earlier than its time an attempt may be claimed: the clocks of two machines may differ so much.
-const CLOCK_SKEW: Duration = Duration::from_secs(1);
+use storage::table::{Change, Put, TableError, Transaction, Value, Write, Written, absent, at_most, is, is_new};
 
 /// For how long an attempt that a person asked for does not wait for the end of a breaker's pause. After that it waits
 /// like any other, so that a thousand such requests do not look at a silent endpoint's breaker again and again.
@@ -30,15 +28,49 @@ const CLAIMING: &str = "claiming an attempt";
 const RECORDING: &str = "recording an attempt";
 const ENDING: &str = "giving a claim back";
 
-/// A delivery whose next attempt is the caller's alone, for the length of a lease.
+/// A delivery whose next attempt is the caller's alone, for the length of a lease, or since only the caller has the
+/// message that carries it.
 #[derive(Debug, Clone)]
 pub(super) struct Claimed {
     head: HeadItem,
     /// Proves, when the attempt is recorded, that the claim still holds.
     lease: String,
+    /// Whether the attempt was begun without the lease, so that the head may lack it.
+    by_message: bool,
 }
 
 impl Claimed {
+    /// The first attempt of a delivery, for the holder of the message that carries it; `None` when a claim has to
+    /// decide, since the message comes early or late.
+    pub(super) fn by_message(head: HeadItem, lease: String, now: Time) -> Option<Self> {
+        let is_due = head.claimable_at.is_some_and(|begins| begins <= now);
+        let held = Self { head, lease, by_message: true };
+        (is_due && !held.is_overdue_for_claim(now)).then_some(held)
+    }
+
+    /// Whether the attempt was begun without a claim, by the holder of its message.
+    pub(super) const fn is_by_message(&self) -> bool {
+        self.by_message
+    }
+
+    /// Whether the attempt is to be claimed before it is sent, since the message that it is held by is no longer fresh.
+    pub(super) fn is_overdue_for_claim(&self, now: Time) -> bool {
+        self.by_message && now >= self.head.delivery.created_date + CARRIED
+    }
+
+    /// A change of the head, on condition that the attempt is still the caller's.
+    fn change(&self) -> Change {
+        let change = Change::of((self.head.pk.clone(), HEAD.to_owned()));
+        let mine = is("lease", self.lease.as_str());
+        match self.head.claimable_at.filter(|_| self.by_message) {
+            // As the message has it, or claimed since; the answer to that claim may have been lost on its way.
+            Some(time) => change
+                .only_if(is("attemptCount", self.head.delivery.attempt_count))
+                .only_if(mine.or(absent("lease").and(is("claimableAt", time)))),
+            None => change.only_if(mine),
+        }
+    }
+
     pub(super) fn delivery(&self) -> &Delivery {
         &self.head.delivery
     }
@@ -92,6 +124,7 @@ impl Deliveries {
             .set("lease", lease.as_str())
             .set("claimableAt", now + LEASE)
             .only_if(is("attemptCount", made))
+            // Its message may come early, by a clock that is ahead.
             .only_if(at_most("claimableAt", now + CLOCK_SKEW));
         let head: HeadItem = match self.table.write_together_and_read(claim, CLAIMING).await? {
             Written::Done(head) => head,
@@ -109,7 +142,13 @@ impl Deliveries {
         if head.due_at > head.claimable_at {
             self.look_again_after_lease(&head).await?;
         }
-        Ok(Some(Claimed { head, lease }))
+        Ok(Some(Claimed { head, lease, by_message: false }))
+    }
+
+    /// Claims an attempt that was begun without a claim. Lost when another worker has it by now.
+    pub(super) async fn claim_under_way(&self, claimed: &Claimed, now: Time) -> Result<Written<()>, TableError> {
+        let claim = claimed.change().set("lease", claimed.lease.as_str()).set("claimableAt", now + LEASE);
+        self.table.write_together(claim, CLAIMING).await
     }
 
     /// Moves the due time of a claimed delivery to the end of the lease: if its worker dies, the sweep must find it
@@ -137,7 +176,7 @@ impl Deliveries {
         along: Vec<W>,
     ) -> Result<Written<()>, TableError> {
         let head = &claimed.head;
-        let change = Ending::after(claimed, &attempt, next, now).change(claimed);
+        let change = Ending::after(head, &attempt, next, now).complete(claimed.change(), head);
         if !along.is_empty() {
             let together = with_attempt_item(head, &attempt, change.clone())?.with_all(along);
             if self.table.write_all(together, RECORDING).await?.is_done() {
@@ -167,15 +206,15 @@ impl Deliveries {
         now: Time,
     ) -> Result<(), TableError> {
         let HeadItem { resume_at, asked_at, .. } = claimed.head;
-        let waits = Ending { next: Some(until), resume_at, put_off: true, ..Ending::untried(claimed, now) };
+        let waits = Ending { next: Some(until), resume_at, put_off: true, ..Ending::untried(&claimed.head, now) };
         let ending = Ending { asked_at, waiting_for, ..waits };
-        self.table.write_together(ending.change(claimed), ENDING).await.map(drop)
+        self.table.write_together(ending.complete(claimed.change(), &claimed.head), ENDING).await.map(drop)
     }
 
     /// Ends a claimed delivery without an attempt: its webhook is gone or disabled.
     pub(super) async fn cancel(&self, claimed: &Claimed, now: Time) -> Result<(), TableError> {
-        let ending = Ending { status: Status::Cancelled, ..Ending::untried(claimed, now) };
-        self.table.write_together(ending.change(claimed), ENDING).await.map(drop)
+        let ending = Ending { status: Status::Cancelled, ..Ending::untried(&claimed.head, now) };
+        self.table.write_together(ending.complete(claimed.change(), &claimed.head), ENDING).await.map(drop)
     }
 }
 
@@ -189,91 +228,29 @@ fn with_attempt_item(head: &HeadItem, attempt: &Attempt, change: Change) -> Resu
     Ok(Transaction::new().with(put).with(change))
 }
 
-/// The state of a delivery after a claim.
-struct Ending {
-    status: Status,
-    attempt_count: u32,
-    schedule_base: u32,
-    last_http_status: Option<u16>,
-    /// When the next attempt is due; a delivery without a next attempt is final.
-    next: Option<Time>,
-    resume_at: Option<Time>,
-    put_off: bool,
-    asked_at: Option<Time>,
-    waiting_for: Option<WaitingFor>,
-    now: Time,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::deliveries::item::tests::{NOW, head};
 
-impl Ending {
-    /// No attempt was made; without a next attempt the delivery is final.
-    fn untried(claimed: &Claimed, now: Time) -> Self {
-        let HeadItem { delivery, schedule_base, .. } = &claimed.head;
-        Self {
-            status: delivery.status,
-            attempt_count: delivery.attempt_count,
-            schedule_base: *schedule_base,
-            last_http_status: delivery.last_http_status,
-            next: None,
-            resume_at: None,
-            put_off: false,
-            asked_at: None,
-            waiting_for: None,
-            now,
-        }
+    #[test]
+    fn a_message_that_carries_a_delivery_is_enough_for_its_first_attempt_while_it_is_fresh() {
+        let held = |head: HeadItem, now: Time| Claimed::by_message(head, "mine".to_owned(), now).is_some();
+        let last = NOW + CARRIED.saturating_sub(Duration::from_millis(1));
+        assert!(held(head(), NOW) && held(head(), last));
+        assert!(!held(head(), NOW + CARRIED), "the sweep may come before the attempt is over or claimed");
+        assert!(!held(HeadItem { claimable_at: Some(NOW + LEASE), ..head() }, NOW), "it is not due yet");
+        assert!(!held(HeadItem { claimable_at: None, ..head() }, NOW), "it is final");
+        let later = HeadItem { claimable_at: Some(NOW + CARRIED), ..head() };
+        assert!(!held(later, NOW + CARRIED), "it waited for its first attempt, and may have been asked for meanwhile");
     }
 
-    /// An attempt was made.
-    fn after(claimed: &Claimed, attempt: &Attempt, next: Next, now: Time) -> Self {
-        let (status, next) = match next {
-            Next::Delivered => (Status::Delivered, None),
-            Next::RetryAt(time) => (Status::Retrying, Some(time)),
-            Next::Exhausted | Next::Gone => (Status::Failed, None),
-        };
-        // An attempt that was asked for by hand takes none away from the schedule.
-        let by_hand = u32::from(claimed.head.resume_at.is_some());
-        let before = Self::untried(claimed, now);
-        Self {
-            status,
-            attempt_count: attempt.attempt_number,
-            schedule_base: before.schedule_base.saturating_add(by_hand),
-            last_http_status: attempt.http_status,
-            next,
-            ..before
-        }
-    }
-
-    /// The change of the head, on condition that the claim still holds.
-    fn change(&self, claimed: &Claimed) -> Change {
-        let group = match self.waiting_for {
-            // However short the wait is: the deliveries that wait for a breaker must be found when it closes.
-            Some(_) => Some(IndexGroup::Waiting),
-            None => IndexGroup::of(self.status, self.attempt_count, self.next, self.now),
-        };
-        let group = group.map(|group| group.key(&claimed.delivery().webhook_identifier));
-        let change = Change::of((claimed.head.pk.clone(), HEAD.to_owned()))
-            .only_if(is("lease", claimed.lease.as_str()))
-            .remove("lease")
-            .set("status", self.status.as_str())
-            .set("attemptCount", self.attempt_count)
-            .set("scheduleBase", self.schedule_base)
-            .set("lastHttpStatus", self.last_http_status)
-            .set("lastUpdate", self.now)
-            .set_or_remove("resumeAt", self.resume_at)
-            .set_or_remove("webhookKey", group)
-            .set_or_remove("putOff", self.put_off.then_some(true))
-            .set_or_remove("askedAt", self.asked_at)
-            .set_or_remove("waitingFor", self.waiting_for.map(WaitingFor::as_str))
-            .set_or_remove("nextAttemptDate", self.next)
-            .set_or_remove("claimableAt", self.next);
-        match self.next {
-            Some(time) if claimed.head.is_swept_soon_after(time) => change,
-            Some(time) => {
-                // An attempt that a delayed message announces has a grace; one that is too far away for that is the
-                // sweep's from the start.
-                let due = if time.since(self.now) > MAX_DELAY { time } else { time + GRACE };
-                change.set("dueAt", due).set("sweeps", 0_u32)
-            }
-            None => change.remove("dueShard").remove("dueAt"),
+    #[test]
+    fn an_attempt_without_a_claim_ends_only_what_is_as_its_message_has_it() {
+        let held = Claimed::by_message(head(), "mine".to_owned(), NOW).expect("fresh");
+        let change = format!("{:?}", held.change());
+        for condition in ["\"mine\"", "attemptCount", "claimableAt"] {
+            assert!(change.contains(condition), "{change}");
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Dispatching: from "this attempt is due" to an attempt in the history.
 //!
-//! The dispatcher claims the attempt, sends it, records it, and announces the next. A crash after any of these steps
-//! leaves a delivery that the sweep finds; a message that comes again finds the claim or the attempt and is dropped.
+//! The dispatcher claims the attempt (a first one often needs no claim, see `claim.rs`), sends it, records it, and
+//! announces the next. A crash after any of these steps leaves a delivery that the sweep finds; a message that comes again
+//! later finds the claim or the attempt and is dropped.
 //! One invocation is a round, in `round.rs`.
 
 use std::time::Duration;
@@ -15,12 +16,14 @@ use super::{
     delivery::WaitingFor,
     glance::{Glance, Parts, Sources},
     inbox::Inbox,
+    item::HeadItem,
     lease_times::GRACE,
     meter::Meter,
     notice::DueMessage,
     queue::{Lane, Queue, QueueSettings},
     schedule::{RetrySchedule, ScheduleSettings},
     store::Deliveries,
+    taken::Taken,
 };
 use crate::{
     events::store::Events,
@@ -50,6 +53,7 @@ pub struct Dispatcher {
     pub(super) meter: Meter,
     pub(super) announcer: Announcer,
     pub(super) pauses: Pauses,
+    taken: Taken,
     pub(super) outbound: Outbound,
     pub(super) rings: KeyRings,
     pub(super) schedule: RetrySchedule,
@@ -105,6 +109,7 @@ impl Dispatcher {
             meter: Meter::new(environment),
             pauses: Pauses::new(&table),
             announcer: Announcer::new(table),
+            taken: Taken::default(),
             outbound,
             rings,
             schedule: schedule.schedule,
@@ -113,13 +118,17 @@ impl Dispatcher {
         }
     }
 
-    /// Makes the attempt that a message announces, if it is due and no other worker has it.
-    pub(super) async fn one(&self, due: &DueMessage, seen: Glance) -> Result<Option<Tried>, DispatchError> {
+    /// Makes the attempt that a message announces, if it is due and no other worker has it. `carried` is the head that
+    /// the message carries.
+    pub(super) async fn one(
+        &self,
+        due: &DueMessage,
+        carried: Option<HeadItem>,
+        seen: Glance,
+    ) -> Result<Option<Tried>, DispatchError> {
         // Before the claim: a lease must not run out while a secret is waited for.
         self.rings.get().await?;
-        let lease = random::uuid(&*self.random);
-        let claimed = self.deliveries.claim(&due.delivery, due.attempt, lease, self.clock.now()).await?;
-        let Some(claimed) = claimed else {
+        let Some(claimed) = self.held(due, carried).await? else {
             tracing::debug!(deliveryId = %due.delivery, attempt = due.attempt, "nothing to do");
             return Ok(None);
         };
@@ -132,6 +141,16 @@ impl Dispatcher {
             }
             outcome => outcome,
         }
+    }
+
+    /// The attempt that a message announces, for this worker alone: by the message if it is fresh and carries the
+    /// delivery, else by a claim. `None` when there is nothing to do.
+    async fn held(&self, due: &DueMessage, carried: Option<HeadItem>) -> Result<Option<Claimed>, TableError> {
+        let (now, lease) = (self.clock.now(), random::uuid(&*self.random));
+        if let Some(held) = carried.and_then(|head| Claimed::by_message(head, lease.clone(), now)) {
+            return Ok(self.taken.take(&due.delivery, now).then_some(held));
+        }
+        self.deliveries.claim(&due.delivery, due.attempt, lease, now).await
     }
 
     /// Makes the attempt, or finds that it cannot be made, or not yet.
@@ -161,6 +180,11 @@ impl Dispatcher {
                 return Ok(None);
             }
         };
+        // What the attempt needs took long to read.
+        let now = self.clock.now();
+        if claimed.is_overdue_for_claim(now) && !self.deliveries.claim_under_way(claimed, now).await?.is_done() {
+            return Ok(None);
+        }
         let trace = event.trace.next_span(&*self.random);
         let span = tracing::info_span!("attempt", trace_id = %trace.trace_id(), span_id = %trace.span_id());
         let outcome = self.attempt(&entity, claimed, &webhook, (&event.body, &trace)).instrument(span).await?;

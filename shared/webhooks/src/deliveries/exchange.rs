@@ -46,8 +46,9 @@ impl Dispatcher {
         let mut exchange = pin!(async { (prepared.send(&self.outbound, entity.id()).await, self.clock.now()) });
         let ((outcome, ended), was_slow) = match timeout(SLOW, exchange.as_mut()).await {
             Ok(exchanged) => (exchanged, false),
-            // Noted while the exchange is still under way, so that later deliveries of the webhook go by the slow lane.
-            Err(_) => (join!(exchange, self.note_slow(entity, webhook)).0, true),
+            // Noted while the exchange is still under way, so that later deliveries of the webhook go by the slow lane, and
+            // the sweep leaves this one alone.
+            Err(_) => (join!(exchange, self.note_slow(entity, webhook), self.claim_late(claimed)).0, true),
         };
         let next = self.next(claimed, &outcome, ended);
         let attempt = Attempt::of(claimed.attempt(), began, ended, &outcome);
@@ -95,6 +96,22 @@ impl Dispatcher {
         }
     }
 
+    /// Claims an attempt that was begun without a claim. Unclaimed it is recorded all the same, unless another worker makes
+    /// it as well; so an error is logged, and a long wait is given up.
+    async fn claim_late(&self, claimed: &Claimed) {
+        if !claimed.is_by_message() {
+            return;
+        }
+        let delivery = &claimed.delivery().id;
+        match timeout(NOTING_LIMIT, self.deliveries.claim_under_way(claimed, self.clock.now())).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => {
+                tracing::warn!(error = %logging::chain(&error), deliveryId = %delivery, "its attempt lasts unclaimed");
+            }
+            Err(_) => tracing::warn!(deliveryId = %delivery, "its attempt lasts, and was not claimed in time"),
+        }
+    }
+
     /// The event of a delivery that failed for good; `None` when none is published.
     fn exhausted(&self, claimed: &Claimed, attempt: &Attempt, now: Time) -> Option<OutboxEvent> {
         let delivery = claimed.delivery();
@@ -138,4 +155,15 @@ fn log(claimed: &Claimed, attempt: &Attempt, next: Next) {
         nextAttemptDate = next.retry_at().map(tracing::field::display),
         "attempted"
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::deliveries::lease_times::{CARRIED, CLOCK_SKEW, GRACE, SETTLED};
+
+    #[test]
+    fn an_attempt_that_lasts_is_claimed_before_the_sweep_or_another_message_comes() {
+        assert!(CARRIED + SLOW + NOTING_LIMIT + CLOCK_SKEW <= SETTLED && SETTLED + CLOCK_SKEW < GRACE);
+    }
 }

@@ -1,5 +1,5 @@
-//! What an attempt needs beside its head: the webhook, its health and the event, looked at in one call before the
-//! claim.
+//! What an attempt needs beside its head: the webhook, its health and the event where the message does not carry it, looked
+//! at in one call before the claim.
 //!
 //! A glance costs half of a consistent read, and may show what was there moments ago. What matters then is read again:
 //! a webhook that its message knows to have changed since, an event that is not there yet, and a breaker that is open.
@@ -46,14 +46,20 @@ pub(super) struct Sources<'a> {
 }
 
 impl Sources<'_> {
-    /// Looks at what the attempt of a message needs.
-    pub(super) async fn glance(self, notice: &Notice, owner: &DeliveryOwner) -> Result<Glance, TableError> {
+    /// Looks at what the attempt of a message needs beside the event that it may carry.
+    pub(super) async fn glance(
+        self,
+        notice: &Notice,
+        owner: &DeliveryOwner,
+        carried: Option<StoredEvent>,
+    ) -> Result<Glance, TableError> {
         let entity = AuthorizedEntity::owning_delivery(owner.entity.clone());
         let event = async {
-            match &notice.event {
-                Some(event) => Ok(self.events.glance(event).await?.map(|found| (event.clone(), found))),
+            match (&notice.event, carried) {
+                (Some(event), Some(carried)) => Ok(Some((event.clone(), carried))),
+                (Some(event), None) => Ok(self.events.glance(event).await?.map(|found| (event.clone(), found))),
                 // Of an earlier version.
-                None => Ok(None),
+                (None, _) => Ok(None),
             }
         };
         let health = self.healths.glance(&entity, &owner.webhook);

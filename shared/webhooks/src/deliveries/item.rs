@@ -83,7 +83,7 @@ pub struct HeadItem {
 
 impl HeadItem {
     /// The head of a new delivery.
-    pub(super) fn new(event: &Event, webhook: &Webhook, first_attempt: Time, retention: Duration) -> Self {
+    pub fn new(event: &Event, webhook: &Webhook, first_attempt: Time, retention: Duration) -> Self {
         let id = DeliveryId::of(&event.id, &webhook.id);
         let created = event.timestamp;
         // A delivery to a slow webhook may wait for a place, so the sweep announces it again later than others.
@@ -225,12 +225,18 @@ pub(super) mod tests {
     pub const LATER: Time = Time::from_millis(1_795_167_960_000);
 
     pub fn head() -> HeadItem {
+        event_and_head("{}").1
+    }
+
+    /// An event with these data, and its delivery.
+    pub fn event_and_head(data: &str) -> (Event, HeadItem) {
         let (random, entity) = (CountingRandom::default(), EntityId::parse("hotel").expect("an entity"));
-        let data = RawValue::from_string("{}".to_owned()).expect("JSON");
+        let data = RawValue::from_string(data.to_owned()).expect("JSON");
         let kind = catalogue::find("booking.created").expect("it exists");
         let event = Event::new(EventId::new(NOW, &random), kind, NOW, entity.clone(), &data).expect("small");
         let webhook = webhook(WebhookId::new(NOW, &random), entity);
-        HeadItem::new(&event, &webhook, NOW, Duration::from_secs(60))
+        let head = HeadItem::new(&event, &webhook, NOW, Duration::from_secs(60));
+        (event, head)
     }
 
     fn webhook(id: WebhookId, owner_identifier: EntityId) -> Webhook {

@@ -1,18 +1,21 @@
 //! Deliveries: one event on its way to one webhook, and every attempt to deliver it.
 //!
-//! The table is the truth; the queue only says "look now". So a message that is lost, repeated or late costs time only.
+//! The table is the truth; the queue only says "look now". So a message that is lost or late costs time only, and one that
+//! is repeated costs at most an event that arrives twice.
 
 mod admission;
 pub mod advice;
 mod attempt;
 pub mod by_entity;
 mod by_webhook;
+pub mod carried;
 mod claim;
 mod counting;
 pub mod cursor;
 pub mod delivery;
 pub mod diagnosis;
 pub mod dispatch;
+mod ending;
 pub mod error;
 mod exchange;
 pub mod filters;
@@ -21,7 +24,7 @@ pub mod inbox;
 pub mod index_group;
 pub mod item;
 pub mod jobs;
-mod lease_times;
+pub(crate) mod lease_times;
 pub mod list;
 mod meter;
 pub mod notice;
@@ -37,6 +40,7 @@ pub(crate) mod signature;
 mod slots;
 mod store;
 pub mod sweep;
+mod taken;
 mod waiting;
 
 pub use delivery::{Delivery, Status};

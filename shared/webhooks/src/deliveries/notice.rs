@@ -11,6 +11,7 @@ const WEBHOOK: &str = "webhook";
 const EVENT: &str = "event";
 const CHANGED: &str = "changed";
 const WAITED: &str = "waited";
+const CARRIED: &str = "carried";
 
 /// The body of a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,6 +48,8 @@ pub struct Notice {
     pub webhook_changed: Option<Time>,
     /// Whether the delivery found no slot before, or is overdue: then it comes before others.
     pub has_waited: bool,
+    /// The delivery and its event (`carried.rs`), in the one message that is sent when they are new.
+    pub carried: Option<String>,
 }
 
 impl DeliveryOwner {
@@ -65,7 +68,8 @@ impl Notice {
 
     /// The first notice of an attempt.
     pub fn new(message: DueMessage, owner: DeliveryOwner, event: EventId) -> Self {
-        Self { message, owner: Some(owner), event: Some(event), webhook_changed: None, has_waited: false }
+        let (owner, event) = (Some(owner), Some(event));
+        Self { message, owner, event, webhook_changed: None, has_waited: false, carried: None }
     }
 
     /// The same with the last change of the webhook.
@@ -75,7 +79,12 @@ impl Notice {
 
     /// The same for a delivery that has waited.
     pub fn waiting(self) -> Self {
-        Self { has_waited: true, ..self }
+        Self { has_waited: true, carried: None, ..self }
+    }
+
+    /// The same with the delivery itself, if it can be carried.
+    pub fn carrying(self, carried: Option<String>) -> Self {
+        Self { carried, ..self }
     }
 
     /// The notice in a message with this body and these attributes.
@@ -89,6 +98,7 @@ impl Notice {
             event: attribute(EVENT).and_then(EventId::parse),
             webhook_changed: attribute(CHANGED).and_then(Time::of_client),
             has_waited: attribute(WAITED).is_some(),
+            carried: attribute(CARRIED).map(str::to_owned),
         })
     }
 
@@ -102,6 +112,8 @@ impl Notice {
         let owner = owner.map(|(name, value)| (name, value.to_owned()));
         let event = self.event.iter().map(|event| (EVENT, event.to_string()));
         let changed = self.webhook_changed.iter().map(|changed| (CHANGED, changed.to_string()));
-        owner.chain(event).chain(changed).chain(self.has_waited.then(|| (WAITED, "yes".to_owned())))
+        let carried = self.carried.iter().map(|carried| (CARRIED, carried.clone()));
+        let waited = self.has_waited.then(|| (WAITED, "yes".to_owned()));
+        owner.chain(event).chain(changed).chain(carried).chain(waited)
     }
 }

@@ -4,6 +4,7 @@ use super::{
     delivery::{Delivery, MAX_ATTEMPTS, WholeDelivery},
     error::DeliveryError,
     item::HeadItem,
+    lease_times::SETTLED,
     notice::Notice,
     queue::{Lane, Queue},
     store::Deliveries,
@@ -82,8 +83,8 @@ impl Resent {
 impl Resending {
     /// Has a delivery attempted again, now, once for an idempotency key, and returns it as it is then.
     ///
-    /// A repetition shows the delivery as it is by then: it may be as large as an answer can be, and is there to be read
-    /// anyway.
+    /// A repetition shows the delivery as it is by then: it may be as large as an answer can be, and is there to be
+    /// read anyway.
     pub async fn resend(
         &self,
         entity: &AuthorizedEntity,
@@ -128,8 +129,11 @@ impl Resending {
         let done = changed.as_ref().is_some_and(Written::is_done);
         if done || step == Step::Announce {
             let notice = Notice::of(head, head.delivery.attempt_count.saturating_add(1));
+            // A first attempt may be under way without a claim, and is looked at when it must be over.
+            let is_untouched = !done && head.delivery.attempt_count == 0 && head.lease.is_none();
+            let due = if is_untouched { now.max(head.delivery.created_date + SETTLED) } else { now };
             // In any lane: a dispatcher moves it to the lane of its webhook.
-            self.queue.announce_in_time(Lane::Quick, notice, now, now).await;
+            self.queue.announce_in_time(Lane::Quick, notice, due, now).await;
         }
         tracing::info!(deliveryId = %id, step = step.as_str(), done, "asked for again");
         let left = match changed {

@@ -16,6 +16,7 @@ use tokio::{
 };
 
 use super::{
+    carried::Carried,
     counting::Tried,
     dispatch::{DispatchError, Dispatcher},
     inbox::{Handed, Inbox, Received},
@@ -184,13 +185,15 @@ impl Round<'_> {
             self.wait(notice, owner).await;
             return Ok(None);
         };
-        let seen = self.dispatcher.sources().glance(&notice, &owner).await?;
+        let carried = notice.carried.as_deref().and_then(|text| Carried::read(text, &notice.message.delivery));
+        let (head, event) = carried.map(|Carried { head, event }| (head, event)).unzip();
+        let seen = self.dispatcher.sources().glance(&notice, &owner, event).await?;
         let now = self.dispatcher.clock.now();
         if self.inbox.lane() == Lane::Quick && seen.webhook.as_ref().is_some_and(|found| found.webhook.is_slow(now)) {
             self.send(notice, owner, now, now).await;
             return Ok(None);
         }
-        self.dispatcher.one(&notice.message, seen).await
+        self.dispatcher.one(&notice.message, head, seen).await
     }
 
     /// Lets a delivery without a slot wait. The quick lane hands it to the slow lane; there its message comes back

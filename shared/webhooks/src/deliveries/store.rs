@@ -1,8 +1,6 @@
 //! Deliveries in the table: opening them, reading them, and finding those that are overdue. Every change is
 //! conditional, so that a change that comes twice, late or out of order is lost.
 
-use std::time::Duration;
-
 use futures::future::try_join_all;
 use serde_json::value::RawValue;
 
@@ -12,10 +10,7 @@ use super::{
     item::{ATTEMPT, AttemptItem, DueEntry, HEAD, HeadItem, head_key, partition, shard_key},
     notice::DeliveryOwner,
 };
-use crate::{
-    events::{Event, store::Events},
-    subscriptions::Webhook,
-};
+use crate::events::store::Events;
 use auth::AuthorizedEntity;
 use base::{DeliveryId, Time};
 use storage::table::{Change, Page, PageEnd, Put, Query, Table, TableError, Written, is, is_new};
@@ -60,30 +55,15 @@ impl Deliveries {
         Self { events: Events::new(table.clone()), table }
     }
 
-    /// Opens one delivery of the event for each webhook. A delivery that exists already stays as it is.
-    pub(crate) async fn open_for_event(
-        &self,
-        event: &Event,
-        webhooks: impl IntoIterator<Item = &Webhook>,
-        first_attempt: Time,
-        retention: Duration,
-    ) -> Result<(), TableError> {
-        let puts = webhooks.into_iter().map(|webhook| self.opening(event, webhook, first_attempt, retention));
-        let puts = puts.collect::<Result<Vec<_>, TableError>>()?;
-        try_join_all(puts.into_iter().map(|put| self.table.write_together(put, OPENING))).await?;
-        Ok(())
+    /// Opens deliveries with these heads. Lost for a delivery that exists already, which stays as it is.
+    pub(crate) async fn open(&self, heads: &[HeadItem]) -> Result<Vec<Written<()>>, TableError> {
+        let puts = heads.iter().map(Self::opening).collect::<Result<Vec<_>, TableError>>()?;
+        try_join_all(puts.into_iter().map(|put| self.table.write_together(put, OPENING))).await
     }
 
-    /// The write that opens one delivery of the event.
-    pub(crate) fn opening(
-        &self,
-        event: &Event,
-        webhook: &Webhook,
-        first_attempt: Time,
-        retention: Duration,
-    ) -> Result<Put, TableError> {
-        let head = HeadItem::new(event, webhook, first_attempt, retention);
-        Ok(Put::item(&head, OPENING)?.only_if(is_new()))
+    /// The write that opens a delivery.
+    pub(crate) fn opening(head: &HeadItem) -> Result<Put, TableError> {
+        Ok(Put::item(head, OPENING)?.only_if(is_new()))
     }
 
     /// A delivery with its event and its whole attempt history; `None` when the entity has none of this identifier, or

@@ -19,6 +19,9 @@ use super::{
 use crate::{
     deliveries::{
         Deliveries,
+        carried::carried,
+        item::HeadItem,
+        lease_times::SETTLED,
         notice::{DeliveryOwner, DueMessage, Notice},
         queue::{Lane, Queue},
         schedule::ScheduleSettings,
@@ -42,6 +45,10 @@ pub struct Publisher {
     pub(super) clock: SharedClock,
     pub(super) random: SharedRandom,
 }
+
+/// The deliveries of an event that are new in the table with their event, by identifier. Another may have been announced a
+/// moment ago by an earlier publication, and the holder of that message makes the attempt without a claim.
+type NewDeliveries<'a> = HashMap<&'a DeliveryId, &'a HeadItem>;
 
 /// A published event.
 #[derive(Debug, Serialize)]
@@ -169,10 +176,11 @@ impl Publisher {
             return Ok(());
         }
         let (first_attempt, retention) = (self.first_attempt(event), self.schedule.retention);
-        let head = self.deliveries.opening(event, webhook, first_attempt, retention)?;
-        let writes = Transaction::new().with(self.events.body(event, retention)?).with(head);
-        self.table.write_recorded(writes, record, "publishing an event to one webhook").boxed().await?;
-        self.announce(event, &planned, webhooks, first_attempt).await;
+        let head = HeadItem::new(event, webhook, first_attempt, retention);
+        let writes = Transaction::new().with(self.events.body(event, retention)?).with(Deliveries::opening(&head)?);
+        let written = self.table.write_recorded(writes, record, "publishing an event to one webhook").boxed().await?;
+        let new = written.is_done().then_some((&head.delivery().id, &head)).into_iter().collect();
+        self.announce(event, &planned, webhooks, (&new, first_attempt)).await;
         tracing::info!(eventId = %event.id, r#type = event.kind, deliveries = 1, "published");
         Ok(())
     }
@@ -197,17 +205,27 @@ impl Publisher {
             // A repetition may plan for a webhook that was removed since: its delivery was opened the first time, or
             // cannot be.
             let targets = webhooks.iter().filter(|webhook| planned.iter().any(|plan| plan.webhook == webhook.id));
+            let heads: Vec<_> =
+                targets.map(|webhook| HeadItem::new(event, webhook, first_attempt, retention)).collect();
             // Both in one call, in no order: a head without its body belongs to an event that is not acknowledged yet.
-            let kept = self.events.keep(event, retention);
-            let opened = self.deliveries.open_for_event(event, targets, first_attempt, retention);
-            tokio::try_join!(kept, opened)?;
-            self.announce(event, &planned, webhooks, first_attempt).await;
+            let (kept, opened) = tokio::try_join!(self.events.keep(event, retention), self.deliveries.open(&heads))?;
+            let new = heads.iter().zip(opened).filter(|(_, opened)| kept.is_done() && opened.is_done());
+            let new = new.map(|(head, _)| (&head.delivery().id, head)).collect();
+            self.announce(event, &planned, webhooks, (&new, first_attempt)).await;
         }
         tracing::info!(eventId = %event.id, r#type = event.kind, deliveries = planned.len(), "published");
         Ok(Published { event_identifier: event.id.clone(), deliveries: planned, is_repeated: false })
     }
 
-    async fn announce(&self, event: &Event, planned: &[PlannedDelivery], webhooks: &[Webhook], first_attempt: Time) {
+    /// Announces deliveries: new ones with what their first attempt needs, if it is due at once, and others when an attempt
+    /// that is under way must be over.
+    async fn announce(
+        &self,
+        event: &Event,
+        planned: &[PlannedDelivery],
+        webhooks: &[Webhook],
+        (new, first_attempt): (&NewDeliveries<'_>, Time),
+    ) {
         let now = self.clock.now();
         let known: HashMap<_, _> = webhooks.iter().map(|webhook| (&webhook.id, webhook)).collect();
         join_all(planned.iter().map(|PlannedDelivery { delivery, webhook }| {
@@ -219,7 +237,11 @@ impl Publisher {
                 Some(known) => (Lane::of(known.is_slow(now)), notice.since(known.last_update)),
                 None => (Lane::Quick, notice),
             };
-            self.queue.announce_in_time(lane, notice, first_attempt, now)
+            let Some(head) = new.get(delivery) else {
+                return self.queue.announce_in_time(lane, notice.waiting(), first_attempt.max(now + SETTLED), now);
+            };
+            let carried = (first_attempt <= now).then(|| carried(head, event)).flatten();
+            self.queue.announce_in_time(lane, notice.carrying(carried), first_attempt, now)
         }))
         .await;
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{event::Event, packed::Packed};
 use base::{DeliveryId, EventId, Time, WebhookId, trace::Trace};
 use storage::Once;
-use storage::table::{Put, Table, TableError, is_new};
+use storage::table::{Put, Table, TableError, Written, is_new};
 
 /// The largest body that shares its call with other writes, in bytes; a larger one would hold them up.
 const MAX_SHARED: usize = 16 * 1024;
@@ -53,6 +53,17 @@ pub(crate) struct StoredEvent {
 }
 
 impl StoredEvent {
+    /// An event with this body, which was published in the span that these headers name.
+    pub(crate) fn of(
+        event: &EventId,
+        body: String,
+        (traceparent, tracestate): (Option<String>, Option<String>),
+        expires_at: i64,
+    ) -> Self {
+        let trace = Trace::read(traceparent.as_deref(), tracestate.as_deref());
+        Self { body, trace: trace.unwrap_or_else(|| Trace::named(event.as_str())), expires_at }
+    }
+
     /// Whether the event is within its retention.
     pub(crate) fn is_kept(&self, now: Time) -> bool {
         self.expires_at > now.as_seconds()
@@ -101,16 +112,14 @@ impl Events {
         Ok(Put::item(&item, KEEPING)?.only_if(is_new()))
     }
 
-    /// Keeps an event's body for its retention.
-    pub(super) async fn keep(&self, event: &Event, retention: Duration) -> Result<(), TableError> {
+    /// Keeps an event's body for its retention. Lost when it stands there already: then it stays as it was first sent.
+    pub(super) async fn keep(&self, event: &Event, retention: Duration) -> Result<Written<()>, TableError> {
         let put = self.body(event, retention)?;
-        let kept = if event.body.len() <= MAX_SHARED {
+        if event.body.len() <= MAX_SHARED {
             self.table.write_together(put, KEEPING).await
         } else {
             self.table.write(put, KEEPING).await
-        };
-        // A body that stands there already stays as it was first sent.
-        kept.map(drop)
+        }
     }
 
     pub(crate) async fn find(&self, event: &EventId) -> Result<Option<StoredEvent>, TableError> {
@@ -152,8 +161,7 @@ fn stored(event: &EventId, item: BodyItem) -> Result<StoredEvent, TableError> {
     };
     let body = body.map(Ok).or_else(|| packed.map(unpacked));
     let body = body.ok_or(TableError::Missing("the body of an event"))??;
-    let trace = Trace::read(traceparent.as_deref(), tracestate.as_deref());
-    Ok(StoredEvent { body, trace: trace.unwrap_or_else(|| Trace::named(event.as_str())), expires_at })
+    Ok(StoredEvent::of(event, body, (traceparent, tracestate), expires_at))
 }
 
 fn body_key(event: &EventId) -> (String, String) {

@@ -1,0 +1,101 @@
+//! How a claim ends: the state of the delivery after it, and the change of the head that says so.
+
+use super::{
+    attempt::Attempt,
+    delivery::{Status, WaitingFor},
+    index_group::IndexGroup,
+    item::HeadItem,
+    lease_times::GRACE,
+    queue::MAX_DELAY,
+    schedule::Next,
+};
+use base::Time;
+use storage::table::Change;
+
+/// The state of a delivery after a claim.
+pub(super) struct Ending {
+    pub(super) status: Status,
+    pub(super) attempt_count: u32,
+    pub(super) schedule_base: u32,
+    pub(super) last_http_status: Option<u16>,
+    /// When the next attempt is due; a delivery without a next attempt is final.
+    pub(super) next: Option<Time>,
+    pub(super) resume_at: Option<Time>,
+    pub(super) put_off: bool,
+    pub(super) asked_at: Option<Time>,
+    pub(super) waiting_for: Option<WaitingFor>,
+    pub(super) now: Time,
+}
+
+impl Ending {
+    /// No attempt was made; without a next attempt the delivery is final.
+    pub(super) fn untried(head: &HeadItem, now: Time) -> Self {
+        let HeadItem { delivery, schedule_base, .. } = head;
+        Self {
+            status: delivery.status,
+            attempt_count: delivery.attempt_count,
+            schedule_base: *schedule_base,
+            last_http_status: delivery.last_http_status,
+            next: None,
+            resume_at: None,
+            put_off: false,
+            asked_at: None,
+            waiting_for: None,
+            now,
+        }
+    }
+
+    /// An attempt was made.
+    pub(super) fn after(head: &HeadItem, attempt: &Attempt, next: Next, now: Time) -> Self {
+        let (status, next) = match next {
+            Next::Delivered => (Status::Delivered, None),
+            Next::RetryAt(time) => (Status::Retrying, Some(time)),
+            Next::Exhausted | Next::Gone => (Status::Failed, None),
+        };
+        // An attempt that was asked for by hand takes none away from the schedule.
+        let by_hand = u32::from(head.resume_at.is_some());
+        let before = Self::untried(head, now);
+        Self {
+            status,
+            attempt_count: attempt.attempt_number,
+            schedule_base: before.schedule_base.saturating_add(by_hand),
+            last_http_status: attempt.http_status,
+            next,
+            ..before
+        }
+    }
+
+    /// Completes a change of the head.
+    pub(super) fn complete(&self, change: Change, head: &HeadItem) -> Change {
+        let group = match self.waiting_for {
+            // However short the wait is: the deliveries that wait for a breaker must be found when it closes.
+            Some(_) => Some(IndexGroup::Waiting),
+            None => IndexGroup::of(self.status, self.attempt_count, self.next, self.now),
+        };
+        let group = group.map(|group| group.key(&head.delivery.webhook_identifier));
+        let change = change
+            .remove("lease")
+            .set("status", self.status.as_str())
+            .set("attemptCount", self.attempt_count)
+            .set("scheduleBase", self.schedule_base)
+            .set("lastHttpStatus", self.last_http_status)
+            .set("lastUpdate", self.now)
+            .set_or_remove("resumeAt", self.resume_at)
+            .set_or_remove("webhookKey", group)
+            .set_or_remove("putOff", self.put_off.then_some(true))
+            .set_or_remove("askedAt", self.asked_at)
+            .set_or_remove("waitingFor", self.waiting_for.map(WaitingFor::as_str))
+            .set_or_remove("nextAttemptDate", self.next)
+            .set_or_remove("claimableAt", self.next);
+        match self.next {
+            Some(time) if head.is_swept_soon_after(time) => change,
+            Some(time) => {
+                // An attempt that a delayed message announces has a grace; one that is too far away for that is the
+                // sweep's from the start.
+                let due = if time.since(self.now) > MAX_DELAY { time } else { time + GRACE };
+                change.set("dueAt", due).set("sweeps", 0_u32)
+            }
+            None => change.remove("dueShard").remove("dueAt"),
+        }
+    }
+}
