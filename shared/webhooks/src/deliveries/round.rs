@@ -2,7 +2,8 @@
 //!
 //! AWS runs only so many invocations at once, and each ends with its slowest exchange. So an invocation that has to
 //! wait goes on receiving from the queue of its lane and dispatches what it gets: an endpoint that takes 15 s holds one
-//! slot of many (`slots.rs`), and no invocation. A round of quick exchanges is over before it would receive.
+//! slot of many (`slots.rs`), and no invocation. A round of quick exchanges is over before it would receive. A round of the
+//! quick lane in which deliveries wait for a slot leaves the others on the queue.
 //!
 //! A round deletes the messages that it received by itself. If it dies, its messages come again after their visibility
 //! time-out, as those of its batch do, and the sweep is sooner.
@@ -21,8 +22,8 @@ use super::{
     dispatch::{DispatchError, Dispatcher},
     inbox::{Handed, Inbox, Received},
     notice::{DeliveryOwner, Notice},
-    queue::Lane,
-    slots::Slots,
+    queue::{Lane, MESSAGES_AT_ONCE},
+    slots::{Slot, Slots, Waiting},
 };
 use base::{Time, logging, pause, random};
 
@@ -42,6 +43,12 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// short, since another round may have a slot: the queue does not spread messages evenly over waiting receivers.
 const SENT_BACK: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(1));
 const SENT_BACK_AGAIN: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(10));
+
+/// How long a delivery of the quick lane waits here for a slot: where exchanges are quick it gets one, and else it goes to
+/// the slow lane.
+const SLOT_PATIENCE: Duration = Duration::from_secs(1);
+/// While so many deliveries wait here for a slot, a round receives no more, unless it has room.
+const MOST_WAITING: usize = MESSAGES_AT_ONCE / 2;
 
 /// The attempt that a message led to, if any.
 type Handled = Result<Option<Tried>, DispatchError>;
@@ -96,7 +103,8 @@ impl Round<'_> {
         // Never dropped before its end: the messages received by then would be hidden until their visibility time-out.
         let mut receiving: Option<BoxFuture<'_, Vec<Received>>> = None;
         while !under_way.is_empty() || receiving.is_some() {
-            if receiving.is_none() && waits && messages > 0 && Instant::now() < receiving_ends {
+            let may_receive = self.slots.waiting() < MOST_WAITING || self.slots.have_room();
+            if receiving.is_none() && waits && may_receive && messages > 0 && Instant::now() < receiving_ends {
                 let free = self.slots.free();
                 receiving = (free > 0).then(|| self.receive(free).boxed());
             }
@@ -107,26 +115,21 @@ impl Round<'_> {
                 }
             };
             select! {
-                Some(step) = under_way.next() => match step {
-                    Step::Handed(message_id, handled) => {
-                        messages -= 1;
-                        match handled {
-                            Ok(attempt) => tried.extend(attempt),
-                            Err(error) => {
-                                tracing::error!(error = %logging::chain(&error), messageId = message_id, "{AGAIN}");
-                                again.push(message_id);
-                            }
+                Some(step) = under_way.next() => {
+                    let (message_id, handled) = match step {
+                        Step::Handed(message_id, handled) => (Some(message_id), handled),
+                        Step::Received(handled) => (None, handled),
+                        Step::Counted => continue,
+                    };
+                    messages -= 1;
+                    match handled {
+                        Ok(attempt) => tried.extend(attempt),
+                        Err(error) => {
+                            tracing::error!(error = %logging::chain(&error), messageId = message_id, "{AGAIN}");
+                            again.extend(message_id);
                         }
                     }
-                    Step::Received(handled) => {
-                        messages -= 1;
-                        match handled {
-                            Ok(attempt) => tried.extend(attempt),
-                            Err(error) => tracing::error!(error = %logging::chain(&error), "{AGAIN}"),
-                        }
-                    }
-                    Step::Counted => {}
-                },
+                }
                 received = received => {
                     receiving = None;
                     messages += received.len();
@@ -181,9 +184,12 @@ impl Round<'_> {
             None => self.dispatcher.deliveries.owner_of(&notice.message.delivery).await?,
         };
         let Some(owner) = owner else { return Ok(None) };
-        let Some(_slot) = self.slots.take(&owner, notice.has_waited) else {
-            self.wait(notice, owner).await;
-            return Ok(None);
+        let _slot = match self.slot(&owner, notice.has_waited).await {
+            Ok(slot) => slot,
+            Err(_waiting) => {
+                self.wait(notice, owner).await;
+                return Ok(None);
+            }
         };
         let carried = notice.carried.as_deref().and_then(|text| Carried::read(text, &notice.message.delivery));
         let (head, event) = carried.map(|Carried { head, event }| (head, event)).unzip();
@@ -194,6 +200,16 @@ impl Round<'_> {
             return Ok(None);
         }
         self.dispatcher.one(&notice.message, head, seen).await
+    }
+
+    /// A slot for a delivery; an error, which counts it as waiting here, when there is none soon enough.
+    async fn slot(&self, owner: &DeliveryOwner, has_waited: bool) -> Result<Slot<'_>, Waiting<'_>> {
+        let patience = match self.inbox.lane() {
+            Lane::Quick => SLOT_PATIENCE,
+            // It waits on the queue.
+            Lane::Slow => Duration::ZERO,
+        };
+        self.slots.take_within(patience, owner, has_waited).await
     }
 
     /// Lets a delivery without a slot wait. The quick lane hands it to the slow lane; there its message comes back

@@ -8,10 +8,17 @@
 use std::{
     collections::HashMap,
     hash::Hash,
+    pin::pin,
     sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
-use super::{notice::DeliveryOwner, queue::Lane};
+use tokio::{sync::Notify, time::timeout};
+
+use super::{
+    notice::DeliveryOwner,
+    queue::{Lane, MESSAGES_AT_ONCE},
+};
 use auth::EntityId;
 use base::WebhookId;
 
@@ -29,6 +36,8 @@ const WAITING_SHARE_DIVISOR: usize = 4;
 pub struct Slots {
     lane: Lane,
     taken: Mutex<Taken>,
+    /// Rings when a slot becomes free.
+    freed: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -38,6 +47,8 @@ struct Taken {
     most: usize,
     entities: HashMap<EntityId, usize>,
     webhooks: HashMap<WebhookId, usize>,
+    /// How many deliveries wait for a slot here.
+    waiting: usize,
     /// How many deliveries of each entity were sent back to wait on the queue, less its attempts that ended since.
     sent_back: HashMap<EntityId, usize>,
 }
@@ -52,7 +63,7 @@ pub struct Slot<'a> {
 impl Slots {
     /// Slots that are all free.
     pub fn new(lane: Lane) -> Self {
-        Self { lane, taken: Mutex::default() }
+        Self { lane, taken: Mutex::default(), freed: Notify::new() }
     }
 
     /// How many are free for an entity that has none of them yet.
@@ -60,20 +71,59 @@ impl Slots {
         SLOTS.saturating_sub(self.taken().all)
     }
 
+    /// Whether as many deliveries as one call receives would all find slots in the quick lane, whichever entity's or
+    /// webhook's they are.
+    pub fn have_room(&self) -> bool {
+        let taken = self.taken();
+        let of_an_entity = taken.entities.values().max().copied().unwrap_or_default();
+        let of_a_webhook = taken.webhooks.values().max().copied().unwrap_or_default();
+        taken.all + MESSAGES_AT_ONCE <= SLOTS
+            && of_an_entity + MESSAGES_AT_ONCE <= OF_AN_ENTITY
+            && of_a_webhook + MESSAGES_AT_ONCE <= OF_A_WEBHOOK
+    }
+
     /// The most that were taken at once.
     pub fn most(&self) -> usize {
         self.taken().most
     }
 
+    /// How many deliveries wait for a slot here.
+    pub fn waiting(&self) -> usize {
+        self.taken().waiting
+    }
+
+    /// Takes a slot as soon as one is free for this entity and webhook. An error when none was within this time: the
+    /// delivery counts as waiting here until the error is dropped.
+    pub async fn take_within(
+        &self,
+        patience: Duration,
+        owner: &DeliveryOwner,
+        has_waited: bool,
+    ) -> Result<Slot<'_>, Waiting<'_>> {
+        if let Some(slot) = self.take(owner, has_waited) {
+            return Ok(slot);
+        }
+        let waiting = Waiting::new(self);
+        let taken = async {
+            loop {
+                let mut freed = pin!(self.freed.notified());
+                // From here on no ring is missed.
+                freed.as_mut().enable();
+                match self.take(owner, has_waited) {
+                    Some(slot) => return slot,
+                    None => freed.await,
+                }
+            }
+        };
+        timeout(patience, taken).await.map_err(|_| waiting)
+    }
+
     /// Takes a slot; `None` when none is free for this entity and webhook.
     pub fn take(&self, owner: &DeliveryOwner, has_waited: bool) -> Option<Slot<'_>> {
-        // In the quick lane no delivery waits: one that finds no slot there goes to the slow lane.
-        let comes_later = self.lane == Lane::Slow && !has_waited;
-        let share = |whole: usize| if comes_later { whole - whole / WAITING_SHARE_DIVISOR } else { whole };
         let mut taken = self.taken();
         let is_full = taken.all >= SLOTS
-            || count(&taken.entities, &owner.entity) >= share(OF_AN_ENTITY)
-            || count(&taken.webhooks, &owner.webhook) >= share(OF_A_WEBHOOK);
+            || count(&taken.entities, &owner.entity) >= self.share(OF_AN_ENTITY, has_waited)
+            || count(&taken.webhooks, &owner.webhook) >= self.share(OF_A_WEBHOOK, has_waited);
         if is_full {
             return None;
         }
@@ -96,6 +146,13 @@ impl Slots {
         may
     }
 
+    /// How many of these slots are for a delivery that has waited, or has not.
+    fn share(&self, whole: usize, has_waited: bool) -> usize {
+        // In the quick lane a delivery waits for a second at most, and goes to the slow lane then.
+        let comes_later = self.lane == Lane::Slow && !has_waited;
+        if comes_later { whole - whole / WAITING_SHARE_DIVISOR } else { whole }
+    }
+
     fn taken(&self) -> MutexGuard<'_, Taken> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -108,6 +165,25 @@ impl Drop for Slot<'_> {
         give_back(&mut taken.entities, &self.owner.entity);
         give_back(&mut taken.webhooks, &self.owner.webhook);
         give_back(&mut taken.sent_back, &self.owner.entity);
+        drop(taken);
+        self.slots.freed.notify_waiters();
+    }
+}
+
+/// A delivery that waits for a slot, until it is dropped.
+#[derive(Debug)]
+pub struct Waiting<'a>(&'a Slots);
+
+impl<'a> Waiting<'a> {
+    fn new(slots: &'a Slots) -> Self {
+        slots.taken().waiting += 1;
+        Self(slots)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.taken().waiting -= 1;
     }
 }
 
@@ -151,6 +227,33 @@ mod tests {
         drop(taken);
         assert_eq!((slots.free(), slots.most()), (SLOTS, 41), "and it is known how many were under way at once");
         assert!(slots.take(&owner("noisy", &hooks[2]), false).is_some());
+    }
+
+    #[test]
+    fn there_is_room_while_as_many_as_a_call_receives_would_find_slots() {
+        let (slots, hook) = (Slots::new(Lane::Quick), webhook());
+        let mut taken = Vec::new();
+        while slots.have_room() {
+            taken.extend(slots.take(&owner("noisy", &hook), false));
+        }
+        assert_eq!(taken.len(), OF_A_WEBHOOK - MESSAGES_AT_ONCE + 1);
+        let more: Vec<_> = std::iter::from_fn(|| slots.take(&owner("noisy", &hook), false)).collect();
+        assert_eq!(more.len(), MESSAGES_AT_ONCE - 1);
+    }
+
+    #[tokio::test]
+    async fn a_delivery_gets_the_slot_that_becomes_free_while_it_waits() {
+        let (slots, hook) = (Slots::new(Lane::Quick), webhook());
+        let (mine, minute) = (owner("noisy", &hook), Duration::from_secs(60));
+        let mut taken: Vec<_> = std::iter::from_fn(|| slots.take(&mine, false)).collect();
+        assert!(slots.take_within(Duration::ZERO, &mine, false).await.is_err());
+        let frees = async {
+            assert_eq!(slots.waiting(), 1);
+            taken.pop();
+        };
+        let (slot, ()) = tokio::join!(slots.take_within(minute, &mine, false), frees);
+        assert!(slot.is_ok());
+        assert_eq!((slots.waiting(), slots.free()), (0, SLOTS - OF_A_WEBHOOK));
     }
 
     #[test]
