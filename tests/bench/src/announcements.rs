@@ -49,11 +49,6 @@ impl Announcements {
         self.shared.calls.load(Ordering::Relaxed)
     }
 
-    /// Forgets all messages.
-    pub fn clear(&self) {
-        self.shared.messages.lock().expect("no holder panics").clear();
-    }
-
     /// The next so many messages as the event of an invocation.
     pub fn batch(&self, size: usize) -> Result<String, String> {
         let mut messages = self.shared.messages.lock().expect("no holder panics");

@@ -14,6 +14,7 @@ use crate::{
     cloud::Cloud,
     counting_proxy::Count,
     function::Subject,
+    new_deliveries::NewDeliveries,
     prices,
     process::{self, computed},
     report,
@@ -97,17 +98,15 @@ pub async fn measure() -> Result<(), Box<dyn Error>> {
     let to_one = Subject::publish_event(&stand, one, SIZE);
     let to_many = Subject::publish_event(&stand, many, SIZE);
 
-    let hello = bench.measure("hello world", 128, || Ok(Subject::hello())).await?;
+    let hello = bench.measure("hello world", 128, async || Ok(Subject::hello())).await?;
     let list_events = bench.deployed("list-events: a token validated", &Subject::list_events(&stand)).await?;
     let token = bench.deployed("token", &Subject::token(&stand)).await?;
     let show_delivery = bench.deployed("show-delivery", &Subject::show_delivery(&stand, &shown)).await?;
-    let before = stored(&stand).await?;
     let publish = bench.deployed("publish-event, one webhook", &to_one).await?;
-    // As many messages as there are attempts: all that was published is delivered.
-    let attempt = bench.attempts("dispatch-deliveries, one", 1).await?;
+    let before = stored(&stand).await?;
+    let attempt = bench.attempts("dispatch-deliveries, one", &to_one, 1).await?;
     let stored = stored(&stand).await?.since(before).each(EVENTS);
-    bench.publish(&to_one, EVENTS * BATCH).await?;
-    let batch = bench.attempts(&format!("dispatch-deliveries, {BATCH} at once"), BATCH).await?;
+    let batch = bench.attempts(&format!("dispatch-deliveries, {BATCH} at once"), &to_one, BATCH).await?;
     let publish_to_many = bench.deployed(&format!("publish-event, {MANY} webhooks"), &to_many).await?;
 
     let prices = prices::of(&publish, &attempt, (&batch, BATCH), stored);
@@ -131,12 +130,13 @@ struct Bench<'a> {
 impl Bench<'_> {
     /// Measures a function of the template by one event, again and again.
     async fn deployed(&self, title: &str, subject: &Subject) -> Result<Figures, Box<dyn Error>> {
-        self.measure(title, self.memory(subject.name)?, || Ok(subject.clone())).await
+        self.measure(title, self.memory(subject.name)?, async || Ok(subject.clone())).await
     }
 
-    /// Measures attempts by the messages that the queue has.
-    async fn attempts(&self, title: &str, batch: usize) -> Result<Figures, Box<dyn Error>> {
-        let next = || Ok(Subject::dispatch_deliveries(self.cloud.queue.batch(batch)?));
+    /// Measures attempts, so many at once, each soon after its publication.
+    async fn attempts(&self, title: &str, publication: &Subject, batch: usize) -> Result<Figures, Box<dyn Error>> {
+        let mut deliveries = NewDeliveries::of(publication, self.stand).await?;
+        let next = async || Ok(Subject::dispatch_deliveries(deliveries.batch(batch).await?));
         self.measure(title, self.memory("dispatch-deliveries")?, next).await
     }
 
@@ -144,42 +144,30 @@ impl Bench<'_> {
         Ok(self.template.function(function).ok_or("no such function")?.memory)
     }
 
-    /// Publishes so many events, and leaves nothing but their messages in the queue.
-    async fn publish(&self, publication: &Subject, events: usize) -> Result<(), Box<dyn Error>> {
-        self.cloud.queue.clear();
-        self.cloud.set_round_trip(Duration::ZERO);
-        let variables = self.cloud.variables();
-        let (mut api, _process) = publication.spawn(self.stand, &pairs(&variables)).await?;
-        for _ in 0..events {
-            publication.invoke(&mut api).await?;
-        }
-        Ok(())
-    }
-
     async fn measure(
         &self,
         title: &str,
         memory: u64,
-        mut next: impl FnMut() -> Result<Subject, Box<dyn Error>>,
+        mut next: impl AsyncFnMut() -> Result<Subject, Box<dyn Error>>,
     ) -> Result<Figures, Box<dyn Error>> {
         let (cloud, variables) = (self.cloud, self.cloud.variables());
         let variables = pairs(&variables);
         cloud.set_round_trip(ROUND_TRIPS[USUAL]);
         let mut start = Vec::new();
         for _ in 0..STARTS {
-            let (subject, began) = (next()?, Instant::now());
+            let (subject, began) = (next().await?, Instant::now());
             let (mut api, _process) = subject.spawn(self.stand, &variables).await?;
             subject.invoke(&mut api).await?;
             start.push(began.elapsed());
         }
         let (log, before) = (tempfile::tempfile()?, cloud.connections());
-        let first = next()?;
+        let first = next().await?;
         let (mut api, function) = first.spawn_logging(self.stand, &variables, &log).await?;
         let process = function.id().ok_or("the function has ended")?;
         first.invoke(&mut api).await?;
         let connections_at_first = difference(cloud.connections(), before).iter().sum();
         for _ in 1..WARM_UP {
-            next()?.invoke(&mut api).await?;
+            next().await?.invoke(&mut api).await?;
         }
         cloud.table.take();
         let (connections, calls) = (cloud.connections(), cloud.queue.calls());
@@ -189,7 +177,7 @@ impl Bench<'_> {
             cloud.set_round_trip(round_trip);
             let mut times = Vec::new();
             for _ in 0..INVOCATIONS {
-                let (subject, began) = (next()?, Instant::now());
+                let (subject, began) = (next().await?, Instant::now());
                 subject.invoke(&mut api).await?;
                 times.push(began.elapsed());
             }

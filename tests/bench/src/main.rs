@@ -21,6 +21,7 @@ mod lambda;
 mod load;
 mod memory_table;
 mod network;
+mod new_deliveries;
 mod peer;
 mod prices;
 mod process;
