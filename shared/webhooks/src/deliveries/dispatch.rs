@@ -19,7 +19,7 @@ use super::{
     item::HeadItem,
     lease_times::GRACE,
     meter::Meter,
-    notice::DueMessage,
+    notice::Notice,
     queue::{Lane, Queue, QueueSettings},
     schedule::{RetrySchedule, ScheduleSettings},
     store::Deliveries,
@@ -122,13 +122,14 @@ impl Dispatcher {
     /// the message carries.
     pub(super) async fn one(
         &self,
-        due: &DueMessage,
+        notice: &Notice,
         carried: Option<HeadItem>,
         seen: Glance,
     ) -> Result<Option<Tried>, DispatchError> {
         // Before the claim: a lease must not run out while a secret is waited for.
         self.rings.get().await?;
-        let Some(claimed) = self.held(due, carried).await? else {
+        let due = &notice.message;
+        let Some(claimed) = self.held(notice, carried).await? else {
             tracing::debug!(deliveryId = %due.delivery, attempt = due.attempt, "nothing to do");
             return Ok(None);
         };
@@ -145,10 +146,14 @@ impl Dispatcher {
 
     /// The attempt that a message announces, for this worker alone: by the message if it is fresh and carries the
     /// delivery, else by a claim. `None` when there is nothing to do.
-    async fn held(&self, due: &DueMessage, carried: Option<HeadItem>) -> Result<Option<Claimed>, TableError> {
+    ///
+    /// A fresh message that came before is dropped: another worker may have it. If that one died, the sweep comes.
+    async fn held(&self, notice: &Notice, carried: Option<HeadItem>) -> Result<Option<Claimed>, TableError> {
+        let due = &notice.message;
         let (now, lease) = (self.clock.now(), random::uuid(&*self.random));
         if let Some(held) = carried.and_then(|head| Claimed::by_message(head, lease.clone(), now)) {
-            return Ok(self.taken.take(&due.delivery, now).then_some(held));
+            let is_first = !notice.came_before && self.taken.take(&due.delivery, now);
+            return Ok(is_first.then_some(held));
         }
         self.deliveries.claim(&due.delivery, due.attempt, lease, now).await
     }

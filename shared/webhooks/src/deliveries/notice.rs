@@ -50,7 +50,12 @@ pub struct Notice {
     pub has_waited: bool,
     /// The delivery and its event (`carried.rs`), in the one message that is sent when they are new.
     pub carried: Option<String>,
+    /// Whether the queue handed the message out before, by its own count.
+    pub came_before: bool,
 }
+
+/// The attribute of a message in which SQS counts how often it was received.
+pub const RECEIVED: &str = "ApproximateReceiveCount";
 
 impl DeliveryOwner {
     pub(super) fn of(delivery: &Delivery) -> Self {
@@ -69,7 +74,7 @@ impl Notice {
     /// The first notice of an attempt.
     pub fn new(message: DueMessage, owner: DeliveryOwner, event: EventId) -> Self {
         let (owner, event) = (Some(owner), Some(event));
-        Self { message, owner, event, webhook_changed: None, has_waited: false, carried: None }
+        Self { message, owner, event, webhook_changed: None, has_waited: false, carried: None, came_before: false }
     }
 
     /// The same with the last change of the webhook.
@@ -87,6 +92,11 @@ impl Notice {
         Self { carried, ..self }
     }
 
+    /// The same of a message that the queue handed out so often.
+    pub fn received(self, count: Option<&str>) -> Self {
+        Self { came_before: count.is_some_and(|count| count != "1"), ..self }
+    }
+
     /// The notice in a message with this body and these attributes.
     pub fn read<'a>(body: &str, attribute: impl Fn(&str) -> Option<&'a str>) -> Result<Self, serde_json::Error> {
         let entity = attribute(ENTITY).and_then(|entity| EntityId::parse(entity).ok());
@@ -99,6 +109,7 @@ impl Notice {
             webhook_changed: attribute(CHANGED).and_then(Time::of_client),
             has_waited: attribute(WAITED).is_some(),
             carried: attribute(CARRIED).map(str::to_owned),
+            came_before: false,
         })
     }
 

@@ -199,7 +199,7 @@ impl Round<'_> {
             self.send(notice, owner, now, now).await;
             return Ok(None);
         }
-        self.dispatcher.one(&notice.message, head, seen).await
+        self.dispatcher.one(&notice, head, seen).await
     }
 
     /// A slot for a delivery; an error, which counts it as waiting here, when there is none soon enough.
