@@ -31,8 +31,10 @@ PROCESSORS = {183: "arm64", 62: "x86_64"}
 # Alarms of schedules that run every minute: in a new stack, they show that the schedules work.
 FIRST_RUNS = ["SweepMissingAlarm", "RefreshMissingAlarm"]
 FIRST_RUNS_WITHIN = 600
-# Parameters that have functions write what a release without the parameter cannot read, with the value that does not.
-WRITES_ANEW = {"PackBodies": "false"}
+# Parameters that decide what a release without them can still work with, and their values for the update from it.
+FOR_FORMER_RELEASE = {"PackBodies": "false", "FormerIndex": "true"}
+# Those of them that no later update takes back by itself, since that release could not be deployed again then.
+UNTIL_NAMED = ["FormerIndex"]
 SECONDS_BETWEEN_LOOKS = float(os.environ.get("DEPLOY_SECONDS_BETWEEN_LOOKS", "10"))
 
 
@@ -152,7 +154,7 @@ def answers(environment):
     for name, value in values.items():
         if not is_allowed(declared[name], value) and not (value == "" and name in ("BaseUrl", "AuthUrl")):
             fail(f"{path.name}: {name} cannot be `{value}`. {declared[name]['Description']}")
-    return {"stack": stack, "region": region, "parameters": values}
+    return {"stack": stack, "region": region, "parameters": values, "named": list(overrides)}
 
 
 def check_what_was_built(architecture):
@@ -215,13 +217,19 @@ def is_new(stack, region):
     return status in (None, "REVIEW_IN_PROGRESS")
 
 
-def held_back(parameters, found):
-    """What an update of this stack has to set otherwise, so that the release that it replaces can read all that is written.
+def held_back(parameters, named, found):
+    """What an update of this stack has to set otherwise, so that the release that it replaces can read all that it needs.
 
-    Both releases work side by side during the update, and the former one may come back. The next update sets it as it was chosen.
+    Both releases work side by side during the update, and the former one may come back. The next update sets it as it was chosen, or
+    as its operator has named it in the answers.
     """
-    known = {one["ParameterKey"] for one in found.get("Parameters", [])} if found else WRITES_ANEW
-    return {name: value for name, value in WRITES_ANEW.items() if name not in known and parameters[name] != value}
+    before = {one["ParameterKey"]: one["ParameterValue"] for one in found.get("Parameters", [])} if found else FOR_FORMER_RELEASE
+    return {
+        name: value
+        for name, value in FOR_FORMER_RELEASE.items()
+        if parameters[name] != value
+        and (name not in before or (found and name in UNTIL_NAMED and before[name] == value and name not in named))
+    }
 
 
 def filled(value, parameters):
@@ -306,11 +314,12 @@ def deploy(environment):
     stack, region, parameters = read["stack"], read["region"], read["parameters"]
     check_what_was_built(parameters["Architecture"])
     found = None if is_new(stack, region) else described(stack, region)
-    held = held_back(parameters, found)
-    parameters |= held
+    held = held_back(parameters, read["named"], found)
     for name, value in held.items():
-        print(f"{name} is {value} for this update: the release that it replaces could not read what is written otherwise. Once you")
-        print("will not go back to that release, run the same command again.")
+        print(f"{name} is {value} for this update: the release before could not work with what would be there otherwise. Once you")
+        how = f"write {name}={parameters[name]} into {file_of(environment).name} and " if name in UNTIL_NAMED else ""
+        print(f"will not go back to it, {how}run the same command again.")
+    parameters |= held
     # A stack that has no topic yet, though one is wanted, is new, or its first deployment ended before its schedules had run.
     before = {one["ParameterKey"]: one["ParameterValue"] for one in found.get("Parameters", [])} if found else {}
     first = dict(parameters)

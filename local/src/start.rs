@@ -248,8 +248,8 @@ impl<'a> Start<'a> {
         Ok(opened.await.map_err(StartError::Panic)??)
     }
 
-    /// Does the work of operators on a new or updated stack: the index of webhooks' deliveries, the public keys, the
-    /// canary, and the first applications.
+    /// Does the work of operators on a new or updated stack: the indexes of deliveries, the public keys, the canary,
+    /// and the first applications.
     async fn provide(&self, secrets: &Secrets, demo: &Credentials, platform: &Credentials) -> Result<(), StartError> {
         let table = Table::new(self.aws.dynamodb(), TABLE_NAME);
         upgrade_data::ensure_filled(&table, self.clock.now()).await.map_err(StartError::Index)?;

@@ -14,7 +14,7 @@ import { useTypes, useWebhooks } from "../parts/known.js";
 import { useLoad, usePolling } from "../parts/load.js";
 
 const SIZE = 50;
-/** The service looks at some thousand deliveries for a page; so many pages are asked for before a person is. */
+/** The service looks at some hundred or thousand deliveries for a page; so many pages are asked for before a person is. */
 const ROUNDS = 5;
 const LIVE = 2000;
 

@@ -25,6 +25,7 @@ tests![
     every_bad_value_is_refused_with_its_name,
     an_entity_sees_its_own_deliveries_alone,
     a_page_with_a_rare_filter_ends_early_and_later_pages_find_the_rest,
+    a_delivery_is_listed_in_the_state_that_it_is_in_and_in_no_other,
 ];
 
 /// A page of a list; the query begins with a question mark, or is empty.
@@ -382,36 +383,86 @@ async fn a_page_with_a_rare_filter_ends_early_and_later_pages_find_the_rest(suit
     let delivered = entity.publish(json!({})).await;
     entity.until_status(&delivered, &["delivered"]).await;
     let head = table.item(&format!("DLV#{delivered}"), "HEAD").await.expect("it is there");
-    // The oldest has failed.
-    let began = (now() - 3_600) * 1_000;
-    let copies = (0..MANY).map(|number| {
-        let (id, mut head) = (format!("dlv_{number:026}"), head.clone());
-        let created = Timestamp::from_millisecond(began + number / 10).expect("a time");
-        let created = format!("{created:.3}");
-        for (name, value) in [
-            ("pk", format!("DLV#{id}")),
-            ("createdKey", format!("{created}#{id}")),
-            ("createdDate", created),
-            ("status", if number == 0 { "failed".to_owned() } else { "delivered".to_owned() }),
-            ("id", id),
-        ] {
-            head[name] = json!({ "S": value });
+    // The oldest two are told to be pending and failed. All others arrived at once, which the index was not told.
+    let copies = async |seconds_ago: i64| {
+        let began = (now() - seconds_ago) * 1_000;
+        let copies = (0..MANY).map(|number| {
+            let (id, mut head) = (format!("dlv_{number:026}"), head.clone());
+            let created = Timestamp::from_millisecond(began + number / 10).expect("a time");
+            let created = format!("{created:.3}");
+            let (status, listed) = match number {
+                0 => ("pending", "pending"),
+                1 => ("failed", "failed"),
+                _ => ("delivered", "new"),
+            };
+            for (name, value) in [
+                ("pk", format!("DLV#{id}")),
+                ("createdKey", format!("{created}#{id}")),
+                ("createdDate", created),
+                ("status", status.to_owned()),
+                ("listedStatus", listed.to_owned()),
+                ("id", id),
+            ] {
+                head[name] = json!({ "S": value });
+            }
+            head
+        });
+        table.put_all(copies.collect::<Vec<_>>()).await;
+    };
+    let pages = async |status: &str| {
+        let (mut found, mut sizes, mut cursor) = (Vec::new(), Vec::new(), String::new());
+        loop {
+            let page = page(&entity, &format!("?status={status}{cursor}")).await;
+            sizes.push(items(&page).len());
+            found.extend(ids(&items(&page)));
+            match page["nextCursor"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => return (found, sizes),
+            }
         }
-        head
-    });
-    table.put_all(copies.collect::<Vec<_>>()).await;
-    let (mut found, mut sizes, mut cursor) = (Vec::new(), Vec::new(), String::new());
-    loop {
-        let page = page(&entity, &format!("?status=failed{cursor}")).await;
-        sizes.push(items(&page).len());
-        found.extend(ids(&items(&page)));
-        match page["nextCursor"].as_str() {
-            Some(next) => cursor = format!("&cursor={next}"),
-            None => break,
-        }
-    }
-    assert_eq!(found, [format!("dlv_{:026}", 0)]);
-    assert_eq!(sizes, [0, 0, 1], "each page looks at so many and no more");
+    };
+    let [pending, failed] = [0, 1].map(|number| vec![format!("dlv_{number:026}")]);
+    copies(600).await;
+    assert_eq!(pages("failed").await, (failed, vec![0, 0, 1]), "each page looks at so many and no more");
+    let (found, sizes) = pages("pending").await;
+    assert_eq!(found, pending);
+    assert!((20..=22).contains(&sizes.len()), "of each that is new the head is read, of so many for a page: {sizes:?}");
+    // What has been new for an hour has arrived.
+    copies(2 * 3_600).await;
+    assert_eq!(pages("pending").await, (pending, vec![0, 0, 1]));
     // A frequent status fills its page at once.
     assert_eq!(items(&page(&entity, "?status=delivered&limit=100").await).len(), 100);
+}
+
+async fn a_delivery_is_listed_in_the_state_that_it_is_in_and_in_no_other(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let is_listed = async |delivery: &str, state: &str| {
+        for status in ["pending", "retrying", "delivered", "failed", "cancelled"] {
+            let listed = items(&page(&entity, &format!("?status={status}")).await);
+            let found = listed.iter().find(|listed| listed["id"] == delivery);
+            assert_eq!(found.is_some(), status == state, "{delivery} is {state}, and listed as {status}");
+            assert!(found.is_none_or(|found| found["status"] == state), "{found:?}");
+        }
+    };
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(500), Behaviour::status(200)])).await;
+    // A retry arrives.
+    let delivery = entity.publish(json!({})).await;
+    entity.until_status(&delivery, &["retrying"]).await;
+    is_listed(&delivery, "retrying").await;
+    entity.post(&format!("/webhook/delivery/{delivery}/resend")).expect(202).await;
+    entity.until_status(&delivery, &["delivered"]).await;
+    is_listed(&delivery, "delivered").await;
+    // One that arrived at once is sent again and fails, and arrives when it is sent once more.
+    let delivery = entity.publish(json!({})).await;
+    entity.until_status(&delivery, &["delivered"]).await;
+    is_listed(&delivery, "delivered").await;
+    receiver.on("/", [Behaviour::status(410)]);
+    entity.post(&format!("/webhook/delivery/{delivery}/resend")).expect(202).await;
+    entity.until_status(&delivery, &["failed"]).await;
+    is_listed(&delivery, "failed").await;
+    receiver.on("/", [Behaviour::status(200)]);
+    entity.call("PATCH", &format!("/webhook/{}", hook.id)).json(&json!({ "enabled": true })).expect(200).await;
+    entity.post(&format!("/webhook/delivery/{delivery}/resend")).expect(202).await;
+    entity.until_status(&delivery, &["delivered"]).await;
+    is_listed(&delivery, "delivered").await;
 }

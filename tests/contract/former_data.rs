@@ -58,6 +58,12 @@ async fn the_webhooks_deliveries_and_applications_of_the_first_release_are_there
             let attempts = delivery["attempts"].as_array().map_or(0, Vec::len);
             assert_eq!(json!(attempts), delivery["attemptCount"], "{delivery}");
         }
+        // The index that lists them by state is younger than they are.
+        let listed = entity.get(&format!("/webhook/delivery/list?limit=100&status={status}")).expect(200).await.json();
+        let listed = listed["items"].as_array().expect("openapi.yaml says so");
+        let listed: Vec<_> = listed.iter().map(|delivery| &delivery["id"]).collect();
+        let expected = facts["deliveries"][status].as_array().expect("a list");
+        assert!(expected.iter().all(|id| listed.contains(&id)), "{status}: {listed:?}");
     }
     // Its events are shown, each with one delivery for each webhook that wanted it.
     let first = facts["deliveries"]["delivered"][0].as_str().expect("a text");

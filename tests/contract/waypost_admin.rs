@@ -112,9 +112,9 @@ async fn a_stack_is_worked_on_by_its_name_alone_and_described_once(suite: Arc<Su
     assert!(accepted(&api, &id, &secret).await);
     let before = account.descriptions();
     let table = Table::of(&bundle.service_env());
-    table.remove("INDEX", "byWebhook").await;
+    table.remove("INDEX", "byOwner").await;
     let upgraded = account.admin(&["upgrade-data", "--json", "--stack", "waypost"]).await.json();
-    assert!(table.item("INDEX", "byWebhook").await.is_some(), "the next start need not fill the index again");
+    assert!(table.item("INDEX", "byOwner").await.is_some(), "the next start need not fill the indexes again");
     assert_eq!(upgraded, json!({ "deliveriesSeen": 0, "deliveriesIndexed": 0 }));
     let rotated = account.admin(&["data-keys", "rotate", "--json", "--stack", "waypost"]).await.json();
     assert_eq!((&rotated["unreadable"], &rotated["forgottenKeys"]), (&json!(0), &json!([])));

@@ -145,7 +145,7 @@ async fn removing_and_recovering_read_no_deliveries_of_other_webhooks(suite: Arc
         entity.until_status(delivery, &["cancelled"]).await;
     }
     // The only index that says anything of an entity's other webhooks.
-    let looked = stage.table.calls_mentioning("byEntity");
+    let looked = stage.table.calls_mentioning("byOwner");
     assert!(looked.is_empty(), "{looked:?}");
     let looked = stage.table.calls_mentioning("byWebhook");
     assert!(!looked.is_empty() && looked.iter().all(|call| call.mentions(&hook.id)), "{looked:?}");

@@ -69,7 +69,8 @@ impl Desk {
             desk.write(&format!("bin/{name}"), text);
             fs::set_permissions(desk.path(&format!("bin/{name}")), fs::Permissions::from_mode(0o755)).expect("a mode");
         }
-        desk.write("deployed.json", stack("CREATE_COMPLETE", &[("PackBodies", "true")]).to_string());
+        let parameters = [("PackBodies", "true"), ("FormerIndex", "false")];
+        desk.write("deployed.json", stack("CREATE_COMPLETE", &parameters).to_string());
         let ok = |name: &str| json!({ "AlarmName": format!("waypost-staging-{name}-1A2B"), "StateValue": "OK" });
         let alarms = ["SweepMissingAlarm", "RefreshMissingAlarm"].map(ok);
         desk.write("alarms.json", json!({ "MetricAlarms": alarms }).to_string());
@@ -249,18 +250,28 @@ fn a_changed_parameter_publishes_the_functions_that_read_it_and_no_other() {
 }
 
 #[test]
-fn an_update_writes_nothing_that_the_release_before_cannot_read_until_the_next_one() {
+fn an_update_keeps_everything_as_the_release_before_can_work_with_it() {
     let desk = Desk::new();
     desk.succeeds(&["ask", "staging"], &ANSWERS);
     desk.write("stack.json", stack("UPDATE_COMPLETE", &[("BaseUrl", "https://api.example.com")]).to_string());
-    for expected in ["false", "true"] {
+    let parameters = [("PackBodies", "false"), ("FormerIndex", "true")];
+    desk.write("deployed.json", stack("UPDATE_COMPLETE", &parameters).to_string());
+    let deploys = |pack: (&str, bool), index: (&str, bool)| {
         let said = desk.succeeds(&["deploy", "staging"], &[]);
-        assert_eq!(said.contains("PackBodies is false for this update"), expected == "false", "{said}");
         let calls = desk.calls_of("sam");
-        let set = format!("PackBodies={expected}");
-        assert!(parameters_of(calls.last().expect("a deployment")).contains(&&*set), "{set}: {calls:?}");
-    }
-    assert_eq!(desk.calls_of("sam").len(), 2);
+        for (name, (value, is_held)) in [("PackBodies", pack), ("FormerIndex", index)] {
+            assert_eq!(said.contains(&format!("{name} is {value} for this update")), is_held, "{said}");
+            let set = format!("{name}={value}");
+            assert!(parameters_of(calls.last().expect("a deployment")).contains(&&*set), "{set}: {calls:?}");
+        }
+    };
+    deploys(("false", true), ("true", true));
+    // Without the index that release could not come back, so that it stays until its operator says otherwise.
+    deploys(("true", false), ("true", true));
+    let answers = desk.read("samconfig-staging.yaml");
+    desk.write("samconfig-staging.yaml", answers.replace("# - \"FormerIndex=false\"", "- \"FormerIndex=false\""));
+    deploys(("true", false), ("false", false));
+    assert_eq!(desk.calls_of("sam").len(), 3);
 }
 
 #[test]

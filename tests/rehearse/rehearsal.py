@@ -22,6 +22,8 @@ EVENT_TYPE = "booking.created"
 # The contract tests have deliveries fail within seconds, as a bundle of their own does.
 TESTED = {"RetrySchedule": "0s,1s,1s"}
 CONTRACT_LIMIT = 600
+# What `make deploy` sets for the update of a stack of the last release, and no longer once its operator says so.
+FOR_FORMER_RELEASE = {"PackBodies": "false", "FormerIndex": "true"}
 # Where docs/operations.md tells of the bus.
 BUS = "Events of the platform's own services"
 # A schedule of one minute, which the emulator looks at every ten seconds, and the sweep's own work.
@@ -60,6 +62,7 @@ class Rehearsal:
         steps.run("an event reaches a webhook, signed, and its attempt is recorded", 90, self.deliver)
         steps.run("it is updated in place", 120, self.update, essential=True)
         steps.run("what the last release wrote is read", 60, self.read_former)
+        steps.run("what was kept for the last release is given up", 120, self.give_up_former)
         steps.run("what no route matches is a Problem", 30, self.unmatched)
         steps.run("an event of the bus reaches it", 90, self.ingest)
         steps.run("an event that cannot be published is looked at and handed over again", 90, self.reject)
@@ -129,6 +132,7 @@ class Rehearsal:
         stack, secrets = service.stack, self._secrets(service)
         kept = self._keeping(stack.resources())
         self.token_of_last_release = service.token()
+        stack.parameters |= FOR_FORMER_RELEASE
         status = stack.update(self.template)
         assert status == "UPDATE_COMPLETE", f"{status}: {stack.failures()}"
         now = stack.resources()
@@ -157,6 +161,25 @@ class Rehearsal:
         self._publish(token, "B-0")
         received = until("the delivery", 60, lambda: self.receiver.event_of("B-0"))
         received.verified(self.webhook["signingSecret"])
+
+    def give_up_former(self) -> str:
+        service = self.services[FIRST]
+        stack = service.stack
+        before = self._indexes(stack)
+        for name in FOR_FORMER_RELEASE:
+            del stack.parameters[name]
+        status = stack.update(self.template)
+        assert status == "UPDATE_COMPLETE", f"{status}: {stack.failures()}"
+        now = self._indexes(stack)
+        assert before - now == {"byEntity"} and now < before, f"{before}, and then {now}"
+        listed = service.call(self._serves(), "GET", "/webhook/delivery/list").expect(200).json()
+        assert self.delivery in [delivery["id"] for delivery in listed["items"]], listed
+        return f"removed {', '.join(before - now)}"
+
+    def _indexes(self, stack: Stack) -> set[str]:
+        table = self.emulator.client("dynamodb", self.emulator.table.endpoint)
+        found = table.describe_table(TableName=stack.resources()["Table"])["Table"]
+        return {index["IndexName"] for index in found["GlobalSecondaryIndexes"]}
 
     def provision(self) -> None:
         service, secrets = self.services[FIRST], self.emulator.client("secretsmanager")

@@ -37,7 +37,7 @@ class EmbeddedTable:
 
 
 def deploy(emulated: Any, embedded: Any, name: str) -> None:
-    """Makes a table as CloudFormation has made it in the emulator, or adds the indexes that an update has added. `emulated`
+    """Makes a table as CloudFormation has made it in the emulator, or adds or removes the index that an update has. `emulated`
     and `embedded` are clients of DynamoDB.
     """
     table = emulated.describe_table(TableName=name)["Table"]
@@ -61,10 +61,11 @@ def deploy(emulated: Any, embedded: Any, name: str) -> None:
             specification = {"AttributeName": attribute, "Enabled": True}
             embedded.update_time_to_live(TableName=name, TimeToLiveSpecification=specification)
         return
-    known = {index["IndexName"] for index in present}
-    for index in indexes:
-        if index["IndexName"] not in known:
-            change = [{"Create": index}]
-            embedded.update_table(
-                TableName=name, AttributeDefinitions=attributes, GlobalSecondaryIndexUpdates=change
-            )
+    known, wanted = [{index["IndexName"] for index in some} for some in (present, indexes)]
+    changes: list[dict[str, Any]] = [{"Create": index} for index in indexes if index["IndexName"] not in known]
+    changes += [{"Delete": {"IndexName": former}} for former in known - wanted]
+    # CloudFormation refuses more than one in an update:
+    # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-dynamodb-table.html
+    assert len(changes) <= 1, f"an update has several changes of indexes: {changes}"
+    for change in changes:
+        embedded.update_table(TableName=name, AttributeDefinitions=attributes, GlobalSecondaryIndexUpdates=[change])

@@ -314,7 +314,7 @@ Resources:
             ("'ENT#*'", "'ENT#a*'", format!("dynamodb:GetItem on {table} for the key ENT#b")),
             ("StringLike", "StringEquals", format!("dynamodb:GetItem on {table} for the key ENT#b")),
             (", 'REVOKED#DAY'", "", format!("dynamodb:GetItem on {table} for the key ENT#a, REVOKED#DAY")),
-            ("index/byDue", "index/byEntity", format!("dynamodb:Query on {table}/index/byDue for the key JOBS")),
+            ("index/byDue", "index/byOwner", format!("dynamodb:Query on {table}/index/byDue for the key JOBS")),
             ("!GetAtt Queue.Arn", "!GetAtt Other.Arn", "sqs:SendMessage on arn:aws:sqs:r:1:Queue".to_owned()),
         ] {
             let said = said(from, to);

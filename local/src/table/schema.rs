@@ -1,4 +1,5 @@
-//! The table on disk: made as the template declares it, and given the indexes that a newer template adds.
+//! The table on disk: made as the template declares it, with the indexes that a newer template adds, and without those that it
+//! no longer has.
 
 use std::{
     error::Error,
@@ -45,14 +46,14 @@ pub enum SchemaError {
     /// DynamoDB would not create the template's table.
     #[error("the table cannot be created: {0}")]
     Create(String),
-    /// The file's table was made by another template, and new indexes do not make it the present one.
+    /// The file's table was made by another template, and more or fewer indexes do not make it the present one.
     #[error("the table {file} has other keys or indexes than template.yaml; `{}` begins anew", cleaning(.file))]
     Outdated {
         /// The table's file.
         file: String,
     },
-    /// An index of the template cannot be added to the file's table.
-    #[error("the index {index} cannot be added to the table on disk: {reason}")]
+    /// An index cannot be added to the file's table, or removed from it.
+    #[error("the index {index} of the table on disk cannot be changed: {reason}")]
     Index {
         /// The index's name.
         index: String,
@@ -103,8 +104,8 @@ fn refused(file: &str, error: io::Error) -> SchemaError {
     SchemaError::Open { file: file.to_owned(), source: error.into() }
 }
 
-/// Opens the file, makes in it the table that the template declares, or the indexes that its table lacks, and opens it once
-/// more for reads, which know the table as it is then.
+/// Opens the file, makes in it the table that the template declares, or gives its table the template's indexes, and opens it
+/// once more for reads, which know the table as it is then.
 pub fn open(file: &str, table: &Table) -> Result<Connections, SchemaError> {
     let writing = open_to_write(file, table)?;
     let reading = Database::new(file).map_err(|error| fault(file, error))?;
@@ -130,9 +131,11 @@ fn open_to_write(file: &str, table: &Table) -> Result<Database, SchemaError> {
     match database.describe_table(describe) {
         Ok(existing) => {
             let existing = serde_json::to_value(existing).map_err(|error| create(&error))?;
-            let missing = missing_indexes(&existing["Table"], &table.definition);
-            let missing = missing.ok_or_else(|| SchemaError::Outdated { file: file.to_owned() })?;
+            let other = other_indexes(&existing["Table"], &table.definition);
+            let OtherIndexes { missing, former } =
+                other.ok_or_else(|| SchemaError::Outdated { file: file.to_owned() })?;
             missing.into_iter().try_for_each(|index| add_index(&database, index, &table.definition))?;
+            former.iter().try_for_each(|name| remove_index(&database, name))?;
             return Ok(database);
         }
         Err(DynoxideError::ResourceNotFoundException(_)) => {}
@@ -155,29 +158,58 @@ fn open_to_write(file: &str, table: &Table) -> Result<Database, SchemaError> {
     Ok(database)
 }
 
-/// The indexes of the template that a table on disk lacks; `None` when the table differs in anything else.
-fn missing_indexes<'a>(existing: &Value, wanted: &'a Value) -> Option<Vec<&'a Value>> {
-    let indexes = |table: &'a Value| table["GlobalSecondaryIndexes"].as_array().into_iter().flatten();
+/// The indexes in which a table on disk differs from the template.
+#[derive(Debug)]
+struct OtherIndexes<'a> {
+    /// The template's, as it declares them.
+    missing: Vec<&'a Value>,
+    /// The table's, by their names.
+    former: Vec<String>,
+}
+
+/// The indexes in which they differ; `None` when they differ in anything else.
+fn other_indexes<'a>(existing: &Value, wanted: &'a Value) -> Option<OtherIndexes<'a>> {
+    const INDEXES: &str = "GlobalSecondaryIndexes";
     let form = |index: &Value| ["IndexName", "KeySchema", "Projection"].map(|member| index[member].clone());
-    let present: Vec<_> = existing["GlobalSecondaryIndexes"].as_array().into_iter().flatten().map(form).collect();
-    let known = |name: &Value| present.iter().any(|[present, ..]| present == name);
-    let has_place = |index: &[Value; 3]| indexes(wanted).any(|wanted| form(wanted) == *index);
-    let is_same = existing["KeySchema"] == wanted["KeySchema"] && present.iter().all(has_place);
-    is_same.then(|| indexes(wanted).filter(|index| !known(&index["IndexName"])).collect())
+    let present: Vec<_> = existing[INDEXES].as_array().into_iter().flatten().map(form).collect();
+    let declared: Vec<_> = wanted[INDEXES].as_array().into_iter().flatten().collect();
+    let (mut former, mut kept) = (Vec::new(), Vec::new());
+    for index in present {
+        match declared.iter().find(|declared| declared["IndexName"] == index[0]) {
+            Some(declared) if form(declared) == index => kept.push(index[0].clone()),
+            Some(_) => return None,
+            None => former.extend(index[0].as_str().map(str::to_owned)),
+        }
+    }
+    let missing = declared.into_iter().filter(|index| !kept.contains(&index["IndexName"])).collect();
+    (existing["KeySchema"] == wanted["KeySchema"]).then_some(OtherIndexes { missing, former })
 }
 
 /// Adds an index, and puts the table's items into it, as an update of the stack does on AWS.
 fn add_index(database: &Database, index: &Value, definition: &Value) -> Result<(), SchemaError> {
-    let name = || index["IndexName"].as_str().unwrap_or_default().to_owned();
-    let failed = |error: &dyn std::fmt::Display| SchemaError::Index { index: name(), reason: error.to_string() };
-    let request = json!({
-        "TableName": TABLE_NAME,
-        "AttributeDefinitions": definition["AttributeDefinitions"],
-        "GlobalSecondaryIndexUpdates": [{ "Create": index }],
-    });
+    let name = index["IndexName"].as_str().unwrap_or_default();
+    let attributes = &definition["AttributeDefinitions"];
+    change_index(database, name, json!({ "Create": index }), attributes)?;
+    tracing::info!("added the index {name} to the table");
+    Ok(())
+}
+
+/// Removes an index; the items stay.
+fn remove_index(database: &Database, name: &str) -> Result<(), SchemaError> {
+    change_index(database, name, json!({ "Delete": { "IndexName": name } }), &Value::Null)?;
+    tracing::info!("removed the index {name} from the table");
+    Ok(())
+}
+
+fn change_index(database: &Database, name: &str, change: Value, attributes: &Value) -> Result<(), SchemaError> {
+    let failed =
+        |error: &dyn std::fmt::Display| SchemaError::Index { index: name.to_owned(), reason: error.to_string() };
+    let mut request = json!({ "TableName": TABLE_NAME, "GlobalSecondaryIndexUpdates": [change] });
+    if attributes.is_array() {
+        request["AttributeDefinitions"] = attributes.clone();
+    }
     let request = serde_json::from_value(request).map_err(|error| failed(&error))?;
     database.update_table(request).map_err(|error| failed(&error))?;
-    tracing::info!("added the index {} to the table", name());
     Ok(())
 }
 
@@ -205,18 +237,20 @@ mod tests {
     }
 
     #[test]
-    fn only_a_table_that_lacks_nothing_but_indexes_can_go_on() {
-        let missing = |existing: &Value, wanted: &Value| missing_indexes(existing, wanted).map(|found| found.len());
+    fn only_a_table_that_differs_in_nothing_but_the_number_of_indexes_can_go_on() {
+        let others = |existing: &Value, wanted: &Value| {
+            other_indexes(existing, wanted).map(|other| (other.missing.len(), other.former.len()))
+        };
         let (one, two) = (definition(&["one"]), definition(&["one", "two"]));
-        assert_eq!(missing(&one, &one), Some(0));
-        assert_eq!(missing(&one, &two), Some(1));
-        assert_eq!(missing(&two, &one), None, "it has an index that the template lacks");
+        assert_eq!(others(&one, &one), Some((0, 0)));
+        assert_eq!(others(&one, &two), Some((1, 0)));
+        assert_eq!(others(&two, &one), Some((0, 1)));
         let mut other = two.clone();
         other["GlobalSecondaryIndexes"][0]["Projection"]["ProjectionType"] = json!("ALL");
-        assert_eq!(missing(&other, &two), None, "an index is another");
+        assert_eq!(others(&other, &two), None, "an index is another");
         other = two.clone();
         other["KeySchema"][0]["AttributeName"] = json!("key");
-        assert_eq!(missing(&other, &two), None, "the keys are others");
+        assert_eq!(others(&other, &two), None, "the keys are others");
     }
 
     /// What a start says of a table whose file has this content.
@@ -256,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_that_is_new_in_the_template_finds_what_the_table_has() {
+    fn the_indexes_of_a_table_become_those_of_the_template_and_find_what_it_has() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("table.db").to_string_lossy().into_owned();
         let table = |indexes: &[&str]| Table {
@@ -275,11 +309,21 @@ mod tests {
             "TableName": TABLE_NAME, "IndexName": "two", "KeyConditionExpression": "two = :two",
             "ExpressionAttributeValues": { ":two": { "S": "y" } },
         });
-        let found = database.reading.query(serde_json::from_value(query).expect("a request")).expect("found");
+        let found = database.reading.query(serde_json::from_value(query.clone()).expect("a request")).expect("found");
         assert_eq!(found.count, 1);
         drop(database);
-        let outdated = open(&file, &table(&["one"])).err().expect("an index too many").to_string();
-        assert!(outdated.contains(&format!("`make clean-data DATA='{}'`", folder.path().display())), "{outdated}");
         assert!(open(&file, &table(&["one", "two"])).is_ok(), "nothing is to be added the second time");
+        // The ones that the template has no longer are gone, and the items stay.
+        drop(open(&file, &table(&["one"])).expect("the other is removed"));
+        let database = open(&file, &table(&["two"])).expect("one is removed, and the other added");
+        let found = database.reading.query(serde_json::from_value(query).expect("a request")).expect("found");
+        assert_eq!(found.count, 1);
+        let scan = json!({ "TableName": TABLE_NAME, "IndexName": "one" });
+        assert!(database.reading.scan(serde_json::from_value(scan).expect("a request")).is_err(), "no such index");
+        drop(database);
+        let mut other = table(&["two"]);
+        other.definition["KeySchema"][0]["AttributeName"] = json!("two");
+        let outdated = open(&file, &other).err().expect("another key").to_string();
+        assert!(outdated.contains(&format!("`make clean-data DATA='{}'`", folder.path().display())), "{outdated}");
     }
 }

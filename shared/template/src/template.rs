@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::{Function, Queue, QueueTrigger, Route, Table, TemplateError, yaml_to_json};
+use crate::{Function, Queue, QueueTrigger, Route, Table, TemplateError, condition::Conditions, yaml_to_json};
 
 /// The deployment, read and checked once.
 #[derive(Debug, Clone)]
@@ -23,7 +23,10 @@ impl Template {
     /// When the text is not YAML, or a resource is not of the form that is used here.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         let document = yaml_to_json(text).map_err(TemplateError::Yaml)?;
-        let resources = document["Resources"].as_object().ok_or(TemplateError::Section("Resources"))?;
+        let defaults = defaults(&document["Parameters"]);
+        let conditions = Conditions { conditions: &document["Conditions"], defaults: &defaults };
+        let resources = conditions.decide(&document["Resources"])?;
+        let resources = resources.as_object().ok_or(TemplateError::Section("Resources"))?;
         let globals = &document["Globals"]["Function"];
         let of_type = |kind: &'static str| {
             resources
@@ -52,8 +55,8 @@ impl Template {
                 .map(|(id, properties)| Table::read(id, properties))
                 .collect::<Result<_, _>>()?,
             queues: of_type("AWS::SQS::Queue").map(|(id, properties)| Queue::read(id, properties)).collect(),
-            defaults: defaults(&document["Parameters"]),
             resources: resources.clone(),
+            defaults,
         })
     }
 
@@ -90,7 +93,8 @@ impl Template {
         &self.queues
     }
 
-    /// Every resource as the template writes it, by its logical id, for kinds that have no type here.
+    /// Every resource as the template writes it, by its logical id, for kinds that have no type here; of what stands in a
+    /// list on a condition, what is there by the parameters' defaults.
     #[must_use]
     pub fn resources(&self) -> &Map<String, Value> {
         &self.resources

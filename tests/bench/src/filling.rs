@@ -110,6 +110,8 @@ fn head(entity: &str, number: usize, began: Time) -> Value {
         ("ownerIdentifier", entity.to_owned()),
         ("webhookIdentifier", "whk_00000000000000000000000000".to_owned()),
         ("status", "delivered".to_owned()),
+        // As the index tells of one that arrived at its first attempt.
+        ("listedStatus", "new".to_owned()),
         ("type", "booking.created".to_owned()),
         ("url", "https://hooks.example.com/bookings".to_owned()),
     ];

@@ -26,8 +26,9 @@ impl Arguments {
         let deployment = which.open().await?;
         let filled = upgrade_data::fill(&deployment.table, SystemClock.now()).await;
         let Counts { seen, filled } = filled.map_err(Failure::Upgrade)?;
-        let text =
-            format!("{seen} deliveries without their place in the index of webhooks; {filled} of them put there");
+        let text = format!(
+            "{seen} deliveries lacked something that an index needs; {filled} of them have it now, and the others have changed meanwhile"
+        );
         output.write(json!({ "deliveriesSeen": seen, "deliveriesIndexed": filled }), text)
     }
 }

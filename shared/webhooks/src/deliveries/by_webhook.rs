@@ -9,7 +9,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    by_entity::{Page, Stretch, position_of_end},
+    by_owner::{Page, Stretch, position_of_end},
     index_group::IndexGroup,
     item::delivery_of,
     store::Deliveries,

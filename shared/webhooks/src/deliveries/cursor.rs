@@ -5,7 +5,7 @@
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 
-use super::{by_entity::ListPosition, filters::Filters};
+use super::{by_owner::ListPosition, filters::Filters};
 use auth::EntityId;
 use base::Random;
 use storage::{KeyRing, sealing::is_sealed};
@@ -62,7 +62,7 @@ fn context(entity: &EntityId, filters: &Filters) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deliveries::{by_entity::tests::position_at, delivery::Status};
+    use crate::deliveries::{by_owner::tests::position_at, delivery::Status};
     use base::{SystemRandom, testing::CountingRandom};
     use proptest::prelude::*;
     use storage::sealing::ring;

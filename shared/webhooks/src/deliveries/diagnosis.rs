@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::{
     advice::{Advice, Cause},
     attempt::Attempt,
-    by_entity::Stretch,
+    by_owner::Stretch,
     by_webhook::Counted,
     delivery::{Delivery, Status, WholeDelivery},
     error::DeliveryError,
@@ -106,8 +106,8 @@ impl Diagnosing {
     ) -> Result<Vec<FailedDelivery>, TableError> {
         let statuses = vec![Status::Failed, Status::Retrying];
         let filters = Filters { statuses, webhook: Some(webhook.clone()), ..Filters::default() };
-        let (found, _) = self.deliveries.page(entity, &filters, kept, FAILURES).await?;
-        let whole = found.iter().map(|delivery| self.deliveries.with_attempts(entity, &delivery.id, now));
+        let (found, _) = self.deliveries.page(entity, &filters, kept, FAILURES, now).await?;
+        let whole = found.iter().map(|head| self.deliveries.with_attempts(entity, &head.delivery().id, now));
         Ok(try_join_all(whole).await?.into_iter().flatten().filter_map(FailedDelivery::of).collect())
     }
 }

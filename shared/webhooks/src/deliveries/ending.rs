@@ -73,6 +73,7 @@ impl Ending {
             None => IndexGroup::of(self.status, self.attempt_count, self.next, self.now),
         };
         let group = group.map(|group| group.key(&head.delivery.webhook_identifier));
+        let change = head.listed(self.status, change);
         let change = change
             .remove("lease")
             .set("status", self.status.as_str())

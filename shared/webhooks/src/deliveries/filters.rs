@@ -44,10 +44,14 @@ impl Filters {
         Self { statuses, kind, webhook, event, created_from, created_to }
     }
 
-    /// Whether a delivery is of the event that is asked for.
-    pub(super) fn is_of_event(&self, delivery: &Delivery) -> bool {
-        let is_of = |event| DeliveryId::of(event, &delivery.webhook_identifier) == delivery.id;
-        self.event.as_ref().is_none_or(is_of)
+    /// Whether a delivery to this webhook is of the event that is asked for.
+    pub(super) fn is_of_event(&self, id: &DeliveryId, webhook: &WebhookId) -> bool {
+        self.event.as_ref().is_none_or(|event| DeliveryId::of(event, webhook) == *id)
+    }
+
+    /// Whether a delivery is in a state that is asked for.
+    pub(super) fn is_in_state(&self, delivery: &Delivery) -> bool {
+        self.statuses.is_empty() || self.statuses.contains(&delivery.status)
     }
 }
 

@@ -5,7 +5,7 @@
 //! | head | `DLV#{delivery}` / `HEAD` |
 //! | large attempt | `DLV#{delivery}` / `ATT#0001` |
 //!
-//! A head stands in the index `byEntity` for listing, in `byDue` while the delivery is open, and in `byWebhook` while
+//! A head stands in the index `byOwner` for listing, in `byDue` while the delivery is open, and in `byWebhook` while
 //! it is in a [`IndexGroup`].
 //!
 //! An attempt stands in the head while the head stays small: then one write of one unit records both. Larger attempts
@@ -20,9 +20,11 @@ use super::{
     delivery::{Delivery, Status},
     index_group::IndexGroup,
     lease_times::GRACE,
+    listed_status::{LISTED, NEW, to_list},
 };
 use crate::{events::Event, subscriptions::Webhook};
 use base::{DeliveryId, EventId, Time};
+use storage::table::Change;
 
 /// The most bytes of attempts in a head, with the names of their attributes.
 const MAX_INLINE: usize = 1024;
@@ -71,6 +73,9 @@ pub struct HeadItem {
     pub(super) attempts: Vec<Attempt>,
     pub(super) entity_key: String,
     pub(super) created_key: String,
+    /// The state that the index of the entity's deliveries tells; `None` in a head of a former release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) listed_status: Option<String>,
     /// Its [`IndexGroup`], while it is in one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) webhook_key: Option<String>,
@@ -88,6 +93,8 @@ impl HeadItem {
         let created = event.timestamp;
         // A delivery to a slow webhook may wait for a place, so the sweep announces it again later than others.
         let (grace, sweeps) = if webhook.is_slow(created) { (SLOW_GRACE, SLOW_SWEEPS) } else { (GRACE, 0) };
+        // What waits for its first attempt is told to be pending at once.
+        let listed_as = if first_attempt > created + GRACE { Status::Pending.as_str() } else { NEW };
         Self {
             pk: partition(&id),
             sk: HEAD.to_owned(),
@@ -102,6 +109,7 @@ impl HeadItem {
             attempts: Vec::new(),
             entity_key: format!("ENT#{}", event.entity),
             created_key: format!("{created}#{id}"),
+            listed_status: Some(listed_as.to_owned()),
             webhook_key: IndexGroup::of(Status::Pending, 0, Some(first_attempt), created)
                 .map(|group| group.key(&webhook.id)),
             due_shard: Some(due_shard(&id)),
@@ -122,6 +130,27 @@ impl HeadItem {
                 webhook_identifier: webhook.id.clone(),
             },
         }
+    }
+
+    /// The delivery as its owner sees it at this moment.
+    pub(super) fn shown(self, now: Time) -> Delivery {
+        Delivery { waiting_for: self.waiting_for(now), ..self.delivery }
+    }
+
+    /// Completes a change that brings the delivery into a state.
+    pub(super) fn listed(&self, status: Status, change: Change) -> Change {
+        change.set_some(LISTED, to_list(status, self.listed_status.as_deref()).map(Status::as_str))
+    }
+
+    /// Its state, where a former release has left another in the index of its entity's deliveries, or none.
+    pub fn unlisted_status(&self) -> Option<Status> {
+        let (status, told) = (self.delivery.status, self.listed_status.as_deref());
+        to_list(status, told).filter(|_| (status, told) != (Status::Pending, Some(NEW)))
+    }
+
+    /// Whether it stands in the index of its webhook's deliveries.
+    pub fn is_in_group(&self) -> bool {
+        self.webhook_key.is_some()
     }
 
     /// The delivery, as the table keeps it.

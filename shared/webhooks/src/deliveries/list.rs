@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use futures::future::try_join_all;
 use serde::Serialize;
 
 use super::{
-    by_entity::{ListPosition, Stretch},
+    by_owner::{ListPosition, Stretch},
     cursor::{self, Cursor, EXPECTED},
     delivery::Delivery,
     error::DeliveryError,
     filters::Filters,
     item::HeadItem,
+    listed_status::{SETTLED_AFTER, is_by_age},
     store::Deliveries,
 };
 use auth::AuthorizedEntity;
@@ -24,9 +24,12 @@ const DEFAULT_LIMIT: usize = 25;
 /// How many a page may have.
 const MAX_LIMIT: usize = 100;
 /// The most deliveries that are read for one page: a page that finds few ends early and gives a cursor, so that a
-/// request costs the same however many deliveries its entity has. So many are about 1 MB, the most that the table reads
-/// in one call.
+/// request costs the same however many deliveries its entity has. So many are some 0.5 MB; the table reads 1 MB in one
+/// call at most.
 const LOOKED_AT: usize = 2_000;
+/// The most heads that are read for one page, at half a read unit each. Most filters read those of their page alone; one of
+/// pending deliveries has to look at each that is new, and may have arrived since.
+const HEADS: usize = 250;
 
 /// Lists deliveries.
 pub struct Listing {
@@ -79,8 +82,9 @@ impl Listing {
             None => None,
         };
         let stretch = stretch(filters, self.clock.now() - self.retention, behind.as_ref());
-        let (items, end) = self.deliveries.page(entity, filters, stretch, *limit).await?;
-        let items = self.deliveries.with_waits(items, self.clock.now()).await?;
+        let now = self.clock.now();
+        let (heads, end) = self.deliveries.page(entity, filters, stretch, *limit, now).await?;
+        let items = heads.into_iter().map(|head| head.shown(now)).collect();
         let next_cursor = match end {
             Some(end) => Some(cursor::write(&end, &*self.rings.get().await?, &*self.random, entity.id(), filters)),
             None => None,
@@ -122,57 +126,90 @@ fn stretch(filters: &Filters, oldest: Time, behind: Option<&ListPosition>) -> St
 }
 
 impl Deliveries {
-    /// Says of each delivery that waits what it waits for. The index does not know that, so that an attempt need not
-    /// write it there: the heads of the open deliveries of a page are read instead.
-    pub(super) async fn with_waits(&self, items: Vec<Delivery>, now: Time) -> Result<Vec<Delivery>, TableError> {
-        let waits = items.iter().map(|item| async {
-            // The index may lag behind: what is said must be of the time that is shown.
-            let is_as_shown = |head: &HeadItem| head.delivery().next_attempt_date == item.next_attempt_date;
-            match item.next_attempt_date {
-                None => Ok(None),
-                Some(_) => match self.head(&item.id).await {
-                    Ok(head) => Ok(head.filter(is_as_shown).and_then(|head| head.waiting_for(now))),
-                    // A delivery that cannot be read holds up no other.
-                    Err(TableError::Item { .. }) => Ok(None),
-                    Err(error) => Err(error),
-                },
-            }
-        });
-        let waits = try_join_all(waits).await?;
-        Ok(items.into_iter().zip(waits).map(|(item, waiting_for)| Delivery { waiting_for, ..item }).collect())
-    }
-
     /// The newest deliveries of a stretch that pass the filters: as many as are asked for, or fewer when there are no
     /// more or too few among those that are read. With them comes the position behind which the next page begins, if there
     /// may be one.
+    ///
+    /// The index finds them, and their heads say how they stand: the index does not tell when one arrives at its first
+    /// attempt, and has neither counts nor times.
     pub(super) async fn page(
         &self,
         entity: &AuthorizedEntity,
         filters: &Filters,
-        mut stretch: Stretch,
+        stretch: Stretch,
         limit: usize,
-    ) -> Result<(Vec<Delivery>, Option<ListPosition>), TableError> {
-        let (mut items, mut looked_at, mut look) = (Vec::new(), 0, limit + 1);
-        loop {
-            let most = i32::try_from(look).unwrap_or(i32::MAX);
-            let page = self.look(entity.id(), &stretch, filters, most).await?;
-            items.extend(page.found);
-            // One more than the page shows whether there is a next page.
-            if items.len() > limit {
-                items.truncate(limit);
-                let end = items.last().map(ListPosition::of);
-                return Ok((items, end));
+        now: Time,
+    ) -> Result<(Vec<HeadItem>, Option<ListPosition>), TableError> {
+        let mut page = Filling { heads: Vec::new(), limit, looked_at: 0, look: limit + 1, may_be_read: HEADS };
+        for (part, may_be_pending) in by_age(stretch, filters, now) {
+            if let Some(end) = self.fill(&mut page, entity, filters, (part, may_be_pending)).await? {
+                return Ok((page.heads, Some(end)));
             }
-            looked_at += page.looked_at;
-            let Some(end) = page.end else { return Ok((items, None)) };
-            if looked_at >= LOOKED_AT {
-                return Ok((items, Some(end)));
+        }
+        Ok((page.heads, None))
+    }
+
+    /// Fills a page from a part of a stretch. Returns the position behind which the next page begins, when this one is full
+    /// or enough was read for it.
+    async fn fill(
+        &self,
+        page: &mut Filling,
+        entity: &AuthorizedEntity,
+        filters: &Filters,
+        (mut stretch, may_be_pending): (Stretch, bool),
+    ) -> Result<Option<ListPosition>, TableError> {
+        loop {
+            let most = i32::try_from(page.look).unwrap_or(i32::MAX);
+            let looked = self.look(entity.id(), &stretch, filters, may_be_pending, most).await?;
+            let mut at_once = page.limit + 1 - page.heads.len();
+            let mut found = looked.found.as_slice();
+            while !found.is_empty() {
+                let (first, others) = found.split_at(found.len().min(at_once).min(page.may_be_read));
+                let read = self.heads(first.iter().map(|found| &found.id)).await?.into_iter().flatten();
+                page.heads.extend(read.filter(|head| filters.is_in_state(head.delivery())));
+                // One more than the page shows whether there is a next page.
+                if page.heads.len() > page.limit {
+                    page.heads.truncate(page.limit);
+                    return Ok(page.heads.last().map(|head| ListPosition::of(head.delivery())));
+                }
+                page.may_be_read -= first.len();
+                if page.may_be_read == 0 {
+                    return Ok(first.last().map(|found| found.position.clone()));
+                }
+                (found, at_once) = (others, MAX_LIMIT);
+            }
+            page.looked_at += looked.looked_at;
+            let Some(end) = looked.end else { return Ok(None) };
+            if page.looked_at >= LOOKED_AT {
+                return Ok(Some(end));
             }
             stretch = stretch.before(&end);
             // Few pass a narrow filter, so calls grow.
-            look = (look * 4).min(LOOKED_AT - looked_at);
+            page.look = (page.look * 4).min(LOOKED_AT - page.looked_at);
         }
     }
+}
+
+/// A page that is being filled.
+struct Filling {
+    heads: Vec<HeadItem>,
+    /// How many the page has at most.
+    limit: usize,
+    looked_at: usize,
+    /// How many entries the next call looks at.
+    look: usize,
+    /// How many heads may still be read.
+    may_be_read: usize,
+}
+
+/// The stretch in parts, the newer first, and whether what is new there may be pending.
+fn by_age(stretch: Stretch, filters: &Filters, now: Time) -> Vec<(Stretch, bool)> {
+    if !is_by_age(&filters.statuses) {
+        return vec![(stretch, true)];
+    }
+    let settled = now - SETTLED_AFTER;
+    let [newer, older] = [Stretch::since(settled), Stretch::since(Time::from_millis(0)).until(settled)];
+    vec![(stretch.clone().within(newer), true), (stretch.within(older), false)]
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 mod admission;
 pub mod advice;
 mod attempt;
-pub mod by_entity;
+pub mod by_owner;
 mod by_webhook;
 pub mod carried;
 mod claim;
@@ -26,6 +26,7 @@ pub mod item;
 pub mod jobs;
 pub(crate) mod lease_times;
 pub mod list;
+pub mod listed_status;
 mod meter;
 pub mod notice;
 mod of_event;

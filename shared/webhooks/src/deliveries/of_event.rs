@@ -1,13 +1,13 @@
 //! An event with its deliveries, for an owner who asks what became of it.
 //!
 //! All deliveries of an event are made at its time, which its identifier tells, so that they stand within one
-//! millisecond of the index `byEntity`. The identifier of a delivery follows from event and webhook: it tells the
+//! millisecond of the index `byOwner`. The identifier of a delivery follows from event and webhook: it tells the
 //! event's deliveries from others of the same millisecond.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{by_entity::Stretch, delivery::Delivery, error::DeliveryError, filters::Filters, store::Deliveries};
+use super::{by_owner::Stretch, delivery::Delivery, error::DeliveryError, filters::Filters, store::Deliveries};
 use auth::{AuthorizedEntity, EntityId};
 use base::{EventId, Time};
 use storage::TableError;
@@ -49,16 +49,17 @@ impl Deliveries {
         if event.managing_entity_identifier != *entity.id() {
             return Err(DeliveryError::EventNotFound);
         }
-        let deliveries = self.with_waits(self.of_event(entity, id).await?, now).await?;
+        let deliveries = self.of_event(entity, id, now).await?;
         Ok(EventWithDeliveries { deliveries, ..event })
     }
 
-    async fn of_event(&self, entity: &AuthorizedEntity, id: &EventId) -> Result<Vec<Delivery>, TableError> {
+    async fn of_event(&self, entity: &AuthorizedEntity, id: &EventId, now: Time) -> Result<Vec<Delivery>, TableError> {
         let filters = Filters { event: Some(id.clone()), ..Filters::default() };
         let (mut stretch, mut found) = (Stretch::of_event(id), Vec::new());
         loop {
-            let page = self.look(entity.id(), &stretch, &filters, PAGE).await?;
-            found.extend(page.found);
+            let page = self.look(entity.id(), &stretch, &filters, true, PAGE).await?;
+            let heads = self.heads(page.found.iter().map(|found| &found.id)).await?;
+            found.extend(heads.into_iter().flatten().map(|head| head.shown(now)));
             let Some(end) = page.end else { return Ok(found) };
             stretch = stretch.before(&end);
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::{
-    by_entity::Stretch,
+    by_owner::Stretch,
     error::DeliveryError,
     index_group::IndexGroup,
     jobs::{Include, Jobs, RecoveryScope},

@@ -9,6 +9,7 @@ use super::{
     index_group::IndexGroup,
     item::{HEAD, HeadItem, due_shard, head_key},
     lease_times::GRACE,
+    listed_status::LISTED,
     store::Deliveries,
 };
 use base::{DeliveryId, Time, WebhookId};
@@ -53,6 +54,7 @@ impl Asker {
 fn reopening(seen: &Delivery, asker: Asker, now: Time) -> Change {
     Change::of(head_key(&seen.id))
         .set("status", Status::Pending.as_str())
+        .set(LISTED, Status::Pending.as_str())
         .set("scheduleBase", seen.attempt_count)
         .set("nextAttemptDate", now)
         .set("claimableAt", now)
@@ -146,6 +148,7 @@ impl Deliveries {
     ) -> Result<Written<()>, TableError> {
         let cancelled = Change::of(head_key(id))
             .set("status", Status::Cancelled.as_str())
+            .set(LISTED, Status::Cancelled.as_str())
             .set("lastUpdate", now)
             .remove("nextAttemptDate")
             .remove("claimableAt")

@@ -6,13 +6,14 @@ use serde_json::value::RawValue;
 
 use super::{
     attempt::Attempt,
-    delivery::{Delivery, WholeDelivery},
+    delivery::{Status, WholeDelivery},
     item::{ATTEMPT, AttemptItem, DueEntry, HEAD, HeadItem, head_key, partition, shard_key},
+    listed_status::LISTED,
     notice::DeliveryOwner,
 };
 use crate::events::store::Events;
 use auth::AuthorizedEntity;
-use base::{DeliveryId, Time};
+use base::{DeliveryId, Time, logging};
 use storage::table::{Change, Page, PageEnd, Put, Query, Table, TableError, Written, is, is_new};
 
 const OPENING: &str = "opening deliveries";
@@ -44,8 +45,7 @@ impl StoredDelivery {
     /// The delivery as its owner sees it at this moment.
     pub(super) fn whole(self, now: Time) -> WholeDelivery {
         let Self { head, attempts, event } = self;
-        let waiting_for = head.waiting_for(now);
-        WholeDelivery { delivery: Delivery { waiting_for, ..head.delivery }, attempts, event }
+        WholeDelivery { delivery: head.shown(now), attempts, event }
     }
 }
 
@@ -109,6 +109,22 @@ impl Deliveries {
         self.table.read(head_key(id), "looking at the head of a delivery").await
     }
 
+    /// The heads of these deliveries, as they were moments ago; `None` for one that is not there yet or any more, or cannot
+    /// be read, which holds up no other.
+    pub(super) async fn heads(
+        &self,
+        ids: impl IntoIterator<Item = &DeliveryId>,
+    ) -> Result<Vec<Option<HeadItem>>, TableError> {
+        let heads = ids.into_iter().map(async |id| match self.table.glance(head_key(id), "listing deliveries").await {
+            Err(error @ TableError::Item { .. }) => {
+                tracing::error!(error = %logging::chain(&error), "a delivery is left out of a list");
+                Ok(None)
+            }
+            head => head,
+        });
+        try_join_all(heads).await
+    }
+
     /// Entity and webhook of a delivery; `None` when there is none of this identifier.
     pub(super) async fn owner_of(&self, id: &DeliveryId) -> Result<Option<DeliveryOwner>, TableError> {
         Ok(self.head(id).await?.map(|head| DeliveryOwner::of(&head.delivery)))
@@ -129,9 +145,12 @@ impl Deliveries {
     /// Moves the due time of a delivery that is about to be announced, and returns its head. Lost when it
     /// is no longer due, or another sweep has moved it.
     pub(super) async fn postpone(&self, entry: &DueEntry, until: Time) -> Result<Written<HeadItem>, TableError> {
+        // One that was never attempted is not new any more.
+        let still_pending = (entry.attempt_count == 0).then(|| Status::Pending.as_str());
         let postponed = Change::of((entry.pk.clone(), HEAD.to_owned()))
             .set("dueAt", until)
             .set("sweeps", entry.sweeps.saturating_add(1))
+            .set_some(LISTED, still_pending)
             .only_if(is("dueAt", entry.due_at));
         self.table.write_together_and_read(postponed, "moving a due time").await
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::deliveries::by_entity::{ListPosition, Stretch};
+use crate::deliveries::by_owner::{ListPosition, Stretch};
 use base::Time;
 
 /// How long after the removal a delivery may still begin to wait: its attempt or its publication may be under way.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::recover_ranges::Ranges;
-use crate::deliveries::by_entity::{ListPosition, Stretch};
+use crate::deliveries::by_owner::{ListPosition, Stretch};
 use base::Time;
 
 /// The waiting deliveries of a webhook that are yet to become due.
@@ -42,7 +42,7 @@ impl Hastening {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deliveries::by_entity::tests::position_at;
+    use crate::deliveries::by_owner::tests::position_at;
     use base::testing::CountingRandom;
 
     #[test]

@@ -12,7 +12,7 @@ use super::{
     scope::RecoveryScope,
 };
 use crate::deliveries::{
-    by_entity::{ListPosition, Stretch},
+    by_owner::{ListPosition, Stretch},
     index_group::IndexGroup,
 };
 use auth::EntityId;

@@ -74,7 +74,7 @@ fn is_wanted(head: &HeadItem, part: &Part, now: Time) -> bool {
 mod tests {
     use super::*;
     use crate::deliveries::{
-        by_entity::Stretch,
+        by_owner::Stretch,
         delivery::Status,
         item::tests::{LATER, NOW, head},
         jobs::{Include, RecoveryScope},

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::deliveries::by_entity::{ListPosition, Stretch};
+use crate::deliveries::by_owner::{ListPosition, Stretch};
 use base::Time;
 
 /// How many ranges a webhook may have. A range that is asked for again with a later end is no new one.
@@ -105,7 +105,7 @@ impl Ranges {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deliveries::by_entity::tests::position_at;
+    use crate::deliveries::by_owner::tests::position_at;
     use base::testing::CountingRandom;
     use proptest::prelude::*;
 

@@ -5,7 +5,7 @@ use super::{
     job::{JobItem, RECOVER, Work, partition},
     scope::RecoveryScope,
 };
-use crate::deliveries::{by_entity::Stretch, error::DeliveryError};
+use crate::deliveries::{by_owner::Stretch, error::DeliveryError};
 use auth::AuthorizedEntity;
 use base::{Time, WebhookId};
 use storage::table::{Delete, Put, Table, TableError, Transaction, Write, Written, is, is_new};

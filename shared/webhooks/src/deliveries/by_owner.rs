@@ -1,4 +1,4 @@
-//! An entity's deliveries in the order in which they were made: looking through the index `byEntity`, page by page.
+//! An entity's deliveries in the order in which they were made: looking through the index `byOwner`, page by page.
 //!
 //! A position in that order is the index's own key, `{createdDate}#{delivery}`. Keys are all of one length, so that there
 //! is a text just before and a text just after each. A page can begin there, even if deliveries were added or removed
@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{delivery::Delivery, filters::Filters, store::Deliveries};
+use super::{delivery::Delivery, filters::Filters, item::delivery_of, listed_status::may_be_in, store::Deliveries};
 use auth::EntityId;
-use base::{DeliveryId, EventId, Time};
+use base::{DeliveryId, EventId, Time, WebhookId};
 use storage::table;
-use storage::table::{Condition, Query, TableError, is};
+use storage::table::{Query, TableError, is};
 
 const LOOKING: &str = "looking through an entity's deliveries";
 
@@ -129,32 +129,60 @@ pub(super) struct Page<T> {
     pub(super) end: Option<ListPosition>,
 }
 
+/// What of an entry of the index is needed to find its delivery.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry {
+    pk: String,
+    created_key: String,
+    webhook_identifier: WebhookId,
+}
+
+/// A delivery that was found, and its place.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) id: DeliveryId,
+    pub(super) position: ListPosition,
+}
+
+impl Entry {
+    /// `None` when the filters want it not, or it names no delivery.
+    fn wanted(self, filters: &Filters) -> Option<Found> {
+        let Some((id, position)) = delivery_of(&self.pk).zip(ListPosition::parse(&self.created_key)) else {
+            tracing::error!(pk = self.pk, "an entry of the index of an entity's deliveries names no delivery");
+            return None;
+        };
+        filters.is_of_event(&id, &self.webhook_identifier).then_some(Found { id, position })
+    }
+}
+
 impl Deliveries {
-    /// The deliveries of a stretch that pass the filters, but for their times; the newest first, among so many that are
-    /// read. The index may lag behind a little.
+    /// The deliveries of a stretch that may pass the filters, but for their times; the newest first, among so many that
+    /// are read. Their heads decide whether they are in a state that is wanted ([`may_be_in`]). The index may lag behind a
+    /// little.
     pub(super) async fn look(
         &self,
         entity: &EntityId,
         stretch: &Stretch,
         filters: &Filters,
+        may_be_pending: bool,
         limit: i32,
-    ) -> Result<Page<Vec<Delivery>>, TableError> {
+    ) -> Result<Page<Vec<Found>>, TableError> {
         if stretch.is_empty() {
             return Ok(Page::default());
         }
         // A delivery that cannot be read holds up no other.
-        let query = query(entity, stretch, filters).newest_first().limit(limit).skipping_unreadable();
-        let (page, looked_at) = self.table.page_looked_at::<Delivery>(query, LOOKING).await?;
-        let found = page.entries.into_iter().filter(|delivery| filters.is_of_event(delivery)).collect();
+        let query = query(entity, stretch, filters, may_be_pending).newest_first().limit(limit).skipping_unreadable();
+        let (page, looked_at) = self.table.page_looked_at::<Entry>(query, LOOKING).await?;
+        let found = page.entries.into_iter().filter_map(|entry| entry.wanted(filters)).collect();
         Ok(Page { found, looked_at, end: position_of_end(page.next)? })
     }
 }
 
-fn query(entity: &EntityId, stretch: &Stretch, filters: &Filters) -> Query {
-    let query = stretch.narrow(Query::index("byEntity", "entityKey", format!("ENT#{entity}")));
-    let status = filters.statuses.iter().map(|status| is("status", status.as_str())).reduce(Condition::or);
+fn query(entity: &EntityId, stretch: &Stretch, filters: &Filters, may_be_pending: bool) -> Query {
+    let query = stretch.narrow(Query::index("byOwner", "entityKey", format!("ENT#{entity}")));
     let filters = [
-        status,
+        may_be_in(&filters.statuses, may_be_pending),
         filters.kind.map(|kind| is("type", kind)),
         filters.webhook.as_ref().map(|webhook| is("webhookIdentifier", webhook.as_str())),
     ];
