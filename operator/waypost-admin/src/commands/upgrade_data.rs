@@ -15,7 +15,7 @@ Examples:
 Run it once after an update that asks for it. It reads the whole table once, and may be stopped at any moment and run again.
 A service on this machine needs none of this: `make run` does the same at its start.";
 
-/// Brings the data of former releases to the present form: puts deliveries into the index of their webhooks.
+/// Brings the data of former releases to the present form: gives deliveries what the indexes need.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {}
