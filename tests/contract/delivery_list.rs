@@ -26,6 +26,7 @@ tests![
     an_entity_sees_its_own_deliveries_alone,
     a_page_with_a_rare_filter_ends_early_and_later_pages_find_the_rest,
     a_delivery_is_listed_in_the_state_that_it_is_in_and_in_no_other,
+    a_delivery_that_the_sweep_finds_during_its_first_attempt_is_listed_as_delivered,
 ];
 
 /// A page of a list; the query begins with a question mark, or is empty.
@@ -465,4 +466,18 @@ async fn a_delivery_is_listed_in_the_state_that_it_is_in_and_in_no_other(suite: 
     entity.post(&format!("/webhook/delivery/{delivery}/resend")).expect(202).await;
     entity.until_status(&delivery, &["delivered"]).await;
     is_listed(&delivery, "delivered").await;
+}
+
+async fn a_delivery_that_the_sweep_finds_during_its_first_attempt_is_listed_as_delivered(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    // The sweep comes after 10 s.
+    let slow = Behaviour::status(200).after(std::time::Duration::from_secs(13));
+    entity.hook(&receiver.on("/", [slow])).await;
+    let delivery = entity.publish(json!({})).await;
+    let head = format!("DLV#{delivery}");
+    let told = async || Some(suite.table().item(&head, "HEAD").await?["listedStatus"]["S"] == "pending");
+    until("the sweep has found it", LONG, async || told().await.filter(|told| *told)).await;
+    entity.until_status(&delivery, &["delivered"]).await;
+    assert_eq!(ids(&items(&page(&entity, "?status=delivered").await)), [delivery]);
+    assert_eq!(page(&entity, "?status=pending").await, json!({ "items": [] }));
 }
