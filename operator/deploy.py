@@ -32,9 +32,9 @@ PROCESSORS = {183: "arm64", 62: "x86_64"}
 FIRST_RUNS = ["SweepMissingAlarm", "RefreshMissingAlarm"]
 FIRST_RUNS_WITHIN = 600
 # Parameters that decide what a release without them can still work with, and their values for the update from it.
-FOR_FORMER_RELEASE = {"PackBodies": "false", "FormerIndex": "true"}
+FOR_FORMER_RELEASE = {"PackBodies": "false", "FormerRelease": "true"}
 # Those of them that no later update takes back by itself, since that release could not be deployed again then.
-UNTIL_NAMED = ["FormerIndex"]
+UNTIL_NAMED = ["FormerRelease"]
 SECONDS_BETWEEN_LOOKS = float(os.environ.get("DEPLOY_SECONDS_BETWEEN_LOOKS", "10"))
 
 

@@ -8,13 +8,16 @@ use std::{sync::Arc, time::Duration};
 use doubles::booking;
 use serde_json::{Value, json};
 
-use crate::harness::{Behaviour, Entity, Interposed, LONG, Metered, Receiver, Settings, Suite, in_a_row, tests, until};
+use crate::harness::{
+    Behaviour, Entity, Interposed, LONG, Metered, Receiver, Settings, Suite, in_a_row, tests, until, until_gone,
+};
 
 tests![
     what_is_published_and_delivered_costs_no_more_than_docs_say,
     bodies_that_are_not_packed_cost_their_size,
     a_packed_body_is_sent_and_shown_as_it_was_published,
     an_event_that_two_hundred_webhooks_want_waits_for_few_calls_in_a_row,
+    a_function_that_starts_has_read_keys_and_revocations_after_three_calls,
 ];
 
 /// Three retries, as soon as the contract allows, within the time in which the sweep leaves a new delivery alone.
@@ -208,5 +211,26 @@ async fn an_event_that_two_hundred_webhooks_want_waits_for_few_calls_in_a_row(su
     assert_eq!(count, 30);
     // Eight at once.
     assert!(in_a_row <= 1 + 2 + 3, "{in_a_row}");
+    assert!(stood.bundle.stop().await.success());
+}
+
+/// Keys and the snapshot of the revocations come together, and then two calls read the revocations since.
+async fn a_function_that_starts_has_read_keys_and_revocations_after_three_calls(suite: Arc<Suite>) {
+    let settings = Settings::default().with("SWEEP_INTERVAL", "1h");
+    let (stood, _permit) = suite.other_bundle_interposed(settings).await;
+    let entity = Entity::new(&stood.api, "start".to_owned()).await;
+    let before = stood.bundle.process("list-events").await;
+    before.kill();
+    until_gone(&[before]).await;
+    stood.table.metered();
+    stood.table.delay(usize::MAX, ROUND_TRIP, |_| true);
+    // Its successor is there once the run has noticed the end, and hands no request to the dead process.
+    stood.bundle.process("list-events").await;
+    entity.get("/webhook/event/list").expect(200).await;
+    let calls = stood.table.metered();
+    let cost = Cost::of(&calls.iter().collect::<Vec<_>>());
+    println!("a start: {cost:?}");
+    assert_eq!(cost.in_a_row, 3, "{calls:?}");
+    assert!(cost.is_at_most(0.0, 3.0), "{cost:?}");
     assert!(stood.bundle.stop().await.success());
 }

@@ -69,7 +69,7 @@ impl Desk {
             desk.write(&format!("bin/{name}"), text);
             fs::set_permissions(desk.path(&format!("bin/{name}")), fs::Permissions::from_mode(0o755)).expect("a mode");
         }
-        let parameters = [("PackBodies", "true"), ("FormerIndex", "false")];
+        let parameters = [("PackBodies", "true"), ("FormerRelease", "false")];
         desk.write("deployed.json", stack("CREATE_COMPLETE", &parameters).to_string());
         let ok = |name: &str| json!({ "AlarmName": format!("waypost-staging-{name}-1A2B"), "StateValue": "OK" });
         let alarms = ["SweepMissingAlarm", "RefreshMissingAlarm"].map(ok);
@@ -254,12 +254,12 @@ fn an_update_keeps_everything_as_the_release_before_can_work_with_it() {
     let desk = Desk::new();
     desk.succeeds(&["ask", "staging"], &ANSWERS);
     desk.write("stack.json", stack("UPDATE_COMPLETE", &[("BaseUrl", "https://api.example.com")]).to_string());
-    let parameters = [("PackBodies", "false"), ("FormerIndex", "true")];
+    let parameters = [("PackBodies", "false"), ("FormerRelease", "true")];
     desk.write("deployed.json", stack("UPDATE_COMPLETE", &parameters).to_string());
     let deploys = |pack: (&str, bool), index: (&str, bool)| {
         let said = desk.succeeds(&["deploy", "staging"], &[]);
         let calls = desk.calls_of("sam");
-        for (name, (value, is_held)) in [("PackBodies", pack), ("FormerIndex", index)] {
+        for (name, (value, is_held)) in [("PackBodies", pack), ("FormerRelease", index)] {
             assert_eq!(said.contains(&format!("{name} is {value} for this update")), is_held, "{said}");
             let set = format!("{name}={value}");
             assert!(parameters_of(calls.last().expect("a deployment")).contains(&&*set), "{set}: {calls:?}");
@@ -269,7 +269,7 @@ fn an_update_keeps_everything_as_the_release_before_can_work_with_it() {
     // Without the index that release could not come back, so that it stays until its operator says otherwise.
     deploys(("true", false), ("true", true));
     let answers = desk.read("samconfig-staging.yaml");
-    desk.write("samconfig-staging.yaml", answers.replace("# - \"FormerIndex=false\"", "- \"FormerIndex=false\""));
+    desk.write("samconfig-staging.yaml", answers.replace("# - \"FormerRelease=false\"", "- \"FormerRelease=false\""));
     deploys(("true", false), ("false", false));
     assert_eq!(desk.calls_of("sam").len(), 3);
 }

@@ -23,7 +23,7 @@ EVENT_TYPE = "booking.created"
 TESTED = {"RetrySchedule": "0s,1s,1s"}
 CONTRACT_LIMIT = 600
 # What `make deploy` sets for the update of a stack of the last release, and no longer once its operator says so.
-FOR_FORMER_RELEASE = {"PackBodies": "false", "FormerIndex": "true"}
+FOR_FORMER_RELEASE = {"PackBodies": "false", "FormerRelease": "true"}
 # Where docs/operations.md tells of the bus.
 BUS = "Events of the platform's own services"
 # A schedule of one minute, which the emulator looks at every ten seconds, and the sweep's own work.

@@ -184,6 +184,12 @@ impl KeySet {
     }
 }
 
+impl From<Published> for KeySet {
+    fn from(published: Published) -> Self {
+        Self::published(published.keys)
+    }
+}
+
 /// The item in the table.
 #[derive(Debug, Serialize, Deserialize)]
 struct KeysItem {
@@ -204,6 +210,7 @@ impl From<KeysItem> for Published {
 
 const PK: &str = "KEYS";
 const SK: &str = "JWKS";
+const READING: &str = "reading the published keys";
 const PUBLISHING: &str = "publishing the keys";
 
 /// The published keys in the table.
@@ -220,7 +227,13 @@ impl PublishedKeys {
     pub async fn read(&self) -> Result<Published, TableError> {
         // Consistent: the set is read once in five minutes, or for a change, which must not miss
         // another.
-        let item: Option<KeysItem> = self.0.get((PK.into(), SK.into()), true, "reading the published keys").await?;
+        let item: Option<KeysItem> = self.0.get((PK.into(), SK.into()), true, READING).await?;
+        Ok(item.map(Published::from).unwrap_or_default())
+    }
+
+    /// The same in a call that other reads of this moment share, and without a change of the last moments.
+    async fn glance(&self) -> Result<Published, TableError> {
+        let item: Option<KeysItem> = self.0.glance((PK.into(), SK.into()), READING).await?;
         Ok(item.map(Published::from).unwrap_or_default())
     }
 
@@ -252,7 +265,7 @@ impl Source for PublishedKeys {
     type Error = TableError;
 
     fn load(&self) -> Reading<'_, Self> {
-        Box::pin(async { self.read().await.map(|published| KeySet::published(published.keys)) })
+        Box::pin(async { self.read().await.map(KeySet::from) })
     }
 }
 
@@ -265,9 +278,11 @@ impl KeyCache {
         Self(Refreshed::new(published, clock))
     }
 
-    /// Reads the keys before the first request, which also opens the connection to the table.
+    /// Reads the keys before the first request, in a call that other reads of this moment share. A
+    /// key that was published in the last moments may be missing, and is found by the first token
+    /// that names it.
     pub async fn warm_up(&self) {
-        self.0.warm_up().await;
+        self.0.warm_up_by(async |published| published.glance().await.map(KeySet::from)).await;
     }
 
     /// The keys for a token that names this one. A known key works from memory while the table is

@@ -47,10 +47,9 @@ impl Verifier {
     ///
     /// Boxed as [`base::refreshed::Reading`] is, so that its code is generated here and not in each function.
     pub fn warm_up(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        // The keys and the snapshot of the revocations share a call.
         Box::pin(async {
-            // One after the other: a second connection costs more than the round trip that it would save.
-            self.keys.warm_up().await;
-            self.revocations.warm_up().await;
+            tokio::join!(self.keys.warm_up(), self.revocations.warm_up());
         })
     }
 

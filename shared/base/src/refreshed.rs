@@ -69,8 +69,18 @@ impl<S: Source> Refreshed<S> {
 
     /// Reads before the first request. A failure is logged, and the first request reads again.
     pub async fn warm_up(&self) {
-        if let Err(error) = self.get().await {
-            tracing::warn!(error = %logging::chain(&error), "a value could not be read at the start");
+        self.warm_up_by(S::load).await;
+    }
+
+    /// The same in another way than it is read later.
+    pub async fn warm_up_by<'a, R>(&'a self, read: impl FnOnce(&'a S) -> R)
+    where
+        R: Future<Output = Result<S::Value, S::Error>>,
+    {
+        let _one_at_a_time = self.reading.lock().await;
+        match read(&self.source).await {
+            Ok(value) => drop(self.keep(value)),
+            Err(error) => tracing::warn!(error = %logging::chain(&error), "a value could not be read at the start"),
         }
     }
 

@@ -8,7 +8,6 @@
 //! |---|---|
 //! | a revocation that ends within 65 minutes | `REVOKED#HOUR` / `{millis:013}#{kind}#{id}` |
 //! | a revocation that may last a day | `REVOKED#DAY` / the same |
-//! | a revocation that an earlier release made | `REVOKED` / the same |
 //!
 //! A function that starts reads a snapshot of the list ([`super::snapshot_items`]) and what is newer.
 
@@ -34,8 +33,6 @@ struct Shelf {
 
 const HOUR: Shelf = Shelf { pk: "REVOKED#HOUR", life: Duration::from_secs(65 * 60) };
 const DAY: Shelf = Shelf { pk: "REVOKED#DAY", life: Duration::from_secs(25 * 60 * 60) };
-/// Written by releases that knew no other. A day after the last of them ran it is empty.
-const FORMER: Shelf = Shelf { pk: "REVOKED", life: Duration::from_secs(25 * 60 * 60) };
 
 /// The time, in milliseconds, in which the revocations of one application's tokens share an entry
 /// once its allowance is spent. A reading goes back by this time and the five minutes that clocks
@@ -241,7 +238,7 @@ impl RevocationSource for RevocationList {
     ) -> Result<(), TableError> {
         // One after the other: at a cold start a second connection would cost more than a round
         // trip.
-        for shelf in [HOUR, DAY, FORMER] {
+        for shelf in [HOUR, DAY] {
             let oldest = now - shelf.life;
             let query = Query::partition(shelf.pk)
                 .starting_at("sk", since(from.unwrap_or(oldest).max(oldest)))

@@ -6,6 +6,7 @@
 //! | the last snapshot, with its first entries | `REVOKED#SNAPSHOT` / `LAST` |
 //! | further entries of a snapshot | `REVOKED#SNAPSHOT` / `PART#{millis:013}#{salt}#{number}` |
 
+use futures::future::try_join_all;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -70,18 +71,16 @@ fn part_key(taken: i64, salt: &Salt, number: usize) -> (String, String) {
     (PK.to_owned(), format!("PART#{taken:013}#{:032x}#{number}", salt.number()))
 }
 
-/// Reads the last snapshot, if there is one for this release. One that was written a moment ago may be missed: the one
-/// before it is as right.
+/// Reads the last snapshot, if there is one for this release: its first item with what else is read at this moment, and all
+/// further ones together. One that was written a moment ago may be missed: the one before it is as right.
 pub(super) async fn read(table: &Table) -> Result<Option<Snapshot>, SnapshotError> {
-    let last: Option<LastItem> = table.get((PK.into(), LAST.into()), false, READING).await?;
+    let last: Option<LastItem> = table.glance((PK.to_owned(), LAST.to_owned()), READING).await?;
     let Some(last) = last.filter(|last| last.kinds == kinds()) else { return Ok(None) };
+    let further = (1..last.count.div_ceil(PART)).map(|number| part_key(last.taken, &last.salt, number));
+    let further = try_join_all(further.map(|key| table.read::<PartItem>(key, READING))).await?;
     let mut records = last.records;
-    for number in 1..last.count.div_ceil(PART) {
-        // Consistent, as is needed to find what was written before the first item.
-        let part: Option<PartItem> = table.get(part_key(last.taken, &last.salt, number), true, READING).await?;
-        let Some(part) = part else { break };
-        records.extend(part.records);
-    }
+    // One that lacks an item is shorter than it says, and counts as damaged.
+    records.extend(further.into_iter().flatten().flat_map(|part| part.records));
     let [taken, until] = [last.taken, last.until].map(Time::from_millis);
     Ok(Some(Snapshot::stored(taken, until, last.salt, records, last.count)?))
 }
