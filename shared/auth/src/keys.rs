@@ -169,6 +169,10 @@ impl KeySet {
         Self::published(keys.into_iter().map(|key| PublishedKey { key, published, until: None }))
     }
 
+    fn stored(item: Option<KeysItem>) -> Self {
+        Self::published(item.into_iter().flat_map(|item| item.keys))
+    }
+
     fn published(keys: impl IntoIterator<Item = PublishedKey>) -> Self {
         Self(keys.into_iter().map(|published| (published.key.kid().to_owned(), published)).collect())
     }
@@ -181,12 +185,6 @@ impl KeySet {
     /// Whether there is a key of this name, be its time over or not.
     pub fn knows(&self, kid: &str) -> bool {
         self.0.contains_key(kid)
-    }
-}
-
-impl From<Published> for KeySet {
-    fn from(published: Published) -> Self {
-        Self::published(published.keys)
     }
 }
 
@@ -225,16 +223,14 @@ impl PublishedKeys {
 
     /// Reads the set; an empty one when nothing was ever published.
     pub async fn read(&self) -> Result<Published, TableError> {
-        // Consistent: the set is read once in five minutes, or for a change, which must not miss
-        // another.
+        // Consistent, since a change must not miss another.
         let item: Option<KeysItem> = self.0.get((PK.into(), SK.into()), true, READING).await?;
         Ok(item.map(Published::from).unwrap_or_default())
     }
 
-    /// The same in a call that other reads of this moment share, and without a change of the last moments.
-    async fn glance(&self) -> Result<Published, TableError> {
-        let item: Option<KeysItem> = self.0.glance((PK.into(), SK.into()), READING).await?;
-        Ok(item.map(Published::from).unwrap_or_default())
+    /// The keys, in a call that other reads of this moment share, and without a change of the last moments.
+    async fn glance(&self) -> Result<KeySet, TableError> {
+        Ok(KeySet::stored(self.0.glance((PK.into(), SK.into()), READING).await?))
     }
 
     /// Changes the set on condition that it is as it was read, so that no change undoes another.
@@ -265,7 +261,7 @@ impl Source for PublishedKeys {
     type Error = TableError;
 
     fn load(&self) -> Reading<'_, Self> {
-        Box::pin(async { self.read().await.map(KeySet::from) })
+        Box::pin(async { Ok(KeySet::stored(self.0.read((PK.into(), SK.into()), READING).await?)) })
     }
 }
 
@@ -282,7 +278,7 @@ impl KeyCache {
     /// key that was published in the last moments may be missing, and is found by the first token
     /// that names it.
     pub async fn warm_up(&self) {
-        self.0.warm_up_by(async |published| published.glance().await.map(KeySet::from)).await;
+        self.0.warm_up_by(PublishedKeys::glance).await;
     }
 
     /// The keys for a token that names this one. A known key works from memory while the table is
