@@ -328,7 +328,7 @@ async fn an_unknown_key_is_no_fault_of_the_token_while_the_table_is_out_of_reach
     assert_eq!(client.uses(&unknown).await, 401);
     time::sleep(Duration::from_secs(6)).await; // until it may be asked for again
 
-    let keys = |call: &AwsCall| call.operation == "GetItem" && call.mentions("JWKS");
+    let keys = |call: &AwsCall| call.operation == "BatchGetItem" && call.mentions("JWKS");
     let refused_until = now() + 5;
     stood.table.refuse(usize::MAX, "InternalServerError", move |call| keys(call) && now() < refused_until);
     assert_eq!(client.uses(&unknown).await, 503);
