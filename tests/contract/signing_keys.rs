@@ -12,7 +12,7 @@ use std::{
 use aws_lc_rs::signature::{ED25519, UnparsedPublicKey};
 use base::Time;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
-use futures::{StreamExt, stream};
+use futures::{StreamExt, future::join_all, stream};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use tokio::time;
@@ -26,6 +26,7 @@ tests![
     a_deployment_chooses_its_algorithm_and_may_change_it,
     a_key_that_would_end_before_its_token_signs_nothing_and_the_next_one_does,
     an_unknown_key_is_no_fault_of_the_token_while_the_table_is_out_of_reach,
+    keys_share_no_call_with_what_a_function_reads_for_other_requests,
 ];
 
 const GRANT: (&str, &str) = ("grant_type", "client_credentials");
@@ -80,7 +81,11 @@ impl Client {
 
     /// The status of a request with this token.
     async fn uses(&self, token: &str) -> StatusCode {
-        let path = format!("api/managing-entity/{}/webhook/event/list", self.env["MANAGING_ENTITY"]);
+        self.uses_at("webhook/event/list", token).await
+    }
+
+    async fn uses_at(&self, path: &str, token: &str) -> StatusCode {
+        let path = format!("api/managing-entity/{}/{path}", self.env["MANAGING_ENTITY"]);
         let request = self.http.get(format!("{}/{path}", self.env["BASE_URL"])).bearer_auth(token);
         request.send().await.expect("the service answers").status()
     }
@@ -339,5 +344,23 @@ async fn an_unknown_key_is_no_fault_of_the_token_while_the_table_is_out_of_reach
         (status == 401).then_some(())
     })
     .await;
+    assert!(stood.bundle.stop().await.success());
+}
+
+/// A call for keys and deliveries at once takes two rights, which IAM refuses, and all requests with it.
+async fn keys_share_no_call_with_what_a_function_reads_for_other_requests(suite: Arc<Suite>) {
+    let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let (client, forge) = (Client::of(&stood.api), Forge::of(&stood.bundle));
+    let mut unknown = forge.header();
+    unknown["kid"] = "nobodys".into();
+    let (token, unknown) = (client.token().await, forge.token(&unknown, &forge.claims()));
+    // There is none, which is read all the same.
+    let absent = "webhook/delivery/dlv_01m85myb90jew2yxdayxvf4gdp";
+    assert_eq!(client.uses_at(absent, &token).await, 404);
+    stood.table.delay(usize::MAX, Duration::from_millis(300), |call| call.operation == "BatchGetItem");
+    let tokens = [[&token; 4].as_slice(), &[&unknown], &[&token; 4]].concat();
+    let statuses = join_all(tokens.iter().map(|token| client.uses_at(absent, token))).await;
+    let expected: Vec<_> = tokens.iter().map(|token| if **token == unknown { 401 } else { 404 }).collect();
+    assert_eq!(statuses.iter().map(StatusCode::as_u16).collect::<Vec<_>>(), expected);
     assert!(stood.bundle.stop().await.success());
 }
