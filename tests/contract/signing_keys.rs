@@ -12,12 +12,15 @@ use std::{
 use aws_lc_rs::signature::{ED25519, UnparsedPublicKey};
 use base::Time;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
-use futures::{StreamExt, future::join_all, stream};
+use futures::{StreamExt, future::join_all, join, stream};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use tokio::time;
 
-use crate::harness::{Api, AwsCall, Bundle, Forge, LONG, Settings, Suite, Table, admin, invocation, now, tests, until};
+use crate::harness::{
+    Api, AwsCall, Behaviour, Bundle, Entity, Forge, LONG, Receiver, Settings, Suite, Table, admin, invocation, now,
+    tests, until,
+};
 
 tests![
     keys_rotate_under_load_and_no_good_token_is_refused,
@@ -353,14 +356,23 @@ async fn keys_share_no_call_with_what_a_function_reads_for_other_requests(suite:
     let (client, forge) = (Client::of(&stood.api), Forge::of(&stood.bundle));
     let mut unknown = forge.header();
     unknown["kid"] = "nobodys".into();
-    let (token, unknown) = (client.token().await, forge.token(&unknown, &forge.claims()));
-    // There is none, which is read all the same.
-    let absent = "webhook/delivery/dlv_01m85myb90jew2yxdayxvf4gdp";
-    assert_eq!(client.uses_at(absent, &token).await, 404);
-    stood.table.delay(usize::MAX, Duration::from_millis(300), |call| call.operation == "BatchGetItem");
-    let tokens = [[&token; 4].as_slice(), &[&unknown], &[&token; 4]].concat();
-    let statuses = join_all(tokens.iter().map(|token| client.uses_at(absent, token))).await;
-    let expected: Vec<_> = tokens.iter().map(|token| if **token == unknown { 401 } else { 404 }).collect();
-    assert_eq!(statuses.iter().map(StatusCode::as_u16).collect::<Vec<_>>(), expected);
+    let unknown = forge.token(&unknown, &forge.claims());
+    let (receiver, entity) = (Receiver::start().await, Entity::new(&stood.api, "busy".to_owned()).await);
+    entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    let id = entity.publish(json!({})).await;
+    entity.delivery(&id).await;
+    stood.table.delay(usize::MAX, Duration::from_millis(900), |call| call.operation == "BatchGetItem");
+    // The first two take the two calls that may be under way, and what the third reads waits beside the keys.
+    let shown = async |after: u64| {
+        time::sleep(Duration::from_millis(after)).await;
+        join_all((0..8).map(|_| entity.delivery(&id))).await
+    };
+    let path = format!("webhook/delivery/{id}");
+    let refused = async {
+        time::sleep(Duration::from_millis(400)).await;
+        client.uses_at(&path, &unknown).await
+    };
+    let (_, _, _, status) = join!(shown(0), shown(200), shown(400), refused);
+    assert_eq!(status, 401);
     assert!(stood.bundle.stop().await.success());
 }
