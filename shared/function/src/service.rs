@@ -61,8 +61,8 @@ impl Service {
         let aws = Aws::new(aws);
         let client = aws.dynamodb();
         let table = Table::new(client.clone(), &settings.table_name);
-        // Tokens have a table of their own, whose reads share no call with a function's: the rights to both stand apart, and
-        // IAM allows no call for which it takes two.
+        // Keys and revocations are read by a handle of their own and share no call with other reads, since IAM allows a call
+        // only by a statement that allows all its keys.
         let of_tokens = Table::new(client, &settings.table_name);
         let clock: SharedClock = Arc::new(SystemClock);
         let keys = KeyCache::new(PublishedKeys::new(of_tokens.clone()), clock.clone());
