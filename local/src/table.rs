@@ -6,6 +6,7 @@
 
 mod calls;
 mod faults;
+mod joined;
 mod schema;
 
 pub use schema::TABLE_NAME;

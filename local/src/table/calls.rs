@@ -15,7 +15,7 @@ use axum::{
 use dynoxide::{Database, DynoxideError};
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::faults::Faults;
+use super::{faults::Faults, joined::Joined};
 
 /// DynamoDB's limit on a request.
 const MAX_REQUEST: usize = 16 * 1024 * 1024;
@@ -71,7 +71,7 @@ async fn call(
             "Scan" => scan,
         }
         writing {
-            "BatchExecuteStatement" => batch_execute_statement,
+            "BatchExecuteStatement" => execute_joined,
             "BatchWriteItem" => batch_write_item,
             "CreateTable" => create_table,
             "DeleteItem" => delete_item,

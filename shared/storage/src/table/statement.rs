@@ -25,6 +25,7 @@ const WRITING: &str = "writing items";
 #[derive(Debug, Clone)]
 pub struct Statement {
     verb: Verb,
+    gives_back: GivesBack,
     pk: String,
     sk: String,
     changes: String,
@@ -40,11 +41,19 @@ enum Verb {
     Update,
 }
 
+/// When an update gives its item back. An item that is not needed would be sent and read for nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum GivesBack {
+    Never,
+    WhenLost,
+    Always,
+}
+
 impl Statement {
     /// Writes an item that must not exist yet.
     pub fn insert(item: Item) -> Self {
         let key = |name: &str| item.get(name).and_then(|value| value.as_s().ok()).cloned().unwrap_or_default();
-        let mut statement = Self::new(Verb::Insert, key("pk"), key("sk"));
+        let mut statement = Self::new(Verb::Insert, key("pk"), key("sk"), GivesBack::Never);
         let mut members: Vec<_> = item.into_iter().collect();
         members.sort_by(|(one, _), (other, _)| one.cmp(other)); // the same text for the same shape, every time
         let names: Vec<_> = members.iter().map(|(name, _)| format!("'{name}': ?")).collect();
@@ -53,19 +62,19 @@ impl Statement {
         statement
     }
 
-    fn new(verb: Verb, pk: String, sk: String) -> Self {
+    fn new(verb: Verb, pk: String, sk: String, gives_back: GivesBack) -> Self {
         let place = format!("{pk}\n{sk}");
         let (changes, conditions) = (String::new(), String::new());
-        Self { verb, pk, sk, changes, conditions, changed: Vec::new(), compared: Vec::new(), place }
+        Self { verb, gives_back, pk, sk, changes, conditions, changed: Vec::new(), compared: Vec::new(), place }
     }
 
     /// A write in PartiQL; nothing, when it has no words for it: additions, attributes that are set only where they are
     /// absent, removals of items, and insertions with another condition than that the item is new.
-    pub(super) fn of(write: &Write) -> Option<Self> {
+    pub(super) fn of(write: &Write, gives_back: GivesBack) -> Option<Self> {
         match write {
             Write::Put(Put { item, conditions }) if *conditions == [is_new()] => Some(Self::insert(item.clone())),
             Write::Change(Change { key, assignments, conditions }) if !conditions.is_empty() => {
-                let mut statement = Self::new(Verb::Update, key.partition.clone(), key.sort.clone());
+                let mut statement = Self::new(Verb::Update, key.partition.clone(), key.sort.clone(), gives_back);
                 // All SETs stand before all REMOVEs, in whatever order the change names them.
                 let (removals, sets): (Vec<_>, Vec<_>) =
                     assignments.iter().partition(|assignment| matches!(assignment, Assignment::Remove(_)));
@@ -120,17 +129,18 @@ impl Statement {
             Verb::Insert => (format!("INSERT INTO \"{table}\" VALUE {{{}}}", self.changes), self.changed.clone()),
             Verb::Update => {
                 let key = [&self.pk, &self.sk].map(|part| AttributeValue::S(part.clone()));
+                let returning = if self.gives_back == GivesBack::Always { " RETURNING ALL NEW *" } else { "" };
                 let text = format!(
-                    "UPDATE \"{table}\"{} WHERE \"pk\"=? AND \"sk\"=?{} RETURNING ALL NEW *",
+                    "UPDATE \"{table}\"{} WHERE \"pk\"=? AND \"sk\"=?{}{returning}",
                     self.changes, self.conditions
                 );
                 (text, self.changed.iter().cloned().chain(key).chain(self.compared.iter().cloned()).collect())
             }
         };
         let request = BatchStatementRequest::builder().statement(text).set_parameters(Some(parameters));
-        let request = match self.verb {
-            Verb::Insert => request,
-            Verb::Update => {
+        let request = match self.gives_back {
+            GivesBack::Never => request,
+            GivesBack::WhenLost | GivesBack::Always => {
                 request.return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             }
         };
@@ -151,7 +161,7 @@ pub struct Writes {
 
 impl Calls for Writes {
     type Request = Statement;
-    /// The item as an update left it, or as it was when a condition did not hold. Insertions give no item.
+    /// The item as an update left it, or as it was when a condition did not hold, as far as the statement gives it back.
     type Response = TableResponse<Written<Item>>;
     const LIMIT: usize = 25;
 
@@ -213,25 +223,32 @@ mod tests {
             .set("status", "retrying")
             .only_if(is("attemptCount", 1_u32))
             .only_if(absent("resumeAt").or(at_most("resumeAt", 5_u32)));
-        let request = Statement::of(&change.into()).expect("PartiQL").request("table").expect("a request");
-        assert_eq!(
-            request.statement(),
-            "UPDATE \"table\" SET \"status\"=? REMOVE \"dueAt\" WHERE \"pk\"=? AND \"sk\"=? AND \"attemptCount\" = ? \
-             AND (\"resumeAt\" IS MISSING OR \"resumeAt\" <= ?) RETURNING ALL NEW *"
-        );
-        assert_eq!(request.parameters(), [text("retrying"), text("DLV#1"), text("HEAD"), number(1), number(5)]);
+        let change = change.into();
+        for (gives_back, returning, lost) in [
+            (GivesBack::Never, "", None),
+            (GivesBack::WhenLost, "", Some(ReturnValuesOnConditionCheckFailure::AllOld)),
+            (GivesBack::Always, " RETURNING ALL NEW *", Some(ReturnValuesOnConditionCheckFailure::AllOld)),
+        ] {
+            let request = Statement::of(&change, gives_back).expect("PartiQL").request("table").expect("a request");
+            let update = "UPDATE \"table\" SET \"status\"=? REMOVE \"dueAt\" WHERE \"pk\"=? AND \"sk\"=? \
+                          AND \"attemptCount\" = ? AND (\"resumeAt\" IS MISSING OR \"resumeAt\" <= ?)";
+            assert_eq!(request.statement(), format!("{update}{returning}"));
+            assert_eq!(request.parameters(), [text("retrying"), text("DLV#1"), text("HEAD"), number(1), number(5)]);
+            assert_eq!(request.return_values_on_condition_check_failure().cloned(), lost);
+        }
     }
 
     #[test]
     fn a_write_that_partiql_cannot_express_goes_alone() {
         let key = || (String::from("W#1"), String::from("HEAD"));
         let known = || Change::of(key()).only_if(is("version", 1_u32));
-        assert!(Statement::of(&known().set("a", "b").into()).is_some());
-        assert!(Statement::of(&known().add("count", 1_u32).into()).is_none());
-        assert!(Statement::of(&known().set_if_absent("since", 1_u32).into()).is_none());
-        assert!(Statement::of(&Delete::of(key()).into()).is_none());
+        let goes_together = |write: Write| Statement::of(&write, GivesBack::Never).is_some();
+        assert!(goes_together(known().set("a", "b").into()));
+        assert!(!goes_together(known().add("count", 1_u32).into()));
+        assert!(!goes_together(known().set_if_absent("since", 1_u32).into()));
+        assert!(!goes_together(Delete::of(key()).into()));
         // An update without a condition would make the item; PartiQL's would not.
-        assert!(Statement::of(&Change::of(key()).set("a", "b").into()).is_none());
+        assert!(!goes_together(Change::of(key()).set("a", "b").into()));
     }
 
     #[test]

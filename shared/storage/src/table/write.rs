@@ -151,20 +151,22 @@ conditional!(Change, Put, Delete);
 
 /// The outcome of a conditional write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Written<T> {
+pub enum Written<T, L = T> {
     /// It is written; for a change that is read back, the item as it is now.
     Done(T),
     /// Its condition did not hold, and nothing was written; the item as it is, if there is one and the write gives it
     /// back.
-    Lost(Option<T>),
+    Lost(Option<L>),
 }
 
-impl<T> Written<T> {
+impl<T, L> Written<T, L> {
     /// Whether it is written.
     pub fn is_done(&self) -> bool {
         matches!(self, Self::Done(_))
     }
+}
 
+impl<T> Written<T> {
     /// The same with another form of the item.
     pub fn map<U>(self, form: impl FnOnce(T) -> U) -> Written<U> {
         match self {

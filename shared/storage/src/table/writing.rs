@@ -23,7 +23,7 @@ use super::{
         TableResponse::{self, Decided, NotNow},
         until_decided,
     },
-    statement::Statement,
+    statement::{GivesBack, Statement},
     value::read_item,
     write::{Change, Delete, Put, Transaction, Write, Written},
 };
@@ -104,7 +104,7 @@ impl Table {
         write: impl Into<Write>,
         doing: &'static str,
     ) -> Result<Written<()>, TableError> {
-        Ok(unread(self.together(write.into(), false, doing).await?))
+        Ok(unread(self.together(write.into(), GivesBack::Never, doing).await?))
     }
 
     /// The same, and the item as it is then.
@@ -113,11 +113,25 @@ impl Table {
         change: Change,
         doing: &'static str,
     ) -> Result<Written<T>, TableError> {
-        read_back(self.together(change.into(), true, doing).await?, doing)
+        read_back(self.together(change.into(), GivesBack::Always, doing).await?, doing)
     }
 
-    fn together(&self, write: Write, read: bool, doing: &'static str) -> TableFuture<'_, Written<Item>> {
-        let Some(statement) = Statement::of(&write) else { return self.alone(write, read, doing) };
+    /// The same, and the item as it was found when a condition did not hold.
+    pub async fn write_together_or_read<T: DeserializeOwned>(
+        &self,
+        change: Change,
+        doing: &'static str,
+    ) -> Result<Written<(), T>, TableError> {
+        Ok(match self.together(change.into(), GivesBack::WhenLost, doing).await? {
+            Written::Done(_) => Written::Done(()),
+            Written::Lost(found) => Written::Lost(found.map(|item| read_item(item, doing)).transpose()?),
+        })
+    }
+
+    fn together(&self, write: Write, gives_back: GivesBack, doing: &'static str) -> TableFuture<'_, Written<Item>> {
+        let Some(statement) = Statement::of(&write, gives_back) else {
+            return self.alone(write, gives_back != GivesBack::Never, doing);
+        };
         async move {
             until_decided(|| async { TableResponse::carried(self.writes.ask(statement.clone()).await) }).await
         }

@@ -186,7 +186,7 @@ impl Deliveries {
         if head.has_room_for(&attempt) {
             let attempts: Vec<_> = head.attempts.iter().chain([&attempt]).collect();
             let change = change.set("attempts", Value::of(&attempts, RECORDING)?);
-            return Ok(match self.table.write_together_and_read::<HeadItem>(change, RECORDING).await? {
+            return Ok(match self.table.write_together_or_read::<HeadItem>(change, RECORDING).await? {
                 Written::Done(_) => Written::Done(()),
                 // The answer to the first try may have been lost on its way, and this is the second.
                 Written::Lost(Some(found)) if found.attempts.contains(&attempt) => Written::Done(()),
