@@ -22,6 +22,7 @@ tests![
     after_an_outage_what_waits_is_delivered_at_once,
     what_waits_and_fails_again_keeps_its_place_in_the_schedule,
     thousands_that_wait_are_recovered_each_once_although_the_work_is_killed_in_the_middle,
+    a_delivery_that_cannot_be_read_keeps_no_recovery_from_its_end,
     a_recovery_of_nothing_says_why,
     deliveries_that_a_disabled_webhook_has_cancelled_are_recovered_when_it_is_enabled_again,
     deliveries_with_too_many_attempts_or_past_their_retention_are_neither_counted_nor_recovered,
@@ -259,6 +260,26 @@ async fn thousands_that_wait_are_recovered_each_once_although_the_work_is_killed
     }
     let other: BTreeMap<_, _> = received.iter().filter(|(_, times)| **times != 2).collect();
     assert!(received.len() == MANY && other.is_empty(), "each is sent exactly once more: {other:?}");
+    assert!(bundle.stop().await.success());
+}
+
+async fn a_delivery_that_cannot_be_read_keeps_no_recovery_from_its_end(suite: Arc<Suite>) {
+    let (bundle, api, _permit) = suite.other_bundle(one_attempt()).await;
+    let (entity, receiver) = (Entity::new(&api, "unreadable".to_owned()).await, Receiver::start().await);
+    let table = Table::of(&api.env);
+    let hook = hook_for(&entity, "booking.created", &receiver.on("/", [Behaviour::status(500)])).await;
+    let deliveries = publish(&entity, "booking.created", 3).await;
+    until_count(&entity, &hook, "failed", 3).await;
+    let id = deliveries.iter().next().expect("three");
+    assert!(table.set(&format!("DLV#{id}"), "HEAD", "event", "no identifier").await);
+    receiver.on("/", [Behaviour::status(200)]);
+    recover(&entity, &hook, &json!({ "since": "2020-01-01T00:00:00Z" })).await;
+    let job = format!("JOB#{}", hook.id);
+    assert!(table.item(&job, "RECOVER").await.is_some(), "it is in the background");
+    until("the recovery is over", LONG, async || table.item(&job, "RECOVER").await.is_none().then_some(())).await;
+    for id in deliveries.iter().skip(1) {
+        entity.until_status(id, &["delivered"]).await;
+    }
     assert!(bundle.stop().await.success());
 }
 

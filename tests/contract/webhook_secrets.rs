@@ -4,12 +4,15 @@
 use std::{collections::HashSet, sync::Arc};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use futures::future::join_all;
+use futures::future::{join, join_all};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    harness::{Behaviour, Entity, Hook, Received, Receiver, Suite, is_signed_by, now, python, secret_of, tests, time},
+    harness::{
+        AwsCall, Behaviour, Entity, Hook, Moment, Received, Receiver, Settings, Suite, is_signed_by, now, python,
+        secret_of, tests, time,
+    },
     webhooks::fields,
 };
 
@@ -20,6 +23,7 @@ tests![
     a_new_secret_changes_when_the_webhook_was_changed_and_not_its_version,
     a_rotation_while_two_secrets_sign_ends_the_older_one_at_once,
     of_rotations_at_once_the_last_two_secrets_sign,
+    a_rotation_whose_answer_from_the_table_is_lost_is_made_once,
     a_secret_that_has_ended_signs_nothing,
     secrets_that_the_release_before_let_sign_go_on_until_they_end,
     the_owner_says_how_long_the_old_secret_signs,
@@ -140,6 +144,25 @@ async fn of_rotations_at_once_the_last_two_secrets_sign(suite: Arc<Suite>) {
     let received = delivered(&entity, &receiver).await;
     let signing = secrets.iter().filter(|secret| is_signed_by(&received, secret)).count();
     assert_eq!((signing, signatures(&received)), (2, 2), "what signs was shown");
+}
+
+async fn a_rotation_whose_answer_from_the_table_is_lost_is_made_once(suite: Arc<Suite>) {
+    let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let (entity, receiver) = (Entity::new(&stood.api, "rotation".to_owned()).await, Receiver::start().await);
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    let webhook = hook.id.clone();
+    let rotates = move |call: &AwsCall| call.operation == "UpdateItem" && call.mentions(&webhook);
+    let mut held = stood.table.hold("rotated, answer lost", Moment::After, rotates);
+    let lost = async move {
+        held.reached().await;
+        held.lose();
+    };
+    let (answer, ()) = join(entity.rotate(&hook.id).expect(200), lost).await;
+    let received = delivered(&entity, &receiver).await;
+    let new = secret_of(&answer);
+    assert!(is_signed_by(&received, &new) && is_signed_by(&received, &hook.secret), "either is known to somebody");
+    assert_eq!(signatures(&received), 2);
+    assert!(stood.bundle.stop().await.success());
 }
 
 /// The item of a webhook, as the table has it.

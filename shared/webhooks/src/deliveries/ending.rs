@@ -65,6 +65,13 @@ impl Ending {
         }
     }
 
+    /// Whether a message announces the next attempt. For one that none does, a count of one tells the sweep that a crowded
+    /// queue has no message for it.
+    fn is_announced(&self, next: Time) -> bool {
+        let waits_for_its_event = self.put_off && self.waiting_for.is_none();
+        !waits_for_its_event && next.since(self.now) <= MAX_DELAY
+    }
+
     /// Completes a change of the head.
     pub(super) fn complete(&self, change: Change, head: &HeadItem) -> Change {
         let group = match self.waiting_for {
@@ -94,9 +101,27 @@ impl Ending {
                 // An attempt that a delayed message announces has a grace; one that is too far away for that is the
                 // sweep's from the start.
                 let due = if time.since(self.now) > MAX_DELAY { time } else { time + GRACE };
-                change.set("dueAt", due).set("sweeps", 0_u32)
+                change.set("dueAt", due).set("sweeps", u32::from(!self.is_announced(time)))
             }
             None => change.remove("dueShard").remove("dueAt"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::deliveries::item::tests::{NOW, head};
+    use std::time::Duration;
+
+    #[test]
+    fn no_message_stands_for_an_attempt_that_is_far_away_or_waits_for_its_event() {
+        let announced = |wait: Duration, put_off: bool, waiting_for: Option<WaitingFor>| {
+            Ending { put_off, waiting_for, ..Ending::untried(&head(), NOW) }.is_announced(NOW + wait)
+        };
+        let (soon, far) = (MAX_DELAY, MAX_DELAY + Duration::from_millis(1));
+        assert!(announced(soon, false, None) && announced(soon, true, Some(WaitingFor::Breaker)));
+        assert!(!announced(far, false, None) && !announced(far, true, Some(WaitingFor::Breaker)));
+        assert!(!announced(soon, true, None));
     }
 }

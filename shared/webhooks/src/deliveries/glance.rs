@@ -65,8 +65,12 @@ impl Sources<'_> {
         let health = self.healths.glance(&entity, &owner.webhook);
         let (webhook, event, health) = join!(self.webhooks.glance(&entity, &owner.webhook), event, health);
         let webhook = readable(webhook)?.flatten();
-        let is_up_to_date =
-            |found: &SigningWebhook| notice.webhook_changed.is_none_or(|changed| changed <= found.webhook.last_update);
+        // One that is disabled is read again, since the delivery would be cancelled for good, and the owner may have
+        // enabled it a moment ago.
+        let is_up_to_date = |found: &SigningWebhook| {
+            let webhook = &found.webhook;
+            webhook.enabled && notice.webhook_changed.is_none_or(|changed| changed <= webhook.last_update)
+        };
         Ok(Glance {
             owner: Some(owner.clone()),
             webhook: webhook.filter(is_up_to_date),

@@ -21,6 +21,7 @@ use super::{
     index_group::IndexGroup,
     lease_times::GRACE,
     listed_status::{LISTED, NEW, to_list},
+    queue::MAX_DELAY,
 };
 use crate::{events::Event, subscriptions::Webhook};
 use base::{DeliveryId, EventId, Time};
@@ -92,7 +93,11 @@ impl HeadItem {
         let id = DeliveryId::of(&event.id, &webhook.id);
         let created = event.timestamp;
         // A delivery to a slow webhook may wait for a place, so the sweep announces it again later than others.
-        let (grace, sweeps) = if webhook.is_slow(created) { (SLOW_GRACE, SLOW_SWEEPS) } else { (GRACE, 0) };
+        // A first attempt that is too far away for a message is the sweep's, which counts it as announced once (`ending.rs`).
+        let (grace, sweeps) = match webhook.is_slow(created) {
+            true => (SLOW_GRACE, SLOW_SWEEPS),
+            false => (GRACE, u32::from(first_attempt.since(created) > MAX_DELAY)),
+        };
         // What waits for its first attempt is told to be pending at once.
         let listed_as = if first_attempt > created + GRACE { Status::Pending.as_str() } else { NEW };
         Self {
@@ -295,5 +300,15 @@ pub(super) mod tests {
         let head = head();
         assert!(head.is_kept(NOW + Duration::from_millis(59_999)));
         assert!(!head.is_kept(NOW + Duration::from_secs(60)));
+    }
+
+    #[test]
+    fn a_first_attempt_that_no_message_announces_counts_as_announced_once() {
+        let (event, head) = event_and_head("{}");
+        let webhook = webhook(head.delivery.webhook_identifier, head.delivery.owner_identifier);
+        let sweeps = |wait: u64| {
+            HeadItem::new(&event, &webhook, NOW + Duration::from_secs(wait), Duration::from_secs(60)).sweeps
+        };
+        assert_eq!([0, 900, 901].map(sweeps), [0, 0, 1]);
     }
 }

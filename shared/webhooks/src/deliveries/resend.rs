@@ -108,7 +108,7 @@ impl Resending {
         let stored = self.deliveries.find(entity, id, self.clock.now()).await?.ok_or(DeliveryError::NotFound)?;
         let head = &stored.head;
         let webhook = self.webhooks.sendable(entity, &head.delivery.webhook_identifier).await;
-        webhook.map_err(|error| match error {
+        let webhook = webhook.map_err(|error| match error {
             WebhookError::NotFound => DeliveryError::WebhookRemoved,
             error => error.into(),
         })?;
@@ -128,7 +128,7 @@ impl Resending {
         };
         let done = changed.as_ref().is_some_and(Written::is_done);
         if done || step == Step::Announce {
-            let notice = Notice::of(head, head.delivery.attempt_count.saturating_add(1));
+            let notice = Notice::of(head, head.delivery.attempt_count.saturating_add(1)).since(webhook.last_update);
             // A first attempt may be under way without a claim, and is looked at when it must be over.
             let is_untouched = !done && head.delivery.attempt_count == 0 && head.lease.is_none();
             let due = if is_untouched { now.max(head.delivery.created_date + SETTLED) } else { now };

@@ -23,7 +23,7 @@ use crate::{
         outbox::{Outbox, OutboxError},
         publish::Publisher,
     },
-    subscriptions::Webhooks,
+    subscriptions::{Webhook, Webhooks},
 };
 use auth::AuthorizedEntity;
 use base::metric::{Longest, Metrics, Name, Number};
@@ -174,22 +174,24 @@ impl Sweeper {
         if crowded && entry.sweeps == 0 {
             return Ok(false);
         }
-        let lane = self.lane(&DeliveryOwner::of(head.delivery()), now).await;
-        self.queue.announce(lane, Notice::of(&head, entry.attempt_count + 1).waiting(), now, now).await;
+        let notice = Notice::of(&head, entry.attempt_count + 1).waiting();
+        let (lane, notice) = match self.webhook(&DeliveryOwner::of(head.delivery())).await {
+            Some(webhook) => (Lane::of(webhook.is_slow(now)), notice.since(webhook.last_update)),
+            // A dispatcher decides again.
+            None => (Lane::Quick, notice),
+        };
+        self.queue.announce(lane, notice, now, now).await;
         Ok(true)
     }
 
-    /// The lane of a delivery. One that cannot be looked up is the quick one, where a dispatcher decides again.
-    async fn lane(&self, owner: &DeliveryOwner, now: Time) -> Lane {
+    /// The webhook of a delivery, unless it is gone or cannot be looked up soon.
+    async fn webhook(&self, owner: &DeliveryOwner) -> Option<Webhook> {
         let entity = AuthorizedEntity::owning_delivery(owner.entity.clone());
-        match timeout(LANE_LIMIT, self.webhooks.find(&entity, &owner.webhook)).await {
-            Ok(Ok(found)) => Lane::of(found.is_some_and(|found| found.webhook.is_slow(now))),
-            Ok(Err(error)) => {
-                tracing::warn!(error = %logging::chain(&error), webhookId = %owner.webhook, "its lane is not known");
-                Lane::Quick
-            }
-            Err(_) => Lane::Quick,
-        }
+        let found = timeout(LANE_LIMIT, self.webhooks.find(&entity, &owner.webhook)).await.ok()?;
+        let found = found.inspect_err(|error| {
+            tracing::warn!(error = %logging::chain(error), webhookId = %owner.webhook, "its lane is not known");
+        });
+        found.ok().flatten().map(|found| found.webhook)
     }
 }
 

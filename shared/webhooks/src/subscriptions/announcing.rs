@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::events::outbox::{Outbox, OutboxEvent};
 use base::{Time, WebhookId, logging};
-use storage::table::{Change, Put, Table, TableError, Transaction, Written, at_most, is_new};
+use storage::table::{Put, Table, TableError, Transaction, Written, at_most, is_new};
 
 /// The least time between two events of one type about one webhook.
 pub const PAUSE: Duration = Duration::from_secs(60 * 60);
@@ -96,20 +96,20 @@ impl Announcer {
     /// announced within the hour. Lost when the change's own condition does not hold.
     pub async fn change(
         &self,
-        change: impl Fn(Announced) -> Change,
+        change: impl Fn(Announced) -> Transaction,
         webhook: &WebhookId,
         outbox_event: &OutboxEvent,
         now: Time,
     ) -> Result<Written<Announced>, TableError> {
         let writes = self.writes(webhook, outbox_event, now).await?;
         if !writes.is_empty() {
-            let both = Transaction::new().with(change(Announced::Now)).with_all(writes);
+            let both = change(Announced::Now).with_all(writes);
             if self.table.write_all(both, DOING).await?.is_done() {
                 return Ok(Written::Done(Announced::Now));
             }
         }
-        let alone = Transaction::new().with(change(Announced::Before));
-        Ok(self.table.write_all(alone, DOING).await?.map(|()| Announced::Before))
+        let alone = self.table.write_all(change(Announced::Before), DOING).await?;
+        Ok(alone.map(|()| Announced::Before))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{announcing::Announcer, endpoint::KeptEndpoint, operational::WebhookDisabled, webhook::key};
+use super::{announcing::Announcer, endpoint::KeptEndpoint, health, operational::WebhookDisabled, webhook::key};
 use auth::AuthorizedEntity;
 use base::{SharedRandom, Time, WebhookId};
 use storage::table::{Change, Table, TableError, Transaction, Written, absent, is};
@@ -73,7 +73,8 @@ impl Disabler {
     }
 
     /// Disables a webhook, and puts the event about it into the outbox unless an event of its type was announced within
-    /// the hour. Lost when the webhook was disabled already, has moved, or is gone.
+    /// the hour. Lost when the webhook was disabled already, has moved, or is gone, or the spell of failures that is the
+    /// reason has ended.
     pub(crate) async fn disable(
         &self,
         entity: &AuthorizedEntity,
@@ -88,10 +89,10 @@ impl Disabler {
             Reason::Gone { endpoint, .. } => endpoint.url(),
             Reason::Failing { .. } => named.endpoint.url(),
         };
-        let (is_announced, reason) = (reason.is_announced(), reason.in_words());
+        let words = reason.in_words();
         let change = Change::of(key(entity.id(), webhook))
             .set("enabled", false)
-            .set("disabledReason", reason.as_str())
+            .set("disabledReason", words.as_str())
             .set("disabledDate", now)
             .set("lastUpdate", now)
             .add("version", 1_u32)
@@ -101,15 +102,20 @@ impl Disabler {
                 Some(sealed) => is("sealedEventUrl", sealed),
                 None => absent("sealedEventUrl"),
             });
-        let disabled = if is_announced {
-            let data = WebhookDisabled { webhook_identifier: webhook, name: &named.name, reason: &reason };
+        let changes = Transaction::new().with(change);
+        let changes = match reason {
+            Reason::Gone { .. } => changes,
+            Reason::Failing { since } => changes.with(health::still_failing(health::change(entity, webhook), since)),
+        };
+        let disabled = if reason.is_announced() {
+            let data = WebhookDisabled { webhook_identifier: webhook, name: &named.name, reason: &words };
             let outbox_event = data.outbox_event(entity.id(), now, &*self.random);
-            self.announcer.change(|_| change.clone(), webhook, &outbox_event, now).await?.map(drop)
+            self.announcer.change(|_| changes.clone(), webhook, &outbox_event, now).await?.map(drop)
         } else {
-            self.table.write_all(Transaction::new().with(change), "disabling a webhook").await?
+            self.table.write_all(changes, "disabling a webhook").await?
         };
         if disabled.is_done() {
-            tracing::warn!(webhookId = %webhook, entity = %entity.id(), reason, "disabled a webhook");
+            tracing::warn!(webhookId = %webhook, entity = %entity.id(), reason = words, "disabled a webhook");
         }
         Ok(disabled)
     }

@@ -203,6 +203,11 @@ fn addition(health: Change, tally: &Tally, now: Time) -> Change {
     }
 }
 
+/// Does nothing but hold a transaction to a spell of failures: it is lost when a success or a new address has ended that spell.
+pub(super) fn still_failing(health: Change, since: Time) -> Change {
+    health.set("failing", true).only_if(is("failingSince", since))
+}
+
 /// Notes that a webhook is failing, and when that may be announced if it is not announced now. Lost when another
 /// dispatcher did, or a success came in between.
 pub(super) fn failing(health: Change, spell: Spell, announce_after: Option<Time>) -> Change {

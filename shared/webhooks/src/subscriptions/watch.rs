@@ -12,7 +12,7 @@ use super::{
 };
 use auth::AuthorizedEntity;
 use base::{SharedRandom, Time, WebhookId};
-use storage::{Table, TableError, Written};
+use storage::{Table, TableError, Written, table::Transaction};
 
 /// An exchange that took longer than this may have begun before others failed.
 const SLOW: Duration = Duration::from_secs(1);
@@ -135,7 +135,7 @@ impl Watch {
         let outbox_event = data.outbox_event(entity.id(), now, &*self.random);
         let failing = |announced| {
             let announce_after = (announced == Announced::Before).then(|| now + PAUSE);
-            health::failing(health::change(entity, webhook), spell, announce_after)
+            Transaction::new().with(health::failing(health::change(entity, webhook), spell, announce_after))
         };
         if self.announcer.change(failing, webhook, &outbox_event, now).await? == Written::Done(Announced::Now) {
             tracing::warn!(webhookId = %webhook, entity = %entity.id(), since = %spell.since, "the webhook is failing");

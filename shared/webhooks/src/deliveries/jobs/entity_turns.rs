@@ -80,21 +80,26 @@ impl Jobs {
         Ok(page.entries.into_iter().next())
     }
 
-    /// Ends a turn, in which a job was worked on or not: the next is behind all others, or when the next job is due. If
-    /// a turn was asked for meanwhile, that one stays due.
+    /// Ends a turn, in which a job was worked on or not: the next is behind all others, or when the next job is due, of
+    /// those that the index shows and the one that was left. If a turn was asked for meanwhile, that one stays due.
+    ///
+    /// Returns the place if its next turn is due at once.
     pub(super) async fn end_turn(
         &self,
-        turn: &Turn,
+        turn: Turn,
         entity: &EntityId,
         worked: bool,
+        left: Option<&DueJob>,
         now: Time,
-    ) -> Result<(), TableError> {
-        let job = self.first_due(entity, EVER).await?;
-        let Some(next) = next_turn(job.map(|job| job.due_at), turn.asked_at, worked, now) else {
-            return self.give_up(turn).await;
+    ) -> Result<Option<DueJob>, TableError> {
+        let shown = self.first_due(entity, EVER).await?;
+        let job = shown.iter().chain(left).map(|job| job.due_at).min();
+        let Some(next) = next_turn(job, turn.asked_at, worked, now) else {
+            return self.give_up(&turn).await.map(|()| None);
         };
-        let next = Change::of(turn.key()).set("dueAt", next).only_if(is("dueAt", turn.due_at));
-        self.0.write_together(next, ENDING).await.map(drop)
+        let change = Change::of(turn.key()).set("dueAt", next).only_if(is("dueAt", turn.due_at));
+        let put_back = self.0.write_together(change, ENDING).await?.is_done() && next <= now;
+        Ok(put_back.then(|| DueJob { pk: turn.pk, sk: SORT_KEY.to_owned(), due_at: next }))
     }
 
     async fn give_up(&self, turn: &Turn) -> Result<(), TableError> {

@@ -121,6 +121,14 @@ pub(super) struct DueJob {
     pub(super) due_at: Time,
 }
 
+impl DueJob {
+    /// What the index will show of a job.
+    pub(super) fn of(job: JobItem) -> Self {
+        let JobItem { pk, sk, due_at, .. } = job;
+        Self { pk, sk, due_at }
+    }
+}
+
 impl Work {
     const fn sort_key(&self) -> &'static str {
         match self {

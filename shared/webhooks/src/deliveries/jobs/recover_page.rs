@@ -7,7 +7,7 @@ use crate::{
     subscriptions::store::Webhooks,
 };
 use auth::AuthorizedEntity;
-use base::{Clock, DeliveryId, Time};
+use base::{Clock, DeliveryId, Time, logging};
 use storage::TableError;
 
 /// Works through a page; the number is of the deliveries that are due now.
@@ -44,7 +44,15 @@ async fn recover(
     id: &DeliveryId,
     now: Time,
 ) -> Result<bool, TableError> {
-    let head = deliveries.head(id).await?.filter(|head| {
+    let head = match deliveries.head(id).await {
+        // It stays unreadable, and must not keep the job from the deliveries behind it.
+        Err(error @ TableError::Item { .. }) => {
+            tracing::error!(error = %logging::chain(&error), deliveryId = %id, "not recovered");
+            return Ok(false);
+        }
+        head => head?,
+    };
+    let head = head.filter(|head| {
         let delivery = head.delivery();
         delivery.owner_identifier == job.entity && delivery.webhook_identifier == job.webhook
     });

@@ -15,7 +15,7 @@ use base::{SharedClock, SharedRandom, Time, random};
 use storage::TableError;
 
 /// How many entities have their turn at once.
-const AT_ONCE: i32 = 8;
+const AT_ONCE: u8 = 8;
 /// After this long no new page of a job is begun, and it is the next entity's turn.
 const TURN: Duration = Duration::from_secs(1);
 
@@ -33,14 +33,31 @@ pub struct Worker {
     pub random: SharedRandom,
 }
 
+/// A turn of an entity that is due.
+struct DueTurn {
+    place: DueJob,
+    /// The job that this sweep left in the turn before.
+    left: Option<DueJob>,
+}
+
+/// What was done in a turn.
+struct Worked {
+    /// How many deliveries are due because of it.
+    made_due: usize,
+    /// The next turn of the entity, if it is due at once.
+    next: Option<DueTurn>,
+}
+
 impl Worker {
     /// Works on the jobs that are due until there are none, or until that time. Returns the number of deliveries that
     /// are due because of it. A job that fails leaves the others alone.
     pub async fn work(&self, until: Time) -> Result<usize, TableError> {
         let (mut reopened, mut failed) = (0, None);
+        // The index lags behind, and does not show at once what this sweep has put back.
+        let mut put_back = Vec::new();
         loop {
             let now = self.clock.now();
-            let due = self.jobs.first_turns(AT_ONCE, now).await?;
+            let due = due_turns(self.jobs.first_turns(i32::from(AT_ONCE), now).await?, &mut put_back);
             if due.is_empty() || now >= until {
                 return failed.map_or(Ok(reopened), Err);
             }
@@ -49,9 +66,11 @@ impl Worker {
             let mut worked = false;
             for outcome in outcomes {
                 match outcome {
-                    Ok(made_due) => {
-                        worked |= made_due.is_some();
-                        reopened += made_due.unwrap_or_default();
+                    Ok(None) => {}
+                    Ok(Some(done)) => {
+                        worked = true;
+                        reopened += done.made_due;
+                        put_back.extend(done.next);
                     }
                     // The others go on; the entity of the job that failed has its next turn after the lease.
                     Err(error) => {
@@ -69,21 +88,32 @@ impl Worker {
 
     /// Works on the first job of an entity; `None` when another sweep has taken its turn. A turn without a job counts
     /// as work, since its place has moved and others may stand behind it.
-    async fn turn(&self, due: DueJob, until: Time) -> Result<Option<usize>, TableError> {
+    async fn turn(&self, due: DueTurn, until: Time) -> Result<Option<Worked>, TableError> {
         let now = self.clock.now();
         let until = until.min(now + TURN);
-        let Some(entity) = entity_turns::entity_of(&due) else { return self.one(due, until).await };
-        let Some(turn) = self.jobs.take_turn(&due, now).await?.done() else { return Ok(None) };
-        let worked = match self.jobs.first_due(&entity, now).await? {
-            Some(job) => self.one(job, until).await?,
-            None => None,
+        let DueTurn { place, left } = due;
+        let Some(entity) = entity_turns::entity_of(&place) else {
+            let worked = self.one(place, until).await?;
+            return Ok(worked.map(|(made_due, _)| Worked { made_due, next: None }));
         };
-        self.jobs.end_turn(&turn, &entity, worked.is_some(), self.clock.now()).await?;
-        Ok(Some(worked.unwrap_or_default()))
+        let Some(turn) = self.jobs.take_turn(&place, now).await?.done() else { return Ok(None) };
+        let mut worked = None;
+        // The one that was left comes behind those that the index shows, and in the place of one that is there no longer.
+        for job in self.jobs.first_due(&entity, now).await?.into_iter().chain(left) {
+            worked = self.one(job, until).await?;
+            if worked.is_some() {
+                break;
+            }
+        }
+        let is_worked = worked.is_some();
+        let (made_due, left) = worked.unwrap_or_default();
+        let place = self.jobs.end_turn(turn, &entity, is_worked, left.as_ref(), self.clock.now()).await?;
+        Ok(Some(Worked { made_due, next: place.map(|place| DueTurn { place, left }) }))
     }
 
-    /// Works on one job; `None` when another sweep works on it.
-    async fn one(&self, due: DueJob, until: Time) -> Result<Option<usize>, TableError> {
+    /// Works on one job; `None` when another sweep works on it. Gives the number of deliveries that are due because of it,
+    /// and the job, if more is to be done.
+    async fn one(&self, due: DueJob, until: Time) -> Result<Option<(usize, Option<DueJob>)>, TableError> {
         let now = self.clock.now();
         let Some(mut item) = self.jobs.get(&due.pk, &due.sk).await?.filter(|item| item.due_at <= now) else {
             return Ok(None);
@@ -100,7 +130,7 @@ impl Worker {
             reopened += made_due;
             let now = self.clock.now();
             let (progress, held_until) = match piece {
-                Piece::Over if self.jobs.remove(&item).await?.is_done() => return Ok(Some(reopened)),
+                Piece::Over if self.jobs.remove(&item).await?.is_done() => return Ok(Some((reopened, None))),
                 // More was asked for meanwhile.
                 Piece::Over => (None, None),
                 Piece::Next(progress) if now >= until => (Some(progress), Some(now)),
@@ -109,7 +139,7 @@ impl Worker {
             };
             match self.save(item, &lease, progress.as_ref(), held_until).await? {
                 Some(saved) if held_until.is_none() => item = saved,
-                _ => return Ok(Some(reopened)),
+                left => return Ok(Some((reopened, left.map(DueJob::of)))),
             }
         }
     }
@@ -150,5 +180,48 @@ impl Worker {
             }
         }
         Err(TableError::code(WRITING, "TransactionConflict"))
+    }
+}
+
+/// The turns that are due: those that the index shows, and behind them, as far as there is room, those that were put back.
+fn due_turns(shown: Vec<DueJob>, put_back: &mut Vec<DueTurn>) -> Vec<DueTurn> {
+    let is_put_back = |place: &DueJob| put_back.iter().any(|turn| turn.place.pk == place.pk);
+    let shown = shown.into_iter().filter(|place| !is_put_back(place));
+    let mut due: Vec<_> = shown.map(|place| DueTurn { place, left: None }).collect();
+    let room = usize::from(AT_ONCE).saturating_sub(due.len()).min(put_back.len());
+    due.extend(put_back.drain(..room));
+    due
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(name: &str) -> DueJob {
+        DueJob { pk: name.to_owned(), sk: "JOBS".to_owned(), due_at: Time::from_millis(1_795_167_900_000) }
+    }
+
+    fn turns(shown: &[&str], put_back: &mut Vec<DueTurn>) -> Vec<String> {
+        let due = due_turns(shown.iter().map(|name| place(name)).collect(), put_back);
+        due.into_iter().map(|turn| turn.place.pk).collect()
+    }
+
+    fn returned(names: &[&str]) -> Vec<DueTurn> {
+        names.iter().map(|name| DueTurn { place: place(name), left: Some(place("job")) }).collect()
+    }
+
+    #[test]
+    fn a_turn_that_was_put_back_comes_although_the_index_does_not_show_it_yet() {
+        assert_eq!(turns(&[], &mut returned(&["a"])), ["a"]);
+        let mut twice = returned(&["a"]);
+        assert_eq!(turns(&["a", "b"], &mut twice), ["b", "a"], "once, and behind the others");
+        assert!(twice.is_empty());
+    }
+
+    #[test]
+    fn turns_for_which_there_is_no_room_come_later() {
+        let mut put_back = returned(&["x", "y"]);
+        assert_eq!(turns(&["1", "2", "3", "4", "5", "6", "7"], &mut put_back).last().map(String::as_str), Some("x"));
+        assert_eq!(turns(&["8"], &mut put_back), ["8", "y"]);
     }
 }
