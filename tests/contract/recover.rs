@@ -270,7 +270,7 @@ async fn a_delivery_that_cannot_be_read_keeps_no_recovery_from_its_end(suite: Ar
     let hook = hook_for(&entity, "booking.created", &receiver.on("/", [Behaviour::status(500)])).await;
     let deliveries = publish(&entity, "booking.created", 3).await;
     until_count(&entity, &hook, "failed", 3).await;
-    let id = deliveries.iter().next().expect("three");
+    let id = deliveries.first().expect("three");
     assert!(table.set(&format!("DLV#{id}"), "HEAD", "event", "no identifier").await);
     receiver.on("/", [Behaviour::status(200)]);
     recover(&entity, &hook, &json!({ "since": "2020-01-01T00:00:00Z" })).await;

@@ -5,8 +5,7 @@ use super::{
     delivery::{Status, WaitingFor},
     index_group::IndexGroup,
     item::HeadItem,
-    lease_times::GRACE,
-    queue::MAX_DELAY,
+    lease_times::{GRACE, MAX_DELAY},
     schedule::Next,
 };
 use base::Time;

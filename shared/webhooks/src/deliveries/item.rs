@@ -19,9 +19,8 @@ use super::{
     attempt::Attempt,
     delivery::{Delivery, Status},
     index_group::IndexGroup,
-    lease_times::GRACE,
+    lease_times::{GRACE, MAX_DELAY},
     listed_status::{LISTED, NEW, to_list},
-    queue::MAX_DELAY,
 };
 use crate::{events::Event, subscriptions::Webhook};
 use base::{DeliveryId, EventId, Time};

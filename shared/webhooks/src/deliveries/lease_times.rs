@@ -19,3 +19,7 @@ pub const SETTLED: Duration = Duration::from_secs(7);
 /// How long the sweep waits after the first message of an attempt before it sends another. It doubles with each, so
 /// that the sweep does not lengthen a backlog in the queue.
 pub const GRACE: Duration = Duration::from_secs(10);
+
+/// The longest delay of a message. A delivery that is due later waits in the table, where the sweep finds it.
+/// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-message-timers.html>
+pub const MAX_DELAY: Duration = Duration::from_secs(15 * 60);

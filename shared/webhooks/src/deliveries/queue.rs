@@ -14,14 +14,11 @@ use aws_sdk_sqs::{
 use futures::future::try_join_all;
 use tokio::time::timeout;
 
-use super::notice::Notice;
+use super::{lease_times::MAX_DELAY, notice::Notice};
 use base::gather::{Calls, Gather, Unanswered};
 use base::{Environment, FromEnvironment, Time, logging};
 use storage::aws::{Aws, CallError};
 
-/// The longest delay of a message. A delivery that is due later waits in the table, where the sweep finds it.
-/// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-message-timers.html>
-pub const MAX_DELAY: Duration = Duration::from_secs(15 * 60);
 /// The most messages that one call of SQS takes or gives.
 pub(super) const MESSAGES_AT_ONCE: usize = 10;
 /// How long a request of a client waits for the queue.
