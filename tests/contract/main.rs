@@ -93,6 +93,7 @@ mod recover;
 mod resend;
 mod retries;
 mod revocation;
+mod revocation_horizon;
 mod revocation_snapshot;
 mod revocations_measured;
 mod rights;
@@ -126,6 +127,7 @@ fn main() -> ExitCode {
     let modules: &[&[Test]] = &[
         payments_refresh::TESTS,
         revocation::TESTS,
+        revocation_horizon::TESTS,
         revocation_snapshot::TESTS,
         geo_ip_providers::TESTS,
         geo_ip_crash::TESTS,

@@ -48,11 +48,13 @@ async fn a_function_starts_with_fifty_thousand_revocations_in_little_time_and_me
             (begun.elapsed(), memory_kilobytes(&bundle.process("list-events").await))
         };
         let empty = start().await;
-        list(&Table::of(&api.env), of_tokens).await;
+        let table = Table::of(&api.env);
+        list(&table, of_tokens).await;
+        // That of the empty list.
+        table.remove("REVOKED#SNAPSHOT", "LAST").await;
         let full = start().await;
         // The sweep that runs has read the list before, and does not again for some minutes.
         bundle.process("sweep-deliveries").await.kill();
-        let table = Table::of(&api.env);
         until("a snapshot", LONG, async || table.item("REVOKED#SNAPSHOT", "LAST").await).await;
         let snapshot = start().await;
         println!(

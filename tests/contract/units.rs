@@ -9,7 +9,8 @@ use doubles::booking;
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Behaviour, Entity, Interposed, LONG, Metered, Receiver, Settings, Suite, in_a_row, tests, until, until_gone,
+    Behaviour, Entity, Interposed, LONG, Metered, Receiver, Settings, Suite, Table, in_a_row, now, tests, until,
+    until_gone,
 };
 
 tests![
@@ -17,7 +18,7 @@ tests![
     bodies_that_are_not_packed_cost_their_size,
     a_packed_body_is_sent_and_shown_as_it_was_published,
     an_event_that_two_hundred_webhooks_want_waits_for_few_calls_in_a_row,
-    a_function_that_starts_has_read_keys_and_revocations_after_three_calls,
+    a_function_that_starts_has_read_keys_and_revocations_after_one_call_or_three,
 ];
 
 /// Three retries, as soon as the contract allows, within the time in which the sweep leaves a new delivery alone.
@@ -214,23 +215,29 @@ async fn an_event_that_two_hundred_webhooks_want_waits_for_few_calls_in_a_row(su
     assert!(stood.bundle.stop().await.success());
 }
 
-/// Keys and the snapshot of the revocations come together, and then two calls read the revocations since.
-async fn a_function_that_starts_has_read_keys_and_revocations_after_three_calls(suite: Arc<Suite>) {
+/// Keys, the snapshot of the revocations and their horizon come together. Where something was revoked of late, two calls
+/// read it.
+async fn a_function_that_starts_has_read_keys_and_revocations_after_one_call_or_three(suite: Arc<Suite>) {
     let settings = Settings::default().with("SWEEP_INTERVAL", "1h");
     let (stood, _permit) = suite.other_bundle_interposed(settings).await;
     let entity = Entity::new(&stood.api, "start".to_owned()).await;
-    let before = stood.bundle.process("list-events").await;
-    before.kill();
-    until_gone(&[before]).await;
-    stood.table.metered();
+    let table = Table::of(&stood.api.env);
     stood.table.delay(usize::MAX, ROUND_TRIP, |_| true);
-    // Its successor is there once the run has noticed the end, and hands no request to the dead process.
-    stood.bundle.process("list-events").await;
-    entity.get("/webhook/event/list").expect(200).await;
-    let calls = stood.table.metered();
-    let cost = Cost::of(&calls.iter().collect::<Vec<_>>());
-    println!("a start: {cost:?}");
-    assert_eq!(cost.in_a_row, 3, "{calls:?}");
-    assert!(cost.is_at_most(0.0, 3.0), "{cost:?}");
+    for (revoked_ago, in_a_row, reads) in [(26 * 3600, 1, 1.5), (60, 3, 3.5)] {
+        let until = ((now() - revoked_ago) * 1000).to_string();
+        table.put(json!({ "pk": { "S": "REVOKED#HORIZON" }, "sk": { "S": "HORIZON" }, "until": { "N": until } })).await;
+        let before = stood.bundle.process("list-events").await;
+        before.kill();
+        until_gone(&[before]).await;
+        stood.table.metered();
+        // Its successor is there once the run has noticed the end, and hands no request to the dead process.
+        stood.bundle.process("list-events").await;
+        entity.get("/webhook/event/list").expect(200).await;
+        let calls = stood.table.metered();
+        let cost = Cost::of(&calls.iter().collect::<Vec<_>>());
+        println!("a start, {revoked_ago} s after a revocation: {cost:?}");
+        assert_eq!(cost.in_a_row, in_a_row, "{calls:?}");
+        assert!(cost.is_at_most(0.0, reads), "{cost:?}");
+    }
     assert!(stood.bundle.stop().await.success());
 }

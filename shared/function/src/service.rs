@@ -2,6 +2,8 @@
 
 use std::{fmt, sync::Arc};
 
+use futures::future::BoxFuture;
+
 use crate::settings::Settings;
 use auth::{
     keys::{KeyCache, PublishedKeys},
@@ -67,7 +69,7 @@ impl Service {
         let clock: SharedClock = Arc::new(SystemClock);
         let keys = KeyCache::new(PublishedKeys::new(of_tokens.clone()), clock.clone());
         let random: SharedRandom = Arc::new(SystemRandom);
-        let revocations = Revocations::new(RevocationList::new(of_tokens), clock.clone(), &*random);
+        let revocations = Revocations::new(revocations(of_tokens, &settings), clock.clone(), &*random);
         let audience = Audience { issuer: settings.auth_url.clone(), base_url: settings.base_url.clone() };
         let tokens = Arc::new(Verifier::new(keys, revocations, audience, clock.clone()));
         Ok((Self { settings, clock, random, aws, table, tokens }, own))
@@ -103,6 +105,11 @@ impl Service {
         Secrets::connect(&self.aws, settings.prefix)
     }
 
+    /// Has this done beside the rest of the start, which does not wait for it.
+    pub fn beside_start(&self, work: BoxFuture<'static, ()>) {
+        drop(tokio::spawn(work));
+    }
+
     /// The verifier of tokens.
     pub fn tokens(&self) -> Arc<Verifier> {
         self.tokens.clone()
@@ -110,6 +117,10 @@ impl Service {
 
     /// What keeps the snapshot of the revocations.
     pub fn snapshot_keeper(&self) -> SnapshotKeeper {
-        SnapshotKeeper::new(RevocationList::new(self.table()), self.clock(), &*self.random)
+        SnapshotKeeper::new(revocations(self.table(), &self.settings), self.clock(), &*self.random)
     }
+}
+
+fn revocations(table: Table, settings: &Settings) -> RevocationList {
+    RevocationList::new(table).beside_former_release(settings.former_release)
 }

@@ -18,6 +18,11 @@ use tokio::net::TcpStream;
 /// The result of a client that runs as a task.
 pub type TaskResult<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
+/// A task's error for those who run none.
+pub fn in_words(error: Box<dyn Error + Send + Sync>) -> String {
+    error.to_string()
+}
+
 /// The longest wait for an answer.
 const LIMIT: Duration = Duration::from_secs(60);
 

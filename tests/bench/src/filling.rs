@@ -57,7 +57,21 @@ impl<'a> Filling<'a> {
                 "until": { "N": until.to_string() }, "expiresAt": { "N": (until / 1000 + 1).to_string() },
             })
         })
-        .await
+        .await?;
+        self.horizon(now).await
+    }
+
+    /// As in a deployment in which all has ended that was ever revoked: a start reads nothing of the list.
+    pub async fn nothing_revoked(&mut self) -> TaskResult<()> {
+        self.horizon(SystemClock.now().as_millis() - 26 * HOUR).await
+    }
+
+    /// The time after which no revocation was made.
+    async fn horizon(&mut self, until: i64) -> TaskResult<()> {
+        let key = [("pk", "REVOKED#HORIZON"), ("sk", "HORIZON")];
+        let mut item = json!({ "until": { "N": until.to_string() } });
+        key.into_iter().for_each(|(name, value)| item[name] = json!({ "S": value }));
+        self.put(1, |_| item.clone()).await
     }
 
     /// Removes the snapshot of the revocations.

@@ -10,6 +10,7 @@ use std::{
 use serde_json::json;
 
 use crate::{
+    connection::in_words,
     counting_proxy::CountingProxy,
     endpoint::Endpoint,
     filling::Filling,
@@ -18,6 +19,7 @@ use crate::{
     report,
     stand::{Setup, Stand},
     times::Times,
+    waiting,
 };
 
 const DELIVERIES: [usize; 2] = [10_000, 200_000];
@@ -60,7 +62,8 @@ pub struct Growth {
 }
 
 impl Growth {
-    fn new(what: impl Into<String>, of: &'static str, step: usize) -> Self {
+    /// Nothing was measured yet.
+    pub fn new(what: impl Into<String>, of: &'static str, step: usize) -> Self {
         Self { what: what.into(), of, step, times: Vec::new(), reads: Vec::new() }
     }
 
@@ -74,18 +77,16 @@ impl Growth {
 
 /// Measures and prints it all.
 pub async fn measure() -> Result<(), Box<dyn Error>> {
-    let stand = Stand::start(Setup { release: &RELEASE, ..Setup::default() }).await?;
+    let variables = &[("RETRY_SCHEDULE", waiting::SCHEDULE)];
+    let stand = Stand::start(Setup { release: &RELEASE, variables, ..Setup::default() }).await?;
     let mut filling = Filling::of(&stand).await.map_err(in_words)?;
     let mut all = of_webhooks(&stand).await?;
+    all.extend(waiting::measure(&stand).await?);
     all.extend(of_deliveries(&stand, &mut filling).await?);
     all.extend(of_applications(&stand, &mut filling).await?);
     all.extend(of_revocations(&stand, &mut filling).await?);
     report::growth(&all);
     Ok(())
-}
-
-fn in_words(error: Box<dyn Error + Send + Sync>) -> String {
-    error.to_string()
 }
 
 /// How long something takes, several times.
@@ -213,7 +214,7 @@ async fn of_revocations(stand: &Stand, filling: &mut Filling<'_>) -> Result<Vec<
         filling.revocations(revocations).await.map_err(in_words)?;
         for (growth, with_snapshot) in all.iter_mut().zip([false, true]) {
             filling.remove_snapshot().await.map_err(in_words)?;
-            if with_snapshot && revocations > 0 {
+            if with_snapshot {
                 // The sweep that runs has read the list before, and does not again for some minutes.
                 stand.kill("sweep-deliveries").await?;
                 filling.until_snapshot().await.map_err(in_words)?;

@@ -9,7 +9,7 @@ use futures::future::join;
 use outbound::{AddressRules, Outbound};
 use storage::{KeyRings, SecretSettings};
 use webhooks::{
-    deliveries::{dispatch::Dispatcher, queue::QueueSettings, schedule::ScheduleSettings},
+    deliveries::{Deliveries, dispatch::Dispatcher, queue::QueueSettings, schedule::ScheduleSettings},
     subscriptions::breaker::BreakerSettings,
 };
 
@@ -22,6 +22,8 @@ fn main() -> Result<(), StartError> {
 async fn serve() -> Result<(), StartError> {
     let (service, (settings, (secrets, rules))) = Service::start::<Settings>().await?;
     let table = service.table();
+    // While the secret is under way.
+    service.beside_start(Deliveries::new(table.clone()).open_connection());
     let (time, environment) = ((service.clock(), service.random()), service.settings().environment.clone());
     // The authorities are read while the secret is under way.
     let (rings, outbound) =

@@ -16,6 +16,8 @@ fn main() -> Result<(), StartError> {
 async fn serve() -> Result<(), StartError> {
     let (service, (queue, schedule, share)) = Service::start().await?;
     let publisher = publisher(&service, &queue, schedule);
+    // While keys and revocations are under way.
+    service.beside_start(publisher.open_connection());
     let share = PublishingShare::new(service.table(), service.clock(), share);
     service.serve(endpoints::PUBLISH_EVENT, (publisher, share), publish_within_share).await
 }

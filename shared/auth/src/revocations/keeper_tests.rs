@@ -37,6 +37,14 @@ impl RevocationSource for Arc<List> {
         Ok(snapshots.iter().rev().find(|(written, _)| *written <= now).map(|(_, snapshot)| snapshot.clone()))
     }
 
+    /// As late as it has to be, and no later.
+    async fn horizon(&self, _: Seen) -> Result<Option<Time>, TableError> {
+        let real = self.real.lock().expect("no panic").expect("it is set");
+        let entries = self.entries.lock().expect("no panic");
+        let made = entries.iter().filter(|(committed, _)| *committed <= real).map(|(_, one)| one.made);
+        Ok(Some(made.max().unwrap_or(Time::from_millis(0))))
+    }
+
     async fn made_since(
         &self,
         from: Option<Time>,
@@ -68,15 +76,25 @@ fn keeper(list: &Arc<List>, clock: &FixedClock) -> SnapshotKeeper<Arc<List>> {
     SnapshotKeeper::new(list.clone(), Arc::new(clock.clone()), &SystemRandom)
 }
 
-async fn changed(keeper: &SnapshotKeeper<Arc<List>>) -> Option<Snapshot> {
-    keeper.changed(&mut *keeper.known.lock().await).await.expect("read")
+/// The snapshot that the keeper writes at this time, if any, written or not.
+async fn wanted(keeper: &SnapshotKeeper<Arc<List>>, is_written: bool) -> Option<Snapshot> {
+    let mut kept = keeper.kept.lock().await;
+    if !keeper.is_due(&kept) {
+        return None;
+    }
+    let horizon = keeper.source.horizon(Seen::Now).await.expect("read");
+    let snapshot = keeper.wanted(&mut kept, horizon).await.expect("read")?;
+    if is_written {
+        kept.note_written(&snapshot);
+    }
+    Some(snapshot)
 }
 
 /// A snapshot of the list by now, however little has changed.
 async fn snapshot_by(keeper: &SnapshotKeeper<Arc<List>>) -> Snapshot {
-    let (mut known, now) = (keeper.known.lock().await, keeper.surely_past());
-    keeper.read(&mut known, now).await.expect("read");
-    known.snapshot(now)
+    let (mut kept, now) = (keeper.kept.lock().await, keeper.surely_past());
+    keeper.read(&mut kept, now).await.expect("read");
+    kept.known.snapshot(now)
 }
 
 fn tokens(list: &Arc<List>, numbers: std::ops::Range<usize>, made: Time, until: Time) {
@@ -86,51 +104,85 @@ fn tokens(list: &Arc<List>, numbers: std::ops::Range<usize>, made: Time, until: 
 }
 
 #[tokio::test]
-async fn a_snapshot_is_made_when_much_of_the_list_has_come_or_ended_and_not_of_a_short_list() {
+async fn a_snapshot_is_made_at_first_and_when_much_of_the_list_has_come_or_ended() {
     let (list, clock) = (Arc::new(List::default()), FixedClock::at(START));
     let keeper = keeper(&list, &clock);
     let at_minute = async |minute: u64| {
         it_is(after(minute * MINUTE), &list, &clock);
-        let snapshot = changed(&keeper).await;
-        if snapshot.is_some() {
-            keeper.known.lock().await.forget_changes(); // as when it is written
-        }
-        snapshot.map(|snapshot| snapshot.count())
+        wanted(&keeper, true).await.map(|snapshot| snapshot.count())
     };
-    tokens(&list, 0..99, START, after(86_000));
-    assert_eq!(at_minute(5).await, None, "few");
-    tokens(&list, 99..4_000, after(5 * MINUTE), after(3600));
-    assert_eq!(at_minute(10).await, Some(4_000));
-    tokens(&list, 4_000..4_249, after(10 * MINUTE), after(86_000));
-    assert_eq!(at_minute(15).await, None, "less than a sixteenth");
-    tokens(&list, 4_249..4_300, after(15 * MINUTE), after(86_000));
-    assert_eq!(at_minute(20).await, Some(4_300));
-    assert_eq!(at_minute(70).await, Some(399), "most have ended");
+    assert_eq!(at_minute(0).await, Some(0), "that nothing is revoked is worth knowing");
+    assert_eq!(at_minute(5).await, None, "nothing is new");
+    tokens(&list, 0..1, after(5 * MINUTE), after(86_000));
+    assert_eq!(at_minute(10).await, Some(1), "each counts in a short list");
+    tokens(&list, 1..4_000, after(10 * MINUTE), after(3900));
+    assert_eq!(at_minute(15).await, Some(4_000));
+    tokens(&list, 4_000..4_249, after(15 * MINUTE), after(86_000));
+    assert_eq!(at_minute(20).await, None, "less than a sixteenth");
+    tokens(&list, 4_249..4_300, after(20 * MINUTE), after(86_000));
+    assert_eq!(at_minute(25).await, Some(4_300));
+    assert_eq!(at_minute(75).await, Some(301), "most have ended");
+}
+
+#[tokio::test]
+async fn a_snapshot_is_made_once_more_when_a_start_need_not_look_for_what_is_in_it() {
+    let (list, clock) = (Arc::new(List::default()), FixedClock::at(START));
+    let keeper = keeper(&list, &clock);
+    let at_minute = async |minute: u64| {
+        it_is(after(minute * MINUTE), &list, &clock);
+        wanted(&keeper, true).await.map(|snapshot| snapshot.count())
+    };
+    tokens(&list, 0..1, after(5 * MINUTE), after(86_000));
+    assert_eq!(at_minute(5).await, Some(1));
+    for minute in [10, 15, 20] {
+        assert_eq!(at_minute(minute).await, None, "{minute}");
+    }
+    assert_eq!(at_minute(25).await, Some(1), "the list is read from ten minutes after the revocation on");
+    for minute in [30, 35, 100] {
+        assert_eq!(at_minute(minute).await, None, "{minute}");
+    }
 }
 
 #[tokio::test]
 async fn the_list_is_read_once_in_five_sweeps() {
     let (list, clock) = (Arc::new(List::default()), FixedClock::at(START));
     let keeper = keeper(&list, &clock);
-    assert!(changed(&keeper).await.is_none());
+    it_is(START, &list, &clock);
+    assert!(wanted(&keeper, true).await.is_some());
     tokens(&list, 0..200, after(1), after(86_000));
     for minute in 1..=4 {
         it_is(after(minute * MINUTE), &list, &clock);
-        assert!(changed(&keeper).await.is_none(), "{minute}");
+        assert!(wanted(&keeper, true).await.is_none(), "{minute}");
     }
     it_is(after(5 * MINUTE), &list, &clock);
-    assert_eq!(changed(&keeper).await.map(|snapshot| snapshot.count()), Some(200));
+    assert_eq!(wanted(&keeper, true).await.map(|snapshot| snapshot.count()), Some(200));
 }
 
 #[tokio::test]
 async fn a_snapshot_that_could_not_be_written_is_made_again() {
+    for entries in [0, 200] {
+        let (list, clock) = (Arc::new(List::default()), FixedClock::at(START));
+        let keeper = keeper(&list, &clock);
+        tokens(&list, 0..entries, START, after(86_000));
+        it_is(START, &list, &clock);
+        assert!(wanted(&keeper, false).await.is_some());
+        it_is(after(5 * MINUTE), &list, &clock);
+        assert!(wanted(&keeper, false).await.is_some(), "nothing said that it was written");
+    }
+}
+
+#[tokio::test]
+async fn the_newest_revocation_is_known_whatever_the_horizon_says() {
     let (list, clock) = (Arc::new(List::default()), FixedClock::at(START));
     let keeper = keeper(&list, &clock);
-    tokens(&list, 0..200, START, after(86_000));
     it_is(START, &list, &clock);
-    assert!(changed(&keeper).await.is_some());
+    snapshot_by(&keeper).await;
+    assert_eq!(keeper.kept.lock().await.newest, None);
+    tokens(&list, 0..1, after(2 * MINUTE), after(86_000));
+    tokens(&list, 1..2, after(MINUTE), after(86_000));
     it_is(after(5 * MINUTE), &list, &clock);
-    assert!(changed(&keeper).await.is_some(), "nothing said that it was written");
+    snapshot_by(&keeper).await;
+    assert_eq!(keeper.kept.lock().await.newest, Some(after(2 * MINUTE)));
 }
 
 /// Seconds of an hour and a half, in which all of it happens.

@@ -9,14 +9,16 @@
 //! | a revocation that ends within 65 minutes | `REVOKED#HOUR` / `{millis:013}#{kind}#{id}` |
 //! | a revocation that may last a day | `REVOKED#DAY` / the same |
 //!
-//! A function that starts reads a snapshot of the list ([`super::snapshot_items`]) and what is newer.
+//! A function that starts reads a snapshot of the list ([`super::snapshot_items`]) and what is newer. Where the horizon
+//! ([`super::horizon`]) says that nothing is, it reads no more.
 
 use std::{future::Future, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
 use super::{
-    revocation::{Kind, Revocation, TOKENS_REVOKED, credential},
+    horizon::{Horizon, Reached, Seen},
+    revocation::{Kind, LONGEST_LIFE, Revocation, TOKENS_REVOKED, credential},
     snapshot::Snapshot,
     snapshot_items::{self, SnapshotError},
 };
@@ -32,7 +34,7 @@ struct Shelf {
 }
 
 const HOUR: Shelf = Shelf { pk: "REVOKED#HOUR", life: Duration::from_secs(65 * 60) };
-const DAY: Shelf = Shelf { pk: "REVOKED#DAY", life: Duration::from_secs(25 * 60 * 60) };
+const DAY: Shelf = Shelf { pk: "REVOKED#DAY", life: LONGEST_LIFE };
 
 /// The time, in milliseconds, in which the revocations of one application's tokens share an entry
 /// once its allowance is spent. A reading goes back by this time and the five minutes that clocks
@@ -71,7 +73,8 @@ struct RevocationItem {
 }
 
 impl RevocationItem {
-    fn put(revocation: &Revocation, doing: &'static str) -> Result<Put, TableError> {
+    /// The write of a revocation that is made at a time that the horizon has reached.
+    fn put(revocation: &Revocation, _: Reached, doing: &'static str) -> Result<Put, TableError> {
         let until = revocation.until;
         let item = Self {
             pk: revocation.shelf().pk.to_owned(),
@@ -121,6 +124,9 @@ pub trait RevocationSource: Send + Sync {
     /// The last snapshot of the list, if there is one that can be begun with at this time.
     fn last_snapshot(&self, now: Time) -> impl Future<Output = Result<Option<Snapshot>, SnapshotError>> + Send;
 
+    /// The time after which no revocation was made, so far as this can be seen; `None` where that is not known.
+    fn horizon(&self, seen: Seen) -> impl Future<Output = Result<Option<Time>, TableError>> + Send;
+
     /// Hands over the revocations made since then, or without a time all that may still count, page
     /// by page as they are read.
     fn made_since(
@@ -135,25 +141,35 @@ pub trait RevocationSource: Send + Sync {
 #[derive(Debug, Clone)]
 pub struct RevocationList {
     pub(super) table: Table,
+    pub(super) horizon: Horizon,
+    /// Whether a release that does not move the horizon may revoke as well.
+    pub(super) beside_former_release: bool,
     allowances: Allowances,
 }
 
 impl RevocationList {
     /// The list in this table.
     pub fn new(table: Table) -> Self {
-        Self { allowances: Allowances::new(table.clone()), table }
+        let (allowances, horizon) = (Allowances::new(table.clone()), Horizon::new(table.clone()));
+        Self { table, horizon, beside_former_release: false, allowances }
+    }
+
+    /// The same, where a release that does not move the horizon may revoke as well: then the horizon says nothing.
+    pub fn beside_former_release(self, beside_former_release: bool) -> Self {
+        Self { beside_former_release, ..self }
     }
 
     /// Revokes a token, by an application that is counted on this account. It is never refused:
     /// once the allowance is spent, the application's tokens that were issued up to this one end
     /// with it, in one entry.
     pub async fn token(&self, claims: &Claims, account: &str, now: Time) -> Result<Revocation, TableError> {
+        let reached = self.horizon.reach(now).await?;
         if !self.stands_alone(claims, account, now).await? {
-            return self.issued_up_to(claims, now).await;
+            return self.issued_up_to(claims, reached).await;
         }
         const DOING: &str = "revoking a token";
         let revocation = Revocation::new(Kind::Token, &claims.token_id, now, claims.expires);
-        self.table.write(RevocationItem::put(&revocation, DOING)?, DOING).await?;
+        self.table.write(RevocationItem::put(&revocation, reached, DOING)?, DOING).await?;
         Ok(revocation)
     }
 
@@ -164,7 +180,7 @@ impl RevocationList {
 
     /// Revokes every token of an application that was issued no later than this one. One entry
     /// serves for five minutes.
-    async fn issued_up_to(&self, claims: &Claims, now: Time) -> Result<Revocation, TableError> {
+    async fn issued_up_to(&self, claims: &Claims, Reached(now): Reached) -> Result<Revocation, TableError> {
         let revocation = shared(claims, now);
         let issued = revocation.issued_until.as_millis();
         let change = Change::of(Key::new(revocation.shelf().pk, revocation.sk()))
@@ -181,39 +197,44 @@ impl RevocationList {
     /// Revokes every token that a key signed, until the last of them is over.
     pub async fn key(&self, kid: &str, until: Time, now: Time) -> Result<(), TableError> {
         const DOING: &str = "revoking a key";
+        let reached = self.horizon.reach(now).await?;
         let revocation = Revocation::new(Kind::Key, kid, now, until);
-        self.table.write(RevocationItem::put(&revocation, DOING)?, DOING).await.map(drop)
+        self.table.write(RevocationItem::put(&revocation, reached, DOING)?, DOING).await.map(drop)
     }
 }
 
 /// The write that revokes every token of an application, for the transaction that removes the
 /// application.
-pub fn of_application(client_id: &str, now: Time) -> Result<Put, TableError> {
-    let revocation = Revocation::new(Kind::Client, client_id, now, now + TOKENS_REVOKED);
-    RevocationItem::put(&revocation, "revoking the tokens of an application")
+pub fn of_application(client_id: &str, now: Reached) -> Result<Put, TableError> {
+    let Reached(made) = now;
+    let revocation = Revocation::new(Kind::Client, client_id, made, made + TOKENS_REVOKED);
+    RevocationItem::put(&revocation, now, "revoking the tokens of an application")
 }
 
 /// The write that revokes every token that was got with a secret or a key, for the transaction that
 /// removes that credential.
-pub fn of_credential(client_id: &str, credential_id: &str, now: Time) -> Result<Put, TableError> {
+pub fn of_credential(client_id: &str, credential_id: &str, now: Reached) -> Result<Put, TableError> {
+    let Reached(made) = now;
     let id = credential(client_id, credential_id);
-    let revocation = Revocation::new(Kind::Credential, &id, now, now + TOKENS_REVOKED);
-    RevocationItem::put(&revocation, "revoking the tokens of a credential")
+    let revocation = Revocation::new(Kind::Credential, &id, made, made + TOKENS_REVOKED);
+    RevocationItem::put(&revocation, now, "revoking the tokens of a credential")
 }
 
 /// The write that revokes every token of a session, for the transaction that ends the session. The last of them is over at
 /// that time.
-pub fn of_session(session_id: &str, until: Time, now: Time) -> Result<Put, TableError> {
-    let revocation = Revocation::new(Kind::Session, session_id, now, until);
-    RevocationItem::put(&revocation, "revoking the tokens of a session")
+pub fn of_session(session_id: &str, until: Time, now: Reached) -> Result<Put, TableError> {
+    let Reached(made) = now;
+    let revocation = Revocation::new(Kind::Session, session_id, made, until);
+    RevocationItem::put(&revocation, now, "revoking the tokens of a session")
 }
 
 /// The write that revokes every token that an application has by now, for the transaction that
 /// takes a right from it. Tokens that it gets a little later have the right no longer.
-pub fn of_issued_tokens(client_id: &str, now: Time) -> Result<Put, TableError> {
-    let revocation = Revocation::new(Kind::Issued, client_id, now, now + TOKENS_REVOKED);
-    let revocation = Revocation { issued_until: now + BEING_ISSUED, ..revocation };
-    RevocationItem::put(&revocation, "revoking the issued tokens of an application")
+pub fn of_issued_tokens(client_id: &str, now: Reached) -> Result<Put, TableError> {
+    let Reached(made) = now;
+    let revocation = Revocation::new(Kind::Issued, client_id, made, made + TOKENS_REVOKED);
+    let revocation = Revocation { issued_until: made + BEING_ISSUED, ..revocation };
+    RevocationItem::put(&revocation, now, "revoking the issued tokens of an application")
 }
 
 /// The entry that the revocations of an application's tokens share at this moment.
@@ -228,6 +249,10 @@ impl RevocationSource for RevocationList {
         let snapshot = snapshot_items::read(&self.table).await?;
         // One of the future was made by a clock that was wrong by more than it may be.
         Ok(snapshot.filter(|snapshot| snapshot.taken <= now && now.since(snapshot.taken) < DAY.life))
+    }
+
+    async fn horizon(&self, seen: Seen) -> Result<Option<Time>, TableError> {
+        if self.beside_former_release { Ok(None) } else { self.horizon.see(seen).await }
     }
 
     async fn made_since(

@@ -11,7 +11,7 @@ fn after(seconds: u64) -> Time {
 
 /// The item of a revocation, and the revocation that is read from it.
 fn written(revocation: &Revocation) -> (serde_json::Value, Revocation) {
-    let put = RevocationItem::put(revocation, "").expect("an item");
+    let put = RevocationItem::put(revocation, Reached(revocation.made), "").expect("an item");
     (put.read_back("").expect("an item"), put.read_back::<Entry>("").expect("an entry").0)
 }
 

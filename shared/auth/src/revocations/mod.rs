@@ -4,6 +4,7 @@
 //! everywhere within a minute.
 
 mod fingerprint;
+mod horizon;
 mod keeper;
 mod known;
 mod list;
@@ -20,9 +21,11 @@ use tokio::{sync::Mutex, time::timeout};
 
 use super::token::Claims;
 use base::{Random, SharedClock, Time, logging};
+pub use horizon::{Horizon, Reached, Seen};
 pub use keeper::SnapshotKeeper;
 use known::Known;
 pub use list::{RevocationList, RevocationSource, of_application, of_credential, of_issued_tokens, of_session};
+use revocation::LONGEST_LIFE;
 pub use revocation::{Kind, Revocation, TOKENS_REVOKED};
 pub use snapshot::Snapshot;
 pub use snapshot_items::SnapshotError;
@@ -72,7 +75,7 @@ impl<S: RevocationSource> Revocations<S> {
     /// Reads the list before the first request. A failure is logged, and tried again by the first
     /// request.
     pub async fn warm_up(&self) {
-        if let Err(error) = self.refresh().await {
+        if let Err(error) = self.refresh(Seen::MomentsAgo).await {
             tracing::warn!(error = %logging::chain(&error), "the revocations could not be read at the start");
         }
     }
@@ -80,13 +83,13 @@ impl<S: RevocationSource> Revocations<S> {
     /// Whether a token is revoked by itself, with its application, with the credential that it was
     /// got with, or with its key. Fails only when the list could not be read for minutes.
     pub async fn revoked(&self, claims: &Claims) -> Result<bool, TableError> {
-        self.refresh().await?;
+        self.refresh(Seen::Now).await?;
         Ok(self.known_as_revoked(claims))
     }
 
     /// Whether a key is revoked, with every token that it signed.
     pub async fn key_revoked(&self, kid: &str) -> Result<bool, TableError> {
-        self.refresh().await?;
+        self.refresh(Seen::Now).await?;
         Ok(self.with_known(|known| known.revokes_key(kid)))
     }
 
@@ -97,7 +100,7 @@ impl<S: RevocationSource> Revocations<S> {
         // A reading that began after this call counts for it. A call that waited for one reading
         // only has to read.
         if self.with_known(|known| known.last_read().is_none_or(|read| read <= asked)) {
-            self.read().await?;
+            self.read(Seen::Now).await?;
         }
         Ok(self.known_as_revoked(claims))
     }
@@ -118,7 +121,7 @@ impl<S: RevocationSource> Revocations<S> {
     /// Reads the new items, if it is time. When that fails, calls go on with the list in memory
     /// while it is not too old; otherwise they wait for as long as a reading takes, and fail with
     /// it.
-    async fn refresh(&self) -> Result<(), TableError> {
+    async fn refresh(&self, seen: Seen) -> Result<(), TableError> {
         let _one_at_a_time = match self.age() {
             Some(age) if age < YOUNG => return Ok(()),
             Some(age) if age < OLD => match self.reading.try_lock() {
@@ -129,10 +132,10 @@ impl<S: RevocationSource> Revocations<S> {
         };
         match self.age() {
             Some(age) if age < YOUNG => return Ok(()), // another call just read it
-            None => return self.read().await,
+            None => return self.read(seen).await,
             Some(_) => {}
         }
-        let error = match timeout(READING_LIMIT, self.read()).await {
+        let error = match timeout(READING_LIMIT, self.read(seen)).await {
             Ok(Ok(())) => return Ok(()),
             Ok(Err(error)) => logging::chain(&error),
             Err(late) => late.to_string(),
@@ -142,14 +145,17 @@ impl<S: RevocationSource> Revocations<S> {
         Ok(())
     }
 
-    async fn read(&self) -> Result<(), TableError> {
+    async fn read(&self, seen: Seen) -> Result<(), TableError> {
         let began = self.clock.now();
-        let from = match self.with_known(Known::last_read) {
-            Some(read) => Some(read - OVERLAP),
-            None => self.begin_with_snapshot(began).await,
+        let (from, horizon) = match self.with_known(Known::last_read) {
+            Some(read) => (Some(read - OVERLAP), self.source.horizon(seen).await),
+            // Where both may be of moments ago, they share a call.
+            None => tokio::join!(self.begin_with_snapshot(began), self.source.horizon(seen)),
         };
         let known = || self.known.write().unwrap_or_else(PoisonError::into_inner);
-        self.source.made_since(from, began, |page| known().add_page(&page, began)).await?;
+        if !is_before(horizon, from.unwrap_or(began - LONGEST_LIFE)) {
+            self.source.made_since(from, began, |page| known().add_page(&page, began)).await?;
+        }
         known().completed(began);
         Ok(())
     }
@@ -165,6 +171,15 @@ impl<S: RevocationSource> Revocations<S> {
         self.known.write().unwrap_or_else(PoisonError::into_inner).begin_with(snapshot);
         Some(from)
     }
+}
+
+/// Whether nothing was made from then on. A horizon that could not be read says nothing, and the list is read.
+fn is_before(horizon: Result<Option<Time>, TableError>, from: Time) -> bool {
+    let horizon = horizon.unwrap_or_else(|error| {
+        tracing::warn!(error = %logging::chain(&error), "the list of revocations is read, without its horizon");
+        None
+    });
+    horizon.is_some_and(|horizon| horizon < from)
 }
 
 #[cfg(test)]

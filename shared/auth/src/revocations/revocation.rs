@@ -8,6 +8,8 @@ use base::Time;
 /// may live, and some minutes for those that were being issued. For as long, a credential that has
 /// ended has tokens that may still be good.
 pub const TOKENS_REVOKED: Duration = Duration::from_secs(24 * 60 * 60 + 5 * 60);
+/// The longest for which a revocation may count after it was made.
+pub(super) const LONGEST_LIFE: Duration = Duration::from_secs(25 * 60 * 60);
 /// How long after the removal of an application or of a credential its tokens may seem to be
 /// issued: for clocks, and for tokens that were being issued. An application that is registered
 /// again later has good tokens.

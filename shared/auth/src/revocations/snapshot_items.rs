@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     fingerprint::Salt,
-    revocation::Kind,
+    revocation::{Kind, LONGEST_LIFE},
     snapshot::{Damaged, Snapshot},
 };
 use base::Time;
@@ -95,7 +95,9 @@ pub(super) async fn write(table: &Table, snapshot: &Snapshot) -> Result<(), Tabl
 
 /// The writes of a snapshot, in their order.
 fn puts(snapshot: &Snapshot) -> Result<Vec<Put>, TableError> {
-    let (taken, expires_at) = (snapshot.taken.as_millis(), snapshot.until.as_seconds() + 1);
+    // A start reads none that is older, and one that has come to its end still says that nothing counts.
+    let expires_at = (snapshot.taken + LONGEST_LIFE).as_seconds() + 1;
+    let taken = snapshot.taken.as_millis();
     let mut pieces = snapshot.parts(PART).map(<[u8]>::to_vec);
     let last = LastItem {
         taken,
@@ -160,6 +162,6 @@ mod tests {
         let [taken, until] = [taken, until].map(Time::from_millis);
         assert_eq!(found, kinds());
         assert_eq!(Snapshot::stored(taken, until, salt, records, count).expect("whole"), before);
-        assert_eq!(kept(&puts[0]).expires_at, 1_795_167_901);
+        assert_eq!(kept(&puts[0]).expires_at, 1_795_257_901);
     }
 }

@@ -24,9 +24,17 @@ struct List {
     /// After the first page, which is one revocation.
     breaks: AtomicBool,
     snapshot: std::sync::Mutex<Option<Snapshot>>,
+    /// Not known, unless it is set.
+    horizon: std::sync::Mutex<Option<Time>>,
+    /// Whether the horizon cannot be read.
+    has_no_view: AtomicBool,
 }
 
 impl List {
+    fn set_horizon(&self, horizon: Time) {
+        *self.horizon.lock().expect("no panic") = Some(horizon);
+    }
+
     fn make(&self, at: Time, kind: Kind, id: &str, until: Time) {
         self.made.lock().expect("no panic").push(Revocation::new(kind, id, at, until));
     }
@@ -39,6 +47,11 @@ impl List {
 impl RevocationSource for Arc<List> {
     async fn last_snapshot(&self, _: Time) -> Result<Option<Snapshot>, SnapshotError> {
         Ok(self.snapshot.lock().expect("no panic").clone())
+    }
+
+    async fn horizon(&self, _: Seen) -> Result<Option<Time>, TableError> {
+        let is_seen = !self.has_no_view.load(Ordering::SeqCst);
+        if is_seen { Ok(*self.horizon.lock().expect("no panic")) } else { Err(TableError::Missing("the horizon")) }
     }
 
     async fn made_since(
@@ -379,4 +392,52 @@ async fn a_start_whose_first_reading_failed_loses_nothing_by_beginning_again_wit
     for token in ["first", "second"] {
         assert!(revocations.revoked(&claims(token)).await.expect("read"), "{token}");
     }
+}
+
+#[tokio::test]
+async fn the_list_is_read_only_where_something_may_have_been_made_since_the_last_reading() {
+    let (list, clock, revocations) = stand();
+    list.set_horizon(START - LONGEST_LIFE - Duration::from_millis(1));
+    revocations.warm_up().await;
+    assert_eq!(list.reads(), 0, "all that was ever revoked has ended");
+    clock.set(after(1000));
+    assert!(!revocations.revoked_by_now(&claims("token")).await.expect("known"));
+    assert_eq!(list.reads(), 0);
+    list.make(after(1001), Kind::Token, "token", after(7200));
+    list.set_horizon(after(1001));
+    clock.set(after(1002));
+    assert!(revocations.revoked_by_now(&claims("token")).await.expect("read"));
+    assert_eq!((list.reads(), *list.last_from.lock().expect("no panic")), (1, Some(after(1000) - OVERLAP)));
+    clock.set(after(1002) + OVERLAP);
+    assert!(revocations.revoked(&claims("token")).await.expect("read"));
+    assert_eq!(list.reads(), 2, "late writes and slow clocks are looked for");
+    clock.set(after(1300) + OVERLAP);
+    assert!(revocations.revoked(&claims("token")).await.expect("known"));
+    assert_eq!(list.reads(), 2);
+}
+
+#[tokio::test]
+async fn a_start_that_finds_a_snapshot_reads_the_list_where_the_horizon_reaches_back_to_it() {
+    for (horizon, reads) in [(START - OVERLAP, 1), (START - OVERLAP - Duration::from_millis(1), 0)] {
+        let (list, clock, revocations) = stand();
+        let mut known = Known::new(&SystemRandom);
+        known.add(&Revocation::new(Kind::Token, "token", START, after(1000)));
+        *list.snapshot.lock().expect("no panic") = Some(known.snapshot(START));
+        list.set_horizon(horizon);
+        clock.set(after(60));
+        assert!(revocations.revoked(&claims("token")).await.expect("read"), "by the snapshot");
+        assert_eq!(list.reads(), reads, "{horizon}");
+    }
+}
+
+#[tokio::test]
+async fn without_a_horizon_the_list_is_read() {
+    let (list, clock, revocations) = stand();
+    list.make(START, Kind::Token, "token", after(1000));
+    assert!(revocations.revoked(&claims("token")).await.expect("read"), "it was never made");
+    list.set_horizon(START - LONGEST_LIFE);
+    list.has_no_view.store(true, Ordering::SeqCst);
+    clock.set(after(60));
+    list.make(after(50), Kind::Token, "other", after(1000));
+    assert!(revocations.revoked(&claims("other")).await.expect("read"), "it cannot be read");
 }

@@ -10,7 +10,10 @@ use super::{
     application::Application, client_secret::ClientSecret, new_application::NewApplication,
     remaining_credentials::RemainingCredentials,
 };
-use auth::{AuthorizedEntity, Entities, EntityId, Scopes, revocations};
+use auth::{
+    AuthorizedEntity, Entities, EntityId, Scopes,
+    revocations::{self, Horizon},
+};
 use base::Time;
 use storage::table::{
     Change, Condition, Delete, Key, Put, Query, Scan, Table, TableError, Transaction, Value, Written, absent, exists,
@@ -25,7 +28,10 @@ const MAX_CLIENT_ID: usize = 256;
 
 /// The applications in the table.
 #[derive(Debug, Clone)]
-pub struct Applications(Table);
+pub struct Applications {
+    table: Table,
+    horizon: Horizon,
+}
 
 /// The item in the table.
 #[derive(Debug, Serialize, Deserialize)]
@@ -53,7 +59,7 @@ impl From<Application> for ApplicationItem {
 impl Applications {
     /// The applications in this table.
     pub fn new(table: Table) -> Self {
-        Self(table)
+        Self { horizon: Horizon::new(table.clone()), table }
     }
 
     /// The application with this client identifier. Sees every change that was acknowledged before.
@@ -62,7 +68,7 @@ impl Applications {
             return Ok(None);
         }
         let Key { partition, sort } = key(client_id);
-        let item: Option<ApplicationItem> = self.0.read((partition, sort), "reading an application").await?;
+        let item: Option<ApplicationItem> = self.table.read((partition, sort), "reading an application").await?;
         Ok(item.map(|item| item.application))
     }
 
@@ -98,7 +104,7 @@ impl Applications {
     }
 
     async fn pointers(&self, owner: &EntityId) -> Result<Vec<Pointer>, TableError> {
-        self.0.all(Query::partition(pointers(owner)), "listing an entity's applications").await
+        self.table.all(Query::partition(pointers(owner)), "listing an entity's applications").await
     }
 
     /// Writes an application, whatever was there before, with the record of the request for it if that has an
@@ -108,7 +114,7 @@ impl Applications {
         let pointer = pointer(&application).map(|Key { partition: pk, sort: sk }| Pointer { pk, sk });
         let pointer = pointer.map(|pointer| Put::item(&pointer, DOING)).transpose()?;
         let application = Put::item(&ApplicationItem::from(application), DOING)?;
-        self.0.write_recorded(Transaction::new().with(application).with_all(pointer), record, DOING).await.map(drop)
+        self.table.write_recorded(Transaction::new().with(application).with_all(pointer), record, DOING).await.map(drop)
     }
 
     /// Gives the application these credentials, if it is still as it was read, and revokes the
@@ -122,15 +128,21 @@ impl Applications {
     ) -> Result<Written<()>, OnceError> {
         const DOING: &str = "changing an application's credentials";
         let change = credential_change(read, left, now, DOING)?;
-        let revoke = |gone: &String| revocations::of_credential(&read.client_id, gone, now);
-        let revoked = left.gone.iter().map(revoke).collect::<Result<Vec<_>, _>>()?;
-        self.0.write_recorded(Transaction::new().with_all(revoked).with(change), record, DOING).await
+        let revoked = match left.gone.is_empty() {
+            true => Vec::new(),
+            false => {
+                let now = self.horizon.reach(now).await?;
+                let revoke = |gone: &String| revocations::of_credential(&read.client_id, gone, now);
+                left.gone.iter().map(revoke).collect::<Result<_, _>>()?
+            }
+        };
+        self.table.write_recorded(Transaction::new().with_all(revoked).with(change), record, DOING).await
     }
 
     /// Gives the application this name, if it is still as it was read.
     pub(super) async fn set_name(&self, read: &Application, name: &str, now: Time) -> Result<Written<()>, TableError> {
         let change = revision(read, is("name", name), now).set("name", name);
-        self.0.write(change, "renaming an application").await
+        self.table.write(change, "renaming an application").await
     }
 
     /// Gives the application the right to publish or takes it, if it is still as it was read. Taking
@@ -143,8 +155,11 @@ impl Applications {
     ) -> Result<Written<()>, TableError> {
         const DOING: &str = "changing an application's right to publish";
         let change = revision(read, is("mayPublish", may_publish), now).set("mayPublish", may_publish);
-        let revoked = if may_publish { None } else { Some(revocations::of_issued_tokens(&read.client_id, now)?) };
-        self.0.write_all(Transaction::new().with_all(revoked).with(change), DOING).await
+        let revoked = match may_publish {
+            true => None,
+            false => Some(revocations::of_issued_tokens(&read.client_id, self.horizon.reach(now).await?)?),
+        };
+        self.table.write_all(Transaction::new().with_all(revoked).with(change), DOING).await
     }
 
     /// Removes the application and revokes its tokens, even if it was changed since it was read: a
@@ -152,10 +167,10 @@ impl Applications {
     /// already.
     pub(super) async fn delete(&self, read: &Application, now: Time) -> Result<Written<()>, TableError> {
         let writes = Transaction::new()
-            .with(revocations::of_application(&read.client_id, now)?)
+            .with(revocations::of_application(&read.client_id, self.horizon.reach(now).await?)?)
             .with(Delete::of(key(&read.client_id)).only_if(exists()))
             .with_all(pointer(read).map(Delete::of));
-        self.0.write_all(writes, "removing an application").await
+        self.table.write_all(writes, "removing an application").await
     }
 
     /// Notes the day (UTC, `2026-11-20`) on which a credential was last used, once a day. The
@@ -166,7 +181,7 @@ impl Applications {
             .set(last_used, day)
             .only_if(exists())
             .only_if(absent(last_used).or(less(last_used, day)));
-        self.0.write(change, "noting the use of a credential").await.map(drop)
+        self.table.write(change, "noting the use of a credential").await.map(drop)
     }
 }
 

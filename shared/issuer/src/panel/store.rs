@@ -12,7 +12,10 @@ use super::{
     link::{PanelGrant, PanelLink, TOKEN_LIFETIME},
     session::PanelSession,
 };
-use auth::{EntityId, revocations};
+use auth::{
+    EntityId,
+    revocations::{self, Horizon},
+};
 use base::{PanelLinkId, Time};
 use storage::table::{
     Change, Delete, Key, Put, Query, Table, TableError, Transaction, Value, Written, absent, exists, is,
@@ -26,7 +29,10 @@ const BEING_ISSUED: Duration = Duration::from_secs(5 * 60);
 
 /// The links in the table.
 #[derive(Debug, Clone)]
-pub(super) struct LinkStore(Table);
+pub(super) struct LinkStore {
+    table: Table,
+    horizon: Horizon,
+}
 
 /// The item in the table. Whose link it is, its key says.
 #[derive(Debug, Serialize, Deserialize)]
@@ -58,27 +64,27 @@ impl LinkItem {
 
 impl LinkStore {
     pub fn new(table: Table) -> Self {
-        Self(table)
+        Self { horizon: Horizon::new(table.clone()), table }
     }
 
     /// Writes a new link, with the record of the request for it if that has an idempotency key.
     pub async fn put(&self, link: &PanelLink, record: Option<Record>) -> Result<(), OnceError> {
         const DOING: &str = "writing a panel link";
         let put = Put::item(&LinkItem::of(link), DOING)?;
-        self.0.write_recorded(Transaction::new().with(put), record, DOING).await.map(drop)
+        self.table.write_recorded(Transaction::new().with(put), record, DOING).await.map(drop)
     }
 
     /// The link of an entity with this identifier. Sees every change that was acknowledged before.
     pub async fn find(&self, entity: &EntityId, id: &PanelLinkId) -> Result<Option<PanelLink>, TableError> {
         let key = (partition(entity), id.to_string());
-        let item: Option<LinkItem> = self.0.read(key, "reading a panel link").await?;
+        let item: Option<LinkItem> = self.table.read(key, "reading a panel link").await?;
         Ok(item.map(|item| item.of_entity(entity.clone())))
     }
 
     /// All links of an entity, the newest first.
     pub async fn of(&self, entity: &EntityId) -> Result<Vec<PanelLink>, TableError> {
         let query = Query::partition(partition(entity)).newest_first();
-        let items: Vec<LinkItem> = self.0.all(query, "listing panel links").await?;
+        let items: Vec<LinkItem> = self.table.all(query, "listing panel links").await?;
         Ok(items.into_iter().map(|item| item.of_entity(entity.clone())).collect())
     }
 
@@ -106,18 +112,16 @@ impl LinkStore {
             .set("session", Value::of(session, doing)?)
             .set("expiresAt", end_of_item(session.ends_date))
             .only_if(unchanged.or(is(KEY_HASH, session.key_hash.clone())));
-        self.0.write(change, doing).await
+        self.table.write(change, doing).await
     }
 
     /// Removes a link and revokes the tokens of its session. Lost when it was removed already.
     pub async fn remove(&self, link: &PanelLink, now: Time) -> Result<Written<()>, TableError> {
         let until = now + TOKEN_LIFETIME + BEING_ISSUED;
-        let writes = Transaction::new().with(Delete::of(key(link)).only_if(exists())).with(revocations::of_session(
-            link.id.as_str(),
-            until,
-            now,
-        )?);
-        self.0.write_all(writes, "removing a panel link").await
+        let revoking = self.horizon.reach(now).await?;
+        let revoked = revocations::of_session(link.id.as_str(), until, revoking)?;
+        let writes = Transaction::new().with(Delete::of(key(link)).only_if(exists())).with(revoked);
+        self.table.write_all(writes, "removing a panel link").await
     }
 }
 

@@ -11,7 +11,10 @@ use aws_sdk_sqs::{
     error::{ProvideErrorMetadata, SdkError},
     types::{MessageAttributeValue, QueueAttributeName, SendMessageBatchRequestEntry},
 };
-use futures::future::try_join_all;
+use futures::{
+    FutureExt,
+    future::{BoxFuture, try_join_all},
+};
 use tokio::time::timeout;
 
 use super::{lease_times::MAX_DELAY, notice::Notice};
@@ -75,6 +78,17 @@ impl Queue {
         let lane = |url: &str| Gather::new(Messages { client: client.clone(), url: url.to_owned() });
         let (quick, slow) = (lane(&settings.url), lane(&settings.slow_url));
         Self { lanes: [settings.url.clone(), settings.slow_url.clone()], client, quick, slow }
+    }
+
+    /// Opens a connection, so that a first message does not wait for the handshake. A batch of no messages takes no other
+    /// right than messages do; SQS refuses it, and the connection stays. A failure is left to the first message.
+    /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessageBatch.html>
+    pub fn open_connection(&self) -> BoxFuture<'static, ()> {
+        let (client, [quick, _]) = (self.client.clone(), self.lanes.clone());
+        async move {
+            let _refused = client.send_message_batch().queue_url(quick).set_entries(Some(Vec::new())).send().await;
+        }
+        .boxed()
     }
 
     /// Announces an attempt that is due at this time, unless that is too far away. An error is logged: the sweep

@@ -1,7 +1,10 @@
 //! Deliveries in the table: opening them, reading them, and finding those that are overdue. Every change is
 //! conditional, so that a change that comes twice, late or out of order is lost.
 
-use futures::future::try_join_all;
+use futures::{
+    FutureExt,
+    future::{BoxFuture, try_join_all},
+};
 use serde_json::value::RawValue;
 
 use super::{
@@ -53,6 +56,17 @@ impl Deliveries {
     /// The deliveries in this table.
     pub fn new(table: Table) -> Self {
         Self { events: Events::new(table.clone()), table }
+    }
+
+    /// Opens a connection to the table, so that the first delivery does not wait for the handshake: it looks for one that
+    /// there cannot be. A failure is left to the first delivery.
+    pub fn open_connection(&self) -> BoxFuture<'static, ()> {
+        let table = self.table.clone();
+        async move {
+            let key = ("DLV#".to_owned(), HEAD.to_owned());
+            let _nothing = table.glance::<HeadItem>(key, "opening a connection to the table").await;
+        }
+        .boxed()
     }
 
     /// Opens deliveries with these heads. Lost for a delivery that exists already, which stays as it is.

@@ -7,7 +7,10 @@
 
 use std::collections::HashMap;
 
-use futures::{FutureExt, future::join_all};
+use futures::{
+    FutureExt,
+    future::{BoxFuture, join_all},
+};
 use serde::Serialize;
 
 use super::{
@@ -103,6 +106,11 @@ impl Publisher {
             clock,
             random,
         }
+    }
+
+    /// Opens the connection to the queue before it is needed.
+    pub fn open_connection(&self) -> BoxFuture<'static, ()> {
+        self.queue.open_connection()
     }
 
     /// Publishes an event of a client to every webhook that wants it, within this span.

@@ -6,7 +6,7 @@ use auth::{
     Resource,
     entity::Entities,
     keys::KeySet,
-    revocations::{Revocation, RevocationSource, Revocations, Snapshot, SnapshotError},
+    revocations::{Revocation, RevocationSource, Revocations, Seen, Snapshot, SnapshotError},
     scope::Scopes,
     signing::{SigningAlgorithm, SigningKey, SigningSecret},
     token::{self, Audience, Claims, Presented, TokenFault},
@@ -66,6 +66,10 @@ struct NothingRevoked;
 
 impl RevocationSource for NothingRevoked {
     async fn last_snapshot(&self, _: Time) -> Result<Option<Snapshot>, SnapshotError> {
+        Ok(None)
+    }
+
+    async fn horizon(&self, _: Seen) -> Result<Option<Time>, TableError> {
         Ok(None)
     }
 

@@ -1,0 +1,70 @@
+//! Deliveries beside others that wait for a retry: those must take nothing from these, however many they are.
+
+use std::{
+    error::Error,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use tokio::time::sleep;
+
+use crate::{
+    connection::in_words,
+    endpoint::Endpoint,
+    growth::Growth,
+    load::Publisher,
+    run::{Load, Run, SIZE},
+    stand::Stand,
+    times::Times,
+};
+
+/// So long that nothing that waits is attempted again meanwhile.
+pub const SCHEDULE: &str = "0s,15m,15m";
+/// Webhooks of an event.
+const WEBHOOKS: usize = 20;
+/// Events whose deliveries wait, beside none.
+const WAITING: usize = 1_250;
+/// Events of a run beside them.
+const EVENTS: usize = 500;
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// From publication to arrival at full load, and the time of a delivery, without and with deliveries that wait.
+pub async fn measure(stand: &Stand) -> Result<Vec<Growth>, Box<dyn Error>> {
+    let growth = |what| Growth::new(what, "deliveries that wait for a retry", 1_000);
+    let mut arrival = growth(format!("an event to {WEBHOOKS} webhooks at full load, from publication to arrival"));
+    let mut each = growth("the same, the whole run for each of its deliveries".to_owned());
+    let [quick, failing] = [Endpoint::start(WEBHOOKS, 3 * EVENTS).await?, Endpoint::start(WEBHOOKS, WAITING).await?];
+    failing.fail(u32::MAX);
+    let (beside, waiting) = ("growth-beside", "growth-waiting");
+    for path in 0..WEBHOOKS {
+        stand.hook(beside, &format!("{}/{path}", quick.address)).await?;
+        stand.hook(waiting, &format!("{}/{path}", failing.address)).await?;
+    }
+    let publisher = Publisher::new(stand.target(beside), SIZE, &Arc::default());
+    let load = Load::Full(EVENTS, LIMIT);
+    // Functions start, and open their connections.
+    Run::of(&publisher, &quick, WEBHOOKS, load).await?;
+    for events in [0, WAITING] {
+        if events > 0 {
+            let publisher = Publisher::new(stand.target(waiting), SIZE, &Arc::default());
+            publisher.at_full_speed(events, LIMIT).await.map_err(in_words)?;
+            until_received(&failing, events * WEBHOOKS).await?;
+        }
+        let run = Run::of(&publisher, &quick, WEBHOOKS, load).await?;
+        arrival.times.push((events * WEBHOOKS, run.arrival));
+        let time = run.delivering / u32::try_from(run.deliveries())?;
+        each.times.push((events * WEBHOOKS, Times::of(vec![time])));
+    }
+    Ok(vec![arrival, each])
+}
+
+async fn until_received(endpoint: &Endpoint, requests: usize) -> Result<(), Box<dyn Error>> {
+    let began = Instant::now();
+    while endpoint.received() < u64::try_from(requests)? {
+        if began.elapsed() > LIMIT {
+            return Err(format!("{} of {requests} first attempts were made", endpoint.received()).into());
+        }
+        sleep(Duration::from_millis(10)).await;
+    }
+    Ok(())
+}
