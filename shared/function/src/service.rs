@@ -117,7 +117,9 @@ impl Service {
 
     /// What keeps the snapshot of the revocations.
     pub fn snapshot_keeper(&self) -> SnapshotKeeper {
-        SnapshotKeeper::new(revocations(self.table(), &self.settings), self.clock(), &*self.random)
+        // By a handle of its own, as tokens are verified.
+        let table = Table::new(self.aws.dynamodb(), &self.settings.table_name);
+        SnapshotKeeper::new(revocations(table, &self.settings), self.clock(), &*self.random)
     }
 }
 

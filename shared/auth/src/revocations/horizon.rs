@@ -37,7 +37,7 @@ const AHEAD_AT_FIRST: Duration = Duration::from_secs(60 * 60);
 pub enum Seen {
     /// With every write that was acknowledged before.
     Now,
-    /// Perhaps without the writes of the last moments, at half the price, and in one call with others that are read so.
+    /// Perhaps without the writes of the last moments, at half the price.
     MomentsAgo,
 }
 
@@ -90,11 +90,11 @@ impl Horizon {
         self.table.write(change(until).only_if(absent(UNTIL)), MOVING).await.map(drop)
     }
 
-    /// The horizon, `None` where there is none; by now in a call of its own, and as of moments ago in one with other reads.
+    /// The horizon, `None` where there is none, in one call with other reads that are made so at this moment.
     pub(super) async fn see(&self, seen: Seen) -> Result<Option<Time>, TableError> {
         let key = (PK.to_owned(), SK.to_owned());
         let item: Option<HorizonItem> = match seen {
-            Seen::Now => self.table.get(key, true, READING).await?,
+            Seen::Now => self.table.read(key, READING).await?,
             Seen::MomentsAgo => self.table.glance(key, READING).await?,
         };
         Ok(item.map(|item| Time::from_millis(item.until)))
