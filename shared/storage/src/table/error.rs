@@ -16,6 +16,8 @@ pub enum TableError {
     Unavailable {
         /// The work, for the log.
         doing: &'static str,
+        /// Whether DynamoDB refused the request for the moment, so that it was not carried out.
+        throttled: bool,
         /// The SDK's error.
         #[source]
         source: Arc<dyn std::error::Error + Send + Sync>,
@@ -49,18 +51,18 @@ fn at(key: Option<&Key>) -> String {
     key.map(|key| format!(" (`{}` / `{}`)", key.partition, key.sort)).unwrap_or_default()
 }
 
-/// The codes with which DynamoDB says "not now" rather than "not so".
+/// The codes with which DynamoDB refuses a request for the moment, without carrying it out.
 /// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html>
-const PASSING: [&str; 8] = [
-    "InternalServerError",
+const THROTTLED: [&str; 6] = [
     "LimitExceededException",
     "ProvisionedThroughputExceededException",
     "RequestLimitExceeded",
-    "ServiceUnavailable",
     "ThrottlingException",
     "TransactionInProgressException",
     "TransactionConflictException",
 ];
+/// The codes of failures after which the request may have been carried out.
+const FAILED: [&str; 2] = ["InternalServerError", "ServiceUnavailable"];
 
 impl TableError {
     /// Sorts an error of the SDK by whose fault it is.
@@ -76,8 +78,9 @@ impl TableError {
                 SdkError::ConstructionFailure(_) => false,
                 _ => true,
             };
+            let throttled = error.as_service_error().is_some_and(|error| error.code().is_some_and(throttled_code));
             let source = Arc::new(CallError::of(&error));
-            if passing { Self::Unavailable { doing, source } } else { Self::Refused { doing, source } }
+            if passing { Self::Unavailable { doing, throttled, source } } else { Self::Refused { doing, source } }
         }
     }
 
@@ -89,16 +92,31 @@ impl TableError {
     /// An answer of a batch or a transaction that failed for this reason code, without an error of its own.
     pub fn code(doing: &'static str, code: &str) -> Self {
         let source = Box::<dyn std::error::Error + Send + Sync>::from(format!("answered with {code}")).into();
-        if passing_code(code) { Self::Unavailable { doing, source } } else { Self::Refused { doing, source } }
+        if passing_code(code) {
+            Self::Unavailable { doing, throttled: throttled_code(code), source }
+        } else {
+            Self::Refused { doing, source }
+        }
+    }
+
+    /// A request that had no response before the deadline of its caller.
+    pub(super) fn late() -> Self {
+        let source = Box::<dyn std::error::Error + Send + Sync>::from("no response before the deadline").into();
+        Self::Unavailable { doing: "waiting for the table", throttled: false, source }
     }
 }
 
-/// Whether a reason code of a batch or a transaction says "not now". They are spelt unlike the errors of single calls.
-/// <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchStatementError.html>
 fn passing_code(code: &str) -> bool {
+    throttled_code(code) || FAILED.contains(&code)
+}
+
+/// Whether a code says that the request was refused for the moment. The reason codes of batches and transactions are
+/// spelt unlike the errors of single calls.
+/// <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchStatementError.html>
+fn throttled_code(code: &str) -> bool {
     const REASONS: [&str; 4] =
         ["ProvisionedThroughputExceeded", "RequestLimitExceeded", "ThrottlingError", "TransactionConflict"];
-    REASONS.contains(&code) || PASSING.contains(&code)
+    REASONS.contains(&code) || THROTTLED.contains(&code)
 }
 
 impl From<TableError> for Problem {

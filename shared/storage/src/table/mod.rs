@@ -31,6 +31,7 @@ use aws_sdk_dynamodb::Client;
 use aws_types::SdkConfig;
 use base::gather::Gather;
 use futures::future::BoxFuture;
+use tokio::time::Instant;
 
 use shared_reads::{Partitions, Reads};
 use statement::Writes;
@@ -48,6 +49,8 @@ pub struct Table {
     reads: Gather<Reads>,
     glances: Gather<Reads>,
     partitions: Gather<Partitions>,
+    /// Until when a refused request is repeated; `None` for the default.
+    deadline: Option<Instant>,
 }
 
 impl Table {
@@ -67,6 +70,12 @@ impl Table {
         let reads = Gather::new(Reads { client: client.clone(), table: name.clone(), consistent: true });
         let glances = Gather::new(Reads { client: client.clone(), table: name.clone(), consistent: false });
         let partitions = Gather::new(Partitions { client: client.clone(), table: name.clone() });
-        Self { client, name, writes, reads, glances, partitions }
+        Self { client, name, writes, reads, glances, partitions, deadline: None }
+    }
+
+    /// The table for requests that are repeated until this moment while DynamoDB throttles them or fails. A response may be
+    /// lost, so a request may be carried out twice: the caller's conditions make sure that the second time changes nothing.
+    pub fn until(&self, deadline: Instant) -> Self {
+        Self { deadline: Some(deadline), ..self.clone() }
     }
 }

@@ -24,7 +24,7 @@ impl Table {
         key: impl Into<Key>,
         doing: &'static str,
     ) -> Result<Option<T>, TableError> {
-        read_together(&self.reads, key.into()).await?.map(|item| read_item(item, doing)).transpose()
+        self.read_together(&self.reads, key.into()).await?.map(|item| read_item(item, doing)).transpose()
     }
 
     /// The same at half the price, and without what was written in the last moments.
@@ -33,7 +33,7 @@ impl Table {
         key: impl Into<Key>,
         doing: &'static str,
     ) -> Result<Option<T>, TableError> {
-        read_together(&self.glances, key.into()).await?.map(|item| read_item(item, doing)).transpose()
+        self.read_together(&self.glances, key.into()).await?.map(|item| read_item(item, doing)).transpose()
     }
 
     /// Reads one item by its key in a call of its own; `None` when there is none.
@@ -123,6 +123,14 @@ impl Table {
         .boxed()
     }
 
+    fn read_together<'a>(&self, reads: &'a Gather<Reads>, key: Key) -> TableFuture<'a, Option<Item>> {
+        let read = move || {
+            let key = key.clone();
+            async { TableResponse::carried(reads.ask(key).await) }
+        };
+        until_decided(self.deadline, read).boxed()
+    }
+
     fn row_page(&self, query: Query, doing: &'static str) -> TableFuture<'_, (Page<Row>, usize)> {
         async move {
             let response = query.call(&self.client, &self.name).send().await.map_err(TableError::sdk(doing))?;
@@ -132,14 +140,6 @@ impl Table {
         }
         .boxed()
     }
-}
-
-fn read_together(reads: &Gather<Reads>, key: Key) -> TableFuture<'_, Option<Item>> {
-    let read = move || {
-        let key = key.clone();
-        async { TableResponse::carried(reads.ask(key).await) }
-    };
-    until_decided(read).boxed()
 }
 
 fn read_rows<T: DeserializeOwned>(

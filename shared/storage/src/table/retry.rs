@@ -1,30 +1,44 @@
-//! Repeating what DynamoDB refuses for the moment only.
+//! Repeating requests that DynamoDB refuses for the moment.
+//!
+//! The SDK repeats only calls that fail as a whole, and for about a second. A throttled partition may stay throttled for
+//! longer, so a request is repeated here until the deadline of its caller.
 
 use std::time::Duration;
+
+use tokio::time::{Instant, timeout_at};
 
 use base::{gather::Unanswered, pause};
 
 use super::error::TableError;
 
-/// The pauses before a request is repeated. The SDK repeats only calls that fail as a whole.
-pub const PAUSES: [Duration; 5] = [
-    Duration::from_millis(10),
-    Duration::from_millis(30),
-    Duration::from_millis(90),
-    Duration::from_millis(270),
-    Duration::from_millis(810),
-];
+/// For how long a request is repeated when its caller gives no deadline. A client waits for most of these requests, and
+/// repeats a 503 itself.
+pub const DEFAULT_PATIENCE: Duration = Duration::from_millis(1_500);
+/// The first pause. Each further pause is three times as long, up to the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// DynamoDB's response to one request, which may have shared its call with others.
 #[derive(Debug)]
 pub enum TableResponse<T> {
     /// The request is decided.
     Decided(Result<T, TableError>),
-    /// "Not now", for this request alone. The others of its call neither wait for it nor fail with it.
+    /// The request was refused for the moment and not carried out. Other requests of its call are not affected.
     NotNow(TableError),
+    /// The call failed, and the request may have been carried out: its response may be lost.
+    Unknown(TableError),
 }
 
 impl<T> TableResponse<T> {
+    /// The response to a request whose call failed as a whole.
+    pub fn failed(error: TableError) -> Self {
+        match error {
+            TableError::Unavailable { throttled: true, .. } => Self::NotNow(error),
+            TableError::Unavailable { .. } => Self::Unknown(error),
+            error => Self::Decided(Err(error)),
+        }
+    }
+
     /// The response to a request of a batch or a transaction that was refused with this reason code.
     pub fn refused(doing: &'static str, code: &str) -> Self {
         match TableError::code(doing, code) {
@@ -39,16 +53,31 @@ impl<T> TableResponse<T> {
     }
 }
 
-/// Repeats a request until it is decided. After the last pause, the refusal is the error.
-pub async fn until_decided<T, R>(request: impl Fn() -> R) -> Result<T, TableError>
+/// Repeats a request until it is decided. The last refusal is the error when the next pause would pass the deadline.
+///
+/// A request that may have been carried out is repeated only if the caller gave a deadline (`Table::until`): that caller
+/// makes sure that a second execution changes nothing.
+pub async fn until_decided<T, R>(deadline: Option<Instant>, request: impl Fn() -> R) -> Result<T, TableError>
 where
     R: Future<Output = TableResponse<T>>,
 {
-    let mut pauses = PAUSES.iter();
+    let ends = deadline.unwrap_or_else(|| Instant::now() + DEFAULT_PATIENCE);
+    let mut wait = FIRST_PAUSE;
     loop {
-        match request().await {
+        let response = match deadline {
+            Some(deadline) => timeout_at(deadline, request()).await.map_err(|_| TableError::late())?,
+            // The SDK limits the call.
+            None => request().await,
+        };
+        let error = match response {
             TableResponse::Decided(result) => return result,
-            TableResponse::NotNow(error) => pause(*pauses.next().ok_or(error)?).await,
+            TableResponse::Unknown(error) if deadline.is_none() => return Err(error),
+            TableResponse::NotNow(error) | TableResponse::Unknown(error) => error,
+        };
+        if Instant::now() + wait > ends {
+            return Err(error);
         }
+        pause(wait).await;
+        wait = (wait * 3).min(LONGEST_PAUSE);
     }
 }

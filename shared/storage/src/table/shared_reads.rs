@@ -38,7 +38,7 @@ impl Calls for Reads {
     async fn call(&self, keys: Vec<Key>) -> Vec<TableResponse<Option<Item>>> {
         match self.read(&keys).await {
             Ok(output) => responses(&keys, output),
-            Err(error) => keys.iter().map(|_| Decided(Err(error.clone()))).collect(),
+            Err(error) => keys.iter().map(|_| TableResponse::failed(error.clone())).collect(),
         }
     }
 }

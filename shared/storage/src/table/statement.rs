@@ -173,7 +173,7 @@ impl Calls for Writes {
                 responses.resize_with(statements.len(), missing);
                 responses
             }
-            Err(error) => statements.iter().map(|_| Decided(Err(error.clone()))).collect(),
+            Err(error) => statements.iter().map(|_| TableResponse::failed(error.clone())).collect(),
         }
     }
 

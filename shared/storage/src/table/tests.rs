@@ -5,13 +5,15 @@ use std::{
     io::{BufRead, BufReader, Read, Write as _},
     net::TcpListener,
     thread,
+    time::Duration,
 };
 
-use super::{retry::PAUSES, *};
+use super::*;
 use crate::aws::{Authorities, Aws, AwsSettings};
 
 const HELD: (u16, &str) = (400, r#"{"__type":"com.amazonaws.dynamodb.v20120810#TransactionConflictException"}"#);
 const LOST: (u16, &str) = (400, r#"{"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException"}"#);
+const FAILED: (u16, &str) = (500, r#"{"__type":"com.amazonaws.dynamodb.v20120810#InternalServerError"}"#);
 const DONE: (u16, &str) = (200, "{}");
 
 /// A table whose calls get these answers, in their order, each on a connection of its own.
@@ -20,7 +22,7 @@ fn table(answers: Vec<(u16, &'static str)>) -> Table {
     let address = listener.local_addr().expect("its address");
     thread::spawn(move || {
         for (status, body) in answers {
-            let (mut stream, _) = listener.accept().expect("a connection");
+            let Ok((mut stream, _)) = listener.accept() else { return };
             let (mut reader, mut length) = (BufReader::new(&stream), 0);
             loop {
                 let mut line = String::new();
@@ -70,6 +72,28 @@ async fn a_write_to_an_item_that_a_transaction_holds_is_tried_again_until_its_co
 #[tokio::test]
 async fn a_write_that_transactions_hold_up_for_too_long_is_unavailable() {
     let change = Change::of(Key::new("A", "B")).set("a", 1_u32);
-    let held = table(vec![HELD; PAUSES.len() + 1]).write(change, "writing").await;
-    assert!(matches!(held, Err(TableError::Unavailable { doing: "writing", .. })), "{held:?}");
+    let held = table(vec![HELD; 100]).write(change, "writing").await;
+    assert!(matches!(held, Err(TableError::Unavailable { doing: "writing", throttled: true, .. })), "{held:?}");
+}
+
+/// A write was once given up after pauses of 1.2 s, whatever its caller could still wait.
+#[tokio::test]
+async fn a_throttled_write_is_repeated_until_the_deadline_of_its_caller() {
+    let change = || Change::of(Key::new("A", "B")).set("a", 1_u32).only_if(exists());
+    let throttled_for_2_s = || [vec![HELD; 7], vec![DONE]].concat();
+    let in_time = table(throttled_for_2_s()).until(Instant::now() + Duration::from_secs(20));
+    assert_eq!(in_time.write(change(), "writing").await.expect("decided"), Written::Done(()));
+    let too_late = table(throttled_for_2_s()).until(Instant::now() + Duration::from_millis(500));
+    assert!(matches!(too_late.write(change(), "writing").await, Err(TableError::Unavailable { .. })));
+}
+
+#[tokio::test]
+async fn a_write_that_may_have_been_carried_out_is_repeated_only_for_a_caller_with_a_deadline() {
+    let change = || Change::of(Key::new("A", "B")).add("a", 1_u32);
+    // The SDK itself repeats a failed call twice.
+    let answers = || [vec![FAILED; 3], vec![DONE]].concat();
+    let once = table(answers()).write(change(), "writing").await;
+    assert!(matches!(once, Err(TableError::Unavailable { throttled: false, .. })), "{once:?}");
+    let until = table(answers()).until(Instant::now() + Duration::from_secs(20));
+    assert_eq!(until.write(change(), "writing").await.expect("decided"), Written::Done(()));
 }

@@ -20,7 +20,7 @@ use super::{
     expression::Expressions,
     key::Item,
     retry::{
-        TableResponse::{self, Decided, NotNow},
+        TableResponse::{self, Decided},
         until_decided,
     },
     statement::{GivesBack, Statement},
@@ -60,8 +60,7 @@ macro_rules! written {
             Ok(done) => Decided(Ok(Written::Done($item(done)))),
             Err(error) => match error.as_service_error() {
                 Some($error::ConditionalCheckFailedException(lost)) => Decided(Ok(Written::Lost(lost.item().cloned()))),
-                Some($error::TransactionConflictException(_)) => NotNow(TableError::sdk($doing)(error)),
-                _ => Decided(Err(TableError::sdk($doing)(error))),
+                _ => TableResponse::failed(TableError::sdk($doing)(error)),
             },
         }
     };
@@ -133,13 +132,14 @@ impl Table {
             return self.alone(write, gives_back != GivesBack::Never, doing);
         };
         async move {
-            until_decided(|| async { TableResponse::carried(self.writes.ask(statement.clone()).await) }).await
+            until_decided(self.deadline, || async { TableResponse::carried(self.writes.ask(statement.clone()).await) })
+                .await
         }
         .boxed()
     }
 
     fn alone(&self, write: Write, read: bool, doing: &'static str) -> TableFuture<'_, Written<Item>> {
-        async move { until_decided(|| self.write_once(&write, read, doing)).await }.boxed()
+        async move { until_decided(self.deadline, || self.write_once(&write, read, doing)).await }.boxed()
     }
 
     async fn write_once(&self, write: &Write, read: bool, doing: &'static str) -> TableResponse<Written<Item>> {
@@ -187,12 +187,12 @@ impl Table {
     ) -> Result<Result<(), Cancelled>, TableError> {
         let parts = writes.0.iter().map(|write| self.in_transaction(write)).collect::<Result<Vec<_>, _>>();
         let parts = parts.map_err(TableError::unbuilt(doing))?;
-        until_decided(|| async {
+        until_decided(self.deadline, || async {
             let call = self.client.transact_write_items().set_transact_items(Some(parts.clone()));
             let Err(error) = call.send().await else { return Decided(Ok(Ok(()))) };
             let Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) = error.as_service_error()
             else {
-                return Decided(Err(TableError::sdk(doing)(error)));
+                return TableResponse::failed(TableError::sdk(doing)(error));
             };
             let codes = || cancelled.cancellation_reasons().iter().map(|reason| reason.code().unwrap_or("None"));
             match codes().find(|code| !["None", LOST].contains(code)) {
