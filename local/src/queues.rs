@@ -50,7 +50,7 @@ mod tests {
         create(&queues, template.queues()).expect("made");
         assert_eq!(queues.names().len(), template.queues().len());
         let attributes = queues.attributes("DeliveryQueue").expect("made");
-        assert_eq!(attributes["VisibilityTimeout"], "720");
+        assert_eq!(attributes["VisibilityTimeout"], "900");
         assert_eq!(
             attributes["RedrivePolicy"],
             r#"{"deadLetterTargetArn":"arn:aws:sqs:r:1:DeliveryDeadLetters","maxReceiveCount":5}"#

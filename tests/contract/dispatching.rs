@@ -1,11 +1,16 @@
 //! What dispatching does where things cross: a webhook that moves, answers that come late, and what cannot be sent at all.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use futures::future::join_all;
 use serde_json::{Value, json};
 
-use crate::harness::{AwsCall, Behaviour, Bus, Entity, Hook, LONG, Receiver, Settings, Suite, Table, tests, until};
+use crate::harness::{
+    AwsCall, Behaviour, Bus, Entity, Hook, LONG, Moment, Receiver, Settings, Suite, Table, tests, until,
+};
 
 tests![
     a_webhook_that_has_moved_is_not_disabled_by_a_410_of_its_old_address,
@@ -17,6 +22,8 @@ tests![
     a_mark_of_slowness_that_cannot_be_written_delays_no_record,
     a_410_costs_the_same_however_often_its_webhook_is_enabled_again,
     what_announces_a_delivery_again_during_its_first_attempt_sends_nothing_twice,
+    a_webhook_that_is_removed_while_its_delivery_is_claimed_gets_no_request,
+    an_endpoint_that_answers_is_asked_once_while_any_write_of_its_delivery_is_throttled,
 ];
 
 async fn change(entity: &Entity, hook: &Hook, change: Value) {
@@ -220,4 +227,67 @@ async fn what_announces_a_delivery_again_during_its_first_attempt_sends_nothing_
     entity.post(&format!("/webhook/delivery/{id}/resend")).expect(202).await;
     let delivery = entity.until_status(&id, &["delivered"]).await;
     assert_eq!((&delivery["attemptCount"], receiver.received("/").len()), (&json!(1), 1));
+}
+
+/// Whether a call writes these words to the head of a delivery of this entity, which its statement mentions nowhere: the
+/// test is alone with its bundle.
+fn writes_to_a_head(words: &'static str) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static {
+    move |call| {
+        let text = call.body.to_string().replace("\\\"", "");
+        text.contains("DLV#") && text.contains(words)
+    }
+}
+
+/// The webhook was once read before the claim and used however long the claim took.
+async fn a_webhook_that_is_removed_while_its_delivery_is_claimed_gets_no_request(suite: Arc<Suite>) {
+    let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let (entity, receiver) = (Entity::new(&stood.api, "removed".to_owned()).await, Receiver::start().await);
+    let warm = entity.hook(&receiver.on("/warm", [Behaviour::status(200)])).await;
+    let id = entity.publish(json!({})).await;
+    entity.until_status(&id, &["delivered"]).await;
+    entity.remove(&warm.id).expect(200).await;
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    let mut claim = stood.table.hold("the claim", Moment::Before, writes_to_a_head("SET lease=?"));
+    let id = entity.publish(json!({})).await;
+    claim.reached().await;
+    // The webhook is read at the moment of the claim.
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    entity.remove(&hook.id).expect(200).await;
+    claim.go_on();
+    let delivery = entity.until_status(&id, &["cancelled", "delivered"]).await;
+    assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("cancelled"), &json!(0)));
+    assert_eq!(receiver.received("/").len(), 0);
+    assert!(stood.bundle.stop().await.success());
+}
+
+/// A record was once given up after 1.3 s of throttling, so that the event was sent again.
+async fn an_endpoint_that_answers_is_asked_once_while_any_write_of_its_delivery_is_throttled(suite: Arc<Suite>) {
+    const THROTTLED: Duration = Duration::from_secs(20);
+    let large = || Behaviour::answer(200, &[], "x".repeat(4_096));
+    let writes: [(&str, &'static str, Behaviour, &str); 5] = [
+        ("claim", "SET lease=?", Behaviour::status(200), "delivered"),
+        ("record", "SET attemptCount=?", Behaviour::status(200), "delivered"),
+        ("large", "attemptDate", large(), "delivered"),
+        ("gone", "SET attemptCount=?", Behaviour::status(410), "failed"),
+        ("disabled", "disabledReason", Behaviour::status(410), "failed"),
+    ];
+    let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let receiver = Receiver::start().await;
+    // One after the other, since a refused call may carry the writes of several deliveries.
+    for (name, words, answer, ends) in writes {
+        let entity = Entity::new(&stood.api, format!("throttled-{name}")).await;
+        let path = format!("/{name}");
+        entity.hook(&receiver.on(&path, [answer, Behaviour::status(200)])).await;
+        let until = Instant::now() + THROTTLED;
+        let is_meant = writes_to_a_head(words);
+        let disables = move |call: &AwsCall| words == "disabledReason" && call.body.to_string().contains(words);
+        stood.table.refuse(usize::MAX, "ProvisionedThroughputExceededException", move |call| {
+            Instant::now() < until && (is_meant(call) || disables(call))
+        });
+        let id = entity.publish(json!({})).await;
+        let delivery = entity.until_status(&id, &["delivered", "failed", "cancelled"]).await;
+        assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!(ends), &json!(1)), "{name}: {delivery:#}");
+        assert_eq!(receiver.received(&path).len(), 1, "{name}");
+    }
+    assert!(stood.bundle.stop().await.success());
 }

@@ -10,13 +10,16 @@ use std::{
 use base::{SystemRandom, random::unit};
 use futures::{StreamExt, stream};
 use serde_json::json;
-use tokio::time::sleep;
+use tokio::{process::Child, time::sleep};
 
-use crate::harness::{Account, Behaviour, Entity, Interposed, Receiver, Settings, Suite, account, purge, tests};
+use crate::harness::{
+    Account, Behaviour, Entity, Interposed, Receiver, Settings, Suite, account, purge, second_sandbox, tests,
+};
 
 tests![
     a_queue_that_loses_doubles_delays_and_reorders_changes_nothing,
-    a_queue_that_is_emptied_again_and_again_changes_nothing
+    a_queue_that_is_emptied_again_and_again_changes_nothing,
+    a_message_that_two_sandboxes_receive_is_sent_once,
 ];
 
 /// How many are published.
@@ -43,6 +46,13 @@ pub async fn publish(entity: &Entity, receiver: &Receiver) -> Vec<String> {
     publications.buffer_unordered(8).flat_map(stream::iter).collect().await
 }
 
+/// A second process of the dispatcher, which is started by the delivery of another entity.
+async fn second_dispatcher(stood: &Interposed) -> Child {
+    let (warm, receiver) = (Entity::new(&stood.api, "warm".to_owned()).await, Receiver::start().await);
+    warm.deliver_to(&receiver.on("/", [Behaviour::status(200)])).await;
+    second_sandbox(&stood.bundle, "dispatch-deliveries").await
+}
+
 /// Everything arrived, and each request is an attempt: nothing died, so nothing explains another.
 pub fn complete(account: &Account) {
     assert_eq!((account.deliveries, account.unrecorded), (2 * EVENTS, 0), "{account:?}");
@@ -66,8 +76,34 @@ async fn a_queue_that_loses_doubles_delays_and_reorders_changes_nothing(suite: A
             _ => vec![Duration::ZERO; 5],
         }
     });
+    let _second = second_dispatcher(&stood).await;
     let deliveries = publish(&entity, &receiver).await;
     complete(&account(&entity, &receiver, &deliveries, &[]).await);
+    assert!(bundle.stop().await.success());
+}
+
+/// Two sandboxes once sent the event of one message, and one of the requests was in no history: a first attempt was made
+/// without a claim, and only the memory of one process knew its copies.
+async fn a_message_that_two_sandboxes_receive_is_sent_once(suite: Arc<Suite>) {
+    const COPIES: usize = 6;
+    let (stood, _permit) = suite.other_bundle_interposed(Settings::default().with("RETRY_SCHEDULE", SCHEDULE)).await;
+    let Interposed { bundle, api, services, .. } = &stood;
+    let (entity, receiver) = (Entity::new(api, "copies".to_owned()).await, Receiver::start().await);
+    let _second = second_dispatcher(&stood).await;
+    services
+        .scatter(|_| (0..COPIES).map(|copy| Duration::from_millis(100) * u32::try_from(copy).unwrap_or(0)).collect());
+    for_bookings(&entity, &receiver.on("/quick", [Behaviour::status(200)])).await;
+    let slow = Behaviour::status(200).after(Duration::from_millis(700));
+    for_bookings(&entity, &receiver.on("/slow", [slow])).await;
+    let mut deliveries = Vec::new();
+    for number in 0..20 {
+        let published = entity.publish_of_type("booking.created", json!({ "number": number })).await.json();
+        let ids = published["deliveries"].as_array().expect("openapi.yaml says so").clone();
+        deliveries.extend(ids.iter().filter_map(|delivery| Some(delivery["deliveryIdentifier"].as_str()?.to_owned())));
+    }
+    let account = account(&entity, &receiver, &deliveries, &[]).await;
+    assert_eq!((account.deliveries, account.unrecorded), (40, 0), "{account:?}");
+    assert_eq!(receiver.received("/slow").len(), 20);
     assert!(bundle.stop().await.success());
 }
 

@@ -126,8 +126,7 @@ async fn what_is_published_and_delivered_costs_no_more_than_docs_say(suite: Arc<
     for _ in 0..WARM_UP {
         measured(&stood, &alone, booking(1_000), (1, 1)).await;
     }
-    // The second is too long to be carried by its message, so that its attempt is claimed.
-    for (bytes, published, delivered) in [(1_000, 4.0, (3.0, 1.0)), (10_000, 5.0, (4.0, 1.5))] {
+    for (bytes, published, delivered) in [(1_000, 4.0, (4.0, 1.5)), (10_000, 5.0, (4.0, 1.5))] {
         let [publishing, delivering] = measured(&stood, &alone, booking(bytes), (1, 1)).await;
         assert!(publishing.is_at_most(published, 1.0), "{publishing:?}");
         assert!(delivering.is_at_most(delivered.0, delivered.1), "{delivering:?}");
@@ -138,11 +137,11 @@ async fn what_is_published_and_delivered_costs_no_more_than_docs_say(suite: Arc<
     let [publishing, delivering] = measured(&stood, &alone, booking(1_000), (1, 4)).await;
     assert!(publishing.is_at_most(4.0, 1.0), "{publishing:?}");
     // A head with three attempts is larger than 1 KB.
-    assert!(delivering.is_at_most(21.0, 5.5), "{delivering:?}");
+    assert!(delivering.is_at_most(22.0, 9.0), "{delivering:?}");
 
     measured(&stood, &many, booking(1_000), (MANY, 1)).await;
     let [publishing, delivering] = measured(&stood, &many, booking(1_000), (MANY, 1)).await;
-    assert!(publishing.writes + delivering.writes <= 121.0, "{publishing:?} and {delivering:?}");
+    assert!(publishing.writes + delivering.writes <= 141.0, "{publishing:?} and {delivering:?}");
 
     stood.table.delay(usize::MAX, ROUND_TRIP, |_| true);
     let [publishing, delivering] = measured(&stood, &alone, booking(1_000), (1, 1)).await;
@@ -159,7 +158,7 @@ async fn bodies_that_are_not_packed_cost_their_size(suite: Arc<Suite>) {
     for _ in 0..WARM_UP {
         measured(&stood, &entity, booking(1_000), (1, 1)).await;
     }
-    for (bytes, published, delivered) in [(1_000, 5.0, (3.0, 1.0)), (10_000, 14.0, (4.0, 2.5))] {
+    for (bytes, published, delivered) in [(1_000, 5.0, (4.0, 1.5)), (10_000, 14.0, (4.0, 2.5))] {
         let [publishing, delivering] = measured(&stood, &entity, booking(bytes), (1, 1)).await;
         assert_eq!((publishing.writes, publishing.reads), (published, 1.0), "{publishing:?}");
         assert_eq!((delivering.writes, delivering.reads), delivered, "{delivering:?}");

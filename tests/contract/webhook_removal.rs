@@ -1,6 +1,6 @@
 //! Removing a webhook, and the end of its deliveries.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use futures::future::join_all;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ tests![
     open_deliveries_of_a_removed_webhook_become_cancelled_soon_and_others_stay,
     deliveries_published_while_a_webhook_is_removed_come_to_an_end,
     removing_and_recovering_read_no_deliveries_of_other_webhooks,
-    removing_a_webhook_that_was_never_sent_an_event_makes_no_job,
+    a_webhook_removed_during_its_first_attempt_leaves_a_cancelled_delivery,
     a_final_delivery_in_the_index_of_waiting_ones_does_not_stop_a_removal,
     turns_without_a_job_do_not_stop_the_jobs_behind_them,
     many_removals_of_one_entity_take_no_more_than_its_turn,
@@ -152,14 +152,18 @@ async fn removing_and_recovering_read_no_deliveries_of_other_webhooks(suite: Arc
     assert!(stage.bundle.stop().await.success());
 }
 
-async fn removing_a_webhook_that_was_never_sent_an_event_makes_no_job(suite: Arc<Suite>) {
-    let (entity, table) = (suite.entity().await, suite.table());
-    for _ in 0..10 {
-        let hook = entity.hook("http://127.0.0.1:9/").await;
-        entity.remove(&hook.id).expect(200).await;
-        assert_eq!(job(&table, &hook).await, None);
-    }
-    assert_eq!(table.item(&format!("TURN#{}", entity.id), "JOBS").await, None);
+/// The delivery once stayed `retrying` until its next attempt, up to a day later: nothing in the table showed that anything
+/// was on its way.
+async fn a_webhook_removed_during_its_first_attempt_leaves_a_cancelled_delivery(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let slow = later().after(Duration::from_secs(3));
+    let hook = entity.hook(&receiver.on("/", [slow])).await;
+    let id = entity.publish(json!({})).await;
+    receiver.until("/", 1).await;
+    entity.remove(&hook.id).expect(200).await;
+    let attempted = entity.until_delivery(&id, "was attempted", |shown| shown["attemptCount"] == 1).await;
+    assert_eq!(attempted["status"], "cancelled", "{attempted:#}");
+    assert_eq!(attempted["lastHttpStatus"], 503);
 }
 
 async fn job(table: &Table, removed: &Hook) -> Option<Value> {

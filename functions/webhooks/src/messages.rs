@@ -2,10 +2,7 @@
 
 use aws_lambda_events::event::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
 
-use webhooks::deliveries::{
-    inbox::Handed,
-    notice::{Notice, RECEIVED},
-};
+use webhooks::deliveries::{inbox::Handed, notice::Notice};
 
 /// The ARN of the queue that a batch comes from; empty for a batch without messages.
 pub fn queue_arn(batch: &SqsEvent) -> &str {
@@ -20,8 +17,6 @@ pub fn read(batch: SqsEvent) -> Vec<Handed> {
 fn handed(message: SqsMessage) -> Handed {
     let attribute = |name: &str| message.message_attributes.get(name)?.string_value.as_deref();
     let notice = Notice::read(message.body.as_deref().unwrap_or_default(), attribute);
-    let count = message.attributes.get(RECEIVED).map(String::as_str);
-    let notice = notice.map(|notice| notice.received(count));
     Handed { message_id: message.message_id.unwrap_or_default(), notice }
 }
 
@@ -56,18 +51,6 @@ mod tests {
             { "messageId": "two", "body": "garbage" },
         ] });
         serde_json::from_value(batch).expect("a batch")
-    }
-
-    #[test]
-    fn a_message_says_whether_the_queue_handed_it_out_before() {
-        for (count, came_before) in [("1", false), ("2", true)] {
-            let mut batch = batch();
-            batch.records[0].attributes.insert(RECEIVED.to_owned(), count.to_owned());
-            let first = read(batch).into_iter().next().expect("a message");
-            assert_eq!(first.notice.expect("one of ours").came_before, came_before);
-        }
-        let uncounted = read(batch()).into_iter().next().expect("a message");
-        assert!(!uncounted.notice.expect("one of ours").came_before);
     }
 
     #[test]

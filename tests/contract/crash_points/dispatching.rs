@@ -1,15 +1,10 @@
 //! From the message to the record, and on to the next attempt: dispatch-deliveries is killed.
 
-use std::time::Duration;
-
 use futures::join;
 use serde_json::{Value, json};
 
 use super::stage::{Scene, Stage, acknowledged, deliveries, writes};
 use crate::harness::{AwsCall, Behaviour, Interposer, Moment, Table, purge};
-
-/// An exchange that lasts longer than an attempt goes unclaimed.
-const LASTING: Duration = Duration::from_secs(4);
 
 /// Every point, one after the other.
 pub async fn play(stage: &Stage<'_>) {
@@ -22,12 +17,8 @@ pub async fn play(stage: &Stage<'_>) {
     let record = |delivery: &str| statement_on(delivery, "SET attemptCount=?");
     let transaction = |delivery: &str| transaction_on(delivery);
 
-    let lasts = || vec![Behaviour::status(200).after(LASTING), Behaviour::status(200)];
-    killed_at(stage, "dispatch: lasts, before its claim", lasts(), table, Moment::Before, claim).await;
-    killed_at(stage, "dispatch: lasts, claimed, answer lost", lasts(), table, Moment::After, claim).await;
-    let long = async || stage.scene(1, fine()).await.with_long_events();
-    killed(stage, "dispatch: not carried, before the claim", long().await, table, Moment::Before, claim).await;
-    killed(stage, "dispatch: not carried, claimed, answer lost", long().await, table, Moment::After, claim).await;
+    killed_at(stage, "dispatch: before the claim", fine(), table, Moment::Before, claim).await;
+    killed_at(stage, "dispatch: claimed, answer lost", fine(), table, Moment::After, claim).await;
     killed_with_the_request_under_way(stage, "dispatch: request sent, not answered").await;
     killed_at(stage, "dispatch: answered, not recorded", fine(), table, Moment::Before, record).await;
     killed_at(stage, "dispatch: recorded, answer lost", fine(), table, Moment::After, record).await;
@@ -40,10 +31,8 @@ pub async fn play(stage: &Stage<'_>) {
     killed_at(stage, "dispatch: next announced, answer lost", fails_once(), queue, Moment::After, second).await;
     queue_forgets_a_retry(stage, "dispatch: next announced, not due, and the queue forgets everything").await;
 
-    let point = "dispatch: not carried, claimed, answer lost, no process killed";
-    answer_lost(stage, point, long().await, table, claim).await;
-    let scene = stage.scene(1, lasts()).await;
-    answer_lost(stage, "dispatch: lasts, claimed, answer lost, no process killed", scene, table, claim).await;
+    let scene = stage.scene(1, fine()).await;
+    answer_lost(stage, "dispatch: claimed, answer lost, no process killed", scene, table, claim).await;
     let scene = stage.scene(1, fine()).await;
     answer_lost(stage, "dispatch: recorded, answer lost, no process killed", scene, table, record).await;
     let (point, scene) =
@@ -103,20 +92,7 @@ async fn killed_at<W>(
 ) where
     W: Fn(&AwsCall) -> bool + Send + Sync + 'static,
 {
-    killed(stage, point, stage.scene(1, script).await, proxy, moment, wanted).await;
-}
-
-/// The same in this scene.
-async fn killed<W>(
-    stage: &Stage<'_>,
-    point: &str,
-    scene: Scene,
-    proxy: &Interposer,
-    moment: Moment,
-    wanted: impl FnOnce(&str) -> W,
-) where
-    W: Fn(&AwsCall) -> bool + Send + Sync + 'static,
-{
+    let scene = stage.scene(1, script).await;
     let (delivery, announced, publication) = stage.publish_and_hold(&scene).await;
     let mut held = proxy.hold(point, moment, wanted(&delivery));
     announced.go_on();

@@ -39,8 +39,6 @@ pub struct Scene {
     pub hooks: Vec<Hook>,
     /// Where they lead: a path of the receiver.
     pub path: String,
-    /// Characters that its events have beside their other data.
-    pub padding: usize,
 }
 
 /// A point that was played, for the end.
@@ -57,11 +55,6 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Scene {
-    /// The same with events that no message carries, so that each attempt is claimed first.
-    pub fn with_long_events(self) -> Self {
-        Self { padding: 7_000, ..self }
-    }
-
     /// Asks once to publish; the client has its own key, which stays the same.
     pub fn publish(&self) -> JoinHandle<Option<ApiResponse>> {
         let scene = self.clone();
@@ -70,7 +63,7 @@ impl Scene {
 
     /// An answer that acknowledges, if one comes.
     pub async fn publish_once(&self) -> Option<ApiResponse> {
-        let body = json!({ "type": "booking.created", "data": { "scene": self.entity.id, "padding": "x".repeat(self.padding) } });
+        let body = json!({ "type": "booking.created", "data": { "scene": self.entity.id } });
         let call = self.entity.post("/webhook/event").header("idempotency-key", &self.entity.id).json(&body);
         let answer = call.attempt().await.ok()?;
         if answer.status != 202 {
@@ -156,7 +149,7 @@ impl<'a> Stage<'a> {
         for _ in 0..webhooks {
             hooks.push(entity.hook(&url).await);
         }
-        Scene { entity, hooks, path, padding: 0 }
+        Scene { entity, hooks, path }
     }
 
     /// Sets the receiver's behaviour for a scene's requests; returns their address.

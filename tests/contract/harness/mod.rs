@@ -25,6 +25,7 @@ mod promises;
 mod providers;
 pub mod rights;
 mod run;
+mod sandbox;
 mod scripts;
 mod signature;
 mod stack;
@@ -57,6 +58,7 @@ pub use processes::{Process, descendants, group_members, memory_kilobytes, until
 pub use providers::{PROVIDERS, SCOPES, Secrets, Simulation};
 pub(crate) use run::tests;
 pub use run::{Test, When, run};
+pub use sandbox::second_sandbox;
 pub use scripts::{node, python, site_packages};
 pub use signature::{is_signed_by, signature};
 pub use stack::secret;

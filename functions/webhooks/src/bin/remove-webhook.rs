@@ -5,8 +5,8 @@ use functions_webhooks::webhook_id;
 use gate::{EntityCall, Reply, endpoints};
 use problem::Problem;
 use webhooks::{
-    deliveries::{Deliveries, jobs::Jobs},
-    subscriptions::{Webhooks, health::Healths, remove::Removal, stats::Stats},
+    deliveries::jobs::Jobs,
+    subscriptions::{Webhooks, health::Healths, remove::Removal},
 };
 
 fn main() -> Result<(), StartError> {
@@ -18,8 +18,6 @@ async fn serve() -> Result<(), StartError> {
     let removal = Removal {
         webhooks: Webhooks::new(service.table()),
         healths: Healths::new(service.table()),
-        stats: Stats::new(service.table()),
-        deliveries: Deliveries::new(service.table()),
         jobs: Jobs::new(service.table()),
         clock: service.clock(),
     };

@@ -14,7 +14,7 @@ use super::{
     item::delivery_of,
     store::Deliveries,
 };
-use base::{DeliveryId, Time, WebhookId};
+use base::{DeliveryId, WebhookId};
 use storage::table::{Query, TableError};
 
 const LOOKING: &str = "looking through a webhook's deliveries";
@@ -95,12 +95,6 @@ impl Deliveries {
             }
         }
         Ok(Counted { count, count_is_exact: true })
-    }
-
-    /// Whether any delivery of a webhook waits.
-    pub(crate) async fn any_waiting(&self, webhook: &WebhookId) -> Result<bool, TableError> {
-        let everything = Stretch::since(Time::from_millis(0));
-        Ok(self.count_group(webhook, IndexGroup::Waiting, &everything, 1).await?.found > 0)
     }
 }
 

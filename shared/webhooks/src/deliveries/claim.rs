@@ -1,24 +1,26 @@
 //! A claim: the next attempt of a delivery, for one worker alone, until the attempt is recorded or the claim given
 //! back.
 //!
-//! A claim and a record are one write of one item each, and share their calls with those of other deliveries. The first
-//! attempt needs no claim while its message is fresh: one message carries the delivery, and before the
-//! sweep comes nothing else has a worker look at the delivery. An attempt that lasts is claimed while it is under way.
+//! A claim and a record are one write of one item each, and share their calls with those of other deliveries. Every
+//! attempt is claimed before it is sent. The record is repeated until shortly before the lease ends, so that a throttled
+//! table does not turn an answer into a second request.
 
 use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::{
     attempt::Attempt,
     delivery::{Delivery, Status, WaitingFor},
     ending::Ending,
     item::{AttemptItem, HEAD, HeadItem, head_key},
-    lease_times::{CARRIED, CLOCK_SKEW, LEASE},
+    lease_times::{BEGIN_LIMIT, CLAIM_LIMIT, CLOCK_SKEW, LEASE},
     notice::Notice,
     schedule::Next,
     store::Deliveries,
 };
 use base::{DeliveryId, EventId, Time};
-use storage::table::{Change, Put, TableError, Transaction, Value, Write, Written, absent, at_most, is, is_new};
+use storage::table::{Change, Put, TableError, Transaction, Value, Write, Written, at_most, is, is_new};
 
 /// For how long an attempt that a person asked for does not wait for the end of a breaker's pause. After that it waits
 /// like any other, so that a thousand such requests do not look at a silent endpoint's breaker again and again.
@@ -28,47 +30,38 @@ const CLAIMING: &str = "claiming an attempt";
 const RECORDING: &str = "recording an attempt";
 const ENDING: &str = "giving a claim back";
 
-/// A delivery whose next attempt is the caller's alone, for the length of a lease, or since only the caller has the
-/// message that carries it.
+/// The longest time for the record together with other writes. It is repeated without them.
+const ALONG_LIMIT: Duration = Duration::from_secs(5);
+
+/// A delivery whose next attempt is the caller's alone, for the length of a lease.
 #[derive(Debug, Clone)]
 pub(super) struct Claimed {
     head: HeadItem,
     /// Proves, when the attempt is recorded, that the claim still holds.
     lease: String,
-    /// Whether the attempt was begun without the lease, so that the head may lack it.
-    by_message: bool,
+    /// When the claim began.
+    began: Instant,
 }
 
 impl Claimed {
-    /// The first attempt of a delivery, for the holder of the message that carries it; `None` when a claim has to
-    /// decide, since the message comes early or late.
-    pub(super) fn by_message(head: HeadItem, lease: String, now: Time) -> Option<Self> {
-        let is_due = head.claimable_at.is_some_and(|begins| begins <= now);
-        let held = Self { head, lease, by_message: true };
-        (is_due && !held.is_overdue_for_claim(now)).then_some(held)
+    /// Until when the outcome of the claim may be written: before another worker, whose clock may be ahead, can claim.
+    fn deadline(&self) -> Instant {
+        self.began + (LEASE - CLOCK_SKEW)
     }
 
-    /// Whether the attempt was begun without a claim, by the holder of its message.
-    pub(super) const fn is_by_message(&self) -> bool {
-        self.by_message
+    /// Whether the rest of the lease suffices for an exchange and its record.
+    pub(super) fn may_begin(&self) -> bool {
+        self.began.elapsed() < BEGIN_LIMIT
     }
 
-    /// Whether the attempt is to be claimed before it is sent, since the message that it is held by is no longer fresh.
-    pub(super) fn is_overdue_for_claim(&self, now: Time) -> bool {
-        self.by_message && now >= self.head.delivery.created_date + CARRIED
+    /// When the delivery's retention ends.
+    pub(super) fn expires(&self) -> Time {
+        Time::from_millis(self.head.expires_at.saturating_mul(1000))
     }
 
-    /// A change of the head, on condition that the attempt is still the caller's.
+    /// A change of the head, on condition that the claim still holds.
     fn change(&self) -> Change {
-        let change = Change::of((self.head.pk.clone(), HEAD.to_owned()));
-        let mine = is("lease", self.lease.as_str());
-        match self.head.claimable_at.filter(|_| self.by_message) {
-            // As the message has it, or claimed since; the answer to that claim may have been lost on its way.
-            Some(time) => change
-                .only_if(is("attemptCount", self.head.delivery.attempt_count))
-                .only_if(mine.or(absent("lease").and(is("claimableAt", time)))),
-            None => change.only_if(mine),
-        }
+        Change::of((self.head.pk.clone(), HEAD.to_owned())).only_if(is("lease", self.lease.as_str()))
     }
 
     pub(super) fn delivery(&self) -> &Delivery {
@@ -119,36 +112,31 @@ impl Deliveries {
         lease: String,
         now: Time,
     ) -> Result<Option<Claimed>, TableError> {
-        let made = attempt.saturating_sub(1);
+        let (made, began) = (attempt.saturating_sub(1), Instant::now());
         let claim = Change::of(head_key(id))
             .set("lease", lease.as_str())
             .set("claimableAt", now + LEASE)
             .only_if(is("attemptCount", made))
             // Its message may come early, by a clock that is ahead.
             .only_if(at_most("claimableAt", now + CLOCK_SKEW));
-        let head: HeadItem = match self.table.write_together_and_read(claim, CLAIMING).await? {
-            Written::Done(head) => head,
-            Written::Lost(None) => return Ok(None),
-            // The answer to the first try may have been lost on its way, and this is the second.
-            Written::Lost(Some(head)) if is_first_try(&head, &lease, made) => head,
-            Written::Lost(Some(head)) => {
-                if head.due_at != head.claimable_at {
-                    self.look_again_after_lease(&head).await?;
+        let head: HeadItem =
+            match self.table.until(began + CLAIM_LIMIT).write_together_and_read(claim, CLAIMING).await? {
+                Written::Done(head) => head,
+                Written::Lost(None) => return Ok(None),
+                // The answer to the first try may have been lost on its way, and this is the second.
+                Written::Lost(Some(head)) if is_first_try(&head, &lease, made) => head,
+                Written::Lost(Some(head)) => {
+                    if head.due_at != head.claimable_at {
+                        self.look_again_after_lease(&head).await?;
+                    }
+                    return Ok(None);
                 }
-                return Ok(None);
-            }
-        };
+            };
         // Later than the lease's end, if the sweep announced the delivery again and again.
         if head.due_at > head.claimable_at {
             self.look_again_after_lease(&head).await?;
         }
-        Ok(Some(Claimed { head, lease, by_message: false }))
-    }
-
-    /// Claims an attempt that was begun without a claim. Lost when another worker has it by now.
-    pub(super) async fn claim_under_way(&self, claimed: &Claimed, now: Time) -> Result<Written<()>, TableError> {
-        let claim = claimed.change().set("lease", claimed.lease.as_str()).set("claimableAt", now + LEASE);
-        self.table.write_together(claim, CLAIMING).await
+        Ok(Some(Claimed { head, lease, began }))
     }
 
     /// Moves the due time of a claimed delivery to the end of the lease: if its worker dies, the sweep must find it
@@ -166,7 +154,9 @@ impl Deliveries {
 
     /// Records an attempt and the delivery's state after it, both or neither; together with `along` in one transaction,
     /// if there is anything. If a write of `along` loses its own condition, the attempt is recorded without it. Lost
-    /// means that the claim had run out, and another worker made the attempt as well, which counts.
+    /// means that the claim had run out, and another worker makes the attempt as well.
+    ///
+    /// The record is repeated until shortly before the lease ends: an attempt that is not recorded is made again.
     pub(super) async fn record<W: Into<Write>>(
         &self,
         claimed: &Claimed,
@@ -179,22 +169,42 @@ impl Deliveries {
         let change = Ending::after(head, &attempt, next, now).complete(claimed.change(), head);
         if !along.is_empty() {
             let together = with_attempt_item(head, &attempt, change.clone())?.with_all(along);
-            if self.table.write_all(together, RECORDING).await?.is_done() {
-                return Ok(Written::Done(()));
+            let table = self.table.until(claimed.deadline().min(Instant::now() + ALONG_LIMIT));
+            match table.write_all(together, RECORDING).await {
+                Ok(Written::Done(())) => return Ok(Written::Done(())),
+                // Lost by a condition of `along`, perhaps, or throttled on one of its items.
+                Ok(Written::Lost(_)) | Err(TableError::Unavailable { .. }) => {}
+                Err(error) => return Err(error),
             }
         }
+        let table = self.table.until(claimed.deadline());
         if head.has_room_for(&attempt) {
             let attempts: Vec<_> = head.attempts.iter().chain([&attempt]).collect();
             let change = change.set("attempts", Value::of(&attempts, RECORDING)?);
-            return Ok(match self.table.write_together_or_read::<HeadItem>(change, RECORDING).await? {
-                Written::Done(_) => Written::Done(()),
-                // The answer to the first try may have been lost on its way, and this is the second.
-                Written::Lost(Some(found)) if found.attempts.contains(&attempt) => Written::Done(()),
-                Written::Lost(_) => Written::Lost(None),
-            });
+            match table.write_together_or_read::<HeadItem>(change, RECORDING).await? {
+                Written::Done(()) => return Ok(Written::Done(())),
+                // The response to the first write may have been lost.
+                Written::Lost(Some(found)) if found.attempts.contains(&attempt) => return Ok(Written::Done(())),
+                Written::Lost(_) => {}
+            }
+        } else if table.write_all(with_attempt_item(head, &attempt, change)?, RECORDING).await?.is_done() {
+            return Ok(Written::Done(()));
         }
-        // A transaction, which is tried again if a message that came twice touches the head at this very moment.
-        self.table.write_all(with_attempt_item(head, &attempt, change)?, RECORDING).await
+        // The response to a transaction may have been lost.
+        let item = AttemptItem::new(head, attempt);
+        let found: Option<AttemptItem> = table.read(item.key(), RECORDING).await?;
+        Ok(if found.is_some_and(|found| found.attempt == item.attempt) {
+            Written::Done(())
+        } else {
+            Written::Lost(None)
+        })
+    }
+
+    /// Ends a claim as if it had not been made: no attempt is counted, and the next one stays due.
+    pub(super) async fn release(&self, claimed: &Claimed) -> Result<(), TableError> {
+        let change = claimed.change().remove("lease");
+        let change = change.set_or_remove("claimableAt", claimed.head.delivery.next_attempt_date);
+        self.table.until(claimed.deadline()).write_together(change, ENDING).await.map(drop)
     }
 
     /// Gives a claim back without an attempt: nothing is counted, and the delivery waits until then.
@@ -208,13 +218,21 @@ impl Deliveries {
         let HeadItem { resume_at, asked_at, .. } = claimed.head;
         let waits = Ending { next: Some(until), resume_at, put_off: true, ..Ending::untried(&claimed.head, now) };
         let ending = Ending { asked_at, waiting_for, ..waits };
-        self.table.write_together(ending.complete(claimed.change(), &claimed.head), ENDING).await.map(drop)
+        self.table
+            .until(claimed.deadline())
+            .write_together(ending.complete(claimed.change(), &claimed.head), ENDING)
+            .await
+            .map(drop)
     }
 
     /// Ends a claimed delivery without an attempt: its webhook is gone or disabled.
     pub(super) async fn cancel(&self, claimed: &Claimed, now: Time) -> Result<(), TableError> {
         let ending = Ending { status: Status::Cancelled, ..Ending::untried(&claimed.head, now) };
-        self.table.write_together(ending.complete(claimed.change(), &claimed.head), ENDING).await.map(drop)
+        self.table
+            .until(claimed.deadline())
+            .write_together(ending.complete(claimed.change(), &claimed.head), ENDING)
+            .await
+            .map(drop)
     }
 }
 
@@ -226,31 +244,4 @@ fn is_first_try(head: &HeadItem, lease: &str, made: u32) -> bool {
 fn with_attempt_item(head: &HeadItem, attempt: &Attempt, change: Change) -> Result<Transaction, TableError> {
     let put = Put::item(&AttemptItem::new(head, attempt.clone()), RECORDING)?.only_if(is_new());
     Ok(Transaction::new().with(put).with(change))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::deliveries::item::tests::{NOW, head};
-
-    #[test]
-    fn a_message_that_carries_a_delivery_is_enough_for_its_first_attempt_while_it_is_fresh() {
-        let held = |head: HeadItem, now: Time| Claimed::by_message(head, "mine".to_owned(), now).is_some();
-        let last = NOW + CARRIED.saturating_sub(Duration::from_millis(1));
-        assert!(held(head(), NOW) && held(head(), last));
-        assert!(!held(head(), NOW + CARRIED), "the sweep may come before the attempt is over or claimed");
-        assert!(!held(HeadItem { claimable_at: Some(NOW + LEASE), ..head() }, NOW), "it is not due yet");
-        assert!(!held(HeadItem { claimable_at: None, ..head() }, NOW), "it is final");
-        let later = HeadItem { claimable_at: Some(NOW + CARRIED), ..head() };
-        assert!(!held(later, NOW + CARRIED), "it waited for its first attempt, and may have been asked for meanwhile");
-    }
-
-    #[test]
-    fn an_attempt_without_a_claim_ends_only_what_is_as_its_message_has_it() {
-        let held = Claimed::by_message(head(), "mine".to_owned(), NOW).expect("fresh");
-        let change = format!("{:?}", held.change());
-        for condition in ["\"mine\"", "attemptCount", "claimableAt"] {
-            assert!(change.contains(condition), "{change}");
-        }
-    }
 }

@@ -1,12 +1,13 @@
 //! Dispatching: from "this attempt is due" to an attempt in the history.
 //!
-//! The dispatcher claims the attempt (a first one often needs no claim, see `claim.rs`), sends it, records it, and
+//! The dispatcher claims the attempt, and reads its inputs at the same time. It sends the request, records the attempt, and
 //! announces the next. A crash after any of these steps leaves a delivery that the sweep finds; a message that comes again
 //! later finds the claim or the attempt and is dropped.
 //! One invocation is a round, in `round.rs`.
 
 use std::time::Duration;
 
+use tokio::join;
 use tracing::Instrument;
 
 use super::{
@@ -14,16 +15,14 @@ use super::{
     claim::Claimed,
     counting::{self, Tried},
     delivery::WaitingFor,
-    glance::{Glance, Parts, Sources},
     inbox::Inbox,
-    item::HeadItem,
     lease_times::GRACE,
     meter::Meter,
-    notice::Notice,
+    notice::{DeliveryOwner, Notice},
+    prefetch::{AttemptInputs, Prefetch, Sources},
     queue::{Lane, Queue, QueueSettings},
     schedule::{RetrySchedule, ScheduleSettings},
     store::Deliveries,
-    taken::Taken,
 };
 use crate::{
     events::store::Events,
@@ -53,7 +52,6 @@ pub struct Dispatcher {
     pub(super) meter: Meter,
     pub(super) announcer: Announcer,
     pub(super) pauses: Pauses,
-    taken: Taken,
     pub(super) outbound: Outbound,
     pub(super) rings: KeyRings,
     pub(super) schedule: RetrySchedule,
@@ -109,7 +107,6 @@ impl Dispatcher {
             meter: Meter::new(environment),
             pauses: Pauses::new(&table),
             announcer: Announcer::new(table),
-            taken: Taken::default(),
             outbound,
             rings,
             schedule: schedule.schedule,
@@ -118,22 +115,30 @@ impl Dispatcher {
         }
     }
 
-    /// Makes the attempt that a message announces, if it is due and no other worker has it. `carried` is the head that
-    /// the message carries.
+    /// Makes the attempt that a message announces, if it is due and no other worker has claimed it. A delivery of the quick
+    /// lane whose webhook has become slow is left to the slow lane.
     pub(super) async fn one(
         &self,
         notice: &Notice,
-        carried: Option<HeadItem>,
-        seen: Glance,
+        owner: &DeliveryOwner,
+        lane: Lane,
     ) -> Result<Option<Tried>, DispatchError> {
         // Before the claim: a lease must not run out while a secret is waited for.
         self.rings.get().await?;
-        let due = &notice.message;
-        let Some(claimed) = self.held(notice, carried).await? else {
+        let (due, now) = (&notice.message, self.clock.now());
+        let claim = self.deliveries.claim(&due.delivery, due.attempt, random::uuid(&*self.random), now);
+        let (claimed, prefetch) = join!(claim, self.sources().prefetch(notice, owner));
+        let Some(claimed) = claimed? else {
             tracing::debug!(deliveryId = %due.delivery, attempt = due.attempt, "nothing to do");
             return Ok(None);
         };
-        match self.claimed(&claimed, seen).await {
+        if lane == Lane::Quick && prefetch.webhook().is_some_and(|found| found.webhook.is_slow(now)) {
+            self.deliveries.release(&claimed).await?;
+            let notice = Notice { owner: Some(owner.clone()), ..notice.clone() };
+            self.queue.announce(Lane::Slow, notice, now, now).await;
+            return Ok(None);
+        }
+        match self.claimed(&claimed, prefetch).await {
             // Trying again at once would not help: it waits longer each time, until an operator mends the cause.
             Err(error) if error.is_lasting() => {
                 tracing::error!(error = %logging::chain(&error), deliveryId = %due.delivery, "an attempt cannot be made");
@@ -144,30 +149,15 @@ impl Dispatcher {
         }
     }
 
-    /// The attempt that a message announces, for this worker alone: by the message if it is fresh and carries the
-    /// delivery, else by a claim. `None` when there is nothing to do.
-    ///
-    /// A fresh message that came before is dropped: another worker may have it. If that one died, the sweep comes.
-    async fn held(&self, notice: &Notice, carried: Option<HeadItem>) -> Result<Option<Claimed>, TableError> {
-        let due = &notice.message;
-        let (now, lease) = (self.clock.now(), random::uuid(&*self.random));
-        if let Some(held) = carried.and_then(|head| Claimed::by_message(head, lease.clone(), now)) {
-            let is_first = !notice.came_before && self.taken.take(&due.delivery, now);
-            return Ok(is_first.then_some(held));
-        }
-        self.deliveries.claim(&due.delivery, due.attempt, lease, now).await
-    }
-
     /// Makes the attempt, or finds that it cannot be made, or not yet.
-    async fn claimed(&self, claimed: &Claimed, seen: Glance) -> Result<Option<Tried>, DispatchError> {
+    async fn claimed(&self, claimed: &Claimed, prefetch: Prefetch) -> Result<Option<Tried>, DispatchError> {
         let delivery = claimed.delivery();
         let (entity, id) =
             (AuthorizedEntity::owning_delivery(delivery.owner_identifier.clone()), &delivery.webhook_identifier);
-        let Parts { webhook, event, health } = self.sources().parts(claimed, seen).await?;
+        let AttemptInputs { webhook, event, health } = self.sources().inputs(claimed, prefetch).await?;
         let now = self.clock.now();
-        let Some(webhook) = webhook.filter(|found| found.webhook.enabled) else {
-            tracing::info!(deliveryId = %delivery.id, "cancelled: its webhook is gone or disabled");
-            self.deliveries.cancel(claimed, now).await?;
+        let Some(webhook) = webhook.filter(|current| current.webhook.webhook.enabled) else {
+            self.cancel(claimed).await?;
             return Ok(None);
         };
         let Some(event) = event else {
@@ -180,19 +170,15 @@ impl Dispatcher {
             Admission::Wait(until) => {
                 tracing::info!(deliveryId = %delivery.id, %until, "put off: the breaker of its webhook is open");
                 self.deliveries.put_off(claimed, until, Some(WaitingFor::Breaker), now).await?;
-                let lane = Lane::of(webhook.webhook.is_slow(until));
+                let lane = Lane::of(webhook.webhook.webhook.is_slow(until));
                 self.queue.announce(lane, claimed.notice(claimed.attempt()), until, now).await;
                 return Ok(None);
             }
         };
-        // What the attempt needs took long to read.
-        let now = self.clock.now();
-        if claimed.is_overdue_for_claim(now) && !self.deliveries.claim_under_way(claimed, now).await?.is_done() {
-            return Ok(None);
-        }
         let trace = event.trace.next_span(&*self.random);
         let span = tracing::info_span!("attempt", trace_id = %trace.trace_id(), span_id = %trace.span_id());
-        let outcome = self.attempt(&entity, claimed, &webhook, (&event.body, &trace)).instrument(span).await?;
+        let attempt = self.attempt(&entity, claimed, webhook, (&event.body, &trace)).instrument(span);
+        let Some(outcome) = attempt.await? else { return Ok(None) };
         let operational = is_operational(&delivery.r#type);
         let pause_ends = health.as_ref().and_then(|health| health.open_until).filter(|_| !operational);
         let closes = outcome.completed();
@@ -212,7 +198,13 @@ impl Dispatcher {
         Ok(None)
     }
 
-    /// Where what an attempt needs is looked up.
+    /// Ends a claimed delivery whose webhook is gone or disabled.
+    pub(super) async fn cancel(&self, claimed: &Claimed) -> Result<(), TableError> {
+        tracing::info!(deliveryId = %claimed.delivery().id, "cancelled: its webhook is gone or disabled");
+        self.deliveries.cancel(claimed, self.clock.now()).await
+    }
+
+    /// The stores of an attempt's inputs.
     pub(super) fn sources(&self) -> Sources<'_> {
         Sources { webhooks: &self.webhooks, events: &self.events, healths: &self.watch.healths }
     }

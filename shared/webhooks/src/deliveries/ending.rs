@@ -50,6 +50,7 @@ impl Ending {
             Next::Delivered => (Status::Delivered, None),
             Next::RetryAt(time) => (Status::Retrying, Some(time)),
             Next::Exhausted | Next::Gone => (Status::Failed, None),
+            Next::Cancelled => (Status::Cancelled, None),
         };
         // An attempt that was asked for by hand takes none away from the schedule.
         let by_hand = u32::from(head.resume_at.is_some());

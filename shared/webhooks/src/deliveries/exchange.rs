@@ -9,6 +9,8 @@ use super::{
     claim::Claimed,
     dispatch::{DispatchError, Dispatcher},
     meter::Made,
+    notice::DeliveryOwner,
+    prefetch::CurrentWebhook,
     queue::Lane,
     request::Prepared,
     schedule::Next,
@@ -26,38 +28,40 @@ use crate::{
 use auth::AuthorizedEntity;
 use base::{Time, logging, random, trace::Trace};
 use outbound::{AttemptError, HttpResponse};
-use storage::Written;
 
-/// The longest time for noting that a webhook is slow: a lease has much more left after the longest exchange.
-const NOTING_LIMIT: Duration = Duration::from_secs(2);
+/// The longest time for each step between exchange and record that the record does not depend on.
+const STEP_LIMIT: Duration = Duration::from_secs(2);
+/// The oldest reading of a webhook that a request is sent by. Its owner may have removed, disabled or moved it since.
+const MAX_READING_AGE: Duration = Duration::from_secs(1);
 
 impl Dispatcher {
-    /// Makes the claimed attempt, as this span of a trace, and records it.
+    /// Makes the claimed attempt, as this span of a trace, and records it. `None` when no attempt was recorded: the webhook
+    /// was removed or disabled, too little is left of the lease, or another worker has the delivery by now.
     pub(super) async fn attempt(
         &self,
         entity: &AuthorizedEntity,
         claimed: &Claimed,
-        webhook: &SigningWebhook,
+        webhook: CurrentWebhook,
         (body, trace): (&str, &Trace),
-    ) -> Result<AttemptOutcome, DispatchError> {
+    ) -> Result<Option<AttemptOutcome>, DispatchError> {
+        let Some((webhook, prepared)) = self.prepare(entity, claimed, webhook, (body, trace)).await? else {
+            return Ok(None);
+        };
         let began = self.clock.now();
-        let prepared = Prepared::new(claimed, webhook, (body, trace), (&self.rings, &self.outbound), began).await?;
         // The end is read inside, since noting that a webhook is slow may take longer than its exchange.
         let mut exchange = pin!(async { (prepared.send(&self.outbound, entity.id()).await, self.clock.now()) });
         let ((outcome, ended), was_slow) = match timeout(SLOW, exchange.as_mut()).await {
             Ok(exchanged) => (exchanged, false),
             // Noted while the exchange is still under way, so that later deliveries of the webhook go by the slow lane, and
             // the sweep leaves this one alone.
-            Err(_) => (join!(exchange, self.note_slow(entity, webhook), self.claim_late(claimed)).0, true),
+            Err(_) => (join!(exchange, self.note_slow(entity, &webhook)).0, true),
         };
         let next = self.next(claimed, &outcome, ended);
+        let next = self.next_of_present_webhook(entity, claimed, next).await;
         let attempt = Attempt::of(claimed.attempt(), began, ended, &outcome);
         log(claimed, &attempt, next);
         if next == Next::Gone {
-            // Before the attempt is recorded: after a crash behind the record, no message would come back to it.
-            let operational = is_operational(&claimed.delivery().r#type);
-            let reason = Reason::Gone { endpoint: &webhook.webhook.endpoint, operational };
-            self.watch.disabler.disable(entity, &webhook.webhook.id, reason, ended).await?;
+            self.disable_gone(entity, claimed, &webhook, ended).await;
         }
         let outbox_event = match next {
             Next::Exhausted => self.exhausted(claimed, &attempt, ended),
@@ -69,46 +73,86 @@ impl Dispatcher {
         };
         let outcome = attempt.outcome();
         let recorded = self.deliveries.record(claimed, attempt, next, ended, along).await?;
-        if recorded.is_done() {
-            self.meter.attempted(Made::of(claimed, (began, ended), next));
-        }
-        if recorded == Written::Lost(None) {
+        if !recorded.is_done() {
             let (delivery, attempt) = (&claimed.delivery().id, claimed.attempt());
             tracing::warn!(deliveryId = %delivery, attempt, "the claim was lost before the attempt was recorded");
-        } else if let Next::RetryAt(time) = next {
+            return Ok(None);
+        }
+        self.meter.attempted(Made::of(claimed, (began, ended), next));
+        if let Next::RetryAt(time) = next {
             let lane = Lane::of(was_slow || webhook.webhook.is_slow(time));
             let notice = claimed.notice(claimed.attempt().saturating_add(1)).since(webhook.webhook.last_update);
             self.queue.announce(lane, notice, time, ended).await;
         }
-        Ok(outcome)
+        Ok(Some(outcome))
+    }
+
+    /// The request of a claimed attempt, by a webhook that was read at most a second ago or is read again. `None` when the
+    /// delivery was cancelled or its claim released.
+    async fn prepare(
+        &self,
+        entity: &AuthorizedEntity,
+        claimed: &Claimed,
+        webhook: CurrentWebhook,
+        signed: (&str, &Trace),
+    ) -> Result<Option<(SigningWebhook, Prepared)>, DispatchError> {
+        let services = (&self.rings, &self.outbound);
+        let CurrentWebhook { mut webhook, read } = webhook;
+        let mut prepared = Prepared::new(claimed, &webhook, signed, services, self.clock.now()).await?;
+        if read.elapsed() > MAX_READING_AGE {
+            let current = self.sources().webhook(entity, &DeliveryOwner::of(claimed.delivery())).await?;
+            let Some(current) = current.filter(|current| current.webhook.webhook.enabled) else {
+                self.cancel(claimed).await?;
+                return Ok(None);
+            };
+            webhook = current.webhook;
+            // Quick by now: the keys that open its secrets were read above.
+            prepared = Prepared::new(claimed, &webhook, signed, services, self.clock.now()).await?;
+        }
+        if !claimed.may_begin() {
+            tracing::warn!(deliveryId = %claimed.delivery().id, "too little is left of the lease; the sweep will find it");
+            self.deliveries.release(claimed).await?;
+            return Ok(None);
+        }
+        Ok(Some((webhook, prepared)))
+    }
+
+    /// Nothing follows an attempt whose webhook was removed meanwhile: the delivery would wait for its next attempt to find
+    /// that. If the webhook cannot be read soon, that attempt finds it.
+    async fn next_of_present_webhook(&self, entity: &AuthorizedEntity, claimed: &Claimed, next: Next) -> Next {
+        let Next::RetryAt(_) = next else { return next };
+        let webhook = self.webhooks.find(entity, &claimed.delivery().webhook_identifier);
+        match timeout(STEP_LIMIT, webhook).await {
+            Ok(Ok(None)) => Next::Cancelled,
+            _ => next,
+        }
+    }
+
+    /// Disables a webhook whose endpoint answered 410, before the attempt is recorded: after a crash behind the record, no
+    /// message would come back to it. A failure is logged, and the next 410 disables the webhook.
+    async fn disable_gone(&self, entity: &AuthorizedEntity, claimed: &Claimed, webhook: &SigningWebhook, now: Time) {
+        let operational = is_operational(&claimed.delivery().r#type);
+        let id = &webhook.webhook.id;
+        let reason = Reason::Gone { endpoint: &webhook.webhook.endpoint, operational };
+        match timeout(STEP_LIMIT, self.watch.disabler.disable(entity, id, reason, now)).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => {
+                tracing::error!(error = %logging::chain(&error), webhookId = %id, "not disabled after a 410; the next 410 disables it");
+            }
+            Err(_) => tracing::error!(webhookId = %id, "not disabled in time after a 410; the next 410 disables it"),
+        }
     }
 
     /// Marks the webhook as slow. No delivery depends on it, so an error is logged, and a long wait is given up: the
     /// attempt is still to be recorded.
     async fn note_slow(&self, entity: &AuthorizedEntity, webhook: &SigningWebhook) {
         let id = &webhook.webhook.id;
-        match timeout(NOTING_LIMIT, self.webhooks.note_slow(entity, id, self.clock.now())).await {
+        match timeout(STEP_LIMIT, self.webhooks.note_slow(entity, id, self.clock.now())).await {
             Ok(Ok(_)) => {}
             Ok(Err(error)) => {
                 tracing::warn!(error = %logging::chain(&error), webhookId = %id, "not noted that it is slow");
             }
             Err(_) => tracing::warn!(webhookId = %id, "not noted in time that it is slow"),
-        }
-    }
-
-    /// Claims an attempt that was begun without a claim. Unclaimed it is recorded all the same, unless another worker makes
-    /// it as well; so an error is logged, and a long wait is given up.
-    async fn claim_late(&self, claimed: &Claimed) {
-        if !claimed.is_by_message() {
-            return;
-        }
-        let delivery = &claimed.delivery().id;
-        match timeout(NOTING_LIMIT, self.deliveries.claim_under_way(claimed, self.clock.now())).await {
-            Ok(Ok(_)) => {}
-            Ok(Err(error)) => {
-                tracing::warn!(error = %logging::chain(&error), deliveryId = %delivery, "its attempt lasts unclaimed");
-            }
-            Err(_) => tracing::warn!(deliveryId = %delivery, "its attempt lasts, and was not claimed in time"),
         }
     }
 
@@ -127,16 +171,21 @@ impl Dispatcher {
     }
 
     /// Decides what follows from the outcome. An attempt that was asked for by hand neither takes one away from the
-    /// schedule nor moves it; a pause that the endpoint asks for is kept.
+    /// schedule nor moves it; a pause that the endpoint asks for is kept. No attempt comes after the end of the retention,
+    /// when the table removes the delivery: the last one before it ends the delivery.
     fn next(&self, claimed: &Claimed, outcome: &Result<HttpResponse, AttemptError>, now: Time) -> Next {
         let dice = random::unit(&*self.random);
         let next = self.schedule.next(claimed.attempt_in_schedule(), outcome, now, dice);
-        match (claimed.resumes_at(), next) {
+        let next = match (claimed.resumes_at(), next) {
             (Some(resume), Next::RetryAt(_) | Next::Exhausted) => {
                 let asked = outcome.as_ref().ok().and_then(|answer| answer.pause_asked_for(now)).unwrap_or_default();
                 Next::RetryAt(resume.max(now + asked))
             }
             _ => next,
+        };
+        match next {
+            Next::RetryAt(time) if time >= claimed.expires() => Next::Exhausted,
+            next => next,
         }
     }
 }
@@ -155,15 +204,4 @@ fn log(claimed: &Claimed, attempt: &Attempt, next: Next) {
         nextAttemptDate = next.retry_at().map(tracing::field::display),
         "attempted"
     );
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::deliveries::lease_times::{CARRIED, CLOCK_SKEW, GRACE, SETTLED};
-
-    #[test]
-    fn an_attempt_that_lasts_is_claimed_before_the_sweep_or_another_message_comes() {
-        assert!(CARRIED + SLOW + NOTING_LIMIT + CLOCK_SKEW <= SETTLED && SETTLED + CLOCK_SKEW < GRACE);
-    }
 }

@@ -1,9 +1,6 @@
 //! The receiving end of a queue.
 
-use aws_sdk_sqs::{
-    Client,
-    types::{DeleteMessageBatchRequestEntry, MessageSystemAttributeName},
-};
+use aws_sdk_sqs::{Client, types::DeleteMessageBatchRequestEntry};
 
 use super::{
     notice::Notice,
@@ -15,9 +12,6 @@ use storage::aws::Aws;
 /// How long a receiver waits for messages: below the time-out of a call, and short, since a round cannot end while it
 /// waits here.
 const WAIT_SECONDS: i32 = 1;
-
-/// How often a message was received.
-const COUNT: MessageSystemAttributeName = MessageSystemAttributeName::ApproximateReceiveCount;
 
 /// A message as Lambda handed it to the dispatcher.
 #[derive(Debug)]
@@ -68,15 +62,12 @@ impl Inbox {
     pub(super) async fn receive(&self, most: usize) -> Result<Vec<Received>, QueueError> {
         let most = i32::try_from(most.clamp(1, MESSAGES_AT_ONCE)).unwrap_or(1);
         let request = self.client.receive_message().queue_url(&self.url).max_number_of_messages(most);
-        let response = request.wait_time_seconds(WAIT_SECONDS).message_attribute_names("All");
-        let response = response.message_system_attribute_names(COUNT).send().await;
+        let response = request.wait_time_seconds(WAIT_SECONDS).message_attribute_names("All").send().await;
         let messages = response.map_err(|error| QueueError::batch(&error))?.messages.unwrap_or_default();
         let received = messages.into_iter().filter_map(|message| {
             let attributes = message.message_attributes.unwrap_or_default();
             let attribute = |name: &str| attributes.get(name)?.string_value();
             let notice = Notice::read(message.body.as_deref().unwrap_or_default(), attribute);
-            let count = message.attributes.as_ref().and_then(|attributes| attributes.get(&COUNT));
-            let notice = notice.map(|notice| notice.received(count.map(String::as_str)));
             Some(Received { notice, receipt: message.receipt_handle? })
         });
         Ok(received.collect())

@@ -23,7 +23,7 @@ use super::{
     listed_status::{LISTED, NEW, to_list},
 };
 use crate::{events::Event, subscriptions::Webhook};
-use base::{DeliveryId, EventId, Time};
+use base::{DeliveryId, EventId, Time, WebhookId};
 use storage::table::Change;
 
 /// The most bytes of attempts in a head, with the names of their attributes.
@@ -203,6 +203,10 @@ impl AttemptItem {
         let (pk, expires_at) = (head.pk.clone(), head.expires_at);
         Self { pk, sk: format!("{ATTEMPT}{:04}", attempt.attempt_number), attempt, expires_at }
     }
+
+    pub(super) fn key(&self) -> (String, String) {
+        (self.pk.clone(), self.sk.clone())
+    }
 }
 
 /// The prefix of the sort keys of attempts.
@@ -215,6 +219,7 @@ pub(super) struct DueEntry {
     pub(super) pk: String,
     pub(super) due_at: Time,
     pub(super) attempt_count: u32,
+    pub(super) webhook_identifier: WebhookId,
     /// How often the sweep announced it in vain.
     pub(super) sweeps: u32,
 }
@@ -250,7 +255,7 @@ pub(super) mod tests {
     use super::*;
     use crate::events::catalogue;
     use auth::EntityId;
-    use base::{WebhookId, testing::CountingRandom};
+    use base::testing::CountingRandom;
     use serde_json::value::RawValue;
     use std::collections::BTreeMap;
 

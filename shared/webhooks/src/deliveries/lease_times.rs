@@ -2,19 +2,24 @@
 
 use std::time::Duration;
 
-/// How long a worker holds a delivery: longer than an exchange and its record take.
-pub const LEASE: Duration = Duration::from_secs(25);
+/// The longest time of a claim. A message whose claim takes longer comes again.
+pub const CLAIM_LIMIT: Duration = Duration::from_secs(5);
+
+/// The longest exchange: the limit of `outbound::Limits::default`.
+const EXCHANGE: Duration = Duration::from_secs(15);
+
+/// For how long the record of an attempt is repeated while the table throttles it, at least.
+const RECORD: Duration = Duration::from_secs(22);
 
 /// How much the clocks of two machines may differ.
 pub const CLOCK_SKEW: Duration = Duration::from_secs(1);
 
-/// For how long after its publication a delivery is left to the message that carries it, whose holder needs no claim by
-/// then. A crowded queue is slower, and then an attempt is claimed.
-pub const CARRIED: Duration = Duration::from_secs(3);
+/// How long a worker holds a delivery, from the beginning of its claim. The longest claim, the longest exchange and a
+/// record that the table throttles for 20 s fit into it, so that no other worker sends the event meanwhile.
+pub const LEASE: Duration = Duration::from_secs(45);
 
-/// So long after its publication an attempt that was begun without a claim is over or claimed, since one that lasts for a
-/// second is claimed then. Before that only the message that carries the delivery may lead to an attempt.
-pub const SETTLED: Duration = Duration::from_secs(7);
+/// After this much of its lease a worker begins no exchange: the rest must suffice for the exchange and its record.
+pub const BEGIN_LIMIT: Duration = LEASE.saturating_sub(EXCHANGE).saturating_sub(RECORD);
 
 /// How long the sweep waits after the first message of an attempt before it sends another. It doubles with each, so
 /// that the sweep does not lengthen a backlog in the queue.

@@ -77,7 +77,7 @@ impl Meter {
                 }
             }
             Next::Exhausted => counted.exhausted += 1,
-            Next::RetryAt(_) | Next::Gone => {}
+            Next::RetryAt(_) | Next::Gone | Next::Cancelled => {}
         }
     }
 

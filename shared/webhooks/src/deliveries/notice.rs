@@ -11,7 +11,6 @@ const WEBHOOK: &str = "webhook";
 const EVENT: &str = "event";
 const CHANGED: &str = "changed";
 const WAITED: &str = "waited";
-const CARRIED: &str = "carried";
 
 /// The body of a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,14 +47,7 @@ pub struct Notice {
     pub webhook_changed: Option<Time>,
     /// Whether the delivery found no slot before, or is overdue: then it comes before others.
     pub has_waited: bool,
-    /// The delivery and its event (`carried.rs`), in the one message that is sent when they are new.
-    pub carried: Option<String>,
-    /// Whether the queue handed the message out before, by its own count.
-    pub came_before: bool,
 }
-
-/// The attribute of a message in which SQS counts how often it was received.
-pub const RECEIVED: &str = "ApproximateReceiveCount";
 
 impl DeliveryOwner {
     pub(super) fn of(delivery: &Delivery) -> Self {
@@ -74,7 +66,7 @@ impl Notice {
     /// The first notice of an attempt.
     pub fn new(message: DueMessage, owner: DeliveryOwner, event: EventId) -> Self {
         let (owner, event) = (Some(owner), Some(event));
-        Self { message, owner, event, webhook_changed: None, has_waited: false, carried: None, came_before: false }
+        Self { message, owner, event, webhook_changed: None, has_waited: false }
     }
 
     /// The same with the last change of the webhook.
@@ -84,17 +76,7 @@ impl Notice {
 
     /// The same for a delivery that has waited.
     pub fn waiting(self) -> Self {
-        Self { has_waited: true, carried: None, ..self }
-    }
-
-    /// The same with the delivery itself, if it can be carried.
-    pub fn carrying(self, carried: Option<String>) -> Self {
-        Self { carried, ..self }
-    }
-
-    /// The same of a message that the queue handed out so often.
-    pub fn received(self, count: Option<&str>) -> Self {
-        Self { came_before: count.is_some_and(|count| count != "1"), ..self }
+        Self { has_waited: true, ..self }
     }
 
     /// The notice in a message with this body and these attributes.
@@ -108,8 +90,6 @@ impl Notice {
             event: attribute(EVENT).and_then(EventId::parse),
             webhook_changed: attribute(CHANGED).and_then(Time::of_client),
             has_waited: attribute(WAITED).is_some(),
-            carried: attribute(CARRIED).map(str::to_owned),
-            came_before: false,
         })
     }
 
@@ -123,8 +103,7 @@ impl Notice {
         let owner = owner.map(|(name, value)| (name, value.to_owned()));
         let event = self.event.iter().map(|event| (EVENT, event.to_string()));
         let changed = self.webhook_changed.iter().map(|changed| (CHANGED, changed.to_string()));
-        let carried = self.carried.iter().map(|carried| (CARRIED, carried.clone()));
         let waited = self.has_waited.then(|| (WAITED, "yes".to_owned()));
-        owner.chain(event).chain(changed).chain(carried).chain(waited)
+        owner.chain(event).chain(changed).chain(waited)
     }
 }

@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn an_announced_notice_is_read_again() {
-        for notice in [notice(), notice().waiting(), notice().since(NOW), notice().carrying(Some("{}".to_owned()))] {
+        for notice in [notice(), notice().waiting(), notice().since(NOW)] {
             let entry = DelayedNotice { notice: notice.clone(), delay: 0 }.entry(0).expect("a message");
             assert_eq!(entry.message_group_id(), Some("hotel"));
             let attributes = entry.message_attributes().expect("some").clone();

@@ -4,7 +4,6 @@ use super::{
     delivery::{Delivery, MAX_ATTEMPTS, WholeDelivery},
     error::DeliveryError,
     item::HeadItem,
-    lease_times::SETTLED,
     notice::Notice,
     queue::{Lane, Queue},
     store::Deliveries,
@@ -129,11 +128,8 @@ impl Resending {
         let done = changed.as_ref().is_some_and(Written::is_done);
         if done || step == Step::Announce {
             let notice = Notice::of(head, head.delivery.attempt_count.saturating_add(1)).since(webhook.last_update);
-            // A first attempt may be under way without a claim, and is looked at when it must be over.
-            let is_untouched = !done && head.delivery.attempt_count == 0 && head.lease.is_none();
-            let due = if is_untouched { now.max(head.delivery.created_date + SETTLED) } else { now };
             // In any lane: a dispatcher moves it to the lane of its webhook.
-            self.queue.announce_in_time(Lane::Quick, notice, due, now).await;
+            self.queue.announce_in_time(Lane::Quick, notice, now, now).await;
         }
         tracing::info!(deliveryId = %id, step = step.as_str(), done, "asked for again");
         let left = match changed {

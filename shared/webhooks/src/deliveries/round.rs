@@ -17,7 +17,6 @@ use tokio::{
 };
 
 use super::{
-    carried::Carried,
     counting::Tried,
     dispatch::{DispatchError, Dispatcher},
     inbox::{Handed, Inbox, Received},
@@ -191,15 +190,7 @@ impl Round<'_> {
                 return Ok(None);
             }
         };
-        let carried = notice.carried.as_deref().and_then(|text| Carried::read(text, &notice.message.delivery));
-        let (head, event) = carried.map(|Carried { head, event }| (head, event)).unzip();
-        let seen = self.dispatcher.sources().glance(&notice, &owner, event).await?;
-        let now = self.dispatcher.clock.now();
-        if self.inbox.lane() == Lane::Quick && seen.webhook.as_ref().is_some_and(|found| found.webhook.is_slow(now)) {
-            self.send(notice, owner, now, now).await;
-            return Ok(None);
-        }
-        self.dispatcher.one(&notice, head, seen).await
+        self.dispatcher.one(&notice, &owner, self.inbox.lane()).await
     }
 
     /// A slot for a delivery; an error, which counts it as waiting here, when there is none soon enough.

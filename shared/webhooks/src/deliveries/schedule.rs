@@ -28,6 +28,8 @@ pub enum Next {
     Exhausted,
     /// The endpoint is gone for good (410), and wants no more events.
     Gone,
+    /// The webhook was removed during the attempt.
+    Cancelled,
 }
 
 impl Next {
@@ -38,6 +40,7 @@ impl Next {
             Self::RetryAt(_) => "retry",
             Self::Exhausted => "exhausted",
             Self::Gone => "gone",
+            Self::Cancelled => "cancelled",
         }
     }
 

@@ -22,9 +22,7 @@ use super::{
 use crate::{
     deliveries::{
         Deliveries,
-        carried::carried,
         item::HeadItem,
-        lease_times::SETTLED,
         notice::{DeliveryOwner, DueMessage, Notice},
         queue::{Lane, Queue},
         schedule::ScheduleSettings,
@@ -48,10 +46,6 @@ pub struct Publisher {
     pub(super) clock: SharedClock,
     pub(super) random: SharedRandom,
 }
-
-/// The deliveries of an event that are new in the table with their event, by identifier. Another may have been announced a
-/// moment ago by an earlier publication, and the holder of that message makes the attempt without a claim.
-type NewDeliveries<'a> = HashMap<&'a DeliveryId, &'a HeadItem>;
 
 /// A published event.
 #[derive(Debug, Serialize)]
@@ -186,9 +180,8 @@ impl Publisher {
         let (first_attempt, retention) = (self.first_attempt(event), self.schedule.retention);
         let head = HeadItem::new(event, webhook, first_attempt, retention);
         let writes = Transaction::new().with(self.events.body(event, retention)?).with(Deliveries::opening(&head)?);
-        let written = self.table.write_recorded(writes, record, "publishing an event to one webhook").boxed().await?;
-        let new = written.is_done().then_some((&head.delivery().id, &head)).into_iter().collect();
-        self.announce(event, &planned, webhooks, (&new, first_attempt)).await;
+        self.table.write_recorded(writes, record, "publishing an event to one webhook").boxed().await?;
+        self.announce(event, &planned, webhooks, first_attempt).await;
         tracing::info!(eventId = %event.id, r#type = event.kind, deliveries = 1, "published");
         Ok(())
     }
@@ -216,24 +209,16 @@ impl Publisher {
             let heads: Vec<_> =
                 targets.map(|webhook| HeadItem::new(event, webhook, first_attempt, retention)).collect();
             // Both in one call, in no order: a head without its body belongs to an event that is not acknowledged yet.
-            let (kept, opened) = tokio::try_join!(self.events.keep(event, retention), self.deliveries.open(&heads))?;
-            let new = heads.iter().zip(opened).filter(|(_, opened)| kept.is_done() && opened.is_done());
-            let new = new.map(|(head, _)| (&head.delivery().id, head)).collect();
-            self.announce(event, &planned, webhooks, (&new, first_attempt)).await;
+            tokio::try_join!(self.events.keep(event, retention), self.deliveries.open(&heads))?;
+            self.announce(event, &planned, webhooks, first_attempt).await;
         }
         tracing::info!(eventId = %event.id, r#type = event.kind, deliveries = planned.len(), "published");
         Ok(Published { event_identifier: event.id.clone(), deliveries: planned, is_repeated: false })
     }
 
-    /// Announces deliveries: new ones with what their first attempt needs, if it is due at once, and others when an attempt
-    /// that is under way must be over.
-    async fn announce(
-        &self,
-        event: &Event,
-        planned: &[PlannedDelivery],
-        webhooks: &[Webhook],
-        (new, first_attempt): (&NewDeliveries<'_>, Time),
-    ) {
+    /// Announces the first attempts of an event's deliveries. A delivery that an earlier publication announced is announced
+    /// again: the claim decides whether its attempt is still to be made.
+    async fn announce(&self, event: &Event, planned: &[PlannedDelivery], webhooks: &[Webhook], first_attempt: Time) {
         let now = self.clock.now();
         let known: HashMap<_, _> = webhooks.iter().map(|webhook| (&webhook.id, webhook)).collect();
         join_all(planned.iter().map(|PlannedDelivery { delivery, webhook }| {
@@ -245,11 +230,7 @@ impl Publisher {
                 Some(known) => (Lane::of(known.is_slow(now)), notice.since(known.last_update)),
                 None => (Lane::Quick, notice),
             };
-            let Some(head) = new.get(delivery) else {
-                return self.queue.announce_in_time(lane, notice.waiting(), first_attempt.max(now + SETTLED), now);
-            };
-            let carried = (first_attempt <= now).then(|| carried(head, event)).flatten();
-            self.queue.announce_in_time(lane, notice.carrying(carried), first_attempt, now)
+            self.queue.announce_in_time(lane, notice, first_attempt, now)
         }))
         .await;
     }

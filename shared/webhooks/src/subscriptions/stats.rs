@@ -132,13 +132,6 @@ impl Stats {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a webhook was sent anything in these days.
-    pub(super) async fn any(&self, entity: &AuthorizedEntity, webhook: &WebhookId) -> Result<bool, TableError> {
-        let query = hours(entity, &prefix(webhook)).limit(1);
-        let page = self.table.page::<HourItem>(query, "looking for a webhook's attempts").await?;
-        Ok(!page.entries.is_empty())
-    }
-
     pub(super) async fn of(
         &self,
         entity: &AuthorizedEntity,
