@@ -13,6 +13,7 @@ use crate::harness::{
 tests![
     what_cannot_be_read_keeps_no_sweep_from_the_deliveries_behind_it,
     a_webhook_that_cannot_be_looked_up_soon_delays_no_announcement,
+    an_entity_whose_deliveries_are_throttled_keeps_no_sweep_from_those_of_others,
     what_stands_in_a_crowded_queue_is_not_announced_again_and_what_was_never_announced_is,
 ];
 
@@ -54,6 +55,45 @@ async fn what_cannot_be_read_keeps_no_sweep_from_the_deliveries_behind_it(suite:
     let moved = table.item(&format!("{}000", &pk[..pk.len() - 3]), sk).await.expect("one of them");
     assert_ne!(moved["dueAt"]["S"], LONG_AGO, "the sweep has come to those before it");
     assert!(stood.bundle.stop().await.success());
+}
+
+/// A sweep once ended at the first error, so that the deliveries of a throttled entity, which stayed the oldest, kept it
+/// from all others.
+async fn an_entity_whose_deliveries_are_throttled_keeps_no_sweep_from_those_of_others(suite: Arc<Suite>) {
+    /// More than a sweep reads at once of a part of the index.
+    const BUSY: usize = 250;
+    let (stood, _permit) = suite.other_bundle_interposed(swept_by_hand()).await;
+    let (receiver, table) = (Receiver::start().await, Table::of(&stood.api.env));
+    let [busy, quiet] = ["busy", "quiet"].map(|id| Entity::new(&stood.api, id.to_owned()));
+    let (busy, quiet) = (busy.await, quiet.await);
+    for (entity, path) in [(&busy, "/busy"), (&quiet, "/quiet")] {
+        entity.hook(&receiver.on(path, [Behaviour::status(200)])).await;
+    }
+    // What publishing announces is lost.
+    stood.services.swallow(2, |call| call.operation == "SendMessageBatch");
+    let (copied, waiting) = (busy.publish(json!({})).await, quiet.publish(json!({})).await);
+    let (pk, sk) = (format!("DLV#{copied}"), "HEAD");
+    let head = table.item(&pk, sk).await.expect("its head");
+    let shard = head["dueShard"]["S"].as_str().expect("a text").to_owned();
+    let waiting_key = format!("DLV#{waiting}");
+    assert!(table.set(&waiting_key, sk, "dueShard", &shard).await);
+    assert!(table.set(&waiting_key, sk, "dueAt", "2026-01-02T00:00:00.000Z").await);
+    let prefix = pk[..pk.len() - 3].to_owned();
+    let copies = (0..BUSY).map(|number| {
+        let mut copy = head.clone();
+        copy["pk"]["S"] = format!("{prefix}{number:03}").into();
+        copy["dueAt"]["S"] = LONG_AGO.into();
+        copy
+    });
+    table.put_all(copies).await;
+    let throttled = move |call: &AwsCall| call.mentions(&prefix) && !call.mentions(&waiting_key);
+    stood.table.refuse(usize::MAX, "ProvisionedThroughputExceededException", throttled);
+    let swept = invocation(&stood.api.env, "sweep-deliveries").body("{}").send();
+    let (swept, delivered) = tokio::join!(swept, quiet.until_status(&waiting, &["delivered"]));
+    assert_eq!(delivered["attemptCount"], 1);
+    let swept = swept.expect("functions can be invoked");
+    assert!(swept.headers().contains_key("x-amz-function-error"), "the sweep reports what it left");
+    stood.bundle.cut_power().await;
 }
 
 /// The look-up is tried again by the client of the table after four seconds, and given up after ten.

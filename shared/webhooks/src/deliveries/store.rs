@@ -165,7 +165,9 @@ impl Deliveries {
             .set("dueAt", until)
             .set("sweeps", entry.sweeps.saturating_add(1))
             .set_some(LISTED, still_pending)
-            .only_if(is("dueAt", entry.due_at));
+            .only_if(is("dueAt", entry.due_at))
+            // The index lags: an attempt may have been recorded that left the due time as it was.
+            .only_if(is("attemptCount", entry.attempt_count));
         self.table.write_together_and_read(postponed, "moving a due time").await
     }
 }

@@ -2,10 +2,18 @@
 //! long. It publishes the events in the outbox, and works on jobs.
 //!
 //! Before a delivery is announced its due time is moved ahead, by twice as long each time, so that a backlog in the
-//! queue does not grow by announcements of the same delivery. While the queue is crowded, what it was told once still
-//! stands in it, and waits its turn: the sweep moves the due time by much more, and sends no message for it yet.
+//! queue does not grow by announcements of the same delivery. While the queue is crowded, an announced delivery still has
+//! a message on it: the sweep moves the due time by much more, and sends no further message yet.
+//!
+//! An error ends neither a page nor a shard: a delivery that the table throttles must not hold up the deliveries behind
+//! it. The sweep reports the first error at its end.
 
-use std::time::Duration;
+use std::{
+    collections::HashMap,
+    ops::Add,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use futures::{FutureExt, StreamExt, stream};
 use tokio::{sync::OnceCell, time::timeout};
@@ -27,7 +35,7 @@ use crate::{
 };
 use auth::AuthorizedEntity;
 use base::metric::{Longest, Metrics, Name, Number};
-use base::{SharedClock, Time, logging};
+use base::{SharedClock, Time, WebhookId, logging};
 use storage::{TableError, Written};
 
 /// The longest pause between two announcements of the same delivery.
@@ -46,6 +54,10 @@ const LANE_LIMIT: Duration = Duration::from_millis(200);
 const TIME_LIMIT: Duration = Duration::from_secs(45);
 /// After this long no new page of a job is begun, so that there is time to announce the deliveries that jobs made due.
 const JOB_LIMIT: Duration = Duration::from_secs(30);
+
+/// After so many errors in one sweep the other deliveries of a webhook are left to the next sweep: each error takes as long
+/// as the table was asked again.
+const MOST_ERRORS: usize = 3;
 
 /// Sweeps: publishes the outbox, announces overdue deliveries, and works on jobs.
 pub struct Sweeper {
@@ -74,13 +86,56 @@ struct Overdue {
     longest: Longest,
     /// Whether the queue is crowded; asked once, if anything is overdue.
     crowded: OnceCell<bool>,
+    /// How many deliveries of a webhook could not be postponed.
+    errors: Mutex<HashMap<WebhookId, usize>>,
+}
+
+impl Overdue {
+    fn errors(&self) -> MutexGuard<'_, HashMap<WebhookId, usize>> {
+        self.errors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_left_out(&self, webhook: &WebhookId) -> bool {
+        self.errors().get(webhook).is_some_and(|errors| *errors >= MOST_ERRORS)
+    }
+
+    fn failed(&self, webhook: WebhookId) {
+        *self.errors().entry(webhook).or_default() += 1;
+    }
+}
+
+/// The outcome of a part of a sweep.
+#[derive(Debug, Default)]
+struct Swept {
+    announced: usize,
+    /// The first error, which left something for the next sweep.
+    error: Option<TableError>,
+}
+
+impl Swept {
+    fn failed(error: TableError) -> Self {
+        Self { announced: 0, error: Some(error) }
+    }
+
+    /// The number of announced deliveries; an error if any was left out.
+    fn finish(self) -> Result<usize, TableError> {
+        self.error.map_or(Ok(self.announced), Err)
+    }
+}
+
+impl Add for Swept {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { announced: self.announced + other.announced, error: self.error.or(other.error) }
+    }
 }
 
 /// Why a sweep did not do everything.
 #[derive(Debug, thiserror::Error)]
 pub enum SweepError {
-    /// Something overdue could not be announced.
-    #[error("what is overdue could not be announced")]
+    /// Overdue deliveries could not be announced.
+    #[error("overdue deliveries could not be announced; the next sweep tries again")]
     Overdue(#[source] TableError),
     /// A job could not be worked on.
     #[error("a job could not be worked on")]
@@ -114,41 +169,57 @@ impl Sweeper {
             self.worker.work(began + JOB_LIMIT).boxed()
         );
         let again = match &worked {
-            Ok(0) => Ok(0),
+            Ok(0) => Swept::default(),
             // A job that failed may have made deliveries due before.
             _ => self.sweep_shards(began, overdue).boxed().await,
         };
-        let swept = swept.map_err(SweepError::Overdue)? + again.map_err(SweepError::Overdue)?;
-        if swept > 0 {
-            tracing::info!(swept, "announced what was overdue");
+        let swept = swept + again;
+        if swept.announced > 0 {
+            tracing::info!(swept = swept.announced, "announced overdue deliveries");
         }
+        let swept = swept.finish().map_err(SweepError::Overdue)?;
         worked.map_err(SweepError::Job)?;
         Ok(published? + swept)
     }
 
-    async fn sweep_shards(&self, began: Time, overdue: &Overdue) -> Result<usize, TableError> {
+    async fn sweep_shards(&self, began: Time, overdue: &Overdue) -> Swept {
         let shards = (0..DUE_SHARDS).map(|shard| self.sweep_shard(shard, began, overdue).boxed());
-        futures::future::join_all(shards).await.into_iter().sum()
+        futures::future::join_all(shards).await.into_iter().fold(Swept::default(), Swept::add)
     }
 
-    async fn sweep_shard(&self, shard: u8, began: Time, overdue: &Overdue) -> Result<usize, TableError> {
-        let (now, mut swept, mut start) = (self.clock.now(), 0, None);
+    async fn sweep_shard(&self, shard: u8, began: Time, overdue: &Overdue) -> Swept {
+        let (now, mut swept, mut start) = (self.clock.now(), Swept::default(), None);
         loop {
-            let page = self.deliveries.due_before(shard, now, PAGE, start).await?;
+            let page = match self.deliveries.due_before(shard, now, PAGE, start).await {
+                Ok(page) => page,
+                Err(error) => return swept + Swept::failed(error),
+            };
             let announced =
                 stream::iter(page.entries).map(|entry| self.announce(entry, overdue)).buffer_unordered(AT_ONCE);
-            // All are announced before the first error is returned.
-            for outcome in announced.collect::<Vec<_>>().await {
-                swept += usize::from(outcome?);
-            }
+            swept = announced.fold(swept, async |swept, outcome| swept + outcome).await;
             start = page.next;
             if start.is_none() || self.clock.now().since(began) > TIME_LIMIT {
-                return Ok(swept);
+                return swept;
             }
         }
     }
 
-    async fn announce(&self, entry: DueEntry, overdue: &Overdue) -> Result<bool, TableError> {
+    /// Announces a delivery, unless its webhook had too many errors in this sweep.
+    async fn announce(&self, entry: DueEntry, overdue: &Overdue) -> Swept {
+        let webhook = entry.webhook_identifier.clone();
+        if overdue.is_left_out(&webhook) {
+            return Swept::default();
+        }
+        match self.announce_overdue(entry, overdue).await {
+            Ok(announced) => Swept { announced: usize::from(announced), error: None },
+            Err(error) => {
+                overdue.failed(webhook);
+                Swept::failed(error)
+            }
+        }
+    }
+
+    async fn announce_overdue(&self, entry: DueEntry, overdue: &Overdue) -> Result<bool, TableError> {
         let now = self.clock.now();
         let Some(delivery) = delivery_of(&entry.pk) else {
             tracing::error!(pk = entry.pk, "an entry of what is due names no delivery");
