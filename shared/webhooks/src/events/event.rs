@@ -22,8 +22,8 @@ pub struct Event {
     pub entity: EntityId,
     /// The body, byte for byte as it is sent on every attempt.
     pub body: String,
-    /// The webhook that it is about. It is not delivered there, since each failure would cause another event.
-    pub about: Option<WebhookId>,
+    /// The webhooks that it is about. It is not delivered there, since each failure would cause another event.
+    pub about: Vec<WebhookId>,
     /// The span in which it was published, if its deliveries go on with a trace.
     pub trace: Option<Trace>,
     /// Whether a person waits for it, so that its first attempts do not wait for a breaker.
@@ -59,7 +59,7 @@ impl Event {
         if body.len() > MAX_BYTES {
             return Err(TooLarge);
         }
-        Ok(Self { id, kind: kind.value, timestamp, entity, body, about: None, trace: None, asked_for: false })
+        Ok(Self { id, kind: kind.value, timestamp, entity, body, about: Vec::new(), trace: None, asked_for: false })
     }
 }
 

@@ -55,9 +55,9 @@ pub struct OutboxEvent {
     pub timestamp: Time,
     /// A JSON object.
     pub data: String,
-    /// The webhook that it is about, to which it is not delivered.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub about: Option<WebhookId>,
+    /// The webhooks that it is about, to which it is not delivered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub about: Vec<WebhookId>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -98,13 +98,13 @@ impl OutboxEvent {
             owner_identifier: entity,
             timestamp: now,
             data,
-            about: None,
+            about: Vec::new(),
         }
     }
 
-    /// The same event, about a webhook.
-    pub fn about(self, webhook: &WebhookId) -> Self {
-        Self { about: Some(webhook.clone()), ..self }
+    /// Names the webhooks that the event is about.
+    pub fn about<'a>(self, webhooks: impl IntoIterator<Item = &'a WebhookId>) -> Self {
+        Self { about: webhooks.into_iter().cloned().collect(), ..self }
     }
 
     /// The event; `None` if this program cannot publish it.

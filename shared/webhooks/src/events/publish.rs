@@ -236,9 +236,9 @@ impl Publisher {
     }
 }
 
-/// The deliveries of an event: one for each webhook that wants it, but for the webhook that the event is about.
+/// The deliveries of an event: one for each webhook that wants it, but for the webhooks that the event is about.
 pub(crate) fn plan(event: &Event, webhooks: &[Webhook]) -> Vec<PlannedDelivery> {
-    let others = webhooks.iter().filter(|webhook| event.about.as_ref() != Some(&webhook.id));
+    let others = webhooks.iter().filter(|webhook| !event.about.contains(&webhook.id));
     others.filter(|webhook| webhook.wants(event.kind)).map(|webhook| planned(event, webhook)).collect()
 }
 

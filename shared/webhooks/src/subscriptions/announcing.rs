@@ -1,24 +1,35 @@
-//! Announcing operational events of webhooks: each together with its change, and once an hour at most.
+//! Announcing operational events of webhooks: each together with its change, and few in an hour.
 //!
 //! | item | pk / sk |
 //! |---|---|
-//! | operational event announced of a webhook | `TOLD#{webhook}` / type of the event |
+//! | operational event announced about a webhook | `TOLD#{webhook}` / type of the event |
+//! | `webhook.failing` announced to an entity | `TOLD#ENT#{entity}` / type of the event |
+//! | how many events of another type an entity had in an hour | `TOLD#ENT#{entity}` / `{type}#{hour}` |
 //!
-//! The item is written in one transaction with the change and the event in the outbox, unless an earlier item still
-//! holds. So two dispatchers that find the same at once announce it once. A change never depends on its announcement:
-//! within the hour the change is made alone, and if the transaction is lost it is made again alone.
+//! Each event goes to every webhook of the entity. So the limits of an entity make the deliveries grow with the number
+//! of its webhooks, where a limit of each webhook alone would make them grow with its square.
+//!
+//! The items are written in one transaction with the change and the event in the outbox, on condition that no earlier
+//! mark holds and the count has room. So two dispatchers that find the same at once announce it once. A change never
+//! depends on its announcement: if a limit is reached the change is made alone, and if the transaction is lost it is
+//! made again alone.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tokio::try_join;
 
 use crate::events::outbox::{Outbox, OutboxEvent};
+use auth::EntityId;
 use base::{Time, WebhookId, logging};
-use storage::table::{Put, Table, TableError, Transaction, Written, at_most, is_new};
+use storage::table::{Change, Put, Table, TableError, Transaction, Write, Written, absent, at_most, is_new};
 
-/// The least time between two events of one type about one webhook.
+/// The least time between two events of one type about one webhook, and between two `webhook.failing` to one entity.
 pub const PAUSE: Duration = Duration::from_secs(60 * 60);
+/// At most so many events of each other type to one entity in one hour of the clock.
+pub(super) const MAX_TO_ENTITY: u32 = 10;
 
+const HOUR: i64 = 60 * 60;
 const DOING: &str = "announcing an event about a webhook";
 
 /// Announces operational events of webhooks.
@@ -38,18 +49,14 @@ struct AnnouncedItem {
     expires_at: i64,
 }
 
-/// Whether the event of a change is announced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Announced {
-    /// With the change.
-    Now,
-    /// No: an event of its type was announced within the hour before.
-    Before,
+/// The count of an hour.
+#[derive(Debug, Deserialize)]
+struct CountItem {
+    count: u32,
 }
 
 impl AnnouncedItem {
-    fn new(webhook: &WebhookId, kind: &str, now: Time) -> Self {
-        let (pk, sk) = key(webhook, kind);
+    fn new((pk, sk): (String, String), now: Time) -> Self {
         // Rounded up: a mark of less than an hour would allow two events in one.
         Self { pk, sk, expires_at: (now + PAUSE).as_seconds() + 1 }
     }
@@ -57,10 +64,36 @@ impl AnnouncedItem {
     fn holds(&self, now: Time) -> bool {
         self.expires_at > now.as_seconds()
     }
+
+    /// When the event was announced, to the second before.
+    fn announced(&self) -> Time {
+        Time::from_millis((self.expires_at - 1 - HOUR) * 1000)
+    }
+
+    /// The write of the mark, which is lost while an earlier one holds.
+    fn put(&self, now: Time) -> Result<Put, TableError> {
+        Ok(Put::item(self, DOING)?.only_if(is_new().or(at_most("expiresAt", now.as_seconds()))))
+    }
 }
 
-fn key(webhook: &WebhookId, kind: &str) -> (String, String) {
+fn key_of_webhook(webhook: &WebhookId, kind: &str) -> (String, String) {
     (format!("TOLD#{webhook}"), kind.to_owned())
+}
+
+fn key_of_entity(entity: &EntityId, kind: &str) -> (String, String) {
+    (format!("TOLD#ENT#{entity}"), kind.to_owned())
+}
+
+fn key_of_count(entity: &EntityId, kind: &str, now: Time) -> (String, String) {
+    key_of_entity(entity, &format!("{kind}#{}", now.as_seconds().div_euclid(HOUR)))
+}
+
+/// The write that counts an event, which is lost when the entity has had its events of this hour.
+fn count(outbox_event: &OutboxEvent, now: Time) -> Change {
+    Change::of(key_of_count(&outbox_event.owner_identifier, &outbox_event.kind, now))
+        .set("expiresAt", now.as_seconds() + 2 * HOUR)
+        .add("count", 1_u32)
+        .only_if(absent("count").or(at_most("count", MAX_TO_ENTITY - 1)))
 }
 
 impl Announcer {
@@ -69,47 +102,62 @@ impl Announcer {
         Self { outbox: Outbox::new(table.clone()), table }
     }
 
-    /// The writes that announce an event about a webhook, for the transaction of the change; none, if an event of its
-    /// type was announced within the hour. If the transaction is lost, the caller makes the change without them:
-    /// another dispatcher may have announced it meanwhile.
+    /// The writes that announce an event about a webhook, for the transaction of the change; none, if a limit is
+    /// reached. If the transaction is lost, the caller makes the change without them: another dispatcher may have
+    /// announced an event meanwhile.
     pub async fn writes(
         &self,
         webhook: &WebhookId,
         outbox_event: &OutboxEvent,
         now: Time,
-    ) -> Result<Vec<Put>, TableError> {
-        // The read only saves transactions that would be lost, so its error is no reason to stop.
-        let earlier: Option<AnnouncedItem> =
-            self.table.read(key(webhook, &outbox_event.kind), DOING).await.unwrap_or_else(|error| {
-                tracing::warn!(error = %logging::chain(&error), webhookId = %webhook, "not known whether it was announced");
-                None
-            });
-        if earlier.is_some_and(|earlier| earlier.holds(now)) {
+    ) -> Result<Vec<Write>, TableError> {
+        let OutboxEvent { owner_identifier, kind, .. } = outbox_event;
+        // The reads only save transactions that would be lost, so their error is no reason to stop.
+        let mark = self.table.read::<AnnouncedItem>(key_of_webhook(webhook, kind), DOING);
+        let counted = self.table.read::<CountItem>(key_of_count(owner_identifier, kind, now), DOING);
+        let (mark, counted) = try_join!(mark, counted).unwrap_or_else(|error| {
+            tracing::warn!(error = %logging::chain(&error), webhookId = %webhook, "not known whether it was announced");
+            (None, None)
+        });
+        let is_full = counted.is_some_and(|item| item.count >= MAX_TO_ENTITY);
+        if is_full || mark.is_some_and(|mark| mark.holds(now)) {
             return Ok(Vec::new());
         }
-        let mark = Put::item(&AnnouncedItem::new(webhook, &outbox_event.kind, now), DOING)?;
-        let mark = mark.only_if(is_new().or(at_most("expiresAt", now.as_seconds())));
-        Ok(vec![mark, self.outbox.put(outbox_event)?])
+        let mark = AnnouncedItem::new(key_of_webhook(webhook, kind), now).put(now)?;
+        Ok(vec![mark.into(), count(outbox_event, now).into(), self.outbox.put(outbox_event)?.into()])
     }
 
-    /// Makes a change and announces it, both or neither; or makes the change alone, if an event of its type was
-    /// announced within the hour. Lost when the change's own condition does not hold.
+    /// Makes a change and announces it, both or neither; or makes the change alone, if a limit is reached. Lost when the
+    /// change's own condition does not hold.
     pub async fn change(
         &self,
-        change: impl Fn(Announced) -> Transaction,
+        change: Transaction,
         webhook: &WebhookId,
         outbox_event: &OutboxEvent,
         now: Time,
-    ) -> Result<Written<Announced>, TableError> {
+    ) -> Result<Written<()>, TableError> {
         let writes = self.writes(webhook, outbox_event, now).await?;
-        if !writes.is_empty() {
-            let both = change(Announced::Now).with_all(writes);
-            if self.table.write_all(both, DOING).await?.is_done() {
-                return Ok(Written::Done(Announced::Now));
-            }
+        if !writes.is_empty() && self.table.write_all(change.clone().with_all(writes), DOING).await?.is_done() {
+            return Ok(Written::Done(()));
         }
-        let alone = self.table.write_all(change(Announced::Before), DOING).await?;
-        Ok(alone.map(|()| Announced::Before))
+        self.table.write_all(change, DOING).await
+    }
+
+    /// When an event of this type was announced to the entity, if that was within the hour.
+    pub(super) async fn last_to_entity(
+        &self,
+        entity: &EntityId,
+        kind: &str,
+        now: Time,
+    ) -> Result<Option<Time>, TableError> {
+        let mark: Option<AnnouncedItem> = self.table.read(key_of_entity(entity, kind), DOING).await?;
+        Ok(mark.filter(|mark| mark.holds(now)).map(|mark| mark.announced()))
+    }
+
+    /// The writes that announce an event to the entity. They are lost if one of its type was announced within the hour.
+    pub(super) fn writes_to_entity(&self, outbox_event: &OutboxEvent, now: Time) -> Result<[Put; 2], TableError> {
+        let key = key_of_entity(&outbox_event.owner_identifier, &outbox_event.kind);
+        Ok([AnnouncedItem::new(key, now).put(now)?, self.outbox.put(outbox_event)?])
     }
 }
 
@@ -123,9 +171,18 @@ mod tests {
         #[test]
         fn a_mark_of_an_announced_event_holds_for_an_hour_and_hardly_longer(millis in 0i64..4_000_000_000_000) {
             let now = Time::from_millis(millis);
-            let mark = AnnouncedItem::new(&WebhookId::new(now, &CountingRandom::default()), "webhook.failing", now);
+            let webhook = WebhookId::new(now, &CountingRandom::default());
+            let mark = AnnouncedItem::new(key_of_webhook(&webhook, "webhook.disabled"), now);
             prop_assert!(mark.holds(now) && mark.holds(now + PAUSE));
             prop_assert!(!mark.holds(now + PAUSE + Duration::from_secs(2)));
+            prop_assert!(mark.announced() <= now && now.since(mark.announced()) < Duration::from_secs(1));
         }
+    }
+
+    #[test]
+    fn no_entity_shares_a_mark_with_a_webhook() {
+        let webhook = WebhookId::new(Time::from_millis(0), &CountingRandom::default());
+        let namesake = EntityId::parse(webhook.as_str()).expect("an entity may be called so");
+        assert_ne!(key_of_webhook(&webhook, "webhook.disabled").0, key_of_entity(&namesake, "webhook.disabled").0);
     }
 }

@@ -50,8 +50,8 @@ pub struct Disabler {
 /// The members of a webhook that events about it need.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Named {
-    pub(super) name: String,
+struct Named {
+    name: String,
     enabled: bool,
     #[serde(flatten)]
     endpoint: KeptEndpoint,
@@ -64,15 +64,11 @@ impl Disabler {
     }
 
     /// Name, state and endpoint of a webhook; `None` when there is no such webhook.
-    pub(super) async fn find(
-        &self,
-        entity: &AuthorizedEntity,
-        webhook: &WebhookId,
-    ) -> Result<Option<Named>, TableError> {
+    async fn find(&self, entity: &AuthorizedEntity, webhook: &WebhookId) -> Result<Option<Named>, TableError> {
         self.table.read(key(entity.id(), webhook), "reading a webhook's name").await
     }
 
-    /// Disables a webhook, and puts the event about it into the outbox unless an event of its type was announced within
+    /// Disables a webhook, and puts the event about it into the outbox unless events of its type were announced within
     /// the hour. Lost when the webhook was disabled already, has moved, or is gone, or the spell of failures that is the
     /// reason has ended.
     pub(crate) async fn disable(
@@ -110,7 +106,7 @@ impl Disabler {
         let disabled = if reason.is_announced() {
             let data = WebhookDisabled { webhook_identifier: webhook, name: &named.name, reason: &words };
             let outbox_event = data.outbox_event(entity.id(), now, &*self.random);
-            self.announcer.change(|_| changes.clone(), webhook, &outbox_event, now).await?.map(drop)
+            self.announcer.change(changes, webhook, &outbox_event, now).await?
         } else {
             self.table.write_all(changes, "disabling a webhook").await?
         };

@@ -1,12 +1,14 @@
 //! Events of the service about webhooks: *operational* events, delivered like any other to the webhooks that subscribe.
 //!
-//! Operational events never set off each other. No event is delivered to the webhook that it is about. An attempt that
-//! carries one changes no health and sets off no event, with any answer. And each type is announced once an hour at
-//! most of one webhook ([`super::announcing`]).
+//! Operational events never set off each other. No event is delivered to a webhook that it is about. An attempt that
+//! carries one changes no health and sets off no event, with any answer. And the events of one managing entity in an
+//! hour are few ([`super::announcing`]).
 //!
 //! A `webhook.test` is no operational event: a person asks for it to see whether the endpoint works, so its attempts
 //! count for the webhook's health. Only its end is not announced, since that person looks at the delivery. Attempts
 //! that carry events of payment connections count like any other.
+
+use std::iter;
 
 use serde::Serialize;
 
@@ -17,28 +19,40 @@ use crate::{
 use auth::EntityId;
 use base::{DeliveryId, EventId, Random, Time, WebhookId};
 
-const FAILING: &EventType = catalogue::own("webhook.failing");
+pub(super) const FAILING: &EventType = catalogue::own("webhook.failing");
 const DISABLED: &EventType = catalogue::own("webhook.disabled");
 const EXHAUSTED: &EventType = catalogue::own("webhook.delivery.exhausted");
+
+/// The most webhooks that one event lists: so many may an entity have, and so many fit into an event.
+const MAX_LISTED: usize = 200;
 
 /// Whether events of this type are operational.
 pub fn is_operational(kind: &str) -> bool {
     [FAILING, DISABLED, EXHAUSTED].iter().any(|operational| operational.value == kind)
 }
 
-/// The data of `webhook.failing`: the last attempts have all failed.
-#[derive(Debug, Serialize)]
+/// A webhook whose last attempts have all failed.
+#[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct WebhookFailing<'a> {
-    pub webhook_identifier: &'a WebhookId,
-    pub name: &'a str,
+pub struct FailingEntry {
+    pub webhook_identifier: WebhookId,
+    pub name: String,
     pub failures_in_row: u32,
     /// When the first of these attempts failed.
     pub since: Time,
     /// Null if the last attempt never completed.
     pub last_http_status: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_error: Option<&'a str>,
+    pub last_error: Option<String>,
+}
+
+/// The data of `webhook.failing`.
+#[derive(Debug, Serialize)]
+pub struct WebhookFailing<'a> {
+    /// The webhook that set the event off.
+    #[serde(flatten)]
+    first: &'a FailingEntry,
+    webhooks: Vec<&'a FailingEntry>,
 }
 
 /// The data of `webhook.disabled`: the service has disabled a webhook.
@@ -64,15 +78,21 @@ pub struct DeliveryExhausted<'a> {
     pub last_http_status: Option<u16>,
 }
 
-impl WebhookFailing<'_> {
+impl<'a> WebhookFailing<'a> {
+    /// The data about the webhook that set the event off, and about the others of its entity that are failing.
+    pub fn new(first: &'a FailingEntry, others: &'a [FailingEntry]) -> Self {
+        Self { first, webhooks: iter::once(first).chain(others).take(MAX_LISTED).collect() }
+    }
+
     pub fn outbox_event(&self, entity: &EntityId, now: Time, random: &dyn Random) -> OutboxEvent {
-        OutboxEvent::new(FAILING, entity.clone(), self, now, random).about(self.webhook_identifier)
+        let about = self.webhooks.iter().map(|webhook| &webhook.webhook_identifier);
+        OutboxEvent::new(FAILING, entity.clone(), self, now, random).about(about)
     }
 }
 
 impl WebhookDisabled<'_> {
     pub fn outbox_event(&self, entity: &EntityId, now: Time, random: &dyn Random) -> OutboxEvent {
-        OutboxEvent::new(DISABLED, entity.clone(), self, now, random).about(self.webhook_identifier)
+        OutboxEvent::new(DISABLED, entity.clone(), self, now, random).about([self.webhook_identifier])
     }
 }
 
@@ -82,7 +102,7 @@ impl DeliveryExhausted<'_> {
         if is_operational(self.r#type) || self.r#type == TEST.value {
             return None;
         }
-        Some(OutboxEvent::new(EXHAUSTED, entity.clone(), self, now, random).about(self.webhook_identifier))
+        Some(OutboxEvent::new(EXHAUSTED, entity.clone(), self, now, random).about([self.webhook_identifier]))
     }
 }
 
@@ -91,6 +111,7 @@ mod tests {
     use super::*;
     use base::testing::CountingRandom;
     use serde_json::{Value, json};
+    use std::time::Duration;
 
     const NOW: Time = Time::from_millis(1_795_167_900_123);
 
@@ -126,22 +147,49 @@ mod tests {
         }
     }
 
+    fn failing(webhook: &WebhookId, name: &str, last_error: Option<String>) -> FailingEntry {
+        FailingEntry {
+            webhook_identifier: webhook.clone(),
+            name: name.to_owned(),
+            failures_in_row: u32::MAX,
+            since: NOW,
+            last_http_status: Some(500).filter(|_| last_error.is_none()),
+            last_error,
+        }
+    }
+
+    #[test]
+    fn an_event_about_failing_webhooks_lists_them_all_and_is_sent_to_none_of_them() {
+        let random = CountingRandom::default();
+        let ids: Vec<_> = (0..250).map(|number| WebhookId::new(NOW + Duration::from_millis(number), &random)).collect();
+        // As long as they can be.
+        let (name, error) = ("\u{1f3e8}".repeat(200), "e".repeat(250));
+        let all: Vec<_> = ids.iter().map(|id| failing(id, &name, Some(error.clone()))).collect();
+        let (first, others) = all.split_first().expect("there are webhooks");
+        let announced = WebhookFailing::new(first, others).outbox_event(&entity(), NOW, &random);
+        assert_eq!(announced.about, ids[..200]);
+        let data: Value = serde_json::from_str(&announced.data).expect("JSON");
+        assert_eq!((&data["webhookIdentifier"], &data["lastError"]), (&json!(ids[0]), &json!(error)));
+        assert_eq!(
+            (&data["webhooks"][0]["webhookIdentifier"], data["webhooks"].as_array().map(Vec::len)),
+            (&json!(ids[0]), Some(200))
+        );
+        assert!(
+            announced.event().is_some_and(|event| event.about == ids[..200]),
+            "an event of this size can be published"
+        );
+    }
+
     #[test]
     fn an_event_about_a_webhook_names_it() {
         let random = CountingRandom::default();
         let webhook = WebhookId::new(NOW, &random);
-        let failing = WebhookFailing {
-            webhook_identifier: &webhook,
-            name: "Booking sync",
-            failures_in_row: 5,
-            since: NOW,
-            last_http_status: Some(500),
-            last_error: None,
-        };
+        let failing = failing(&webhook, "Booking sync", None);
+        let failing = WebhookFailing::new(&failing, &[]);
         let disabled = WebhookDisabled { webhook_identifier: &webhook, name: "Booking sync", reason: "Gone." };
         for announced in [failing.outbox_event(&entity(), NOW, &random), disabled.outbox_event(&entity(), NOW, &random)]
         {
-            assert_eq!(announced.about, Some(webhook.clone()));
+            assert_eq!(announced.about, [webhook.clone()]);
             assert!(
                 announced.data.contains(webhook.as_str()) && !announced.data.contains("lastError"),
                 "{}",

@@ -8,9 +8,9 @@ use proptest::prelude::*;
 
 use super::{
     Webhook,
-    announcing::PAUSE,
+    announcing::{MAX_TO_ENTITY, PAUSE},
     breaker::{BreakerSettings, Consequence, HealthItem},
-    operational::{DeliveryExhausted, WebhookDisabled, WebhookFailing, is_operational},
+    operational::{DeliveryExhausted, FailingEntry, WebhookDisabled, WebhookFailing, is_operational},
     tally::{AttemptOutcome, Tally},
 };
 use crate::events::{Event, catalogue, outbox::OutboxEvent, publish::plan};
@@ -36,7 +36,10 @@ struct World {
     random: CountingRandom,
     webhooks: Vec<Webhook>,
     healths: BTreeMap<usize, HealthItem>,
-    announced: BTreeMap<(usize, String), Time>,
+    /// By webhook, and those of the whole entity without one.
+    announced: BTreeMap<(Option<usize>, String), Time>,
+    /// By type and hour of the clock.
+    counts: BTreeMap<(String, i64), u32>,
     outbox: VecDeque<OutboxEvent>,
     open: Vec<Open>,
     operational: usize,
@@ -67,6 +70,7 @@ impl World {
             webhooks,
             healths: BTreeMap::new(),
             announced: BTreeMap::new(),
+            counts: BTreeMap::new(),
             outbox: VecDeque::new(),
             open: Vec::new(),
             operational: 0,
@@ -83,10 +87,13 @@ impl World {
     }
 
     /// Does as `Announcer` does, within the transaction of a change.
-    fn announce(&mut self, webhook: usize, outbox_event: OutboxEvent) {
+    fn announce(&mut self, webhook: Option<usize>, outbox_event: OutboxEvent) {
         let announced = (webhook, outbox_event.kind.clone());
-        if self.announced.get(&announced).is_none_or(|announced| *announced + PAUSE < self.now) {
+        let hour = (outbox_event.kind.clone(), self.now.as_seconds() / 3600);
+        let has_room = webhook.is_none() || self.counts.get(&hour).is_none_or(|count| *count < MAX_TO_ENTITY);
+        if has_room && self.announced.get(&announced).is_none_or(|announced| *announced + PAUSE < self.now) {
             self.announced.insert(announced, self.now);
+            *self.counts.entry(hour).or_default() += 1;
             self.operational += 1;
             self.outbox.push_back(outbox_event);
         }
@@ -123,7 +130,7 @@ impl World {
             last_http_status: None,
         };
         if let Some(outbox_event) = exhausted.outbox_event(&entity(), self.now, &self.random) {
-            self.announce(webhook, outbox_event);
+            self.announce(Some(webhook), outbox_event);
         }
     }
 
@@ -131,7 +138,7 @@ impl World {
         let (id, name) = (self.webhooks[webhook].id.clone(), self.webhooks[webhook].name.clone());
         if std::mem::take(&mut self.webhooks[webhook].enabled) && announced {
             let disabled = WebhookDisabled { webhook_identifier: &id, name: &name, reason: "Gone." };
-            self.announce(webhook, disabled.outbox_event(&entity(), self.now, &self.random));
+            self.announce(Some(webhook), disabled.outbox_event(&entity(), self.now, &self.random));
         }
     }
 
@@ -150,15 +157,16 @@ impl World {
                 Consequence::AnnounceFailing(spell) => {
                     left.failing = true;
                     let id = self.webhooks[webhook].id.clone();
-                    let failing = WebhookFailing {
-                        webhook_identifier: &id,
-                        name: "",
+                    let failing = FailingEntry {
+                        webhook_identifier: id,
+                        name: String::new(),
                         failures_in_row: left.failures_in_row,
                         since: spell.since,
                         last_http_status: None,
                         last_error: None,
                     };
-                    self.announce(webhook, failing.outbox_event(&entity(), self.now, &self.random));
+                    let failing = WebhookFailing::new(&failing, &[]);
+                    self.announce(None, failing.outbox_event(&entity(), self.now, &self.random));
                 }
                 Consequence::Disable { .. } => self.disable(webhook, true),
                 Consequence::Open { .. } | Consequence::Reopen { .. } | Consequence::EndProbe { .. } => {}
@@ -179,8 +187,8 @@ fn entity() -> EntityId {
     EntityId::parse("demo-hotel").expect("an entity")
 }
 
-fn lists() -> impl Strategy<Value = Vec<Vec<&'static str>>> {
-    proptest::collection::vec(proptest::sample::subsequence(KINDS.to_vec(), 0..=KINDS.len()), 1..8)
+fn lists(most: usize) -> impl Strategy<Value = Vec<Vec<&'static str>>> {
+    proptest::collection::vec(proptest::sample::subsequence(KINDS.to_vec(), 0..=KINDS.len()), 1..most)
 }
 
 /// Which delivery is attempted, with which answer, whether the sweep runs then, and how many minutes go by.
@@ -195,7 +203,7 @@ fn moves() -> impl Strategy<Value = Vec<(usize, Status, bool, u64)>> {
 proptest! {
     #[test]
     fn with_any_subscriptions_and_any_answers_operational_events_are_few_and_come_to_an_end(
-        lists in lists(),
+        lists in lists(40),
         published in proptest::collection::vec(any::<bool>(), 1..12),
         moves in moves(),
     ) {
@@ -221,10 +229,13 @@ proptest! {
                 world.sweep();
             }
             world.now = world.now + Duration::from_secs(minutes * 60);
-            // Three types of event about each webhook, once in any hour that begins with one.
+            // Three types of event: one about each webhook in any hour that begins with one, and few to the entity.
             let hours = usize::try_from(world.now.since(BEGIN).as_secs() / PAUSE.as_secs()).expect("hours") + 1;
             let announced = world.operational;
             prop_assert!(announced <= 3 * webhooks * hours, "{announced} events about {webhooks} webhooks in {hours} hours");
+            // An hour of these may touch two hours of the clock.
+            let to_entity = (2 * MAX_TO_ENTITY as usize) * (hours + 1) + hours;
+            prop_assert!(announced <= to_entity, "{announced} events in {hours} hours");
             // In any time, no more than the published events can set off: each of the three takes an attempt that
             // counts.
             let counting = published.len() * webhooks * ATTEMPTS as usize;
