@@ -17,6 +17,7 @@ use crate::harness::{
 
 tests![
     an_entity_above_its_share_is_refused_and_others_are_not,
+    a_large_event_counts_once_for_each_4_kib,
     a_refusal_comes_after_the_checks_of_the_caller_and_before_all_else,
     an_entity_that_publishes_little_costs_nothing_more,
     what_cannot_be_counted_is_published_all_the_same,
@@ -91,6 +92,23 @@ async fn an_entity_above_its_share_is_refused_and_others_are_not(suite: Arc<Suit
         [event(&elsewhere, 0).send().await, event(&elsewhere, 1).send().await, event(&elsewhere, 2).send().await];
     one_is_a_refusal(&answers, LIMIT);
     assert!(answers.iter().filter(|answer| answer.status == 202).count() <= 2, "no more than one in each minute");
+    assert!(bundle.stop().await.success());
+}
+
+async fn a_large_event_counts_once_for_each_4_kib(suite: Arc<Suite>) {
+    const LIMIT: usize = 100;
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("PUBLISH_LIMIT", LIMIT.to_string())).await;
+    let entity = Entity::new(&api, "large".to_owned()).await;
+    let large = || {
+        let data = json!({ "text": "x".repeat(250 * 1024) });
+        entity.post("/webhook/event").json(&json!({ "type": "booking.created", "data": data }))
+    };
+    let mut answers = Vec::new();
+    // In two minutes at most: the first of each is accepted, and the second begins before the share is used up.
+    for _ in 0..5 {
+        answers.push(large().send().await);
+    }
+    one_is_a_refusal(&answers, LIMIT);
     assert!(bundle.stop().await.success());
 }
 

@@ -28,6 +28,7 @@ tests![
     deliveries_with_too_many_attempts_or_past_their_retention_are_neither_counted_nor_recovered,
     every_bad_range_is_refused_with_its_field,
     missing_and_disabled_webhooks_are_not_recovered,
+    requests_for_attempts_are_limited_for_each_entity_and_minute,
     deliveries_that_failed_before_there_was_an_index_are_found_after_an_update,
 ];
 
@@ -40,7 +41,11 @@ fn recovery(entity: &Entity, hook: &Hook, range: &Value) -> Call {
     entity.post(&format!("/webhook/{}/recover", hook.id)).json(range)
 }
 
+/// Recovers, as often as a test likes: the requests of the minute so far are forgotten first.
 async fn recover(entity: &Entity, hook: &Hook, range: &Value) -> u64 {
+    let minute = now() - now() % 60;
+    let counted = format!("ALLOWANCE#recoveries#{}", entity.id);
+    Table::of(&entity.api().env).remove(&counted, &format!("{minute:010}")).await;
     let answer = recovery(entity, hook, range).expect(202).await.json();
     answer["count"].as_u64().expect("openapi.yaml says so")
 }
@@ -381,6 +386,46 @@ async fn every_bad_range_is_refused_with_its_field(suite: Arc<Suite>) {
         let problem = recovery(&entity, &hook, &range).refused(400, "invalid-request").await;
         assert_eq!(fields(&problem), [field], "{range}");
     }
+}
+
+/// When there was no limit, 71 requests to recover within 20 seconds caused 7 203 attempts.
+async fn requests_for_attempts_are_limited_for_each_entity_and_minute(suite: Arc<Suite>) {
+    let (entity, neighbour, receiver) = (suite.entity().await, suite.entity().await, Receiver::start().await);
+    let url = receiver.on("/", [Behaviour::status(200)]);
+    let (hook, other) = (entity.hook(&url).await, neighbour.hook(&url).await);
+    let delivery = entity.publish(json!({})).await;
+    entity.until_status(&delivery, &["delivered"]).await;
+    let range = json!({ "since": "2020-01-01T00:00:00Z" });
+    let first = recovery(&entity, &hook, &range).header("idempotency-key", "first").expect(202).await.json();
+    for (what, limit) in [("recoveries", 20), ("tests", 60), ("resends", 300)] {
+        // The test may begin in one minute and end in the next.
+        for minute in [0, 60, 120] {
+            let minute = now() - now() % 60 + minute;
+            let item = json!({
+                "pk": { "S": format!("ALLOWANCE#{what}#{}", entity.id) }, "sk": { "S": format!("{minute:010}") },
+                "count": { "N": format!("{limit}") },
+            });
+            suite.table().put(item).await;
+        }
+    }
+    let empty = |path: String| entity.post(&path).json(&json!({}));
+    for (call, limit) in [
+        (recovery(&entity, &hook, &range), 20),
+        (empty(format!("/webhook/{}/resume", hook.id)), 20),
+        (empty(format!("/webhook/{}/test", hook.id)), 60),
+        (empty(format!("/webhook/delivery/{delivery}/resend")), 300),
+    ] {
+        let answer = call.expect(429).await;
+        let problem = answer.json();
+        assert_eq!((&problem["kind"], &problem["properties"]["limit"]), (&json!("too-many-requests"), &json!(limit)));
+        let wait: u64 = answer.header("retry-after").parse().expect("a number of seconds");
+        assert!((1..=61).contains(&wait), "{}", answer.exchange);
+    }
+    recovery(&entity, &hook, &json!({})).refused(400, "invalid-request").await;
+    let again = recovery(&entity, &hook, &range).header("idempotency-key", "first").expect(202).await.json();
+    assert_eq!(again, first, "a repetition asks for nothing more");
+    recovery(&neighbour, &other, &range).expect(202).await;
+    assert_eq!(receiver.received("/").len(), 1, "a refused request caused an attempt");
 }
 
 async fn missing_and_disabled_webhooks_are_not_recovered(suite: Arc<Suite>) {

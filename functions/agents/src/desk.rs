@@ -17,8 +17,8 @@ use webhooks::{
     },
     events::publish::Publisher,
     subscriptions::{
-        Webhooks, change::Changing, register::Registration, resume::Pauses, rotate::Rotation, show::Showing,
-        test_event::Testing,
+        Webhooks, change::Changing, register::Registration, request_limits::RequestLimits, resume::Pauses,
+        rotate::Rotation, show::Showing, test_event::Testing,
     },
 };
 
@@ -62,6 +62,7 @@ impl Desk {
         let webhooks = Webhooks::new(table.clone());
         let deliveries = Deliveries::new(table.clone());
         let pauses = Pauses::new(&table);
+        let limits = RequestLimits::new(table.clone());
         let retention = schedule.retention;
         let sealed_answers = || Answers::sealed(table.clone(), rings.clone(), random.clone());
         Self {
@@ -92,6 +93,7 @@ impl Desk {
             testing: Testing {
                 webhooks: webhooks.clone(),
                 answers: Answers::new(table.clone()),
+                limits: limits.clone(),
                 publisher: Publisher::new(&table, queue.clone(), schedule, (clock.clone(), random.clone())),
                 clock: clock.clone(),
                 random: random.clone(),
@@ -103,6 +105,7 @@ impl Desk {
                 deliveries: deliveries.clone(),
                 webhooks: webhooks.clone(),
                 answers: Answers::new(table.clone()),
+                limits: limits.clone(),
                 queue,
                 clock,
             },
@@ -112,6 +115,7 @@ impl Desk {
                 pauses,
                 jobs: Jobs::new(table.clone()),
                 answers: Answers::new(table.clone()),
+                limits,
                 retention,
             },
             connections: Connections::new(table),

@@ -1,15 +1,16 @@
-//! How often an action may be done in an hour, counted in the table by the kind of action and the
+//! How often an action may be done in an hour or a minute, counted in the table by the kind of action and the
 //! account.
 //!
 //! | item | pk / sk |
 //! |---|---|
-//! | count of actions in an hour | `ALLOWANCE#{what}#{account}` / the beginning of the hour, in seconds |
+//! | count of actions | `ALLOWANCE#{what}#{account}` / the beginning of the hour or minute, in seconds |
 
 use crate::table::{Change, Key, Table, TableError, Written, absent, at_most};
 use base::Time;
 
-/// The hour in which actions are counted, in seconds.
-const WINDOW: i64 = 60 * 60;
+/// In seconds.
+const MINUTE: i64 = 60;
+const HOUR: i64 = 60 * MINUTE;
 
 /// The kinds of action that are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +27,12 @@ pub enum Allowance {
     /// Links into the panel that are made for a managing entity. One answer lists those that are good, and the end of each may
     /// be an entry in the list of revocations.
     PanelLinks,
+    /// Recoveries of a managing entity's deliveries, and pauses that it ends. Each may cause thousands of attempts.
+    Recoveries,
+    /// Test events that a managing entity asks for.
+    Tests,
+    /// Deliveries that a managing entity has sent again.
+    Resends,
 }
 
 impl Allowance {
@@ -35,16 +42,35 @@ impl Allowance {
             Self::OwnTokens => "own-tokens",
             Self::SharedTokens => "shared-tokens",
             Self::PanelLinks => "panel-links",
+            Self::Recoveries => "recoveries",
+            Self::Tests => "tests",
+            Self::Resends => "resends",
         }
     }
 
-    /// How many there may be in an hour.
+    /// How many there may be in a window.
     pub const fn limit(self) -> u32 {
         match self {
             Self::Credentials | Self::SharedTokens => 1000,
             Self::OwnTokens => 50,
-            Self::PanelLinks => 60,
+            Self::PanelLinks | Self::Tests => 60,
+            Self::Recoveries => 20,
+            Self::Resends => 300,
         }
+    }
+
+    /// The length of a window, in seconds.
+    const fn window(self) -> i64 {
+        match self {
+            Self::Credentials | Self::OwnTokens | Self::SharedTokens | Self::PanelLinks => HOUR,
+            Self::Recoveries | Self::Tests | Self::Resends => MINUTE,
+        }
+    }
+
+    /// When the window of this moment began, in seconds, and when it ends.
+    fn window_at(self, now: Time) -> (i64, Time) {
+        let begun = now.as_seconds() - now.as_seconds() % self.window();
+        (begun, Time::from_millis((begun + self.window()) * 1000))
     }
 }
 
@@ -70,7 +96,7 @@ impl Allowances {
         account: &str,
         now: Time,
     ) -> Result<Option<Time>, TableError> {
-        let (begun, end) = window(now);
+        let (begun, end) = what.window_at(now);
         let key = Key::new(format!("ALLOWANCE#{}#{account}", what.name()), format!("{begun:010}"));
         let count = Change::of(key)
             .set("expiresAt", end.as_seconds() + 1)
@@ -83,22 +109,21 @@ impl Allowances {
     }
 }
 
-/// When the hour of this moment began, in seconds, and when it ends.
-fn window(now: Time) -> (i64, Time) {
-    let begun = now.as_seconds() - now.as_seconds() % WINDOW;
-    (begun, Time::from_millis((begun + WINDOW) * 1000))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn things_are_counted_by_the_hour() {
+    fn credentials_are_counted_by_the_hour_and_recoveries_by_the_minute() {
         let (hour, end) = (1_795_165_200, Time::from_millis(1_795_168_800_000));
         for millis in [1_795_165_200_000, 1_795_167_900_123, 1_795_168_799_999] {
-            assert_eq!(window(Time::from_millis(millis)), (hour, end));
+            assert_eq!(Allowance::Credentials.window_at(Time::from_millis(millis)), (hour, end));
         }
-        assert_eq!(window(end).0, hour + WINDOW);
+        assert_eq!(Allowance::Credentials.window_at(end).0, hour + HOUR);
+        let (minute, end) = (1_795_167_900, Time::from_millis(1_795_167_960_000));
+        for millis in [1_795_167_900_000, 1_795_167_959_999] {
+            assert_eq!(Allowance::Recoveries.window_at(Time::from_millis(millis)), (minute, end));
+        }
+        assert_eq!(Allowance::Recoveries.window_at(end).0, minute + MINUTE);
     }
 }

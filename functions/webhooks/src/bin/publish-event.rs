@@ -26,7 +26,7 @@ async fn publish_within_share(
     (publisher, share): &(Publisher, PublishingShare),
     call: EntityCall,
 ) -> Result<Reply, Problem> {
-    share.within(&call.entity, publish(publisher, &call)).await
+    share.within(&call.entity, call.body.len(), publish(publisher, &call)).await
 }
 
 async fn publish(publisher: &Publisher, call: &EntityCall) -> Result<Reply, Problem> {

@@ -13,7 +13,7 @@ use webhooks::{
         recover::Recovery,
         schedule::ScheduleSettings,
     },
-    subscriptions::{Webhooks, resume::Pauses},
+    subscriptions::{Webhooks, request_limits::RequestLimits, resume::Pauses},
 };
 
 fn main() -> Result<(), StartError> {
@@ -28,6 +28,7 @@ async fn serve() -> Result<(), StartError> {
         pauses: Pauses::new(&service.table()),
         jobs: Jobs::new(service.table()),
         answers: Answers::new(service.table()),
+        limits: RequestLimits::new(service.table()),
         retention: schedule.retention,
     };
     service.serve(endpoints::RECOVER_DELIVERIES, recovery, recover).await

@@ -7,7 +7,7 @@ use problem::{Problem, nothing_said};
 use storage::Answers;
 use webhooks::{
     deliveries::{Deliveries, queue::Queue, resend::Resending},
-    subscriptions::Webhooks,
+    subscriptions::{Webhooks, request_limits::RequestLimits},
 };
 
 fn main() -> Result<(), StartError> {
@@ -20,6 +20,7 @@ async fn serve() -> Result<(), StartError> {
         deliveries: Deliveries::new(service.table()),
         webhooks: Webhooks::new(service.table()),
         answers: Answers::new(service.table()),
+        limits: RequestLimits::new(service.table()),
         queue: Queue::connect(service.aws(), &queue),
         clock: service.clock(),
     };

@@ -5,6 +5,7 @@ use functions_webhooks::webhook_id;
 use gate::{EntityCall, Reply, endpoints};
 use problem::{Problem, nothing_said};
 use webhooks::subscriptions::{
+    request_limits::RequestLimits,
     resume::{Pauses, Resuming},
     show::Showing,
 };
@@ -18,6 +19,7 @@ async fn serve() -> Result<(), StartError> {
     let resuming = Resuming {
         showing: Showing::new(&service.table()),
         pauses: Pauses::new(&service.table()),
+        limits: RequestLimits::new(service.table()),
         clock: service.clock(),
     };
     service.serve(endpoints::RESUME_WEBHOOK, resuming, resume).await

@@ -5,7 +5,7 @@ use functions_webhooks::{publisher, webhook_id};
 use gate::{EntityCall, Reply, endpoints};
 use problem::{Problem, nothing_said};
 use storage::Answers;
-use webhooks::subscriptions::{Webhooks, test_event::Testing};
+use webhooks::subscriptions::{Webhooks, request_limits::RequestLimits, test_event::Testing};
 
 fn main() -> Result<(), StartError> {
     function::run(serve())
@@ -16,6 +16,7 @@ async fn serve() -> Result<(), StartError> {
     let testing = Testing {
         webhooks: Webhooks::new(service.table()),
         answers: Answers::new(service.table()),
+        limits: RequestLimits::new(service.table()),
         publisher: publisher(&service, &queue, schedule),
         clock: service.clock(),
         random: service.random(),

@@ -12,11 +12,11 @@ use super::{
     jobs::{Include, Jobs, RecoveryScope},
     store::Deliveries,
 };
-use crate::subscriptions::{Webhooks, resume::Pauses};
+use crate::subscriptions::{Webhooks, request_limits::RequestLimits, resume::Pauses};
 use auth::AuthorizedEntity;
 use base::{Time, WebhookId};
 use problem::{JsonBody, Problem};
-use storage::{Answered, Answers, Once, TableError};
+use storage::{Allowance, Answered, Answers, Once, TableError};
 
 /// The most deliveries of a kind that are counted, which takes a few calls of the table. Deliveries beyond it are
 /// recovered, too.
@@ -34,6 +34,8 @@ pub struct Recovery {
     pub pauses: Pauses,
     /// The jobs that recover them.
     pub jobs: Jobs,
+    /// Counts the requests of entities.
+    pub limits: RequestLimits,
     /// Repeats the answer for an idempotency key.
     pub answers: Answers,
     /// Older deliveries count as gone, though the table may still have them for days.
@@ -75,6 +77,7 @@ impl Recovery {
         once: Option<&Once>,
         now: Time,
     ) -> Result<Recovered, DeliveryError> {
+        self.limits.count(Allowance::Recoveries, entity, now).await?;
         let scope = RecoveryScope { since: scope.since.max(now - self.retention), ..scope };
         self.webhooks.sendable(entity, webhook).await?;
         let left = self.jobs.left(entity, webhook, scope, now).await?;

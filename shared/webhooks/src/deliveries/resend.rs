@@ -8,11 +8,11 @@ use super::{
     queue::{Lane, Queue},
     store::Deliveries,
 };
-use crate::subscriptions::{WebhookError, Webhooks};
+use crate::subscriptions::{WebhookError, Webhooks, request_limits::RequestLimits};
 use auth::AuthorizedEntity;
 use base::{DeliveryId, SharedClock, Time};
 use serde::Serialize;
-use storage::{Answered, Answers, Once, Written};
+use storage::{Allowance, Answered, Answers, Once, Written};
 
 /// Sends deliveries again.
 pub struct Resending {
@@ -22,6 +22,8 @@ pub struct Resending {
     pub webhooks: Webhooks,
     /// Knows the requests with an idempotency key.
     pub answers: Answers,
+    /// Counts the requests of entities.
+    pub limits: RequestLimits,
     /// Where the dispatcher listens.
     pub queue: Queue,
     /// Dates the next attempt.
@@ -104,6 +106,7 @@ impl Resending {
         id: &DeliveryId,
         once: Option<&Once>,
     ) -> Result<WholeDelivery, DeliveryError> {
+        self.limits.count(Allowance::Resends, entity, self.clock.now()).await?;
         let stored = self.deliveries.find(entity, id, self.clock.now()).await?.ok_or(DeliveryError::NotFound)?;
         let head = &stored.head;
         let webhook = self.webhooks.sendable(entity, &head.delivery.webhook_identifier).await;

@@ -34,8 +34,13 @@ struct Count {
 pub(super) enum Admission {
     /// It is made.
     Admitted,
-    /// It is made, and ends a step, which is to be counted for this minute.
-    EndsStep(i64),
+    /// It is made, and ends a step or several, which are to be counted for this minute.
+    EndsSteps {
+        /// Minutes since the epoch.
+        minute: i64,
+        /// The publications of these steps.
+        publications: u32,
+    },
     /// The entity has had its share; the next minute begins in so many seconds.
     Refused(u64),
 }
@@ -47,7 +52,9 @@ impl Counts {
         Self { limit: per_minute, step, minute: 0, entities: HashMap::new() }
     }
 
-    pub(super) fn admit(&mut self, entity: &EntityId, now: Time) -> Admission {
+    /// Admits a publication that counts so many times, unless the entity has had its share. The last one that is
+    /// admitted may exceed the share, so that a large event fits into a small one.
+    pub(super) fn admit(&mut self, entity: &EntityId, times: u32, now: Time) -> Admission {
         let minute = now.as_seconds().div_euclid(MINUTE);
         if minute != self.minute {
             (self.minute, self.entities) = (minute, HashMap::new());
@@ -57,8 +64,12 @@ impl Counts {
             let end = Time::from_millis((minute + 1) * MINUTE * 1000);
             return Admission::Refused(end.since(now).as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX));
         }
-        count.here += 1;
-        if count.here.is_multiple_of(self.step) { Admission::EndsStep(minute) } else { Admission::Admitted }
+        let steps_before = count.here / self.step;
+        count.here = count.here.saturating_add(times);
+        match (count.here / self.step - steps_before) * self.step {
+            0 => Admission::Admitted,
+            publications => Admission::EndsSteps { minute, publications },
+        }
     }
 
     /// Takes note of how many publications all processes have counted.
@@ -85,6 +96,10 @@ mod tests {
         Counts::new(per_minute)
     }
 
+    fn ends_step(minute: i64, publications: u32) -> Admission {
+        Admission::EndsSteps { minute, publications }
+    }
+
     fn entity(name: &str) -> EntityId {
         EntityId::parse(name).expect("a good identifier")
     }
@@ -99,28 +114,39 @@ mod tests {
     fn an_entity_that_has_had_its_share_is_refused_until_the_minute_ends_and_others_are_not() {
         let (mut counts, busy, other) = (counts(3), entity("busy"), entity("other"));
         for _ in 0..3 {
-            assert_eq!(counts.admit(&busy, NOW), Admission::EndsStep(THIS_MINUTE));
+            assert_eq!(counts.admit(&busy, 1, NOW), ends_step(THIS_MINUTE, 1));
         }
-        assert_eq!(counts.admit(&busy, NOW), Admission::Refused(48));
-        assert_eq!(counts.admit(&other, NOW), Admission::EndsStep(THIS_MINUTE));
+        assert_eq!(counts.admit(&busy, 1, NOW), Admission::Refused(48));
+        assert_eq!(counts.admit(&other, 1, NOW), ends_step(THIS_MINUTE, 1));
         let last = NOW + Duration::from_millis(47_499);
         assert_eq!(
-            counts.admit(&busy, last),
+            counts.admit(&busy, 1, last),
             Admission::Refused(1),
             "a client that waits so long is in the next minute"
         );
         let next = NOW + Duration::from_millis(47_500);
         for _ in 0..3 {
-            assert_eq!(counts.admit(&busy, next), Admission::EndsStep(THIS_MINUTE + 1));
+            assert_eq!(counts.admit(&busy, 1, next), ends_step(THIS_MINUTE + 1, 1));
         }
-        assert_eq!(counts.admit(&busy, next), Admission::Refused(60));
+        assert_eq!(counts.admit(&busy, 1, next), Admission::Refused(60));
     }
 
     #[test]
     fn only_the_end_of_a_step_is_counted_in_the_table() {
         let (mut counts, entity) = (counts(60_000), entity("e"));
-        let turns = (0..60).filter(|_| counts.admit(&entity, NOW) == Admission::EndsStep(THIS_MINUTE));
+        let turns = (0..60).filter(|_| counts.admit(&entity, 1, NOW) == ends_step(THIS_MINUTE, 20));
         assert_eq!(turns.count(), 3);
+    }
+
+    #[test]
+    fn a_large_event_counts_several_times_and_fits_into_a_share_of_which_anything_is_left() {
+        let (mut counts, entity) = (counts(250), entity("e"));
+        assert_eq!(counts.step, 2);
+        assert_eq!(counts.admit(&entity, 1, NOW), Admission::Admitted);
+        for (counted, here) in [(64, 65), (64, 129), (64, 193), (64, 257)] {
+            assert_eq!(counts.admit(&entity, 64, NOW), ends_step(THIS_MINUTE, counted), "{here} so far");
+        }
+        assert_eq!(counts.admit(&entity, 1, NOW), Admission::Refused(48));
     }
 
     #[test]
@@ -128,32 +154,32 @@ mod tests {
         let (mut counts, entity) = (counts(400), entity("e"));
         assert_eq!(counts.step, 4);
         for _ in 0..4 {
-            counts.admit(&entity, NOW);
+            counts.admit(&entity, 1, NOW);
         }
         counts.learn(&entity, THIS_MINUTE, 398);
         for _ in 0..2 {
-            assert_eq!(counts.admit(&entity, NOW), Admission::Admitted);
+            assert_eq!(counts.admit(&entity, 1, NOW), Admission::Admitted);
         }
-        assert_eq!(counts.admit(&entity, NOW), Admission::Refused(48));
+        assert_eq!(counts.admit(&entity, 1, NOW), Admission::Refused(48));
     }
 
     #[test]
     fn a_total_that_is_late_or_was_overtaken_takes_nothing_back() {
         let (mut counts, entity) = (counts(3), entity("e"));
-        counts.admit(&entity, NOW);
+        counts.admit(&entity, 1, NOW);
         counts.learn(&entity, THIS_MINUTE, 3);
         counts.learn(&entity, THIS_MINUTE, 1);
-        assert_eq!(counts.admit(&entity, NOW), Admission::Refused(48));
+        assert_eq!(counts.admit(&entity, 1, NOW), Admission::Refused(48));
         let next = NOW + Duration::from_mins(1);
-        assert_eq!(counts.admit(&entity, next), Admission::EndsStep(THIS_MINUTE + 1));
+        assert_eq!(counts.admit(&entity, 1, next), ends_step(THIS_MINUTE + 1, 1));
         counts.learn(&entity, THIS_MINUTE, 9);
-        assert_eq!(counts.admit(&entity, next), Admission::EndsStep(THIS_MINUTE + 1), "that was of the minute before");
+        assert_eq!(counts.admit(&entity, 1, next), ends_step(THIS_MINUTE + 1, 1), "that was of the minute before");
     }
 
     #[test]
     fn where_the_table_counts_nothing_a_process_still_knows_its_own_publications() {
         let (mut counts, entity) = (counts(200), entity("e"));
-        let admitted = (0..500).filter(|_| counts.admit(&entity, NOW) != Admission::Refused(48));
+        let admitted = (0..500).filter(|_| counts.admit(&entity, 1, NOW) != Admission::Refused(48));
         assert_eq!(admitted.count(), 200);
     }
 
@@ -161,9 +187,9 @@ mod tests {
     fn counts_of_a_past_minute_take_no_memory() {
         let mut counts = counts(3);
         for number in 0..10_000 {
-            counts.admit(&entity(&format!("e{number}")), NOW);
+            counts.admit(&entity(&format!("e{number}")), 1, NOW);
         }
-        counts.admit(&entity("e"), NOW + Duration::from_mins(1));
+        counts.admit(&entity("e"), 1, NOW + Duration::from_mins(1));
         assert_eq!((counts.entities.len(), counts.entities.capacity() < 100), (1, true));
     }
 
@@ -193,9 +219,9 @@ mod tests {
                         *under_way = Some(Some(table));
                     }
                     Some(Some(total)) => counts.learn(&entity, THIS_MINUTE, total),
-                    None => match counts.admit(&entity, NOW) {
+                    None => match counts.admit(&entity, 1, NOW) {
                         Admission::Admitted => admitted += 1,
-                        Admission::EndsStep(_) => {
+                        Admission::EndsSteps { .. } => {
                             admitted += 1;
                             *under_way = Some(None);
                         }

@@ -1,5 +1,5 @@
 //! Each managing entity's share of publishing over HTTP: so many publications in a minute, so that an entity that
-//! publishes as fast as it can leaves the others theirs.
+//! publishes as fast as it can leaves the others theirs. A publication counts once for each 4 KiB of its body begun.
 //!
 //! | item | pk / sk |
 //! |---|---|
@@ -26,10 +26,13 @@ use storage::table::{Change, Table, TableError, Written};
 /// The longest that a publication waits for the count of its step, which runs beside it.
 const COUNTING_LIMIT: Duration = Duration::from_secs(1);
 
+/// So many bytes of a body count as one publication.
+const BYTES_OF_ONE: usize = 4 * 1024;
+
 /// How much each entity may publish over HTTP: `PUBLISH_LIMIT`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShareSettings {
-    /// Publications in a minute; 60 000 unless set.
+    /// Publications of up to 4 KiB in a minute; 60 000 unless set.
     pub per_minute: u32,
 }
 
@@ -58,8 +61,9 @@ pub struct ShareExceeded {
 
 impl From<ShareExceeded> for Problem {
     fn from(ShareExceeded { limit, seconds }: ShareExceeded) -> Self {
-        let detail =
-            format!("A managing entity may publish {limit} events in a minute; try again in {seconds} seconds.");
+        let detail = format!(
+            "A managing entity may publish {limit} events of up to 4 KiB in a minute; try again in {seconds} seconds."
+        );
         Self::new(ProblemKind::TooManyEvents, detail).with_property("limit", limit).with_retry_after(seconds)
     }
 }
@@ -76,42 +80,44 @@ impl PublishingShare {
         Self { table, clock, counts: Mutex::new(Counts::new(settings.per_minute)) }
     }
 
-    /// Makes a publication, or refuses it when the entity has had its share of the minute. A repetition counts like any
+    /// Makes a publication of a body of so many bytes, or refuses it when the entity has had its share of the minute. A repetition counts like any
     /// other request, since it costs as much.
     ///
     /// If the table cannot count, the publication is made, and this process knows only its own.
     pub async fn within<T, E: From<ShareExceeded>>(
         &self,
         entity: &AuthorizedEntity,
+        bytes: usize,
         publication: impl Future<Output = Result<T, E>>,
     ) -> Result<T, E> {
-        match self.admit(entity.id()) {
+        match self.admit(entity.id(), times(bytes)) {
             Admission::Admitted => publication.await,
-            Admission::EndsStep(minute) => join!(publication, self.count(entity.id(), minute)).0,
+            Admission::EndsSteps { minute, publications } => {
+                join!(publication, self.count(entity.id(), minute, publications)).0
+            }
             Admission::Refused(seconds) => Err(ShareExceeded { limit: self.counts().limit, seconds }.into()),
         }
     }
 
-    fn admit(&self, entity: &EntityId) -> Admission {
+    fn admit(&self, entity: &EntityId, times: u32) -> Admission {
         let mut counts = self.counts();
         // The clock is read while the counts are held, so that no request takes them back to the minute before.
-        counts.admit(entity, self.clock.now())
+        counts.admit(entity, times, self.clock.now())
     }
 
-    async fn count(&self, entity: &EntityId, minute: i64) {
-        let step = self.counts().step;
-        match timeout(COUNTING_LIMIT, self.add(entity, minute, step)).await {
+    async fn count(&self, entity: &EntityId, minute: i64, publications: u32) {
+        match timeout(COUNTING_LIMIT, self.add(entity, minute, publications)).await {
             Ok(Ok(total)) => self.counts().learn(entity, minute, total),
             Ok(Err(error)) => tracing::warn!(error = %logging::chain(&error), "publications are not counted"),
             Err(late) => tracing::warn!(error = %late, "publications are perhaps not counted"),
         }
     }
 
-    async fn add(&self, entity: &EntityId, minute: i64, step: u32) -> Result<u32, TableError> {
+    async fn add(&self, entity: &EntityId, minute: i64, publications: u32) -> Result<u32, TableError> {
         const DOING: &str = "counting publications";
         let key = (format!("PUBLISHED#{entity}"), format!("{:010}", minute * MINUTE));
         // A minute later than its end, for processes whose clocks are behind.
-        let change = Change::of(key).set("expiresAt", (minute + 2) * MINUTE).add("count", step);
+        let change = Change::of(key).set("expiresAt", (minute + 2) * MINUTE).add("count", publications);
         match self.table.write_and_read(change, DOING).await? {
             Written::Done(Total { count }) => Ok(count),
             Written::Lost(_) => Err(TableError::Missing("the outcome of an addition without a condition")),
@@ -124,10 +130,21 @@ impl PublishingShare {
     }
 }
 
+/// How often a publication of a body of so many bytes counts.
+fn times(bytes: usize) -> u32 {
+    bytes.div_ceil(BYTES_OF_ONE).max(1).try_into().unwrap_or(u32::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use base::environment::read_from;
+
+    #[test]
+    fn a_publication_counts_once_for_each_4_kib_of_its_body_begun() {
+        let counted = [0, 1, 4 * 1024, 4 * 1024 + 1, 256 * 1024].map(times);
+        assert_eq!(counted, [1, 1, 1, 2, 64]);
+    }
 
     #[test]
     fn an_entity_may_publish_60_000_events_unless_another_number_is_set_and_at_least_one() {

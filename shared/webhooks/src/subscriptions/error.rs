@@ -1,7 +1,7 @@
 //! Why a use case of webhooks was not done, for every one of them.
 
 use problem::{Problem, ProblemKind, Violation};
-use storage::{OnceError, SealError, TableError};
+use storage::{Allowance, OnceError, SealError, TableError};
 
 /// How many webhooks an entity may have: every publication reads them all, and one answer lists them.
 pub const MAX_WEBHOOKS: usize = 200;
@@ -24,6 +24,14 @@ pub enum WebhookError {
     /// The change is invalid with the kept values in the place of its masks.
     #[error("the change is invalid with the kept values in the place of its masks")]
     Invalid(Vec<Violation>),
+    /// The entity has sent as many requests of this kind as it may in a minute, which ends after this time.
+    #[error("the entity has sent {} requests of the kind {what:?} in a minute", what.limit())]
+    TooManyRequests {
+        /// The kind.
+        what: Allowance,
+        /// In seconds.
+        wait: u64,
+    },
     /// Other changes were made each time.
     #[error("the webhook, its endpoint or its secrets changed again and again while a change was to be made")]
     NeverStill,
@@ -60,6 +68,13 @@ impl From<WebhookError> for Problem {
                 Self::new(ProblemKind::VersionConflict, detail).with_property("currentVersion", current)
             }
             WebhookError::Invalid(violations) => Self::invalid(violations),
+            WebhookError::TooManyRequests { what, wait } => {
+                let limit = what.limit();
+                let detail = format!(
+                    "A managing entity may send {limit} requests of this kind in a minute; try again in {wait} seconds."
+                );
+                Self::new(ProblemKind::TooManyRequests, detail).with_property("limit", limit).with_retry_after(wait)
+            }
             WebhookError::NeverStill => Self::unavailable(error),
             WebhookError::Once(error) => error.into_problem(|webhook| {
                 format!("the webhook {webhook} exists; `POST …/webhook/{webhook}/secret` gives it another secret")

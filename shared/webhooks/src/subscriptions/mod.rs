@@ -21,6 +21,7 @@ mod operational_tests;
 pub(crate) mod pace;
 pub mod register;
 pub mod remove;
+pub mod request_limits;
 pub mod resume;
 mod revision;
 pub mod rotate;

@@ -8,6 +8,7 @@
 use super::{
     error::WebhookError,
     health::{self, Healths},
+    request_limits::RequestLimits,
     show::Showing,
     webhook::WebhookView,
 };
@@ -15,7 +16,7 @@ use crate::deliveries::jobs::Jobs;
 use auth::AuthorizedEntity;
 use base::{SharedClock, Time, WebhookId};
 use storage::table::{Change, Transaction, Write, Written};
-use storage::{Table, TableError};
+use storage::{Allowance, Table, TableError};
 
 /// The pauses of webhooks whose breakers are open.
 #[derive(Debug, Clone)]
@@ -86,6 +87,8 @@ pub struct Resuming {
     pub showing: Showing,
     /// Their pauses.
     pub pauses: Pauses,
+    /// Counts the requests of entities.
+    pub limits: RequestLimits,
     /// Dates the job.
     pub clock: SharedClock,
 }
@@ -93,8 +96,9 @@ pub struct Resuming {
 impl Resuming {
     /// Ends the pause of a webhook, and returns the webhook as its owner sees it then.
     pub async fn resume(&self, entity: &AuthorizedEntity, id: &WebhookId) -> Result<WebhookView, WebhookError> {
-        let webhook = self.showing.webhooks.sendable(entity, id).await?;
         let now = self.clock.now();
+        self.limits.count(Allowance::Recoveries, entity, now).await?;
+        let webhook = self.showing.webhooks.sendable(entity, id).await?;
         self.pauses.end(entity, id, now).await?;
         Ok(self.showing.read(entity, &webhook, now).await?)
     }

@@ -4,11 +4,11 @@
 use serde::Serialize;
 use serde_json::value::to_raw_value;
 
-use super::{Webhooks, error::WebhookError};
+use super::{Webhooks, error::WebhookError, request_limits::RequestLimits};
 use crate::events::{Event, EventType, catalogue, publish::Publisher};
 use auth::AuthorizedEntity;
 use base::{DeliveryId, EventId, SharedClock, SharedRandom, WebhookId, trace::Trace};
-use storage::{Answered, Answers, Once};
+use storage::{Allowance, Answered, Answers, Once};
 
 /// The type of test events.
 pub(super) const TEST: &EventType = catalogue::own("webhook.test");
@@ -19,6 +19,8 @@ pub struct Testing {
     pub webhooks: Webhooks,
     /// Repeats the answer for an idempotency key.
     pub answers: Answers,
+    /// Counts the requests of entities.
+    pub limits: RequestLimits,
     /// Publishes the event.
     pub publisher: Publisher,
     /// Dates the event.
@@ -60,6 +62,7 @@ impl Testing {
         once: Option<&Once>,
         trace: &Trace,
     ) -> Result<TestSent, WebhookError> {
+        self.limits.count(Allowance::Tests, entity, self.clock.now()).await?;
         let webhook = self.webhooks.sendable(entity, id).await?;
         let message = "This is a test of the webhook. Nothing has happened.";
         let data = to_raw_value(&TestData { webhook_identifier: id, message }).expect("texts can always be written");

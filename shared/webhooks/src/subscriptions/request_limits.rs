@@ -1,0 +1,45 @@
+//! Limits of the requests that cause attempts, for each managing entity: recoveries, ends of pauses, test events, and
+//! deliveries that are sent again. No person comes near them.
+
+use super::error::WebhookError;
+use auth::AuthorizedEntity;
+use base::Time;
+use storage::{Allowance, Allowances, Table};
+
+/// The requests of managing entities that are counted in the table.
+#[derive(Debug, Clone)]
+pub struct RequestLimits(Allowances);
+
+impl RequestLimits {
+    /// The requests that are counted in this table.
+    pub fn new(table: Table) -> Self {
+        Self(Allowances::new(table))
+    }
+
+    /// Counts a request, before anything is done for it. An error if the entity has sent as many as it may in this
+    /// minute.
+    pub(crate) async fn count(
+        &self,
+        what: Allowance,
+        entity: &AuthorizedEntity,
+        now: Time,
+    ) -> Result<(), WebhookError> {
+        match self.0.spend(what, 1, entity.id().as_str(), now).await? {
+            None => Ok(()),
+            Some(end) => Err(WebhookError::TooManyRequests { what, wait: end.since(now).as_secs() + 1 }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use problem::Problem;
+
+    #[test]
+    fn a_refused_request_names_the_limit_and_when_to_try_again() {
+        let problem = Problem::from(WebhookError::TooManyRequests { what: Allowance::Recoveries, wait: 17 });
+        assert_eq!((problem.kind.slug(), &problem.properties["limit"]), ("too-many-requests", &20.into()));
+        assert!(problem.detail.contains("20 requests") && problem.detail.contains("17 seconds"), "{}", problem.detail);
+    }
+}
