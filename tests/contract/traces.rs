@@ -9,13 +9,14 @@ use crate::harness::{Behaviour, Bus, Choice, Entity, LONG, Received, Receiver, S
 
 tests![
     a_trace_goes_from_the_publisher_through_the_log_to_every_attempt,
-    a_trace_that_is_malformed_is_ignored_and_another_is_begun,
+    a_trace_that_is_malformed_is_ignored_and_none_is_sent,
     a_tracestate_that_is_too_long_or_malformed_leaves_the_trace_as_it_is,
     a_publication_that_is_repeated_keeps_the_trace_of_the_first,
     every_line_of_a_call_names_its_request_and_its_trace,
     a_test_event_goes_on_with_the_trace_of_its_request,
     an_event_of_the_bus_goes_on_with_the_trace_of_its_trace_header,
-    an_event_without_a_trace_has_the_same_one_in_every_attempt,
+    an_event_without_a_trace_is_sent_with_none_and_has_one_in_the_log,
+    an_event_of_the_service_is_sent_without_a_trace,
     a_webhook_sets_no_header_of_a_trace,
     a_payment_provider_learns_nothing_of_a_trace,
 ];
@@ -96,7 +97,7 @@ async fn a_trace_goes_from_the_publisher_through_the_log_to_every_attempt(suite:
     assert_eq!(everywhere.concat(), Vec::<Value>::new(), "what tracing systems say to themselves is not logged");
 }
 
-async fn a_trace_that_is_malformed_is_ignored_and_another_is_begun(suite: Arc<Suite>) {
+async fn a_trace_that_is_malformed_is_ignored_and_none_is_sent(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
     let trace = trace_of(&entity, 1);
@@ -110,18 +111,14 @@ async fn a_trace_that_is_malformed_is_ignored_and_another_is_begun(suite: Arc<Su
         vec![format!("00-{}-{SPAN}-01", "0".repeat(32))],
         vec![whole.clone(), whole.clone()],
     ];
-    let mut traces = BTreeSet::new();
     for (before, headers) in malformed.iter().enumerate() {
         let body = json!({ "type": "booking.created", "data": {} });
         let published = entity.post("/webhook/event").json(&body).header("tracestate", "congo=t61rcWkgMzE");
         let published = headers.iter().fold(published, |call, value| call.header("traceparent", value));
         published.expect(202).await;
         let attempt = receiver.until("/", before + 1).await.remove(before);
-        let [begun, _, flags] = sent(&attempt);
-        assert_eq!((flags.as_str(), attempt.header("tracestate")), ("00", ""), "{headers:?}");
-        assert!(traces.insert(begun), "a trace of its own: {headers:?}");
+        assert_eq!((attempt.header("traceparent"), attempt.header("tracestate")), ("", ""), "{headers:?}");
     }
-    assert!(!traces.contains(&trace));
 }
 
 async fn a_tracestate_that_is_too_long_or_malformed_leaves_the_trace_as_it_is(suite: Arc<Suite>) {
@@ -201,29 +198,37 @@ async fn an_event_of_the_bus_goes_on_with_the_trace_of_its_trace_header(suite: A
     assert_eq!((member(&published, "trace_id"), member(&published, "xrayTraceId")), (trace.as_str(), x_ray.as_str()));
 }
 
-/// As events of a former release are in the table.
-async fn an_event_without_a_trace_has_the_same_one_in_every_attempt(suite: Arc<Suite>) {
-    let (entity, receiver, table) = (suite.entity().await, Receiver::start().await, suite.table());
-    entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
+/// It was sent with one that said "not sampled", which switches off the tracing of the endpoint.
+async fn an_event_without_a_trace_is_sent_with_none_and_has_one_in_the_log(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(500), Behaviour::status(204)])).await;
     let id = entity.publish(json!({})).await;
-    let first = receiver.until("/", 1).await.remove(0);
     entity.until_status(&id, &["delivered"]).await;
-    let (pk, sk) = (format!("EVT#{}", first.header("webhook-id")), "BODY");
-    let mut item = table.item(&pk, sk).await.expect("an event is kept");
-    assert!(item.as_object_mut().expect("an item").remove("traceparent").is_some(), "the event has its trace");
-    table.put(item).await;
-    for attempts in [2, 3] {
-        entity.post(&format!("/webhook/delivery/{id}/resend")).expect(202).await;
-        entity
-            .until_delivery(&id, "is sent again", |delivery| {
-                delivery["attemptCount"] == attempts && delivery["status"] == "delivered"
-            })
-            .await;
+    entity.post(&format!("/webhook/delivery/{id}/resend")).expect(202).await;
+    receiver.until("/", 3).await;
+    entity.test(&hook.id).expect(202).await;
+    let attempts = receiver.until("/", 4).await;
+    for attempt in &attempts {
+        assert_eq!((attempt.header("traceparent"), attempt.header("tracestate")), ("", ""));
     }
-    let [one, second, third] = &receiver.until("/", 3).await[..] else { panic!("three attempts") };
-    let [[before, _, _], [trace, span, flags], [same, other, _]] = [one, second, third].map(sent);
-    assert_eq!((&trace, flags.as_str()), (&same, "00"));
-    assert!(trace != before && span != other);
+    let attempted = until_lines(&suite, "dispatch-deliveries", &id, "attempted", 3).await;
+    let attempted: Vec<_> = attempted.iter().filter(|line| line["message"] == "attempted").collect();
+    let traces: BTreeSet<_> = attempted.iter().map(|line| member(line, "trace_id")).collect();
+    let spans: BTreeSet<_> = attempted.iter().map(|line| member(line, "span_id")).collect();
+    assert_eq!((traces.len(), spans.len()), (1, 3), "{attempted:#?}");
+}
+
+async fn an_event_of_the_service_is_sent_without_a_trace(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let url = receiver.on("/listener", [Behaviour::status(204)]);
+    entity.hook_with(json!({ "name": "listener", "eventUrl": url, "eventList": ["webhook.disabled"] })).await;
+    let url = receiver.on("/gone", [Behaviour::status(410)]);
+    entity.hook_with(json!({ "name": "gone", "eventUrl": url, "eventList": ["booking.created"] })).await;
+    let body = json!({ "type": "booking.created", "data": {} });
+    let published = entity.post("/webhook/event").json(&body);
+    published.header("traceparent", format!("00-{}-{SPAN}-01", trace_of(&entity, 1))).expect(202).await;
+    let event = receiver.until("/listener", 1).await.remove(0);
+    assert_eq!((event.json()["type"].as_str(), event.header("traceparent")), (Some("webhook.disabled"), ""));
 }
 
 async fn a_webhook_sets_no_header_of_a_trace(suite: Arc<Suite>) {

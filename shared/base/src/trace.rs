@@ -2,9 +2,9 @@
 //! <https://www.w3.org/TR/trace-context-1/>
 //!
 //! A call goes on with the trace of its request, or else with the one that Lambda has given it; only without either it
-//! begins one. Each call and each attempt to deliver is a span of its own. The log names both, and endpoints are sent
-//! them. Nothing is recorded elsewhere, so a trace that begins here is not `sampled`, and one that goes on stays as its
-//! sender says.
+//! begins one. Each call and each attempt to deliver is a separate span. The log names both. Endpoints are sent a trace
+//! only if its sender named it: a trace that begins here is not recorded, and a header that says so would switch off
+//! the tracing of the endpoint.
 
 mod lambda;
 mod parent;
@@ -30,6 +30,8 @@ pub const TRACESTATE: &str = "tracestate";
 pub struct Trace {
     parent: Parent,
     state: State,
+    /// Whether a sender named the trace; else it is for the log alone.
+    is_named: bool,
 }
 
 impl Trace {
@@ -37,7 +39,7 @@ impl Trace {
     /// left out.
     pub fn read(traceparent: Option<&str>, tracestate: Option<&str>) -> Option<Self> {
         let parent = Parent::parse(traceparent?)?;
-        Some(Self { parent, state: tracestate.and_then(State::parse).unwrap_or_default() })
+        Some(Self { parent, state: tracestate.and_then(State::parse).unwrap_or_default(), is_named: true })
     }
 
     /// The trace of a request with these headers.
@@ -55,32 +57,39 @@ impl Trace {
     pub fn of_call(headers: &HeaderMap, lambda: Option<LambdaTrace<'_>>, random: &dyn Random) -> Self {
         match Self::of_request(headers) {
             Some(sender) => sender.next_span(random),
-            None => Self::of_invocation(lambda, random),
+            // Lambda gives each request a trace, of which its client knows nothing.
+            None => Self { is_named: false, ..Self::of_invocation(lambda, random) },
         }
     }
 
-    /// The span of an invocation that no request caused.
+    /// The span of an invocation that no request caused. A trace of Lambda that X-Ray records counts as named.
     pub fn of_invocation(lambda: Option<LambdaTrace<'_>>, random: &dyn Random) -> Self {
         let (trace, sampled) = match lambda {
             Some(lambda) => (lambda.trace, lambda.sampled),
             None => (TraceId::from_bytes(random::bytes(random)), false),
         };
-        Self { parent: Parent { trace, span: new_span(random), sampled }, state: State::default() }
+        let parent = Parent { trace, span: new_span(random), sampled };
+        Self { parent, state: State::default(), is_named: sampled }
     }
 
-    /// A trace that follows from a name, such as an event's identifier: whoever asks gets the same.
-    pub fn named(name: &str) -> Self {
-        let hash = digest::digest(&digest::SHA256, name.as_bytes());
+    /// The trace of an event without one, which follows from the event's identifier, so that all its attempts have it.
+    pub fn derived_from(identifier: &str) -> Self {
+        let hash = digest::digest(&digest::SHA256, identifier.as_bytes());
         let (mut trace, mut span) = ([0; 16], [0; 8]);
         trace.copy_from_slice(&hash.as_ref()[..16]);
         span.copy_from_slice(&hash.as_ref()[16..24]);
         let (trace, span) = (TraceId::from_bytes(trace), SpanId::from_bytes(span));
-        Self { parent: Parent { trace, span, sampled: false }, state: State::default() }
+        Self { parent: Parent { trace, span, sampled: false }, state: State::default(), is_named: false }
     }
 
     /// Another span of the same trace.
     pub fn next_span(&self, random: &dyn Random) -> Self {
-        Self { parent: Parent { span: new_span(random), ..self.parent }, state: self.state.clone() }
+        Self { parent: Parent { span: new_span(random), ..self.parent }, ..self.clone() }
+    }
+
+    /// This span, if a sender named its trace.
+    pub fn if_named(&self) -> Option<Self> {
+        self.is_named.then(|| self.clone())
     }
 
     /// The trace's identifier.
@@ -103,9 +112,9 @@ impl Trace {
         Some(self.state.as_str()).filter(|state| !state.is_empty())
     }
 
-    /// The headers of a request that is this span.
+    /// The headers of a request that is this span; none if no sender named its trace.
     pub fn headers(&self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
-        let parent = (TRACEPARENT, HeaderValue::try_from(self.traceparent()).ok());
+        let parent = (TRACEPARENT, self.is_named.then(|| self.traceparent()).and_then(|text| text.try_into().ok()));
         let state = (TRACESTATE, self.tracestate().and_then(|state| HeaderValue::from_str(state).ok()));
         [parent, state].into_iter().filter_map(|(name, value)| Some((HeaderName::from_static(name), value?)))
     }
@@ -156,6 +165,7 @@ mod tests {
             let trace = call(&[(TRACESTATE, "congo=1")], Some(&lambda));
             assert_eq!(trace.traceparent(), format!("00-5759e988bd862e3fe1be46a994272793-0001020304050607-{flags}"));
             assert_eq!(trace.tracestate(), None, "a tracestate belongs to its traceparent");
+            assert_eq!((trace.headers().count(), trace.if_named()), (0, None), "the client knows nothing of it");
         }
     }
 
@@ -164,6 +174,7 @@ mod tests {
         for headers in [&[][..], &[(TRACEPARENT, "nonsense")], &[(TRACEPARENT, PARENT), (TRACEPARENT, PARENT)]] {
             let trace = call(headers, Some("Self=1"));
             assert_eq!(trace.traceparent(), "00-000102030405060708090a0b0c0d0e0f-1011121314151617-00");
+            assert_eq!((trace.headers().count(), trace.if_named()), (0, None));
         }
     }
 
@@ -184,8 +195,20 @@ mod tests {
     }
 
     #[test]
-    fn a_name_has_one_trace_and_another_name_another() {
-        assert_eq!(Trace::named("evt_1"), Trace::named("evt_1"));
-        assert_ne!(Trace::named("evt_1").trace_id(), Trace::named("evt_2").trace_id());
+    fn an_event_without_a_trace_has_one_for_the_log_that_no_endpoint_is_sent() {
+        let of = Trace::derived_from;
+        assert_eq!(of("evt_1"), of("evt_1"));
+        assert_ne!(of("evt_1").trace_id(), of("evt_2").trace_id());
+        assert_eq!(of("evt_1").next_span(&CountingRandom::default()).headers().count(), 0);
+    }
+
+    #[test]
+    fn an_invocation_has_a_named_trace_only_if_x_ray_records_it() {
+        let headers = |sampled: u8| {
+            let lambda = format!("Root=1-5759e988-bd862e3fe1be46a994272793;Sampled={sampled}");
+            Trace::of_invocation(LambdaTrace::parse(&lambda), &CountingRandom::default()).headers().count()
+        };
+        assert_eq!((headers(1), headers(0)), (1, 0));
+        assert_eq!(Trace::of_invocation(None, &CountingRandom::default()).headers().count(), 0);
     }
 }

@@ -24,7 +24,7 @@ pub struct Event {
     pub body: String,
     /// The webhooks that it is about. It is not delivered there, since each failure would cause another event.
     pub about: Vec<WebhookId>,
-    /// The span in which it was published, if its deliveries go on with a trace.
+    /// The span in which it was published, if its publisher named a trace, which its deliveries go on with.
     pub trace: Option<Trace>,
     /// Whether a person waits for it, so that its first attempts do not wait for a breaker.
     pub asked_for: bool,

@@ -117,7 +117,7 @@ impl Publisher {
         match once {
             Some(once) => self.publish_once(entity, &content, &once, trace).await,
             None => {
-                let event = Event { trace: Some(trace.clone()), ..self.event_now(entity, &content)? };
+                let event = Event { trace: trace.if_named(), ..self.event_now(entity, &content)? };
                 let webhooks = self.webhooks.of(entity).boxed().await?;
                 Ok(self.deliver(&event, plan(&event, &webhooks), &webhooks).boxed().await?)
             }
@@ -150,7 +150,7 @@ impl Publisher {
         let first = first.ok_or(PublishError::KeyConflict)?;
         let is_repeated = first.event != event.id;
         let event = content.event(first.event, first.timestamp, entity.id().clone())?;
-        let event = Event { trace: Some(trace.clone()), ..event };
+        let event = Event { trace: trace.if_named(), ..event };
         let published = self.deliver(&event, first.deliveries, &webhooks).boxed().await?;
         Ok(Published { is_repeated, ..published })
     }

@@ -34,7 +34,7 @@ struct BodyItem {
     body: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     packed: Option<Packed>,
-    /// As the header of this name has them. Events of former releases, and the service's own, have none.
+    /// As the publisher's header of this name has them; absent if it sent none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     traceparent: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -46,8 +46,8 @@ struct BodyItem {
 #[derive(Debug)]
 pub(crate) struct StoredEvent {
     pub(crate) body: String,
-    /// The span in which it was published. An event that was published in none has a trace by its identifier, so that
-    /// all attempts to deliver it are of one.
+    /// The span in which it was published. An event whose publisher named no trace has one by its identifier, for the
+    /// log alone.
     pub(crate) trace: Trace,
     expires_at: i64,
 }
@@ -61,7 +61,7 @@ impl StoredEvent {
         expires_at: i64,
     ) -> Self {
         let trace = Trace::read(traceparent.as_deref(), tracestate.as_deref());
-        Self { body, trace: trace.unwrap_or_else(|| Trace::named(event.as_str())), expires_at }
+        Self { body, trace: trace.unwrap_or_else(|| Trace::derived_from(event.as_str())), expires_at }
     }
 
     /// Whether the event is within its retention.
