@@ -5,17 +5,18 @@ use std::{
     time::{Duration, Instant},
 };
 
+use base::Time;
 use futures::future::join_all;
 use serde_json::{Value, json};
 
 use crate::harness::{
-    AwsCall, Behaviour, Bus, Entity, Hook, LONG, Moment, Receiver, Settings, Suite, Table, tests, until,
+    AwsCall, Behaviour, Bus, Entity, Hook, LONG, Moment, Receiver, Settings, Suite, Table, now, tests, until,
 };
 
 tests![
     a_webhook_that_has_moved_is_not_disabled_by_a_410_of_its_old_address,
     a_large_event_that_comes_again_in_another_layout_is_sent_as_it_came_first,
-    a_failure_after_a_long_silence_disables_nothing,
+    a_failure_after_a_long_silence_disables_and_forgets_nothing,
     a_slow_success_ends_what_has_failed_meanwhile,
     a_delivery_whose_secret_cannot_be_opened_waits_and_goes_out_when_it_can,
     a_delivery_whose_webhook_cannot_be_read_waits_and_goes_out_when_it_can,
@@ -72,14 +73,18 @@ async fn a_large_event_that_comes_again_in_another_layout_is_sent_as_it_came_fir
     assert_eq!(received[0].body, received[1].body);
 }
 
-async fn a_failure_after_a_long_silence_disables_nothing(suite: Arc<Suite>) {
+async fn a_failure_after_a_long_silence_disables_and_forgets_nothing(suite: Arc<Suite>) {
     let (entity, receiver, table) = (suite.entity().await, Receiver::start().await, suite.table());
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(500)])).await;
-    // A spell of failures of long ago, which the table has not removed yet.
+    // Failures of six days ago: statistics show them, and they are older than the time after which a webhook is disabled.
+    let day = 24 * 60 * 60;
+    let at = |days: i64| Time::from_millis((now() + days * day) * 1_000).to_string();
+    let since = at(-12);
     let (pk, sk) = (format!("ENT#{}", entity.id), format!("HLT#{}", hook.id));
     let old = json!({
         "pk": { "S": pk }, "sk": { "S": sk }, "failuresInRow": { "N": "100" }, "incompleteInRow": { "N": "0" },
-        "failingSince": { "S": "2026-01-01T00:00:00.000Z" }, "failing": { "BOOL": true }, "expiresAt": { "N": "1767571200" },
+        "failingSince": { "S": since }, "failing": { "BOOL": true }, "streakSince": { "S": since },
+        "streakEnds": { "S": at(-1) }, "expiresAt": { "N": (now() + 2 * day).to_string() },
     });
     table.put(old).await;
     let id = entity.publish(json!({})).await;
@@ -88,9 +93,29 @@ async fn a_failure_after_a_long_silence_disables_nothing(suite: Arc<Suite>) {
         table.item(&pk, &sk).await.filter(|item| item["failuresInRow"]["N"] != "100")
     })
     .await;
-    assert_eq!((&counted["failuresInRow"]["N"], counted.get("failing")), (&json!("1"), None), "{counted:#}");
+    assert!(["101", "102", "103"].iter().any(|count| counted["failuresInRow"]["N"] == *count), "{counted:#}");
     let webhook = entity.listed(&hook).await;
-    assert_eq!((&webhook["enabled"], &webhook["health"]), (&json!(true), &json!("healthy")));
+    assert_eq!((&webhook["enabled"], &webhook["health"]), (&json!(true), &json!("failing")));
+    assert_eq!(webhook["failingSince"], since, "no attempt has succeeded since");
+    // A health that has expired, which the table has not removed yet.
+    let expired = json!({
+        "pk": { "S": pk }, "sk": { "S": sk }, "failuresInRow": { "N": "200" }, "incompleteInRow": { "N": "0" },
+        "failingSince": { "S": at(-30) }, "failing": { "BOOL": true }, "streakSince": { "S": at(-30) },
+        "streakEnds": { "S": at(-15) }, "expiresAt": { "N": (now() - 60).to_string() },
+    });
+    entity.until_status(&id, &["failed"]).await;
+    until("the attempts are counted", LONG, async || {
+        table.item(&pk, &sk).await.filter(|item| item["failuresInRow"]["N"] == "103")
+    })
+    .await;
+    table.put(expired).await;
+    let id = entity.publish(json!({})).await;
+    entity.until_delivery(&id, "has its first attempt", |delivery| delivery["attemptCount"] == 1).await;
+    let counted = until("it is counted", LONG, async || {
+        table.item(&pk, &sk).await.filter(|item| item["failuresInRow"]["N"] != "200")
+    })
+    .await;
+    assert!(counted["failuresInRow"]["N"].as_str().is_some_and(|count| count.len() == 1), "{counted:#}");
 }
 
 async fn a_slow_success_ends_what_has_failed_meanwhile(suite: Arc<Suite>) {

@@ -36,8 +36,8 @@ pub struct BreakerSettings {
     pub longest: Duration,
     /// So many attempts in a row that failed make a webhook failing.
     pub failing_after: u32,
-    /// A webhook whose attempts have all failed for so long is disabled. A spell of failures is forgotten after so long
-    /// without an attempt.
+    /// A webhook whose attempts have all failed for so long is disabled. A streak of failures ends after so long without
+    /// an attempt.
     pub disable_after: Duration,
 }
 
@@ -85,6 +85,8 @@ pub struct HealthItem {
     pub incomplete_in_row: u32,
     /// When the first attempt after the last success failed.
     pub failing_since: Option<Time>,
+    /// The first failure after the last success or the last long silence, by which the webhook is disabled.
+    pub streak_since: Option<Time>,
     /// Whether enough failed to call the webhook failing.
     pub failing: bool,
     /// When the failing may be announced, if it was not announced when it began, since another spell was announced
@@ -150,7 +152,7 @@ pub enum Consequence {
     AnnounceFailing(Spell),
     /// The webhook is disabled, if it is not.
     Disable {
-        /// Since when no attempt has succeeded.
+        /// The beginning of the streak of failures.
         since: Time,
     },
 }
@@ -207,7 +209,9 @@ impl HealthItem {
             if is_due && self.failures_in_row >= settings.failing_after {
                 consequences.push(Consequence::AnnounceFailing(Spell { since, announce_after: self.announce_after }));
             }
-            // A single failure after a long silence is no spell.
+        }
+        if let Some(since) = self.streak_since.filter(|_| tally.failures > 0) {
+            // A single failure after a long silence is no reason.
             if since + settings.disable_after <= now && self.failures_in_row >= settings.failing_after {
                 consequences.push(Consequence::Disable { since });
             }

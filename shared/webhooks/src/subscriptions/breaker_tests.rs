@@ -27,13 +27,15 @@ fn counted(mut item: HealthItem, tally: &Tally, now: Time) -> HealthItem {
         item = HealthItem::default();
     }
     if tally.completed {
-        let HealthItem { failures_in_row, failing_since, failing, announce_after, .. } = item;
-        item = HealthItem { failures_in_row, failing_since, failing, announce_after, ..HealthItem::default() };
+        let HealthItem { failures_in_row, failing_since, streak_since, failing, announce_after, .. } = item;
+        let kept = HealthItem { failures_in_row, failing_since, streak_since, ..HealthItem::default() };
+        item = HealthItem { failing, announce_after, ..kept };
     }
     if !tally.is_clean() {
         item.failures_in_row += tally.failures;
         item.incomplete_in_row += tally.incomplete;
         item.failing_since = item.failing_since.or(Some(now));
+        item.streak_since = item.streak_since.or(Some(now));
     }
     item
 }
@@ -183,6 +185,7 @@ fn a_spell_of_failures_is_announced_once_and_disables_after_its_time() {
         failures_in_row,
         failing,
         failing_since: Some(NOW),
+        streak_since: Some(NOW),
         ..HealthItem::default()
     };
     let follows = |item: &HealthItem, now| item.consequences(Some(item), &tally, &SETTINGS, now);
@@ -196,6 +199,8 @@ fn a_spell_of_failures_is_announced_once_and_disables_after_its_time() {
     assert_eq!(follows(&put_off, soon), announced(Some(soon)), "a spell that lasts is announced in the end");
     let late = NOW + SETTINGS.disable_after;
     assert_eq!(follows(&failing(6, true), late), [Consequence::Disable { since: NOW }]);
+    let after_silence = HealthItem { streak_since: Some(late), ..failing(6, true) };
+    assert_eq!(follows(&after_silence, late), [], "a long silence begins another streak");
     assert_eq!(failing(6, true).consequences(None, &Tally::of(&[answered(200)]), &SETTINGS, late), []);
 }
 
@@ -296,7 +301,7 @@ proptest! {
         statuses in proptest::collection::vec(proptest::option::of(proptest::sample::select(vec![200u16, 500])), 1..20),
     ) {
         let start = HealthItem {
-            failures_in_row: before, incomplete_in_row: before, failing_since: (before > 0).then_some(NOW), ..HealthItem::default()
+            failures_in_row: before, incomplete_in_row: before, failing_since: (before > 0).then_some(NOW), streak_since: (before > 0).then_some(NOW), ..HealthItem::default()
         };
         let outcomes: Vec<_> = statuses.iter().map(|status| status.map_or_else(broken, answered)).collect();
         let together = counted(start.clone(), &Tally::of(&outcomes), NOW);

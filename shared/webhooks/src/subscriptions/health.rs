@@ -5,8 +5,9 @@
 //! | health | `ENT#{entity}` / `HLT#{webhook}` |
 //!
 //! It is written only when an attempt failed or the webhook recovered. The table itself adds up failures, so that
-//! dispatchers which count at once lose none, and a success removes the item. It expires after a long time without an
-//! attempt.
+//! dispatchers which count at once lose none, and a success removes the item. The item lives at least as long without an
+//! attempt as the statistics, which are shown beside it: a webhook whose shown attempts have all failed is not healthy.
+//! Whether the webhook is disabled is decided by the *streak*, which also ends with a long silence.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -14,6 +15,7 @@ use serde::Deserialize;
 
 use super::{
     breaker::{HealthItem, Spell},
+    stats,
     tally::{AttemptOutcome, Tally},
 };
 use auth::{AuthorizedEntity, EntityId};
@@ -102,26 +104,34 @@ impl Healths {
         Delete::of(Self::key(entity.id(), webhook))
     }
 
-    /// Adds a tally with failures at its end, the last of which is `last`, in one step, and returns the health as it is then. A health to which no
-    /// tally was added for as long as `memory` is forgotten first: it belongs to another spell.
+    /// Adds a tally with failures at its end, the last of which is `last`, in one step, and returns the health as it is
+    /// then. A tally that comes later than `patience` after the one before begins a new streak. A health that has
+    /// expired is forgotten first.
     pub(super) async fn add(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
         (tally, last): (&Tally, Option<&AttemptOutcome>),
-        memory: Duration,
+        patience: Duration,
         now: Time,
     ) -> Result<HealthItem, TableError> {
+        const DOING: &str = "counting a webhook's failures";
         loop {
             let addition = addition(change(entity, webhook), tally, now)
                 .set_or_remove("lastHttpStatus", last.and_then(|outcome| outcome.http_status))
                 .set_or_remove("lastError", last.and_then(|outcome| outcome.error.as_deref()))
-                .set("expiresAt", (now + memory).as_seconds() + 1)
+                .set("expiresAt", (now + patience.max(stats::MEMORY)).as_seconds() + 1)
+                .set("streakEnds", now + patience)
                 .only_if(absent("expiresAt").or(more("expiresAt", now.as_seconds())));
-            match self.0.write_and_read(addition, "counting a webhook's failures").await? {
-                Written::Done(health) => return Ok(health),
-                Written::Lost(_) => self.reset(entity, webhook).await?,
+            let continued = continuing_streak(addition.clone(), tally, now);
+            if let Written::Done(health) = self.0.write_and_read(continued, DOING).await? {
+                return Ok(health);
             }
+            if let Written::Done(health) = self.0.write_and_read(beginning_streak(addition, now), DOING).await? {
+                return Ok(health);
+            }
+            let expired = self.removal(entity, webhook).only_if(at_most("expiresAt", now.as_seconds()));
+            self.0.write(expired, "forgetting a webhook's failures").await?;
         }
     }
 
@@ -203,9 +213,21 @@ fn addition(health: Change, tally: &Tally, now: Time) -> Change {
     }
 }
 
-/// Does nothing but hold a transaction to a spell of failures: it is lost when a success or a new address has ended that spell.
+/// Adds to the streak of failures, if it has not ended. A tally with a success begins a new one.
+fn continuing_streak(addition: Change, tally: &Tally, now: Time) -> Change {
+    let addition = addition.only_if(absent("streakEnds").or(more("streakEnds", now)));
+    if tally.succeeded { addition.set("streakSince", now) } else { addition.set_if_absent("streakSince", now) }
+}
+
+/// Begins a new streak, if the former one has ended. The failures before it stay known.
+fn beginning_streak(addition: Change, now: Time) -> Change {
+    addition.set("streakSince", now).only_if(at_most("streakEnds", now))
+}
+
+/// Does nothing but hold a transaction to a streak of failures: it is lost when a success, a new address or a long
+/// silence has ended that streak.
 pub(super) fn still_failing(health: Change, since: Time) -> Change {
-    health.set("failing", true).only_if(is("failingSince", since))
+    health.set("failing", true).only_if(is("streakSince", since))
 }
 
 /// Notes that a webhook is failing, and when that may be announced if it is not announced now. Lost when another
@@ -248,6 +270,19 @@ mod tests {
         assert_eq!(added(false, true), expected.remove("openUntil").remove("opens").remove("probeUntil"));
         let expected = health().add("failuresInRow", 2_u32).add("incompleteInRow", 1_u32);
         assert_eq!(added(false, false), expected.set_if_absent("failingSince", NOW));
+    }
+
+    #[test]
+    fn a_long_silence_ends_the_streak_and_leaves_the_failures_known() {
+        let failed = Tally { succeeded: false, completed: true, failures: 1, incomplete: 0 };
+        let continued = health().set_if_absent("streakSince", NOW);
+        let expected = continued.only_if(absent("streakEnds").or(more("streakEnds", NOW)));
+        assert_eq!(continuing_streak(health(), &failed, NOW), expected);
+        let expected = health().set("streakSince", NOW).only_if(at_most("streakEnds", NOW));
+        assert_eq!(beginning_streak(health(), NOW), expected);
+        let after_success = Tally { succeeded: true, ..failed };
+        let expected = health().set("streakSince", NOW).only_if(absent("streakEnds").or(more("streakEnds", NOW)));
+        assert_eq!(continuing_streak(health(), &after_success, NOW), expected);
     }
 
     #[test]

@@ -151,6 +151,7 @@ impl World {
         let mut left = self.healths.remove(&webhook).unwrap_or_default();
         left.failures_in_row += 1;
         left.failing_since = left.failing_since.or(Some(self.now));
+        left.streak_since = left.streak_since.or(Some(self.now));
         let consequences = left.consequences(None, &tally, &BreakerSettings::default(), self.now);
         for consequence in consequences {
             match consequence {

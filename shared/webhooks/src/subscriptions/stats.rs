@@ -29,7 +29,7 @@ use storage::table::{Change, Query, Table, TableError};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// Hours are kept for a day longer than they are shown.
-const MEMORY: Duration = Duration::from_secs(8 * 24 * 60 * 60);
+pub(super) const MEMORY: Duration = Duration::from_secs(8 * 24 * 60 * 60);
 /// How long a process holds counts that are not due to be written. A sandbox that is frozen meanwhile writes them when
 /// its next event thaws it.
 const HOLDING: Duration = Duration::from_secs(2);

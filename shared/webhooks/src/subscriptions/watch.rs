@@ -79,8 +79,8 @@ impl Watch {
             }
             return Ok(false);
         }
-        let memory = self.settings.disable_after;
-        let left = self.healths.add(entity, webhook, (&tally, outcomes.last()), memory, now).await?;
+        let patience = self.settings.disable_after;
+        let left = self.healths.add(entity, webhook, (&tally, outcomes.last()), patience, now).await?;
         let mut opened = false;
         for consequence in left.consequences(was, &tally, &self.settings, now) {
             opened |= self.follow(entity, webhook, consequence, &left, outcomes.last(), now).await?;
