@@ -11,6 +11,7 @@ tests![
     what_is_refused_stands_in_the_trail_with_its_reason,
     a_change_of_an_application_stands_in_the_trail,
     no_secret_and_no_token_stands_in_a_log,
+    a_stranger_fills_no_log_with_long_requests,
 ];
 
 /// The line of the trail for a request, from the log of a function.
@@ -169,4 +170,24 @@ fn logs(bundle: &Bundle) -> Vec<(String, String)> {
     let entries = fs::read_dir(bundle.data().join("logs")).expect("there are logs").flatten();
     let read = |path: std::path::PathBuf| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
     entries.map(|entry| (entry.file_name().display().to_string(), read(entry.path()))).collect()
+}
+
+/// A line had the whole path, 8 KB of it, before any token was checked.
+async fn a_stranger_fills_no_log_with_long_requests(suite: Arc<Suite>) {
+    let long = "x".repeat(8_000);
+    let unknown = suite.api.get(format!("/{long}")).expect(404).await;
+    let forged = suite.api.get("/api/managing-entity/x/webhook/list").bearer(&long).expect(401).await;
+    for (function, answer) in [("fallback", &unknown), ("list-webhooks", &forged)] {
+        let log = suite.bundle().data().join(format!("logs/{function}.log"));
+        let request = answer.header("x-request-id");
+        let lines = until(&format!("{request} in the log of {function}"), LONG, async || {
+            let text = fs::read_to_string(&log).ok()?;
+            let lines: Vec<_> = text.lines().filter(|line| line.contains(request)).map(str::to_owned).collect();
+            lines.iter().any(|line| line.contains("\"answered\"")).then_some(lines)
+        })
+        .await;
+        for line in &lines {
+            assert!(line.len() < 1_000, "{} bytes: {line}", line.len());
+        }
+    }
 }

@@ -17,7 +17,7 @@ use std::{
 };
 
 use axum::{extract::Request, response::Response};
-use base::{SharedClock, SharedRandom};
+use base::{SharedClock, SharedRandom, logging};
 use http::request::Parts;
 use template::Template;
 use tokio::{net::TcpListener, time};
@@ -73,6 +73,7 @@ impl Gateway {
         let begun = Instant::now();
         let response = self.answer(peer, request).await.unwrap_or_else(|refusal| {
             if let Some(cause) = refusal.cause() {
+                let (method, path) = (logging::shortened(method.as_str()), logging::shortened(&path));
                 tracing::warn!("{method} {path}: {cause}");
             }
             refusal.into_response(&self.base_url, &base::random::uuid(self.random.as_ref()))

@@ -2,6 +2,7 @@
 //! the trace, from the span that is opened for each call.
 
 use std::{
+    borrow::Cow,
     collections::BTreeMap,
     error::Error,
     fmt::{self, Write as _},
@@ -143,6 +144,19 @@ fn is_repetition(line: &Metadata<'_>) -> bool {
     line.target() == "lambda_runtime::layers::panic" && line.fields().field("error").is_none()
 }
 
+/// The most characters of a stranger's text that a line has.
+const MAX_STRANGERS: usize = 200;
+
+/// A text for a line of the log that a stranger may have chosen, such as the path of a request before its token is
+/// checked. Of a long text the line has the beginning, with `…` at its end: logs cost by their length.
+pub fn shortened(text: &str) -> Cow<'_, str> {
+    let mut last = text.char_indices().skip(MAX_STRANGERS - 1).map(|(position, _)| position);
+    match (last.next(), last.next()) {
+        (Some(end), Some(_)) => Cow::Owned(format!("{}…", &text[..end])),
+        _ => Cow::Borrowed(text),
+    }
+}
+
 /// An error with everything that caused it, in one line: each `Display` says its own stage only.
 pub fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
@@ -230,6 +244,16 @@ mod tests {
 
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
+        }
+    }
+
+    #[test]
+    fn a_line_has_at_most_200_characters_of_a_strangers_text() {
+        for whole in ["", "/api", &"ä".repeat(200)] {
+            assert_eq!(shortened(whole), whole);
+        }
+        for long in [201, 8_000] {
+            assert_eq!(shortened(&"ä".repeat(long)), format!("{}…", "ä".repeat(199)));
         }
     }
 

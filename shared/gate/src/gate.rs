@@ -55,7 +55,8 @@ impl Gate {
         let trace = Trace::of_call(request.headers(), lambda, &*self.random);
         let span = logging::call_span(&request_id, &trace, lambda);
         async {
-            let (method, path) = (request.method().clone(), request.raw_http_path().to_owned());
+            let method = logging::shortened(request.method().as_str()).into_owned();
+            let path = logging::shortened(request.raw_http_path()).into_owned();
             let notes = notes_of(&request, &request_id);
             let as_page = self.endpoint.opened_by_people && accept::prefers_page(request.headers());
             let admitted = AssertUnwindSafe(self.admit(request, &request_id, trace, &notes)).catch_unwind();
@@ -80,7 +81,7 @@ impl Gate {
             if has_failed {
                 self.count_server_error();
             }
-            tracing::info!(%method, path, status = response.status().as_u16(), "answered");
+            tracing::info!(method, path, status = response.status().as_u16(), "answered");
             response
         }
         .instrument(span)
@@ -198,7 +199,9 @@ fn log(problem: &Problem) {
     if problem.kind.status().is_server_error() {
         tracing::error!(kind, cause, "failed");
     } else {
-        tracing::info!(kind, fields = fields(problem), cause, "refused");
+        // A stranger's token or form may stand in the cause.
+        let cause = cause.as_deref().map(logging::shortened);
+        tracing::info!(kind, fields = fields(problem), cause = cause.as_deref(), "refused");
     }
 }
 
