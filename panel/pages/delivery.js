@@ -97,7 +97,7 @@ function Shown({ delivery, webhook, types, above, query, recovered, reload, erro
       <${Card} title="Attempts">
         <${Timeline} delivery=${delivery} chosen=${chosen} choose=${choose} />
         ${delivery.attempts.length > 0
-          ? html`<${Attempts} ...${{ delivery, webhook, chosen, choose }} />`
+          ? html`<${Attempts} ...${{ delivery, chosen, choose }} />`
           : html`<p class="faint">None was made yet.</p>`}
       <//>
       <${Card} title="Event"><${Json} value=${delivery.event} what="the event" /><//>

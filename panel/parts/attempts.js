@@ -9,11 +9,11 @@ import { causeOf } from "../words/causes.js";
 import { headersOf } from "../words/requests.js";
 import { result, succeeded } from "../words/results.js";
 
-export function Attempts({ delivery, webhook, chosen, choose }) {
+export function Attempts({ delivery, chosen, choose }) {
   const tabs = delivery.attempts.toReversed().map((attempt) => ({
     id: attempt.attemptNumber,
     label: html`<${AttemptLabel} attempt=${attempt} />`,
-    content: () => html`<${Attempt} key=${attempt.attemptNumber} ...${{ delivery, webhook, attempt }} />`,
+    content: () => html`<${Attempt} key=${attempt.attemptNumber} ...${{ delivery, attempt }} />`,
   }));
   return html`<${Tabs} label="Attempts, the last first" tabs=${tabs} chosen=${chosen} choose=${choose} upright />`;
 }
@@ -25,11 +25,11 @@ const AttemptLabel = ({ attempt }) => html`
       <${Time} date=${attempt.attemptDate} /></small></span>
   </span>`;
 
-function Attempt({ delivery, webhook, attempt }) {
+function Attempt({ delivery, attempt }) {
   const [side, turn] = useState("answer");
   const tabs = [
     { id: "answer", label: "Answer", content: () => html`<${Answer} attempt=${attempt} />` },
-    { id: "request", label: "Request", content: () => html`<${Request} ...${{ delivery, webhook, attempt }} />` },
+    { id: "request", label: "Request", content: () => html`<${Request} ...${{ delivery, attempt }} />` },
   ];
   return html`<${Tabs} label="Attempt ${attempt.attemptNumber}" tabs=${tabs} chosen=${side} choose=${turn} />`;
 }
@@ -50,13 +50,15 @@ function Answer({ attempt }) {
       : html`<p class="faint">${attempt.httpStatus ? "The answer had no body." : "There was no answer."}</p>`}`;
 }
 
-function Request({ delivery, webhook, attempt }) {
+function Request({ delivery, attempt }) {
+  if (!attempt.requestHeaders) {
+    const why = attempt.error?.startsWith("blocked") ? "No request was sent." : "What was sent is not kept for this attempt.";
+    return html`<p class="faint">${why}</p>`;
+  }
   return html`
-    <p class="request-line"><strong>POST</strong> <code>${delivery.url}</code></p>
+    <p class="request-line"><strong>POST</strong> <code>${attempt.url}</code></p>
     <table class="headers"><caption class="unseen">Headers</caption>
-      <tbody>${headersOf(delivery, attempt, webhook).map(([name, value]) => html`<tr><th scope="row">${name}</th><td>
-        ${value}</td></tr>`)}
-        <tr><th scope="row">webhook-signature</th><td class="faint">signed with the secrets of that moment; not kept
-          </td></tr></tbody></table>
+      <tbody>${headersOf(delivery, attempt).map(([name, value]) => html`<tr><th scope="row">${name}</th>
+        ${value === null ? html`<td class="faint">not kept</td>` : html`<td>${value}</td>`}</tr>`)}</tbody></table>
     <p class="faint">The body is the event as it stands below, the same bytes at every attempt.</p>`;
 }

@@ -1,18 +1,23 @@
-// What was sent to an endpoint: as it is documented, since a delivery keeps the body and not the headers.
+// What was sent to an endpoint: the address and the names of the headers are kept with each attempt, the values are not.
 import { formatted } from "../parts/json.js";
 
-/** The headers of an attempt, by name; what is not kept is said to be so. */
-export function headersOf(delivery, attempt, webhook) {
-  const seconds = attempt ? Math.floor(new Date(attempt.attemptDate) / 1000) : null;
-  const own = Object.keys(webhook?.headers ?? {}).map((name) => [name, "***"]);
-  return [
-    ["Content-Type", "application/json"],
-    ["Service-Delivery-Id", delivery.id],
-    ["Service-Version", "2.0"],
-    ["webhook-id", delivery.event.id],
-    ...(seconds ? [["webhook-timestamp", String(seconds)]] : []),
-    ...own,
-  ];
+/** The values that are the same in every request, or follow from the delivery. */
+const known = (delivery) => ({
+  "accept-encoding": "identity",
+  "content-type": "application/json",
+  "service-delivery-id": delivery.id,
+  "service-version": "2.0",
+  "webhook-id": delivery.event.id,
+});
+
+/** The headers of an attempt that was sent: the name of each, and its value, or `null` where the value is not kept. */
+export function headersOf(delivery, attempt) {
+  const values = {
+    ...known(delivery),
+    "host": URL.canParse(attempt.url) ? new URL(attempt.url).host : null,
+    "webhook-timestamp": String(Math.floor(new Date(attempt.attemptDate) / 1000)),
+  };
+  return attempt.requestHeaders.map((name) => [name, values[name] ?? null]);
 }
 
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
@@ -24,7 +29,9 @@ export const curlWords = (delivery, webhook) =>
 
 /** A command that sends the same body to the endpoint, without the signature, whose secret the panel does not know. */
 export function curlOf(delivery, webhook) {
-  const headers = headersOf(delivery, null, webhook).map(([name, value]) => `  -H ${quoted(`${name}: ${value}`)}`);
+  const own = Object.keys(webhook?.headers ?? {}).map((name) => [name, "***"]);
+  const all = [...Object.entries(known(delivery)), ...own];
+  const headers = all.map(([name, value]) => `  -H ${quoted(`${name}: ${value}`)}`);
   const body = `  --data-binary ${quoted(formatted(delivery.event, 0))}`;
   return [`curl -i -X POST ${quoted(webhook?.eventUrl ?? delivery.url)}`, ...headers, body].join(" \\\n");
 }

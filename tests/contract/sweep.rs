@@ -15,6 +15,7 @@ tests![
     a_webhook_that_cannot_be_looked_up_soon_delays_no_announcement,
     an_entity_whose_deliveries_are_throttled_keeps_no_sweep_from_those_of_others,
     what_stands_in_a_crowded_queue_is_not_announced_again_and_what_was_never_announced_is,
+    a_delivery_that_was_never_attempted_is_listed_as_pending_however_old,
 ];
 
 /// When the deliveries were due that a sweep finds first.
@@ -165,4 +166,32 @@ async fn what_stands_in_a_crowded_queue_is_not_announced_again_and_what_was_neve
     sweep().await;
     entity.until_status(&stands, &["delivered"]).await;
     assert!(stood.bundle.stop().await.success());
+}
+
+/// The index does not mark a delivery before its first attempt fails, so that one that was older than an hour, and that no
+/// dispatcher ever attempted, was once taken for delivered and left out.
+async fn a_delivery_that_was_never_attempted_is_listed_as_pending_however_old(suite: Arc<Suite>) {
+    let (stood, _permit) = suite.other_bundle_interposed(swept_by_hand()).await;
+    let (entity, receiver, table) =
+        (Entity::new(&stood.api, "old".to_owned()).await, Receiver::start().await, Table::of(&stood.api.env));
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    // The first sweep comes at the start.
+    let shards = || stood.table.calls_mentioning("DUE#").len();
+    until("the first sweep is over", LONG, async || (shards() >= 8).then_some(())).await;
+    stood.services.swallow(1, move |call| call.operation == "SendMessageBatch" && call.mentions(&hook.id));
+    let id = entity.publish(json!({})).await;
+    let two_hours_ago = Time::from_millis((now() - 2 * 60 * 60) * 1_000);
+    let (pk, sk) = (format!("DLV#{id}"), "HEAD");
+    assert!(table.set(&pk, sk, "createdKey", &format!("{two_hours_ago}#{id}")).await);
+    assert!(table.set(&pk, sk, "dueAt", &two_hours_ago.to_string()).await);
+    let listed = async |status: &str| {
+        let listed = entity.get(&format!("/webhook/delivery/list?status={status}")).expect(200).await.json();
+        listed["items"].as_array().expect("openapi.yaml says so").len()
+    };
+    assert_eq!((listed("pending").await, listed("delivered").await), (1, 0));
+    let swept = invocation(&stood.api.env, "sweep-deliveries").body("{}").send().await.expect("it can be invoked");
+    assert!(!swept.headers().contains_key("x-amz-function-error"), "{:?}", swept.text().await);
+    entity.until_status(&id, &["delivered"]).await;
+    assert_eq!((listed("pending").await, listed("delivered").await), (0, 1));
+    stood.bundle.cut_power().await;
 }

@@ -29,6 +29,7 @@ tests![
     an_open_delivery_of_a_disabled_webhook_becomes_cancelled,
     a_new_list_of_types_holds_from_the_next_event_on,
     the_next_attempt_goes_to_the_new_address_with_the_new_headers,
+    each_attempt_shows_the_address_and_the_headers_that_it_was_sent_with,
     enabling_again_takes_the_reason_and_the_failures_away,
 ];
 
@@ -441,6 +442,32 @@ async fn the_next_attempt_goes_to_the_new_address_with_the_new_headers(suite: Ar
     assert_eq!(second.header("x-new"), "yes");
     assert_eq!(first.body, second.body);
     assert!(is_signed_by(&second, &hook.secret));
+}
+
+/// Each attempt was once shown with the address of creation, and the panel showed the headers of the day.
+async fn each_attempt_shows_the_address_and_the_headers_that_it_was_sent_with(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let old = receiver.on("/old", [Behaviour::answer(503, &[("Retry-After", "3")], "")]);
+    let new = receiver.on("/new?key=secret", [Behaviour::status(200)]);
+    let before = json!({ "name": "test", "eventUrl": old, "eventList": [], "headers": { "X-Old": "yes" } });
+    let hook = entity.hook_with(before).await;
+    let id = entity.publish(json!({})).await;
+    entity.until_status(&id, &["retrying"]).await;
+    let after = json!({ "eventUrl": new, "headers": { "X-New": "yes", "Accept": "text/plain" } });
+    entity.changed(&hook.id, after).await;
+    let delivery = entity.until_status(&id, &["delivered", "failed"]).await;
+    let attempts = delivery["attempts"].as_array().expect("openapi.yaml says so");
+    let urls: Vec<_> = attempts.iter().map(|attempt| attempt["url"].as_str().expect("an address")).collect();
+    assert_eq!(urls, [old, new.replace("secret", "***")]);
+    for (attempt, path) in attempts.iter().zip(["/old", "/new?key=secret"]) {
+        let names = attempt["requestHeaders"].as_array().expect("openapi.yaml says so").iter();
+        let shown: BTreeSet<_> = names.map(|name| name.as_str().expect("a text").to_owned()).collect();
+        let request = receiver.received(path).remove(0);
+        let sent: BTreeSet<_> = request.headers.iter().map(|(name, _)| name.to_ascii_lowercase()).collect();
+        assert_eq!(shown, sent, "{path}");
+    }
+    assert_eq!(receiver.received("/new?key=secret").remove(0).header("accept"), "text/plain");
+    assert_eq!(receiver.received("/old").remove(0).header("accept"), "*/*");
 }
 
 async fn enabling_again_takes_the_reason_and_the_failures_away(suite: Arc<Suite>) {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::request;
 use crate::subscriptions::tally::AttemptOutcome;
 use base::Time;
 use outbound::{AttemptError, HttpResponse};
@@ -26,6 +27,23 @@ pub struct Attempt {
     /// The first 4 096 bytes of the answer's body, if it has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_body: Option<String>,
+    /// The address that the request was for, with the values of its query masked. The table leaves it out where a request
+    /// went to the delivery's address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// The names of the request's headers; absent when no request was made. The table keeps only those that differ from
+    /// webhook to webhook ([`request::HEADERS`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_headers: Option<Vec<String>>,
+}
+
+/// Where an attempt was sent, and with which headers, beside those of every request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SentTo {
+    /// The address, with the values of its query masked.
+    pub url: String,
+    /// The names of the headers that not every request has; `None` when no request could be made.
+    pub headers: Option<Vec<String>>,
 }
 
 impl Attempt {
@@ -38,15 +56,46 @@ impl Attempt {
         }
     }
 
+    /// The attempt as its owner sees it, with the parts that the table leaves out. A former release kept neither address nor
+    /// headers, so its attempts show none.
+    pub(super) fn shown(self, delivery_url: &str) -> Self {
+        let sent_there = self.request_headers.is_some().then(|| delivery_url.to_owned());
+        let url = self.url.or(sent_there);
+        let every = || request::HEADERS.map(str::to_owned).into_iter();
+        let request_headers = self.request_headers.map(|names| every().chain(names).collect());
+        Self { url, request_headers, ..self }
+    }
+
+    /// How many bytes its address and the names of its headers take.
+    pub(super) fn request_size(&self) -> usize {
+        let names = self.request_headers.iter().flatten().map(|name| name.len() + 8).sum::<usize>();
+        self.url.as_ref().map_or(0, String::len) + names
+    }
+
+    /// The attempt without address and headers.
+    pub(super) fn without_request(self) -> Self {
+        Self { url: None, request_headers: None, ..self }
+    }
+
     /// About how many bytes it takes in the table.
     pub fn size(&self) -> usize {
         const NAMES_AND_NUMBERS: usize = 100;
-        let texts = [&self.error, &self.response_body].into_iter().flatten();
-        NAMES_AND_NUMBERS + texts.map(String::len).sum::<usize>()
+        /// The name of the attribute, and of each header's type.
+        const HEADERS: usize = 20;
+        let texts = [&self.error, &self.response_body, &self.url].into_iter().flatten();
+        let headers = self.request_headers.iter().flatten().map(|name| name.len() + 3).sum::<usize>();
+        NAMES_AND_NUMBERS + HEADERS + texts.map(String::len).sum::<usize>() + headers
     }
 
-    /// The attempt of an exchange that ended like this.
-    pub fn of(number: u32, began: Time, ended: Time, outcome: &Result<HttpResponse, AttemptError>) -> Self {
+    /// The attempt of an exchange that ended like this, for a delivery with this address.
+    pub fn of(
+        number: u32,
+        began: Time,
+        ended: Time,
+        outcome: &Result<HttpResponse, AttemptError>,
+        sent_to: SentTo,
+        delivery_url: &str,
+    ) -> Self {
         let duration_ms = u64::try_from(ended.since(began).as_millis()).unwrap_or(u64::MAX);
         let attempt = Self {
             attempt_date: began,
@@ -55,6 +104,8 @@ impl Attempt {
             error: None,
             http_status: None,
             response_body: None,
+            url: Some(sent_to.url).filter(|url| url != delivery_url || sent_to.headers.is_none()),
+            request_headers: sent_to.headers,
         };
         match outcome {
             Ok(answer) => Self {

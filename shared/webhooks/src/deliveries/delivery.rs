@@ -126,6 +126,7 @@ pub struct WholeDelivery {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::deliveries::{attempt::SentTo, store::shown};
     use base::testing::CountingRandom;
     use outbound::HttpResponse;
 
@@ -158,12 +159,13 @@ mod tests {
             waiting_for: Some(WaitingFor::Schedule),
             webhook_identifier: WebhookId::new(now, &random),
         };
-        let attempts = (1..MAX_ATTEMPTS + LONGEST_SCHEDULE).map(|number| Attempt::of(number, now, now, &outcome));
-        let whole = WholeDelivery {
-            delivery,
-            attempts: attempts.collect(),
-            event: RawValue::from_string(event).expect("JSON"),
+        let attempt = |number| {
+            let headers = Some((0..20).map(|header| format!("{}{header:02}", "x".repeat(126))).collect());
+            let sent_to = SentTo { url: "x".repeat(2_048), headers };
+            Attempt::of(number, now, now, &outcome, sent_to, "")
         };
+        let attempts = shown((1..MAX_ATTEMPTS + LONGEST_SCHEDULE).map(attempt).collect(), "");
+        let whole = WholeDelivery { delivery, attempts, event: RawValue::from_string(event).expect("JSON") };
         let answer = serde_json::to_string(&serde_json::to_string(&whole).expect("JSON")).expect("JSON");
         assert!(answer.len() + 4_096 < MAX_ANSWER, "{}", answer.len());
     }

@@ -47,6 +47,7 @@ impl Dispatcher {
         let Some((webhook, prepared)) = self.prepare(entity, claimed, webhook, (body, trace)).await? else {
             return Ok(None);
         };
+        let sent_to = prepared.sent_to(&webhook);
         let began = self.clock.now();
         // The end is read inside, since noting that a webhook is slow may take longer than its exchange.
         let mut exchange = pin!(async { (prepared.send(&self.outbound, entity.id()).await, self.clock.now()) });
@@ -58,7 +59,8 @@ impl Dispatcher {
         };
         let next = self.next(claimed, &outcome, ended);
         let next = self.next_of_present_webhook(entity, claimed, next).await;
-        let attempt = Attempt::of(claimed.attempt(), began, ended, &outcome);
+        let delivery_url = &claimed.delivery().url;
+        let attempt = Attempt::of(claimed.attempt(), began, ended, &outcome, sent_to, delivery_url);
         log(claimed, &attempt, next);
         if next == Next::Gone {
             self.disable_gone(entity, claimed, &webhook, ended).await;

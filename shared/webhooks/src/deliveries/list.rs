@@ -11,7 +11,7 @@ use super::{
     error::DeliveryError,
     filters::Filters,
     item::HeadItem,
-    listed_status::{SETTLED_AFTER, is_by_age},
+    listed_status::{SETTLED_AFTER, SWEPT_WITHIN, is_by_age},
     store::Deliveries,
 };
 use auth::AuthorizedEntity;
@@ -141,12 +141,23 @@ impl Deliveries {
         now: Time,
     ) -> Result<(Vec<HeadItem>, Option<ListPosition>), TableError> {
         let mut page = Filling { heads: Vec::new(), limit, looked_at: 0, look: limit + 1, may_be_read: HEADS };
-        for (part, may_be_pending) in by_age(stretch, filters, now) {
+        for (part, may_be_pending) in self.by_age(stretch, filters, now).await? {
             if let Some(end) = self.fill(&mut page, entity, filters, (part, may_be_pending)).await? {
                 return Ok((page.heads, Some(end)));
             }
         }
         Ok((page.heads, None))
+    }
+
+    /// The stretch in parts, the newer first, and whether `new` deliveries may be pending there. While the sweep announces
+    /// overdue deliveries, and marks them as pending, older `new` ones have arrived.
+    async fn by_age(&self, stretch: Stretch, filters: &Filters, now: Time) -> Result<Vec<(Stretch, bool)>, TableError> {
+        let settled = now - SETTLED_AFTER;
+        let older = stretch.clone().within(Stretch::since(Time::from_millis(0)).until(settled));
+        if !is_by_age(&filters.statuses) || older.is_empty() || self.any_overdue_since(now - SWEPT_WITHIN).await? {
+            return Ok(vec![(stretch, true)]);
+        }
+        Ok(vec![(stretch.within(Stretch::since(settled)), true), (older, false)])
     }
 
     /// Fills a page from a part of a stretch. Returns the position behind which the next page begins, when this one is full
@@ -200,16 +211,6 @@ struct Filling {
     look: usize,
     /// How many heads may still be read.
     may_be_read: usize,
-}
-
-/// The stretch in parts, the newer first, and whether what is new there may be pending.
-fn by_age(stretch: Stretch, filters: &Filters, now: Time) -> Vec<(Stretch, bool)> {
-    if !is_by_age(&filters.statuses) {
-        return vec![(stretch, true)];
-    }
-    let settled = now - SETTLED_AFTER;
-    let [newer, older] = [Stretch::since(settled), Stretch::since(Time::from_millis(0)).until(settled)];
-    vec![(stretch.clone().within(newer), true), (stretch.within(older), false)]
 }
 
 #[cfg(test)]

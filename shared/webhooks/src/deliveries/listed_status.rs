@@ -3,7 +3,8 @@
 //! A delivery comes into the index as `new`, and one that arrives at its first attempt stays so: most deliveries are written
 //! to the index once and never again. So the head decides what a `new` one is, as of one that a former release delivered
 //! and whose state the index does not tell. Every other state is told, also that a delivery is still pending when its
-//! attempt is put off, or when the sweep announces it. So one that has been `new` for an hour has arrived.
+//! attempt is put off, or when the sweep announces it. So one that has been `new` for an hour has arrived, while the sweep
+//! works. While it does not, the heads of all `new` ones are read.
 
 use std::time::Duration;
 
@@ -14,7 +15,10 @@ use storage::table::{Condition, absent, is};
 pub const LISTED: &str = "listedStatus";
 /// A delivery whose first attempt is made soon, or was and has arrived.
 pub const NEW: &str = "new";
-/// A delivery that is older and not told otherwise has arrived: many times as long as the sweep leaves one alone.
+/// A delivery that was overdue for so long, of any entity, shows that the sweep is down or late.
+pub(super) const SWEPT_WITHIN: Duration = Duration::from_secs(10 * 60);
+/// A delivery that is older and not told otherwise has arrived, unless the sweep is late: many times as long as the sweep
+/// leaves one alone.
 pub(super) const SETTLED_AFTER: Duration = Duration::from_secs(60 * 60);
 
 /// The state, if the index has to be told of it that told another so far.

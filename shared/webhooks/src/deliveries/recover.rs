@@ -22,6 +22,11 @@ use storage::{Allowance, Answered, Answers, Once, TableError};
 /// recovered, too.
 const MAX_COUNT: usize = 10_000;
 
+/// The index of a webhook's deliveries shows a change after some moments. A range that ends later than this ago gets its job
+/// although nothing was counted.
+/// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html>
+const INDEX_LAG: Duration = Duration::from_secs(60);
+
 const KINDS: &str = "must be failed, waiting or both";
 
 /// Recovers deliveries.
@@ -86,8 +91,12 @@ impl Recovery {
             self.deliveries.count_up_to(MAX_COUNT, webhook, IndexGroup::Waiting, left.waiting)
         )?;
         let count = failed.count + waiting.count;
-        let message =
-            if count > 0 { None } else { Some(nothing_to_recover(scope, self.any_other(webhook, scope).await?)) };
+        let is_recent = now.since(scope.until) < INDEX_LAG;
+        let message = if count > 0 {
+            None
+        } else {
+            Some(nothing_to_recover(scope, self.any_other(webhook, scope).await?, is_recent))
+        };
         let recovered = Recovered {
             count,
             count_is_exact: failed.count_is_exact && waiting.count_is_exact,
@@ -96,9 +105,9 @@ impl Recovery {
             message,
         };
         let record = self.answers.record(once, &recovered, webhook, now).await?;
-        if count > 0 {
+        if count > 0 || is_recent {
             // A client that asks how many are left must not open the way to a silent endpoint again and again.
-            if !left.is_begun {
+            if count > 0 && !left.is_begun {
                 // Before the job: what becomes due must not be put off again. After a crash in between, the client
                 // repeats.
                 self.pauses.end(entity, webhook, now).await?;
@@ -124,7 +133,11 @@ impl Recovery {
 }
 
 /// Why nothing is recovered, in a sentence for people.
-fn nothing_to_recover(RecoveryScope { since, until, include }: RecoveryScope, any_other: bool) -> String {
+fn nothing_to_recover(
+    RecoveryScope { since, until, include }: RecoveryScope,
+    any_other: bool,
+    is_recent: bool,
+) -> String {
     const FAILED: &str = "has failed or was cancelled";
     const WAITS: &str = "waits for longer than a minute (what is due sooner needs no recovery)";
     let (none, other) = match include {
@@ -139,7 +152,14 @@ fn nothing_to_recover(RecoveryScope { since, until, include }: RecoveryScope, an
         ),
     };
     let none = format!("No delivery to this webhook that was made from {since} on and before {until} {none}.");
-    if any_other { format!("{none} {other}") } else { none }
+    let mut sentences = vec![none.as_str()];
+    if any_other {
+        sentences.push(other);
+    }
+    if is_recent {
+        sentences.push("Deliveries that failed in the last seconds may not be counted yet; they are recovered, too.");
+    }
+    sentences.join(" ")
 }
 
 impl RecoveryScope {
@@ -218,7 +238,8 @@ mod tests {
     #[test]
     fn a_recovery_of_nothing_says_why_and_where_there_is_something() {
         let said = |include, any_other| {
-            nothing_to_recover(RecoveryScope { since: NOW, until: NOW + Duration::from_secs(60), include }, any_other)
+            let scope = RecoveryScope { since: NOW, until: NOW + Duration::from_secs(60), include };
+            nothing_to_recover(scope, any_other, false)
         };
         let range = "made from 2026-11-20T09:45:00.000Z on and before 2026-11-20T09:46:00.000Z";
         for include in [Include::Failed, Include::Waiting, Include::Both] {

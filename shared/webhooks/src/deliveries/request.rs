@@ -3,13 +3,28 @@
 use http::{HeaderName, HeaderValue, Method, header};
 use hyper::body::Bytes;
 
-use super::{claim::Claimed, signature};
+use super::{attempt::SentTo, claim::Claimed, signature};
 use crate::subscriptions::{headers, store::SigningWebhook};
 use auth::EntityId;
 use base::version::{SERVICE_VERSION, SERVICE_VERSION_HEADER};
 use base::{Time, trace::Trace};
 use outbound::{AttemptError, HttpResponse, Outbound, USER_AGENT, endpoint_url::EndpointUrl};
 use storage::{KeyRings, SealError};
+
+/// The names of the headers of every request, as they are shown; those of a trace and of the owner come after them.
+pub(super) const HEADERS: [&str; 11] = [
+    "host",
+    "content-length",
+    "content-type",
+    "accept",
+    "accept-encoding",
+    "user-agent",
+    "service-delivery-id",
+    SERVICE_VERSION_HEADER,
+    "webhook-id",
+    "webhook-timestamp",
+    "webhook-signature",
+];
 
 /// The request of an attempt, or why it must not be sent.
 pub(super) enum Prepared {
@@ -34,6 +49,8 @@ impl Prepared {
         };
         let own = [
             (header::CONTENT_TYPE, "application/json".to_owned()),
+            // The first 4 096 bytes of the answer's body are kept as text, so none of it should be compressed.
+            (header::ACCEPT_ENCODING, "identity".to_owned()),
             (header::USER_AGENT, USER_AGENT.to_owned()),
             (HeaderName::from_static("service-delivery-id"), claimed.delivery().id.to_string()),
             (HeaderName::from_static(SERVICE_VERSION_HEADER), SERVICE_VERSION.to_owned()),
@@ -42,8 +59,25 @@ impl Prepared {
             (HeaderName::from_static("webhook-signature"), signature::sign(&secrets, claimed.event(), now, body)),
         ];
         let own = own.into_iter().filter_map(|(name, value)| Some((name, HeaderValue::try_from(value).ok()?)));
-        let headers = own.chain(trace.headers()).chain(headers::to_send(&custom)).collect();
+        let mut headers: Vec<_> = own.chain(trace.headers()).chain(headers::to_send(&custom)).collect();
+        // Some servers answer 406 to a request without it. An owner may name another.
+        if headers.iter().all(|(name, _)| name != header::ACCEPT) {
+            headers.push((header::ACCEPT, HeaderValue::from_static("*/*")));
+        }
         Ok(Self::Request { url, headers, body: Bytes::copy_from_slice(body.as_bytes()) })
+    }
+
+    /// Where the request goes, and the names of the headers that not every request has.
+    pub(super) fn sent_to(&self, webhook: &SigningWebhook) -> SentTo {
+        let names = |headers: &[(HeaderName, HeaderValue)]| {
+            let names = headers.iter().map(|(name, _)| name.as_str());
+            names.filter(|name| !HEADERS.contains(name)).map(str::to_owned).collect()
+        };
+        let headers = match self {
+            Self::Request { headers, .. } => Some(names(headers)),
+            Self::Blocked(_) => None,
+        };
+        SentTo { url: webhook.webhook.endpoint.shown_url(), headers }
     }
 
     /// One exchange with the endpoint, on a connection that serves this entity alone.

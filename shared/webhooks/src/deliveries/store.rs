@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::{
     attempt::Attempt,
     delivery::{Status, WholeDelivery},
-    item::{ATTEMPT, AttemptItem, DueEntry, HEAD, HeadItem, head_key, partition, shard_key},
+    item::{ATTEMPT, AttemptItem, DUE_SHARDS, DueEntry, HEAD, HeadItem, head_key, partition, shard_key},
     listed_status::LISTED,
     notice::DeliveryOwner,
 };
@@ -18,6 +18,9 @@ use crate::events::store::Events;
 use auth::AuthorizedEntity;
 use base::{DeliveryId, Time, logging};
 use storage::table::{Change, Page, PageEnd, Put, Query, Table, TableError, Written, is, is_new};
+
+/// How many bytes the addresses and header names of all attempts of one answer may take.
+const MAX_REQUESTS: usize = 96 * 1024;
 
 const OPENING: &str = "opening deliveries";
 
@@ -48,8 +51,24 @@ impl StoredDelivery {
     /// The delivery as its owner sees it at this moment.
     pub(super) fn whole(self, now: Time) -> WholeDelivery {
         let Self { head, attempts, event } = self;
+        let attempts = shown(attempts, &head.delivery.url);
         WholeDelivery { delivery: head.shown(now), attempts, event }
     }
+}
+
+/// The attempts as their owner sees them, the oldest first. Addresses and headers of the oldest are left out where all of
+/// them would make the answer too large.
+pub(super) fn shown(attempts: Vec<Attempt>, delivery_url: &str) -> Vec<Attempt> {
+    let mut left = MAX_REQUESTS;
+    let newest_first = attempts.into_iter().rev().map(|attempt| attempt.shown(delivery_url));
+    let mut shown: Vec<_> = newest_first
+        .map(|attempt| {
+            left = left.saturating_sub(attempt.request_size());
+            if left > 0 { attempt } else { attempt.without_request() }
+        })
+        .collect();
+    shown.reverse();
+    shown
 }
 
 impl Deliveries {
@@ -154,6 +173,12 @@ impl Deliveries {
     ) -> Result<Page<DueEntry>, TableError> {
         let query = Query::due_by(shard_key(shard), now).limit(limit).after(start);
         self.table.page(query, "looking for what is due").await
+    }
+
+    /// Whether any delivery, of any entity, has been overdue since this time.
+    pub(super) async fn any_overdue_since(&self, time: Time) -> Result<bool, TableError> {
+        let shards = (0..DUE_SHARDS).map(|shard| self.due_before(shard, time, 1, None));
+        Ok(try_join_all(shards).await?.iter().any(|page| !page.entries.is_empty()))
     }
 
     /// Moves the due time of a delivery that is about to be announced, and returns its head. Lost when it

@@ -189,7 +189,7 @@ mod tests {
         let disabled = WebhookDisabled { webhook_identifier: &webhook, name: "Booking sync", reason: "Gone." };
         for announced in [failing.outbox_event(&entity(), NOW, &random), disabled.outbox_event(&entity(), NOW, &random)]
         {
-            assert_eq!(announced.about, [webhook.clone()]);
+            assert_eq!(announced.about, std::slice::from_ref(&webhook));
             assert!(
                 announced.data.contains(webhook.as_str()) && !announced.data.contains("lastError"),
                 "{}",
