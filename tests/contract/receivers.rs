@@ -11,7 +11,7 @@ use crate::harness::{Behaviour, Entity, LONG, Receiver, Settings, Suite, memory_
 
 tests![
     an_endpoint_that_never_answers_times_out,
-    a_body_that_trickles_times_out,
+    a_body_that_does_not_end_in_time_takes_back_no_status,
     headers_that_trickle_time_out,
     endless_answers_cost_no_memory,
     an_address_that_is_no_longer_allowed_is_blocked,
@@ -75,6 +75,11 @@ pub fn was_answered(attempt: &Value, status: u16, body: &str) {
 /// Fails unless the attempt was given up when the whole exchange had taken 15 s.
 pub fn timed_out(attempt: &Value) {
     did_not_complete(attempt, "timeout");
+    lasted_to_the_limit(attempt);
+}
+
+/// Fails unless the attempt took the 15 s that the whole exchange may take.
+fn lasted_to_the_limit(attempt: &Value) {
     let duration = attempt["durationMs"].as_u64().expect("openapi.yaml says so");
     assert!((14_500..20_000).contains(&duration), "given up after {duration} ms");
 }
@@ -83,8 +88,12 @@ async fn an_endpoint_that_never_answers_times_out(suite: Arc<Suite>) {
     timed_out(&attempt(&suite, Behaviour::hang()).await);
 }
 
-async fn a_body_that_trickles_times_out(suite: Arc<Suite>) {
-    timed_out(&attempt(&suite, Behaviour::trickled_body(200, Duration::from_secs(1))).await);
+async fn a_body_that_does_not_end_in_time_takes_back_no_status(suite: Arc<Suite>) {
+    let attempt = attempt(&suite, Behaviour::trickled_body(200, Duration::from_secs(1))).await;
+    assert_eq!(attempt["httpStatus"], 200, "{attempt:#}");
+    let body = attempt["responseBody"].as_str().unwrap_or_default();
+    assert!((5..4_000).contains(&body.len()) && body.bytes().all(|byte| byte == b'x'), "{attempt:#}");
+    lasted_to_the_limit(&attempt);
 }
 
 async fn headers_that_trickle_time_out(suite: Arc<Suite>) {

@@ -34,7 +34,8 @@ use crate::{
     addresses::AddressRules,
     attempt_error::AttemptError,
     dial,
-    listening::{Listening, Silence},
+    trust::Trust,
+    write_tracker::{TrackedStream, WriteTracker},
 };
 
 /// How many interim answers (1xx) may come before the answer: a handful is sensible, and each costs its parsing.
@@ -47,7 +48,7 @@ pub(crate) type Sent = Request<Full<Bytes>>;
 #[derive(Debug)]
 pub(crate) struct Connection {
     sender: SendRequest<Full<Bytes>>,
-    silence: Silence,
+    tracker: WriteTracker,
     /// The same socket, which tells whether something came that is still unread.
     socket: Socket,
     address: IpAddr,
@@ -69,9 +70,9 @@ pub(crate) enum Unanswered {
     Failed(AttemptError),
     /// The endpoint's bytes are not HTTP.
     NotHttp,
-    /// The connection broke before the first byte of an answer.
-    Silent,
-    /// The connection broke after that.
+    /// The connection broke before any byte of the request was written.
+    Unsent,
+    /// The connection broke after that, so the endpoint may have the request.
     Broken,
     /// Interim answers came without an end.
     TooManyInterim,
@@ -120,41 +121,36 @@ pub(crate) fn check_scheme(url: &Url, rules: &AddressRules) -> Result<(), Attemp
 impl Connection {
     /// Speaks HTTP on a stream to the URL's host, over TLS where the URL says so. The head of an answer has so many bytes at
     /// most.
-    pub(crate) async fn over(stream: TcpStream, url: &Url, max_head: usize) -> Result<Self, Unanswered> {
+    pub(crate) async fn over(
+        stream: TcpStream,
+        url: &Url,
+        max_head: usize,
+        trust: &Trust,
+    ) -> Result<Self, Unanswered> {
         let unreachable = |_| AttemptError::Connect("the endpoint could not be reached");
         let address = stream.peer_addr().map_err(unreachable)?.ip();
-        let socket = (stream.as_fd().try_clone_to_owned().map_err(unreachable)?.into(), address);
-        if url.scheme() == "https" {
-            Self::of(dial::secure(stream, url).await?, socket, max_head).await
+        let socket = stream.as_fd().try_clone_to_owned().map_err(unreachable)?.into();
+        let tracker = WriteTracker::default();
+        let stream = TrackedStream::new(stream, tracker.clone());
+        let (sender, driver) = if url.scheme() == "https" {
+            handshake(dial::secure(stream, url, trust).await?, max_head).await?
         } else {
-            Self::of(stream, socket, max_head).await
-        }
-    }
-
-    async fn of<S>(stream: S, (socket, address): (Socket, IpAddr), max_head: usize) -> Result<Self, Unanswered>
-    where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
-        let silence = Silence::default();
-        let stream = TokioIo::new(Listening::to(stream, silence.clone()));
-        let handshake = http1::Builder::new().max_buf_size(max_head).handshake(stream).await;
-        let (sender, connection) = handshake.map_err(|error| Unanswered::from(&error))?;
-        let mut driver = JoinSet::new();
-        driver.spawn(async { drop(connection.await) });
-        Ok(Self { sender, silence, socket, address, _driver: driver })
+            handshake(stream, max_head).await?
+        };
+        Ok(Self { sender, tracker, socket, address, _driver: driver })
     }
 
     /// Sends a request, and reads the head of the answer.
     pub(crate) async fn send(&mut self, mut request: Sent) -> Result<IncomingResponse, Unanswered> {
         let too_many_interim = limit_interim(&mut request);
-        self.silence.begin();
+        self.tracker.begin();
         let response = select! {
             response = self.sender.try_send_request(request) => response,
             () = too_many_interim.notified() => return Err(Unanswered::TooManyInterim),
         };
         let response = response.map_err(|error| match Unanswered::from(error.error()) {
-            // A request that comes back was not sent, whatever broke the connection.
-            Unanswered::Broken if error.message().is_some() || self.silence.lasts() => Unanswered::Silent,
+            // hyper gives back a request of which it wrote nothing.
+            Unanswered::Broken if error.message().is_some() || !self.tracker.has_written() => Unanswered::Unsent,
             unanswered => unanswered,
         })?;
         let (head, body) = response.into_parts();
@@ -178,6 +174,18 @@ impl Connection {
     pub(crate) fn is_closed(&self) -> bool {
         self.sender.is_closed()
     }
+}
+
+/// Begins HTTP on a stream, and returns the sender of requests and the task that drives the connection.
+async fn handshake<S>(stream: S, max_head: usize) -> Result<(SendRequest<Full<Bytes>>, JoinSet<()>), Unanswered>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let handshake = http1::Builder::new().max_buf_size(max_head).handshake(TokioIo::new(stream)).await;
+    let (sender, connection) = handshake.map_err(|error| Unanswered::from(&error))?;
+    let mut driver = JoinSet::new();
+    driver.spawn(async { drop(connection.await) });
+    Ok((sender, driver))
 }
 
 /// Counts the interim answers to a request, which hyper skips for as long as they come, and notifies when there are too

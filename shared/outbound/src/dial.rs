@@ -9,8 +9,9 @@ use std::{
 };
 
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
-use rustls::{ClientConfig, pki_types::ServerName};
+use rustls::pki_types::ServerName;
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     net::{TcpSocket, TcpStream},
     runtime::{Builder, Handle, Runtime},
     task::JoinSet,
@@ -162,15 +163,15 @@ fn refused(error: &io::Error) -> AttemptError {
     }
 }
 
-/// What TLS needs, with the certificates that the machine trusts: read at the first call, and kept. The sessions that
-/// servers let be resumed are kept in it, by the server's name.
-pub async fn trust() -> Result<Arc<ClientConfig>, AttemptError> {
-    static TRUST: Trust = Trust::unread();
-    TRUST.configuration(rustls_native_certs::load_native_certs).await
-}
+/// What TLS needs, with the certificates that the machine trusts: read when they are first needed, and kept. The sessions
+/// that servers let be resumed are kept in it, by the server's name.
+pub static TRUST: Trust = Trust::unread();
 
-/// Opens TLS on a connection, with the certificates that the machine trusts.
-pub async fn secure(stream: TcpStream, url: &Url) -> Result<TlsStream<TcpStream>, AttemptError> {
+/// Opens TLS on a connection, with the certificates that are trusted.
+pub async fn secure<S>(stream: S, url: &Url, trust: &Trust) -> Result<TlsStream<S>, AttemptError>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
     let name = match url.host() {
         Some(Host::Domain(name)) => ServerName::try_from(name.to_owned())
             .map_err(|_| AttemptError::Tls("the host's name cannot have a certificate"))?,
@@ -178,7 +179,7 @@ pub async fn secure(stream: TcpStream, url: &Url) -> Result<TlsStream<TcpStream>
         Some(Host::Ipv6(address)) => ServerName::IpAddress(IpAddr::from(address).into()),
         None => return Err(AttemptError::Blocked("the URL has no host")),
     };
-    let connector = TlsConnector::from(trust().await?);
+    let connector = TlsConnector::from(trust.of_machine().await?);
     connector.connect(name, stream).await.map_err(|error| handshake_failure(&error))
 }
 

@@ -1,5 +1,5 @@
-//! One HTTP exchange with a stranger: the answer is read to a limit and one byte, and one clock runs over all of it, a
-//! trickled body and a second connection included.
+//! One HTTP exchange with a stranger: the response is read to a limit and one byte, and one deadline is set for all of
+//! it, a trickled body and a second connection included.
 
 use std::{
     fmt,
@@ -10,15 +10,16 @@ use std::{
 
 use http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use hyper::body::Bytes;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 use url::Url;
 
 use crate::{
     addresses::AddressRules,
     attempt_error::AttemptError,
-    client::{self, Connection, IncomingResponse, Sent, Unanswered},
-    connections::{Connections, Endpoint, EndpointConnection},
+    client::{self, Connection, IncomingResponse, Unanswered},
+    connections::{Connections, Endpoint},
     dial::{self, SharedResolver, SystemResolver},
+    trust::Trust,
 };
 use base::{SharedClock, Time, clock::SystemClock};
 
@@ -27,10 +28,7 @@ const MAX_HEAD: usize = 32 * 1024;
 /// The longest pause that an endpoint can ask for.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How soon a kept connection breaks that the endpoint had closed before the request came. One that breaks later has
-/// brought the request, and the endpoint has not answered it.
-const STALE: Duration = Duration::from_secs(1);
-
+const LATE: AttemptError = AttemptError::Timeout("the endpoint had not answered in time");
 const NO_CONNECTION: AttemptError = AttemptError::Timeout("the endpoint took no connection in time");
 
 /// How long an exchange may take, and how much of it is kept.
@@ -60,6 +58,8 @@ pub struct Outbound {
     pub limits: Limits,
     /// Resolves names.
     pub resolver: SharedResolver,
+    /// The authorities that certificates are checked against.
+    pub(crate) trust: &'static Trust,
     connections: Connections,
 }
 
@@ -79,7 +79,7 @@ pub struct HttpResponse {
     pub retry_after: Option<String>,
     /// The first bytes of its body, as many as [`Limits::body`] at most.
     pub body: Vec<u8>,
-    /// Whether there was more of the body than was kept.
+    /// Whether there was more of the body than was kept, or it did not come completely.
     pub truncated: bool,
 }
 
@@ -96,17 +96,18 @@ impl Outbound {
 
     /// Sends within these rules, with names resolved by this resolver, and connections kept by this clock.
     pub fn at(rules: AddressRules, resolver: SharedResolver, clock: SharedClock) -> Self {
-        Self { rules, limits: Limits::default(), resolver, connections: Connections::new(clock) }
+        Self { rules, limits: Limits::default(), resolver, trust: &dial::TRUST, connections: Connections::new(clock) }
     }
 
     /// Reads which authorities the machine trusts, so that no exchange has to. A failure is logged, and the first exchange
     /// over TLS tries again.
     pub async fn warm(self) -> Self {
-        drop(dial::trust().await);
+        drop(self.trust.of_machine().await);
         self
     }
 
-    /// Sends a body on a connection of its own, and reads the answer. The error says at which step it ended.
+    /// Sends a body on a separate connection, and reads the response. The error names the step that failed. A response
+    /// whose body is incomplete is an error.
     pub async fn send(
         &self,
         method: Method,
@@ -114,19 +115,27 @@ impl Outbound {
         headers: &[(HeaderName, HeaderValue)],
         body: Bytes,
     ) -> Result<HttpResponse, AttemptError> {
-        self.in_time(async {
-            let connecting_ends = Instant::now() + self.limits.connect;
+        let began = Instant::now();
+        let deadline = began + self.limits.whole;
+        let connecting_ends = began + self.limits.connect;
+        let (_connection, incoming) = before(deadline, async {
             let addresses = self.addresses(url, connecting_ends).await?;
             let request = client::request(method, url, headers, body)?;
             let mut connection = self.connect(url, &addresses, connecting_ends).await?;
-            self.exchange(&mut connection, request).await
+            let incoming = connection.send(request).await?;
+            Ok((connection, incoming))
         })
-        .await
+        .await?;
+        let (response, end) = read(incoming, self.limits.body, deadline).await;
+        end.map(|()| response)
     }
 
-    /// The same for a tenant, on a connection that was kept from an exchange of this tenant with the same endpoint. Without
-    /// one a connection is opened, and kept if it can be. The request goes out a second time, on a new connection, if the
-    /// kept one turns out to have been closed.
+    /// Sends a body for a tenant, on a connection that was kept from an exchange of this tenant with the same endpoint.
+    /// Without one a connection is opened, and kept if it can be. The request goes out on a new connection if the kept one
+    /// breaks before any byte of the request was written. After that the endpoint may have read it, and the attempt fails.
+    ///
+    /// The status decides once it has arrived (RFC 9112 §9.8): a body that is incomplete, or does not end in time, is
+    /// truncated. The endpoint has answered, and would get the event again otherwise.
     pub async fn send_for(
         &self,
         tenant: &str,
@@ -135,32 +144,34 @@ impl Outbound {
         headers: &[(HeaderName, HeaderValue)],
         body: Bytes,
     ) -> Result<HttpResponse, AttemptError> {
-        self.in_time(async {
-            let connecting_ends = Instant::now() + self.limits.connect;
+        let began = Instant::now();
+        let deadline = began + self.limits.whole;
+        let connecting_ends = began + self.limits.connect;
+        let (connection, incoming) = before(deadline, async {
             // Before a kept connection as before a new one: a name that leads elsewhere now must not be sent to there.
             let addresses = self.addresses(url, connecting_ends).await?;
             let request = || client::request(method.clone(), url, headers, body.clone());
             let endpoint = Endpoint::of(tenant, url);
-            if let Some(kept) = self.connections.take(&endpoint, &addresses) {
-                let began = Instant::now();
-                match self.exchange_and_keep(kept, request()?).await {
-                    Err(Unanswered::Silent) if began.elapsed() < STALE => {}
-                    exchanged => return exchanged,
+            if let Some(mut kept) = self.connections.take(&endpoint, &addresses) {
+                match kept.connection.send(request()?).await {
+                    Err(Unanswered::Unsent) => {}
+                    answered => return Ok((kept, answered?)),
                 }
             }
             let request = request()?;
             let connection = self.connect(url, &addresses, connecting_ends).await?;
-            self.exchange_and_keep(self.connections.opened(endpoint, connection), request).await
+            let mut opened = self.connections.opened(endpoint, connection);
+            let incoming = opened.connection.send(request).await?;
+            Ok((opened, incoming))
         })
-        .await
-    }
-
-    async fn in_time(
-        &self,
-        exchange: impl Future<Output = Result<HttpResponse, Unanswered>>,
-    ) -> Result<HttpResponse, AttemptError> {
-        let late = Err(AttemptError::Timeout("the endpoint had not answered completely in time"));
-        timeout(self.limits.whole, exchange).await.map_or(late, |exchanged| exchanged.map_err(in_words))
+        .await?;
+        let (mut response, end) = read(incoming, self.limits.body, deadline).await;
+        response.truncated |= end.is_err();
+        // The rest of a response that was cut would come before the next one.
+        if !response.truncated {
+            self.connections.keep(connection);
+        }
+        Ok(response)
     }
 
     async fn addresses(&self, url: &Url, connecting_ends: Instant) -> Result<Vec<IpAddr>, AttemptError> {
@@ -176,51 +187,52 @@ impl Outbound {
         connecting_ends: Instant,
     ) -> Result<Connection, Unanswered> {
         let stream = timeout_at(connecting_ends, dial::open(url, addresses)).await.unwrap_or(Err(NO_CONNECTION))?;
-        Connection::over(stream, url, MAX_HEAD).await
-    }
-
-    async fn exchange_and_keep(
-        &self,
-        mut endpoint: EndpointConnection,
-        request: Sent,
-    ) -> Result<HttpResponse, Unanswered> {
-        let response = self.exchange(&mut endpoint.connection, request).await?;
-        // The rest of an answer that was cut would stand before the next one.
-        if !response.truncated {
-            self.connections.keep(endpoint);
-        }
-        Ok(response)
+        Connection::over(stream, url, MAX_HEAD, self.trust).await
     }
 
     #[cfg(test)]
     pub(crate) fn connections(&self) -> &Connections {
         &self.connections
     }
-
-    async fn exchange(&self, connection: &mut Connection, request: Sent) -> Result<HttpResponse, Unanswered> {
-        read(connection.send(request).await?, self.limits.body).await
-    }
 }
 
-async fn read(mut answered: IncomingResponse, kept: usize) -> Result<HttpResponse, Unanswered> {
+/// The head of a response, unless the deadline comes first.
+async fn before<T>(deadline: Instant, head: impl Future<Output = Result<T, Unanswered>>) -> Result<T, AttemptError> {
+    timeout_at(deadline, head).await.unwrap_or(Err(LATE.into())).map_err(in_words)
+}
+
+/// Reads the body to its limit, and returns the response as far as it came. The second value is an error if the body
+/// broke off, or had not ended at the deadline.
+async fn read(
+    mut incoming: IncomingResponse,
+    kept: usize,
+    deadline: Instant,
+) -> (HttpResponse, Result<(), AttemptError>) {
     let mut body = Vec::new();
+    let mut end = Ok(());
     // One byte more than is kept is enough to know that the rest does not matter.
     while body.len() <= kept {
-        let Some(piece) = answered.piece().await? else { break };
-        body.extend_from_slice(&piece[..piece.len().min(kept + 1 - body.len())]);
+        match before(deadline, incoming.piece()).await {
+            Ok(Some(piece)) => body.extend_from_slice(&piece[..piece.len().min(kept + 1 - body.len())]),
+            Ok(None) => break,
+            Err(error) => {
+                end = Err(error);
+                break;
+            }
+        }
     }
     let truncated = body.len() > kept;
     body.truncate(kept);
-    let retry_after = answered.head.headers.get(header::RETRY_AFTER);
+    let retry_after = incoming.head.headers.get(header::RETRY_AFTER);
     let retry_after = retry_after.and_then(|value| value.to_str().ok()).map(str::to_owned);
-    Ok(HttpResponse { status: answered.head.status, retry_after, body, truncated })
+    (HttpResponse { status: incoming.head.status, retry_after, body, truncated }, end)
 }
 
 fn in_words(unanswered: Unanswered) -> AttemptError {
     match unanswered {
         Unanswered::Failed(error) => error,
         Unanswered::NotHttp => AttemptError::Connect("what the endpoint answered is not HTTP"),
-        Unanswered::Silent | Unanswered::Broken => {
+        Unanswered::Unsent | Unanswered::Broken => {
             AttemptError::Connect("the endpoint closed the connection before its answer was complete")
         }
         Unanswered::TooManyInterim => AttemptError::Connect("the endpoint sent interim answers (1xx) without an end"),

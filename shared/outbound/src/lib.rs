@@ -15,9 +15,13 @@ pub mod endpoint_url;
 #[cfg(test)]
 mod endpoint_url_tests;
 pub mod exchange;
-mod listening;
+#[cfg(test)]
+mod exchange_tests;
 pub mod stream;
+#[cfg(test)]
+mod tls_tests;
 mod trust;
+mod write_tracker;
 
 pub use addresses::AddressRules;
 pub use attempt_error::AttemptError;

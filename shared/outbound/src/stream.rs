@@ -67,7 +67,7 @@ pub async fn get(
     limits: StreamLimits,
 ) -> Result<ResponseStream, AttemptError> {
     let answered = match attempt(url, headers, rules, limits).await {
-        Err(Unanswered::Silent | Unanswered::Broken) => attempt(url, headers, rules, limits).await,
+        Err(Unanswered::Unsent | Unanswered::Broken) => attempt(url, headers, rules, limits).await,
         answered => answered,
     };
     let (connection, answered) = answered.map_err(in_words)?;
@@ -90,7 +90,7 @@ async fn attempt(
     let stream = timeout(limits.connect, dial::connect(url, rules, &SystemResolver)).await;
     let stream = stream.unwrap_or(Err(AttemptError::Timeout("no connection could be made in time")))?;
     let answered = timeout(limits.head, async {
-        let mut connection = Connection::over(stream, url, MAX_HEAD).await?;
+        let mut connection = Connection::over(stream, url, MAX_HEAD, &dial::TRUST).await?;
         let answered = connection.send(request).await?;
         Ok((connection, answered))
     });
@@ -102,7 +102,7 @@ fn in_words(unanswered: Unanswered) -> AttemptError {
     match unanswered {
         Unanswered::Failed(error) => error,
         Unanswered::NotHttp => AttemptError::Connect("what the server answered is not HTTP"),
-        Unanswered::Silent | Unanswered::Broken => {
+        Unanswered::Unsent | Unanswered::Broken => {
             AttemptError::Connect("the connection broke before there was an answer")
         }
         Unanswered::TooManyInterim => AttemptError::Connect("the server sent interim answers (1xx) without an end"),

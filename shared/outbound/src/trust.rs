@@ -19,6 +19,11 @@ impl Trust {
         Self(OnceCell::const_new())
     }
 
+    /// What TLS needs, with the machine's authorities.
+    pub async fn of_machine(&self) -> Result<Arc<ClientConfig>, AttemptError> {
+        self.configuration(rustls_native_certs::load_native_certs).await
+    }
+
     /// What TLS needs, with the authorities that were read before or are read now.
     pub async fn configuration(
         &self,
