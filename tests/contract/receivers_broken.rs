@@ -3,6 +3,7 @@
 use std::{fs, net::SocketAddr, sync::Arc, time::Duration};
 
 use doubles::{Authority, Identity, TlsFront};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -38,6 +39,7 @@ tests![
     a_broken_body_takes_back_no_status,
     bytes_after_the_answer_are_no_part_of_it,
     a_switch_of_protocols_is_no_success,
+    a_folded_header_changes_nothing,
 ];
 
 async fn a_connection_that_breaks_is_a_connection_error(suite: Arc<Suite>) {
@@ -270,4 +272,24 @@ async fn a_switch_of_protocols_is_no_success(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let delivery = entity.deliver_to(&receiver.on("/", [Behaviour::raw(switch)])).await;
     assert_eq!(delivery["status"], "failed", "{delivery:#}");
+}
+
+/// RFC 9112 §5.2: a recipient replaces each fold by spaces.
+async fn a_folded_header_changes_nothing(suite: Arc<Suite>) {
+    for (status, expected) in [(200, "delivered"), (410, "failed")] {
+        let folded =
+            Behaviour::raw(format!("HTTP/1.1 {status} X\r\nX-Folded: one\r\n two\r\nContent-Length: 2\r\n\r\nok"));
+        let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+        let delivery = entity.deliver_to(&receiver.on("/", [folded])).await;
+        assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!(expected), &json!(1)), "{delivery:#}");
+        was_answered(&delivery["attempts"][0], status, "ok");
+    }
+    let busy = "HTTP/1.1 503 Busy\r\nX-Folded: one\r\n two\r\nRetry-After: 3600\r\nContent-Length: 0\r\n\r\n";
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    entity.hook(&receiver.on("/", [Behaviour::raw(busy)])).await;
+    let id = entity.publish(json!({})).await;
+    let delivery = entity.until_delivery(&id, "has its first attempt", |delivery| delivery["attemptCount"] != 0).await;
+    let next: Timestamp = delivery["nextAttemptDate"].as_str().expect("it waits").parse().expect("a time");
+    let began: Timestamp = delivery["attempts"][0]["attemptDate"].as_str().expect("a date").parse().expect("a time");
+    assert!((3_600..3_700).contains(&next.duration_since(began).as_secs()), "{delivery:#}");
 }

@@ -41,6 +41,10 @@ use crate::{
 /// How many interim answers (1xx) may come before the answer: a handful is sensible, and each costs its parsing.
 const MAX_INTERIM: usize = 20;
 
+/// How many headers a response may have: hyper's 100 are too few for servers that set many cookies or policies, and a
+/// head has a limit of bytes besides.
+const MAX_HEADERS: usize = 512;
+
 /// A request that can be sent once.
 pub(crate) type Sent = Request<Full<Bytes>>;
 
@@ -181,7 +185,14 @@ async fn handshake<S>(stream: S, max_head: usize) -> Result<(SendRequest<Full<By
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let handshake = http1::Builder::new().max_buf_size(max_head).handshake(TokioIo::new(stream)).await;
+    let mut builder = http1::Builder::new();
+    builder.max_buf_size(max_head).max_headers(MAX_HEADERS);
+    // As browsers and curl do: an endpoint that has stored the event must not get it again for a faulty header. RFC 9112
+    // §5.2 demands it of folded headers, and §5.1 of spaces before the colon. A line that is no header is left out.
+    builder.allow_obsolete_multiline_headers_in_responses(true);
+    builder.allow_spaces_after_header_name_in_responses(true);
+    builder.ignore_invalid_headers_in_responses(true);
+    let handshake = builder.handshake(TokioIo::new(stream)).await;
     let (sender, connection) = handshake.map_err(|error| Unanswered::from(&error))?;
     let mut driver = JoinSet::new();
     driver.spawn(async { drop(connection.await) });

@@ -11,7 +11,7 @@ use tokio::{
 use url::Url;
 
 use super::{AddressRules, AttemptError, HttpResponse, Limits, Outbound, SystemResolver};
-use base::{clock::SystemClock, pause};
+use base::{Time, clock::SystemClock, pause};
 
 /// How an endpoint ends the connection after its response.
 #[derive(Debug, Clone, Copy)]
@@ -108,5 +108,75 @@ async fn a_complete_body_is_not_truncated() {
         let url = endpoint(format!("HTTP/1.1 200 OK\r\n{rest}"), End::Close).await;
         let response = deliver(&url).await.unwrap_or_else(|error| panic!("{what}: {error}"));
         assert_eq!((response.text().as_str(), response.truncated), ("hel", false), "{what}");
+    }
+}
+
+/// Response heads as servers send them: the status with which each is accepted, or `None`, and the reason.
+#[tokio::test]
+async fn response_heads_are_accepted_as_browsers_accept_them_or_refused_for_a_reason() {
+    let with_headers = |count: usize| {
+        let headers: String = (0..count).map(|number| format!("X-{number}: {number}\r\n")).collect();
+        format!("HTTP/1.1 200 OK\r\n{headers}Content-Length: 0\r\n\r\n")
+    };
+    let (many, too_many) = (with_headers(400), with_headers(1_000));
+    let heads: &[(&[u8], Option<u16>, &str)] = &[
+        (b"HTTP/1.1 200 OK\r\nX-A: one\r\n two\r\nContent-Length: 0\r\n\r\n", Some(200), "folded, RFC 9112 5.2"),
+        (b"HTTP/1.1 410 Gone\r\nX-A: one\r\n\ttwo\r\nContent-Length: 0\r\n\r\n", Some(410), "folded with a tab"),
+        (b"HTTP/1.1 200 OK\r\nX-A : one\r\nContent-Length: 0\r\n\r\n", Some(200), "a space before the colon, 5.1"),
+        (b"HTTP/1.1 200 OK\r\nno colon\r\nContent-Length: 0\r\n\r\n", Some(200), "a line that is no header is left out"),
+        (b"HTTP/1.1 200 OK\r\nX(A): one\r\nContent-Length: 0\r\n\r\n", Some(200), "a name that is no token is left out"),
+        (b"HTTP/1.1 200 OK\r\n: one\r\nContent-Length: 0\r\n\r\n", Some(200), "an empty name is left out"),
+        (b"HTTP/1.1 200 OK\r\nX-A: a\0b\r\nContent-Length: 0\r\n\r\n", None, "a NUL, which curl refuses as well, 5.5"),
+        (b"HTTP/1.1 200 OK\r\nX-A: \xe9\xff\r\nContent-Length: 0\r\n\r\n", Some(200), "high bytes are obs-text, 5.5"),
+        (b"HTTP/1.1 200 OK\nContent-Length: 0\n\n", Some(200), "bare LF ends a line, 2.2"),
+        (b"HTTP/1.1 200 \r\nContent-Length: 0\r\n\r\n", Some(200), "an empty reason phrase, 4"),
+        (b"HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n", Some(200), "no reason phrase nor its space"),
+        (b"HTTP/1.1 200 \xc3\xa0 la carte\r\nContent-Length: 0\r\n\r\n", Some(200), "high bytes in the reason phrase"),
+        (b"\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", Some(200), "empty lines before it, 2.2"),
+        (b"HTTP/1.0 200 OK\r\n\r\n", Some(200), "HTTP/1.0"),
+        (b"HTTP/1.1 200 OK\r\ncontent-length:0\r\n\r\n", Some(200), "names in lower case, no space after the colon"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: \t 0 \t\r\n\r\n", Some(200), "white space around a value"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nContent-Length: 0\r\n\r\n", Some(200), "lengths that agree, 6.3"),
+        (b"HTTP/1.1 204 No\r\nContent-Length: 3\r\n\r\nhel", Some(204), "no body belongs to a 204, 6.3"),
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            Some(200),
+            "chunks override a length, 6.3",
+        ),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: x\r\n\r\nhel", Some(200), "an unknown coding ends with the connection"),
+        (b"HTTP/1.1 101 X\r\nUpgrade: y\r\nConnection: upgrade\r\n\r\n", Some(101), "a switch, which is no success"),
+        (b"HTTP/1.1 999 Odd\r\nContent-Length: 0\r\n\r\n", Some(999), "three digits are a status, if from 100 on"),
+        (many.as_bytes(), Some(200), "many headers within the limits"),
+        (too_many.as_bytes(), None, "more headers than anything needs"),
+        (b"HTTP/1.1 099 Odd\r\n\r\n", None, "no class of statuses"),
+        (b"HTTP/1.1 20 OK\r\n\r\n", None, "two digits"),
+        (b"HTTP/1.1 2000 OK\r\n\r\n", None, "four digits"),
+        (b"HTTP/1.1  200 OK\r\nContent-Length: 0\r\n\r\n", None, "two spaces: the status is not where it must be"),
+        (b"http/1.1 200 OK\r\n\r\n", None, "the version is case-sensitive, 2.3"),
+        (b"HTTP/2 200 OK\r\n\r\n", None, "not asked for; framed otherwise"),
+        (b"\0\0\x12\x04\0\0\0\0\0\0\x03\0\0\0d", None, "the first frame of HTTP/2"),
+        (b"ICY 200 OK\r\n\r\n", None, "another protocol"),
+        (b"<html>", None, "HTTP/0.9 has no status"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nContent-Length: 3\r\n\r\n", None, "lengths that differ, 6.3"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 0, 3\r\n\r\n", None, "lengths that differ, in one line"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", None, "a length that is no number, 6.3"),
+        (b"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", None, "faulty framing, 6.1"),
+    ];
+    let mut wrong = Vec::new();
+    for (head, status, reason) in heads {
+        let sent = deliver(&endpoint(*head, End::Close).await).await;
+        if sent.as_ref().ok().map(|response| response.status.as_u16()) != *status {
+            wrong.push(format!("{reason}: {sent:?} instead of {status:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[tokio::test]
+async fn a_retry_after_is_read_next_to_a_folded_header_and_when_it_is_folded() {
+    for head in ["X-A: one\r\n two\r\nRetry-After: 120", "Retry-After: 120\r\nX-A: one\r\n two", "Retry-After:\r\n 120"] {
+        let url = endpoint(format!("HTTP/1.1 503 Busy\r\n{head}\r\nContent-Length: 0\r\n\r\n"), End::Close).await;
+        let response = deliver(&url).await.expect("a response");
+        assert_eq!(response.pause_asked_for(Time::from_millis(0)), Some(Duration::from_secs(120)), "{head}");
     }
 }
