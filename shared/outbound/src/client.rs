@@ -1,6 +1,6 @@
 //! The HTTP client beneath every exchange: requests, one after the other, on a connection to an address that was checked.
 //!
-//! No redirect is followed, no proxy is asked, nothing is decompressed; heads and interim answers have limits. How long
+//! No redirect is followed, no proxy is asked, nothing is decompressed here; heads and interim answers have limits. How long
 //! each step may take and how much of the body is read is for the caller to say, who drops the future or the connection to
 //! end it.
 
@@ -33,7 +33,7 @@ use url::{Position, Url};
 use crate::{
     addresses::AddressRules,
     attempt_error::AttemptError,
-    dial,
+    dial, tls_error,
     trust::Trust,
     write_tracker::{TrackedStream, WriteTracker},
 };
@@ -90,7 +90,11 @@ impl From<AttemptError> for Unanswered {
 
 impl From<&hyper::Error> for Unanswered {
     fn from(error: &hyper::Error) -> Self {
-        if error.is_parse() { Self::NotHttp } else { Self::Broken }
+        match tls_error::reason(error) {
+            Some(reason) => Self::Failed(AttemptError::Tls(reason)),
+            None if error.is_parse() => Self::NotHttp,
+            None => Self::Broken,
+        }
     }
 }
 
@@ -125,12 +129,7 @@ pub(crate) fn check_scheme(url: &Url, rules: &AddressRules) -> Result<(), Attemp
 impl Connection {
     /// Speaks HTTP on a stream to the URL's host, over TLS where the URL says so. The head of an answer has so many bytes at
     /// most.
-    pub(crate) async fn over(
-        stream: TcpStream,
-        url: &Url,
-        max_head: usize,
-        trust: &Trust,
-    ) -> Result<Self, Unanswered> {
+    pub(crate) async fn over(stream: TcpStream, url: &Url, max_head: usize, trust: &Trust) -> Result<Self, Unanswered> {
         let unreachable = |_| AttemptError::Connect("the endpoint could not be reached");
         let address = stream.peer_addr().map_err(unreachable)?.ip();
         let socket = stream.as_fd().try_clone_to_owned().map_err(unreachable)?.into();

@@ -20,7 +20,7 @@ use tokio::{
 use tokio_rustls::{TlsConnector, client::TlsStream};
 use url::{Host, Url};
 
-use crate::{addresses::AddressRules, attempt_error::AttemptError, trust::Trust};
+use crate::{addresses::AddressRules, attempt_error::AttemptError, tls_error, trust::Trust};
 
 /// How long an address may take before the next one is tried beside it (RFC 8305 §5): an endpoint of which one address
 /// leads nowhere must be reached by another, and in time.
@@ -184,12 +184,5 @@ where
 }
 
 fn handshake_failure(error: &io::Error) -> AttemptError {
-    let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
-    AttemptError::Tls(match cause {
-        Some(rustls::Error::InvalidCertificate(_)) => {
-            "the endpoint's certificate is not valid for its name, or is not trusted"
-        }
-        Some(_) => "the endpoint and the service could not agree on TLS",
-        None => "the connection was closed during the TLS handshake",
-    })
+    AttemptError::Tls(tls_error::reason(error).unwrap_or("the connection was closed during the TLS handshake"))
 }

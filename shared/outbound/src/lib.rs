@@ -18,6 +18,7 @@ pub mod exchange;
 #[cfg(test)]
 mod exchange_tests;
 pub mod stream;
+mod tls_error;
 #[cfg(test)]
 mod tls_tests;
 mod trust;
