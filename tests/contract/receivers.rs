@@ -1,8 +1,9 @@
 //! Receivers that are slow, endless or answer with any status and body: each attempt is recorded as the contract says,
 //! within its time, and costs no memory.
 
-use std::{sync::Arc, time::Duration};
+use std::{io::Write, sync::Arc, time::Duration};
 
+use flate2::{Compression, write::GzEncoder};
 use futures::{future::join_all, join};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
@@ -18,7 +19,8 @@ tests![
     a_body_of_four_kib_is_kept_and_no_byte_more,
     a_body_is_cut_at_a_character,
     bytes_that_are_not_utf_8_are_replaced,
-    a_compressed_body_is_kept_as_it_came,
+    a_body_that_is_not_utf_8_takes_no_more_than_the_limit,
+    a_compressed_body_is_shown_as_text,
     an_endless_body_is_read_no_further_than_needed,
     an_answer_without_a_body_has_none,
     a_body_in_chunks_is_put_together,
@@ -215,13 +217,27 @@ async fn bytes_that_are_not_utf_8_are_replaced(suite: Arc<Suite>) {
     }
 }
 
-async fn a_compressed_body_is_kept_as_it_came(suite: Arc<Suite>) {
-    // The beginning of a gzip stream of zeros, without an end.
-    let mut body =
-        b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\xec\xc1\x01\x01\x00\x00\x00\x80\x90\xfe\xaf\xee\x08".to_vec();
-    body.extend([0; 3_000]);
-    let attempt = attempt(&suite, Behaviour::answer(200, &[("Content-Encoding", "gzip")], &body)).await;
-    assert_eq!(attempt["responseBody"], String::from_utf8_lossy(&body).into_owned());
+async fn a_body_that_is_not_utf_8_takes_no_more_than_the_limit(suite: Arc<Suite>) {
+    let attempt = attempt(&suite, Behaviour::answer(200, &[], [0xff; 4_096])).await;
+    assert_eq!(attempt["responseBody"], "\u{fffd}".repeat(4_096 / 3));
+}
+
+/// Endpoints compress although the request asks them not to.
+async fn a_compressed_body_is_shown_as_text(suite: Arc<Suite>) {
+    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+    packed.write_all(b"no such booking").expect("memory takes everything");
+    let gzip = packed.finish().expect("memory takes everything");
+    let garbage = [0xff; 2_345];
+    for (coding, body, shown) in [
+        ("gzip", &gzip[..], "no such booking"),
+        ("gzip", &garbage, "(2 345 bytes compressed with \"gzip\", which is not shown)"),
+        ("br", &garbage, "(2 345 bytes compressed with \"br\", which is not shown)"),
+    ] {
+        let attempt = attempt(&suite, Behaviour::answer(422, &[("Content-Encoding", coding)], body)).await;
+        was_answered(&attempt, 422, shown);
+    }
+    let attempt = attempt(&suite, Behaviour::gzip_bomb(200)).await;
+    was_answered(&attempt, 200, &"\0".repeat(4_096));
 }
 
 async fn an_endless_body_is_read_no_further_than_needed(suite: Arc<Suite>) {

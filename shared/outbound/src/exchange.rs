@@ -16,6 +16,7 @@ use url::Url;
 use crate::{
     addresses::AddressRules,
     attempt_error::AttemptError,
+    body_text::{self, BodyText},
     client::{self, Connection, IncomingResponse, Unanswered},
     connections::{Connections, Endpoint},
     dial::{self, SharedResolver, SystemResolver},
@@ -25,6 +26,8 @@ use base::{SharedClock, Time, clock::SystemClock};
 
 /// The largest head of an answer; hyper would take 400 KiB.
 const MAX_HEAD: usize = 32 * 1024;
+/// The longest text of a body that is kept with an attempt.
+const KEPT_BODY: usize = 4_096;
 /// The longest pause that an endpoint can ask for.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -45,7 +48,7 @@ pub struct Limits {
 impl Default for Limits {
     /// The contract's for deliveries: 5 s, 15 s and 4 096 bytes.
     fn default() -> Self {
-        Self { connect: Duration::from_secs(5), whole: Duration::from_secs(15), body: 4096 }
+        Self { connect: Duration::from_secs(5), whole: Duration::from_secs(15), body: KEPT_BODY }
     }
 }
 
@@ -77,7 +80,7 @@ pub struct HttpResponse {
     pub status: StatusCode,
     /// Its `Retry-After`, when it is one text.
     pub retry_after: Option<String>,
-    /// The first bytes of its body, as many as [`Limits::body`] at most.
+    /// The first bytes of its body, as many as [`Limits::body`] at most; of a delivery, as text.
     pub body: Vec<u8>,
     /// Whether there was more of the body than was kept, or it did not come completely.
     pub truncated: bool,
@@ -118,7 +121,7 @@ impl Outbound {
         let began = Instant::now();
         let deadline = began + self.limits.whole;
         let connecting_ends = began + self.limits.connect;
-        let (_connection, incoming) = before(deadline, async {
+        let (_connection, mut incoming) = before(deadline, async {
             let addresses = self.addresses(url, connecting_ends).await?;
             let request = client::request(method, url, headers, body)?;
             let mut connection = self.connect(url, &addresses, connecting_ends).await?;
@@ -126,7 +129,7 @@ impl Outbound {
             Ok((connection, incoming))
         })
         .await?;
-        let (response, end) = read(incoming, self.limits.body, deadline).await;
+        let (response, end) = read(&mut incoming, self.limits.body, deadline).await;
         end.map(|()| response)
     }
 
@@ -136,6 +139,8 @@ impl Outbound {
     ///
     /// The status decides once it has arrived (RFC 9112 §9.8): a body that is incomplete, or does not end in time, is
     /// truncated. The endpoint has answered, and would get the event again otherwise.
+    ///
+    /// The body of the response is text for the history: decompressed, in UTF-8, and within the limit.
     pub async fn send_for(
         &self,
         tenant: &str,
@@ -147,7 +152,7 @@ impl Outbound {
         let began = Instant::now();
         let deadline = began + self.limits.whole;
         let connecting_ends = began + self.limits.connect;
-        let (connection, incoming) = before(deadline, async {
+        let (connection, mut incoming) = before(deadline, async {
             // Before a kept connection as before a new one: a name that leads elsewhere now must not be sent to there.
             let addresses = self.addresses(url, connecting_ends).await?;
             let request = || client::request(method.clone(), url, headers, body.clone());
@@ -165,13 +170,16 @@ impl Outbound {
             Ok((opened, incoming))
         })
         .await?;
-        let (mut response, end) = read(incoming, self.limits.body, deadline).await;
+        let (mut response, end) = read(&mut incoming, self.limits.body, deadline).await;
         response.truncated |= end.is_err();
         // The rest of a response that was cut would come before the next one.
         if !response.truncated {
             self.connections.keep(connection);
         }
-        Ok(response)
+        let headers = &incoming.head.headers;
+        let BodyText { text, truncated } =
+            body_text::of_response(headers, &response.body, response.truncated, self.limits.body);
+        Ok(HttpResponse { body: text.into_bytes(), truncated, ..response })
     }
 
     async fn addresses(&self, url: &Url, connecting_ends: Instant) -> Result<Vec<IpAddr>, AttemptError> {
@@ -204,7 +212,7 @@ async fn before<T>(deadline: Instant, head: impl Future<Output = Result<T, Unans
 /// Reads the body to its limit, and returns the response as far as it came. The second value is an error if the body
 /// broke off, or had not ended at the deadline.
 async fn read(
-    mut incoming: IncomingResponse,
+    incoming: &mut IncomingResponse,
     kept: usize,
     deadline: Instant,
 ) -> (HttpResponse, Result<(), AttemptError>) {
@@ -240,18 +248,14 @@ fn in_words(unanswered: Unanswered) -> AttemptError {
 }
 
 impl HttpResponse {
-    /// The body as text: cut at the boundary of a character, with U+FFFD in place of bytes that are no UTF-8.
+    /// The body as text of at most 4 096 bytes, cut at the boundary of a character, with U+FFFD in place of bytes that are
+    /// no UTF-8. The body of a delivery's response is this text already, and `truncated` says whether it was cut.
     pub fn text(&self) -> String {
-        let end = match std::str::from_utf8(&self.body) {
-            // Only an *incomplete* last character is cut away, and only where the limit cut it.
-            Err(error) if error.error_len().is_none() && self.truncated => error.valid_up_to(),
-            _ => self.body.len(),
-        };
-        String::from_utf8_lossy(&self.body[..end]).into_owned()
+        body_text::from_bytes(&self.body, self.truncated, KEPT_BODY).text
     }
 
-    /// How long an endpoint that is too busy asks to be left alone (RFC 9110 §10.2.3): seconds or a date, at most a
-    /// day. A header that cannot be read asks for nothing.
+    /// How long an endpoint that is too busy asks to be left alone: seconds or a date, at most a day. A header that cannot
+    /// be read asks for nothing.
     pub fn pause_asked_for(&self, now: Time) -> Option<Duration> {
         if !matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
             return None;
@@ -294,9 +298,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_answer_can_be_shown(body in proptest::collection::vec(any::<u8>(), 0..64), truncated in any::<bool>()) {
-            let text = answer(&body, truncated).text();
-            prop_assert!(text.len() <= body.len() * 3);
+        fn any_answer_can_be_shown(body in proptest::collection::vec(any::<u8>(), 0..9_000), truncated in any::<bool>()) {
+            prop_assert!(answer(&body, truncated).text().len() <= KEPT_BODY);
         }
     }
 }

@@ -123,8 +123,16 @@ async fn response_heads_are_accepted_as_browsers_accept_them_or_refused_for_a_re
         (b"HTTP/1.1 200 OK\r\nX-A: one\r\n two\r\nContent-Length: 0\r\n\r\n", Some(200), "folded, RFC 9112 5.2"),
         (b"HTTP/1.1 410 Gone\r\nX-A: one\r\n\ttwo\r\nContent-Length: 0\r\n\r\n", Some(410), "folded with a tab"),
         (b"HTTP/1.1 200 OK\r\nX-A : one\r\nContent-Length: 0\r\n\r\n", Some(200), "a space before the colon, 5.1"),
-        (b"HTTP/1.1 200 OK\r\nno colon\r\nContent-Length: 0\r\n\r\n", Some(200), "a line that is no header is left out"),
-        (b"HTTP/1.1 200 OK\r\nX(A): one\r\nContent-Length: 0\r\n\r\n", Some(200), "a name that is no token is left out"),
+        (
+            b"HTTP/1.1 200 OK\r\nno colon\r\nContent-Length: 0\r\n\r\n",
+            Some(200),
+            "a line that is no header is left out",
+        ),
+        (
+            b"HTTP/1.1 200 OK\r\nX(A): one\r\nContent-Length: 0\r\n\r\n",
+            Some(200),
+            "a name that is no token is left out",
+        ),
         (b"HTTP/1.1 200 OK\r\n: one\r\nContent-Length: 0\r\n\r\n", Some(200), "an empty name is left out"),
         (b"HTTP/1.1 200 OK\r\nX-A: a\0b\r\nContent-Length: 0\r\n\r\n", None, "a NUL, which curl refuses as well, 5.5"),
         (b"HTTP/1.1 200 OK\r\nX-A: \xe9\xff\r\nContent-Length: 0\r\n\r\n", Some(200), "high bytes are obs-text, 5.5"),
@@ -143,7 +151,11 @@ async fn response_heads_are_accepted_as_browsers_accept_them_or_refused_for_a_re
             Some(200),
             "chunks override a length, 6.3",
         ),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: x\r\n\r\nhel", Some(200), "an unknown coding ends with the connection"),
+        (
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: x\r\n\r\nhel",
+            Some(200),
+            "an unknown coding ends with the connection",
+        ),
         (b"HTTP/1.1 101 X\r\nUpgrade: y\r\nConnection: upgrade\r\n\r\n", Some(101), "a switch, which is no success"),
         (b"HTTP/1.1 999 Odd\r\nContent-Length: 0\r\n\r\n", Some(999), "three digits are a status, if from 100 on"),
         (many.as_bytes(), Some(200), "many headers within the limits"),
@@ -174,9 +186,34 @@ async fn response_heads_are_accepted_as_browsers_accept_them_or_refused_for_a_re
 
 #[tokio::test]
 async fn a_retry_after_is_read_next_to_a_folded_header_and_when_it_is_folded() {
-    for head in ["X-A: one\r\n two\r\nRetry-After: 120", "Retry-After: 120\r\nX-A: one\r\n two", "Retry-After:\r\n 120"] {
+    for head in ["X-A: one\r\n two\r\nRetry-After: 120", "Retry-After: 120\r\nX-A: one\r\n two", "Retry-After:\r\n 120"]
+    {
         let url = endpoint(format!("HTTP/1.1 503 Busy\r\n{head}\r\nContent-Length: 0\r\n\r\n"), End::Close).await;
         let response = deliver(&url).await.expect("a response");
         assert_eq!(response.pause_asked_for(Time::from_millis(0)), Some(Duration::from_secs(120)), "{head}");
+    }
+}
+
+#[tokio::test]
+async fn the_body_of_a_delivery_is_text_within_the_limit() {
+    for (what, rest, body, truncated) in [
+        (
+            "no UTF-8",
+            [b"Content-Length: 4096\r\n\r\n".as_slice(), &[0xff; 4_096]].concat(),
+            "\u{fffd}".repeat(1_365),
+            true,
+        ),
+        ("UTF-8", b"Content-Length: 2\r\n\r\n\xc3\xa9".to_vec(), "é".to_owned(), false),
+        (
+            "another coding",
+            b"Content-Encoding: br\r\nContent-Length: 3\r\n\r\nabc".to_vec(),
+            "(3 bytes compressed with \"br\", which is not shown)".to_owned(),
+            false,
+        ),
+    ] {
+        let url = endpoint([b"HTTP/1.1 200 OK\r\n".as_slice(), &rest].concat(), End::Close).await;
+        let response = deliver(&url).await.unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert_eq!((&response.text(), response.truncated), (&body, truncated), "{what}");
+        assert_eq!(response.body, body.as_bytes(), "{what}");
     }
 }

@@ -4,6 +4,7 @@ pub mod addresses;
 #[cfg(test)]
 mod addresses_tests;
 mod attempt_error;
+mod body_text;
 mod client;
 mod connections;
 #[cfg(test)]
