@@ -239,16 +239,17 @@ async fn lengths_that_contradict_each_other_are_never_guessed(suite: Arc<Suite>)
 async fn a_broken_body_takes_back_no_status(suite: Arc<Suite>) {
     let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     let extensions = format!("5;{}\r\nhello\r\n0\r\n\r\n", "x".repeat(100_000));
-    for body in ["FFFFFFFFFFFFFFFFF\r\nx", "not a number\r\n", "-1\r\n", "5\r\nhello, and more\r\n0\r\n\r\n", &extensions] {
+    for body in
+        ["FFFFFFFFFFFFFFFFF\r\nx", "not a number\r\n", "-1\r\n", "5\r\nhello, and more\r\n0\r\n\r\n", &extensions]
+    {
         let entity = suite.entity().await;
         let receiver = Receiver::start().await;
         let delivery = entity.deliver_to(&receiver.on("/", [Behaviour::raw(format!("{head}{body}"))])).await;
         assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("delivered"), &json!(1)), "{delivery:#}");
     }
-    for (behaviour, body) in [
-        (Behaviour::truncated_body(200), "only this"),
-        (Behaviour::raw(format!("{head}5\r\nhello\r\n")), "hello"),
-    ] {
+    for (behaviour, body) in
+        [(Behaviour::truncated_body(200), "only this"), (Behaviour::raw(format!("{head}5\r\nhello\r\n")), "hello")]
+    {
         let (entity, receiver) = (suite.entity().await, Receiver::start().await);
         let delivery = entity.deliver_to(&receiver.on("/", [behaviour])).await;
         assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("delivered"), &json!(1)), "{delivery:#}");

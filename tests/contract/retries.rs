@@ -14,6 +14,7 @@ tests![
     gone_fails_the_delivery_and_disables_the_webhook,
     retry_after_in_seconds_lengthens_the_wait,
     retry_after_as_a_date_lengthens_the_wait,
+    retry_after_in_the_forms_that_servers_send_lengthens_the_wait,
     retry_after_is_limited_to_a_day,
     retry_after_counts_for_429_and_503_only,
     retry_after_never_shortens_the_wait,
@@ -134,8 +135,22 @@ async fn retry_after_as_a_date_lengthens_the_wait(suite: Arc<Suite>) {
     assert!((900..=1_200).contains(&wait), "Retry-After: {date} leads to a wait of {wait} s");
 }
 
+async fn retry_after_in_the_forms_that_servers_send_lengthens_the_wait(suite: Arc<Suite>) {
+    let date = jiff::Timestamp::from_second(now() + 1_000).expect("a time");
+    for value in [
+        "1000.5".to_owned(),
+        date.to_string(),
+        date.strftime("%Y-%m-%d %H:%M:%S").to_string(),
+        date.strftime("%a, %d %b %Y %H:%M:%S UTC").to_string(),
+        date.strftime("%a, %d %b %Y %H:%M:%S +0000").to_string(),
+    ] {
+        let wait = wait_after(&suite, 503, &value).await;
+        assert!((900..=1_200).contains(&wait), "Retry-After: {value} leads to a wait of {wait} s");
+    }
+}
+
 async fn retry_after_is_limited_to_a_day(suite: Arc<Suite>) {
-    for absurd in ["8640000", "99999999999999999999", "Fri, 31 Dec 9999 23:59:59 GMT"] {
+    for absurd in ["8640000", "8640000.5", "Fri, 31 Dec 9999 23:59:59 GMT"] {
         let wait = wait_after(&suite, 429, absurd).await;
         assert!((86_000..=96_000).contains(&wait), "Retry-After: {absurd} leads to a wait of {wait} s");
     }
@@ -149,7 +164,8 @@ async fn retry_after_counts_for_429_and_503_only(suite: Arc<Suite>) {
 }
 
 async fn retry_after_never_shortens_the_wait(suite: Arc<Suite>) {
-    for value in ["0", "-5", "soon", "Thu, 01 Jan 1970 00:00:00 GMT", ""] {
+    // A number that is the time of day in seconds since 1970 is no wait.
+    for value in ["0", "-5", "0.5", "soon", "1795168020", "Thu, 01 Jan 1970 00:00:00 GMT", ""] {
         let (entity, receiver) = (suite.entity().await, Receiver::start().await);
         entity.hook(&receiver.on("/", [Behaviour::answer(429, &[("Retry-After", value)], "")])).await;
         let id = entity.publish(json!({})).await;

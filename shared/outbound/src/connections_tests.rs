@@ -364,7 +364,8 @@ async fn a_request_of_which_nothing_was_written_is_known_as_unsent() {
     let url = Endpoint { port, requests: Arc::default() }.url();
     let stream = TcpStream::connect(("127.0.0.2", port)).await.expect("connected");
     let (accepted, _) = listener.accept().await.expect("a connection");
-    let mut connection = Connection::over(stream, &url, 32_768, &dial::TRUST).await.unwrap_or_else(|_| panic!("a connection"));
+    let mut connection =
+        Connection::over(stream, &url, 32_768, &dial::TRUST).await.unwrap_or_else(|_| panic!("a connection"));
     // Reset, so that the first write fails.
     accepted.set_zero_linger().expect("a socket");
     drop(accepted);

@@ -1,12 +1,7 @@
 //! One HTTP exchange with a stranger: the response is read to a limit and one byte, and one deadline is set for all of
 //! it, a trickled body and a second connection included.
 
-use std::{
-    fmt,
-    net::IpAddr,
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::{fmt, net::IpAddr, sync::Arc, time::Duration};
 
 use http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use hyper::body::Bytes;
@@ -20,6 +15,7 @@ use crate::{
     client::{self, Connection, IncomingResponse, Unanswered},
     connections::{Connections, Endpoint},
     dial::{self, SharedResolver, SystemResolver},
+    retry_after,
     trust::Trust,
 };
 use base::{SharedClock, Time, clock::SystemClock};
@@ -260,13 +256,7 @@ impl HttpResponse {
         if !matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
             return None;
         }
-        let text = self.retry_after.as_deref()?.trim();
-        let asked = if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-            text.parse().map(Duration::from_secs).unwrap_or(MAX_RETRY_AFTER) // more digits than fit: longer than any
-        } else {
-            let date = httpdate::parse_http_date(text).ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
-            Time::from_millis(i64::try_from(date.as_millis()).ok()?).since(now)
-        };
+        let asked = retry_after::wait(self.retry_after.as_deref()?, now)?;
         Some(asked.min(MAX_RETRY_AFTER))
     }
 }

@@ -18,6 +18,7 @@ mod endpoint_url_tests;
 pub mod exchange;
 #[cfg(test)]
 mod exchange_tests;
+mod retry_after;
 pub mod stream;
 mod tls_error;
 #[cfg(test)]
