@@ -1,5 +1,6 @@
 //! Connections to endpoints are kept from one attempt to the next, for one managing entity each; no receiver gets anything of
-//! another's by that, and none costs a delivery an attempt.
+//! another's by that, none gets a request that the history does not show, and one that closes an idle connection costs no
+//! attempt.
 
 use std::{fs, sync::Arc, time::Duration};
 

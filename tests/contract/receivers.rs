@@ -218,7 +218,7 @@ async fn bytes_that_are_not_utf_8_are_replaced(suite: Arc<Suite>) {
 }
 
 async fn a_body_that_is_not_utf_8_takes_no_more_than_the_limit(suite: Arc<Suite>) {
-    let attempt = attempt(&suite, Behaviour::answer(200, &[], [0xff; 4_096])).await;
+    let attempt = attempt(&suite, Behaviour::answer(200, &[], [0xff_u8; 4_096])).await;
     assert_eq!(attempt["responseBody"], "\u{fffd}".repeat(4_096 / 3));
 }
 
@@ -227,7 +227,7 @@ async fn a_compressed_body_is_shown_as_text(suite: Arc<Suite>) {
     let mut packed = GzEncoder::new(Vec::new(), Compression::default());
     packed.write_all(b"no such booking").expect("memory takes everything");
     let gzip = packed.finish().expect("memory takes everything");
-    let garbage = [0xff; 2_345];
+    let garbage = [0xff_u8; 2_345];
     for (coding, body, shown) in [
         ("gzip", &gzip[..], "no such booking"),
         ("gzip", &garbage, "(2 345 bytes compressed with \"gzip\", which is not shown)"),
