@@ -12,6 +12,7 @@ use crate::{
 tests![
     values_of_headers_and_queries_are_seen_only_at_the_endpoint,
     a_mask_that_comes_back_stands_for_the_kept_value,
+    kept_values_do_not_follow_a_webhook_to_another_server,
     a_mask_without_a_kept_value_is_a_violation,
     the_values_behind_masks_count_for_the_limits,
     masks_and_values_at_once_are_all_kept,
@@ -135,6 +136,26 @@ async fn a_mask_that_comes_back_stands_for_the_kept_value(suite: Arc<Suite>) {
     assert!(item.get("sealedEventUrl").is_none() && item.get("sealedHeaders").is_none(), "{item:#}");
     entity.publish(json!({})).await;
     assert_eq!(receiver.until("/c", 1).await[0].header("authorization"), "");
+}
+
+/// Whoever may change a webhook could once have its kept values sent to a server of their own.
+async fn kept_values_do_not_follow_a_webhook_to_another_server(suite: Arc<Suite>) {
+    let (entity, receiver, other) = (suite.entity().await, Receiver::start().await, Receiver::start().await);
+    let hook = secret_hook(&entity, &receiver, "/a", Behaviour::status(200)).await;
+    let before = item_of(&suite, &entity, &hook).await;
+    let moved = other.on("/?token=new", [Behaviour::status(200)]);
+    for (change, fields) in [
+        (json!({ "eventUrl": other.url("/?token=***") }), vec!["eventUrl", "headers"]),
+        (json!({ "eventUrl": moved }), vec!["headers"]),
+        (json!({ "eventUrl": moved, "headers": { "X-Key": MASK } }), vec!["headers.X-Key"]),
+    ] {
+        assert_eq!(violations(&entity, &hook, &change).await, fields, "{change}");
+    }
+    assert_eq!(item_of(&suite, &entity, &hook).await, before);
+    entity.changed(&hook.id, json!({ "eventUrl": moved, "headers": { "X-Key": "new" } })).await;
+    entity.publish(json!({})).await;
+    let received = other.until("/?token=new", 1).await.remove(0);
+    assert_eq!((received.header("x-key"), received.header("authorization")), ("new", ""));
 }
 
 async fn a_mask_without_a_kept_value_is_a_violation(suite: Arc<Suite>) {

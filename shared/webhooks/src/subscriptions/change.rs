@@ -3,13 +3,14 @@
 //! A change that names the version that was read fails when that version is no longer current. A change without a
 //! version sets the members that it names and no others: it undoes no other change made at the same moment, and loses
 //! no new secret. A mask in a change stands for the kept value: such a change is built from that value, and tried again
-//! when the value has changed.
+//! when the value has changed. No kept value follows the webhook to another server.
 
 use std::num::NonZeroU64;
 
 use super::{
-    endpoint::{Kept, Part},
+    endpoint::{Kept, KeptEndpoint, Part},
     error::WebhookError,
+    masked::MASK,
     members::{About, Members},
     resume::Pauses,
     revision::{self, EndpointChange, PartChange},
@@ -81,10 +82,19 @@ impl Changing {
         change: &WebhookChange,
     ) -> Result<Written<Webhook>, WebhookError> {
         let members = &change.members;
-        let endpoint = EndpointChange {
+        let leads_elsewhere = members.event_url.as_ref().is_some_and(|url| !read.endpoint.is_same_server(url));
+        if leads_elsewhere {
+            refuse_kept_values(members, &read.endpoint)?;
+        }
+        let mut endpoint = EndpointChange {
             url: self.part(read, read.endpoint.url(), members.event_url.as_ref()).await?,
             headers: self.part(read, read.endpoint.headers(), members.headers.as_ref()).await?,
         };
+        if leads_elsewhere && endpoint.headers.is_none() {
+            // Headers that another change adds at this moment are meant for the server of now.
+            let kept = read.endpoint.headers();
+            endpoint.headers = Some(PartChange { made_of: Some(kept.clone()), differs: false, kept });
+        }
         let enabled = !read.enabled && members.enabled == Some(true);
         let moved = endpoint.url.as_ref().is_some_and(|url| url.differs);
         let now = self.clock.now();
@@ -144,6 +154,41 @@ impl Changing {
     }
 }
 
+/// Refuses a change that leads to another server and would send it kept values. They are credentials of the server that
+/// they were given for, and who may change a webhook may not read them.
+fn refuse_kept_values(members: &Members, kept: &KeptEndpoint) -> Result<(), WebhookError> {
+    const GIVE: &str = "must be given again, not as `***`: eventUrl names another server, which must not get the value";
+    let mut violations = Violations::default();
+    if members.event_url.as_ref().is_some_and(Part::has_masks) {
+        violations.add(
+            "eventUrl",
+            "names another server, which must not get the kept values: give the values of its query in place of `***`",
+        );
+    }
+    match &members.headers {
+        Some(headers) => {
+            for (name, _) in headers.iter().filter(|(_, value)| *value == MASK) {
+                violations.add(format!("headers.{name}"), GIVE);
+            }
+        }
+        None => {
+            let names: Vec<_> = kept.shown_headers().into_keys().collect();
+            if !names.is_empty() {
+                violations.add(
+                    "headers",
+                    format!(
+                        "must be given again with their values ({}), or as {{}} for none: eventUrl names another server, \
+                         which must not get the kept values",
+                        names.join(", ")
+                    ),
+                );
+            }
+        }
+    }
+    let violations = violations.into_list();
+    if violations.is_empty() { Ok(()) } else { Err(WebhookError::Invalid(violations)) }
+}
+
 impl WebhookChange {
     /// Reads and checks a request's body.
     pub fn read(body: &[u8], entity: &EntityId, rules: &AddressRules) -> Result<Self, Problem> {
@@ -162,6 +207,49 @@ mod tests {
     fn read(body: &str) -> Result<WebhookChange, Problem> {
         let entity = EntityId::parse("demo-hotel").expect("an entity");
         WebhookChange::read(body.as_bytes(), &entity, &AddressRules::default())
+    }
+
+    /// The fields of kept values that a change would send to another server than `https://hotel.example.com/hook?key=***`.
+    fn refused(body: &str, headers: &str) -> Vec<String> {
+        let kept = format!(r#"{{"eventUrl":"https://hotel.example.com/hook?key=***","headers":{headers}}}"#);
+        let kept: KeptEndpoint = serde_json::from_str(&kept).expect("an endpoint");
+        let members = read(body).expect(body).members;
+        if members.event_url.as_ref().is_none_or(|url| kept.is_same_server(url)) {
+            return Vec::new();
+        }
+        match refuse_kept_values(&members, &kept) {
+            Ok(()) => Vec::new(),
+            Err(WebhookError::Invalid(violations)) => violations.into_iter().map(|violation| violation.field).collect(),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    #[test]
+    fn kept_values_stay_with_their_server() {
+        const KEPT: &str = r#"{"X-Key":"***"}"#;
+        for (body, headers, fields) in [
+            // The server stays.
+            (r#"{"eventUrl":"https://hotel.example.com/other?key=***"}"#, KEPT, vec![]),
+            (r#"{"eventUrl":"https://HOTEL.example.com:443/other?key=***","headers":{"x-key":"***"}}"#, KEPT, vec![]),
+            (r#"{"headers":{"X-Key":"***"}}"#, KEPT, vec![]),
+            // The host, or the port, is another.
+            (r#"{"eventUrl":"https://other.example.com/hook?key=***"}"#, KEPT, vec!["eventUrl", "headers"]),
+            (r#"{"eventUrl":"https://hotel.example.com.example.org/hook"}"#, KEPT, vec!["headers"]),
+            (r#"{"eventUrl":"https://hotel.example.com:8443/hook"}"#, KEPT, vec!["headers"]),
+            (r#"{"eventUrl":"https://hotel.example.com./hook"}"#, KEPT, vec!["headers"]),
+            (r#"{"eventUrl":"https://other.example.com/?key=%2A%2A%2A"}"#, "{}", vec!["eventUrl"]),
+            (
+                r#"{"eventUrl":"https://other.example.com/","headers":{"x-key":"***","X-New":"n"}}"#,
+                KEPT,
+                vec!["headers.x-key"],
+            ),
+            // Everything is given again, or left out.
+            (r#"{"eventUrl":"https://other.example.com/?key=new","headers":{"X-Key":"new"}}"#, KEPT, vec![]),
+            (r#"{"eventUrl":"https://other.example.com/","headers":{}}"#, KEPT, vec![]),
+            (r#"{"eventUrl":"https://other.example.com/"}"#, "{}", vec![]),
+        ] {
+            assert_eq!(refused(body, headers), fields, "{body}");
+        }
     }
 
     #[test]

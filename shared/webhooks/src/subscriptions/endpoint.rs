@@ -17,6 +17,7 @@ use base::{Random, WebhookId};
 use outbound::{AddressRules, endpoint_url::EndpointUrl};
 use problem::Violations;
 use storage::{KeyRing, KeyRings, SealError};
+use url::Url;
 
 /// An endpoint as the table keeps it. Items of former releases have values in the open and no sealed members.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -173,6 +174,12 @@ impl KeptEndpoint {
     /// The URL as answers show it.
     pub fn shown_url(&self) -> String {
         masked::url(&self.event_url)
+    }
+
+    /// Whether an address has the scheme, the host and the port of this endpoint.
+    pub fn is_same_server(&self, url: &str) -> bool {
+        let origin = |url: &str| Url::parse(url).map(|url| url.origin()).ok();
+        origin(url).is_some_and(|given| origin(&self.event_url) == Some(given))
     }
 
     /// The headers as answers show them.
