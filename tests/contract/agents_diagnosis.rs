@@ -56,9 +56,12 @@ async fn a_webhook_that_fails_is_diagnosed_by_its_causes_and_recovered_once_it_i
     assert_eq!(diagnosis["failures"][0]["cause"], "refused");
     assert_eq!(diagnosis["webhook"]["deliveryState"], "failing");
     assert_eq!(diagnosis["stats"]["last24Hours"]["succeeded"], 0);
+    let oldest = agent.call("show_delivery", json!({ "deliveryIdentifier": deliveries[1] })).await;
+    assert_eq!(diagnosis["recoverable"]["oldestCreatedDate"], oldest["createdDate"], "a recovery can begin there");
 
     receiver.on("/", [Behaviour::status(204)]);
-    let outage = json!({ "webhookIdentifier": hook.id, "since": "2026-01-01T00:00:00Z", "include": "failed" });
+    let since = &diagnosis["recoverable"]["oldestCreatedDate"];
+    let outage = json!({ "webhookIdentifier": hook.id, "since": since, "include": "failed" });
     assert_eq!(agent.call("recover_deliveries", outage).await["failed"], 2);
     for delivery in &deliveries {
         entity.until_status(delivery, &["delivered"]).await;

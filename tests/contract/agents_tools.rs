@@ -16,6 +16,8 @@ tests![
     a_call_needs_each_scope_of_its_tool_and_the_refusal_names_them_all,
     another_entitys_identifiers_look_missing,
     a_fault_of_the_input_is_the_problem_that_the_api_gives,
+    an_error_speaks_of_tools_and_lists_every_wrong_argument,
+    an_argument_that_a_model_means_to_leave_out_is_left_out,
     a_filter_of_another_type_is_refused_and_not_left_out,
     an_application_that_covers_several_entities_names_one,
     a_call_with_a_key_is_carried_out_once,
@@ -159,20 +161,25 @@ async fn a_fault_of_the_input_is_the_problem_that_the_api_gives(suite: Arc<Suite
         assert_eq!(problem["kind"], "invalid-request", "{problem:#}");
         problem["properties"]["violations"].clone()
     };
+    // The sentences differ, since a tool has no query and no path.
+    let fields = |problem: &Value| -> Vec<String> {
+        let violations = violations(problem);
+        violations.as_array().expect("a list").iter().map(|violation| text(&violation["field"])).collect()
+    };
     let bad = json!({
         "name": " ", "eventUrl": "http://10.0.0.1/#x", "eventList": ["booking.creatd"], "headers": { "Host": "x" },
         "eventlist": [],
     });
     let of_api = entity.post("/webhook").json(&bad).refused(400, "invalid-request").await;
-    assert_eq!(violations(&agent.refused("create_webhook", bad.clone()).await), violations(&of_api));
+    assert_eq!(fields(&agent.refused("create_webhook", bad.clone()).await), fields(&of_api));
     let of_api = entity.change(&hook.id, &bad).refused(400, "invalid-request").await;
     let mut change = bad;
     change["webhookIdentifier"] = json!(hook.id);
-    assert_eq!(violations(&agent.refused("change_webhook", change).await), violations(&of_api));
+    assert_eq!(fields(&agent.refused("change_webhook", change).await), fields(&of_api));
     let query = "?status=failed&status=gone&limit=0&createdFrom=yesterday&state=x";
     let of_api = entity.get(&format!("/webhook/delivery/list{query}")).refused(400, "invalid-request").await;
     let bad = json!({ "status": ["failed", "gone"], "limit": 0, "createdFrom": "yesterday", "state": "x" });
-    assert_eq!(violations(&agent.refused("list_deliveries", bad).await), violations(&of_api));
+    assert_eq!(fields(&agent.refused("list_deliveries", bad).await), fields(&of_api));
     for (tool, arguments, field) in [
         ("recover_deliveries", json!({ "webhookIdentifier": hook.id }), "since"),
         ("rotate_webhook_secret", json!({ "webhookIdentifier": hook.id, "overlapSeconds": -1 }), "overlapSeconds"),
@@ -192,6 +199,75 @@ async fn a_fault_of_the_input_is_the_problem_that_the_api_gives(suite: Arc<Suite
         assert_eq!(violations(&problem)[0]["field"], field, "{tool}: {problem:#}");
     }
     assert_eq!(receiver.everything().len(), 0);
+}
+
+async fn an_error_speaks_of_tools_and_lists_every_wrong_argument(suite: Arc<Suite>) {
+    // Whose call it is was not said, so that no use case reads the arguments.
+    let several = Agent::of_application(&suite.api, Application::Platform).await;
+    let wrong =
+        json!({ "name": 1, "eventUrl": "https://example.com", "eventList": [], "enabled": "yes", "hook": "x" });
+    let problem = several.refused("create_webhook", wrong).await;
+    let violations = problem["properties"]["violations"].as_array().expect("a list");
+    let fields: BTreeSet<_> = violations.iter().map(|violation| text(&violation["field"])).collect();
+    assert_eq!(fields, ["enabled", "hook", "managingEntity", "name"].map(str::to_owned).into(), "{problem:#}");
+
+    let agent = Agent::of(&suite.entity().await).await;
+    let wrong = json!({ "name": "n", "eventUrl": "https://example.com", "eventList": ["booking.made"], "type": 1 });
+    let problem = agent.refused("create_webhook", wrong).await["properties"].to_string();
+    assert!(problem.contains("`list_event_types`") && problem.contains("not an argument"), "{problem}");
+    assert!(!problem.contains("/api/") && !problem.contains("member"), "{problem}");
+    let problem = agent.refused("list_deliveries", json!({ "status": ["gone"] })).await["properties"].to_string();
+    assert!(problem.contains("an array of several") && !problem.contains("comma"), "{problem}");
+    let problem = agent.refused("recover_deliveries", json!({ "webhookIdentifier": 1, "limit": 1 })).await;
+    let violations = problem["properties"]["violations"].as_array().expect("a list");
+    let fields: BTreeSet<_> = violations.iter().map(|violation| text(&violation["field"])).collect();
+    assert_eq!(fields, ["limit", "since", "webhookIdentifier"].map(str::to_owned).into(), "{problem:#}");
+
+    let params = json!({ "name": "lists_webhooks", "arguments": {} });
+    let unknown = agent.send("tools/call", Some("lists_webhooks"), params).await;
+    assert_eq!(unknown.status, 200, "{}", unknown.exchange);
+    assert!(text(&unknown.json()["error"]["message"]).contains("`lists_webhooks`"), "{}", unknown.exchange);
+
+    let listed = agent.asked("tools/list", None, json!({})).await;
+    let listed = listed["tools"].as_array().expect("a list").clone();
+    let entry = |name: &str| listed.iter().find(|tool| tool["name"] == name).expect("it is listed");
+    assert_eq!(entry("create_webhook")["annotations"]["destructiveHint"], true, "its address may be a stranger's");
+    for (name, shows_strangers) in [("show_delivery", true), ("list_webhooks", true), ("list_event_types", false)] {
+        let description = text(&entry(name)["description"]);
+        assert_eq!(description.contains("untrusted"), shows_strangers, "{name}: {description}");
+    }
+}
+
+async fn an_argument_that_a_model_means_to_leave_out_is_left_out(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let agent = Agent::of(&entity).await;
+    let url = receiver.on("/", [Behaviour::status(204)]);
+    let new = json!({
+        "name": "n", "eventUrl": url, "eventList": [], "enabled": null, "headers": null, "idempotencyKey": null,
+    });
+    let created = agent.call("create_webhook", new).await;
+    let change = json!({ "webhookIdentifier": created["id"], "name": null, "enabled": false, "version": 1.0 });
+    let changed = agent.call("change_webhook", change).await;
+    assert_eq!((&changed["name"]["untrusted"], &changed["enabled"]), (&json!("n"), &json!(false)));
+    let rotation = json!({ "webhookIdentifier": created["id"], "overlapSeconds": 0.0 });
+    assert!(agent.call("rotate_webhook_secret", rotation).await["signingSecret"].is_string());
+    let filters = json!({
+        "status": null, "type": null, "webhookIdentifier": null, "eventIdentifier": null, "createdFrom": null,
+        "createdTo": null, "cursor": "", "limit": 2.0,
+    });
+    assert_eq!(agent.call("list_deliveries", filters).await["items"], json!([]));
+
+    let params = json!({ "name": "list_event_types", "arguments": null });
+    assert_eq!(agent.asked("tools/call", Some("list_event_types"), params).await["isError"], false);
+    for cursor in [json!(""), Value::Null] {
+        assert!(agent.asked("tools/list", None, json!({ "cursor": cursor })).await["tools"].is_array());
+    }
+    let own = Agent::of_application(&suite.api, Application::Demo).await;
+    own.call("list_webhooks", json!({ "managingEntity": null })).await;
+    // What is given by mistake is refused as before.
+    let bad = json!({ "limit": 2.5, "type": "", "unknown": null });
+    let problem = agent.refused("list_deliveries", bad).await;
+    assert_eq!(problem["properties"]["violations"].as_array().map(Vec::len), Some(3), "{problem:#}");
 }
 
 async fn a_filter_of_another_type_is_refused_and_not_left_out(suite: Arc<Suite>) {

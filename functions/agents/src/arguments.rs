@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, ops::RangeInclusive};
 
 use auth::AuthorizedEntity;
 use base::{DeliveryId, WebhookId};
-use problem::{Problem, Query, Violations};
+use problem::{Problem, ProblemKind, Query, Violation, Violations};
 use serde_json::{Map, Value, json};
 use storage::Once;
 use webhooks::{deliveries::DeliveryError, subscriptions::WebhookError};
@@ -15,6 +15,8 @@ use crate::tool::ToolCall;
 const WEBHOOK: &str = "webhookIdentifier";
 const DELIVERY: &str = "deliveryIdentifier";
 const KEY: &str = "idempotencyKey";
+/// The member that names the next page of a list.
+const CURSOR: &str = "cursor";
 
 /// The schema of the member that names a webhook.
 pub fn webhook() -> Value {
@@ -59,6 +61,104 @@ pub fn repeated() -> Value {
         "description": "True where the `idempotencyKey` had come before: nothing was done again, and this is the \
                         first answer.",
     } })
+}
+
+/// The arguments in the form in which use cases read them. Models fill in members that they mean to leave out, and some
+/// write integers as `2.0`: such a call means the same as one without the member, or with the integer.
+///
+/// Only members of the schema change: an unknown one stays, and is refused by its name.
+pub fn normalized(arguments: Map<String, Value>, schema: &Value) -> Map<String, Value> {
+    let normalize = |(name, value): (String, Value)| {
+        let member = &schema["properties"][&name];
+        let is_left_out = match &value {
+            Value::Null => !member.is_null() && !allows(member, "null"),
+            // A client that keeps the last `nextCursor` in a variable sends it before the first page as well.
+            Value::String(text) => text.is_empty() && name == CURSOR,
+            _ => false,
+        };
+        let value = if allows(member, "integer") { integer(value) } else { value };
+        (!is_left_out).then_some((name, value))
+    };
+    arguments.into_iter().filter_map(normalize).collect()
+}
+
+/// A Problem of invalid arguments with the other arguments that do not conform to the tool's schema. A use case reads its
+/// input only when the call's managing entity and identifiers are good, so that the model would find the faults one by one.
+pub fn with_other_faults(problem: Problem, arguments: &Map<String, Value>, schema: &Value) -> Problem {
+    if problem.kind != ProblemKind::InvalidRequest {
+        return problem;
+    }
+    let list = |(field, message): (&str, &str)| Violation { field: field.to_owned(), message: message.to_owned() };
+    let mut violations: Vec<_> = problem.violations().map(list).collect();
+    for (field, message) in faults(arguments, schema) {
+        // `eventList[2]` and `headers.Host` are faults of `eventList` and `headers`.
+        let is_known = |known: &Violation| known.field.split(['[', '.']).next() == Some(&*field);
+        if !violations.iter().any(is_known) {
+            violations.push(Violation { field, message });
+        }
+    }
+    let Problem { detail, properties, .. } = Problem::invalid(violations);
+    Problem { detail, properties, ..problem }
+}
+
+/// The arguments that do not conform to a tool's schema, each with what it must be.
+fn faults(arguments: &Map<String, Value>, schema: &Value) -> Vec<(String, String)> {
+    let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let missing = required.filter(|name| !arguments.contains_key(*name));
+    let missing = missing.map(|name| (name.to_owned(), "is missing".to_owned()));
+    let of_value = |(name, value): (&String, &Value)| match &schema["properties"][name] {
+        Value::Null => Some((name.clone(), "is not an argument that this tool knows".to_owned())),
+        schema => fault(value, schema).map(|message| (name.clone(), message)),
+    };
+    missing.chain(arguments.iter().filter_map(of_value)).collect()
+}
+
+/// What a value must be, where its schema has another type, other texts or another range.
+fn fault(value: &Value, schema: &Value) -> Option<String> {
+    let kinds = [
+        ("string", "a text", value.is_string()),
+        ("integer", "a whole number", value.is_i64() || value.is_u64()),
+        ("boolean", "true or false", value.is_boolean()),
+        ("array", "an array", value.is_array()),
+        ("object", "an object", value.is_object()),
+    ];
+    if let Some((_, what, _)) = kinds.iter().find(|(name, _, is_so)| allows(schema, name) && !is_so) {
+        return Some(format!("must be {what}"));
+    }
+    if let Some(allowed) = schema["enum"].as_array()
+        && !allowed.contains(value)
+    {
+        let allowed: Vec<_> = allowed.iter().filter_map(Value::as_str).collect();
+        return Some(format!("must be one of {}", allowed.join(", ")));
+    }
+    let is_beyond = |number: i64| {
+        schema["minimum"].as_i64().is_some_and(|least| number < least)
+            || schema["maximum"].as_i64().is_some_and(|most| number > most)
+    };
+    if value.as_i64().is_some_and(is_beyond) {
+        return Some(match schema["maximum"].as_i64() {
+            Some(most) => format!("must be {} to {most}", schema["minimum"].as_i64().unwrap_or_default()),
+            None => format!("must be {} or more", schema["minimum"]),
+        });
+    }
+    value.as_array().into_iter().flatten().find_map(|item| fault(item, &schema["items"]))
+}
+
+/// Whether a schema names this type.
+fn allows(schema: &Value, name: &str) -> bool {
+    match &schema["type"] {
+        Value::Array(types) => types.iter().any(|known| known == name),
+        known => known == name,
+    }
+}
+
+/// A number without a fraction as an integer, as JSON Schema takes it. A double holds each integer up to 2^53.
+fn integer(value: Value) -> Value {
+    const MAX: f64 = 9_007_199_254_740_992.0;
+    match value.as_f64() {
+        Some(number) if value.is_f64() && number.fract() == 0.0 && number.abs() <= MAX => (number as i64).into(),
+        _ => value,
+    }
 }
 
 impl ToolCall {
@@ -207,6 +307,56 @@ mod tests {
         for (name, value) in bad {
             assert_eq!(read(&json!({ name: value })), Err(vec![name.to_owned()]), "{name}");
         }
+    }
+
+    #[test]
+    fn an_argument_that_a_model_means_to_leave_out_is_left_out() {
+        for tool in tools::ALL {
+            let schema = (tool.input)();
+            let names = schema["properties"].as_object().expect("an object").keys().cloned();
+            let left_out: Map<_, _> = names.map(|name| (name, Value::Null)).collect();
+            assert_eq!(normalized(left_out, &schema), Map::new(), "{}", tool.name);
+        }
+        let schema = (tools::find("list_deliveries").expect("a tool").input)();
+        let given = |arguments: Value| {
+            Value::Object(normalized(arguments.as_object().cloned().expect("an object"), &schema))
+        };
+        assert_eq!(given(json!({ "cursor": "", "limit": 2.0 })), json!({ "limit": 2 }));
+        // Nothing else changes: each of these is refused.
+        for refused in [
+            json!({ "unknown": null }),
+            json!({ "type": "" }),
+            json!({ "limit": 2.5 }),
+            json!({ "limit": 1e300 }),
+            json!({ "limit": "2" }),
+            json!({ "status": [null] }),
+        ] {
+            assert_eq!(given(refused.clone()), refused);
+        }
+        assert_eq!(given(json!({ "limit": -2.0 })), json!({ "limit": -2 }));
+    }
+
+    #[test]
+    fn a_problem_names_all_arguments_that_do_not_conform() {
+        let fields = |problem: &Problem| problem.fields().map(str::to_owned).collect::<Vec<_>>();
+        let of = |problem: Problem, tool: &str, arguments: Value| {
+            let schema = (tools::find(tool).expect("a tool").input)();
+            with_other_faults(problem, arguments.as_object().expect("an object"), &schema)
+        };
+        let missing = || Problem::invalid_value("managingEntity", "is missing");
+        let arguments = json!({ "name": 1, "eventList": "x", "headers": {}, "enabled": "yes", "z": 1 });
+        let all = of(missing(), "create_webhook", arguments);
+        assert_eq!(fields(&all), ["managingEntity", "eventUrl", "enabled", "eventList", "name", "z"]);
+        let arguments = json!({ "status": ["failed", "gone"], "limit": 101, "type": "x", "createdTo": 1 });
+        let all = of(missing(), "list_deliveries", arguments);
+        assert_eq!(fields(&all), ["managingEntity", "createdTo", "limit", "status"]);
+        assert!(all.violations().any(|(_, message)| message == "must be 1 to 100"), "{all:?}");
+        // Those that the use case has found are not listed again.
+        let found = Problem::invalid_value("eventList[0]", "must be a type");
+        let all = of(found, "create_webhook", json!({ "name": "n", "eventUrl": "x", "eventList": [1] }));
+        assert_eq!(fields(&all), ["eventList[0]"]);
+        let other = of(Problem::internal("a test"), "create_webhook", json!({}));
+        assert_eq!(other.kind, ProblemKind::InternalError);
     }
 
     #[test]

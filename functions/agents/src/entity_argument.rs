@@ -41,7 +41,7 @@ const fn description(may_choose: bool) -> &'static str {
 /// 400 where it is no text.
 pub fn take(arguments: &mut Map<String, Value>) -> Result<Option<String>, Problem> {
     match arguments.remove(MANAGING_ENTITY) {
-        None => Ok(None),
+        None | Some(Value::Null) => Ok(None),
         Some(Value::String(entity)) => Ok(Some(entity)),
         Some(_) => Err(Problem::invalid_value(MANAGING_ENTITY, "must be a text")),
     }
@@ -50,6 +50,14 @@ pub fn take(arguments: &mut Map<String, Value>) -> Result<Option<String>, Proble
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_entity_that_is_null_is_one_that_is_not_named() {
+        let taken = |value: Value| take(&mut Map::from_iter([(MANAGING_ENTITY.to_owned(), value)]));
+        assert_eq!(taken(Value::Null).expect("none"), None);
+        assert_eq!(taken(json!("hotel")).expect("a name").as_deref(), Some("hotel"));
+        assert!(taken(json!(7)).is_err());
+    }
 
     #[test]
     fn an_application_of_several_entities_names_one_and_an_application_of_one_need_not() {

@@ -14,3 +14,4 @@ mod tool_list;
 pub mod tools;
 pub mod untrusted;
 mod waypost;
+mod words;

@@ -41,7 +41,7 @@ impl Tool {
 pub struct Hints {
     /// It changes nothing.
     pub read_only: bool,
-    /// It may replace or remove what there was.
+    /// It may replace or remove what there was, or show data to others: clients ask a person before they call it.
     pub destructive: bool,
     /// To call it again with the same arguments changes nothing more.
     pub idempotent: bool,

@@ -4,12 +4,13 @@ use problem::Problem;
 use serde_json::{Map, Value};
 
 use crate::{
+    arguments,
     caller::Caller,
     desk::Desk,
     entity_argument,
     protocol::{Refusal, ToolResult},
-    tool::{Run, Running, Tool, ToolCall},
-    tools,
+    tool::{Run, Tool, ToolCall},
+    tools, words,
 };
 
 /// Calls the tool of this name.
@@ -25,22 +26,34 @@ pub async fn result(
     let tool = tools::find(name).ok_or(Refusal::Unknown)?;
     tracing::info!(tool = tool.name, "called");
     caller.needs(tool.scopes).map_err(Refusal::Token)?;
-    let value = started(desk, tool, caller, arguments)?.await?;
-    Ok(ToolResult::structured(tool.shown(value)))
+    let schema = (tool.input)();
+    let mut arguments = arguments::normalized(arguments, &schema);
+    let named = match tool.run {
+        Run::ForEntity(_) => entity_argument::take(&mut arguments),
+        Run::ForAll(_) => Ok(None),
+    };
+    let done = match named {
+        Ok(named) => run(desk, tool, caller, named, arguments.clone()).await,
+        Err(problem) => Err(problem),
+    };
+    match done {
+        Ok(value) => Ok(ToolResult::structured(tool.shown(value))),
+        Err(problem) => Err(words::of_tools(arguments::with_other_faults(problem, &arguments, &schema)).into()),
+    }
 }
 
-fn started(
+async fn run(
     desk: &'static Desk,
     tool: &Tool,
     caller: Caller,
-    mut arguments: Map<String, Value>,
-) -> Result<Running, Problem> {
+    named: Option<String>,
+    arguments: Map<String, Value>,
+) -> Result<Value, Problem> {
     match tool.run {
-        Run::ForAll(run) => Ok(run(desk, ToolCall { tool: tool.name, caller, arguments })),
+        Run::ForAll(run) => run(desk, ToolCall { tool: tool.name, caller, arguments }).await,
         Run::ForEntity(run) => {
-            let named = entity_argument::take(&mut arguments)?;
             let entity = caller.entity(named.as_deref())?;
-            Ok(run(desk, entity, ToolCall { tool: tool.name, caller, arguments }))
+            run(desk, entity, ToolCall { tool: tool.name, caller, arguments }).await
         }
     }
 }

@@ -19,6 +19,16 @@ pub fn is_so(schema: &Value) -> bool {
     schema[KEYWORD] == true
 }
 
+/// Whether a schema describes a stranger's text anywhere.
+pub fn is_within(schema: &Value) -> bool {
+    match schema {
+        schema if is_so(schema) => true,
+        Value::Object(members) => members.values().any(is_within),
+        Value::Array(items) => items.iter().any(is_within),
+        _ => false,
+    }
+}
+
 /// The schema of a marked text, for the member that the contract describes so.
 pub fn schema(contract: &Map<String, Value>) -> Value {
     let description = contract.get("description").and_then(Value::as_str).unwrap_or_default().trim_end();

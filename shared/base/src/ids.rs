@@ -63,16 +63,26 @@ identifiers! {
     PanelLinkId = "plk_";
 }
 
+/// The time that a body begins with.
+fn time(body: &str) -> Time {
+    let digit = |letter| ALPHABET.iter().position(|known| *known == letter).unwrap_or_default();
+    let digits = body.bytes().take(10).map(digit);
+    Time::from_millis(digits.fold(0, |millis, digit| millis << 5 | digit as i64))
+}
+
 impl EventId {
     /// The time of the event, which the identifier begins with.
     pub fn time(&self) -> Time {
-        let digit = |letter| ALPHABET.iter().position(|known| *known == letter).unwrap_or_default();
-        let digits = self.0.bytes().skip(Self::PREFIX.len()).take(10).map(digit);
-        Time::from_millis(digits.fold(0, |millis, digit| millis << 5 | digit as i64))
+        time(&self.0[Self::PREFIX.len()..])
     }
 }
 
 impl DeliveryId {
+    /// The time of the delivery's event, at which the delivery was made.
+    pub fn time(&self) -> Time {
+        time(&self.0[Self::PREFIX.len()..])
+    }
+
     /// The delivery of this event to this webhook. Always the same one, so that publishing an event again
     /// cannot make a second delivery of it.
     pub fn of(event: &EventId, webhook: &WebhookId) -> Self {

@@ -92,10 +92,10 @@ impl Request {
         text.ok_or_else(|| RpcError::invalid_params(format!("`{name}` is missing; it must be a text")))
     }
 
-    /// The parameter `arguments`: an object, which may be absent.
+    /// The parameter `arguments`: an object, which may be absent. Some clients send null for none.
     pub fn arguments(&self) -> Result<Map<String, Value>, RpcError> {
         match self.params.get("arguments") {
-            None => Ok(Map::new()),
+            None | Some(Value::Null) => Ok(Map::new()),
             Some(Value::Object(arguments)) => Ok(arguments.clone()),
             Some(_) => Err(RpcError::invalid_params("`arguments` must be an object")),
         }
@@ -222,6 +222,20 @@ mod tests {
         assert_eq!(notification.expect("a notification"), Message::Notification);
         let response = Message::read(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
         assert_eq!(response.expect("a response"), Message::Response);
+    }
+
+    #[test]
+    fn arguments_are_an_object_or_none() {
+        let arguments = |params: Value| {
+            let params = params.as_object().cloned().expect("an object");
+            Request { id: json!(1), method: "tools/call".to_owned(), params }.arguments()
+        };
+        for none in [json!({}), json!({ "arguments": null }), json!({ "arguments": {} })] {
+            assert_eq!(arguments(none).expect("none"), Map::new());
+        }
+        for bad in [json!([]), json!(""), json!(false)] {
+            assert!(arguments(json!({ "arguments": bad })).is_err());
+        }
     }
 
     #[test]

@@ -25,7 +25,10 @@ pub async fn answer<S: Server>(
         "initialize" if has_handshake => initialize(server, request),
         "ping" if has_handshake => Ok(Answer::new(json!({}))),
         "server/discover" if !has_handshake => Ok(discover::<S>()),
-        "tools/list" => list(request, Caching::OF_TOKEN, || json!({"tools": server.tools(&caller)})),
+        "tools/list" => {
+            has_one_page(request)?;
+            Ok(Answer::kept(json!({"tools": server.tools(&caller)}), Caching::OF_TOKEN))
+        }
         "tools/call" => call_tool(server, caller, request).await,
         "resources/list" => list(request, Caching::OF_RELEASE, || json!({"resources": server.resources()})),
         "resources/templates/list" => {
@@ -69,12 +72,19 @@ fn capabilities() -> Value {
     })
 }
 
-/// A list, which has one page.
+/// A list that depends on the release alone.
 fn list(request: &Request, caching: Caching, result: impl FnOnce() -> Value) -> Result<Answer, Failure> {
-    if request.params.contains_key("cursor") {
-        return Err(RpcError::invalid_params("`cursor` is none of this list's; it has one page").into());
-    }
+    has_one_page(request)?;
     Ok(Answer::kept(result(), caching))
+}
+
+/// The request for a list names no page but the first, which is the only one. An empty cursor is that of the first page.
+fn has_one_page(request: &Request) -> Result<(), RpcError> {
+    let cursor = request.params.get("cursor");
+    if cursor.is_some_and(|cursor| !cursor.is_null() && cursor != "") {
+        return Err(RpcError::invalid_params("`cursor` is none of this list's; it has one page"));
+    }
+    Ok(())
 }
 
 /// Calls a tool. A Problem is the call's result, for the model to read.
@@ -83,13 +93,18 @@ async fn call_tool<S: Server>(server: &'static S, caller: Caller, request: &Requ
     let request_id = caller.request_id.clone();
     match server.call_tool(caller, name, arguments).await {
         Ok(result) => Ok(Answer::new(json!(result))),
-        Err(Refusal::Unknown) => Err(RpcError::invalid_params("there is no such tool").into()),
+        Err(Refusal::Unknown) => Err(none_has_the_name("tool", name).into()),
         Err(Refusal::Token(problem)) => Err(Failure::Token(problem)),
         Err(Refusal::Problem(problem)) => {
             let body = problem.body(server.base_url(), &request_id).into();
             Ok(Answer::telling(json!(ToolResult::refused(&body)), problem))
         }
     }
+}
+
+/// The error on a name that no tool, or no prompt, has.
+fn none_has_the_name(what: &str, name: &str) -> RpcError {
+    RpcError::invalid_params(format!("no {what} has the name `{}`; {what}s/list lists them", shortened(name)))
 }
 
 async fn read_resource<S: Server>(
@@ -119,7 +134,7 @@ fn no_resource(uri: &str) -> Problem {
 fn prompt<S: Server>(server: &S, caller: &Caller, request: &Request) -> Result<Answer, Failure> {
     let (name, arguments) = (request.text("name")?, request.arguments()?);
     server.prompt(name, &arguments).map(Answer::new).map_err(|refusal| match refusal {
-        Refusal::Unknown => RpcError::invalid_params("there is no such prompt").into(),
+        Refusal::Unknown => none_has_the_name("prompt", name).into(),
         Refusal::Token(problem) => Failure::Token(problem),
         Refusal::Problem(problem) => {
             let code = RpcError::code_of(&problem);

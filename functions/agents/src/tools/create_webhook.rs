@@ -29,7 +29,8 @@ pub const CREATE_WEBHOOK: Tool = Tool {
     input,
     output: || schemas::with(schemas::of("WebhookCreated"), arguments::repeated()),
     scopes: &[McpWrite, IntegrationsWrite],
-    hints: Hints { read_only: false, destructive: false, idempotent: false, open_world: true },
+    // It can send every event of the managing entity to a stranger, so that clients ask a person first.
+    hints: Hints { read_only: false, destructive: true, idempotent: false, open_world: true },
     run: Run::ForEntity(|desk, entity, call| create(desk, entity, call).boxed()),
 };
 

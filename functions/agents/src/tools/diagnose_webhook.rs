@@ -51,6 +51,10 @@ fn output() -> Value {
         "count": { "type": "integer", "minimum": 0 },
         "countIsExact": { "type": "boolean", "description": "Whether there are no more." },
     });
+    let oldest = json!({ "oldestCreatedDate": schemas::described(
+        schemas::of("Timestamp"),
+        "When the oldest of them was made: a `since` for `recover_deliveries`. Absent when there is none.",
+    ) });
     let failure =
         schemas::with(schemas::of("ListedDelivery"), json!({ "cause": cause, "lastAttempt": schemas::of("Attempt") }));
     let counted = |what: &str| schemas::described(schemas::object(counted.clone(), &["count", "countIsExact"]), what);
@@ -58,7 +62,10 @@ fn output() -> Value {
         json!({
             "webhook": schemas::of("Webhook"),
             "stats": schemas::of("WebhookStats"),
-            "recoverable": counted("Deliveries that failed or were cancelled, and can be recovered."),
+            "recoverable": schemas::with(
+                counted("Deliveries that failed or were cancelled, and can be recovered."),
+                oldest,
+            ),
             "waiting": counted("Deliveries that wait for more than a minute, or for the end of a pause."),
             "findings": schemas::list(
                 schemas::object(finding, &["cause", "meaning", "remedy", "failures"]),

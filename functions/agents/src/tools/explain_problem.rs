@@ -10,6 +10,7 @@ use crate::{
     desk::Desk,
     schemas,
     tool::{Hints, Run, Tool, ToolCall},
+    words,
 };
 
 /// Explains a kind of Problem.
@@ -41,7 +42,7 @@ fn explained(kind: ProblemKind, base_url: &str) -> Value {
         "kind": kind.slug(),
         "status": kind.status().as_u16(),
         "title": kind.title(),
-        "explanation": kind.explanation(),
+        "explanation": words::text(kind.explanation()),
         "page": format!("{base_url}/problems/{}", kind.slug()),
     })
 }

@@ -23,9 +23,8 @@ pub const RECOVER_DELIVERIES: Tool = Tool {
     description: "Has a webhook's deliveries of a range of time attempted again, after an outage: those that \
                   failed or were cancelled, those that wait, or both. It begins in the background and goes on by \
                   itself; the result counts what there is. Ask for the whole outage at once: `since` is compared \
-                  with when a delivery was made, so take a time shortly before the outage began, for instance some \
-                  minutes before the `failingSince` that `diagnose_webhook` shows. Mend the endpoint first, and \
-                  see with `publish_test_event` that it answers: else everything fails again. It ends a pause, and \
+                  with when a delivery was made, so take a time shortly before the outage began, or the \
+                  `oldestCreatedDate` that `diagnose_webhook` shows. Mend the endpoint first, and see with `publish_test_event` that it answers: else everything fails again. It ends a pause, and \
                   may send an endpoint thousands of events. What was published while the webhook was disabled made \
                   no delivery, and is not recovered.",
     input,

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::subscriptions::{WebhookView, show::Showing, stats::WebhookStats};
 use auth::AuthorizedEntity;
-use base::{Time, WebhookId};
+use base::{DeliveryId, Time, WebhookId};
 use storage::TableError;
 
 /// How many of the last failures are shown.
@@ -44,13 +44,24 @@ pub struct Diagnosis {
     webhook: WebhookView,
     stats: WebhookStats,
     /// Deliveries that failed or were cancelled, and can be recovered.
-    recoverable: Counted,
+    recoverable: Recoverable,
     /// Deliveries that wait for an attempt that is more than a minute away, or for the end of a pause.
     waiting: Counted,
     /// What holds up the webhook itself, then the causes of failed attempts, the most frequent first.
     findings: Vec<Finding>,
     /// The newest first.
     failures: Vec<FailedDelivery>,
+}
+
+/// Deliveries that can be recovered, and from when on a recovery finds all of them.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Recoverable {
+    #[serde(flatten)]
+    counted: Counted,
+    /// When the oldest was made; absent when there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    oldest_created_date: Option<Time>,
 }
 
 /// A cause, and how many of the failures that are shown have it.
@@ -86,11 +97,14 @@ impl Diagnosing {
             tokio::try_join!(self.showing.one(entity, id, now), self.showing.stats(entity, id, now))?;
         let kept = Stretch::since(now - self.retention);
         let count = |group| self.deliveries.count_up_to(MAX_COUNT, id, group, vec![kept.clone()]);
-        let (recoverable, waiting, failures) = tokio::try_join!(
+        let (counted, oldest, waiting, failures) = tokio::try_join!(
             count(IndexGroup::Recoverable),
+            self.deliveries.of_group(id, IndexGroup::Recoverable, &kept, 1),
             count(IndexGroup::Waiting),
             self.failures(entity, id, kept.clone(), now),
         )?;
+        let oldest_created_date = oldest.found.first().map(DeliveryId::time);
+        let recoverable = Recoverable { counted, oldest_created_date };
         let findings =
             findings(webhook.held_up_by(), webhook.last_failure(), failures.iter().map(|failure| failure.cause));
         Ok(Diagnosis { webhook, stats, recoverable, waiting, findings, failures })

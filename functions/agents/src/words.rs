@@ -1,0 +1,142 @@
+//! Problems in the words of tools. Use cases write them for callers of the API: a model that reads a path or the name of a
+//! header there would look for a tool that there is not.
+
+use problem::{Problem, Violation};
+
+/// A phrase of the API, and what it is to a caller of a tool. The first that fits counts, so that longer ones come first.
+const PHRASES: [(&str, &str); 12] = [
+    ("or several of these with commas between them", "or an array of several of these"),
+    ("is not a member that this operation knows", "is not an argument that this tool knows"),
+    ("is not a parameter that this operation knows", "is not an argument that this tool knows"),
+    ("must be the managing entity of the path", "must be the managing entity of the call"),
+    ("; its `+` has come as a space: write it as `%2B` in a query", "; write `+` before the offset"),
+    ("`POST …/webhook/{webhookIdentifier}/secret`", "`rotate_webhook_secret`"),
+    ("are listed at …/webhook/list", "are listed by `list_webhooks`"),
+    ("are listed at …/payment/provider/list", "are listed by `list_connections`"),
+    ("in the Retry-After header", "that the detail names"),
+    ("sent before with another body", "sent before with other arguments"),
+    ("with the very same body", "with the very same arguments"),
+    ("Idempotency-Key", "`idempotencyKey`"),
+];
+
+/// What stands around the managing entity in the address of the catalogue.
+const CATALOGUE: (&str, &str) = ("are listed at /api/managing-entity/", "/webhook/event/list");
+/// What stands around a webhook in the address that replaces its secret.
+const NEW_SECRET: (&str, &str) = ("`POST …/webhook/whk_", "/secret`");
+
+/// A Problem for a caller of a tool: the same with its sentences in the words of tools.
+pub fn of_tools(problem: Problem) -> Problem {
+    let translated = |(field, message): (&str, &str)| Violation { field: field.to_owned(), message: text(message) };
+    let violations: Vec<_> = problem.violations().map(translated).collect();
+    if violations.is_empty() {
+        return Problem { detail: text(&problem.detail), ..problem };
+    }
+    let Problem { detail, properties, .. } = Problem::invalid(violations);
+    Problem { detail, properties, ..problem }
+}
+
+/// A text in the words of tools.
+pub fn text(text: &str) -> String {
+    let text = between(text, CATALOGUE, "are listed by `list_event_types`");
+    let text = between(&text, NEW_SECRET, "`rotate_webhook_secret`");
+    PHRASES.iter().fold(text, |text, (phrase, words)| text.replace(phrase, words))
+}
+
+/// The text with these words in the place of what begins and ends so.
+fn between(text: &str, (begin, end): (&str, &str), words: &str) -> String {
+    let found = text.split_once(begin).and_then(|(before, rest)| Some((before, rest.split_once(end)?)));
+    found.map_or_else(|| text.to_owned(), |(before, (_, after))| format!("{before}{words}{after}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use auth::EntityId;
+    use base::Time;
+    use outbound::AddressRules;
+    use problem::{ProblemKind, Query};
+    use storage::OnceError;
+    use webhooks::{
+        deliveries::jobs::RecoveryScope,
+        subscriptions::{WebhookError, register::NewWebhook},
+    };
+
+    use super::*;
+
+    /// Signs of the API's words.
+    const FOREIGN: [&str; 10] = [
+        "/api/",
+        "…/",
+        "POST",
+        "Idempotency-Key",
+        "comma",
+        "%2B",
+        "query",
+        "parameter",
+        "member that",
+        "path",
+    ];
+
+    fn said(problem: Problem) -> String {
+        let problem = of_tools(problem);
+        let violations = problem.violations().map(|(field, message)| format!("{field} {message}"));
+        violations.chain([problem.detail.clone()]).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn a_problem_of_a_use_case_is_told_in_the_words_of_tools() {
+        let entity = EntityId::parse("demo-hotel").expect("an entity");
+        let body = br#"{"name":"n","eventUrl":"https://example.com","eventList":["x"],"entity":{"identifier":"y"},"z":1}"#;
+        let webhook = NewWebhook::read(body, &entity, &AddressRules::default()).err().expect("refused");
+        let recovery = RecoveryScope::read(br#"{"from":1}"#, Time::from_millis(0)).expect_err("refused");
+        let mut query = Query::new([("createdFrom", "2026-11-22T23:50:00 00:00"), ("x", "y")]);
+        query.optional_time("createdFrom");
+        let query = query.finish().expect_err("refused");
+        let conflict = Problem::from(WebhookError::Once(OnceError::Conflict));
+        let over = Problem::from(WebhookError::Once(OnceError::SecretOver { id: "whk_1".to_owned() }));
+        for (problem, words) in [
+            (webhook, "`list_event_types`"),
+            (recovery, "is not an argument that this tool knows"),
+            (query, "write `+` before the offset"),
+            (conflict, "`idempotencyKey` was sent before with other arguments"),
+            (over, "`rotate_webhook_secret` gives it another secret"),
+        ] {
+            let said = said(problem);
+            assert!(said.contains(words), "{said}");
+            assert!(!FOREIGN.iter().any(|sign| said.contains(sign)), "{said}");
+        }
+    }
+
+    #[test]
+    fn every_phrase_is_one_that_the_service_says() {
+        let sources = [
+            include_str!("../../../shared/problem/src/kind.rs"),
+            include_str!("../../../shared/problem/src/near.rs"),
+            include_str!("../../../shared/problem/src/time.rs"),
+            include_str!("../../../shared/problem/src/query.rs"),
+            include_str!("../../../shared/problem/src/json_body.rs"),
+            include_str!("../../../shared/storage/src/idempotency/error.rs"),
+            include_str!("../../../shared/webhooks/src/deliveries/filters.rs"),
+            include_str!("../../../shared/webhooks/src/events/unknown.rs"),
+            include_str!("../../../shared/webhooks/src/subscriptions/error.rs"),
+            include_str!("../../../shared/webhooks/src/subscriptions/members.rs"),
+        ]
+        .concat();
+        // The two words are put together where they are said.
+        let put_together = ["is not a member", "is not a parameter"];
+        for (phrase, _) in PHRASES {
+            let is_said = put_together.iter().any(|said| phrase.starts_with(said)) || sources.contains(phrase);
+            assert!(is_said, "no text has `{phrase}` by now: remove it");
+        }
+        for phrase in [CATALOGUE.0, CATALOGUE.1, NEW_SECRET.1] {
+            assert!(sources.contains(phrase), "no text has `{phrase}` by now");
+        }
+    }
+
+    #[test]
+    fn a_problem_keeps_its_kind_and_what_programs_read() {
+        let problem = Problem::new(ProblemKind::WebhookLimit, "A limit.").with_property("limit", 200);
+        let told = of_tools(problem);
+        assert_eq!((told.kind, told.detail.as_str()), (ProblemKind::WebhookLimit, "A limit."));
+        assert_eq!(told.properties["limit"], 200);
+    }
+}
