@@ -4,12 +4,13 @@ use std::{fs, sync::Arc};
 
 use serde_json::{Value, json};
 
-use crate::harness::{ApiResponse, Application, Bundle, LONG, Suite, tests, until};
+use crate::harness::{ApiResponse, Application, Bundle, LONG, Suite, message, tests, until};
 
 tests![
     what_is_issued_revoked_and_asked_stands_in_the_trail,
     what_is_refused_stands_in_the_trail_with_its_reason,
     a_change_of_an_application_stands_in_the_trail,
+    a_change_by_a_tool_stands_in_the_trail,
     no_secret_and_no_token_stands_in_a_log,
     a_stranger_fills_no_log_with_long_requests,
 ];
@@ -137,6 +138,64 @@ async fn a_change_of_an_application_stands_in_the_trail(suite: Arc<Suite>) {
     let refused = api.call("DELETE", format!("{me}/application/{id}")).bearer(&reader).expect(403).await;
     let trail = line(&suite, "remove-application", &refused).await;
     assert_eq!((&trail["audit"]["outcome"], &trail["audit"]["entity"]), (&json!("refused"), &json!(own)));
+}
+
+async fn a_change_by_a_tool_stands_in_the_trail(suite: Arc<Suite>) {
+    let api = &suite.api;
+    let (client, own) = (&api.env["CLIENT_ID"], &api.env["MANAGING_ENTITY"]);
+    let rights = "mcp.read mcp.write integrations.read integrations.write integrations.remove";
+    let token = api.new_token(Application::Demo, rights).await;
+    let call = |tool: &str, arguments: Value, token: &str| {
+        let params = json!({ "name": tool, "arguments": arguments });
+        message(api, "tools/call", params).header("mcp-name", tool).bearer(token)
+    };
+    let expected = |tool: &str, subject: Option<&str>, outcome: Value| {
+        let mut line = json!({
+            "action": "tool.call", "client": client, "entity": own, "tool": tool, "sourceAddress": "127.0.0.1",
+        });
+        let members = line.as_object_mut().expect("an object");
+        members.extend(subject.map(|subject| ("subject".to_owned(), json!(subject))));
+        members.extend(outcome.as_object().cloned().expect("an object"));
+        line
+    };
+    let done = || json!({ "outcome": "done" });
+    let new = json!({ "name": "n", "eventUrl": "http://127.0.0.1:9/", "eventList": [], "enabled": false });
+    let made = call("create_webhook", new, &token).expect(200).await;
+    let made_json = made.json();
+    let id = made_json["result"]["structuredContent"]["id"].as_str().expect("the webhook was made");
+    says(&line(&suite, "mcp", &made).await, &expected("create_webhook", Some(id), done()));
+    let of = |more: Value| {
+        let mut arguments = json!({ "webhookIdentifier": id });
+        arguments.as_object_mut().expect("an object").extend(more.as_object().cloned().expect("an object"));
+        arguments
+    };
+    let renamed = call("change_webhook", of(json!({ "name": "renamed" })), &token).expect(200).await;
+    says(&line(&suite, "mcp", &renamed).await, &expected("change_webhook", Some(id), done()));
+
+    let refused = call("change_webhook", of(json!({ "name": "n", "version": 1 })), &token).expect(200).await;
+    let conflict = json!({ "outcome": "refused", "reason": "version-conflict" });
+    says(&line(&suite, "mcp", &refused).await, &expected("change_webhook", Some(id), conflict));
+    let refused = call("publish_test_event", json!({ "webhookIdentifier": "x" }), &token).expect(200).await;
+    let missing = json!({ "outcome": "refused", "reason": "webhook-not-found" });
+    says(&line(&suite, "mcp", &refused).await, &expected("publish_test_event", None, missing));
+    let reader = api.token(Application::Demo, "mcp.read integrations.read").await;
+    let refused = call("publish_test_event", of(json!({})), &reader).expect(403).await;
+    let trail = line(&suite, "mcp", &refused).await;
+    assert_eq!(
+        (&trail["audit"]["reason"], &trail["audit"]["tool"]),
+        (&json!("insufficient-scope"), &json!("publish_test_event"))
+    );
+
+    // To look leaves no line. By the line of the last call, what came before is written.
+    let looked = call("show_webhook", of(json!({})), &token).expect(200).await;
+    let last = call("change_webhook", of(json!({ "name": "last" })), &token).expect(200).await;
+    line(&suite, "mcp", &last).await;
+    let log = fs::read_to_string(suite.bundle().data().join("logs/mcp.log")).expect("a log");
+    let request = looked.header("x-request-id");
+    assert!(log.lines().any(|line| line.contains(request)), "the call stands in the log");
+    assert!(!log.lines().any(|line| line.contains(request) && line.contains("\"audit\"")), "but not in the trail");
+    let webhook = format!("/api/managing-entity/{own}/webhook/{id}");
+    api.call("DELETE", webhook).bearer(&token).expect(200).await;
 }
 
 async fn no_secret_and_no_token_stands_in_a_log(suite: Arc<Suite>) {

@@ -82,6 +82,13 @@ pub fn normalized(arguments: Map<String, Value>, schema: &Value) -> Map<String, 
     arguments.into_iter().filter_map(normalize).collect()
 }
 
+/// The webhook or the delivery that a call is about, if it names one, for the audit trail.
+pub fn subject(arguments: &Map<String, Value>) -> Option<String> {
+    let text = |name| arguments.get(name).and_then(Value::as_str);
+    let webhook = text(WEBHOOK).and_then(WebhookId::parse).map(|id| id.to_string());
+    webhook.or_else(|| text(DELIVERY).and_then(DeliveryId::parse).map(|id| id.to_string()))
+}
+
 /// A Problem of invalid arguments with the other arguments that do not conform to the tool's schema. A use case reads its
 /// input only when the call's managing entity and identifiers are good, so that the model would find the faults one by one.
 pub fn with_other_faults(problem: Problem, arguments: &Map<String, Value>, schema: &Value) -> Problem {
@@ -334,6 +341,17 @@ mod tests {
             assert_eq!(given(refused.clone()), refused);
         }
         assert_eq!(given(json!({ "limit": -2.0 })), json!({ "limit": -2 }));
+    }
+
+    #[test]
+    fn the_audit_trail_names_an_identifier_and_no_other_text() {
+        let of = |arguments: Value| subject(arguments.as_object().expect("an object"));
+        let (webhook, delivery) = ("whk_01m74zy5eva3kj3s4w04zg1hhc", "dlv_01m7w5gmev32p3wwt3y0b8j32h");
+        assert_eq!(of(json!({ "webhookIdentifier": webhook, "name": "n" })).as_deref(), Some(webhook));
+        assert_eq!(of(json!({ "deliveryIdentifier": delivery })).as_deref(), Some(delivery));
+        for other in [json!({}), json!({ "webhookIdentifier": "whsec_secret" }), json!({ "webhookIdentifier": 1 })] {
+            assert_eq!(of(other), None);
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Who calls, and what may be done for whom: the same for tools, resources and prompts.
 
 use auth::{AuthorizedEntity, Claims, Entities, EntityId, Scope, Scopes, refusal};
-use base::{Time, trace::Trace};
+use base::{Time, audit::Notes, trace::Trace};
 use gate::Call;
 use problem::Problem;
 use storage::{IdempotencyKey, Once, Sender};
@@ -20,6 +20,8 @@ pub struct Caller {
     pub now: Time,
     /// The span of the request's trace that this call is.
     pub trace: Trace,
+    /// Takes what a call is about for the line of the audit trail.
+    pub notes: Notes,
 }
 
 impl Caller {
@@ -29,7 +31,7 @@ impl Caller {
     /// 500, when the endpoint admits calls without a token.
     pub fn of(call: Call) -> Result<Self, Problem> {
         let claims = call.claims.ok_or_else(|| Problem::internal("agents are admitted without a token"))?;
-        Ok(Self { claims, request_id: call.request_id, now: call.now, trace: call.trace })
+        Ok(Self { claims, request_id: call.request_id, now: call.now, trace: call.trace, notes: call.notes })
     }
 
     /// The managing entity that a call names, or the only one that the token covers.
@@ -38,6 +40,9 @@ impl Caller {
     /// 400 where the token covers several and the call names none; 403 where the token does not cover the one it names.
     pub fn entity(&self, named: Option<&str>) -> Result<AuthorizedEntity, Problem> {
         let named = named.map_or_else(|| self.only_entity(), Ok)?;
+        if let Ok(entity) = EntityId::parse(named) {
+            self.notes.entity(entity.as_str());
+        }
         if !self.claims.entities.cover(named) {
             return Err(refusal::entity_not_covered());
         }

@@ -1,5 +1,6 @@
 //! A call of a tool: rights first, then the managing entity, then the tool's own work.
 
+use base::audit::Action;
 use problem::Problem;
 use serde_json::{Map, Value};
 
@@ -25,6 +26,11 @@ pub async fn result(
 ) -> Result<ToolResult, Refusal> {
     let tool = tools::find(name).ok_or(Refusal::Unknown)?;
     tracing::info!(tool = tool.name, "called");
+    let notes = caller.notes.clone();
+    if !tool.hints.read_only {
+        notes.action(Action::CallTool);
+        notes.tool(tool.name);
+    }
     caller.needs(tool.scopes).map_err(Refusal::Token)?;
     let schema = (tool.input)();
     let mut arguments = arguments::normalized(arguments, &schema);
@@ -32,10 +38,16 @@ pub async fn result(
         Run::ForEntity(_) => entity_argument::take(&mut arguments),
         Run::ForAll(_) => Ok(None),
     };
+    let subject = arguments::subject(&arguments);
     let done = match named {
         Ok(named) => run(desk, tool, caller, named, arguments.clone()).await,
         Err(problem) => Err(problem),
     };
+    // A tool that makes something names it in its result.
+    let made = done.as_ref().ok().and_then(|value| value["id"].as_str());
+    if let Some(subject) = subject.as_deref().or(made) {
+        notes.subject(subject);
+    }
     match done {
         Ok(value) => Ok(ToolResult::structured(tool.shown(value))),
         Err(problem) => Err(words::of_tools(arguments::with_other_faults(problem, &arguments, &schema)).into()),

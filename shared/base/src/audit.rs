@@ -1,9 +1,11 @@
-//! The audit trail: one line of the log for each action on tokens, keys and applications, refused ones included. It
-//! says which client did what, from which address, and how it ended. The line is a metric as well, for the alarms.
+//! The audit trail: one line of the log for each action on tokens, keys and applications, and for each change that an
+//! agent makes by a tool, refused ones included. It says which client did what, from which address, and how it ended. The
+//! line is a metric as well, for the alarms.
 //!
 //! An endpoint that is in the trail says so in its declaration (`Endpoint::audited`), and the gate logs each of its
-//! calls, also those that the gate refuses. A handler notes what only it knows: `call.notes.client(id)`. A line has no
-//! member for a secret or a token.
+//! calls, also those that the gate refuses. An endpoint of which only some calls are in the trail declares nothing, and
+//! its handler notes the action of those: `call.notes.action(action)`. A handler also notes what only it knows:
+//! `call.notes.client(id)`. A line has no member for a secret or a token.
 
 use std::{
     net::IpAddr,
@@ -66,6 +68,8 @@ actions! {
     RenewPanelSession = "panel.session.renew",
     /// A session of the panel is ended by the person who has it.
     EndPanelSession = "panel.session.end",
+    /// An agent calls a tool that changes something.
+    CallTool = "tool.call",
     /// Failed attempts to authenticate are forgotten.
     ForgetGuesses = "guesses.forget",
     /// The issuer's next key takes its turn.
@@ -123,6 +127,8 @@ struct Noted {
     entity: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     subject: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool: Option<&'static str>,
     /// What it was in particular, where an endpoint knows several actions.
     #[serde(skip)]
     action: Option<Action>,
@@ -156,12 +162,23 @@ impl Notes {
         self.note(|noted| noted.entity = Some(id.to_owned()));
     }
 
-    /// Notes what the action is done to, by the identifier of a token (its `jti`), an application, a secret or a key.
+    /// Notes what the action is done to, by the identifier of a token (its `jti`), an application, a secret, a key, a
+    /// webhook or a delivery.
     pub fn subject(&self, id: &str) {
         self.note(|noted| noted.subject = Some(id.to_owned()));
     }
 
-    /// Notes which action it is, where the endpoint knows several and declares one of them.
+    /// Notes the tool that an agent calls.
+    pub fn tool(&self, name: &'static str) {
+        self.note(|noted| noted.tool = Some(name));
+    }
+
+    /// The action that was noted, where one was.
+    pub fn noted_action(&self) -> Option<Action> {
+        self.noted().action
+    }
+
+    /// Notes which action it is, where the endpoint knows several and declares one of them, or none.
     pub fn action(&self, action: Action) {
         self.note(|noted| noted.action = Some(action));
     }
@@ -287,6 +304,18 @@ mod tests {
         let notes = Notes::default();
         notes.action(Action::EndPanelSession);
         assert_eq!(line(&notes, AuditOutcome::Done)["action"], "panel.session.end");
+    }
+
+    #[test]
+    fn a_call_of_a_tool_is_audited_with_the_tool() {
+        let notes = Notes::default();
+        assert_eq!(notes.noted_action(), None);
+        notes.action(Action::CallTool);
+        notes.tool("change_webhook");
+        notes.subject("whk_1");
+        let line = line(&notes, AuditOutcome::Done);
+        assert_eq!((&line["action"], &line["tool"]), (&json!("tool.call"), &json!("change_webhook")));
+        assert_eq!((notes.noted_action(), &line["subject"]), (Some(Action::CallTool), &json!("whk_1")));
     }
 
     #[test]

@@ -65,7 +65,7 @@ impl Gate {
                 Ok(Err(_)) => Err(Problem::internal("the handler panicked; see the log above")),
                 Err(late) => Err(Problem::unavailable(late)),
             };
-            if let Some(action) = self.endpoint.audited {
+            if let Some(action) = self.endpoint.audited.or_else(|| notes.noted_action()) {
                 self.audit(action, &outcome, &notes);
             }
             let problem = outcome.as_ref().map_or_else(Some, |reply| reply.problem.as_deref());
