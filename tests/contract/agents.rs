@@ -23,6 +23,7 @@ tests![
     a_site_that_has_led_its_own_name_here_is_refused,
     a_client_without_a_token_is_led_to_one,
     a_call_that_needs_more_scopes_names_them_all_by_http,
+    a_tool_beyond_the_registration_is_not_listed_and_tells_the_model,
     a_token_for_agents_is_good_there_alone,
     a_call_names_its_managing_entity_where_there_are_several,
     a_result_is_structured_and_a_text,
@@ -356,6 +357,44 @@ async fn a_call_that_needs_more_scopes_names_them_all_by_http(suite: Arc<Suite>)
     assert_eq!(parameter(challenge, "resource_metadata"), metadata);
     let enough = token(&suite, parameter(challenge, "scope")).await;
     result(&call("list_webhooks").bearer(&enough).expect(200).await);
+}
+
+async fn a_tool_beyond_the_registration_is_not_listed_and_tells_the_model(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let application = async |scopes: Value| {
+        let new = json!({ "name": "An agent that looks", "scopes": scopes });
+        entity.post("/application").json(&new).expect(201).await.json()
+    };
+    let token_of = async |application: &Value, scope: &str| {
+        let [id, secret] = ["clientId", "clientSecret"].map(|member| application[member].as_str().expect("a text"));
+        let grant = ("grant_type", "client_credentials");
+        let form = [grant, ("client_id", id), ("client_secret", secret), ("scope", scope)];
+        let issued = suite.api.post("/oauth2/token").form(&form).expect(200).await.json();
+        issued["access_token"].as_str().expect("a token").to_owned()
+    };
+    let looks = application(json!(["mcp.read", "integrations.read"])).await;
+    let (whole, narrow) =
+        (token_of(&looks, "mcp.read integrations.read").await, token_of(&looks, "mcp.read").await);
+    for token in [&whole, &narrow] {
+        let listed = result(&newest(&suite.api, "tools/list", json!({})).bearer(token).expect(200).await);
+        let listed = listed["tools"].as_array().expect("a list").clone();
+        let is_listed = |name: &str| listed.iter().any(|tool| tool["name"] == name);
+        assert!(is_listed("list_webhooks") && is_listed("explain_problem"), "{listed:#?}");
+        assert!(!is_listed("create_webhook") && !is_listed("list_connections"), "{listed:#?}");
+    }
+    // No token is enough: a challenge would have the library ask for one in vain, and end its session.
+    let refused = problem(&tool(&suite.api, "create_webhook", json!({})).bearer(&whole).expect(200).await);
+    assert_eq!(refused["kind"], "insufficient-scope", "{refused:#}");
+    let detail = refused["detail"].as_str().expect("a text");
+    assert!(detail.contains("not registered for the scopes `integrations.write mcp.write`"), "{detail}");
+    // Another token is enough.
+    let little = tool(&suite.api, "list_webhooks", json!({})).bearer(&narrow).expect(403).await;
+    assert_eq!(parameter(little.header("www-authenticate"), "scope"), "integrations.read mcp.read");
+
+    let least = token_of(&application(json!(["mcp.read"])).await, "mcp.read").await;
+    let read = json!({ "uri": "waypost://catalogue/events" });
+    let refused = newest(&suite.api, "resources/read", read).bearer(&least).expect(200).await;
+    assert_eq!((code(&refused), &refused.json()["error"]["data"]["kind"]), (-32602, &json!("insufficient-scope")));
 }
 
 async fn a_token_for_agents_is_good_there_alone(suite: Arc<Suite>) {

@@ -17,6 +17,7 @@ tests![
     the_library_of_typescript_needs_an_address_an_identifier_and_a_secret,
     the_former_library_of_typescript_needs_an_address_an_identifier_and_a_secret,
     the_library_of_typescript_needs_no_secret_where_there_is_a_key,
+    a_tool_beyond_the_registration_does_not_end_the_session_of_a_library,
     the_program_of_the_documents_in_python_lists_webhooks,
     the_program_of_the_documents_in_javascript_lists_webhooks,
 ];
@@ -121,6 +122,36 @@ async fn the_library_of_typescript_needs_no_secret_where_there_is_a_key(suite: A
     let outcomes = node("mcp_client.js", &json!([input])).await;
     attempt.succeeded(&outcomes[0], NEWEST);
     Attempt::stepped_up(&outcomes[0]);
+}
+
+async fn a_tool_beyond_the_registration_does_not_end_the_session_of_a_library(suite: Arc<Suite>) {
+    let mut attempts = Vec::new();
+    for mode in ["auto", "legacy"] {
+        let mut attempt = Attempt::new(&suite, mode).await;
+        let least = json!({ "name": "An agent that looks", "scopes": ["mcp.read", "integrations.read"] });
+        attempt.application = attempt.entity.post("/application").json(&least).expect(201).await.json();
+        attempts.push(attempt);
+    }
+    let inputs: Vec<_> = attempts
+        .iter()
+        .map(|attempt| {
+            let mut input = attempt.input();
+            input["calls"] = json!([
+                { "name": "create_webhook", "arguments": new_webhook() },
+                { "name": "list_webhooks", "arguments": {} },
+            ]);
+            input
+        })
+        .collect();
+    for outcomes in [python("mcp_client.py", &json!(inputs)).await, node("mcp_client.js", &json!(inputs)).await] {
+        for (attempt, outcome) in attempts.iter().zip(outcomes.as_array().expect("a list")) {
+            let results = outcome["results"].as_array().expect("a list");
+            assert_eq!(results[0]["isError"], true, "{outcome:#}");
+            assert!(results[0].to_string().contains("is not registered for the scopes"), "{outcome:#}");
+            let webhooks = &results[1]["structuredContent"]["webhooks"];
+            assert_eq!(webhooks[0]["id"], attempt.hook.id.as_str(), "{outcome:#}");
+        }
+    }
 }
 
 /// The only program of docs/agents.md in this language.

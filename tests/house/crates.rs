@@ -53,8 +53,8 @@ fn allowed(name: &str) -> Vec<&'static str> {
                 "functions-webhooks" => &["webhooks"],
                 "functions-payments" => &["payments"],
                 "functions-geo-ip" => &["geo-ip"],
-                // Tools over the use cases of several.
-                "functions-agents" => &["webhooks", "payments"],
+                // Tools over the use cases of several, and the scopes that a caller's application can have.
+                "functions-agents" => &["webhooks", "payments", "issuer"],
                 _ => &[],
             };
             shared.into_iter().chain(own.iter().copied()).collect()

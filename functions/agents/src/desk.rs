@@ -1,6 +1,7 @@
 //! The use cases that tools, resources and prompts call, made once when the function starts.
 
 use function::Service;
+use issuer::applications::Applications;
 use outbound::AddressRules;
 use payments::Connections;
 use storage::{Answers, KeyRings, SecretSettings};
@@ -51,6 +52,8 @@ pub struct Desk {
     pub recovery: Recovery,
     /// The connections to payment providers.
     pub connections: Connections,
+    /// The applications, one of which the caller is.
+    pub applications: Applications,
 }
 
 impl Desk {
@@ -118,6 +121,7 @@ impl Desk {
                 limits,
                 retention,
             },
+            applications: Applications::new(table.clone()),
             connections: Connections::new(table),
         }
     }

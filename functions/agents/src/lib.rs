@@ -6,6 +6,7 @@ pub mod desk;
 mod entity_argument;
 pub mod prompts;
 pub mod protocol;
+mod registration;
 pub mod resources;
 pub mod schemas;
 pub mod tool;

@@ -10,6 +10,7 @@ use crate::{
     desk::Desk,
     entity_argument,
     protocol::{Refusal, ToolResult},
+    registration,
     tool::{Run, Tool, ToolCall},
     tools, words,
 };
@@ -31,7 +32,7 @@ pub async fn result(
         notes.action(Action::CallTool);
         notes.tool(tool.name);
     }
-    caller.needs(tool.scopes).map_err(Refusal::Token)?;
+    registration::check(desk, &caller, tool.scopes).await?;
     let schema = (tool.input)();
     let mut arguments = arguments::normalized(arguments, &schema);
     let named = match tool.run {

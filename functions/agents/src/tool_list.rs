@@ -1,17 +1,28 @@
-//! The list of tools, as a caller sees it: all of them, since a client that lacks a scope is told so when it calls.
+//! The list of tools, as a caller sees it: those that a token of its application can open. A client that saw only what its
+//! present token opens would never ask for more, and one that saw the others would ask for what it never gets.
 
+use auth::Scopes;
 use serde_json::{Value, json};
 
 use crate::{
     caller::Caller,
-    entity_argument,
+    desk::Desk,
+    entity_argument, registration,
     tool::{Run, Tool},
     tools, untrusted,
 };
 
-/// Every tool, in their order.
-pub fn of(caller: &Caller) -> Vec<Value> {
-    tools::ALL.iter().map(|tool| entry(tool, caller)).collect()
+/// The tools that a token of the caller's application can open, in their order; all of them where it is not known.
+pub async fn of(desk: &Desk, caller: &Caller) -> Vec<Value> {
+    // A token that opens every tool saves the read.
+    let lacks_some = tools::ALL.iter().any(|tool| caller.needs(tool.scopes).is_err());
+    let registered = if lacks_some { registration::scopes(desk, caller).await } else { None };
+    let listed = tools::ALL.iter().filter(|tool| can_be_opened(tool, caller, registered));
+    listed.map(|tool| entry(tool, caller)).collect()
+}
+
+fn can_be_opened(tool: &Tool, caller: &Caller, registered: Option<Scopes>) -> bool {
+    registered.is_none_or(|registered| registration::beyond(caller, tool.scopes, registered).is_empty())
 }
 
 fn entry(tool: &Tool, caller: &Caller) -> Value {

@@ -7,7 +7,7 @@ use crate::{
     desk::Desk,
     prompts,
     protocol::{Refusal, Server, ToolResult},
-    resources, tool_call, tool_list,
+    registration, resources, tool_call, tool_list,
 };
 
 impl Server for Desk {
@@ -31,8 +31,8 @@ impl Server for Desk {
         &self.base_url
     }
 
-    fn tools(&self, caller: &Caller) -> Vec<Value> {
-        tool_list::of(caller)
+    async fn tools(&self, caller: &Caller) -> Vec<Value> {
+        tool_list::of(self, caller).await
     }
 
     fn call_tool(
@@ -53,7 +53,7 @@ impl Server for Desk {
     }
 
     async fn read_resource(&self, caller: &Caller, uri: &str) -> Result<Value, Refusal> {
-        caller.needs(resources::scopes(uri)).map_err(Refusal::Token)?;
+        registration::check(self, caller, resources::scopes(uri)).await?;
         let contents = resources::read(self, caller, uri).await?;
         contents.map(|contents| json!(contents)).ok_or(Refusal::Unknown)
     }

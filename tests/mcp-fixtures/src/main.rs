@@ -40,7 +40,7 @@ impl Server for Fixtures {
         &self.base_url
     }
 
-    fn tools(&self, _: &Caller) -> Vec<Value> {
+    async fn tools(&self, _: &Caller) -> Vec<Value> {
         tools::listed()
     }
 

@@ -27,7 +27,7 @@ pub async fn answer<S: Server>(
         "server/discover" if !has_handshake => Ok(discover::<S>()),
         "tools/list" => {
             has_one_page(request)?;
-            Ok(Answer::kept(json!({"tools": server.tools(&caller)}), Caching::OF_TOKEN))
+            Ok(Answer::kept(json!({"tools": server.tools(&caller).await}), Caching::OF_TOKEN))
         }
         "tools/call" => call_tool(server, caller, request).await,
         "resources/list" => list(request, Caching::OF_RELEASE, || json!({"resources": server.resources()})),

@@ -19,7 +19,7 @@ pub trait Server: Sync + 'static {
     fn base_url(&self) -> &str;
 
     /// Its tools, as this caller sees them (`Tool`).
-    fn tools(&self, caller: &Caller) -> Vec<Value>;
+    fn tools(&self, caller: &Caller) -> impl Future<Output = Vec<Value>> + Send;
 
     /// Calls a tool.
     fn call_tool(
