@@ -24,6 +24,7 @@ tests![
     a_client_without_a_token_is_led_to_one,
     a_call_that_needs_more_scopes_names_them_all_by_http,
     a_tool_beyond_the_registration_is_not_listed_and_tells_the_model,
+    a_client_selects_tools_by_headers,
     a_token_for_agents_is_good_there_alone,
     a_call_names_its_managing_entity_where_there_are_several,
     a_result_is_structured_and_a_text,
@@ -395,6 +396,41 @@ async fn a_tool_beyond_the_registration_is_not_listed_and_tells_the_model(suite:
     let read = json!({ "uri": "waypost://catalogue/events" });
     let refused = newest(&suite.api, "resources/read", read).bearer(&least).expect(200).await;
     assert_eq!((code(&refused), &refused.json()["error"]["data"]["kind"]), (-32602, &json!("insufficient-scope")));
+}
+
+async fn a_client_selects_tools_by_headers(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let token = suite.api.token(Application::Platform, "").await;
+    let with = |call: Call, headers: &[(&str, &str)]| {
+        headers.iter().fold(call.bearer(&token), |call, (name, value)| call.header(name, value))
+    };
+    let listed = async |headers: &[(&str, &str)]| -> Vec<Value> {
+        let answer = with(newest(&suite.api, "tools/list", json!({})), headers).expect(200).await;
+        result(&answer)["tools"].as_array().expect("a list").clone()
+    };
+    let names = |tools: &[Value]| -> Vec<String> {
+        tools.iter().map(|tool| tool["name"].as_str().expect("a name").to_owned()).collect()
+    };
+    let (all, reading) = (listed(&[]).await, listed(&[("x-mcp-readonly", "true")]).await);
+    assert!(reading.iter().all(|tool| tool["annotations"]["readOnlyHint"] == true), "{reading:#?}");
+    assert!(!reading.is_empty() && reading.len() < all.len());
+    let chosen = ("x-mcp-tools", "create_webhook, list_webhooks");
+    assert_eq!(names(&listed(&[chosen]).await), ["list_webhooks", "create_webhook"]);
+    assert_eq!(names(&listed(&[chosen, ("x-mcp-readonly", "true")]).await), ["list_webhooks"]);
+
+    // What is not selected is not called either.
+    let new = json!({ "managingEntity": entity.id, "name": "n", "eventUrl": "http://127.0.0.1:9/", "eventList": [] });
+    for headers in [("x-mcp-readonly", "true"), ("x-mcp-tools", "list_webhooks")] {
+        let refused = with(tool(&suite.api, "create_webhook", new.clone()), &[headers]).expect(200).await;
+        assert_eq!(code(&refused), -32602, "{headers:?}");
+        let list = tool(&suite.api, "list_webhooks", json!({ "managingEntity": entity.id }));
+        let webhooks = result(&with(list, &[headers]).expect(200).await);
+        assert_eq!(webhooks["structuredContent"]["webhooks"], json!([]), "nothing was made");
+    }
+    assert_eq!(listed(&[("x-mcp-tools", "list_webhook")]).await, [] as [Value; 0], "a misspelt name opens nothing");
+    for bad in [("x-mcp-readonly", "yes"), ("x-mcp-tools", "list webhooks"), ("x-mcp-tools", "")] {
+        with(newest(&suite.api, "tools/list", json!({})), &[bad]).refused(400, "invalid-request").await;
+    }
 }
 
 async fn a_token_for_agents_is_good_there_alone(suite: Arc<Suite>) {

@@ -44,6 +44,8 @@ fn about(webhook: &str, delivery: &str) -> Vec<(&'static str, Value)> {
         ("show_delivery", delivery.clone()),
         ("change_webhook", webhook.clone()),
         ("rotate_webhook_secret", webhook.clone()),
+        ("resume_webhook", webhook.clone()),
+        ("remove_webhook", webhook.clone()),
         ("publish_test_event", webhook),
         ("resend_delivery", delivery),
         ("recover_deliveries", since),
@@ -77,6 +79,10 @@ async fn every_tool_answers_as_its_schema_says(suite: Arc<Suite>) {
     let delivered = agent.until_status(&delivery, &["delivered"]).await;
     assert_eq!(delivered["attempts"][0]["responseBody"], json!({ "untrusted": "no" }));
     assert_eq!(delivered["event"]["type"], "webhook.test");
+    let event = agent.call("show_event", json!({ "eventIdentifier": delivered["event"]["id"] })).await;
+    assert_eq!(event["data"], delivered["event"]["data"]);
+    assert_eq!(event["deliveries"][0]["id"], delivery.as_str(), "{event:#}");
+    assert_eq!(agent.call("resume_webhook", webhook.clone()).await["id"], created["id"]);
     let resent = agent.call("resend_delivery", json!({ "deliveryIdentifier": delivery })).await;
     assert!(resent.get("event").is_none(), "{resent:#}");
     let filtered = json!({ "status": ["delivered", "pending", "retrying"], "type": "webhook.test", "limit": 1 });
@@ -84,13 +90,15 @@ async fn every_tool_answers_as_its_schema_says(suite: Arc<Suite>) {
     assert_eq!(page["items"][0]["id"], delivery.as_str());
     let since = json!({ "webhookIdentifier": created["id"], "since": "2026-01-01T00:00:00Z" });
     assert_eq!(agent.call("recover_deliveries", since).await["count"], 0);
-    agent.call("diagnose_webhook", webhook).await;
+    agent.call("diagnose_webhook", webhook.clone()).await;
     entity.visit("sim-basic", Choice::ALLOW).await.arrive("connected").await;
     let connections = agent.call("list_connections", json!({})).await;
     assert_eq!(connections["connections"][0]["provider"], "sim-basic");
     assert!(connections["connections"][0]["account"]["untrusted"].is_string(), "{connections:#}");
     let explained = agent.call("explain_problem", json!({ "kind": "webhook-disabled" })).await;
     assert!(text(&explained["explanation"]).contains("Enable it first"));
+    assert_eq!(agent.call("remove_webhook", webhook.clone()).await["removed"], true);
+    assert_eq!(agent.refused("remove_webhook", webhook).await["kind"], "webhook-not-found");
     assert_eq!(*agent.called.lock().await, listed.into_iter().collect::<BTreeSet<_>>(), "every tool was called");
 }
 
@@ -144,6 +152,11 @@ async fn another_entitys_identifiers_look_missing(suite: Arc<Suite>) {
         let is_missing = ["webhook-not-found", "delivery-not-found"].iter().any(|kind| problems[0]["kind"] == *kind);
         problems.iter_mut().for_each(|problem| drop(problem["instance"].take()));
         assert!(is_missing && problems.iter().all(|problem| *problem == problems[0]), "{tool}: {problems:#?}");
+    }
+    let event = &owner.delivery(&delivery).await["event"]["id"];
+    for event in [event, &json!("evt_01m7w5gmev7xwvpyt3bc2k45jh"), &json!("x")] {
+        let problem = agent.refused("show_event", json!({ "eventIdentifier": event })).await;
+        assert_eq!(problem["kind"], "event-not-found", "{problem:#}");
     }
     assert_eq!(agent.call("list_webhooks", json!({})).await["webhooks"], json!([]));
     let filtered = agent.call("list_deliveries", of(&hook)).await;

@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, ops::RangeInclusive};
 
 use auth::AuthorizedEntity;
-use base::{DeliveryId, WebhookId};
+use base::{DeliveryId, EventId, WebhookId};
 use problem::{Problem, ProblemKind, Query, Violation, Violations};
 use serde_json::{Map, Value, json};
 use storage::Once;
@@ -14,6 +14,7 @@ use crate::tool::ToolCall;
 
 const WEBHOOK: &str = "webhookIdentifier";
 const DELIVERY: &str = "deliveryIdentifier";
+const EVENT: &str = "eventIdentifier";
 const KEY: &str = "idempotencyKey";
 /// The member that names the next page of a list.
 const CURSOR: &str = "cursor";
@@ -37,6 +38,17 @@ pub fn delivery() -> Value {
         "maxLength": 64,
         "description": "The identifier of the delivery, as `list_deliveries` and `diagnose_webhook` show it.",
         "examples": ["dlv_01m7w5gmev32p3wwt3y0b8j32h"],
+    } })
+}
+
+/// The schema of the member that names an event.
+pub fn event() -> Value {
+    json!({ EVENT: {
+        "type": "string",
+        "pattern": "^evt_[0-9a-z]+$",
+        "maxLength": 64,
+        "description": "The identifier of the event, as `show_delivery` shows it.",
+        "examples": ["evt_01m7w5gmev7xwvpyt3bc2k45jh"],
     } })
 }
 
@@ -183,6 +195,14 @@ impl ToolCall {
     /// 400 where it is missing, and 404 for a text that cannot be an identifier: no delivery has it.
     pub fn delivery(&mut self) -> Result<DeliveryId, Problem> {
         DeliveryId::parse(&self.text(DELIVERY)?).ok_or_else(|| DeliveryError::NotFound.into())
+    }
+
+    /// Takes the event that the call is about.
+    ///
+    /// # Errors
+    /// 400 where it is missing, and 404 for a text that cannot be an identifier: no event has it.
+    pub fn event(&mut self) -> Result<EventId, Problem> {
+        EventId::parse(&self.text(EVENT)?).ok_or_else(|| DeliveryError::EventNotFound.into())
     }
 
     /// Takes the idempotency key: the call as a request that is carried out once, if it has one. All other arguments

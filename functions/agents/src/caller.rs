@@ -6,6 +6,8 @@ use gate::Call;
 use problem::Problem;
 use storage::{IdempotencyKey, Once, Sender};
 
+use crate::selection::Selection;
+
 /// The argument that names the managing entity of a call.
 pub const MANAGING_ENTITY: &str = "managingEntity";
 
@@ -22,16 +24,19 @@ pub struct Caller {
     pub trace: Trace,
     /// Takes what a call is about for the line of the audit trail.
     pub notes: Notes,
+    /// The tools that the client selects.
+    pub selection: Selection,
 }
 
 impl Caller {
     /// The caller of an admitted request.
     ///
     /// # Errors
-    /// 500, when the endpoint admits calls without a token.
+    /// 500, when the endpoint admits calls without a token; 400 for headers that are no selection of tools.
     pub fn of(call: Call) -> Result<Self, Problem> {
+        let selection = Selection::of(call.headers())?;
         let claims = call.claims.ok_or_else(|| Problem::internal("agents are admitted without a token"))?;
-        Ok(Self { claims, request_id: call.request_id, now: call.now, trace: call.trace, notes: call.notes })
+        Ok(Self { claims, request_id: call.request_id, now: call.now, trace: call.trace, notes: call.notes, selection })
     }
 
     /// The managing entity that a call names, or the only one that the token covers.

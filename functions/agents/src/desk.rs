@@ -18,8 +18,16 @@ use webhooks::{
     },
     events::publish::Publisher,
     subscriptions::{
-        Webhooks, change::Changing, register::Registration, request_limits::RequestLimits, resume::Pauses,
-        rotate::Rotation, show::Showing, test_event::Testing,
+        Webhooks,
+        change::Changing,
+        health::Healths,
+        register::Registration,
+        remove::Removal,
+        request_limits::RequestLimits,
+        resume::{Pauses, Resuming},
+        rotate::Rotation,
+        show::Showing,
+        test_event::Testing,
     },
 };
 
@@ -38,6 +46,10 @@ pub struct Desk {
     pub changing: Changing,
     /// Replaces signing secrets.
     pub rotation: Rotation,
+    /// Ends pauses.
+    pub resuming: Resuming,
+    /// Removes webhooks.
+    pub removal: Removal,
     /// Sends test events.
     pub testing: Testing,
     /// Lists deliveries.
@@ -92,6 +104,18 @@ impl Desk {
                 rings: rings.clone(),
                 clock: clock.clone(),
                 random: random.clone(),
+            },
+            resuming: Resuming {
+                showing: Showing::new(&table),
+                pauses: pauses.clone(),
+                limits: limits.clone(),
+                clock: clock.clone(),
+            },
+            removal: Removal {
+                webhooks: webhooks.clone(),
+                healths: Healths::new(table.clone()),
+                jobs: Jobs::new(table.clone()),
+                clock: clock.clone(),
             },
             testing: Testing {
                 webhooks: webhooks.clone(),

@@ -9,6 +9,7 @@ pub mod protocol;
 mod registration;
 pub mod resources;
 pub mod schemas;
+mod selection;
 pub mod tool;
 mod tool_call;
 mod tool_list;

@@ -1,7 +1,7 @@
 //! The schemas of tools. What the API takes and gives as well has its schema in the contract (openapi.yaml): tools show
 //! that one, and none of their own that could differ.
 
-use std::sync::LazyLock;
+use std::{collections::HashSet, sync::LazyLock};
 
 use serde_json::{Map, Value, json};
 
@@ -61,6 +61,55 @@ pub fn with_examples(mut schema: Value, examples: Value) -> Value {
     schema
 }
 
+/// Writes the schemas of results as clients list them: what a model needs to read a result. A model pays for each word of a
+/// list in each conversation, so that names, types and short meanings are left of a schema: no bounds and formats, which
+/// results keep anyway, and each meaning once, since several tools show the same webhook. A result that conforms to the
+/// whole schema conforms to the listed one.
+#[derive(Debug, Default)]
+pub struct Listing {
+    said: HashSet<String>,
+}
+
+impl Listing {
+    /// The next schema of the list.
+    pub fn schema(&mut self, schema: &Value) -> Value {
+        /// Longer lists of values are not needed to read a result.
+        const MOST_VALUES: usize = 10;
+        let Some(keywords) = schema.as_object() else { return schema.clone() };
+        let is_strangers = untrusted::is_so(schema);
+        let mut listed = Map::new();
+        for (name, value) in keywords {
+            let value = match name.as_str() {
+                "type" => Some(value.clone()),
+                "enum" => Some(value.clone()).filter(|values| values.as_array().map_or(0, Vec::len) <= MOST_VALUES),
+                "description" if !is_strangers => self.meaning(value),
+                "items" => Some(self.schema(value)),
+                "properties" if !is_strangers => {
+                    let members = value.as_object().into_iter().flatten();
+                    Some(members.map(|(name, member)| (name.clone(), self.schema(member))).collect())
+                }
+                _ => None,
+            };
+            listed.extend(value.map(|value| (name.clone(), value)));
+        }
+        listed.into()
+    }
+
+    /// The first sentence of a description, on one line, unless it was said before.
+    fn meaning(&mut self, description: &Value) -> Option<Value> {
+        let sentence = first_sentence(description.as_str().unwrap_or_default());
+        self.said.insert(sentence.clone()).then(|| sentence.into())
+    }
+}
+
+/// The first sentence of a text, on one line.
+fn first_sentence(text: &str) -> String {
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let begins = |rest: &str| rest.starts_with(|first: char| first.is_uppercase() || first == '`');
+    let end = text.match_indices(". ").find(|(end, _)| begins(&text[end + 2..]));
+    end.map_or(&*text, |(end, _)| &text[..=end]).to_owned()
+}
+
 fn resolved(schema: &Value) -> Value {
     match schema {
         Value::Object(keywords) => {
@@ -106,6 +155,30 @@ mod tests {
         let created = &of("Delivery")["properties"]["createdDate"];
         assert_eq!(created["description"], "When the delivery was made of the event.");
         assert_eq!(created["format"], "date-time");
+    }
+
+    #[test]
+    fn a_listed_schema_has_names_types_and_meanings_alone() {
+        let whole = json!({
+            "type": "object", "additionalProperties": false, "required": ["a"], "description": "One.\nTwo. Three.",
+            "properties": {
+                "a": { "type": "string", "enum": ["x", "y"], "description": "A e.g. this", "examples": ["x"] },
+                "description": { "type": "array", "items": { "type": "integer", "minimum": 0 } },
+                "name": untrusted::schema(json!({ "type": "string" }).as_object().expect("an object")),
+            },
+        });
+        let expected = json!({
+            "type": "object", "description": "One.",
+            "properties": {
+                "a": { "type": "string", "enum": ["x", "y"], "description": "A e.g. this" },
+                "description": { "type": "array", "items": { "type": "integer" } },
+                "name": { "type": "object" },
+            },
+        });
+        let mut listing = Listing::default();
+        assert_eq!(listing.schema(&whole), expected);
+        let again = listing.schema(&whole).to_string();
+        assert!(again.contains(r#""enum""#) && !again.contains("this"), "each meaning is listed once: {again}");
     }
 
     #[test]

@@ -20,8 +20,8 @@ pub struct Tool {
     pub input: fn() -> Value,
     /// The schema of its result, an object.
     pub output: fn() -> Value,
-    /// The scopes that a call needs beside `mcp.read`: `mcp.write` where it changes something, and that of the endpoint
-    /// that does the same.
+    /// The scopes that a call needs beside `mcp.read`: `mcp.write` where it changes something, `mcp.remove` where it
+    /// removes something, and that of the endpoint that does the same.
     pub scopes: &'static [Scope],
     /// What clients may tell people about it.
     pub hints: Hints,

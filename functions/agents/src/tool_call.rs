@@ -18,14 +18,14 @@ use crate::{
 /// Calls the tool of this name.
 ///
 /// # Errors
-/// There is no such tool, the token lacks a scope, or the tool's work ends in a Problem.
+/// There is no such tool, or the client has not selected it; the token lacks a scope, or the tool's work ends in a Problem.
 pub async fn result(
     desk: &'static Desk,
     caller: Caller,
     name: &str,
     arguments: Map<String, Value>,
 ) -> Result<ToolResult, Refusal> {
-    let tool = tools::find(name).ok_or(Refusal::Unknown)?;
+    let tool = tools::find(name).filter(|tool| caller.selection.has(tool.name, tool.hints.read_only)).ok_or(Refusal::Unknown)?;
     tracing::info!(tool = tool.name, "called");
     let notes = caller.notes.clone();
     if !tool.hints.read_only {

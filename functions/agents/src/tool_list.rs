@@ -8,24 +8,28 @@ use crate::{
     caller::Caller,
     desk::Desk,
     entity_argument, registration,
+    schemas::Listing,
     tool::{Run, Tool},
     tools, untrusted,
 };
 
-/// The tools that a token of the caller's application can open, in their order; all of them where it is not known.
+/// The tools of the client's selection that a token of the caller's application can open, in their order; all of the
+/// selection where it is not known.
 pub async fn of(desk: &Desk, caller: &Caller) -> Vec<Value> {
     // A token that opens every tool saves the read.
-    let lacks_some = tools::ALL.iter().any(|tool| caller.needs(tool.scopes).is_err());
+    let selected = || tools::ALL.iter().filter(|tool| caller.selection.has(tool.name, tool.hints.read_only));
+    let lacks_some = selected().any(|tool| caller.needs(tool.scopes).is_err());
     let registered = if lacks_some { registration::scopes(desk, caller).await } else { None };
-    let listed = tools::ALL.iter().filter(|tool| can_be_opened(tool, caller, registered));
-    listed.map(|tool| entry(tool, caller)).collect()
+    let listed = selected().filter(|tool| can_be_opened(tool, caller, registered));
+    let mut listing = Listing::default();
+    listed.map(|tool| entry(tool, caller, &mut listing)).collect()
 }
 
 fn can_be_opened(tool: &Tool, caller: &Caller, registered: Option<Scopes>) -> bool {
     registered.is_none_or(|registered| registration::beyond(caller, tool.scopes, registered).is_empty())
 }
 
-fn entry(tool: &Tool, caller: &Caller) -> Value {
+fn entry(tool: &Tool, caller: &Caller, listing: &mut Listing) -> Value {
     let (input, output) = ((tool.input)(), (tool.output)());
     let input = match tool.run {
         Run::ForEntity(_) => entity_argument::added_to(input, &caller.claims.entities),
@@ -36,9 +40,8 @@ fn entry(tool: &Tool, caller: &Caller) -> Value {
         "title": tool.title,
         "description": description(tool, &output),
         "inputSchema": input,
-        "outputSchema": output,
+        "outputSchema": listing.schema(&output),
         "annotations": {
-            "title": tool.title,
             "readOnlyHint": tool.hints.read_only,
             "destructiveHint": tool.hints.destructive,
             "idempotentHint": tool.hints.idempotent,
@@ -56,6 +59,42 @@ fn description(tool: &Tool, output: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// It had 80 000 bytes with three tools fewer.
+    #[test]
+    fn what_a_model_pays_for_is_bounded() {
+        let mut listing = Listing::default();
+        let size = |tool: &Tool| {
+            let (input, output) = ((tool.input)(), (tool.output)());
+            let texts = [description(tool, &output), input.to_string(), listing.schema(&output).to_string()];
+            texts.iter().map(String::len).sum::<usize>()
+        };
+        let sizes: Vec<_> = tools::ALL.iter().map(size).collect();
+        assert!(sizes.iter().sum::<usize>() < 40_000, "{} of {sizes:?}", sizes.iter().sum::<usize>());
+    }
+
+    #[test]
+    fn a_result_that_conforms_to_its_schema_conforms_to_the_listed_one() {
+        let mut listing = Listing::default();
+        for tool in tools::ALL {
+            let listed = listing.schema(&(tool.output)());
+            assert!(jsonschema::draft202012::meta::is_valid(&listed) && listed["type"] == "object", "{}", tool.name);
+            assert_eq!(keywords(&listed, &(tool.output)()), Vec::<String>::new(), "{}", tool.name);
+        }
+    }
+
+    /// The keywords of a listed schema that the whole one has not, or has with another value.
+    fn keywords(listed: &Value, whole: &Value) -> Vec<String> {
+        let Some(members) = listed.as_object() else { return if listed == whole { vec![] } else { vec![listed.to_string()] } };
+        let of = |(name, value): (&String, &Value)| match name.as_str() {
+            "description" => Vec::new(),
+            "items" | "properties" => keywords(value, &whole[name]),
+            _ if value.is_object() => keywords(value, &whole[name]),
+            _ if *value == whole[name] => Vec::new(),
+            _ => vec![name.clone()],
+        };
+        members.iter().flat_map(of).collect()
+    }
 
     #[test]
     fn a_tool_that_shows_texts_of_strangers_says_how_they_are_marked() {

@@ -10,9 +10,12 @@ mod list_event_types;
 mod list_webhooks;
 mod publish_test_event;
 mod recover_deliveries;
+mod remove_webhook;
 mod resend_delivery;
+mod resume_webhook;
 mod rotate_webhook_secret;
 mod show_delivery;
+mod show_event;
 mod show_webhook;
 
 pub use show_delivery::{SHOW_DELIVERY, shown as delivery};
@@ -27,14 +30,17 @@ pub const ALL: &[Tool] = &[
     diagnose_webhook::DIAGNOSE_WEBHOOK,
     list_deliveries::LIST_DELIVERIES,
     SHOW_DELIVERY,
+    show_event::SHOW_EVENT,
     list_connections::LIST_CONNECTIONS,
     explain_problem::EXPLAIN_PROBLEM,
     create_webhook::CREATE_WEBHOOK,
     change_webhook::CHANGE_WEBHOOK,
     rotate_webhook_secret::ROTATE_WEBHOOK_SECRET,
+    resume_webhook::RESUME_WEBHOOK,
     publish_test_event::PUBLISH_TEST_EVENT,
     resend_delivery::RESEND_DELIVERY,
     recover_deliveries::RECOVER_DELIVERIES,
+    remove_webhook::REMOVE_WEBHOOK,
 ];
 
 /// The tool of this name.

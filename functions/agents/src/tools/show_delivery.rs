@@ -54,7 +54,7 @@ pub async fn shown(desk: &Desk, entity: &AuthorizedEntity, id: &DeliveryId, call
 
 /// The members of an event. What its publisher sent stays the text that it is: it may hold numbers that are too large
 /// to be read.
-fn members(event: &RawValue) -> Result<Value, Problem> {
+pub fn members(event: &RawValue) -> Result<Value, Problem> {
     let members: BTreeMap<String, Box<RawValue>> = serde_json::from_str(event.get()).map_err(Problem::internal)?;
     let member = |name: &str, text: &str| -> Result<Value, Problem> {
         if name == "data" { Ok(text.into()) } else { serde_json::from_str(text).map_err(Problem::internal) }

@@ -1,0 +1,35 @@
+//! `show_event`: one event with its deliveries.
+
+use auth::{AuthorizedEntity, Scope::IntegrationsRead};
+use futures::FutureExt;
+use problem::{Problem, nothing_said};
+use serde_json::{Value, value::to_raw_value};
+
+use super::show_delivery;
+use crate::{
+    arguments,
+    desk::Desk,
+    schemas,
+    tool::{Hints, Run, Tool, ToolCall},
+};
+
+/// Shows an event.
+pub const SHOW_EVENT: Tool = Tool {
+    name: "show_event",
+    title: "Show an event",
+    description: "Shows one event as it was published, with its deliveries: one for each webhook that wanted it, with \
+                  its status. Use it to find out which webhooks got an event. An event that no webhook wanted is not \
+                  kept. `show_delivery` shows the attempts of one delivery.",
+    input: || schemas::object(arguments::event(), &["eventIdentifier"]),
+    output: || schemas::of("EventWithDeliveries"),
+    scopes: &[IntegrationsRead],
+    hints: Hints::READS,
+    run: Run::ForEntity(|desk, entity, call| show(desk, entity, call).boxed()),
+};
+
+async fn show(desk: &Desk, entity: AuthorizedEntity, mut call: ToolCall) -> Result<Value, Problem> {
+    let event = call.event()?;
+    nothing_said(&call.body())?;
+    let event = desk.deliveries.event(&entity, &event, call.caller.now).await?;
+    show_delivery::members(&to_raw_value(&event).map_err(Problem::internal)?)
+}
