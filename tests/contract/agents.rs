@@ -374,8 +374,7 @@ async fn a_tool_beyond_the_registration_is_not_listed_and_tells_the_model(suite:
         issued["access_token"].as_str().expect("a token").to_owned()
     };
     let looks = application(json!(["mcp.read", "integrations.read"])).await;
-    let (whole, narrow) =
-        (token_of(&looks, "mcp.read integrations.read").await, token_of(&looks, "mcp.read").await);
+    let (whole, narrow) = (token_of(&looks, "mcp.read integrations.read").await, token_of(&looks, "mcp.read").await);
     for token in [&whole, &narrow] {
         let listed = result(&newest(&suite.api, "tools/list", json!({})).bearer(token).expect(200).await);
         let listed = listed["tools"].as_array().expect("a list").clone();

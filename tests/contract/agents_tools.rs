@@ -217,8 +217,7 @@ async fn a_fault_of_the_input_is_the_problem_that_the_api_gives(suite: Arc<Suite
 async fn an_error_speaks_of_tools_and_lists_every_wrong_argument(suite: Arc<Suite>) {
     // Whose call it is was not said, so that no use case reads the arguments.
     let several = Agent::of_application(&suite.api, Application::Platform).await;
-    let wrong =
-        json!({ "name": 1, "eventUrl": "https://example.com", "eventList": [], "enabled": "yes", "hook": "x" });
+    let wrong = json!({ "name": 1, "eventUrl": "https://example.com", "eventList": [], "enabled": "yes", "hook": "x" });
     let problem = several.refused("create_webhook", wrong).await;
     let violations = problem["properties"]["violations"].as_array().expect("a list");
     let fields: BTreeSet<_> = violations.iter().map(|violation| text(&violation["field"])).collect();

@@ -345,9 +345,8 @@ mod tests {
             assert_eq!(normalized(left_out, &schema), Map::new(), "{}", tool.name);
         }
         let schema = (tools::find("list_deliveries").expect("a tool").input)();
-        let given = |arguments: Value| {
-            Value::Object(normalized(arguments.as_object().cloned().expect("an object"), &schema))
-        };
+        let given =
+            |arguments: Value| Value::Object(normalized(arguments.as_object().cloned().expect("an object"), &schema));
         assert_eq!(given(json!({ "cursor": "", "limit": 2.0 })), json!({ "limit": 2 }));
         // Nothing else changes: each of these is refused.
         for refused in [

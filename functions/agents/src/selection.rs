@@ -49,7 +49,8 @@ fn is_read_only(headers: &HeaderMap) -> Result<bool, Problem> {
 
 fn names(headers: &HeaderMap) -> Result<Option<Vec<String>>, Problem> {
     let names = values(headers, TOOLS);
-    let is_name = |name: &String| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    let is_name =
+        |name: &String| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
     if !names.iter().all(is_name) {
         return Err(Problem::invalid_value(TOOLS, "must be names of tools with commas between them"));
     }
@@ -67,7 +68,11 @@ mod tests {
             headers.append(*name, value.parse().expect("a value"));
         }
         let selection = Selection::of(&headers)?;
-        Ok(tools::ALL.iter().filter(|tool| selection.has(tool.name, tool.hints.read_only)).map(|tool| tool.name).collect())
+        Ok(tools::ALL
+            .iter()
+            .filter(|tool| selection.has(tool.name, tool.hints.read_only))
+            .map(|tool| tool.name)
+            .collect())
     }
 
     #[test]
@@ -81,7 +86,10 @@ mod tests {
         assert_eq!(selected(&named).expect("three"), ["list_webhooks", "show_webhook", "create_webhook"]);
         let both = [named[0], ("x-mcp-readonly", "true")];
         assert_eq!(selected(&both).expect("one"), ["list_webhooks"]);
-        assert!(selected(&[("x-mcp-tools", "list_webhook")]).expect("none").is_empty(), "a misspelt name opens nothing");
+        assert!(
+            selected(&[("x-mcp-tools", "list_webhook")]).expect("none").is_empty(),
+            "a misspelt name opens nothing"
+        );
     }
 
     #[test]

@@ -85,7 +85,9 @@ mod tests {
 
     /// The keywords of a listed schema that the whole one has not, or has with another value.
     fn keywords(listed: &Value, whole: &Value) -> Vec<String> {
-        let Some(members) = listed.as_object() else { return if listed == whole { vec![] } else { vec![listed.to_string()] } };
+        let Some(members) = listed.as_object() else {
+            return if listed == whole { vec![] } else { vec![listed.to_string()] };
+        };
         let of = |(name, value): (&String, &Value)| match name.as_str() {
             "description" => Vec::new(),
             "items" | "properties" => keywords(value, &whole[name]),

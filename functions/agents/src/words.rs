@@ -63,18 +63,8 @@ mod tests {
     use super::*;
 
     /// Signs of the API's words.
-    const FOREIGN: [&str; 10] = [
-        "/api/",
-        "…/",
-        "POST",
-        "Idempotency-Key",
-        "comma",
-        "%2B",
-        "query",
-        "parameter",
-        "member that",
-        "path",
-    ];
+    const FOREIGN: [&str; 10] =
+        ["/api/", "…/", "POST", "Idempotency-Key", "comma", "%2B", "query", "parameter", "member that", "path"];
 
     fn said(problem: Problem) -> String {
         let problem = of_tools(problem);
@@ -85,7 +75,8 @@ mod tests {
     #[test]
     fn a_problem_of_a_use_case_is_told_in_the_words_of_tools() {
         let entity = EntityId::parse("demo-hotel").expect("an entity");
-        let body = br#"{"name":"n","eventUrl":"https://example.com","eventList":["x"],"entity":{"identifier":"y"},"z":1}"#;
+        let body =
+            br#"{"name":"n","eventUrl":"https://example.com","eventList":["x"],"entity":{"identifier":"y"},"z":1}"#;
         let webhook = NewWebhook::read(body, &entity, &AddressRules::default()).err().expect("refused");
         let recovery = RecoveryScope::read(br#"{"from":1}"#, Time::from_millis(0)).expect_err("refused");
         let mut query = Query::new([("createdFrom", "2026-11-22T23:50:00 00:00"), ("x", "y")]);
