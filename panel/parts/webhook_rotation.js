@@ -15,7 +15,11 @@ export function Rotation({ webhook, close }) {
   const [overlap, choose] = useState("86400");
   const [made, show] = useState(null);
   const rotate = useAction(async () =>
-    show(await post(`/webhook/${encodeURIComponent(webhook.id)}/secret`, { overlapSeconds: Number(overlap) })));
+    show(await post(`/webhook/${encodeURIComponent(webhook.id)}/secret`, {
+      overlapSeconds: Number(overlap),
+      // The note below says so: without it, the service refuses to end a secret before its time.
+      ...(webhook.previousSecretExpiresDate && { endPrevious: true }),
+    })));
   if (made) {
     return html`
       <${SecretDialog} title="The secret is replaced" close=${close} label="New signing secret"
@@ -31,7 +35,9 @@ export function Rotation({ webhook, close }) {
       <p>A new secret signs from now on. For a while the old one signs beside it, so that an endpoint with either secret
         finds a signature that it can verify: no request is lost while you put the new one in.</p>
       ${webhook.previousSecretExpiresDate &&
-        html`<p class="note">Two secrets sign already. The older of them ends at once.</p>`}
+        html`<p class="note">Two secrets sign already, the older one until
+          <${Time} date=${webhook.previousSecretExpiresDate} as="both" />. It ends at once if you replace the secret now:
+          an endpoint that has only that one refuses every event.</p>`}
       <${SelectField} label="Both sign for" value=${overlap} change=${choose} options=${OVERLAPS} />
       <${Problem} refusal=${rotate.refusal} />
       <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>

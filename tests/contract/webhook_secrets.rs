@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     harness::{
-        AwsCall, Behaviour, Entity, Hook, Moment, Received, Receiver, Settings, Suite, is_signed_by, now, python,
-        secret_of, tests, time,
+        Agent, AwsCall, Behaviour, Entity, Hook, Moment, Received, Receiver, Settings, Suite, is_signed_by, now,
+        python, secret_of, tests, time,
     },
     webhooks::fields,
 };
@@ -22,6 +22,7 @@ tests![
     a_secret_is_shown_once_and_never_again,
     a_new_secret_changes_when_the_webhook_was_changed_and_not_its_version,
     a_rotation_while_two_secrets_sign_ends_the_older_one_at_once,
+    a_rotation_ends_no_secret_before_its_time_unless_it_says_so,
     of_rotations_at_once_the_last_two_secrets_sign,
     a_rotation_whose_answer_from_the_table_is_lost_is_made_once,
     a_secret_that_has_ended_signs_nothing,
@@ -136,10 +137,36 @@ async fn a_rotation_while_two_secrets_sign_ends_the_older_one_at_once(suite: Arc
     assert_eq!((signed, signatures(&received)), ([false, true, true], 2));
 }
 
+async fn a_rotation_ends_no_secret_before_its_time_unless_it_says_so(suite: Arc<Suite>) {
+    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    let first = entity.rotate(&hook.id).expect(200).await;
+    let end = first.json()["previousSecretExpiresDate"].clone();
+    for body in [json!({}), json!({ "overlapSeconds": 0 }), json!({ "endPrevious": false })] {
+        let problem = entity.rotate(&hook.id).json(&body).refused(409, "previous-secret-live").await;
+        assert_eq!(problem["properties"]["previousSecretExpiresDate"], end, "{problem:#}");
+    }
+    let received = delivered(&entity, &receiver).await;
+    let signed = [&hook.secret, &secret_of(&first)].map(|secret| is_signed_by(&received, secret));
+    assert_eq!((signed, signatures(&received)), ([true, true], 2), "the first secret signs as long as was promised");
+
+    let agent = Agent::of(&entity).await;
+    let mut arguments = json!({ "webhookIdentifier": hook.id });
+    let refused = agent.refused("rotate_webhook_secret", arguments.clone()).await;
+    assert_eq!(refused["kind"], "previous-secret-live", "{refused:#}");
+    arguments["endPrevious"] = json!(true);
+    let last = agent.call("rotate_webhook_secret", arguments).await;
+    let last = last["signingSecret"].as_str().expect("a text");
+    let received = delivered(&entity, &receiver).await;
+    let signed = [&*hook.secret, &secret_of(&first), last].map(|secret| is_signed_by(&received, secret));
+    assert_eq!((signed, signatures(&received)), ([false, true, true], 2));
+}
+
 async fn of_rotations_at_once_the_last_two_secrets_sign(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
-    let answers = join_all((0..5).map(|_| entity.rotate(&hook.id).expect(200))).await;
+    let answers =
+        join_all((0..5).map(|_| entity.rotate(&hook.id).json(&json!({ "endPrevious": true })).expect(200))).await;
     let secrets: Vec<String> = answers.iter().map(secret_of).collect();
     let received = delivered(&entity, &receiver).await;
     let signing = secrets.iter().filter(|secret| is_signed_by(&received, secret)).count();
@@ -215,7 +242,8 @@ async fn the_owner_says_how_long_the_old_secret_signs(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     assert_eq!(previous_ends_in(&entity, &hook).await, None);
-    for (body, seconds) in [(json!({}), 86_400), (json!({ "overlapSeconds": 604_800 }), 604_800)] {
+    let week = json!({ "overlapSeconds": 604_800, "endPrevious": true });
+    for (body, seconds) in [(json!({}), 86_400), (week, 604_800)] {
         let answer = entity.rotate(&hook.id).json(&body).expect(200).await.json();
         let until = time(&answer["previousSecretExpiresDate"]).as_second() - now();
         let ends = previous_ends_in(&entity, &hook).await.expect("one signs beside the new one");
@@ -223,7 +251,8 @@ async fn the_owner_says_how_long_the_old_secret_signs(suite: Arc<Suite>) {
             assert!((seconds - 60..=seconds).contains(&ends), "{body}: the old secret ends in {ends} s");
         }
     }
-    let answer = entity.rotate(&hook.id).json(&json!({ "overlapSeconds": 0 })).expect(200).await;
+    let at_once = json!({ "overlapSeconds": 0, "endPrevious": true });
+    let answer = entity.rotate(&hook.id).json(&at_once).expect(200).await;
     assert!(time(&answer.json()["previousSecretExpiresDate"]).as_second() <= now());
     assert_eq!(previous_ends_in(&entity, &hook).await, None);
     let received = delivered(&entity, &receiver).await;
@@ -269,7 +298,8 @@ async fn a_rotation_needs_no_body(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let hook = entity.hook("http://127.0.0.1:9/").await;
     entity.rotate(&hook.id).json(&json!({})).expect(200).await;
-    entity.rotate(&hook.id).body("application/json", "").expect(200).await;
+    let other = entity.hook("http://127.0.0.1:9/").await;
+    entity.rotate(&other.id).body("application/json", "").expect(200).await;
     for body in [r#"{"signingSecret":"whsec_AAAA"}"#, "[]", "null", "{"] {
         entity.rotate(&hook.id).body("application/json", body).refused(400, "invalid-request").await;
     }

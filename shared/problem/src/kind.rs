@@ -91,6 +91,8 @@ kinds! {
         "A managing entity may have a limited number of applications, which the detail names. Remove one that is no longer needed.";
     ClientSecretLimit = "client-secret-limit", CONFLICT, "The application has as many secrets as it may have",
         "A secret that was replaced is accepted beside its successor for the overlap that was asked for. An application may have two secrets at once. Wait until the older has ended, which `properties.oldestEndsDate` tells, or remove one of the two.";
+    PreviousSecretLive = "previous-secret-live", CONFLICT, "The signing secret before the present one still signs",
+        "Two signing secrets of a webhook sign at most. The one that was replaced last signs until the end of its overlap, which its owner was told. A further replacement would end it at once, and an endpoint that has no newer secret would refuse every event. Nothing was done. Wait until `properties.previousSecretExpiresDate`; or send `{\"endPrevious\": true}` if every endpoint has the present secret, or if somebody else may know the old one.";
     KeyExists = "key-exists", CONFLICT, "The application has a key of this name",
         "The keys of an application are told apart by their `kid`. Give the new key another one, or remove the old key first.";
     KeyLimit = "key-limit", CONFLICT, "The application has as many public keys as it may have",

@@ -15,13 +15,19 @@ pub fn overlap(body: &[u8]) -> Result<Duration, Problem> {
         return Ok(DEFAULT);
     }
     let mut body = JsonBody::read(body)?;
+    let overlap = taken(&mut body);
+    body.finish()?;
+    Ok(overlap)
+}
+
+/// Takes the overlap from a body that may have other members. A violation is noted in the body.
+pub fn taken(body: &mut JsonBody<'_>) -> Duration {
     let wanted = format!("a number of seconds, an integer from 0 to {MAX}");
     let seconds = body.optional::<u32>("overlapSeconds", &wanted);
     if seconds.is_some_and(|seconds| seconds > MAX) {
         body.violations.add("overlapSeconds", format!("must be {wanted}"));
     }
-    body.finish()?;
-    Ok(seconds.map_or(DEFAULT, |seconds| Duration::from_secs(seconds.into())))
+    seconds.map_or(DEFAULT, |seconds| Duration::from_secs(seconds.into()))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What an owner does with a webhook that is there.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{ApiResponse, Call, Entity};
 
@@ -30,9 +30,9 @@ impl Entity {
         self.post(&format!("/webhook/{id}/secret"))
     }
 
-    /// Replaces a webhook's signing secret, and returns the new one.
+    /// Replaces a webhook's signing secret, whether or not another one was replaced a moment ago, and returns the new one.
     pub async fn new_secret(&self, id: &str) -> String {
-        secret_of(&self.rotate(id).expect(200).await)
+        secret_of(&self.rotate(id).json(&json!({ "endPrevious": true })).expect(200).await)
     }
 
     /// A request to end the secret that the present one has replaced.

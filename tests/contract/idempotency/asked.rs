@@ -78,7 +78,8 @@ impl Wanted {
             Self::Webhook => ("/webhook".to_owned(), (webhook("one"), webhook("other")), 201, String::new()),
             Self::SigningSecret => {
                 let id = entity.hook(url).await.id;
-                (format!("/webhook/{id}/secret"), nothing(), 200, id)
+                let other = r#"{"endPrevious":true,"overlapSeconds":60}"#.to_owned();
+                (format!("/webhook/{id}/secret"), (r#"{"endPrevious":true}"#.to_owned(), other), 200, id)
             }
             Self::TestEvent => {
                 let id = entity.hook(url).await.id;

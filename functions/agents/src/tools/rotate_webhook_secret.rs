@@ -5,8 +5,9 @@ use auth::{
     Scope::{IntegrationsWrite, McpWrite},
 };
 use futures::FutureExt;
-use problem::{Problem, overlap::overlap};
+use problem::Problem;
 use serde_json::Value;
+use webhooks::subscriptions::rotate::RotationRequest;
 
 use crate::{
     arguments,
@@ -23,7 +24,8 @@ pub const ROTATE_WEBHOOK_SECRET: Tool = Tool {
                   once: hand it to the person at once and repeat it nowhere. The former secret signs beside the \
                   new one for `overlapSeconds` (a day, unless you say otherwise), so that the receiver can be \
                   changed meanwhile; after that a receiver with the former secret refuses everything. With 0 it \
-                  ends at once: only for a secret that others have seen. Ask the person before you call it.",
+                  ends at once: only for a secret that others have seen. While a secret that was replaced before \
+                  still signs, the call is refused unless `endPrevious` is true. Ask the person before you call it.",
     input: || {
         let request = schemas::with(schemas::of("SigningSecretRequest"), arguments::webhook());
         schemas::requiring(schemas::with(request, arguments::idempotency_key()), "webhookIdentifier")
@@ -37,7 +39,7 @@ pub const ROTATE_WEBHOOK_SECRET: Tool = Tool {
 async fn rotate(desk: &Desk, entity: AuthorizedEntity, mut call: ToolCall) -> Result<Value, Problem> {
     let once = call.once(&entity)?;
     let webhook = call.webhook()?;
-    let overlap = overlap(&call.body())?;
-    let rotated = desk.rotation.rotate(&entity, &webhook, overlap, once.as_ref()).await?;
+    let request = RotationRequest::read(&call.body())?;
+    let rotated = desk.rotation.rotate(&entity, &webhook, request, once.as_ref()).await?;
     repeatable(&rotated, rotated.is_repeated())
 }

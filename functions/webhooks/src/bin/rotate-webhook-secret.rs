@@ -3,9 +3,12 @@
 use function::{Service, StartError, once};
 use functions_webhooks::webhook_id;
 use gate::{EntityCall, Reply, endpoints};
-use problem::{Problem, overlap::overlap};
+use problem::Problem;
 use storage::{Answers, KeyRings};
-use webhooks::subscriptions::{Webhooks, rotate::Rotation};
+use webhooks::subscriptions::{
+    Webhooks,
+    rotate::{Rotation, RotationRequest},
+};
 
 fn main() -> Result<(), StartError> {
     function::run(serve())
@@ -25,7 +28,7 @@ async fn serve() -> Result<(), StartError> {
 }
 
 async fn rotate(rotation: &Rotation, call: EntityCall) -> Result<Reply, Problem> {
-    let overlap = overlap(&call.body)?;
-    let rotated = rotation.rotate(&call.entity, &webhook_id(&call)?, overlap, once(&call)?.as_ref()).await?;
+    let request = RotationRequest::read(&call.body)?;
+    let rotated = rotation.rotate(&call.entity, &webhook_id(&call)?, request, once(&call)?.as_ref()).await?;
     Ok(Reply::ok(&rotated)?.uncached().replayed(rotated.is_repeated()))
 }

@@ -1,5 +1,6 @@
 //! Why a use case of webhooks was not done, for every one of them.
 
+use base::Time;
 use problem::{Problem, ProblemKind, Violation};
 use storage::{Allowance, OnceError, SealError, TableError};
 
@@ -21,6 +22,9 @@ pub enum WebhookError {
     /// The change is of another version than this, which the webhook has now.
     #[error("the webhook's version is {0} by now")]
     VersionConflict(u64),
+    /// The secret that was replaced last signs until this time, and was not to end before.
+    #[error("the previous signing secret signs until {0}")]
+    PreviousSecretLive(Time),
     /// The change is invalid with the kept values in the place of its masks.
     #[error("the change is invalid with the kept values in the place of its masks")]
     Invalid(Vec<Violation>),
@@ -66,6 +70,14 @@ impl From<WebhookError> for Problem {
                     "The webhook's version is {current} by now; read it again, and send your change with that version."
                 );
                 Self::new(ProblemKind::VersionConflict, detail).with_property("currentVersion", current)
+            }
+            WebhookError::PreviousSecretLive(end) => {
+                let detail = format!(
+                    "The secret that was replaced last signs until {end}, and a further replacement would end it at once. \
+                     Wait until then, or send `endPrevious` as true if the endpoint has the present secret."
+                );
+                Self::new(ProblemKind::PreviousSecretLive, detail)
+                    .with_property("previousSecretExpiresDate", end.to_string())
             }
             WebhookError::Invalid(violations) => Self::invalid(violations),
             WebhookError::TooManyRequests { what, wait } => {

@@ -1,8 +1,8 @@
 //! Rotating a signing secret, without a moment in which a receiver cannot verify a delivery.
 //!
 //! The new secret signs at once. The former secret goes on signing beside it for as long as the owner wants, so that an
-//! endpoint finds a signature that it can verify with either. Two secrets sign at most: where two do already, the older
-//! of them ends with the rotation. The webhook's version stays: it guards the members that a change sets, and a new
+//! endpoint finds a signature that it can verify with either. Two secrets sign at most: while two do, a rotation is refused,
+//! since it would end the older one before the time that its owner was told, unless the owner says so. The webhook's version stays: it guards the members that a change sets, and a new
 //! secret makes no change obsolete.
 
 use std::time::Duration;
@@ -17,6 +17,7 @@ use super::{
 };
 use auth::AuthorizedEntity;
 use base::{SharedClock, SharedRandom, Time, WebhookId};
+use problem::{JsonBody, Problem, overlap};
 use storage::{Answered, Answers, KeyRings, Once};
 
 /// How often a change of the secrets is tried. It is lost only to another one of the same moment, or to the sealing of
@@ -46,24 +47,60 @@ pub struct Rotated {
     previous_secret_expires_date: Time,
 }
 
+/// What a request for a new secret says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RotationRequest {
+    /// For how long the replaced secret signs beside the new one.
+    pub overlap: Duration,
+    /// Whether a secret that was replaced before, and still signs, is to end at once.
+    pub ends_previous: bool,
+}
+
+impl RotationRequest {
+    /// Reads the request from a body. No body says nothing.
+    ///
+    /// # Errors
+    /// 400 for a body with anything else.
+    pub fn read(body: &[u8]) -> Result<Self, Problem> {
+        let body = if body.trim_ascii().is_empty() { b"{}" } else { body };
+        let mut body = JsonBody::read(body)?;
+        let overlap = overlap::taken(&mut body);
+        let ends_previous = body.optional("endPrevious", "true or false").unwrap_or_default();
+        body.finish()?;
+        Ok(Self { overlap, ends_previous })
+    }
+
+    /// The earlier overlap has ended by now, or is to end.
+    fn may_replace(self, secrets: &[SealedSecret], now: Time) -> Result<(), WebhookError> {
+        let live = secrets.iter().filter(|secret| secret.is_live(now));
+        match live.filter_map(|secret| secret.expires_date).max() {
+            Some(end) if !self.ends_previous => Err(WebhookError::PreviousSecretLive(end)),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl Rotation {
     /// Replaces a webhook's signing secret, once for an idempotency key. The former one signs beside it for as long as the
     /// overlap.
+    ///
+    /// # Errors
+    /// [`WebhookError::PreviousSecretLive`], while the one before that signs and is not to end.
     pub async fn rotate(
         &self,
         entity: &AuthorizedEntity,
         id: &WebhookId,
-        overlap: Duration,
+        request: RotationRequest,
         once: Option<&Once>,
     ) -> Result<Answered<Rotated>, WebhookError> {
-        self.answers.once(once, self.clock.now(), self.replace(entity, id, overlap, once)).await
+        self.answers.once(once, self.clock.now(), self.replace(entity, id, request, once)).await
     }
 
     async fn replace(
         &self,
         entity: &AuthorizedEntity,
         id: &WebhookId,
-        overlap: Duration,
+        request: RotationRequest,
         once: Option<&Once>,
     ) -> Result<Rotated, WebhookError> {
         let mut tried: Option<(String, Rotated)> = None;
@@ -77,9 +114,10 @@ impl Rotation {
                 return Ok(rotated);
             }
             let now = self.clock.now();
+            request.may_replace(&found.secrets, now)?;
             let secret = SigningSecret::new(&*self.random);
             let sealed = secret.seal(&*self.rings.get().await?, &*self.random, entity.id(), id);
-            let end = now + overlap;
+            let end = now + request.overlap;
             let secrets = replaced(&found.secrets, sealed.clone(), end, now);
             let change = revision::secrets(&found, &secrets, now)?;
             let rotated = Rotated { signing_secret: secret.reveal(), previous_secret_expires_date: end };
@@ -124,6 +162,22 @@ mod tests {
         assert_eq!(once, [secret("b", None), secret("a", Some(after(24)))]);
         let later = rotated(&once, "c", 168, 30);
         assert_eq!(later, [secret("c", None), secret("b", Some(after(198)))]);
+    }
+
+    #[test]
+    fn a_rotation_waits_for_the_end_of_an_earlier_overlap_unless_it_is_to_end() {
+        let request = |body: &str| RotationRequest::read(body.as_bytes()).expect("a request");
+        let two = [secret("b", None), secret("a", Some(after(24)))];
+        for body in ["", "{}", r#"{"endPrevious":false}"#, r#"{"overlapSeconds":0}"#] {
+            let refused = request(body).may_replace(&two, after(1));
+            assert!(matches!(refused, Err(WebhookError::PreviousSecretLive(end)) if end == after(24)), "{body}");
+            assert!(request(body).may_replace(&two, after(24)).is_ok(), "it has ended");
+            assert!(request(body).may_replace(&two[..1], after(1)).is_ok(), "it was the first rotation");
+        }
+        assert!(request(r#"{"endPrevious":true}"#).may_replace(&two, after(1)).is_ok());
+        for bad in [r#"{"endPrevious":1}"#, r#"{"endPrevious":null}"#, r#"{"endprevious":true}"#] {
+            assert!(RotationRequest::read(bad.as_bytes()).is_err(), "{bad}");
+        }
     }
 
     #[test]
