@@ -1,8 +1,7 @@
 // Scopes, by section, with what each allows.
 import { html } from "./html.js";
 import { Check } from "./field.js";
-import { ACTIONS, SECTIONS } from "../words/scopes.js";
-import { Words } from "./words.js";
+import { ACTION_MEANINGS, ACTIONS, SECTIONS } from "../words/scopes.js";
 import { may } from "../session.js";
 
 /** The scope without which an application that has the right to publish cannot use it. */
@@ -24,22 +23,23 @@ export function ScopePicker({ chosen, change, fault }) {
   return html`
     <fieldset class="picker ${fault ? "wrong" : ""}">
       <legend>What it may do</legend>
-      <p class="hint">One does not imply another: who writes does not read. What your own session lacks cannot be given.
-        </p>
+      <p class="hint">Choose only what the integration needs. Each scope is separate: Write does not include Read. AI agents
+        alone need the scopes under “AI agents”. Scopes that your own session lacks cannot be given.</p>
       ${fault && html`<p class="fault">${chosen.length ? `Scopes ${fault}` : "Choose one at least."}</p>`}
       <div class="scope-sections">
         ${Object.entries(SECTIONS).map(([section, words]) => html`
           <div class="scope-section" role="group" aria-label=${words.label} key=${section}>
             <strong>${words.label}</strong>
+            <p class="hint">${words.unlocks}. Risk: ${words.risk}.</p>
             ${ACTIONS.map((action) => html`<${ScopeCheck} key=${action} scope="${section}.${action}"
-              label=${ACTION_WORDS[action]} hint=${words[action]} on=${on} set=${set} />`)}
+              label=${ACTION_WORDS[action]} hint=${ACTION_MEANINGS[action]} on=${on} set=${set} />`)}
           </div>`)}
       </div>
     </fieldset>`;
 }
 
 const ScopeCheck = ({ scope, label, hint, on, set }) =>
-  html`<${Check} label=${label} hint=${html`<${Words} text=${hint.replace(" (`mayPublish`)", "")} />`} value=${on.has(scope)} disabled=${!may(scope)}
+  html`<${Check} label=${label} hint=${hint} value=${on.has(scope)} disabled=${!may(scope)}
     change=${(wanted) => set(scope, wanted)} />`;
 
 /** The scopes that something has, by section. */
@@ -47,6 +47,6 @@ export const ScopeList = ({ scopes }) => html`
   <dl class="facts scopes">${Object.entries(SECTIONS).map(([section, words]) => {
     const has = ACTIONS.filter((action) => scopes.includes(`${section}.${action}`));
     return has.length > 0 && html`<div key=${section}><dt>${words.label}</dt><dd>
-      ${has.map((action) => html`<span class="tag" title=${words[action].replace(" (`mayPublish`)", "")}>${ACTION_WORDS[action].toLowerCase()}
+      ${has.map((action) => html`<span class="tag" title=${`${ACTION_MEANINGS[action]}: ${words.unlocks}`}>${ACTION_WORDS[action].toLowerCase()}
       </span> `)}</dd></div>`;
   })}</dl>`;

@@ -1,68 +1,65 @@
-// What each scope allows, by section. One scope does not imply another.
+// What each scope unlocks, in the words of the contract. One scope does not imply another.
 
 export const SECTIONS = {
   account: {
-    label: "Accounts",
-    read: "Read applications and accounts.",
-    write: "Create and change applications and accounts.",
-    remove: "Remove applications and accounts.",
+    label: "Account",
+    unlocks: "entities, team members, settings, applications",
+    risk: "low to medium",
   },
   inventory: {
     label: "Inventory",
-    read: "Read units, rates and availability.",
-    write: "Create and change units, rates and availability.",
-    remove: "Remove units, rates and availability.",
+    unlocks: "properties, room-types, rate-plans, rates, add-ons, availability, activities, attractions",
+    risk: "low to medium",
   },
   booking: {
-    label: "Bookings",
-    read: "Read bookings.",
-    write: "Create and change bookings.",
-    remove: "Remove bookings.",
+    label: "Booking",
+    unlocks: "search, view, create, cancel and refund bookings; checkout; cancellation policies",
+    risk: "low to medium",
   },
   marketing: {
     label: "Marketing",
-    read: "Read campaigns, promotions and reviews.",
-    write: "Create and change campaigns, promotions and reviews.",
-    remove: "Remove campaigns, promotions and reviews.",
+    unlocks: "campaigns, perks, sales channels, links, managed social, loyalty",
+    risk: "low to medium",
   },
   content: {
     label: "Content",
-    read: "Read descriptions, photos and pages.",
-    write: "Create and change descriptions, photos and pages.",
-    remove: "Remove descriptions, photos and pages.",
+    unlocks: "property descriptions, reviews, media, maps, green-index",
+    risk: "low to medium",
   },
   analytics: {
     label: "Analytics",
-    read: "Read reports and forecasts.",
-    write: "Create and change reports and forecasts.",
-    remove: "Remove reports and forecasts.",
+    unlocks: "reporting and analytics: revenue, leaderboards",
+    risk: "low to medium",
   },
   integrations: {
     label: "Integrations",
-    read: "Read webhooks, deliveries and event types.",
-    write: "Create, change and test webhooks, send deliveries again, and publish events where the application may (`mayPublish`).",
-    remove: "Remove webhooks, and end signing secrets of theirs that were replaced.",
+    unlocks: "channel managers, external booking systems, hotel-search listing, notification endpoints, booking sync",
+    risk: "low to medium",
   },
   payment: {
-    label: "Payments",
-    read: "Read payments and connections to payment providers.",
-    write: "Create and change payments and connections to payment providers.",
-    remove: "Remove connections to payment providers.",
+    label: "Payment",
+    unlocks: "payment processing, payment providers, payouts, subscriptions",
+    risk: "medium to high",
   },
   accounting: {
     label: "Accounting",
-    read: "Read invoices, statements and the ledger.",
-    write: "Create and change invoices, statements and ledger entries.",
-    remove: "Remove invoices, statements and ledger entries.",
+    unlocks: "accounting, withdrawal ledger, reconciliation",
+    risk: "medium to high",
   },
   mcp: {
     label: "AI agents",
-    read: "Use the tools of the Model Context Protocol that read.",
-    write: "Use the tools of the Model Context Protocol that change something.",
-    remove: "Use the tools of the Model Context Protocol that remove something.",
+    unlocks: "opens the MCP transport at /mcp for AI agents",
+    risk: "low to medium",
   },
 };
 
-export const ACTIONS = ["read", "write", "remove"];
+/** What each action allows. */
+export const ACTION_MEANINGS = {
+  read: "View resources",
+  write: "Create and update resources",
+  remove: "Delete resources",
+};
+
+export const ACTIONS = Object.keys(ACTION_MEANINGS);
 
 export const ALL = Object.keys(SECTIONS).flatMap((section) => ACTIONS.map((action) => `${section}.${action}`));

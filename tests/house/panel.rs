@@ -56,11 +56,16 @@ fn scopes_are_explained_as_the_contract_explains_them() {
     let (_, scopes) = contract.split_once("          scopes:\n").expect("the contract lists the scopes");
     let scopes: Vec<_> = scopes.lines().map_while(|line| line.strip_prefix("            ")?.split_once(": ")).collect();
     assert_eq!(scopes.len(), 30, "{scopes:?}");
+    let text_of = |block: &str, name: &str| {
+        let text = block.split(&format!("{name}: \"")).nth(1).and_then(|rest| rest.split('"').next());
+        text.unwrap_or_else(|| panic!("panel/words/scopes.js lacks {name}")).to_owned()
+    };
+    let (_, actions) = words.split_once("ACTION_MEANINGS = {").expect("it explains the actions");
     for (scope, meaning) in scopes {
         let (section, action) = scope.split_once('.').expect("a scope has two parts");
-        let section = words.split(&format!("  {section}: {{")).nth(1).and_then(|rest| rest.split('}').next());
-        let told = section.is_some_and(|section| section.contains(&format!("{action}: \"{meaning}\"")));
-        assert!(told, "panel/words/scopes.js says something else of {scope}: {meaning}");
+        let block = words.split(&format!("  {section}: {{")).nth(1).expect("it has every section");
+        let [unlocks, risk, action] = [text_of(block, "unlocks"), text_of(block, "risk"), text_of(actions, action)];
+        assert_eq!(meaning, format!("'{action} of `{section}`: {unlocks}. Risk: {risk}.'"), "{scope}");
     }
 }
 
