@@ -16,6 +16,8 @@ tests![
     the_rotated_token_is_the_one_that_is_used_next,
     a_provider_that_keeps_its_refresh_token_is_asked_with_it_again,
     a_grant_that_has_ended_breaks_the_connection_and_an_event_says_so,
+    an_error_with_status_200_breaks_the_connection,
+    grants_with_members_that_cannot_be_read_are_kept,
     a_connection_that_cannot_be_refreshed_breaks_when_it_expires,
     a_failure_is_tried_again_and_breaks_nothing,
     an_answer_that_was_lost_costs_no_connection,
@@ -182,6 +184,30 @@ async fn a_grant_that_has_ended_breaks_the_connection_and_an_event_says_so(suite
         assert_eq!(suite.providers().of_account(Kind::Refresh, &visit.account).len(), 1);
         assert_eq!(entity.disconnect(provider).expect(200).await.json()["success"], true);
     }
+}
+
+async fn an_error_with_status_200_breaks_the_connection(suite: Arc<Suite>) {
+    let (entity, table) = (suite.entity().await, suite.table());
+    let visit = entity.link("sim-basic", Choice::leading_to("refresh-200-invalid_grant")).await;
+    make_due(&table, &entity, "sim-basic").await;
+    let broken =
+        until_listed(&entity, "sim-basic", "it is broken", |connection| connection["status"] == "broken").await;
+    assert_eq!(broken["lastError"], "refused: the provider answered 200 with invalid_grant", "{broken:#}");
+    assert_eq!(suite.providers().of_account(Kind::Refresh, &visit.account), [RequestOutcome::Failed]);
+}
+
+async fn grants_with_members_that_cannot_be_read_are_kept(suite: Arc<Suite>) {
+    let (entity, table) = (suite.entity().await, suite.table());
+    // This provider keeps its refresh token, and so answers a refresh with an empty one.
+    let visit = entity.link("sim-json", Choice::leading_to("odd-members")).await;
+    for count in 1..=2 {
+        make_due(&table, &entity, "sim-json").await;
+        assert_eq!(refreshes(&suite, &visit.account, count).await, vec![RequestOutcome::Done; count]);
+        let item = until_recorded(&table, &entity, "sim-json").await;
+        assert_eq!(item["failures"]["N"], "0", "{item:#}");
+    }
+    let connection = entity.connection("sim-json").await.expect("kept");
+    assert_eq!((&connection["status"], &connection["lastError"]), (&json!("connected"), &Value::Null), "{connection:#}");
 }
 
 async fn a_connection_that_cannot_be_refreshed_breaks_when_it_expires(suite: Arc<Suite>) {

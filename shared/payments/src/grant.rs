@@ -50,14 +50,18 @@ impl Grants {
         own.extend(provider.token_redirect_uri.then_some(("redirect_uri", redirect_uri)));
         own.extend(verifier.map(|verifier| ("code_verifier", verifier.expose())));
         let (answer, asked_at) = self.ask(provider, &own).await?;
-        token_response::read(&answer, &provider.reading, &provider.scopes, asked_at)
+        let mut granted = token_response::read(&answer, &provider.reading, asked_at)?;
+        if granted.scopes.is_empty() {
+            granted.scopes.clone_from(&provider.scopes);
+        }
+        Ok(granted)
     }
 
     /// Gets new tokens. One try: a refresh token that rotates is good once.
     pub async fn refresh(&self, provider: &Provider, refresh_token: &SecretText) -> Result<GrantedTokens, GrantError> {
         let own = [("grant_type", "refresh_token"), ("refresh_token", refresh_token.expose())];
         let (answer, asked_at) = self.ask(provider, &own).await?;
-        token_response::read_renewed(&answer, &provider.reading, asked_at)
+        token_response::read(&answer, &provider.reading, asked_at)
     }
 
     /// The answer, and when it was asked for, from which the life of a token is counted.

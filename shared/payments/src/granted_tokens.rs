@@ -20,10 +20,9 @@ pub struct GrantedTokens {
     pub refresh_token: Option<SecretText>,
     /// When the access token expires, where the provider says so.
     pub expires: Option<Time>,
-    /// The scopes that the provider names, else those that were asked for. Empty after a refresh, which does not change
-    /// them.
+    /// The scopes that the provider names. After an exchange that names none, those that were asked for.
     pub scopes: Vec<String>,
-    /// The account, where the provider names it. None after a refresh.
+    /// The account, where the provider names it.
     pub account: Option<String>,
 }
 

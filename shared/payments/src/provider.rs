@@ -60,7 +60,8 @@ pub struct Reading {
     pub account_fields: Vec<String>,
     /// The member that says when the access token expires, and in which form, beside RFC 6749's `expires_in`.
     pub expiry: Option<Expiry>,
-    /// JSON pointers (RFC 6901) to an error's code, beside `/error`; the first that is there counts.
+    /// JSON pointers (RFC 6901) to an error's code, beside `/error`; the first that is there counts. In an answer with an
+    /// access token only `/error` is read.
     pub error_fields: Vec<String>,
     /// The provider's own codes for RFC 6749's `invalid_grant`.
     pub dead_grant_codes: Vec<String>,
@@ -79,9 +80,9 @@ pub struct Expiry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExpiryForm {
-    /// A number of seconds from now.
+    /// A number of seconds from now, also as a text.
     Seconds,
-    /// The same, as a number or as a text of digits.
+    /// Another name of `Seconds`, which secrets may have.
     SecondsOrText,
     /// A date in RFC 3339.
     Date,

@@ -1,5 +1,6 @@
-//! Reads the answers of a token endpoint (RFC 6749 §5) strictly: an answer that is not exactly a grant is none, and of
-//! a refusal only a known code is kept.
+//! Reads the answers of a token endpoint (RFC 6749 §5). The access token decides whether an answer is a grant. Every
+//! other member is optional, since a code and a rotated refresh token are spent: a grant that is thrown away because of
+//! one member costs the connection. Of a refusal only a known code is kept.
 
 use std::time::Duration;
 
@@ -23,112 +24,95 @@ const MAX_ACCOUNT: usize = 255;
 const MAX_SCOPES: usize = 200;
 const MAX_SCOPE: usize = 255;
 
-/// Reads a grant, or the refusal of one.
-pub fn read(
-    answer: &HttpResponse,
-    reading: &Reading,
-    asked: &[String],
-    now: Time,
-) -> Result<GrantedTokens, GrantError> {
-    let body = Body::of_success(answer, reading, now)?;
-    if body.doubled {
-        return Err(GrantError::Malformed("a member that comes twice"));
+/// Reads a grant, or the refusal of one: the answer to a code and to a refresh token alike.
+pub fn read(answer: &HttpResponse, reading: &Reading, now: Time) -> Result<GrantedTokens, GrantError> {
+    if let Some(refused) = refusal(answer, reading) {
+        return Err(refused);
     }
-    let bearer = |value: &Value| value.as_str().is_some_and(|kind| kind.eq_ignore_ascii_case("bearer"));
-    if !body.get("token_type").is_none_or(bearer) {
-        return Err(GrantError::Malformed("token_type"));
+    if !answer.status.is_success() {
+        return Err(GrantError::Status { status: answer.status, retry_after: answer.pause_asked_for(now) });
     }
-    let granted_scopes = match body.get("scope") {
-        Some(value) => scopes(value, &reading.scope_separator).ok_or(GrantError::Malformed("scope"))?,
-        None => Vec::new(),
-    };
-    let named = reading.account_fields.iter().find_map(|field| body.get(field));
+    if answer.truncated {
+        return Err(GrantError::TooLarge);
+    }
+    let body = Body::read(&answer.body).ok_or(GrantError::NotJson)?;
+    let access_token = body.get("access_token").and_then(token).filter(|_| !body.has_twice("access_token"));
+    let access_token = access_token.ok_or(GrantError::Malformed("access_token"))?;
+    body.warn_of_token_type();
     Ok(GrantedTokens {
-        access_token: body.access_token()?,
-        refresh_token: body.token("refresh_token")?,
-        expires: body.expires(reading.expiry.as_ref(), now)?,
-        scopes: if granted_scopes.is_empty() { asked.to_vec() } else { granted_scopes },
-        account: named.map(|value| account(value).ok_or(GrantError::Malformed("account"))).transpose()?,
+        access_token,
+        refresh_token: body.optional("refresh_token", token),
+        expires: body.expires(reading.expiry.as_ref(), now),
+        scopes: body.optional("scope", |value| scopes(value, &reading.scope_separator)).unwrap_or_default(),
+        account: reading.account_fields.iter().find_map(|field| body.optional(field, account)),
     })
 }
 
-/// Reads new tokens. A malformed member beside them is passed over: the old refresh token may be worth nothing any
-/// more, so tokens that are thrown away cost the connection.
-pub fn read_renewed(answer: &HttpResponse, reading: &Reading, now: Time) -> Result<GrantedTokens, GrantError> {
-    let body = Body::of_success(answer, reading, now)?;
-    let expires = body.expires(reading.expiry.as_ref(), now).unwrap_or_else(|error| {
-        tracing::warn!(%error, "a refresh gave tokens with an end that cannot be read");
-        None
-    });
-    let (access_token, refresh_token) = (body.access_token()?, body.token("refresh_token")?);
-    Ok(GrantedTokens { access_token, refresh_token, expires, scopes: Vec::new(), account: None })
-}
-
-/// The members of an answer, and whether a name comes twice.
+/// The members of an answer, and the names that come twice; of these the first value counts.
 struct Body {
     members: Map<String, Value>,
-    doubled: bool,
+    doubled: Vec<String>,
 }
 
 impl Body {
-    /// The body of an answer that is no refusal.
-    fn of_success(answer: &HttpResponse, reading: &Reading, now: Time) -> Result<Self, GrantError> {
-        if !answer.status.is_success() {
-            Err(refusal(answer, reading, now))
-        } else if answer.truncated {
-            Err(GrantError::TooLarge)
-        } else {
-            Self::read(&answer.body).ok_or(GrantError::NotJson)
-        }
-    }
-
+    /// Reads an object. A byte order mark is ignored (RFC 8259 §8.1). Bytes that are not UTF-8 spoil only the member
+    /// that holds them, as does a value that cannot be represented.
     fn read(body: &[u8]) -> Option<Self> {
-        let Members { members, doubled } = serde_json::from_slice(body).ok()?;
-        let value = |(name, value): (String, &RawValue)| Some((name, serde_json::from_str(value.get()).ok()?));
-        Some(Self { members: members.into_iter().map(value).collect::<Option<_>>()?, doubled: !doubled.is_empty() })
+        let text = String::from_utf8_lossy(body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body));
+        let Members { members, doubled } = serde_json::from_str(&text).ok()?;
+        let value = |(name, value): (String, &RawValue)| (name, serde_json::from_str(value.get()).unwrap_or_default());
+        Some(Self { members: members.into_iter().map(value).collect(), doubled })
     }
 
-    /// A member that is there and not null.
+    /// A member that says something: null and an empty text are as good as an absent member.
     fn get(&self, name: &str) -> Option<&Value> {
-        self.members.get(name).filter(|value| !value.is_null())
+        self.members.get(name).filter(|value| !value.is_null() && value.as_str() != Some(""))
     }
 
-    fn access_token(&self) -> Result<SecretText, GrantError> {
-        self.token("access_token")?.ok_or(GrantError::Malformed("access_token"))
+    fn has_twice(&self, name: &str) -> bool {
+        self.doubled.iter().any(|doubled| doubled == name)
     }
 
-    fn token(&self, name: &'static str) -> Result<Option<SecretText>, GrantError> {
-        let Some(value) = self.get(name) else { return Ok(None) };
-        let visible =
-            value.as_str().filter(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic()));
-        visible.map(SecretText::new).map(Some).ok_or(GrantError::Malformed(name))
+    /// A member that the grant is good without.
+    fn optional<T>(&self, name: &str, read: impl Fn(&Value) -> Option<T>) -> Option<T> {
+        let value = self.get(name)?;
+        let read = read(value);
+        if read.is_none() {
+            tracing::warn!(member = name, "a provider's grant has a member that cannot be read; it counts as absent");
+        }
+        read
+    }
+
+    /// Logs a type that is not `Bearer`. The grant is kept: this service uses an access token only to give access back.
+    fn warn_of_token_type(&self) {
+        let bearer = |value: &Value| value.as_str()?.trim().eq_ignore_ascii_case("bearer").then_some(());
+        self.optional("token_type", bearer);
     }
 
     /// When the access token expires, by the member that the description names, or else by RFC 6749's.
-    fn expires(&self, expiry: Option<&Expiry>, now: Time) -> Result<Option<Time>, GrantError> {
-        let described = expiry.and_then(|expiry| Some((self.get(&expiry.field)?, expiry.form)));
-        let Some((value, form)) = described.or_else(|| Some((self.get("expires_in")?, ExpiryForm::Seconds))) else {
-            return Ok(None);
+    fn expires(&self, expiry: Option<&Expiry>, now: Time) -> Option<Time> {
+        let life = |value: &Value, form: ExpiryForm| match form {
+            ExpiryForm::Date => value.as_str()?.parse().ok().map(|end: Time| end.since(now)),
+            ExpiryForm::Seconds | ExpiryForm::SecondsOrText => seconds(value),
         };
-        let seconds = match form {
-            ExpiryForm::Seconds => value.as_u64(),
-            ExpiryForm::SecondsOrText => value.as_u64().or_else(|| digits(value.as_str()?)),
-            ExpiryForm::Date => None,
-        };
-        let time = match form {
-            ExpiryForm::Date => value.as_str().and_then(|text| text.parse::<Time>().ok()),
-            _ => {
-                let seconds = seconds.filter(|seconds| *seconds <= MAX_LIFE.as_secs());
-                seconds.map(|seconds| now + Duration::from_secs(seconds))
-            }
-        };
-        let life = time.map(|time| time.since(now)).filter(|life| !life.is_zero() && *life <= MAX_LIFE);
-        life.map(|life| Some(now + life)).ok_or(GrantError::Malformed("expiry"))
+        let described = expiry.and_then(|expiry| self.optional(&expiry.field, |value| life(value, expiry.form)));
+        let life = described.or_else(|| self.optional("expires_in", |value| life(value, ExpiryForm::Seconds)))?;
+        // A life of zero cannot be meant: providers write it for an access token that does not expire.
+        (!life.is_zero()).then(|| now + life.min(MAX_LIFE))
     }
 }
 
-fn digits(text: &str) -> Option<u64> {
-    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
+/// A token that is a text of visible characters and spaces (RFC 6749 §A.12 and §A.17).
+fn token(value: &Value) -> Option<SecretText> {
+    let text = value.as_str().filter(|text| text.bytes().all(|byte| matches!(byte, b' '..=b'~')))?;
+    (!text.trim().is_empty()).then(|| SecretText::new(text))
+}
+
+/// A number of seconds, also as a text or with a fraction; less than zero counts as zero, and every number beyond the
+/// longest life as the longest life.
+fn seconds(value: &Value) -> Option<Duration> {
+    let number = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok()).filter(|number| !number.is_nan())?;
+    Some(Duration::from_secs(number.clamp(0.0, MAX_LIFE.as_secs_f64()).floor() as u64))
 }
 
 fn scopes(value: &Value, separator: &str) -> Option<Vec<String>> {
@@ -153,35 +137,40 @@ fn account(value: &Value) -> Option<String> {
         }
         _ => return None,
     };
-    let good = !name.is_empty() && name.len() <= MAX_ACCOUNT && !name.chars().any(char::is_control);
+    let readable = |character: char| !character.is_control() && character != char::REPLACEMENT_CHARACTER;
+    let good = !name.is_empty() && name.len() <= MAX_ACCOUNT && name.chars().all(readable);
     good.then_some(name)
 }
 
-/// The error of an answer without success. Only a client error that names its reason is a refusal: an overloaded or
-/// broken server proves nothing about a grant.
-fn refusal(answer: &HttpResponse, reading: &Reading, now: Time) -> GrantError {
+/// The refusal that an answer names. The code of a dead grant decides whatever the status, since providers send it with
+/// 200 as well. Another code is a refusal unless the status says that the server is overloaded or broken.
+fn refusal(answer: &HttpResponse, reading: &Reading) -> Option<GrantError> {
     let status = answer.status;
+    let body = error_body(answer)?;
+    // The members of the description may mean something else in an answer with a token.
+    let granted = status.is_success() && body.get("access_token").is_some_and(Value::is_string);
+    let code = code_of(&body, if granted { &[] } else { &reading.error_fields })?;
+    let dead = code == "invalid_grant" || reading.dead_grant_codes.contains(&code);
     let passing = matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS);
-    match error_code(answer, &reading.error_fields) {
-        Some(code) if status.is_client_error() && !passing => {
-            let dead = reading.dead_grant_codes.contains(&code);
-            GrantError::Refused(if dead { RefusalCode::InvalidGrant } else { RefusalCode::of(&code) }, status)
-        }
-        _ => GrantError::Status { status, retry_after: answer.pause_asked_for(now) },
-    }
+    let refused = status.is_success() || status.is_client_error() && !passing;
+    (dead || refused)
+        .then(|| GrantError::Refused(if dead { RefusalCode::InvalidGrant } else { RefusalCode::of(&code) }, status))
 }
 
 /// The code of an error, from RFC 6749's member or from those of the description. It is compared, and never kept.
 pub fn error_code(answer: &HttpResponse, fields: &[String]) -> Option<String> {
-    let body = error_body(answer)?;
+    code_of(&error_body(answer)?, fields)
+}
+
+fn code_of(body: &Value, fields: &[String]) -> Option<String> {
     let known = std::iter::once("/error").chain(fields.iter().map(String::as_str));
-    known.filter_map(|field| body.pointer(field)?.as_str()).map(str::to_owned).next()
+    known.filter_map(|field| body.pointer(field)?.as_str()).find(|code| !code.is_empty()).map(str::to_owned)
 }
 
 /// The body of an error, where it is a JSON object.
 pub fn error_body(answer: &HttpResponse) -> Option<Value> {
     let body = Body::read(&answer.body)?;
-    (!body.doubled && !answer.truncated).then_some(Value::Object(body.members))
+    (!body.has_twice("error") && !answer.truncated).then_some(Value::Object(body.members))
 }
 
 #[cfg(test)]

@@ -138,7 +138,10 @@ fn page(status: u16, html: &str) -> Behaviour {
 
 /// What a person can choose to become of a consent, with words for it.
 pub(crate) fn fates() -> Vec<(String, String)> {
-    let mut fates = vec![("no-refresh".to_owned(), "There is no refresh token".to_owned())];
+    let mut fates = vec![
+        ("no-refresh".to_owned(), "There is no refresh token".to_owned()),
+        ("odd-members".to_owned(), "Optional members of a grant cannot be read".to_owned()),
+    ];
     for (name, _) in Failure::ALL {
         fates.push((format!("fail-{name}"), format!("The exchange of the code fails: {name}")));
         fates.push((format!("refresh-{name}"), format!("Every refresh fails: {name}")));

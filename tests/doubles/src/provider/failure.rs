@@ -12,6 +12,8 @@ pub const PROVIDERS_WORDS: &str = "the-providers-own-words";
 pub enum Failure {
     /// 400 `invalid_grant`.
     InvalidGrant,
+    /// 200 with the error `invalid_grant`.
+    InvalidGrantWith200,
     /// 401 `invalid_client`.
     InvalidClient,
     /// 429 with a `Retry-After` of a second.
@@ -54,8 +56,9 @@ pub enum Failure {
 
 impl Failure {
     /// Every one, by name.
-    pub const ALL: [(&str, Self); 20] = [
+    pub const ALL: [(&str, Self); 21] = [
         ("invalid_grant", Self::InvalidGrant),
+        ("200-invalid_grant", Self::InvalidGrantWith200),
         ("invalid_client", Self::InvalidClient),
         ("429", Self::TooManyRequests),
         ("500", Self::Internal),
@@ -90,6 +93,7 @@ impl Failure {
         let page = format!("<!doctype html><title>{PROVIDERS_WORDS}</title><p>{leak}");
         match self {
             Self::InvalidGrant => json(400, &error("invalid_grant")),
+            Self::InvalidGrantWith200 => json(200, &error("invalid_grant")),
             Self::InvalidClient => json(401, &error("invalid_client")),
             Self::TooManyRequests => {
                 let headers = [("Content-Type", "application/json"), ("Retry-After", "1")];
@@ -141,6 +145,8 @@ pub enum Fate {
     RefreshOnce(Failure),
     /// There is no refresh token: `no-refresh`.
     NoRefresh,
+    /// Every grant has optional members that cannot be read: `odd-members`.
+    OddMembers,
     /// The provider reports this error in the place of a code (RFC 6749 §4.1.2.1): `ask-…`.
     Ask(&'static str),
     /// Giving access back fails: `revoke-…`.
@@ -153,6 +159,7 @@ impl Fate {
         match text {
             "ok" => return Some(Self::Fine),
             "no-refresh" => return Some(Self::NoRefresh),
+            "odd-members" => return Some(Self::OddMembers),
             _ => {}
         }
         let (stage, rest) = text.split_once('-')?;

@@ -183,6 +183,14 @@ fn granted(book: &Book, setup: &Setup, grant: usize, tokens: &Tokens, lifetime: 
             body["stripe_publishable_key"] = "pk_test_simulated".into();
         }
     }
+    if Fate::of(&grant.fate) == Some(Fate::OddMembers) {
+        body["token_type"] = "mac".into();
+        body["scope"] = json!([]);
+        if tokens.refresh.is_none() {
+            body["refresh_token"] = "".into();
+        }
+        body["expires_in"] = lifetime.map_or_else(|| json!(0), |lifetime| json!(format!("{lifetime}.0")));
+    }
     answered(200, &body)
 }
 
