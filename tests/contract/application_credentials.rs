@@ -24,6 +24,7 @@ tests![
     an_overlap_is_seven_days_at_most,
     a_removed_secret_ends_at_once_even_the_last,
     keys_differ_in_their_names_and_are_limited,
+    unknown_members_of_a_key_are_ignored,
     an_application_may_have_keys_alone,
     the_day_of_the_last_use_is_shown_and_is_no_change,
     of_fifty_rotations_at_once_one_is_made,
@@ -304,6 +305,22 @@ async fn keys_differ_in_their_names_and_are_limited(suite: Arc<Suite>) {
     let kids: Vec<&Value> = left["publicKeys"].as_array().expect("a list").iter().map(|key| &key["kid"]).collect();
     assert_eq!(kids, ["kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k", "one", "three", "four"]);
     assert_eq!(left["version"], 7);
+}
+
+async fn unknown_members_of_a_key_are_ignored(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let application = made(&entity).await;
+    // As key generators write them (RFC 7517, section 4).
+    let unknown = ["exp", "iat", "name", "x5c"];
+    let mut jwk = json!({ "kty": "OKP", "crv": "Ed25519", "x": KEY, "kid": "generated" });
+    for member in unknown {
+        jwk[member] = json!(1);
+    }
+    let body = json!({ "publicKey": jwk });
+    let answer = entity.post(&of(&application, "/key")).json(&body).expect(201).await.json();
+    let key = &answer["publicKeys"][0];
+    assert_eq!(key["kid"], "generated");
+    assert!(unknown.iter().all(|member| key.get(member).is_none()), "{key:#}");
 }
 
 async fn an_application_may_have_keys_alone(suite: Arc<Suite>) {

@@ -10,11 +10,6 @@ use base::Time;
 
 /// Members that only a private or a shared key has (RFC 7518 §6.2.2, §6.3.2, §6.4.1).
 const PRIVATE: [&str; 8] = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
-/// Members that are read, of whatever type the key is.
-const KNOWN: [&str; 10] = ["kty", "crv", "x", "y", "n", "e", "kid", "use", "alg", "key_ops"];
-/// Members that are admitted and not kept, since they do not help to verify: certificates of the
-/// same key (RFC 7517 §4.6–4.9), and a member that browsers add.
-const LEFT_OUT: [&str; 5] = ["x5u", "x5c", "x5t", "x5t#S256", "ext"];
 /// The longest name of a key.
 const MAX_KID: usize = 128;
 /// The beginning of the identifiers of secrets, so that none is taken for a key's name.
@@ -45,7 +40,8 @@ struct Jwk {
 }
 
 impl ClientKey {
-    /// Reads a JSON Web Key that an application registers now.
+    /// Reads a JSON Web Key that an application registers now. Unknown members are ignored and not kept (RFC 7517 §4):
+    /// certificates, `ext`, and the `exp`, `iat` or `name` that key generators add.
     ///
     /// # Errors
     /// The fault, as the second half of a sentence that begins with the key's place in the request.
@@ -55,9 +51,6 @@ impl ClientKey {
             return Err(format!(
                 "has the member `{name}` of a private key; send a public key, and of another pair, since this one is no longer secret"
             ));
-        }
-        if members.keys().any(|name| !KNOWN.contains(&name.as_str()) && !LEFT_OUT.contains(&name.as_str())) {
-            return Err("has a member that a public JSON Web Key has not".to_owned());
         }
         let material = Material::parse(members)?;
         let alg = purpose(members, &material)?;
