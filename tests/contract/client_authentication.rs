@@ -86,7 +86,7 @@ async fn invalid_client(call: Call) -> ApiResponse {
 }
 
 async fn an_assertion_of_every_type_of_key_gets_a_token(suite: Arc<Suite>) {
-    for algorithm in ["ES256", "ES384", "EdDSA", "RS256", "PS256"] {
+    for algorithm in ["ES256", "ES384", "EdDSA", "Ed25519", "RS256", "PS256"] {
         let client = Client::register(&suite, algorithm).await;
         let answer = client.ask(&client.key.assertion(&client.claims())).expect(200).await.json();
         assert_eq!(answer["scope"], "booking.read", "{algorithm}");

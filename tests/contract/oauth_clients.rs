@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use aws_lc_rs::{
     encoding::AsBigEndian,
-    signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair},
+    signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair},
 };
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use oauth2::{
@@ -22,6 +22,7 @@ tests![
     simple_oauth2_gets_tokens_and_understands_errors,
     the_oauth2_crate_gets_tokens_and_understands_errors,
     authlib_and_openid_client_authenticate_with_a_private_key,
+    openid_client_authenticates_with_an_ed25519_key,
     authlib_and_openid_client_ask_about_a_token_and_revoke_it,
 ];
 
@@ -164,6 +165,25 @@ async fn authlib_and_openid_client_authenticate_with_a_private_key(suite: Arc<Su
         is_granted(&suite.api, &entity.id, &outcomes[0]).await;
         assert_eq!(outcomes[1], json!({ "error": "invalid_client" }));
         assert_eq!(outcomes[2], json!({ "error": "invalid_scope" }));
+    }
+}
+
+async fn openid_client_authenticates_with_an_ed25519_key(suite: Arc<Suite>) {
+    let pair = Ed25519KeyPair::generate().expect("a key");
+    let seed = pair.seed().expect("a key that was just made can be told");
+    let seed = seed.as_be_bytes().expect("bytes");
+    let encoded = |bytes: &[u8]| BASE64_URL_SAFE_NO_PAD.encode(bytes);
+    let public = json!({ "kty": "OKP", "crv": "Ed25519", "kid": "edwards", "x": encoded(pair.public_key().as_ref()) });
+    let private = with(public.clone(), "d", encoded(seed.as_ref()));
+    let entity = suite.entity().await;
+    // As the library exports it, and by the name that it had before RFC 9864.
+    for public in [with(public.clone(), "alg", "Ed25519"), with(public.clone(), "alg", "EdDSA"), public] {
+        let application =
+            json!({ "name": "With a key", "scopes": [SCOPE], "publicKeys": [public], "withSecret": false });
+        let application = entity.post("/application").json(&application).expect(201).await.json();
+        let right = with(attempt(&suite.api, PRIVATE_KEY), "clientId", application["clientId"].clone());
+        let attempts = json!([with(right, "privateKey", private.clone())]);
+        is_granted(&suite.api, &entity.id, &node("openid_client.js", &attempts).await[0]).await;
     }
 }
 

@@ -13,7 +13,8 @@ async function authentication({ method, clientSecret, privateKey }) {
     case "client_secret_post":
       return oauth.ClientSecretPost(clientSecret);
     case "private_key_jwt": {
-      const algorithm = { name: "ECDSA", namedCurve: privateKey.crv };
+      // The library signs with the name of RFC 9864 where the key is an Ed25519 key.
+      const algorithm = privateKey.kty === "OKP" ? { name: "Ed25519" } : { name: "ECDSA", namedCurve: privateKey.crv };
       const key = await crypto.subtle.importKey("jwk", privateKey, algorithm, false, ["sign"]);
       return oauth.PrivateKeyJwt({ key, kid: privateKey.kid });
     }

@@ -107,7 +107,7 @@ impl<'a> Jws<'a> {
     /// Whether this key made the signature, with one of the algorithms that the key is for: the key
     /// decides, never the text (RFC 8725 §3.1). The algorithms must be of the key's family.
     pub fn verify(&self, key: &DecodingKey, algorithms: &[Algorithm]) -> Result<(), JwsFault> {
-        let algorithm = self.header.alg.parse().ok().filter(|algorithm| algorithms.contains(algorithm));
+        let algorithm = algorithm(&self.header.alg).filter(|algorithm| algorithms.contains(algorithm));
         let algorithm = algorithm.ok_or(JwsFault::Algorithm)?;
         match crypto::verify(self.signature, self.signed.as_bytes(), key, algorithm) {
             Ok(true) => Ok(()),
@@ -120,6 +120,12 @@ impl<'a> Jws<'a> {
     pub fn claims<T: DeserializeOwned>(&self) -> Result<T, JwsFault> {
         object(self.payload)
     }
+}
+
+/// The algorithm of this name in a header or a key. The one of Ed25519 keys has two: `EdDSA` (RFC 8037 §3.1) and
+/// `Ed25519` (RFC 9864 §2.2), which newer libraries write. That RFC leaves the names of the other algorithms as they are.
+pub fn algorithm(name: &str) -> Option<Algorithm> {
+    if name == "Ed25519" { Some(Algorithm::EdDSA) } else { name.parse().ok() }
 }
 
 /// One part of a text: strict base 64 with a JSON object in it, and nothing after the object.

@@ -47,6 +47,20 @@ fn the_key_decides_the_algorithm() {
 }
 
 #[test]
+fn an_ed25519_key_has_two_names_for_its_algorithm() {
+    let [es256, ed] = SigningAlgorithm::ALL.map(SigningKey::generate);
+    for alg in ["EdDSA", "Ed25519"] {
+        let header = format!(r#"{{"alg":"{alg}"}}"#);
+        assert!(read(&ed, &signed(&ed, &header, r#"{"said":"yes"}"#)).is_ok(), "{alg}");
+        let text = signed(&es256, &header, r#"{"said":"yes"}"#);
+        assert_eq!(read(&es256, &text), Err(JwsFault::Algorithm), "{alg}");
+    }
+    for other in ["ed25519", "Ed448", "ED25519", "ESP256"] {
+        assert_eq!(algorithm(other), None, "{other}");
+    }
+}
+
+#[test]
 fn a_header_that_is_doubled_extended_or_no_object_is_refused() {
     let key = SigningKey::generate(SigningAlgorithm::Es256);
     for (header, fault) in [

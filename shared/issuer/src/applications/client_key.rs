@@ -6,10 +6,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::key_material::Material;
+use auth::jws;
 use base::Time;
 
 /// Members that only a private or a shared key has (RFC 7518 §6.2.2, §6.3.2, §6.4.1).
 const PRIVATE: [&str; 8] = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
+/// The names of the algorithms that the keys can be used with (RFC 8414 §2). Two of them name the algorithm of Ed25519.
+pub const ALGORITHMS: [&str; 6] = ["ES256", "ES384", "EdDSA", "Ed25519", "RS256", "PS256"];
 /// The longest name of a key.
 const MAX_KID: usize = 128;
 /// The beginning of the identifiers of secrets, so that none is taken for a key's name.
@@ -34,7 +37,8 @@ pub struct ClientKey {
 struct Jwk {
     #[serde(flatten)]
     material: Material,
-    /// The one algorithm that the application wants it used with.
+    /// The one algorithm that the application wants it used with. `Ed25519` is kept as `EdDSA`, the only name that former
+    /// releases can read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     alg: Option<Algorithm>,
 }
@@ -116,9 +120,10 @@ fn purpose(members: &Map<String, Value>, material: &Material) -> Result<Option<A
     }
     let Some(given) = members.get("alg") else { return Ok(None) };
     let possible = material.algorithms();
-    let algorithm = given.as_str().and_then(|name| name.parse().ok()).filter(|alg| possible.contains(alg));
-    algorithm.map(Some).ok_or_else(|| {
-        let names: Vec<_> = possible.iter().map(|algorithm| format!("`{algorithm:?}`")).collect();
+    let algorithm = |name: &str| jws::algorithm(name).filter(|algorithm| possible.contains(algorithm));
+    given.as_str().and_then(algorithm).map(Some).ok_or_else(|| {
+        let names = ALGORITHMS.iter().filter(|name| algorithm(name).is_some());
+        let names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
         format!("must have {} as its `alg`, or none", names.join(" or "))
     })
 }

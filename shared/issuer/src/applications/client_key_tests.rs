@@ -62,6 +62,15 @@ fn the_name_is_the_given_one_or_the_thumbprint() {
 }
 
 #[test]
+fn an_ed25519_key_is_registered_by_either_name_of_its_algorithm() {
+    let jwk = AssertionKey::generate("EdDSA").jwk();
+    for alg in ["EdDSA", "Ed25519"] {
+        let key = ClientKey::parse(&with(jwk.clone(), "alg", json!(alg)), NOW).expect("a key");
+        assert_eq!(key.to_jwk()["alg"], "EdDSA", "{alg}");
+    }
+}
+
+#[test]
 fn members_that_are_unknown_are_ignored_and_not_kept() {
     let jwk = AssertionKey::generate("ES256").jwk();
     let plain = ClientKey::parse(&jwk, NOW).expect("a key");
@@ -118,6 +127,8 @@ fn a_key_that_verifies_nothing_is_refused() {
         (with(rsa.clone(), "e", number(&[1; 9])), "no RSA key"),
         (with(rsa.clone(), "alg", json!("RS512")), "`RS256` or `PS256`"),
         (with(ec.clone(), "alg", json!("ES384")), "`ES256`"),
+        (with(ec.clone(), "alg", json!("Ed25519")), "`ES256`"),
+        (with(ed.clone(), "alg", json!("ed25519")), "`EdDSA` or `Ed25519`"),
         (with(ec.clone(), "alg", json!(1)), "`ES256`"),
         (with(ec.clone(), "use", json!("enc")), "`use`"),
         (with(ec.clone(), "key_ops", json!(["encrypt"])), "`key_ops`"),

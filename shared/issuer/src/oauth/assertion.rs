@@ -8,11 +8,10 @@ use std::{sync::LazyLock, time::Duration};
 
 use aws_lc_rs::digest;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
-use jsonwebtoken::Algorithm;
 use serde::{Deserialize, Serialize};
 
 use crate::applications::client_key::{ClientKey, MAX_KEYS};
-use auth::jws::{Header, Jws, JwsFault, present};
+use auth::jws::{Header, Jws, JwsFault, algorithm, present};
 use auth::token::OneOrMore;
 use base::Time;
 use storage::SecretText;
@@ -20,9 +19,6 @@ use storage::table::{Put, Table, TableError, Written, is, is_new};
 
 /// The one `client_assertion_type` (RFC 7523 §2.2).
 pub const TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
-
-/// The algorithms that assertions may be signed with, by their names (RFC 8414 §2).
-pub const ALGORITHMS: [&str; 5] = ["ES256", "ES384", "EdDSA", "RS256", "PS256"];
 
 /// The longest assertion, in bytes: more than all claims and a signature of the largest key take.
 const LONGEST: usize = 8 * 1024;
@@ -143,7 +139,7 @@ impl ClientAssertion {
 
 /// The keys that may have made a signature, and as many decoys as keys are missing.
 fn candidates<'k>(header: &Header, keys: &'k [ClientKey]) -> (Vec<&'k ClientKey>, Vec<&'static ClientKey>) {
-    let algorithm: Option<Algorithm> = header.alg.parse().ok();
+    let algorithm = algorithm(&header.alg);
     let fits = |key: &&ClientKey| algorithm.is_some_and(|algorithm| key.algorithms().contains(&algorithm));
     let named = |key: &&ClientKey| header.kid.as_ref().is_none_or(|kid| *kid == key.kid);
     let tried = if header.kid.is_some() { 1 } else { MAX_KEYS };

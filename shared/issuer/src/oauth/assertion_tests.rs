@@ -1,7 +1,7 @@
 //! Client assertions: every claim, header and signature that is accepted or refused.
 
 use super::*;
-use crate::oauth::testing::AssertionKey;
+use crate::{applications::client_key::ALGORITHMS, oauth::testing::AssertionKey};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -49,7 +49,7 @@ fn an_assertion_of_every_type_of_key_is_good() {
 #[test]
 fn the_key_decides_the_algorithm() {
     let key = AssertionKey::generate("ES256");
-    for alg in ["none", "HS256", "ES384", "RS256", "EdDSA", "es256"] {
+    for alg in ["none", "HS256", "ES384", "RS256", "EdDSA", "Ed25519", "es256"] {
         let text = key.sign(&json!({ "alg": alg }).to_string(), &good().to_string());
         assert_eq!(judge(text, &[registered(&key)]), Err(AssertionFault::Signature), "{alg}");
     }
@@ -59,6 +59,22 @@ fn the_key_decides_the_algorithm() {
     let only_rs256 = ClientKey::parse(&only_rs256, NOW).expect("a key");
     assert_eq!(judge(rsa.assertion(&good()), &[only_rs256]), Err(AssertionFault::Signature));
     assert!(judge(rsa.assertion(&good()), &[registered(&rsa)]).is_ok());
+}
+
+#[test]
+fn both_names_of_the_algorithm_are_good_for_an_ed25519_key() {
+    let key = AssertionKey::generate("EdDSA");
+    for registered_as in [Value::Null, json!("EdDSA"), json!("Ed25519")] {
+        let mut jwk = key.jwk();
+        if !registered_as.is_null() {
+            jwk["alg"] = registered_as.clone();
+        }
+        let keys = [ClientKey::parse(&jwk, NOW).expect("a key")];
+        for alg in ["EdDSA", "Ed25519"] {
+            let text = key.sign(&json!({ "alg": alg }).to_string(), &good().to_string());
+            assert!(judge(text, &keys).is_ok(), "{registered_as} {alg}");
+        }
+    }
 }
 
 #[test]
@@ -161,9 +177,9 @@ fn a_member_that_comes_twice_is_refused() {
 
 #[test]
 fn there_is_a_decoy_for_every_algorithm() {
-    for algorithm in ALGORITHMS {
-        let algorithm = algorithm.parse().expect("an algorithm");
-        assert!(DECOYS.iter().any(|key| key.algorithms().contains(&algorithm)), "{algorithm:?}");
+    for name in ALGORITHMS {
+        let algorithm = algorithm(name).expect("an algorithm");
+        assert!(DECOYS.iter().any(|key| key.algorithms().contains(&algorithm)), "{name}");
     }
     assert!(DECOYS.iter().all(|key| key.public().is_ok()));
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::assertion::ALGORITHMS;
+use crate::applications::client_key::ALGORITHMS;
 use auth::{Resource, Scope};
 
 /// The authorization server's metadata.
@@ -20,13 +20,13 @@ pub struct Metadata {
     code_challenge_methods_supported: [&'static str; 1],
     grant_types_supported: [&'static str; 1],
     token_endpoint_auth_methods_supported: [&'static str; 3],
-    token_endpoint_auth_signing_alg_values_supported: [&'static str; 5],
+    token_endpoint_auth_signing_alg_values_supported: [&'static str; ALGORITHMS.len()],
     introspection_endpoint: String,
     introspection_endpoint_auth_methods_supported: [&'static str; 3],
-    introspection_endpoint_auth_signing_alg_values_supported: [&'static str; 5],
+    introspection_endpoint_auth_signing_alg_values_supported: [&'static str; ALGORITHMS.len()],
     revocation_endpoint: String,
     revocation_endpoint_auth_methods_supported: [&'static str; 3],
-    revocation_endpoint_auth_signing_alg_values_supported: [&'static str; 5],
+    revocation_endpoint_auth_signing_alg_values_supported: [&'static str; ALGORITHMS.len()],
 }
 
 /// How clients authenticate, at every endpoint.

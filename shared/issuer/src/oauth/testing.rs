@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 pub enum AssertionKey {
     /// On a curve of NIST's, with the name of its algorithm.
     Ecdsa(EcdsaKeyPair, &'static str),
-    /// On the curve Ed25519.
-    Edwards(Ed25519KeyPair),
+    /// On the curve Ed25519, with one of the names of its algorithm.
+    Edwards(Ed25519KeyPair, &'static str),
     /// RSA with 2048 bits, with the name of its algorithm.
     Rsa(RsaKeyPair, &'static str),
 }
@@ -34,11 +34,13 @@ impl AssertionKey {
         let elliptic = |signing: &'static EcdsaSigningAlgorithm, name| {
             Self::Ecdsa(EcdsaKeyPair::generate(signing).expect(WORKS), name)
         };
+        let edwards = |name| Self::Edwards(Ed25519KeyPair::generate().expect(WORKS), name);
         let rsa = |name| Self::Rsa(RsaKeyPair::generate(KeySize::Rsa2048).expect(WORKS), name);
         match algorithm {
             "ES256" => elliptic(&ECDSA_P256_SHA256_FIXED_SIGNING, "ES256"),
             "ES384" => elliptic(&ECDSA_P384_SHA384_FIXED_SIGNING, "ES384"),
-            "EdDSA" => Self::Edwards(Ed25519KeyPair::generate().expect(WORKS)),
+            "EdDSA" => edwards("EdDSA"),
+            "Ed25519" => edwards("Ed25519"),
             "RS256" => rsa("RS256"),
             "PS256" => rsa("PS256"),
             other => panic!("{other} is no algorithm of an application's key"),
@@ -56,7 +58,7 @@ impl AssertionKey {
                 let crv = if *algorithm == "ES256" { "P-256" } else { "P-384" };
                 json!({ "kty": "EC", "crv": crv, "x": text(x), "y": text(y) })
             }
-            Self::Edwards(pair) => json!({ "kty": "OKP", "crv": "Ed25519", "x": text(pair.public_key().as_ref()) }),
+            Self::Edwards(pair, _) => json!({ "kty": "OKP", "crv": "Ed25519", "x": text(pair.public_key().as_ref()) }),
             Self::Rsa(pair, _) => {
                 // RFC 8017 §A.1.1: a sequence of the modulus, after nine bytes, and the exponent,
                 // 65537.
@@ -81,8 +83,7 @@ impl AssertionKey {
     /// The algorithm's name.
     pub fn algorithm(&self) -> &'static str {
         match self {
-            Self::Ecdsa(_, name) | Self::Rsa(_, name) => name,
-            Self::Edwards(_) => "EdDSA",
+            Self::Ecdsa(_, name) | Self::Edwards(_, name) | Self::Rsa(_, name) => name,
         }
     }
 
@@ -90,7 +91,7 @@ impl AssertionKey {
         let entropy = SystemRandom::new();
         match self {
             Self::Ecdsa(pair, _) => pair.sign(&entropy, message).expect(WORKS).as_ref().to_vec(),
-            Self::Edwards(pair) => pair.sign(message).as_ref().to_vec(),
+            Self::Edwards(pair, _) => pair.sign(message).as_ref().to_vec(),
             Self::Rsa(pair, name) => {
                 let encoding: &dyn RsaEncoding = if *name == "RS256" { &RSA_PKCS1_SHA256 } else { &RSA_PSS_SHA256 };
                 let mut signature = vec![0; pair.public_modulus_len()];
