@@ -109,7 +109,11 @@ async fn every_endpoint_takes_an_assertion_that_is_meant_for_it(suite: Arc<Suite
     ] {
         let endpoint = format!("{issuer}{path}");
         let token_endpoint = format!("{issuer}/oauth2/token");
-        for audience in [json!(issuer), json!(token_endpoint), json!(endpoint), json!([issuer, endpoint])] {
+        // Libraries that parse the issuer's address add a slash, since it has no path.
+        let slash = format!("{issuer}/");
+        for audience in
+            [json!(issuer), json!(slash), json!(token_endpoint), json!(endpoint), json!([issuer, endpoint])]
+        {
             let assertion = client.key.assertion(&client.claims_with("aud", audience));
             client.call(path, &assertion, &more).expect(200).await;
         }
@@ -161,6 +165,8 @@ async fn an_assertion_that_is_not_as_it_should_be_is_an_invalid_client(suite: Ar
             "exp": now() + 60, "jti": jti() })),
         client.key.assertion(&client.claims_with("sub", "appNobody")),
         client.key.assertion(&client.claims_with("aud", "https://other.example.com")),
+        client.key.assertion(&client.claims_with("aud", format!("{}//", client.api.env["AUTH_URL"]))),
+        client.key.assertion(&client.claims_with("aud", format!("{}/oauth2/token/", client.api.env["AUTH_URL"]))),
         client
             .key
             .assertion(&client.claims_with("aud", json!([client.api.env["AUTH_URL"], "https://other.example.com"]))),

@@ -186,9 +186,9 @@ impl ClientAuthentication {
         assertion: &ClientAssertion,
         now: Time,
     ) -> Result<Authenticated, Unproven> {
-        let [token, own] = ["/oauth2/token", request.path].map(|path| format!("{}{path}", self.issuer));
+        let ours = audiences(&self.issuer, request.path);
         let keys = found.as_ref().map_or(&[][..], |application| &application.keys);
-        assertion.check(&[&self.issuer, &token, &own], now)?;
+        assertion.check(&ours.iter().map(String::as_str).collect::<Vec<_>>(), now)?;
         let key = assertion.signer(keys)?;
         let credential = Credential { name: key.kid.clone(), id: key.thumbprint() };
         if let Written::Lost(_) = self.used.note(assertion, request.id, now).await.map_err(Unproven::Table)? {
@@ -208,6 +208,15 @@ impl ClientAuthentication {
             tracing::warn!(error = %logging::chain(&error), "the use of a credential could not be noted");
         }
     }
+}
+
+/// The audiences that mean this issuer at a path: its address, and those of the token endpoint and of the path (RFC 7523
+/// §3). Libraries that parse the address, such as the Python SDK of the Model Context Protocol, add the path `/` where it
+/// has none, which makes no other address of it (RFC 3986 §6.2.3).
+fn audiences(issuer: &str, path: &str) -> Vec<String> {
+    let has_path = issuer.split_once("://").is_none_or(|(_, rest)| rest.contains('/'));
+    let slash = (!has_path).then_some("/");
+    ["", "/oauth2/token", path].into_iter().chain(slash).map(|end| format!("{issuer}{end}")).collect()
 }
 
 /// The application whose secret this is. The hash is computed and compared also for a client that
@@ -247,4 +256,21 @@ fn too_many_attempts(wait: Duration) -> Problem {
     let detail =
         format!("Too many attempts to authenticate have failed from this address; try again in {seconds} seconds.");
     Problem::new(ProblemKind::TooManyAttempts, detail).with_retry_after(seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slash_at_the_end_is_the_same_audience_where_the_issuer_has_no_path() {
+        let of = |issuer: &str| audiences(issuer, "/oauth2/revoke");
+        for issuer in ["https://auth.example.com", "http://127.0.0.1:8081"] {
+            let [alone, slash] = [issuer.to_owned(), format!("{issuer}/")];
+            assert!(of(issuer).contains(&alone) && of(issuer).contains(&slash), "{issuer}");
+            assert!(of(issuer).contains(&format!("{issuer}/oauth2/revoke")), "{issuer}");
+        }
+        let with_path = "https://example.com/auth";
+        assert_eq!(of(with_path), ["", "/oauth2/token", "/oauth2/revoke"].map(|end| format!("{with_path}{end}")));
+    }
 }
