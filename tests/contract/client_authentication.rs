@@ -192,7 +192,7 @@ async fn an_assertion_that_is_not_as_it_should_be_is_an_invalid_client(suite: Ar
     ];
     for assertion in bad {
         let answer = invalid_client(client.ask(&assertion)).await;
-        assert!(answer.header("www-authenticate").is_empty(), "{}", answer.exchange);
+        assert!(answer.header("www-authenticate").starts_with("Basic"), "{}", answer.exchange);
     }
     let other = [("grant_type", "client_credentials"), ("client_id", other_client)];
     invalid_client(client.call("/oauth2/token", &client.key.assertion(&client.claims()), &other)).await;

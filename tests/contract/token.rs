@@ -27,7 +27,7 @@ tests![
     a_body_that_is_no_form_is_an_invalid_request,
     both_ways_of_authenticating_at_once_are_refused,
     missing_credentials_are_an_invalid_client,
-    basic_credentials_that_fail_are_answered_with_a_challenge,
+    credentials_that_fail_are_answered_with_a_challenge_at_every_endpoint,
     an_unknown_client_looks_like_a_wrong_secret,
     a_client_is_authenticated_before_its_wishes_are_heard,
     credentials_in_the_query_are_not_credentials,
@@ -246,16 +246,11 @@ async fn missing_credentials_are_an_invalid_client(suite: Arc<Suite>) {
         vec![GRANT, ("client_id", id), ("client_secret", "")],
     ] {
         let answer = refused(api.post("/oauth2/token").form(&form), 401, "invalid_client").await;
-        assert_eq!(
-            answer.header("www-authenticate"),
-            "",
-            "no challenge where Basic was not tried: {}",
-            answer.exchange
-        );
+        assert_eq!(answer.header("www-authenticate"), r#"Basic realm="token""#, "{}", answer.exchange);
     }
 }
 
-async fn basic_credentials_that_fail_are_answered_with_a_challenge(suite: Arc<Suite>) {
+async fn credentials_that_fail_are_answered_with_a_challenge_at_every_endpoint(suite: Arc<Suite>) {
     let api = &suite.api;
     let id = &api.env["CLIENT_ID"];
     for authorization in
@@ -264,6 +259,14 @@ async fn basic_credentials_that_fail_are_answered_with_a_challenge(suite: Arc<Su
         let call = api.post("/oauth2/token").header("authorization", &authorization).form(&[GRANT]);
         let answer = refused(call, 401, "invalid_client").await;
         assert!(answer.header("www-authenticate").starts_with("Basic"), "{authorization}: {}", answer.exchange);
+    }
+    // RFC 9110, section 15.5.2: however the credentials came, and when none came.
+    let wrong = [GRANT, ("token", "x"), ("client_id", id.as_str()), ("client_secret", "wrong")];
+    for path in ["/oauth2/token", "/oauth2/introspect", "/oauth2/revoke"] {
+        for form in [&wrong[..], &wrong[..2]] {
+            let answer = refused(api.post(path).form(form), 401, "invalid_client").await;
+            assert!(answer.header("www-authenticate").starts_with("Basic"), "{path}: {}", answer.exchange);
+        }
     }
 }
 

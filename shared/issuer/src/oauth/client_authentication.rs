@@ -77,12 +77,7 @@ pub enum Refusal {
 pub enum AuthenticationError {
     /// The credentials are not accepted.
     #[error("the client is not authenticated")]
-    Refused {
-        /// Whether the credentials came by HTTP Basic, which the answer then asks for.
-        by_basic: bool,
-        /// Why they are not accepted.
-        source: Refusal,
-    },
+    Refused(#[source] Refusal),
     /// Too many attempts have failed from the client's address.
     #[error("too many attempts have failed from this address; the next is taken in {} s", wait.as_secs())]
     TooManyAttempts {
@@ -173,7 +168,7 @@ impl ClientAuthentication {
                 let tally = self.guesses.count(&tally, now).await?;
                 Err(match tally.exceeded(now).then(|| tally.blocked(now)).flatten() {
                     Some(wait) => AuthenticationError::TooManyAttempts { wait, source: Some(refusal) },
-                    None => AuthenticationError::Refused { by_basic: credentials.by_basic, source: refusal },
+                    None => AuthenticationError::Refused(refusal),
                 })
             }
         }
@@ -239,7 +234,7 @@ fn by_secret(
 impl From<AuthenticationError> for Problem {
     fn from(error: AuthenticationError) -> Self {
         match error {
-            AuthenticationError::Refused { by_basic, source } => unauthenticated(by_basic).caused_by(source),
+            AuthenticationError::Refused(source) => unauthenticated().caused_by(source),
             AuthenticationError::TooManyAttempts { wait, source: None } => too_many_attempts(wait),
             AuthenticationError::TooManyAttempts { wait, source: Some(source) } => {
                 too_many_attempts(wait).caused_by(source)

@@ -18,8 +18,6 @@ pub struct Credentials {
     pub client_id: String,
     /// The proof of the identifier.
     pub proof: Proof,
-    /// Whether they came by HTTP Basic.
-    pub(super) by_basic: bool,
 }
 
 /// The proof of a client's identifier.
@@ -53,7 +51,7 @@ impl Credentials {
     pub fn read(authorization: &[&str], form: &mut Form) -> Result<Self, Problem> {
         let basic = match basic(authorization) {
             Ok(basic) => basic,
-            Err(fault) => return Ok(Self::unreadable(form.take("client_id"), fault, true)),
+            Err(fault) => return Ok(Self::unreadable(form.take("client_id"), fault)),
         };
         let (client_id, secret) = (form.take("client_id"), form.take("client_secret"));
         let (assertion_type, assertion) = (form.take("client_assertion_type"), form.take("client_assertion"));
@@ -70,15 +68,15 @@ impl Credentials {
             (Some((id, _)), Some(in_form), _, _) if in_form != id => {
                 Err(malformed("The client_id in the form is not the one in HTTP Basic."))
             }
-            (Some((id, secret)), _, _, _) => Ok(Self::with_secret(id, secret, true)),
-            (None, Some(id), Some(secret), _) => Ok(Self::with_secret(id, secret, false)),
+            (Some((id, secret)), _, _, _) => Ok(Self::with_secret(id, secret)),
+            (None, Some(id), Some(secret), _) => Ok(Self::with_secret(id, secret)),
             (None, id, None, Some(assertion)) => Ok(Self::with_assertion(id, assertion)),
-            _ => Err(unauthenticated(false)),
+            _ => Err(unauthenticated()),
         }
     }
 
-    fn with_secret(client_id: String, secret: String, by_basic: bool) -> Self {
-        Self { client_id, proof: Proof::Secret(SecretText::new(secret)), by_basic }
+    fn with_secret(client_id: String, secret: String) -> Self {
+        Self { client_id, proof: Proof::Secret(SecretText::new(secret)) }
     }
 
     /// An assertion names its client; a client identifier beside it must be the same (RFC 7521 §4.2).
@@ -90,28 +88,23 @@ impl Credentials {
         match read {
             Ok(assertion) => {
                 let client_id = assertion.client_id().to_owned();
-                Self { client_id, proof: Proof::Assertion(assertion), by_basic: false }
+                Self { client_id, proof: Proof::Assertion(assertion) }
             }
-            Err(fault) => Self::unreadable(client_id, fault.into(), false),
+            Err(fault) => Self::unreadable(client_id, fault.into()),
         }
     }
 
-    fn unreadable(client_id: Option<String>, fault: Unreadable, by_basic: bool) -> Self {
-        Self { client_id: client_id.unwrap_or_default(), proof: Proof::Unreadable(fault), by_basic }
-    }
-
-    /// The one answer to credentials that are not good, whatever the reason.
-    pub fn refused(&self) -> Problem {
-        unauthenticated(self.by_basic)
+    fn unreadable(client_id: Option<String>, fault: Unreadable) -> Self {
+        Self { client_id: client_id.unwrap_or_default(), proof: Proof::Unreadable(fault) }
     }
 }
 
-/// The one answer for every client that could not be authenticated, whatever the reason.
-pub(super) fn unauthenticated(by_basic: bool) -> Problem {
+/// The one answer for every client that could not be authenticated, whatever the reason. It has a challenge also where
+/// the client did not try HTTP Basic, since every 401 has one (RFC 9110 §15.5.2).
+pub(super) fn unauthenticated() -> Problem {
     let detail =
         "The client could not be authenticated: check client_id and client_secret, or the assertion and its key.";
-    let problem = Problem::new(ProblemKind::InvalidClient, detail);
-    if by_basic { problem.with_header(WWW_AUTHENTICATE, r#"Basic realm="token""#) } else { problem }
+    Problem::new(ProblemKind::InvalidClient, detail).with_header(WWW_AUTHENTICATE, r#"Basic realm="token""#)
 }
 
 /// The credentials of HTTP Basic, each form-decoded as RFC 6749 §2.3.1 wants it. Another scheme or
@@ -167,10 +160,8 @@ mod tests {
     fn a_secret_comes_by_form_or_by_basic() {
         let by_form = read(None, "client_id=a%2Bb&client_secret=s%26").expect("credentials");
         assert_eq!((by_form.client_id.as_str(), secret(&by_form)), ("a+b", "s&"));
-        assert!(by_form.refused().headers.is_empty());
         let by_basic = read(Some("a%2Bb:s%3A+1:2"), "client_id=a%2Bb&client_secret=").expect("credentials");
         assert_eq!((by_basic.client_id.as_str(), secret(&by_basic)), ("a+b", "s: 1:2"));
-        assert_eq!(by_basic.refused().headers[0].0, WWW_AUTHENTICATE);
     }
 
     #[test]
@@ -190,9 +181,10 @@ mod tests {
     }
 
     #[test]
-    fn missing_credentials_are_an_invalid_client() {
+    fn missing_credentials_are_an_invalid_client_and_get_a_challenge() {
         for body in ["", "client_id=a", "client_secret=a"] {
-            assert_eq!(kind(None, body), ProblemKind::InvalidClient, "{body}");
+            let problem = read(None, body).expect_err("refused");
+            assert_eq!((problem.kind, &problem.headers[0].0), (ProblemKind::InvalidClient, &WWW_AUTHENTICATE), "{body}");
         }
     }
 
@@ -210,12 +202,10 @@ mod tests {
             let credentials = read(basic, body).expect("an attempt");
             assert!(matches!(credentials.proof, Proof::Unreadable(_)), "{basic:?} {body}");
             assert_eq!(credentials.client_id, client_id, "{basic:?} {body}");
-            assert_eq!(credentials.refused().headers.is_empty(), basic.is_none(), "{basic:?} {body}");
         }
         for bad in [&["Bearer abc"][..], &[""], &["Basic YTpi", "Basic YTpi"]] {
-            let problem = read_with(bad, "client_id=a&client_secret=b").expect("an attempt").refused();
-            assert_eq!(problem.kind, ProblemKind::InvalidClient, "{bad:?}");
-            assert_eq!(problem.headers[0].0, WWW_AUTHENTICATE, "{bad:?}");
+            let credentials = read_with(bad, "client_id=a&client_secret=b").expect("an attempt");
+            assert!(matches!(credentials.proof, Proof::Unreadable(Unreadable::Basic)), "{bad:?}");
         }
     }
 
