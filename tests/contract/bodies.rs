@@ -9,6 +9,9 @@ use crate::harness::{Application, Suite, tests};
 tests![
     only_versions_that_exist_are_accepted,
     a_body_must_be_declared_as_json,
+    a_body_that_is_compressed_is_refused,
+    a_body_may_begin_with_a_byte_order_mark,
+    an_integer_may_be_written_with_a_fraction_of_zero,
     a_body_that_is_no_json_object_is_refused,
     an_entity_that_cannot_exist_is_a_violation,
     a_body_that_is_too_large_is_a_problem,
@@ -54,6 +57,46 @@ async fn a_body_must_be_declared_as_json(suite: Arc<Suite>) {
         }
         entity.post(path).untyped_body(body.as_str()).refused(415, "unsupported-media-type").await;
     }
+}
+
+async fn a_body_that_is_compressed_is_refused(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    for (path, body) in operations_with_a_body() {
+        for encoding in ["gzip", "br", "identity, gzip", "aws-chunked"] {
+            let call = entity.post(path).header("content-encoding", encoding).json(&body);
+            let problem = call.refused(415, "unsupported-media-type").await;
+            assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains("Content-Encoding")), "{problem}");
+        }
+        let plain = entity.post(path).header("content-encoding", "identity").json(&body).send().await;
+        assert!(plain.status < 300, "{}", plain.exchange);
+    }
+    let form = [("grant_type", "client_credentials")];
+    let answer = suite.api.post("/oauth2/token").header("content-encoding", "gzip").form(&form).expect(400).await.json();
+    assert_eq!(answer["error"], "invalid_request");
+    assert!(answer["error_description"].as_str().is_some_and(|said| said.contains("Content-Encoding")), "{answer}");
+}
+
+async fn a_body_may_begin_with_a_byte_order_mark(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    for (path, body) in operations_with_a_body() {
+        let answer = entity.post(path).body("application/json", format!("\u{feff}{body}")).send().await;
+        assert!(answer.status < 300, "{}", answer.exchange);
+    }
+}
+
+async fn an_integer_may_be_written_with_a_fraction_of_zero(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let hook = entity.hook_with(operations_with_a_body()[0].1.clone()).await;
+    let id = &hook.id;
+    let change = r#"{"name":"changed","version":1.0}"#;
+    let call = entity.call("PATCH", &format!("/webhook/{id}")).body("application/json", change);
+    assert_eq!(call.expect(200).await.json()["version"], 2);
+    let rotation = entity.rotate(id).body("application/json", r#"{"overlapSeconds":3.6e3}"#);
+    rotation.expect(200).await;
+    // Times in either case (RFC 3339, section 5.6).
+    let since = json!({ "since": "2026-11-20t09:45:00z" });
+    let recovery = entity.post(&format!("/webhook/{id}/recover")).json(&since).send().await;
+    assert_ne!(recovery.status, 400, "{}", recovery.exchange);
 }
 
 async fn a_body_that_is_no_json_object_is_refused(suite: Arc<Suite>) {

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, ops::RangeInclusive};
 
 use auth::AuthorizedEntity;
 use base::{DeliveryId, EventId, WebhookId};
-use problem::{Problem, ProblemKind, Query, Violation, Violations};
+use problem::{Problem, ProblemKind, Query, Violation, Violations, json_body::plain_integer};
 use serde_json::{Map, Value, json};
 use storage::Once;
 use webhooks::{deliveries::DeliveryError, subscriptions::WebhookError};
@@ -255,7 +255,10 @@ fn in_query(value: &Value, schema: &Value) -> Result<Vec<String>, String> {
     match (schema["type"].as_str(), value) {
         (Some("string"), Value::String(text)) => Ok(vec![text.clone()]),
         (Some("string"), _) => Err("must be a text".to_owned()),
-        (Some("integer"), Value::Number(number)) => Ok(vec![number.to_string()]),
+        (Some("integer"), Value::Number(number)) => {
+            let number = number.to_string();
+            Ok(vec![plain_integer(&number).unwrap_or(number)])
+        }
         (Some("integer"), _) => Err("must be a number".to_owned()),
         (Some("array"), _) => {
             let [least, most] = ["minItems", "maxItems"].map(|bound| schema[bound].as_u64().unwrap_or_default());
@@ -301,6 +304,7 @@ mod tests {
         let states = ["cancelled", "delivered", "failed", "pending", "retrying"];
         let owned: Vec<_> = states.iter().map(|state| (*state).to_owned()).collect();
         assert_eq!(read(&json!({ "status": states, "limit": 25 })), Ok((owned, Some("25".to_owned()))));
+        assert_eq!(read(&json!({ "limit": 25.0 })), Ok((Vec::new(), Some("25".to_owned()))));
         assert_eq!(read(&json!({ "status": ["failed"] })), Ok((vec!["failed".to_owned()], None)));
         assert_eq!(read(&json!({})), Ok((Vec::new(), None)));
         for name in TEXTS {

@@ -35,6 +35,7 @@ pub fn posted(call: &Call) -> Posted<'_> {
     let authorization = call.headers().get_all(AUTHORIZATION).iter();
     Posted {
         content_type: call.header(&CONTENT_TYPE).unwrap_or_default(),
+        encoded: call.has_encoded_body(),
         authorization: authorization.map(|value| value.to_str().unwrap_or_default()).collect(),
         body: &call.body,
     }

@@ -61,10 +61,11 @@ impl Time {
         self.to_string().chars().take(10).collect()
     }
 
-    /// The time that a client wrote: RFC 3339 with a `T`, and a `Z` or an offset. What is finer than milliseconds is cut
+    /// The time that a client wrote: RFC 3339 with a `T`, and a `Z` or an offset, in either case (§5.6). What is finer than milliseconds is cut
     /// off, since the standard forms of Python, Java and Go are finer. A time before the first that can be reckoned with
     /// is that one, and one after the last the last: clients write such for "ever" and "never".
     pub fn of_client(text: &str) -> Option<Self> {
+        let text = text.to_ascii_uppercase();
         let (moment, rest) = text.split_at_checked(19)?;
         let form = moment.bytes().zip(*b"0000-00-00T00:00:00").all(|(byte, model)| match model {
             b'0' => byte.is_ascii_digit(),
@@ -182,6 +183,8 @@ mod tests {
             "2026-11-20T09:45:00.120999+00:00",
             "2026-11-20T09:45:00.120999999Z",
             "2026-11-20T09:45:00.12099999999999999999Z",
+            "2026-11-20t09:45:00.120z",
+            "2026-11-20t11:15:00.120+01:30",
         ] {
             assert_eq!(Time::of_client(text), Some(time), "{text}");
         }
@@ -195,7 +198,6 @@ mod tests {
             "2026-11-20T09:45Z",
             "2026-11-20T09:45:00",
             "2026-11-20 09:45:00Z",
-            "2026-11-20t09:45:00z",
             "2026-11-20T09:45:00.Z",
             "2026-11-20T09:45:00.1234",
             "2026-11-20T09:45:00..1234Z",

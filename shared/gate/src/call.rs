@@ -5,6 +5,7 @@ use std::{fmt::Display, net::IpAddr, ops::Deref, sync::Arc};
 use http::{HeaderMap, HeaderName, header::COOKIE};
 use lambda_http::{RequestExt, request::RequestContext};
 
+use crate::checks;
 use auth::{AuthorizedEntity, Claims};
 use base::{Time, audit::Notes, trace::Trace};
 use problem::{Problem, Query};
@@ -112,6 +113,11 @@ impl Call {
     /// A header's value, when it came once and is text.
     pub fn header(&self, name: &HeaderName) -> Option<&str> {
         self.headers().get(name).and_then(|value| value.to_str().ok())
+    }
+
+    /// Whether the body has a content coding. The gate has refused it where the body is JSON.
+    pub fn has_encoded_body(&self) -> bool {
+        !self.body.is_empty() && checks::is_encoded(self.headers())
     }
 
     /// The value of a cookie. Of several with this name the first counts, which has the longest path (RFC 6265 §5.4).

@@ -1,8 +1,8 @@
 //! The contract's checks of a request, one function each. The gate runs them in the contract's order.
 
 use http::{
-    Request,
-    header::{AUTHORIZATION, CONTENT_TYPE, ORIGIN},
+    HeaderMap, Request,
+    header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, ORIGIN},
 };
 use lambda_http::{Body, RequestExt};
 use serde_json::json;
@@ -106,9 +106,40 @@ pub(crate) fn media_type(request: &Request<Body>) -> Result<(), Problem> {
     if media_type.eq_ignore_ascii_case("application/json") { Ok(()) } else { Err(Problem::not_json()) }
 }
 
+/// The body has no content coding, since this service decodes none (RFC 9110 §8.4).
+pub(crate) fn not_encoded(request: &Request<Body>) -> Result<(), Problem> {
+    let encoded = !request.body().is_empty() && is_encoded(request.headers());
+    if encoded { Err(Problem::encoded_body()) } else { Ok(()) }
+}
+
+/// Whether the headers name a content coding. `identity` is none, and some clients send it.
+pub(crate) fn is_encoded(headers: &HeaderMap) -> bool {
+    let is_none = |coding: &str| coding.is_empty() || coding.eq_ignore_ascii_case("identity");
+    let mut values = headers.get_all(CONTENT_ENCODING).iter();
+    !values.all(|value| value.to_str().is_ok_and(|value| value.split(',').map(str::trim).all(is_none)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_body_has_no_content_coding_but_identity() {
+        let with = |values: &[&str], body: &str| {
+            let mut request = Request::new(Body::from(body));
+            for value in values {
+                request.headers_mut().append(CONTENT_ENCODING, value.parse().expect("a value"));
+            }
+            not_encoded(&request)
+        };
+        for good in [&[][..], &["identity"], &["Identity"], &[""], &["identity, identity"]] {
+            assert!(with(good, "{}").is_ok(), "{good:?}");
+        }
+        for bad in [&["gzip"][..], &["x-gzip"], &["br"], &["identity, gzip"], &["identity", "deflate"], &["utf-8"]] {
+            assert_eq!(with(bad, "{}").expect_err("encoded").kind, ProblemKind::UnsupportedMediaType, "{bad:?}");
+            assert!(with(bad, "").is_ok(), "there is no body: {bad:?}");
+        }
+    }
 
     #[test]
     fn a_verb_of_another_route_is_refused_with_the_verbs_of_the_path() {

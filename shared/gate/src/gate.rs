@@ -112,6 +112,7 @@ impl Gate {
         }
         if self.endpoint.takes_json {
             checks::media_type(&request)?; // 6
+            checks::not_encoded(&request)?;
         }
         // 7, as far as it is the same for every endpoint
         let entity = claims.as_ref().zip(entity).map(|(token, entity)| checks::entity(token, entity)).transpose()?;

@@ -81,10 +81,13 @@ pub struct JsonBody<'a> {
 
 impl<'a> JsonBody<'a> {
     /// Reads the body. A body that is no JSON object in UTF-8 is a Problem at once.
+    ///
+    /// A byte order mark is ignored, as RFC 8259 §8.1 allows: editors and older clients of .NET write one.
     pub fn read(body: &'a [u8]) -> Result<Self, Problem> {
         if body.len() > MAX_BYTES {
             return Err(Problem::too_large("The body", MAX_BYTES));
         }
+        let body = without_byte_order_mark(body);
         let text = std::str::from_utf8(body).map_err(|_| Problem::invalid_value("body", "must be text in UTF-8"))?;
         if text.trim().is_empty() {
             return Err(Problem::invalid_value("body", "must be a JSON object, and is empty"));
@@ -116,10 +119,12 @@ impl<'a> JsonBody<'a> {
         Some(self.members.swap_remove(position).1.get())
     }
 
-    /// A member that may be absent, but not null and not of another type; `what` says which it must be.
+    /// A member that may be absent, but not null and not of another type; `what` says which it must be. An integer is a
+    /// number without a fraction, however it is written.
     pub fn optional<T: DeserializeOwned>(&mut self, name: &'static str, what: &str) -> Option<T> {
-        let value = self.take_raw(name).map(serde_json::from_str)?;
-        self.violations.note(name, value.map_err(|_| format!("must be {what}")))
+        let text = self.take_raw(name)?;
+        let value = serde_json::from_str(text).ok().or_else(|| serde_json::from_str(&plain_integer(text)?).ok());
+        self.violations.note(name, value.ok_or_else(|| format!("must be {what}")))
     }
 
     /// A member that may be absent: an object of texts. A name that comes twice in it is a violation.
@@ -200,6 +205,20 @@ impl<'a> JsonBody<'a> {
         self.finish()?;
         value.ok_or_else(|| Problem::internal("a value is missing without a violation"))
     }
+}
+
+/// The text of a JSON number that is an integer, in digits alone: `2.0` and `1e3` are integers in JSON Schema 2020-12
+/// (§4.2.3), and clients that know doubles only write them. `None` for another value, and beyond 2⁵³, where a double is no
+/// longer exact.
+pub fn plain_integer(json: &str) -> Option<String> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let number = serde_json::from_str::<f64>(json).ok()?;
+    (number.fract() == 0.0 && number.abs() <= EXACT).then(|| (number as i64).to_string())
+}
+
+/// The text without the byte order mark at its beginning, if it has one.
+pub fn without_byte_order_mark(text: &[u8]) -> &[u8] {
+    text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)
 }
 
 /// The members of a JSON object as they were sent. Of a name that comes twice the first counts.
@@ -314,13 +333,50 @@ mod tests {
 
     #[test]
     fn a_body_that_is_no_object_is_refused_with_its_place() {
-        for bad in ["", " ", "[]", "1", "null", "{", r#"{"a":}"#, r#"{"a":1}x"#, "\u{feff}{}"] {
+        for bad in ["", " ", "[]", "1", "null", "{", r#"{"a":}"#, r#"{"a":1}x"#, "\u{feff}", "\u{feff}\u{feff}{}"] {
             assert_eq!(violations(JsonBody::read(bad.as_bytes()).expect_err(bad)), ["body"], "{bad}");
         }
         assert_eq!(violations(JsonBody::read(b"{\"a\": \"\xff\"}").expect_err("not UTF-8")), ["body"]);
         let mut doubled = JsonBody::read(br#"{"a":1,"a":2}"#).expect("read");
         doubled.take_raw("a");
         assert_eq!(violations(doubled.finish().expect_err("doubled")), ["a"]);
+    }
+
+    #[test]
+    fn a_byte_order_mark_before_the_body_is_ignored() {
+        let mut body = JsonBody::read("\u{feff}{\"name\":\"x\"}".as_bytes()).expect("an object");
+        assert_eq!(body.required_text("name").as_deref(), Some("x"));
+        assert!(nothing_said("\u{feff}{}".as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn an_integer_is_a_number_without_a_fraction_however_it_is_written() {
+        let read = |number: &str| {
+            let text = format!(r#"{{"version":{number}}}"#);
+            let mut body = JsonBody::read(text.as_bytes()).expect("an object");
+            let version = body.optional::<u64>("version", "an integer");
+            body.finish().ok().and(version)
+        };
+        for (written, number) in [
+            ("2", 2),
+            ("2.0", 2),
+            ("1e3", 1000),
+            ("1E+3", 1000),
+            ("1.5e1", 15),
+            ("10e-1", 1),
+            ("-0.0", 0),
+            ("-0", 0),
+            ("9007199254740992.0", 9_007_199_254_740_992),
+            ("18446744073709551615", u64::MAX),
+        ] {
+            assert_eq!(read(written), Some(number), "{written}");
+        }
+        let bad = ["2.5", "-1.0", "1e-1", "1e300", "18446744073709551616", "\"2\"", "\"2.0\"", "true", "null", "[2.0]"];
+        for bad in bad {
+            assert_eq!(read(bad), None, "{bad}");
+        }
+        let mut text = JsonBody::read(br#"{"name":2.0}"#).expect("an object");
+        assert_eq!(text.optional::<String>("name", "a text"), None, "a number is no text");
     }
 
     #[test]

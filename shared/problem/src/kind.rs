@@ -62,7 +62,7 @@ kinds! {
     UnsupportedVersion = "unsupported-version", BAD_REQUEST, "There is no such version of the service",
         "The Service-Version header asks for a version that does not exist. Leave it out, or send one of the versions that `properties.supportedVersions` lists.";
     UnsupportedMediaType = "unsupported-media-type", UNSUPPORTED_MEDIA_TYPE, "The body must be JSON",
-        "Send the body as JSON in UTF-8 with the header `Content-Type: application/json`.";
+        "Send the body as JSON in UTF-8 with the header `Content-Type: application/json`, and without `Content-Encoding`: a compressed body is not taken.";
     InvalidRequest = "invalid-request", BAD_REQUEST, "The request has invalid values",
         "One or more values of the path, the query or the body are missing, malformed or unknown. `properties.violations` lists every one of them with its field and what it should be. Members that the operation does not know are refused as well, so that a misspelt name is never silently lost.";
     EventNotFound = "event-not-found", NOT_FOUND, "There is no such event",

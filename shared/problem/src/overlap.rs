@@ -42,10 +42,12 @@ mod tests {
             ("{}", 86_400),
             (r#"{"overlapSeconds":0}"#, 0),
             (r#"{"overlapSeconds":604800}"#, 604_800),
+            (r#"{"overlapSeconds":3600.0}"#, 3600),
+            (r#"{"overlapSeconds":1e3}"#, 1000),
         ] {
             assert_eq!(overlap(body.as_bytes()).expect(body).as_secs(), seconds, "{body}");
         }
-        for bad in ["604801", "-1", "1.5", "1e3", "null", "\"1\"", "99999999999"] {
+        for bad in ["604801", "604801.0", "-1", "1.5", "null", "\"1\"", "99999999999"] {
             let body = format!(r#"{{"overlapSeconds":{bad}}}"#);
             let problem = overlap(body.as_bytes()).expect_err(bad);
             assert_eq!(problem.properties["violations"][0]["field"], "overlapSeconds", "{bad}");

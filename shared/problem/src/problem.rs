@@ -97,6 +97,12 @@ impl Problem {
         Self::new(ProblemKind::UnsupportedMediaType, "Send the body with the header `Content-Type: application/json`.")
     }
 
+    /// A body that is encoded.
+    pub fn encoded_body() -> Self {
+        let detail = "Send the body without `Content-Encoding`: this service takes no compressed or otherwise encoded body.";
+        Self::new(ProblemKind::UnsupportedMediaType, detail)
+    }
+
     /// Values that are not as they should be: all of them.
     pub fn invalid(violations: Vec<Violation>) -> Self {
         let detail = match violations.as_slice() {

@@ -6,6 +6,8 @@ use std::{collections::BTreeSet, fmt};
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Error, Map, Value, map::Entry};
 
+use problem::json_body::without_byte_order_mark;
+
 /// The deepest nesting that is read: the limit of `serde_json`.
 pub const MAX_DEPTH: usize = 127;
 
@@ -18,12 +20,12 @@ pub struct Json {
     pub doubled: Option<String>,
 }
 
-/// Reads JSON.
+/// Reads JSON. A byte order mark before it is ignored (RFC 8259 §8.1).
 ///
 /// # Errors
 /// It is no JSON in UTF-8, has a number beyond the range of a double, or nests deeper than [`MAX_DEPTH`].
 pub fn read(json: &[u8]) -> Result<Json, Error> {
-    let mut deserializer = serde_json::Deserializer::from_slice(json);
+    let mut deserializer = serde_json::Deserializer::from_slice(without_byte_order_mark(json));
     let mut doubled = None;
     let value = Reader { doubled: &mut doubled }.deserialize(&mut deserializer)?;
     deserializer.end()?;
@@ -139,6 +141,12 @@ mod tests {
         for number in ["1e309", "-1e400", &"9".repeat(400)] {
             assert!(read(number.as_bytes()).is_err(), "{number}");
         }
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_ignored() {
+        assert_eq!(read("\u{feff}{}".as_bytes()).expect("read").value, json!({}));
+        assert!(read("\u{feff}\u{feff}{}".as_bytes()).is_err());
     }
 
     #[test]

@@ -97,7 +97,7 @@ pub enum ScopeError {
 impl TokenRequest {
     /// Reads a request for a token.
     pub fn read(posted: &Posted<'_>) -> Result<Self, Problem> {
-        let mut form = Form::read(posted.content_type, posted.body)?;
+        let mut form = posted.form()?;
         let missing = "The parameter grant_type is missing; it must be client_credentials.";
         let (grant_type, scope) = (form.required("grant_type", missing)?, form.take("scope"));
         let resources = form.take_all("resource");

@@ -17,10 +17,22 @@ pub fn malformed(detail: &str) -> Problem {
 pub struct Posted<'a> {
     /// `Content-Type`; empty, where it is missing or no text.
     pub content_type: &'a str,
+    /// Whether the body has a content coding, such as `gzip`.
+    pub encoded: bool,
     /// Every value of `Authorization`; one that is no text stands here as an empty one.
     pub authorization: Vec<&'a str>,
     /// The body.
     pub body: &'a [u8],
+}
+
+impl Posted<'_> {
+    /// The form. An encoded body is refused with 400 and not with 415, the answer of RFC 6749 §5.2 that clients read.
+    pub fn form(&self) -> Result<Form, Problem> {
+        if self.encoded {
+            return Err(malformed("Send the form without Content-Encoding: no compressed or encoded body is taken."));
+        }
+        Form::read(self.content_type, self.body)
+    }
 }
 
 /// The one parameter that may come several times (RFC 8707 §2).

@@ -19,7 +19,7 @@ impl TokenForm {
     /// Reads the form; `purpose` ends the sentence about a missing token. `token_type_hint` is
     /// ignored, since there is one kind of token only.
     pub fn read(posted: &Posted<'_>, purpose: &str) -> Result<Self, Problem> {
-        let mut form = Form::read(posted.content_type, posted.body)?;
+        let mut form = posted.form()?;
         let credentials = Credentials::read(&posted.authorization, &mut form)?;
         let missing = format!("The parameter token is missing: the access token to {purpose}.");
         Ok(Self { credentials, token: form.required("token", &missing)? })
