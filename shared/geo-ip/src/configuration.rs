@@ -23,8 +23,10 @@ pub struct Configuration {
 /// One edition and its source.
 #[derive(Debug, Clone)]
 pub struct ConfiguredEdition {
-    /// Its name here and with its provider; the type that its database must have.
+    /// Its name here and with its provider; the type that its database must have, unless the next says another.
     pub edition: EditionName,
+    /// The type that its database must have, where that is no name: `DBIP-Location-ISP (compat=Enterprise)`.
+    pub database_type: Option<String>,
     /// Its source.
     pub source: Source,
 }
@@ -76,6 +78,7 @@ fn read_edition(entry: &Value, place: &str, faults: &mut Vec<String>) -> Option<
         let edition = EditionName::parse(&name).ok_or_else(|| format!("must be {}", EditionName::FORM));
         body.violations.note("edition", edition)
     });
+    let database_type = database_type(&mut body);
     let kind = body.required_text("source");
     let source = kind.and_then(|kind| read_source(&kind, &mut body));
     if let (Some(edition), Some(editions)) = (&edition, source.as_ref().and_then(Source::editions))
@@ -84,7 +87,13 @@ fn read_edition(entry: &Value, place: &str, faults: &mut Vec<String>) -> Option<
         body.violations.add("edition", format!("must be one of {}", editions.join(", ")));
     }
     report(&format!("{place}."), body.into_violations(), faults);
-    Some(ConfiguredEdition { edition: edition?, source: source? })
+    Some(ConfiguredEdition { edition: edition?, database_type, source: source? })
+}
+
+fn database_type(body: &mut JsonBody<'_>) -> Option<String> {
+    let text = body.optional::<Option<String>>("databaseType", "a text")??;
+    let good = !text.trim().is_empty() && !text.chars().any(char::is_control);
+    body.violations.note("databaseType", good.then_some(text).ok_or("must be the type that the database calls itself"))
 }
 
 fn read_source(kind: &str, body: &mut JsonBody<'_>) -> Option<Source> {
@@ -190,6 +199,20 @@ mod tests {
         assert!(!found.join(" ").contains("x-secret"), "{found:?}");
         assert_eq!(faults(json!([])).len(), 1);
         assert_eq!(faults(json!({})), ["`editions` is missing; it must be a list"]);
+    }
+
+    #[test]
+    fn an_edition_may_have_a_type_that_is_not_its_name() {
+        let read = |database_type: Value| {
+            let entry = json!({"edition": "isp", "source": "url", "url": "https://example.com/a.mmdb", "databaseType": database_type});
+            Configuration::read(&json!({"editions": [entry]}))
+        };
+        let named = read(json!("DBIP-Location-ISP (compat=Enterprise)")).expect("a type with a space");
+        assert_eq!(named.editions[0].database_type.as_deref(), Some("DBIP-Location-ISP (compat=Enterprise)"));
+        assert_eq!(read(Value::Null).expect("as without it").editions[0].database_type, None);
+        for bad in [json!(""), json!(" "), json!("a\nb"), json!(1)] {
+            assert!(read(bad.clone()).expect_err("refused").0[0].contains("databaseType"), "{bad}");
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::{
     outcome::UpdateOutcome,
     pointer::{Origin, Pointer, Release, build_date},
     scratch::Scratch,
-    source::{Candidate, Checksum, Offer, SourceAnswer, SourceError},
+    source::{Candidate, Checksum, DatabaseType, Offer, SourceAnswer, SourceError},
     store::{Store, StoreError, Tag},
     verify::{self, Facts, VerifyError},
 };
@@ -166,7 +166,8 @@ impl Updater {
         }
         let database = scratch.file("database");
         let facts = self.blocking(move || Ok(verify::examine(&database)?)).await?;
-        verify::judge(&facts, &offer.database_type, published, now)?;
+        let named = configured.database_type.clone().map(DatabaseType::Is);
+        verify::judge(&facts, named.as_ref().unwrap_or(&offer.database_type), published, now)?;
         let licence = expanded.licence.clone();
         let release = self.release(&offer, candidate, served, expanded, facts);
         Ok(Some(Prepared { release, licence, scratch }))

@@ -235,6 +235,19 @@ async fn every_fault_of_a_provider_has_a_sentence_and_leaves_the_published_relea
 }
 
 #[tokio::test]
+async fn a_database_has_the_type_that_the_configuration_names() {
+    let world = World::new().await;
+    let named = "DBIP-Location-ISP (compat=Enterprise)";
+    let database = DatabaseBuilder::new(named, NOW as u64 - 5).with_many(40).build();
+    world.says("/a.mmdb.gz", Answering::ok(gzip(&database)));
+    let told = world.plain().await.expect_err("another type than the edition's name");
+    assert!(told.contains("`DBIP-Location-ISP (compat=Enterprise)` instead of `GeoLite2-City`; if"), "{told}");
+    world.update(json!({"url": "/a.mmdb.gz", "databaseType": named})).await.expect("published");
+    let other = world.update(json!({"url": "/a.mmdb.gz", "databaseType": "DBIP-Location-ISP"})).await;
+    assert!(other.is_ok(), "the same file is not looked at again");
+}
+
+#[tokio::test]
 async fn a_checksum_beside_the_file_decides() {
     let world = World::new().await;
     let served = gzip(&database(3));
