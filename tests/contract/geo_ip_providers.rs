@@ -17,7 +17,10 @@ use crate::harness::{
     tests,
 };
 
-tests![good_databases_alone_are_published_and_every_fault_has_a_sentence];
+tests![
+    good_databases_alone_are_published_and_every_fault_has_a_sentence,
+    files_are_read_as_other_tools_and_servers_write_them,
+];
 
 /// Editions of MaxMind's: the fault of each one's second release, and a part of the sentence about it.
 const MAXMIND: [(&str, &str); 8] = [
@@ -278,4 +281,46 @@ async fn good_databases_alone_are_published(api: &Api, server: &UpdateServer, ot
     for secret in [LICENCE_KEY, ACCOUNT] {
         assert!(!message.contains(secret), "{message}");
     }
+}
+
+/// The month of a day and the one before it, as `2026-11`.
+fn month_before(day: &str) -> [String; 2] {
+    let (year, month): (u32, u32) = (day[..4].parse().expect("a year"), day[5..7].parse().expect("a month"));
+    let before = if month > 1 { format!("{year}-{:02}", month - 1) } else { format!("{}-12", year - 1) };
+    [day[..7].to_owned(), before]
+}
+
+async fn files_are_read_as_other_tools_and_servers_write_them(suite: Arc<Suite>) {
+    let server = UpdateServer::start().await;
+    // A type that is no name of an edition.
+    let kind = "DBIP-Location-ISP (compat=Enterprise)";
+    server.serve("/files/isp.mmdb.gz", gzip(&database(kind, 2)));
+    // An archive of macOS, with a checksum file of BSD about several files.
+    let mac = database("Mac", 2);
+    let side: &[u8] = b"attributes";
+    let packed = gzip(&tar(&[("._Mac.mmdb", side), ("__MACOSX/Mac.mmdb", side), ("Mac/Mac.mmdb", &mac)]));
+    let sums = format!("SHA256 (other) = {}\nSHA256 (Mac.tar.gz) = {}\n", sha256(side), sha256(&packed).to_uppercase());
+    server.serve("/files/Mac.tar.gz", packed);
+    server.serve("/files/SHA256SUMS", sums);
+    // The present month's file is not there yet, which S3 says with 403. The month may change while the test runs.
+    let [this, last] = month_before(&day(0));
+    server.instead(&format!("/free/dbip-asn-lite-{this}.mmdb.gz"), vec![Behaviour::status(403); 10]);
+    server.serve(&format!("/free/dbip-asn-lite-{last}.mmdb.gz"), gzip(&database("DBIP-ASN-Lite", 2)));
+    let configuration = json!({ "editions": [
+        { "edition": "isp", "source": "url", "url": server.url("/files/isp.mmdb.gz"), "databaseType": kind },
+        {
+            "edition": "Mac", "source": "url", "url": server.url("/files/Mac.tar.gz"),
+            "sha256Url": server.url("/files/SHA256SUMS"),
+        },
+        { "edition": "dbip-asn-lite", "source": "db-ip-lite", "url": server.url("") },
+    ] });
+    let (bundle, api, _permit) = suite.other_bundle_with(Settings::default(), &[("geo-ip", configuration)]).await;
+    let (success, message) = told(&call(&api, "?live=true").await);
+    assert!(success, "{message}");
+    let published_files = files(&folder(&api));
+    for (edition, content) in [("isp", database(kind, 2)), ("Mac", mac), ("dbip-asn-lite", database("DBIP-ASN-Lite", 2))]
+    {
+        assert_eq!(published(&published_files, edition), Some(content), "{edition}: {message}");
+    }
+    assert!(bundle.stop().await.success());
 }

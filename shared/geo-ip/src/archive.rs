@@ -106,7 +106,7 @@ fn untar(archive: impl Read, into: &Path) -> Result<Expanded, ArchiveError> {
         let name = std::str::from_utf8(&name).map_err(|_| ArchiveError::Suspicious("a name that is not UTF-8"))?;
         check_path(name)?;
         let file = name.rsplit('/').next().unwrap_or_default();
-        if kind == EntryType::Directory {
+        if kind == EntryType::Directory || is_side_file(name) {
             continue;
         } else if file.ends_with(".mmdb") {
             databases += 1;
@@ -158,6 +158,13 @@ fn pax_path(description: &[u8]) -> Result<Option<Vec<u8>>, ArchiveError> {
 fn check_path(name: &str) -> Result<(), ArchiveError> {
     let outside = name.starts_with('/') || name.split(['/', '\\']).any(|part| part == "..") || name.contains('\0');
     if outside { Err(ArchiveError::Suspicious("a name that leads out of it")) } else { Ok(()) }
+}
+
+/// Whether a member holds the attributes of another one, as a file of its own: AppleDouble files, which tar on macOS packs
+/// beside each file, and the extended headers of tools that do not know them. They have the names of databases.
+fn is_side_file(name: &str) -> bool {
+    let folder = |part: &str| part == "__MACOSX" || part.starts_with("PaxHeader");
+    name.rsplit('/').next().is_some_and(|file| file.starts_with("._")) || name.split('/').any(folder)
 }
 
 /// Copies to a file, hashing on the way.

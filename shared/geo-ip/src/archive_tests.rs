@@ -59,6 +59,26 @@ impl Folder {
 }
 
 #[test]
+fn files_that_hold_the_attributes_of_others_are_ignored() {
+    let folder = Folder::new();
+    let archive = tar(&[
+        file("._City", b"attributes"),
+        file("City/._City.mmdb", b"attributes"),
+        file("__MACOSX/City/City.mmdb", b"attributes"),
+        file("PaxHeader/City.mmdb", b"attributes"),
+        file("City/PaxHeaders.123/City.mmdb", b"attributes"),
+        file("City/City.mmdb", b"the database"),
+        file("City/._LICENSE.txt", b"attributes"),
+    ]);
+    let expanded = folder.expand(&gzip(&archive), LIMIT).expect("one database");
+    assert_eq!((expanded.sha256, expanded.licence), (hash::sha256(b"the database"), None));
+    let none = tar(&[file("._City.mmdb", b"attributes")]);
+    assert!(matches!(folder.expand(&gzip(&none), LIMIT), Err(ArchiveError::Databases(0))));
+    let two = tar(&[file("a.mmdb", b"1"), file("b.mmdb", b"2")]);
+    assert!(matches!(folder.expand(&gzip(&two), LIMIT), Err(ArchiveError::Databases(2))));
+}
+
+#[test]
 fn all_three_forms_give_the_same_database() {
     let (folder, content) = (Folder::new(), b"the database".repeat(1000));
     let plain = folder.expand(&content, LIMIT).expect("plain");

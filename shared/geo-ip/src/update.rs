@@ -173,7 +173,8 @@ impl Updater {
         Ok(Some(Prepared { release, licence, scratch }))
     }
 
-    /// The first of the candidates that exists; nothing when the server has nothing new.
+    /// The first of the candidates that exists; nothing when the server has nothing new. S3 answers 403 instead of 404
+    /// where the bucket may not be listed, so that 403 may mean a file that is not there yet.
     async fn download<'o>(
         &self,
         offer: &'o Offer,
@@ -186,7 +187,8 @@ impl Updater {
             match self.web.download(url, conditions, authorization, &into, MAX_SERVED).await {
                 Ok(Downloaded::File(served)) => return Ok(Some((candidate, served))),
                 Ok(Downloaded::NotModified) => return Ok(None),
-                Err(DownloadError::Status(status)) if status == 404 && candidates.peek().is_some() => {}
+                Err(DownloadError::Status(status))
+                    if matches!(status.as_u16(), 403 | 404 | 410) && candidates.peek().is_some() => {}
                 Err(error) => return Err(UpdateError::Download(error)),
             }
         }

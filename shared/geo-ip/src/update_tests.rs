@@ -259,7 +259,8 @@ async fn a_checksum_beside_the_file_decides() {
     world.says("/sum", Answering::ok(format!("{}  a.mmdb.gz\n", hash::sha256(b"another"))));
     assert!(world.update(source.clone()).await.expect_err("another").contains("the checksum of what was served"));
     assert_eq!(world.pointer().await, None);
-    world.says("/sum", Answering::ok(format!("{}  a.mmdb.gz\n", hash::sha256(&served))));
+    let sums = format!("SHA256 (b.gz) = {}\nSHA256 (a.mmdb.gz) = {}\n", hash::sha256(b"b"), hash::sha256(&served));
+    world.says("/sum", Answering::ok(sums));
     world.update(source.clone()).await.expect("published");
     let before = world.server.requests().len();
     assert!(world.update(source).await.expect("the same").starts_with("is up to date"));
@@ -321,7 +322,13 @@ async fn the_last_month_of_db_ip_will_do_and_ipinfo_has_its_checksum() {
     let built = |kind: &str| DatabaseBuilder::new(kind, NOW as u64 - 5).with_many(40).build();
     world.says("/free/dbip-city-lite-2026-10.mmdb.gz", Answering::ok(gzip(&built("DBIP-City-Lite"))));
     let source = json!({"edition": "dbip-city-lite", "source": "db-ip-lite", "url": "/"});
-    world.update(source).await.expect("published");
+    // As a server says it, and as S3 does.
+    world.says("/free/dbip-city-lite-2026-11.mmdb.gz", Answering::status(403));
+    world.update_as(source.clone(), false).await.expect("the last month is good");
+    world.says("/free/dbip-city-lite-2026-11.mmdb.gz", Answering::status(404));
+    world.update(source.clone()).await.expect("published");
+    world.says("/free/dbip-city-lite-2026-10.mmdb.gz", Answering::status(403));
+    assert!(world.update(source).await.expect_err("neither is there").contains("(status 403)"));
     let database = built("ipinfo ipinfo_lite.mmdb");
     let sums = json!({"checksums": {"md5": "", "sha1": "", "sha256": hash::sha256(&database)}});
     world.says("/data/ipinfo_lite.mmdb/checksums?token=t%26", Answering::ok(sums.to_string()));

@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use url::Url;
 
-use super::offer::{Candidate, Checksum, DatabaseType, Offer, SourceAnswer, SourceError, address, leading_sha256};
+use super::offer::{Candidate, Checksum, DatabaseType, Offer, SourceAnswer, SourceError, address, sha256_of};
 use crate::{
     download::Web,
     pointer::{Origin, Release},
@@ -43,7 +43,7 @@ pub(super) async fn ask(
     let url = with_token("/data/ipinfo_lite.mmdb/checksums");
     let text = web.text(&url, None).await.map_err(SourceError::download(ASKING))?;
     let answered: Option<Answered> = serde_json::from_str(&text).ok();
-    let sha256 = answered.and_then(|answered| leading_sha256(&answered.checksums.sha256));
+    let sha256 = answered.and_then(|answered| sha256_of(&answered.checksums.sha256, EDITION));
     let sha256 = sha256.ok_or(SourceError::Answer { asking: ASKING, what: "not the JSON that it should be" })?;
     if published.is_some_and(|release| release.source.served_sha256.as_deref() == Some(&sha256)) {
         return Ok(SourceAnswer::Unchanged);

@@ -128,12 +128,37 @@ pub(super) fn address(server: Option<&Url>, own: &'static str, path: &str) -> Ur
     url
 }
 
-/// The SHA-256 at the beginning of a text, as tools write it: 64 digits, and then perhaps a file's name.
-pub(super) fn leading_sha256(text: &str) -> Option<String> {
-    let digits = text.trim_start_matches('\u{feff}').trim_start().get(..64)?;
-    let rest = text.trim_start_matches('\u{feff}').trim_start().get(64..)?;
-    let ended = !rest.starts_with(|next: char| next.is_ascii_alphanumeric());
-    (ended && digits.bytes().all(|byte| byte.is_ascii_hexdigit())).then(|| digits.to_ascii_lowercase())
+/// The SHA-256 of a file in a text as tools write it: the digits alone, lines of `sha256sum` (`digits  name`, or
+/// `digits *name`), or lines of BSD and OpenSSL (`SHA256 (name) = digits`). Of several files the one of this name counts;
+/// a checksum that is alone counts whatever its name is.
+pub(super) fn sha256_of(text: &str, file: &str) -> Option<String> {
+    let lines = text.trim_start_matches('\u{feff}').lines();
+    let all: Vec<_> = lines.filter_map(|line| line_of_sha256sum(line).or_else(|| line_of_bsd(line))).collect();
+    let named = |name: &str| name.rsplit(['/', '\\']).next() == Some(file);
+    let mut ours: Vec<_> = match all.as_slice() {
+        [(digits, _)] => vec![digits],
+        several => several.iter().filter(|(_, name)| named(name)).map(|(digits, _)| digits).collect(),
+    };
+    ours.dedup();
+    // Two checksums for one file are none.
+    if let [digits] = ours.as_slice() { Some((*digits).clone()) } else { None }
+}
+
+/// The digits and the file's name, if there is one.
+fn line_of_sha256sum(line: &str) -> Option<(String, &str)> {
+    let (digits, name) = line.trim().split_once([' ', '\t']).unwrap_or((line.trim(), ""));
+    Some((sha256_digits(digits)?, name.trim_start().trim_start_matches('*')))
+}
+
+fn line_of_bsd(line: &str) -> Option<(String, &str)> {
+    let (before, digits) = line.trim().rsplit_once('=')?;
+    let (algorithm, name) = before.trim_end().strip_suffix(')')?.split_once('(')?;
+    let sha256 = ["sha256", "sha2-256"].iter().any(|known| algorithm.trim().eq_ignore_ascii_case(known));
+    Some((sha256_digits(digits.trim()).filter(|_| sha256)?, name))
+}
+
+fn sha256_digits(text: &str) -> Option<String> {
+    (text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())).then(|| text.to_ascii_lowercase())
 }
 
 #[cfg(test)]
@@ -142,12 +167,35 @@ mod tests {
     use crate::pointer::tests::release;
 
     #[test]
-    fn a_checksum_is_the_first_64_digits() {
-        let digits = "0123456789abcdefABCDEF0123456789abcdef0123456789abcdef0123456789";
-        assert_eq!(leading_sha256(digits), Some(digits.to_lowercase()));
-        assert_eq!(leading_sha256(&format!("\n {digits}  a.mmdb.gz\n")), Some(digits.to_lowercase()));
-        for bad in ["", &digits[1..], &format!("{digits}0"), &digits.replace('0', "g"), &"ä".repeat(64)] {
-            assert_eq!(leading_sha256(bad), None, "{bad}");
+    fn a_checksum_is_read_as_every_tool_writes_it() {
+        let (ours, other) = ("0123456789abcdefABCDEF0123456789abcdef0123456789abcdef0123456789", "f".repeat(64));
+        let file = "City 1.mmdb.gz";
+        for good in [
+            ours.to_owned(),
+            format!("\u{feff}\n {ours}\r\n"),
+            format!("{ours}  another-name.gz\n"),
+            format!("{ours} *{file}"),
+            format!("SHA256 ({file}) = {ours}\n"),
+            format!("SHA2-256(./dist/{file})= {ours}"),
+            format!("{other}  other.gz\n{ours}  dist/{file}\n"),
+            format!("# sums\n{ours} *{file}\r\n{other} *x{file}\r\n"),
+            format!("MD5 ({file}) = {}\nSHA256 ({file}) = {ours}\nSHA256 (other) = {other}\n", "a".repeat(32)),
+            format!("{ours}  {file}\n{}  {file}\n", "a".repeat(128)),
+            format!("{ours}  {file}\n{ours}  {file}\n{other}  other"),
+        ] {
+            assert_eq!(sha256_of(&good, file), Some(ours.to_lowercase()), "{good}");
+        }
+        for bad in [
+            String::new(),
+            ours[1..].to_owned(),
+            format!("{ours}0"),
+            ours.replace('0', "g"),
+            "ä".repeat(64),
+            format!("SHA512 ({file}) = {ours}"),
+            format!("{ours}  one.gz\n{other}  two.gz"),
+            format!("{ours}  {file}\n{other}  {file}"),
+        ] {
+            assert_eq!(sha256_of(&bad, file), None, "{bad}");
         }
     }
 

@@ -3,7 +3,7 @@
 
 use url::Url;
 
-use super::offer::{Candidate, Checksum, DatabaseType, Offer, SourceAnswer, SourceError, leading_sha256};
+use super::offer::{Candidate, Checksum, DatabaseType, Offer, SourceAnswer, SourceError, sha256_of};
 use crate::{
     download::Web,
     edition::EditionName,
@@ -23,8 +23,9 @@ pub(super) async fn ask(
     let mut checksum = None;
     if let Some(sha256_url) = sha256_url {
         let text = web.text(sha256_url, None).await.map_err(SourceError::download(ASKING))?;
-        let what = "no SHA-256 in 64 hexadecimal digits";
-        let sha256 = leading_sha256(&text).ok_or(SourceError::Answer { asking: ASKING, what })?;
+        let what = "no SHA-256 of the file in 64 hexadecimal digits";
+        let file = url.path_segments().and_then(|mut parts| parts.next_back()).unwrap_or_default();
+        let sha256 = sha256_of(&text, file).ok_or(SourceError::Answer { asking: ASKING, what })?;
         if published.is_some_and(|release| release.source.served_sha256.as_deref() == Some(&sha256)) {
             return Ok(SourceAnswer::Unchanged);
         }
