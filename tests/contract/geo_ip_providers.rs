@@ -12,7 +12,7 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Api, Behaviour, Settings, Suite, UpdateServer,
+    Api, Behaviour, Settings, Suite, UpdateServer, invocation,
     geo_ip::{Files, call, database, day, files, folder, maxmind, published, told},
     tests,
 };
@@ -20,6 +20,7 @@ use crate::harness::{
 tests![
     good_databases_alone_are_published_and_every_fault_has_a_sentence,
     files_are_read_as_other_tools_and_servers_write_them,
+    a_server_that_sends_a_byte_a_second_leaves_time_for_the_next_editions,
 ];
 
 /// Editions of MaxMind's: the fault of each one's second release, and a part of the sentence about it.
@@ -322,5 +323,25 @@ async fn files_are_read_as_other_tools_and_servers_write_them(suite: Arc<Suite>)
     {
         assert_eq!(published(&published_files, edition), Some(content), "{edition}: {message}");
     }
+    assert!(bundle.stop().await.success());
+}
+
+async fn a_server_that_sends_a_byte_a_second_leaves_time_for_the_next_editions(suite: Arc<Suite>) {
+    let server = UpdateServer::start().await;
+    server.instead("/files/slow.mmdb.gz", [Behaviour::trickled_body(200, Duration::from_secs(1))]);
+    server.serve("/files/next.mmdb.gz", gzip(&database("next", 2)));
+    let edition = |name: &str| {
+        let url = server.url(&format!("/files/{name}.mmdb.gz"));
+        json!({ "edition": name, "source": "url", "url": url })
+    };
+    let configuration = json!({ "editions": [edition("slow"), edition("next")] });
+    let (bundle, api, _permit) = suite.other_bundle_with(Settings::default(), &[("geo-ip", configuration)]).await;
+    // As the schedule invokes it, with the time of the daily run.
+    let schedule = json!({ "source": "aws.events", "detail-type": "Scheduled Event", "detail": {} });
+    let invoked = invocation(&api.env, "geo-ip-update").body(schedule.to_string()).send().await;
+    let report: Value = invoked.expect("it can be invoked").json().await.expect("the report is JSON");
+    let message = report["message"].as_str().expect("a report has a message");
+    assert!(message.contains("slow: downloading: the server sends too slowly"), "{message}");
+    assert_eq!(published(&files(&folder(&api)), "next"), Some(database("next", 2)), "{message}");
     assert!(bundle.stop().await.success());
 }

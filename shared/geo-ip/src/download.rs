@@ -1,10 +1,10 @@
 //! Fetching from a provider. Few redirects are followed, never to less security, and credentials go to the first server
 //! only. A download goes to a file piece by piece, hashed on its way and bounded in size.
 
-use std::{io, path::Path};
+use std::{io, path::Path, time::Duration};
 
 use http::{HeaderName, HeaderValue, StatusCode, header};
-use tokio::{fs::File, io::AsyncWriteExt};
+use tokio::{fs::File, io::AsyncWriteExt, time::Instant};
 use url::Url;
 
 use crate::hash::Sha256;
@@ -24,6 +24,49 @@ const PROGRESS: u64 = 16 * 1024 * 1024;
 pub struct Web {
     pub rules: AddressRules,
     pub limits: StreamLimits,
+    pub minimum_rate: MinimumRate,
+}
+
+/// How much must come of an answer in each window of time. A server that sends a byte now and then would otherwise use the
+/// whole time of a run.
+#[derive(Debug, Clone, Copy)]
+pub struct MinimumRate {
+    pub window: Duration,
+    pub bytes: u64,
+}
+
+impl Default for MinimumRate {
+    /// A database of 60 MB takes half an hour at this rate, longer than a run, so that no slower server is of use.
+    fn default() -> Self {
+        Self { window: Duration::from_secs(30), bytes: 1024 * 1024 }
+    }
+}
+
+/// The present window of an answer.
+#[derive(Debug)]
+struct Pace {
+    rate: MinimumRate,
+    began: Instant,
+    received: u64,
+}
+
+impl Pace {
+    fn new(rate: MinimumRate, now: Instant) -> Self {
+        Self { rate, began: now, received: 0 }
+    }
+
+    /// Counts bytes that came, and fails at the end of a window in which too few came.
+    fn count(&mut self, bytes: usize, now: Instant) -> Result<(), DownloadError> {
+        self.received += bytes as u64;
+        if now.duration_since(self.began) < self.rate.window {
+            return Ok(());
+        }
+        if self.received < self.rate.bytes {
+            return Err(DownloadError::TooSlow(self.rate));
+        }
+        *self = Self::new(self.rate, now);
+        Ok(())
+    }
 }
 
 /// A file that was downloaded.
@@ -57,6 +100,11 @@ pub enum DownloadError {
     Redirect(&'static str),
     #[error("the answer is larger than the {} MB that are read", .0 / (1024 * 1024))]
     TooLarge(u64),
+    #[error(
+        "the server sends too slowly: less than {} KB came in {} seconds, and the download was given up",
+        .0.bytes / 1024, .0.window.as_secs()
+    )]
+    TooSlow(MinimumRate),
     #[error("the answer is not a text of at most 64 KB")]
     NotText,
     #[error("{}", on_disk(.0))]
@@ -85,7 +133,7 @@ pub(super) fn on_disk(error: &io::Error) -> String {
 impl Web {
     /// Fetches within these rules.
     pub fn within(rules: AddressRules) -> Self {
-        Self { rules, limits: StreamLimits::default() }
+        Self { rules, ..Self::default() }
     }
 
     /// Fetches a short text.
@@ -94,8 +142,9 @@ impl Web {
         if answer.head().status != StatusCode::OK {
             return Err(DownloadError::Status(answer.head().status));
         }
-        let mut text = Vec::new();
+        let (mut text, mut pace) = (Vec::new(), Pace::new(self.minimum_rate, Instant::now()));
         while let Some(piece) = answer.piece().await? {
+            pace.count(piece.len(), Instant::now())?;
             text.extend_from_slice(&piece);
             if text.len() > MAX_TEXT {
                 return Err(DownloadError::NotText);
@@ -125,7 +174,9 @@ impl Web {
         }
         let mut file = File::create(into).await.map_err(DownloadError::Disk)?;
         let (mut size, mut hash, mut logged) = (0, Sha256::new(), 0);
+        let mut pace = Pace::new(self.minimum_rate, Instant::now());
         while let Some(piece) = answer.piece().await? {
+            pace.count(piece.len(), Instant::now())?;
             size += piece.len() as u64;
             if size > limit {
                 return Err(DownloadError::TooLarge(limit));

@@ -100,3 +100,32 @@ async fn a_server_that_falls_silent_is_given_up() {
     let error = web.download(&server.url("/"), &[], None, &folder.path().join("served"), 10).await;
     assert!(matches!(error, Err(DownloadError::Exchange(AttemptError::Timeout(_)))), "{error:?}");
 }
+
+#[test]
+fn each_window_must_bring_enough_bytes() {
+    let rate = MinimumRate { window: Duration::from_secs(30), bytes: 1000 };
+    let began = Instant::now();
+    let at = |seconds| began + Duration::from_secs(seconds);
+    let mut slow = Pace::new(rate, began);
+    for second in 1..30 {
+        slow.count(1, at(second)).expect("the window has not ended");
+    }
+    let told = slow.count(1, at(30)).expect_err("30 bytes in 30 seconds").to_string();
+    assert!(told.contains("too slowly") && told.contains("30 seconds"), "{told}");
+    let mut quick = Pace::new(rate, began);
+    for window in 1..=100 {
+        quick.count(1000, at(30 * window)).expect("enough in each window");
+    }
+    assert!(quick.count(999, at(30 * 101)).is_err(), "what came before does not count");
+    Pace::new(rate, began).count(1, at(29)).expect("a small answer needs no whole window");
+}
+
+#[tokio::test]
+async fn a_server_that_sends_a_byte_now_and_then_is_given_up() {
+    let server = Server::start(|_| Answering::ok("x".repeat(10_000)).trickled(Duration::from_millis(20))).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let web = Web { minimum_rate: MinimumRate { window: Duration::from_millis(200), bytes: 1000 }, ..web() };
+    let error = web.download(&server.url("/"), &[], None, &folder.path().join("served"), 10_000).await;
+    assert!(matches!(error, Err(DownloadError::TooSlow(_))), "{error:?}");
+    assert!(matches!(web.text(&server.url("/"), None).await, Err(DownloadError::TooSlow(_))));
+}

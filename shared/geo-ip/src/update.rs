@@ -54,7 +54,7 @@ pub enum UpdateError {
     Blocked(String),
     #[error(transparent)]
     Verify(#[from] VerifyError),
-    #[error("did not finish in time; the daily schedule has more time")]
+    #[error("did not finish in time: each edition has its share of a call, and the daily schedule has more")]
     Late,
     #[error("another update has taken over; nothing was published")]
     LeaseLost,

@@ -30,6 +30,8 @@ use storage::{SecretError, SecretText, Secrets, Table, TableError, Written, aws:
 const HTTP_LIMIT: Duration = Duration::from_secs(24);
 /// How long the schedule may work: below the function's own limit of 15 minutes.
 const SCHEDULE_LIMIT: Duration = Duration::from_secs(14 * 60);
+/// The shortest time for an edition, if so much is left: enough for every failure that ends by itself.
+const LEAST_SHARE: Duration = Duration::from_secs(60);
 /// The pause between two looks at another update's lease.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// The longest line about one edition: an error about a stranger's file may have many words.
@@ -104,6 +106,13 @@ fn largest(memory: u64) -> u64 {
     (memory.saturating_sub(160) * 1024 * 1024).min(MAX_EXPANDED)
 }
 
+/// How long an edition may take: its share of the time that is left for so many editions, so that a slow provider does not
+/// take the time of the next ones.
+fn share(left: Duration, editions: usize) -> Duration {
+    let editions = u32::try_from(editions).unwrap_or(u32::MAX).max(1);
+    (left / editions).max(left.min(LEAST_SHARE))
+}
+
 impl Task {
     /// The task of this deployment.
     pub fn new(
@@ -166,8 +175,10 @@ impl Task {
             }
         };
         let (mut success, mut lines, mut fault) = (true, Vec::new(), None);
-        for configured in &editions {
+        for (position, configured) in editions.iter().enumerate() {
             let edition = &configured.edition;
+            let now = Instant::now();
+            let until = now + share(until.saturating_duration_since(now), editions.len() - position);
             let line = match self.update(configured, live, began, until).await {
                 Ok(report) => {
                     success &= report.success;
@@ -290,5 +301,22 @@ impl Task {
             at: now,
         }
         .publish();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_provider_leaves_time_for_the_next_editions() {
+        let seconds = Duration::from_secs;
+        assert_eq!(share(SCHEDULE_LIMIT, 4), seconds(210));
+        assert_eq!(share(seconds(630), 3), seconds(210), "the first took its share");
+        assert_eq!(share(seconds(830), 3).as_secs(), 276, "it was quick, and left its time to the others");
+        assert_eq!(share(seconds(100), 1), seconds(100), "the last has all that is left");
+        assert_eq!(share(seconds(600), 20), LEAST_SHARE);
+        assert_eq!(share(HTTP_LIMIT, 20), HTTP_LIMIT, "a call over HTTP is too short to be divided");
+        assert_eq!(share(Duration::ZERO, 3), Duration::ZERO);
     }
 }

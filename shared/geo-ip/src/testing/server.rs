@@ -3,6 +3,7 @@
 use std::{
     net::SocketAddr,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use tokio::{
@@ -36,6 +37,7 @@ pub struct Answering {
     chunked: bool,
     sent: Option<usize>,
     silent: bool,
+    pause: Option<Duration>,
 }
 
 impl Request {
@@ -48,7 +50,7 @@ impl Request {
 impl Answering {
     /// 200 with a body.
     pub fn ok(body: impl Into<Vec<u8>>) -> Self {
-        Self { status: Some(200), headers: vec![], body: body.into(), chunked: false, sent: None, silent: false }
+        Self { status: Some(200), headers: vec![], body: body.into(), chunked: false, sent: None, silent: false, pause: None }
     }
 
     /// Another status.
@@ -85,6 +87,13 @@ impl Answering {
     /// The same with nothing more after so many bytes of the body.
     pub fn silent_after(self, bytes: usize) -> Self {
         Self { sent: Some(bytes), silent: true, ..self }
+    }
+}
+
+impl Answering {
+    /// The same byte by byte, with a pause before each.
+    pub fn trickled(self, pause: Duration) -> Self {
+        Self { pause: Some(pause), ..self }
     }
 }
 
@@ -150,7 +159,10 @@ async fn serve(
     }
     stream.write_all(text.as_bytes()).await?;
     let end = answer.sent.unwrap_or(answer.body.len());
-    for piece in answer.body[..end].chunks(1024) {
+    for piece in answer.body[..end].chunks(if answer.pause.is_some() { 1 } else { 1024 }) {
+        if let Some(pause) = answer.pause {
+            base::pause(pause).await;
+        }
         if answer.chunked {
             stream.write_all(format!("{:x}\r\n", piece.len()).as_bytes()).await?;
         }
