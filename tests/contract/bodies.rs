@@ -71,7 +71,8 @@ async fn a_body_that_is_compressed_is_refused(suite: Arc<Suite>) {
         assert!(plain.status < 300, "{}", plain.exchange);
     }
     let form = [("grant_type", "client_credentials")];
-    let answer = suite.api.post("/oauth2/token").header("content-encoding", "gzip").form(&form).expect(400).await.json();
+    let answer =
+        suite.api.post("/oauth2/token").header("content-encoding", "gzip").form(&form).expect(400).await.json();
     assert_eq!(answer["error"], "invalid_request");
     assert!(answer["error_description"].as_str().is_some_and(|said| said.contains("Content-Encoding")), "{answer}");
 }

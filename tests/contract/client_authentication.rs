@@ -111,8 +111,7 @@ async fn every_endpoint_takes_an_assertion_that_is_meant_for_it(suite: Arc<Suite
         let token_endpoint = format!("{issuer}/oauth2/token");
         // Libraries that parse the issuer's address add a slash, since it has no path.
         let slash = format!("{issuer}/");
-        for audience in
-            [json!(issuer), json!(slash), json!(token_endpoint), json!(endpoint), json!([issuer, endpoint])]
+        for audience in [json!(issuer), json!(slash), json!(token_endpoint), json!(endpoint), json!([issuer, endpoint])]
         {
             let assertion = client.key.assertion(&client.claims_with("aud", audience));
             client.call(path, &assertion, &more).expect(200).await;

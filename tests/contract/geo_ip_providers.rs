@@ -12,9 +12,9 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Api, Behaviour, Settings, Suite, UpdateServer, invocation,
+    Api, Behaviour, Settings, Suite, UpdateServer,
     geo_ip::{Files, call, database, day, files, folder, maxmind, published, told},
-    tests,
+    invocation, tests,
 };
 
 tests![
@@ -319,7 +319,8 @@ async fn files_are_read_as_other_tools_and_servers_write_them(suite: Arc<Suite>)
     let (success, message) = told(&call(&api, "?live=true").await);
     assert!(success, "{message}");
     let published_files = files(&folder(&api));
-    for (edition, content) in [("isp", database(kind, 2)), ("Mac", mac), ("dbip-asn-lite", database("DBIP-ASN-Lite", 2))]
+    for (edition, content) in
+        [("isp", database(kind, 2)), ("Mac", mac), ("dbip-asn-lite", database("DBIP-ASN-Lite", 2))]
     {
         assert_eq!(published(&published_files, edition), Some(content), "{edition}: {message}");
     }

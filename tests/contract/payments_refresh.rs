@@ -207,7 +207,11 @@ async fn grants_with_members_that_cannot_be_read_are_kept(suite: Arc<Suite>) {
         assert_eq!(item["failures"]["N"], "0", "{item:#}");
     }
     let connection = entity.connection("sim-json").await.expect("kept");
-    assert_eq!((&connection["status"], &connection["lastError"]), (&json!("connected"), &Value::Null), "{connection:#}");
+    assert_eq!(
+        (&connection["status"], &connection["lastError"]),
+        (&json!("connected"), &Value::Null),
+        "{connection:#}"
+    );
 }
 
 async fn a_connection_that_cannot_be_refreshed_breaks_when_it_expires(suite: Arc<Suite>) {

@@ -47,7 +47,9 @@ pub enum VerifyError {
     Damaged(#[source] MaxMindDbError),
     #[error("the database is implausible: {0}")]
     Implausible(String),
-    #[error("the database calls itself `{found}` instead of {wanted}; if it is the right one, `databaseType` names its type")]
+    #[error(
+        "the database calls itself `{found}` instead of {wanted}; if it is the right one, `databaseType` names its type"
+    )]
     Type { found: String, wanted: DatabaseType },
     #[error("build {offered} is not newer than the published one, {published}")]
     NotNewer { offered: String, published: String },

@@ -74,7 +74,10 @@ fn no_optional_member_costs_the_grant() {
             ],
         ),
         // §7.1 forbids the use of a token whose type is unknown; here it is used to give access back only.
-        ("token_type", &[("\"mac\"", Absent), ("\"BEARER \"", Absent), ("\"\"", Absent), ("1", Absent), ("[]", Absent)]),
+        (
+            "token_type",
+            &[("\"mac\"", Absent), ("\"BEARER \"", Absent), ("\"\"", Absent), ("1", Absent), ("[]", Absent)],
+        ),
         // Python and PHP write floats and texts; zero and less mean that the token does not expire.
         (
             "expires_in",
@@ -213,15 +216,7 @@ fn an_expiry_comes_as_seconds_or_as_the_description_says() {
 
 #[test]
 fn a_body_that_is_no_json_object_is_no_grant() {
-    for body in [
-        &b""[..],
-        b"<html>",
-        b"[]",
-        b"null",
-        b"\"x\"",
-        b"{\"access_token\":\"a\"}x",
-        b"\xef\xbb\xbf",
-    ] {
+    for body in [&b""[..], b"<html>", b"[]", b"null", b"\"x\"", b"{\"access_token\":\"a\"}x", b"\xef\xbb\xbf"] {
         assert!(matches!(read(&answer(200, body), &square_like(), NOW), Err(GrantError::NotJson)), "{body:?}");
     }
     let deep = format!(r#"{{"access_token":"at","x":{}}}"#, "[".repeat(30_000));
@@ -279,7 +274,8 @@ fn an_error_with_a_status_of_success_is_a_refusal() {
     let error = read(r#"{"error":"incorrect_client_credentials"}"#).expect_err("refused");
     assert!(matches!(error, GrantError::Refused(RefusalCode::Other, StatusCode::OK)), "{error:?}");
     // The description's own places may mean something else in a grant, and RFC 6749's says nothing.
-    for beside in [r#""type":"UNAUTHORIZED""#, r#""error":null"#, r#""error":"""#, r#""error":false"#, r#""error":{}"#] {
+    for beside in [r#""type":"UNAUTHORIZED""#, r#""error":null"#, r#""error":"""#, r#""error":false"#, r#""error":{}"#]
+    {
         assert!(read(&format!(r#"{{"access_token":"at",{beside}}}"#)).is_ok(), "{beside}");
     }
 }

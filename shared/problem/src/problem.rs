@@ -99,7 +99,8 @@ impl Problem {
 
     /// A body that is encoded.
     pub fn encoded_body() -> Self {
-        let detail = "Send the body without `Content-Encoding`: this service takes no compressed or otherwise encoded body.";
+        let detail =
+            "Send the body without `Content-Encoding`: this service takes no compressed or otherwise encoded body.";
         Self::new(ProblemKind::UnsupportedMediaType, detail)
     }
 

@@ -50,7 +50,15 @@ impl Request {
 impl Answering {
     /// 200 with a body.
     pub fn ok(body: impl Into<Vec<u8>>) -> Self {
-        Self { status: Some(200), headers: vec![], body: body.into(), chunked: false, sent: None, silent: false, pause: None }
+        Self {
+            status: Some(200),
+            headers: vec![],
+            body: body.into(),
+            chunked: false,
+            sent: None,
+            silent: false,
+            pause: None,
+        }
     }
 
     /// Another status.

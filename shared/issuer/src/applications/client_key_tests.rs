@@ -92,7 +92,9 @@ fn members_that_are_unknown_are_ignored_and_not_kept() {
 #[test]
 fn a_private_key_is_refused_whatever_its_type() {
     let (ec, rsa) = (AssertionKey::generate("ES256").jwk(), AssertionKey::generate("PS256").jwk());
-    for (jwk, member) in PRIVATE.map(|member| (&ec, member)).into_iter().chain([(&rsa, "qi"), (&json!({ "kty": "oct" }), "k")]) {
+    for (jwk, member) in
+        PRIVATE.map(|member| (&ec, member)).into_iter().chain([(&rsa, "qi"), (&json!({ "kty": "oct" }), "k")])
+    {
         let refusal = refusal(&with(jwk.clone(), member, json!("hunter2")));
         assert!(refusal.contains(&format!("`{member}`")) && !refusal.contains("hunter2"), "{refusal}");
     }

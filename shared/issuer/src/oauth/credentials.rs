@@ -184,7 +184,11 @@ mod tests {
     fn missing_credentials_are_an_invalid_client_and_get_a_challenge() {
         for body in ["", "client_id=a", "client_secret=a"] {
             let problem = read(None, body).expect_err("refused");
-            assert_eq!((problem.kind, &problem.headers[0].0), (ProblemKind::InvalidClient, &WWW_AUTHENTICATE), "{body}");
+            assert_eq!(
+                (problem.kind, &problem.headers[0].0),
+                (ProblemKind::InvalidClient, &WWW_AUTHENTICATE),
+                "{body}"
+            );
         }
     }
 
