@@ -364,7 +364,7 @@ async fn the_metadata_describe_the_issuer(suite: Arc<Suite>) {
         let methods = &metadata[format!("{endpoint}_endpoint_auth_methods_supported")];
         assert_eq!(*methods, json!(["client_secret_basic", "client_secret_post", "private_key_jwt"]), "{endpoint}");
         let algorithms = &metadata[format!("{endpoint}_endpoint_auth_signing_alg_values_supported")];
-        assert_eq!(*algorithms, json!(["ES256", "ES384", "EdDSA", "RS256", "PS256"]), "{endpoint}");
+        assert_eq!(*algorithms, json!(["ES256", "ES384", "EdDSA", "Ed25519", "RS256", "PS256"]), "{endpoint}");
     }
     assert_eq!(metadata["introspection_endpoint"], format!("{issuer}/oauth2/introspect"));
     assert_eq!(metadata["revocation_endpoint"], format!("{issuer}/oauth2/revoke"));

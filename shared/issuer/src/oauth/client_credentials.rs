@@ -8,7 +8,7 @@ use url::Url;
 use super::{
     client_authentication::{Authenticated, AuthenticationError, ClientAuthentication, RequestContext},
     credentials::Credentials,
-    form::{Form, Posted},
+    form::Posted,
     signing_keys::{SigningKeyCache, SigningKeyError},
 };
 use auth::{Audience, Claims, Resource, Scope, Scopes, token, token::NotIssued};

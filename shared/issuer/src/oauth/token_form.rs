@@ -1,11 +1,7 @@
 //! A client's question about a token, or its wish to end it: the form of introspection (RFC 7662
 //! §2.1) and of revocation (RFC 7009 §2.1).
 
-use super::{
-    client_authentication::AuthenticationError,
-    credentials::Credentials,
-    form::{Form, Posted},
-};
+use super::{client_authentication::AuthenticationError, credentials::Credentials, form::Posted};
 use problem::{Problem, ProblemKind};
 use storage::TableError;
 
