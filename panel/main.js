@@ -2,9 +2,9 @@
 // that the address names.
 import { html, render, useEffect, useState } from "./parts/html.js";
 import { followLinks, go, here, mayLeave, useHere } from "./address.js";
-import { enter, onSession, refuse, resume, session } from "./session.js";
+import { enter, onSession, propose, refuse, resume, session } from "./session.js";
 import { Frame } from "./parts/frame.js";
-import { Enter, EnterAgain } from "./pages/enter.js";
+import { Enter, EnterAgain, Proposed } from "./pages/enter.js";
 import { Notices } from "./parts/notices.js";
 import { Waiting } from "./parts/empty.js";
 
@@ -29,9 +29,9 @@ const missing = () => import("./pages/missing.js");
 function nameOf(parts) {
   const [section, second, third] = parts;
   const exact = parts.join("/") || "deliveries";
-  if (exact in PAGES) return exact;
+  if (Object.hasOwn(PAGES, exact)) return exact;
   const general = second && [section, "*", third].filter(Boolean).join("/");
-  return parts.length <= 3 && general in PAGES ? general : null;
+  return parts.length <= 3 && Object.hasOwn(PAGES, general) ? general : null;
 }
 
 /** A file that is not there is one of an earlier release: the page is read again, once. */
@@ -63,7 +63,7 @@ function Current() {
 }
 
 function Panel() {
-  const [{ phase }, become] = useState(session);
+  const [{ phase, proposed }, become] = useState(session);
   useEffect(() => {
     const listener = () => become(session());
     // It may have opened since this was drawn.
@@ -71,8 +71,9 @@ function Panel() {
     return onSession(listener);
   }, []);
   if (phase === "opening") return html`<main class="opening"><${Waiting} what="Opening" lines="3" /></main>`;
-  if (phase === "closed") return html`<${Enter} />`;
-  return html`<${Frame}><${Current} /><//>${phase === "ended" && html`<${EnterAgain} />`}<${Notices} />`;
+  const asked = proposed && html`<${Proposed} key=${proposed.code} ...${proposed} accept=${comeIn} />`;
+  if (phase === "closed") return asked ?? html`<${Enter} />`;
+  return html`<${Frame}><${Current} /><//>${asked ?? (phase === "ended" && html`<${EnterAgain} />`)}<${Notices} />`;
 }
 
 /** The code of a panel link in the address, out of which it is taken: it works once, and is not to stay there. */
@@ -87,14 +88,14 @@ async function begin() {
   // A link that is pasted where the panel is open already loads no page.
   addEventListener("hashchange", () => {
     const later = takeCode();
-    if (later) comeIn(later);
+    if (later) propose(later);
   });
   const root = document.getElementById("panel");
   root.replaceChildren();
   followLinks();
   const first = PAGES[nameOf(here().parts)] ?? PAGES.deliveries;
   first().catch(() => null);
-  const coming = code ? comeIn(code) : resume();
+  const coming = code ? propose(code) : resume();
   render(html`<${Panel} />`, root);
   await coming;
 }

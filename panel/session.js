@@ -17,7 +17,7 @@ let waiting = [];
 /**
  * `phase` is "opening", "closed" (no session yet), "open", or "ended" (the page stays as it is until somebody comes in again).
  * With `unended`, the session of this browser goes on, since the service could not be told to end it. With `other`, this browser
- * is in the session of that managing entity now.
+ * is in the session of that managing entity now. With `proposed`, a link was followed, and the person is asked about it.
  */
 export const session = () => state;
 
@@ -56,7 +56,9 @@ async function ask(method, body) {
 function open(answer, renewable = true) {
   const entity = answer.managingEntity;
   // Another entity's session must not go on with what stands on this page.
-  if (state.entity && state.entity !== entity) return become({ ...state, phase: "ended", other: entity, refusal: undefined });
+  if (state.entity && state.entity !== entity) {
+    return become({ ...state, phase: "ended", other: entity, refusal: undefined, proposed: undefined });
+  }
   const life = answer.expiresIn * 1000;
   const ends = Date.now() + life;
   token = { text: answer.accessToken, ends, renewed: renewable ? ends - Math.min(AHEAD, life / 2) : ends };
@@ -71,6 +73,22 @@ function open(answer, renewable = true) {
     note: answer.note,
   });
   waiting.splice(0).forEach((proceed) => proceed());
+}
+
+/**
+ * Keeps the code of a link that was followed until the person decides. Any page can lead a browser to a link of its own, and
+ * the person would work in the panel of a stranger without noticing.
+ */
+export async function propose(code) {
+  const [entity] = code.split("/");
+  const running = state.entity ?? (await ask("POST").then((answer) => answer.managingEntity, () => null));
+  become({ ...state, phase: state.phase === "opening" ? "closed" : state.phase, proposed: { code, entity, running } });
+}
+
+/** Forgets the link that was followed. */
+export async function decline() {
+  become({ ...state, proposed: undefined });
+  if (!state.entity) await resume();
 }
 
 /** Comes in with the code of a panel link. A link that was followed twice leads on if the browser is in already. */
@@ -95,7 +113,8 @@ export async function resume() {
 }
 
 /** The link was refused: the panel stays closed, and a page whose session has ended stays as it is. */
-export const refuse = (refusal) => become(state.phase === "ended" ? { ...state, refusal } : { phase: "closed", refusal });
+export const refuse = (refusal) => become(
+  state.phase === "ended" ? { ...state, refusal, proposed: undefined } : { phase: "closed", refusal });
 
 /** Comes in with an application's id and secret, where the deployment allows it. Neither is kept. */
 export async function signIn(clientId, secret, entity) {

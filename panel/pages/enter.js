@@ -1,6 +1,6 @@
 // Coming in: by a panel link, and by an application's id and secret where the deployment allows it.
 import { html, useEffect, useState } from "../parts/html.js";
-import { enter, leave, resume, session, signIn } from "../session.js";
+import { decline, enter, leave, resume, session, signIn } from "../session.js";
 import { Brand } from "../parts/frame.js";
 import { Dialog } from "../parts/dialog.js";
 import { Problem } from "../parts/problem.js";
@@ -70,6 +70,25 @@ export function Enter() {
         </code>; on one machine, <code>make panel</code> prints one. A link works once, and ends when you sign out.</p>
       <${Ways} />
     </main>`;
+}
+
+/** The question before a link that was followed is used. */
+export function Proposed({ code, entity, running, accept }) {
+  const opening = useAction(() => accept(code));
+  const declining = useAction(decline);
+  useEffect(() => { document.title = "Open the panel? · Waypost"; }, []);
+  const replaces = running && running !== entity;
+  return html`
+    <${Dialog} title="Open the panel of ${entity}?" close=${() => declining.run()}>
+      ${replaces && html`<p>You are in the panel of <strong>${running}</strong>. Opening this link ends that session in every tab
+        of this browser.</p>`}
+      <p>A link led here. Open it only if you asked for it or know who sent it: what you type there is seen by others who have
+        access to <strong>${entity}</strong>.</p>
+      <div class="actions">
+        <button type="button" class="primary" onClick=${() => opening.run()} aria-busy=${opening.busy}>Open the panel</button>
+        <button type="button" onClick=${() => declining.run()}>${running ? `Stay in ${running}` : "Do not open it"}</button>
+      </div>
+    <//>`;
 }
 
 /** The service could not be told that the session is to end. */

@@ -17,6 +17,7 @@ tests![on demand:
     who_saves_after_somebody_else_sees_both_sides_and_chooses,
     a_payment_provider_is_connected_and_the_person_lands_in_the_panel,
     a_reload_goes_on_with_the_session_and_a_link_opens_once,
+    a_link_that_was_followed_is_used_only_after_a_question,
     an_ended_session_loses_nothing_that_was_typed,
     a_page_keeps_what_was_typed_when_a_link_of_another_entity_is_opened_in_the_browser,
     somebody_is_signed_out_only_when_the_service_has_ended_the_session,
@@ -176,6 +177,30 @@ async fn a_reload_goes_on_with_the_session_and_a_link_opens_once(suite: Arc<Suit
     browser.go(&link).await;
     let refused = browser.until_says("The link to the panel opens nothing").await;
     assert!(refused.contains("Quote this request"), "{refused}");
+    browser.close().await;
+}
+
+/// Any page could once lead a browser into the panel of its own entity without a question.
+async fn a_link_that_was_followed_is_used_only_after_a_question(suite: Arc<Suite>) {
+    let (entity, stranger) = (suite.entity().await, suite.entity().await);
+    let link = stranger.panel_link(json!({})).await;
+    let browser = Browser::open().await;
+    browser.follow(&link).await;
+    browser.until_says(&format!("Open the panel of {}?", stranger.id)).await;
+    browser.click("Do not open it").await;
+    browser.until_says("Come in by a panel link").await;
+    browser.go(&entity.panel_link(json!({})).await).await;
+    browser.until_says("Sign out").await;
+    browser.follow(&link).await;
+    let asked = browser.until_says(&format!("Open the panel of {}?", stranger.id)).await;
+    assert!(asked.contains(&format!("You are in the panel of {}", entity.id)), "{asked}");
+    browser.click(&format!("Stay in {}", entity.id)).await;
+    browser.until_says("Sign out").await;
+    assert_eq!(entity.get("/panel/link/list").expect(200).await.json().as_array().map(Vec::len), Some(1));
+    // Nobody has used it.
+    browser.go("about:blank").await;
+    browser.go(&link).await;
+    browser.until_says("Sign out").await;
     browser.close().await;
 }
 

@@ -73,8 +73,16 @@ impl Browser {
         browser
     }
 
-    /// Opens an address.
+    /// Opens an address. A panel link asks before it is used, and gets its answer.
     pub async fn go(&self, address: &str) {
+        self.follow(address).await;
+        if address.contains("#code=") {
+            self.click("Open the panel").await;
+        }
+    }
+
+    /// Opens an address, and leaves what it asks unanswered.
+    pub async fn follow(&self, address: &str) {
         self.post("/url", json!({ "url": address })).await;
     }
 
