@@ -19,6 +19,7 @@ tests![
     tabs_that_renew_at_once_get_the_same_cookie,
     a_tab_that_is_two_renewals_behind_goes_on_with_the_present_cookie,
     a_cookie_that_was_replaced_long_ago_ends_the_session,
+    two_cookies_of_one_name_are_no_session,
     a_cookie_that_was_never_the_sessions_ends_nothing,
     a_session_ends_at_its_time,
     the_end_of_a_link_is_the_end_of_its_session_and_its_tokens,
@@ -205,6 +206,16 @@ async fn a_cookie_that_was_replaced_long_ago_ends_the_session(suite: Arc<Suite>)
             assert!(!is_active(api, token).await, "every token of the session has ended");
         }
     }
+}
+
+/// The first of two cookies of one name once counted, which a page of another subdomain can plant.
+async fn two_cookies_of_one_name_are_no_session(suite: Arc<Suite>) {
+    let api = &suite.api;
+    let (_, session) = with_session(&suite.entity().await).await;
+    let (_, planted) = with_session(&suite.entity().await).await;
+    let both = format!("{}; {}", planted.cookie, session.cookie);
+    renew(api, &both).refused(403, "no-panel-session").await;
+    renew(api, &session.cookie).expect(200).await;
 }
 
 async fn a_cookie_that_was_never_the_sessions_ends_nothing(suite: Arc<Suite>) {

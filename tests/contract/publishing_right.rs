@@ -8,9 +8,11 @@ use crate::{
     application_credentials::introspected,
     applications::{KEY, Made, claims, made_with, of, shown, text, token},
     harness::{Api, Behaviour, Call, Entity, LONG, Receiver, Suite, tests, until},
+    panel_sessions,
 };
 
 tests![
+    a_panel_link_may_publish_only_if_its_maker_says_so_and_may,
     an_application_publishes_only_if_that_was_asked_for,
     a_token_that_does_not_say_whether_it_may_publish_is_of_an_earlier_release_and_may,
     a_caller_gives_no_right_to_publish_that_its_token_lacks,
@@ -115,6 +117,24 @@ async fn a_caller_gives_no_right_to_publish_that_its_token_lacks(suite: Arc<Suit
     for done in &calls {
         call(&with, done).expect(done.3).await;
     }
+}
+
+/// A link that a publishing token made once always carried the right to publish.
+async fn a_panel_link_may_publish_only_if_its_maker_says_so_and_may(suite: Arc<Suite>) {
+    let (entity, api) = (suite.entity().await, &suite.api);
+    let [publisher, receiver] = [integration(&entity, Some(true)).await, integration(&entity, None).await];
+    let path = entity.path("/panel/link");
+    let publisher = token(api, &publisher.id, &publisher.secret).await;
+    let receiver = token(api, &receiver.id, &receiver.secret).await;
+    for (asked, may_publish) in [(json!({}), false), (json!({ "mayPublish": true }), true)] {
+        let link = api.post(path.clone()).bearer(&publisher).json(&asked).expect(201).await.json();
+        assert_eq!(link["mayPublish"], may_publish);
+        let code = text(&link, "url").split_once("#code=").expect("a link has its code").1.to_owned();
+        let session = panel_sessions::opened(api, &code).await;
+        assert_eq!(claims(&session.token)["may_publish"], may_publish);
+    }
+    let asked = json!({ "mayPublish": true });
+    api.post(path.clone()).bearer(&receiver).json(&asked).refused(403, "may-not-publish").await;
 }
 
 async fn an_operator_gives_the_right_to_publish_and_takes_it_with_the_tokens_that_have_it(suite: Arc<Suite>) {

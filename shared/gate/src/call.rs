@@ -120,11 +120,11 @@ impl Call {
         !self.body.is_empty() && checks::is_encoded(self.headers())
     }
 
-    /// The value of a cookie. Of several with this name the first counts, which has the longest path (RFC 6265 §5.4).
-    pub fn cookie(&self, name: &str) -> Option<&str> {
+    /// The values of all cookies with this name.
+    pub fn cookies(&self, name: &str) -> Vec<&str> {
         let lines = self.headers().get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
-        let mut cookies = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-        cookies.find(|(found, _)| *found == name).map(|(_, value)| value)
+        let cookies = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+        cookies.filter(|(found, _)| *found == name).map(|(_, value)| value).collect()
     }
 
     /// The address that the request came from, as the gateway saw it: a header could be forged.

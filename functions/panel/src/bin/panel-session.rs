@@ -8,7 +8,7 @@ use http::{Method, header::SET_COOKIE};
 use issuer::{
     oauth::signing_keys::SigningKeyCache,
     panel::{
-        cookie::{self, SessionCookies},
+        cookie::SessionCookies,
         sessions::{OpenSession, PanelSessions, SessionRequest},
     },
 };
@@ -40,7 +40,7 @@ async fn admit(door: &Door, call: Call) -> Result<Reply, Problem> {
     let outcome = if call.method() == Method::DELETE { door.close(&call).await } else { door.open(&call).await };
     // A cookie that opens nothing is of no use to the browser.
     outcome.map_err(|problem| match problem.kind {
-        ProblemKind::NoPanelSession if call.cookie(cookie::NAME).is_some() => {
+        ProblemKind::NoPanelSession if !call.cookies(door.cookies.name()).is_empty() => {
             problem.with_header(SET_COOKIE, door.cookies.take())
         }
         _ => problem,
@@ -56,9 +56,18 @@ impl Door {
         origin::check(call.headers(), &self.base_url)?;
         let session = match &wanted.code {
             Some(code) => self.sessions.open(code, &call.notes, call.now).await,
-            None => self.sessions.renew(call.cookie(cookie::NAME), &call.notes, call.now).await,
+            None => self.sessions.renew(self.session_key(call), &call.notes, call.now).await,
         };
         self.let_in(&session?, call)
+    }
+
+    /// The cookie of the session, if the browser brings exactly one. Of several, one may have been planted by a page of
+    /// another subdomain, and nothing tells which (RFC 6265 §8.6).
+    fn session_key<'a>(&self, call: &'a Call) -> Option<&'a str> {
+        match call.cookies(self.cookies.name())[..] {
+            [only] => Some(only),
+            _ => None,
+        }
     }
 
     fn let_in(&self, session: &OpenSession, call: &Call) -> Result<Reply, Problem> {
@@ -70,7 +79,7 @@ impl Door {
         call.notes.action(Action::EndPanelSession);
         origin::check(call.headers(), &self.base_url)?;
         nothing_said(&call.body)?;
-        self.sessions.end(call.cookie(cookie::NAME), &call.notes, call.now).await?;
+        self.sessions.end(self.session_key(call), &call.notes, call.now).await?;
         Reply::no_content().uncached().with_computed_header(SET_COOKIE, &self.cookies.take())
     }
 }

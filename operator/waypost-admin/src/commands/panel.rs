@@ -81,7 +81,13 @@ impl LinkArguments {
         let entity = self.entity.or(demo_entity).ok_or_else(missing)?;
         let client_id = self.application.or(demo("CLIENT_ID")?.map(str::to_owned)).ok_or_else(missing)?;
         let scopes = (!self.scopes.is_empty()).then(|| self.scopes.into_iter().collect());
-        let properties = NewPanelLink { scopes, lifetime: self.lifetime_seconds, place: self.place, name: self.name };
+        let properties = NewPanelLink {
+            scopes,
+            lifetime: self.lifetime_seconds,
+            place: self.place,
+            name: self.name,
+            may_publish: false,
+        };
         Ok(WantedLink { entity, client_id, properties })
     }
 }

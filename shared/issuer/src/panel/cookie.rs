@@ -1,13 +1,14 @@
-//! The cookie of a session, which the browser sends to the address of sessions alone and shows to no script.
+//! The cookie of a session, which the browser sends to this service alone and shows to no script.
 
 use base::Time;
 
 use super::key::PanelKey;
 
-/// The cookie's name.
-pub const NAME: &str = "waypost-panel";
-/// The one path that gets it.
-const PATH: &str = "/panel/session";
+/// The cookie's name on one machine, without TLS.
+const NAME: &str = "waypost-panel";
+/// The cookie's name over TLS. By its prefix browsers take it from this host alone, so that no neighbouring subdomain can
+/// plant one (RFC 6265bis §4.1.3.2).
+const SECURE_NAME: &str = "__Host-waypost-panel";
 
 /// Writes the cookies of a deployment.
 #[derive(Debug, Clone, Copy)]
@@ -19,6 +20,11 @@ impl SessionCookies {
     /// The cookies of the deployment at this address. On one machine, without TLS, a browser would drop a secure one.
     pub fn of(base_url: &str) -> Self {
         Self { is_secure: base_url.starts_with("https:") }
+    }
+
+    /// The cookie's name.
+    pub const fn name(self) -> &'static str {
+        if self.is_secure { SECURE_NAME } else { NAME }
     }
 
     /// The header `Set-Cookie` that gives the browser this key, until the session ends.
@@ -33,8 +39,10 @@ impl SessionCookies {
 
     /// `Strict`: only the panel's own page uses it, and that from its own origin.
     fn header(self, value: &str, seconds: u64) -> String {
+        // The prefix demands the path `/`.
+        let (name, path) = if self.is_secure { (SECURE_NAME, "/") } else { (NAME, "/panel/session") };
         let secure = if self.is_secure { "; Secure" } else { "" };
-        format!("{NAME}={value}; Max-Age={seconds}; Path={PATH}; HttpOnly; SameSite=Strict{secure}")
+        format!("{name}={value}; Max-Age={seconds}; Path={path}; HttpOnly; SameSite=Strict{secure}")
     }
 }
 
@@ -44,15 +52,15 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn no_script_no_other_site_and_no_other_path_gets_the_cookie() {
+    fn no_script_and_no_other_site_gets_the_cookie() {
         let (key, now) = (key(), Time::from_millis(1_795_167_900_123));
         let secure = SessionCookies::of("https://api.example.com");
         let expected =
-            format!("{NAME}={}; Max-Age=3600; Path=/panel/session; HttpOnly; SameSite=Strict; Secure", key.expose());
+            format!("__Host-waypost-panel={}; Max-Age=3600; Path=/; HttpOnly; SameSite=Strict; Secure", key.expose());
         assert_eq!(secure.give(&key, now + Duration::from_secs(3600), now), expected);
         assert_eq!(
             SessionCookies::of("http://127.0.0.1:9000").take(),
-            format!("{NAME}=; Max-Age=0; Path=/panel/session; HttpOnly; SameSite=Strict")
+            "waypost-panel=; Max-Age=0; Path=/panel/session; HttpOnly; SameSite=Strict"
         );
     }
 }

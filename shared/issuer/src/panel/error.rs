@@ -19,6 +19,9 @@ pub enum PanelError {
     /// The link would have scopes that its maker lacks.
     #[error("the link would have scopes that its maker lacks: {0}")]
     ExceedsScopes(Scopes),
+    /// The session of the link could publish events, which its maker may not.
+    #[error("the session of the link could publish events, which its maker may not")]
+    ExceedsPublishing,
     /// The allowance of this hour is spent; the next hour begins after this time.
     #[error("the entity's allowance of panel links is spent for {} s", .0.as_secs())]
     AllowanceSpent(Duration),
@@ -132,6 +135,11 @@ impl From<PanelError> for Problem {
                 Self::new(ProblemKind::InsufficientScope, detail)
                     .with_header(WWW_AUTHENTICATE, challenge)
                     .with_property("requiredScope", lacking.to_string())
+            }
+            PanelError::ExceedsPublishing => {
+                let detail = "The session of the link could publish events, and your token may not. Use a token with the claim \
+                              `may_publish`, or make the link without `mayPublish`.";
+                Self::new(ProblemKind::MayNotPublish, detail)
             }
             PanelError::AllowanceSpent(wait) => {
                 let seconds = wait.as_secs() + 1;

@@ -77,11 +77,14 @@ impl<'a> LinkMaker<'a> {
         if !lacking.is_empty() {
             return Err(PanelError::ExceedsScopes(lacking));
         }
+        if new.may_publish && !may_publish {
+            return Err(PanelError::ExceedsPublishing);
+        }
         Ok(PanelGrant {
             client_id: client_id.clone(),
             credential_id,
             scopes,
-            may_publish,
+            may_publish: new.may_publish,
             lifetime_seconds: u32::try_from(new.lifetime.as_secs()).unwrap_or(u32::MAX),
             name: new.name,
             place: new.place,

@@ -25,11 +25,13 @@ pub struct NewPanelLink {
     pub place: Option<String>,
     /// What people know it by.
     pub name: Option<String>,
+    /// Whether its session may publish events.
+    pub may_publish: bool,
 }
 
 impl Default for NewPanelLink {
     fn default() -> Self {
-        Self { scopes: None, lifetime: LIFETIME, place: None, name: None }
+        Self { scopes: None, lifetime: LIFETIME, place: None, name: None, may_publish: false }
     }
 }
 
@@ -45,6 +47,7 @@ impl NewPanelLink {
         let lifetime: Option<u32> = body.optional("lifetimeSeconds", &wanted);
         let place: Option<String> = body.optional("place", PLACE);
         let name: Option<String> = body.optional("name", "a text that people know the link by");
+        let may_publish = body.optional("mayPublish", "true or false").unwrap_or(false);
         let violations = &mut body.violations;
         let scopes = scopes.map(|list| checked_scopes(&list, violations));
         let lifetime = lifetime.and_then(|seconds| {
@@ -54,7 +57,7 @@ impl NewPanelLink {
         let place = place.and_then(|place| violations.note("place", checked_place(&place)));
         let name = name.and_then(|name| violations.note("name", checked_name(&name)));
         body.finish()?;
-        Ok(Self { scopes, lifetime: lifetime.unwrap_or(LIFETIME), place, name })
+        Ok(Self { scopes, lifetime: lifetime.unwrap_or(LIFETIME), place, name, may_publish })
     }
 }
 
@@ -90,13 +93,13 @@ mod tests {
         for body in ["", " ", "{}"] {
             assert_eq!(NewPanelLink::read(body.as_bytes()).expect(body), NewPanelLink::default(), "{body}");
         }
-        let body =
-            r#"{"scopes":["integrations.read"],"lifetimeSeconds":28800,"place":"/panel/deliveries","name":"Ada"}"#;
+        let body = r#"{"scopes":["integrations.read"],"lifetimeSeconds":28800,"place":"/panel/deliveries","name":"Ada","mayPublish":true}"#;
         let expected = NewPanelLink {
             scopes: Scopes::parse("integrations.read").ok(),
             lifetime: Duration::from_secs(28_800),
             place: Some("/panel/deliveries".into()),
             name: Some("Ada".into()),
+            may_publish: true,
         };
         assert_eq!(NewPanelLink::read(body.as_bytes()).expect(body), expected);
     }

@@ -18,6 +18,7 @@ pub struct LinkView<'a> {
     created_date: Time,
     expires_date: Time,
     lifetime_seconds: u32,
+    may_publish: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,6 +63,7 @@ impl PanelLink {
             created_date: grant.created_date,
             expires_date: self.expires_date,
             lifetime_seconds: grant.lifetime_seconds,
+            may_publish: grant.may_publish,
             name: grant.name.as_deref(),
             opened_date: self.session.as_ref().map(|session| session.opened_date),
             owner_identifier: &self.entity,
