@@ -17,6 +17,7 @@ use crate::{
 tests![
     a_revoked_token_is_refused_by_every_operation_within_a_minute,
     a_revocation_is_answered_with_nothing_whatever_the_token,
+    a_revoked_token_makes_no_credential_from_the_moment_of_its_revocation,
     an_application_revokes_its_own_tokens_only,
     a_platform_wide_application_revokes_any_token_only_with_the_scope_to_remove_accounts,
     a_revocation_needs_a_token_and_an_authenticated_client,
@@ -100,6 +101,31 @@ async fn a_revocation_is_answered_with_nothing_whatever_the_token(suite: Arc<Sui
     let with_hint = [("token", hinted.as_str()), ("token_type_hint", "refresh_token")];
     says_nothing(&api.as_client("/oauth2/revoke", Application::Demo, &with_hint).expect(200).await);
     assert!(!is_active(api, &hinted).await, "the hint changes nothing");
+}
+
+/// A revoked token once made applications, secrets and links for half a minute, which outlived it.
+async fn a_revoked_token_makes_no_credential_from_the_moment_of_its_revocation(suite: Arc<Suite>) {
+    let api = &suite.api;
+    let scope = "account.write integrations.write mcp.read mcp.write payment.write";
+    let entity = suite.entity().await;
+    let path = |rest: &str| entity.path(rest);
+    let webhook = json!({ "name": "n", "eventUrl": "https://hooks.example.com/", "eventList": [] });
+    let tool = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
+    let calls = [
+        (path("/application"), json!({ "name": "n", "scopes": ["account.write"] })),
+        (path("/panel/link"), json!({})),
+        (path("/webhook"), webhook),
+        ("/mcp".to_owned(), tool),
+    ];
+    for (path, body) in calls {
+        let token = api.new_token(Application::Platform, scope).await;
+        let call = || api.post(path.clone()).header("accept", "application/json, text/event-stream").bearer(&token);
+        // The function is warm, and has read the list before the token is in it.
+        let before = call().json(&body).send().await;
+        assert!(before.status < 300, "{}", before.exchange);
+        revoke(api, Application::Platform, &token).expect(200).await;
+        call().json(&body).expect(401).await;
+    }
 }
 
 async fn an_application_revokes_its_own_tokens_only(suite: Arc<Suite>) {

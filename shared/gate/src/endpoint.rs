@@ -29,6 +29,9 @@ pub struct Declaration {
     pub own_origin: bool,
     /// Whether the token's application must have the right to publish events.
     pub publishes: bool,
+    /// Whether what it makes outlives the token: a credential, a secret or a link. A token that is revoked at this moment is
+    /// refused.
+    pub gives_credentials: bool,
     /// Whether a body must be JSON by its media type.
     pub takes_json: bool,
     /// The form of its errors.
@@ -127,6 +130,7 @@ impl<C> Endpoint<C> {
             resource: Resource::Api,
             own_origin: false,
             publishes: false,
+            gives_credentials: false,
             takes_json: false,
             errors,
             opened_by_people: false,
@@ -162,6 +166,16 @@ impl<C> Endpoint<C> {
     pub const fn for_publishers(self) -> Self {
         assert!(self.declaration.access.needs_token(), "only a token says whether its application may publish");
         Self::declaring(Declaration { publishes: true, ..self.declaration })
+    }
+
+    /// The endpoint as one that makes a credential, a secret or a link, which outlives the token. So the revocations are read
+    /// consistently, which costs a read.
+    ///
+    /// # Panics
+    /// When a token is not required.
+    pub const fn giving_credentials(self) -> Self {
+        assert!(self.declaration.access.needs_token(), "only a token can be revoked");
+        Self::declaring(Declaration { gives_credentials: true, ..self.declaration })
     }
 
     /// The same for tokens that are good at this resource.

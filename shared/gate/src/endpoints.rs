@@ -35,29 +35,29 @@ endpoints! {
 
     // Applications.
     CREATE_APPLICATION: EntityCall = "create-application",
-        Endpoint::needs(AccountWrite).taking_json().audited(Action::CreateApplication);
+        Endpoint::needs(AccountWrite).giving_credentials().taking_json().audited(Action::CreateApplication);
     LIST_APPLICATIONS: EntityCall = "list-applications", Endpoint::needs(AccountRead);
     SHOW_APPLICATION: EntityCall = "show-application", Endpoint::needs(AccountRead);
     CHANGE_APPLICATION: EntityCall = "change-application",
-        Endpoint::needs(AccountWrite).taking_json().audited(Action::ChangeApplication);
+        Endpoint::needs(AccountWrite).giving_credentials().taking_json().audited(Action::ChangeApplication);
     REMOVE_APPLICATION: EntityCall = "remove-application",
         Endpoint::needs(AccountRemove).audited(Action::RemoveApplication);
     ADD_APPLICATION_SECRET: EntityCall = "add-application-secret",
-        Endpoint::needs(AccountWrite).taking_json().audited(Action::CreateSecret);
+        Endpoint::needs(AccountWrite).giving_credentials().taking_json().audited(Action::CreateSecret);
     REMOVE_APPLICATION_SECRET: EntityCall = "remove-application-secret",
         Endpoint::needs(AccountRemove).audited(Action::RemoveSecret);
     ADD_APPLICATION_KEY: EntityCall = "add-application-key",
-        Endpoint::needs(AccountWrite).taking_json().audited(Action::CreateKey);
+        Endpoint::needs(AccountWrite).giving_credentials().taking_json().audited(Action::CreateKey);
     REMOVE_APPLICATION_KEY: EntityCall = "remove-application-key",
         Endpoint::needs(AccountRemove).audited(Action::RemoveKey);
 
     // Webhooks.
-    CREATE_WEBHOOK: EntityCall = "create-webhook", Endpoint::needs(IntegrationsWrite).taking_json();
+    CREATE_WEBHOOK: EntityCall = "create-webhook", Endpoint::needs(IntegrationsWrite).giving_credentials().taking_json();
     LIST_WEBHOOKS: EntityCall = "list-webhooks", Endpoint::needs(IntegrationsRead);
     SHOW_WEBHOOK: EntityCall = "show-webhook", Endpoint::needs(IntegrationsRead);
     CHANGE_WEBHOOK: EntityCall = "change-webhook", Endpoint::needs(IntegrationsWrite).taking_json();
     REMOVE_WEBHOOK: EntityCall = "remove-webhook", Endpoint::needs(IntegrationsRemove);
-    ROTATE_WEBHOOK_SECRET: EntityCall = "rotate-webhook-secret", Endpoint::needs(IntegrationsWrite).taking_json();
+    ROTATE_WEBHOOK_SECRET: EntityCall = "rotate-webhook-secret", Endpoint::needs(IntegrationsWrite).giving_credentials().taking_json();
     END_PREVIOUS_SECRET: EntityCall = "end-previous-secret", Endpoint::needs(IntegrationsRemove);
     TEST_WEBHOOK: EntityCall = "test-webhook", Endpoint::needs(IntegrationsWrite).taking_json();
     RESUME_WEBHOOK: EntityCall = "resume-webhook", Endpoint::needs(IntegrationsWrite).taking_json();
@@ -73,7 +73,7 @@ endpoints! {
     RECOVER_DELIVERIES: EntityCall = "recover-deliveries", Endpoint::needs(IntegrationsWrite).taking_json();
 
     // Payment provider links.
-    CONNECT_PROVIDER: EntityCall = "connect-provider", Endpoint::needs(PaymentWrite).taking_json();
+    CONNECT_PROVIDER: EntityCall = "connect-provider", Endpoint::needs(PaymentWrite).giving_credentials().taking_json();
     /// The provider has 10 s of the deadline, and a refresh that is under way 5 s.
     DISCONNECT_PROVIDER: EntityCall = "disconnect-provider", Endpoint::needs(PaymentRemove).with_deadline(25);
     LIST_CONNECTIONS: EntityCall = "list-connections", Endpoint::needs(PaymentRead);
@@ -88,7 +88,7 @@ endpoints! {
     /// It opens, renews and ends sessions. The code or the cookie is the credential.
     PANEL_SESSION: Call = "panel-session", Endpoint::public().audited(Action::RenewPanelSession);
     CREATE_PANEL_LINK: EntityCall = "create-panel-link",
-        Endpoint::needs(IntegrationsWrite).taking_json().audited(Action::CreatePanelLink);
+        Endpoint::needs(IntegrationsWrite).giving_credentials().taking_json().audited(Action::CreatePanelLink);
     LIST_PANEL_LINKS: EntityCall = "list-panel-links", Endpoint::needs(IntegrationsRead);
     REMOVE_PANEL_LINK: EntityCall = "remove-panel-link",
         Endpoint::needs(IntegrationsRemove).audited(Action::RemovePanelLink);
@@ -99,9 +99,9 @@ endpoints! {
         Endpoint::any_scope().taking_json().with_empty_internal_errors().with_deadline(27);
 
     // Agents.
-    /// A tool says which scopes it needs beside this one.
+    /// A tool says which scopes it needs beside this one. Some tools make secrets.
     MCP: Call = "mcp",
-        Endpoint::needs_for_all(McpRead).at(Resource::Mcp).for_own_origin().taking_json().with_json_rpc_errors();
+        Endpoint::needs_for_all(McpRead).giving_credentials().at(Resource::Mcp).for_own_origin().taking_json().with_json_rpc_errors();
 
     // The canary.
     /// The signature is the credential.
