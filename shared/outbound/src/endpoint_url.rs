@@ -102,7 +102,11 @@ fn may_be_public(name: &str, rules: &AddressRules) -> bool {
     if last == "localhost" {
         return rules.permit(std::net::Ipv4Addr::LOCALHOST.into());
     }
-    let fits = name.len() <= MAX_NAME && name.split('.').all(|label| (1..=MAX_LABEL).contains(&label.len()));
+    let is_label = |label: &str| {
+        // A hyphen may stand inside only (RFC 1123 §2.1).
+        (1..=MAX_LABEL).contains(&label.len()) && !label.starts_with('-') && !label.ends_with('-')
+    };
+    let fits = name.len() <= MAX_NAME && name.split('.').all(is_label);
     fits && name.contains('.')
         && !["local", "internal", "alt", "onion"].contains(&last)
         && name != "home.arpa"
@@ -192,6 +196,9 @@ mod tests {
             ("https://example.com:65536/", EndpointUrlError::NotAUrl),
             ("https://a..example.com/", EndpointUrlError::NotPublic),
             ("https://.example.com/", EndpointUrlError::NotPublic),
+            ("https://-.com/", EndpointUrlError::NotPublic),
+            ("https://-a.example.com/", EndpointUrlError::NotPublic),
+            ("https://a.example-.com/", EndpointUrlError::NotPublic),
         ] {
             assert_eq!(EndpointUrl::parse(bad, &strict()), Err(fault), "{bad}");
         }
