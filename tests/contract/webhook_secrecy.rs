@@ -138,7 +138,7 @@ async fn a_mask_that_comes_back_stands_for_the_kept_value(suite: Arc<Suite>) {
     assert_eq!(receiver.until("/c", 1).await[0].header("authorization"), "");
 }
 
-/// Whoever may change a webhook could once have its kept values sent to a server of their own.
+/// A token that may change a webhook could once have the kept values sent to any server.
 async fn kept_values_do_not_follow_a_webhook_to_another_server(suite: Arc<Suite>) {
     let (entity, receiver, other) = (suite.entity().await, Receiver::start().await, Receiver::start().await);
     let hook = secret_hook(&entity, &receiver, "/a", Behaviour::status(200)).await;

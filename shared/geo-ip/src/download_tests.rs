@@ -95,7 +95,7 @@ async fn not_modified_is_an_answer_to_a_condition_only() {
 async fn a_server_that_falls_silent_is_given_up() {
     let server = Server::start(|_| Answering::ok("0123456789").silent_after(5)).await;
     let folder = tempfile::tempdir().expect("a folder");
-    let limits = StreamLimits { idle: std::time::Duration::from_millis(200), ..StreamLimits::default() };
+    let limits = StreamLimits { idle: Duration::from_millis(200), ..StreamLimits::default() };
     let web = Web { limits, ..web() };
     let error = web.download(&server.url("/"), &[], None, &folder.path().join("served"), 10).await;
     assert!(matches!(error, Err(DownloadError::Exchange(AttemptError::Timeout(_)))), "{error:?}");

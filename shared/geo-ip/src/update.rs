@@ -54,7 +54,7 @@ pub enum UpdateError {
     Blocked(String),
     #[error(transparent)]
     Verify(#[from] VerifyError),
-    #[error("did not finish in time: each edition has its share of a call, and the daily schedule has more")]
+    #[error("did not finish in time; nothing was published. The daily run has 14 minutes for all editions together")]
     Late,
     #[error("another update has taken over; nothing was published")]
     LeaseLost,

@@ -74,8 +74,8 @@ pub(crate) enum Unanswered {
     Failed(AttemptError),
     /// The endpoint's bytes are not HTTP.
     NotHttp,
-    /// The connection broke before any byte of the request was written.
-    Unsent,
+    /// The connection broke before any byte of the request was written, perhaps for a reason of TLS.
+    Unsent(Option<AttemptError>),
     /// The connection broke after that, so the endpoint may have the request.
     Broken,
     /// Interim answers came without an end.
@@ -151,10 +151,14 @@ impl Connection {
             response = self.sender.try_send_request(request) => response,
             () = too_many_interim.notified() => return Err(Unanswered::TooManyInterim),
         };
-        let response = response.map_err(|error| match Unanswered::from(error.error()) {
+        let response = response.map_err(|error| {
             // hyper gives back a request of which it wrote nothing.
-            Unanswered::Broken if error.message().is_some() || !self.tracker.has_written() => Unanswered::Unsent,
-            unanswered => unanswered,
+            let is_unsent = error.message().is_some() || !self.tracker.has_written();
+            match Unanswered::from(error.error()) {
+                Unanswered::Broken if is_unsent => Unanswered::Unsent(None),
+                Unanswered::Failed(error) if is_unsent => Unanswered::Unsent(Some(error)),
+                unanswered => unanswered,
+            }
         })?;
         let (head, body) = response.into_parts();
         Ok(IncomingResponse { head, body })

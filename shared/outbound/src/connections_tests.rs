@@ -370,7 +370,7 @@ async fn a_request_of_which_nothing_was_written_is_known_as_unsent() {
     accepted.set_zero_linger().expect("a socket");
     drop(accepted);
     let request = client::request(Method::POST, &url, &[], Bytes::from_static(b"{}")).expect("a request");
-    assert!(matches!(connection.send(request).await, Err(Unanswered::Unsent)));
+    assert!(matches!(connection.send(request).await, Err(Unanswered::Unsent(None))));
 }
 
 #[tokio::test]

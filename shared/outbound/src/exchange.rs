@@ -155,7 +155,7 @@ impl Outbound {
             let endpoint = Endpoint::of(tenant, url);
             if let Some(mut kept) = self.connections.take(&endpoint, &addresses) {
                 match kept.connection.send(request()?).await {
-                    Err(Unanswered::Unsent) => {}
+                    Err(Unanswered::Unsent(_)) => {}
                     answered => return Ok((kept, answered?)),
                 }
             }
@@ -234,9 +234,9 @@ async fn read(
 
 fn in_words(unanswered: Unanswered) -> AttemptError {
     match unanswered {
-        Unanswered::Failed(error) => error,
+        Unanswered::Failed(error) | Unanswered::Unsent(Some(error)) => error,
         Unanswered::NotHttp => AttemptError::Connect("what the endpoint answered is not HTTP"),
-        Unanswered::Unsent | Unanswered::Broken => {
+        Unanswered::Unsent(None) | Unanswered::Broken => {
             AttemptError::Connect("the endpoint closed the connection before its answer was complete")
         }
         Unanswered::TooManyInterim => AttemptError::Connect("the endpoint sent interim answers (1xx) without an end"),

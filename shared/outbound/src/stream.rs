@@ -67,7 +67,7 @@ pub async fn get(
     limits: StreamLimits,
 ) -> Result<ResponseStream, AttemptError> {
     let answered = match attempt(url, headers, rules, limits).await {
-        Err(Unanswered::Unsent | Unanswered::Broken) => attempt(url, headers, rules, limits).await,
+        Err(Unanswered::Unsent(None) | Unanswered::Broken) => attempt(url, headers, rules, limits).await,
         answered => answered,
     };
     let (connection, answered) = answered.map_err(in_words)?;
@@ -100,9 +100,9 @@ async fn attempt(
 
 fn in_words(unanswered: Unanswered) -> AttemptError {
     match unanswered {
-        Unanswered::Failed(error) => error,
+        Unanswered::Failed(error) | Unanswered::Unsent(Some(error)) => error,
         Unanswered::NotHttp => AttemptError::Connect("what the server answered is not HTTP"),
-        Unanswered::Unsent | Unanswered::Broken => {
+        Unanswered::Unsent(None) | Unanswered::Broken => {
             AttemptError::Connect("the connection broke before there was an answer")
         }
         Unanswered::TooManyInterim => AttemptError::Connect("the server sent interim answers (1xx) without an end"),

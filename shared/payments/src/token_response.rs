@@ -92,7 +92,10 @@ impl Body {
     /// When the access token expires, by the member that the description names, or else by RFC 6749's.
     fn expires(&self, expiry: Option<&Expiry>, now: Time) -> Option<Time> {
         let life = |value: &Value, form: ExpiryForm| match form {
-            ExpiryForm::Date => value.as_str()?.parse().ok().map(|end: Time| end.since(now)),
+            // A date in the past says nothing of the life of a token that was just given.
+            ExpiryForm::Date => {
+                value.as_str()?.parse().ok().map(|end: Time| end.since(now)).filter(|life| !life.is_zero())
+            }
             ExpiryForm::Seconds | ExpiryForm::SecondsOrText => seconds(value),
         };
         let described = expiry.and_then(|expiry| self.optional(&expiry.field, |value| life(value, expiry.form)));
@@ -152,7 +155,8 @@ fn refusal(answer: &HttpResponse, reading: &Reading) -> Option<GrantError> {
     let code = code_of(&body, if granted { &[] } else { &reading.error_fields })?;
     let dead = code == "invalid_grant" || reading.dead_grant_codes.contains(&code);
     let passing = matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS);
-    let refused = status.is_success() || status.is_client_error() && !passing;
+    // An access token beside the code of an error that ends nothing is a grant: it would be lost otherwise.
+    let refused = status.is_success() && !granted || status.is_client_error() && !passing;
     (dead || refused)
         .then(|| GrantError::Refused(if dead { RefusalCode::InvalidGrant } else { RefusalCode::of(&code) }, status))
 }

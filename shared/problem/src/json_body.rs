@@ -213,7 +213,13 @@ impl<'a> JsonBody<'a> {
 pub fn plain_integer(json: &str) -> Option<String> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let number = serde_json::from_str::<f64>(json).ok()?;
-    (number.fract() == 0.0 && number.abs() <= EXACT).then(|| (number as i64).to_string())
+    let json = json.trim();
+    // The text decides where it can, since a double would round the fraction away.
+    if let Some((whole, fraction)) = json.split_once('.').filter(|_| !json.contains(['e', 'E'])) {
+        let is_integer = fraction.bytes().all(|digit| digit == b'0');
+        return is_integer.then(|| if whole == "-0" { "0".to_owned() } else { whole.to_owned() });
+    }
+    (number.fract() == 0.0 && number.abs() < EXACT).then(|| (number as i64).to_string())
 }
 
 /// The text without the byte order mark at its beginning, if it has one.
@@ -366,12 +372,25 @@ mod tests {
             ("10e-1", 1),
             ("-0.0", 0),
             ("-0", 0),
-            ("9007199254740992.0", 9_007_199_254_740_992),
+            ("9007199254740993.0", 9_007_199_254_740_993),
             ("18446744073709551615", u64::MAX),
         ] {
             assert_eq!(read(written), Some(number), "{written}");
         }
-        let bad = ["2.5", "-1.0", "1e-1", "1e300", "18446744073709551616", "\"2\"", "\"2.0\"", "true", "null", "[2.0]"];
+        let bad = [
+            "2.5",
+            "-1.0",
+            "1e-1",
+            "1e300",
+            "1.00000000000000001",
+            "4503599627370496.5",
+            "18446744073709551616",
+            "\"2\"",
+            "\"2.0\"",
+            "true",
+            "null",
+            "[2.0]",
+        ];
         for bad in bad {
             assert_eq!(read(bad), None, "{bad}");
         }

@@ -1,6 +1,7 @@
 //! A file at any address. The server's `ETag` and `Last-Modified` and the checksum beside the file show whether it is
 //! new.
 
+use percent_encoding::percent_decode_str;
 use url::Url;
 
 use super::offer::{Candidate, Checksum, DatabaseType, Offer, SourceAnswer, SourceError, sha256_of};
@@ -25,7 +26,8 @@ pub(super) async fn ask(
         let text = web.text(sha256_url, None).await.map_err(SourceError::download(ASKING))?;
         let what = "no SHA-256 of the file in 64 hexadecimal digits";
         let file = url.path_segments().and_then(|mut parts| parts.next_back()).unwrap_or_default();
-        let sha256 = sha256_of(&text, file).ok_or(SourceError::Answer { asking: ASKING, what })?;
+        let file = percent_decode_str(file).decode_utf8_lossy();
+        let sha256 = sha256_of(&text, &file).ok_or(SourceError::Answer { asking: ASKING, what })?;
         if published.is_some_and(|release| release.source.served_sha256.as_deref() == Some(&sha256)) {
             return Ok(SourceAnswer::Unchanged);
         }

@@ -60,6 +60,8 @@ pub struct Report {
 /// The result for one edition, of this call's own work or of another update that it met.
 struct EditionReport {
     success: bool,
+    /// Whether it failed because its time was over.
+    is_late: bool,
     line: String,
 }
 
@@ -97,7 +99,11 @@ impl From<TaskError> for Problem {
 
 impl EditionReport {
     fn failed(line: String) -> Self {
-        Self { success: false, line }
+        Self { success: false, is_late: false, line }
+    }
+
+    fn late(line: String) -> Self {
+        Self { is_late: true, ..Self::failed(line) }
     }
 }
 
@@ -174,12 +180,23 @@ impl Task {
                 return Ok(Report { success: false, message: error.to_string() });
             }
         };
-        let (mut success, mut lines, mut fault) = (true, Vec::new(), None);
+        let mut results = Vec::new();
         for (position, configured) in editions.iter().enumerate() {
-            let edition = &configured.edition;
             let now = Instant::now();
             let until = now + share(until.saturating_duration_since(now), editions.len() - position);
-            let line = match self.update(configured, live, began, until).await {
+            results.push(self.update(configured, live, began, until).await);
+        }
+        // An edition that needed more than its share gets the time that the others have left.
+        for (configured, result) in editions.iter().zip(&mut results) {
+            let has_time = until.saturating_duration_since(Instant::now()) > LEAST_SHARE;
+            if has_time && result.as_ref().is_ok_and(|report| report.is_late) {
+                *result = self.update(configured, live, began, until).await;
+            }
+        }
+        let (mut success, mut lines, mut fault) = (true, Vec::new(), None);
+        for (configured, result) in editions.iter().zip(results) {
+            let edition = &configured.edition;
+            let line = match result {
                 Ok(report) => {
                     success &= report.success;
                     report.line
@@ -218,13 +235,13 @@ impl Task {
                     if success {
                         tracing::info!(%edition, outcome = line, "geo-IP");
                     }
-                    return Ok(EditionReport { success, line });
+                    return Ok(EditionReport { success, is_late: false, line });
                 }
                 Meeting::HeldSince(since) if late => {
                     return Ok(EditionReport::failed(format!("another update is under way since {since}")));
                 }
                 Meeting::HeldSince(_) => pause(LOOK_EVERY).await,
-                Meeting::Free if late => return Ok(EditionReport::failed(UpdateError::Late.to_string())),
+                Meeting::Free if late => return Ok(EditionReport::late(UpdateError::Late.to_string())),
                 Meeting::Free => match self.leases.take(edition, &standing).await? {
                     Written::Done(lease) => break lease,
                     Written::Lost(_) => continue, // another update was quicker, and may have ended already
@@ -238,17 +255,17 @@ impl Task {
             Ok(outcome) => {
                 let line = outcome.to_string();
                 tracing::info!(%edition, outcome = line, "geo-IP");
-                Ok(EditionReport { success: true, line })
+                Ok(EditionReport { success: true, is_late: false, line })
             }
             Err(UpdateError::Table(error)) => Err(TaskError::Table(error)),
             Err(error) if error.is_ours() => Err(TaskError::Update(error)),
             Err(error) => {
                 let line: String = logging::chain(&error).chars().take(MAX_LINE).collect();
                 tracing::error!(%edition, error = line, "geo-IP: nothing was published");
-                Ok(EditionReport::failed(line))
+                Ok(EditionReport { is_late: matches!(error, UpdateError::Late), ..EditionReport::failed(line) })
             }
         };
-        let finished = report.as_ref().ok().filter(|_| for_all).map(|EditionReport { success, line }| Finished {
+        let finished = report.as_ref().ok().filter(|_| for_all).map(|EditionReport { success, line, .. }| Finished {
             finished_at: self.updater.clock.now(),
             live,
             success: *success,

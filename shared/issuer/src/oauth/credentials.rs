@@ -101,7 +101,7 @@ impl Credentials {
 
 /// The one answer for every client that could not be authenticated, whatever the reason. It has a challenge also where
 /// the client did not try HTTP Basic, since every 401 has one (RFC 9110 §15.5.2).
-pub(super) fn unauthenticated() -> Problem {
+pub fn unauthenticated() -> Problem {
     let detail =
         "The client could not be authenticated: check client_id and client_secret, or the assertion and its key.";
     Problem::new(ProblemKind::InvalidClient, detail).with_header(WWW_AUTHENTICATE, r#"Basic realm="token""#)

@@ -15,7 +15,7 @@ use super::{
     store::Deliveries,
 };
 use auth::AuthorizedEntity;
-use base::{SharedClock, SharedRandom, Time};
+use base::{SharedClock, SharedRandom, Time, logging};
 use problem::{Problem, Query};
 use storage::{KeyRings, TableError};
 
@@ -141,7 +141,7 @@ impl Deliveries {
         now: Time,
     ) -> Result<(Vec<HeadItem>, Option<ListPosition>), TableError> {
         let mut page = Filling { heads: Vec::new(), limit, looked_at: 0, look: limit + 1, may_be_read: HEADS };
-        for (part, may_be_pending) in self.by_age(stretch, filters, now).await? {
+        for (part, may_be_pending) in self.by_age(stretch, filters, now).await {
             if let Some(end) = self.fill(&mut page, entity, filters, (part, may_be_pending)).await? {
                 return Ok((page.heads, Some(end)));
             }
@@ -151,13 +151,19 @@ impl Deliveries {
 
     /// The stretch in parts, the newer first, and whether `new` deliveries may be pending there. While the sweep announces
     /// overdue deliveries, and marks them as pending, older `new` ones have arrived.
-    async fn by_age(&self, stretch: Stretch, filters: &Filters, now: Time) -> Result<Vec<(Stretch, bool)>, TableError> {
+    async fn by_age(&self, stretch: Stretch, filters: &Filters, now: Time) -> Vec<(Stretch, bool)> {
         let settled = now - SETTLED_AFTER;
         let older = stretch.clone().within(Stretch::since(Time::from_millis(0)).until(settled));
-        if !is_by_age(&filters.statuses) || older.is_empty() || self.any_overdue_since(now - SWEPT_WITHIN).await? {
-            return Ok(vec![(stretch, true)]);
+        let all = vec![(stretch.clone(), true)];
+        if !is_by_age(&filters.statuses) || older.is_empty() {
+            return all;
         }
-        Ok(vec![(stretch.within(Stretch::since(settled)), true), (older, false)])
+        // A list must not fail for this: without an answer, the heads of all `new` ones are read.
+        let is_late = self.any_overdue_since(now - SWEPT_WITHIN).await.unwrap_or_else(|error| {
+            tracing::warn!(error = %logging::chain(&error), "a list does not know whether the sweep is late");
+            true
+        });
+        if is_late { all } else { vec![(stretch.within(Stretch::since(settled)), true), (older, false)] }
     }
 
     /// Fills a page from a part of a stretch. Returns the position behind which the next page begins, when this one is full

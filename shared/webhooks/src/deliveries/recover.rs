@@ -27,6 +27,9 @@ const MAX_COUNT: usize = 10_000;
 /// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html>
 const INDEX_LAG: Duration = Duration::from_secs(60);
 
+/// How long a recovery that has counted nothing waits before it looks again.
+const INDEX_WAIT: Duration = Duration::from_secs(5);
+
 const KINDS: &str = "must be failed, waiting or both";
 
 /// Recovers deliveries.
@@ -112,7 +115,9 @@ impl Recovery {
                 // repeats.
                 self.pauses.end(entity, webhook, now).await?;
             }
-            self.jobs.recover(entity, webhook, scope, record, now).await?;
+            // By then the index shows what it did not show yet.
+            let from = if count > 0 { now } else { now + INDEX_WAIT };
+            self.jobs.recover(entity, webhook, scope, record, from).await?;
         } else {
             self.jobs.nothing_to_recover(record).await?;
         }
@@ -157,7 +162,8 @@ fn nothing_to_recover(
         sentences.push(other);
     }
     if is_recent {
-        sentences.push("Deliveries that failed in the last seconds may not be counted yet; they are recovered, too.");
+        sentences
+            .push("Deliveries that failed in the last seconds may not be counted yet; they are recovered in a moment.");
     }
     sentences.join(" ")
 }

@@ -90,10 +90,13 @@ impl Changing {
             url: self.part(read, read.endpoint.url(), members.event_url.as_ref()).await?,
             headers: self.part(read, read.endpoint.headers(), members.headers.as_ref()).await?,
         };
-        if leads_elsewhere && endpoint.headers.is_none() {
-            // Headers that another change adds at this moment are meant for the server of now.
-            let kept = read.endpoint.headers();
-            endpoint.headers = Some(PartChange { made_of: Some(kept.clone()), differs: false, kept });
+        // Another change at this moment may lead to another server: headers are meant for the address that was read, and an
+        // address for the headers that were read.
+        if members.event_url.is_some() && endpoint.headers.is_none() {
+            endpoint.headers = Some(PartChange::unchanged(read.endpoint.headers()));
+        }
+        if members.headers.is_some() && endpoint.url.is_none() {
+            endpoint.url = Some(PartChange::unchanged(read.endpoint.url()));
         }
         let enabled = !read.enabled && members.enabled == Some(true);
         let moved = endpoint.url.as_ref().is_some_and(|url| url.differs);
@@ -155,7 +158,7 @@ impl Changing {
 }
 
 /// Refuses a change that leads to another server and would send it kept values. They are credentials of the server that
-/// they were given for, and who may change a webhook may not read them.
+/// they were given for, and a token that may change a webhook may not read them.
 fn refuse_kept_values(members: &Members, kept: &KeptEndpoint) -> Result<(), WebhookError> {
     const GIVE: &str = "must be given again, not as `***`: eventUrl names another server, which must not get the value";
     let mut violations = Violations::default();

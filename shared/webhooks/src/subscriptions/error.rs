@@ -74,7 +74,8 @@ impl From<WebhookError> for Problem {
             WebhookError::PreviousSecretLive(end) => {
                 let detail = format!(
                     "The secret that was replaced last signs until {end}, and a further replacement would end it at once. \
-                     Wait until then, or send `endPrevious` as true if the endpoint has the present secret."
+                     If the endpoint has the present secret, wait until then or send `endPrevious` as true. If the present secret was \
+                     lost, send `endPrevious` as true and give the endpoint the new secret at once."
                 );
                 Self::new(ProblemKind::PreviousSecretLive, detail)
                     .with_property("previousSecretExpiresDate", end.to_string())

@@ -29,6 +29,13 @@ pub struct PartChange<T> {
     pub made_of: Option<Kept<T>>,
 }
 
+impl<T: Clone> PartChange<T> {
+    /// The part as it is, if it is still there.
+    pub fn unchanged(kept: Kept<T>) -> Self {
+        Self { made_of: Some(kept.clone()), differs: false, kept }
+    }
+}
+
 const CHANGING: &str = "changing a webhook";
 
 /// The change that an owner wants. If the owner named the version that was read, it is a condition; otherwise the

@@ -18,7 +18,7 @@ use gate::Reply;
 use issuer::{
     applications::{Application, ClientSecret, client_secret},
     oauth::{
-        credentials::{Credentials, Proof},
+        credentials::{Credentials, Proof, unauthenticated},
         form::Form,
     },
 };
@@ -160,11 +160,11 @@ impl Memory {
             Proof::Assertion(_) | Proof::Unreadable(_) => None,
         };
         if proven.is_none() || grant_type != "client_credentials" {
-            return Err(credentials.refused());
+            return Err(unauthenticated());
         }
         let scopes = Scopes::parse(&scope).map_err(Problem::internal)?;
         if !scopes.without(application.scopes).is_empty() {
-            return Err(credentials.refused());
+            return Err(unauthenticated());
         }
         let claims = Claims {
             client_id: application.client_id,

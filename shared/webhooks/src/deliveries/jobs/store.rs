@@ -71,19 +71,19 @@ impl Jobs {
         Ok(Left { is_begun, failed, waiting })
     }
 
-    /// Has a scope of a webhook's deliveries recovered; what is being recovered already is not begun again. The record of
-    /// the request for it, if that has an idempotency key, is written with the job.
+    /// Has a scope of a webhook's deliveries recovered, from a time on; what is being recovered already is not begun again.
+    /// The record of the request for it, if that has an idempotency key, is written with the job.
     pub(in crate::deliveries) async fn recover(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
         scope: RecoveryScope,
         record: Option<Record>,
-        now: Time,
+        from: Time,
     ) -> Result<(), DeliveryError> {
-        self.ask_for_turn(entity.id(), now).await?;
+        self.ask_for_turn(entity.id(), from).await?;
         for _ in 0..TRIES {
-            let mut item = self.recovery(entity, webhook, now).await?;
+            let mut item = self.recovery(entity, webhook, from).await?;
             if !item.ask(scope)? {
                 return Ok(self.nothing_to_recover(record).await?);
             }
