@@ -65,7 +65,7 @@ fn scopes_are_explained_as_the_contract_explains_them() {
         let (section, action) = scope.split_once('.').expect("a scope has two parts");
         let block = words.split(&format!("  {section}: {{")).nth(1).expect("it has every section");
         let [unlocks, risk, action] = [text_of(block, "unlocks"), text_of(block, "risk"), text_of(actions, action)];
-        assert_eq!(meaning, format!("'{action} of `{section}`: {unlocks}. Risk: {risk}.'"), "{scope}");
+        assert_eq!(meaning, format!("'{action} of {section}: {unlocks}. Risk: {risk}.'"), "{scope}");
     }
 }
 

@@ -56,7 +56,8 @@ fn navigation(document: &Value) -> String {
 
 /// What each scope lets an access token do.
 fn scopes(document: &Value) -> String {
-    let flow = &document["components"]["securitySchemes"]["oauth2"]["flows"]["clientCredentials"];
+    let scheme = &document["components"]["securitySchemes"]["oauth2"];
+    let flow = &scheme["flows"]["clientCredentials"];
     let rows: String = members(flow, "scopes")
         .map(|(name, meaning)| {
             format!(
@@ -66,7 +67,10 @@ fn scopes(document: &Value) -> String {
             )
         })
         .collect();
-    format!("<h2 id=\"scopes\">Scopes</h2>\n<table>\n<tr><th>Scope</th><th>Meaning</th></tr>\n{rows}</table>\n")
+    let explained = described(scheme);
+    format!(
+        "<h2 id=\"scopes\">Scopes</h2>\n<table>\n<tr><th>Scope</th><th>Meaning</th></tr>\n{rows}</table>\n{explained}"
+    )
 }
 
 /// One operation.
@@ -234,7 +238,9 @@ mod tests {
         let (_, table) = html.split_once("<h2 id=\"scopes\">").expect("it has its place");
         let (table, _) = table.split_once("</table>").expect("a table");
         assert_eq!(table.matches("<td><code>").count(), 30);
-        assert!(table.contains("<td><code>integrations.remove</code></td><td>Remove webhooks"));
+        assert!(table.contains(
+            "<td><code>integrations.remove</code></td><td>Delete resources of integrations: channel managers"
+        ));
     }
 
     #[test]

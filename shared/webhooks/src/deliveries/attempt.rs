@@ -4,10 +4,24 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::request;
 use crate::subscriptions::tally::AttemptOutcome;
-use base::Time;
+use base::{Time, version::SERVICE_VERSION_HEADER};
 use outbound::{AttemptError, HttpResponse};
+
+/// The names of the headers of every request, as they are shown; those of a trace and of the owner come after them.
+pub(super) const HEADERS: [&str; 11] = [
+    "host",
+    "content-length",
+    "content-type",
+    "accept",
+    "accept-encoding",
+    "user-agent",
+    "service-delivery-id",
+    SERVICE_VERSION_HEADER,
+    "webhook-id",
+    "webhook-timestamp",
+    "webhook-signature",
+];
 
 /// An attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,7 +46,7 @@ pub struct Attempt {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// The names of the request's headers; absent when no request was made. The table keeps only those that differ from
-    /// webhook to webhook ([`request::HEADERS`]).
+    /// webhook to webhook ([`HEADERS`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_headers: Option<Vec<String>>,
 }
@@ -61,7 +75,7 @@ impl Attempt {
     pub(super) fn shown(self, delivery_url: &str) -> Self {
         let sent_there = self.request_headers.is_some().then(|| delivery_url.to_owned());
         let url = self.url.or(sent_there);
-        let every = || request::HEADERS.map(str::to_owned).into_iter();
+        let every = || HEADERS.map(str::to_owned).into_iter();
         let request_headers = self.request_headers.map(|names| every().chain(names).collect());
         Self { url, request_headers, ..self }
     }

@@ -3,28 +3,17 @@
 use http::{HeaderName, HeaderValue, Method, header};
 use hyper::body::Bytes;
 
-use super::{attempt::SentTo, claim::Claimed, signature};
+use super::{
+    attempt::{HEADERS, SentTo},
+    claim::Claimed,
+    signature,
+};
 use crate::subscriptions::{headers, store::SigningWebhook};
 use auth::EntityId;
 use base::version::{SERVICE_VERSION, SERVICE_VERSION_HEADER};
 use base::{Time, trace::Trace};
 use outbound::{AttemptError, HttpResponse, Outbound, USER_AGENT, endpoint_url::EndpointUrl};
 use storage::{KeyRings, SealError};
-
-/// The names of the headers of every request, as they are shown; those of a trace and of the owner come after them.
-pub(super) const HEADERS: [&str; 11] = [
-    "host",
-    "content-length",
-    "content-type",
-    "accept",
-    "accept-encoding",
-    "user-agent",
-    "service-delivery-id",
-    SERVICE_VERSION_HEADER,
-    "webhook-id",
-    "webhook-timestamp",
-    "webhook-signature",
-];
 
 /// The request of an attempt, or why it must not be sent.
 pub(super) enum Prepared {
