@@ -83,11 +83,14 @@ async fn what_the_first_release_had_left_open_is_recovered_and_sent(suite: Arc<S
     let receiver = Receiver::start().await;
     let (kept, gone) = (receiver.on("/kept", [Behaviour::status(200)]), receiver.on("/gone", [Behaviour::status(200)]));
     let id = |name: &str| facts["webhooks"][name]["id"].as_str().expect("a text").to_owned();
-    for (name, change) in [("ok", json!({ "eventUrl": kept })), ("gone", json!({ "eventUrl": gone, "enabled": true }))]
-    {
+    let headers = json!({ "X-Api-Key": "topsecretvalue" });
+    for (name, change) in [
+        ("ok", json!({ "eventUrl": kept, "headers": headers })),
+        ("gone", json!({ "eventUrl": gone, "headers": headers, "enabled": true })),
+    ] {
         entity.call("PATCH", &format!("/webhook/{}", id(name))).json(&change).expect(200).await;
     }
-    // The secret and the header of before go along with a new event.
+    // The secret of before signs a new event.
     entity.publish_of_type("booking.created", json!({ "after": "the update" })).await;
     let sent = until("the new event", LONG, async || receiver.received("/kept").into_iter().next()).await;
     assert!(is_signed_by(&sent, facts["webhooks"]["ok"]["signingSecret"].as_str().expect("a text")));

@@ -114,7 +114,7 @@ async fn a_change_sets_the_given_members_and_every_change_counts(suite: Arc<Suit
     let mut before = entity.webhook(&hook.id).await;
     let changes = [
         json!({ "name": "Überblick" }),
-        json!({ "eventUrl": "https://hooks.example.com:8443/after?x=%20" }),
+        json!({ "eventUrl": "https://hooks.example.com/after?x=%20" }),
         json!({ "eventList": ["booking.expired"] }),
         json!({ "headers": { "X-Tenant": "after" } }),
         json!({ "enabled": true }),
