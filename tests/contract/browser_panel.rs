@@ -368,7 +368,7 @@ async fn an_application_is_made_with_no_more_than_was_chosen(suite: Arc<Suite>) 
     let browser = Browser::open().await;
     browser.go(&entity.panel_link(json!({ "place": "/panel/applications/new" })).await).await;
     browser.fill("Name", "Night audit").await;
-    browser.run("document.querySelector('[aria-label=Bookings] input').click()").await;
+    browser.run("document.querySelector('[aria-label=Booking] input').click()").await;
     browser.click("Make the application").await;
     let made = browser.until_says("Night audit is made").await;
     assert!(made.contains("Client secret"), "{made}");
