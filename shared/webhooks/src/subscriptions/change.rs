@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn a_version_is_a_whole_number_from_one() {
-        for bad in ["0", "-1", "1.5", "1.0", "\"1\"", "null", "[1]", "true", "18446744073709551616"] {
+        for bad in ["0", "-1", "1.5", "\"1\"", "null", "[1]", "true", "18446744073709551616"] {
             let problem = read(&format!(r#"{{"version":{bad}}}"#)).expect_err(bad);
             assert_eq!(problem.properties["violations"][0]["field"], "version", "{bad}");
         }
