@@ -16,7 +16,7 @@ static KEY: LazyLock<SigningKey> = LazyLock::new(|| SigningKey::generate(Signing
 static KEYS: LazyLock<KeySet> = LazyLock::new(|| KeySet::of([KEY.public_key()]));
 static EXPECTED: LazyLock<Audience> = LazyLock::new(|| Audience {
     issuer: "https://auth.waypost.example".to_owned(),
-    audience: "https://api.waypost.example".to_owned(),
+    base_url: "https://api.waypost.example".to_owned(),
 });
 
 fuzz_target!(|text: &str| {
@@ -32,10 +32,9 @@ fuzz_target!(|text: &str| {
     assert_eq!((&header["alg"], &header["kid"]), (&"EdDSA".into(), &KEY.kid().into()));
     assert!(header.get("crit").is_none() && header.get("b64").is_none());
     assert_eq!(claims["iss"], EXPECTED.issuer);
-    assert!(
-        claims["aud"] == EXPECTED.audience
-            || claims["aud"].as_array().is_some_and(|all| all.contains(&EXPECTED.audience.as_str().into()))
-    );
+    // A token is for the API, or for the agents' resource below it.
+    let is_ours = |aud: &Value| [&EXPECTED.base_url, &format!("{}/mcp", EXPECTED.base_url)].iter().any(|ours| aud == *ours);
+    assert!(is_ours(&claims["aud"]) || claims["aud"].as_array().is_some_and(|all| all.iter().any(is_ours)));
     assert!(claims["exp"].as_i64() > Some(NOW.as_seconds()) && claims["iat"].as_i64() <= Some(NOW.as_seconds() + 2));
     assert_eq!((&claims["client_id"], &claims["jti"]), (&taken.client_id.into(), &taken.token_id.into()));
     let scopes = claims["scope"].as_str().expect("scopes");
