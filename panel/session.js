@@ -76,7 +76,7 @@ function open(answer, renewable = true) {
 }
 
 /**
- * Keeps the code of a link that was followed until the person decides. Any page can lead a browser to a link of its own, and
+ * Keeps the code of a link that was followed until the person decides. Any page can lead a browser to a panel link, and
  * the person would work in the panel of a stranger without noticing.
  */
 export async function propose(code) {

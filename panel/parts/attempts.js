@@ -52,7 +52,7 @@ function Answer({ attempt }) {
 
 function Request({ delivery, attempt }) {
   if (!attempt.requestHeaders) {
-    const why = attempt.error?.startsWith("blocked") ? "No request was sent." : "What was sent is not kept for this attempt.";
+    const why = attempt.error?.startsWith("blocked") ? "No request was sent." : "The request of this attempt is not kept.";
     return html`<p class="faint">${why}</p>`;
   }
   return html`

@@ -1,4 +1,4 @@
-// What was sent to an endpoint: the address and the names of the headers are kept with each attempt, the values are not.
+// Requests to an endpoint: an attempt keeps the address and the names of the headers, not their values.
 import { formatted } from "../parts/json.js";
 
 /** The values that are the same in every request, or follow from the delivery. */

@@ -417,7 +417,7 @@ async fn a_client_selects_tools_by_headers(suite: Arc<Suite>) {
     assert_eq!(names(&listed(&[chosen]).await), ["list_webhooks", "create_webhook"]);
     assert_eq!(names(&listed(&[chosen, ("x-mcp-readonly", "true")]).await), ["list_webhooks"]);
 
-    // What is not selected is not called either.
+    // A tool that is not selected cannot be called either.
     let new = json!({ "managingEntity": entity.id, "name": "n", "eventUrl": "http://127.0.0.1:9/", "eventList": [] });
     for headers in [("x-mcp-readonly", "true"), ("x-mcp-tools", "list_webhooks")] {
         let refused = with(tool(&suite.api, "create_webhook", new.clone()), &[headers]).expect(200).await;

@@ -276,7 +276,7 @@ async fn an_argument_that_a_model_means_to_leave_out_is_left_out(suite: Arc<Suit
     }
     let own = Agent::of_application(&suite.api, Application::Demo).await;
     own.call("list_webhooks", json!({ "managingEntity": null })).await;
-    // What is given by mistake is refused as before.
+    // Wrong values are refused as before.
     let bad = json!({ "limit": 2.5, "type": "", "unknown": null });
     let problem = agent.refused("list_deliveries", bad).await;
     assert_eq!(problem["properties"]["violations"].as_array().map(Vec::len), Some(3), "{problem:#}");

@@ -192,7 +192,7 @@ async fn a_change_by_a_tool_stands_in_the_trail(suite: Arc<Suite>) {
     line(&suite, "mcp", &last).await;
     let log = fs::read_to_string(suite.bundle().data().join("logs/mcp.log")).expect("a log");
     let request = looked.header("x-request-id");
-    assert!(log.lines().any(|line| line.contains(request)), "the call stands in the log");
+    assert!(log.lines().any(|line| line.contains(request)), "the call is in the log");
     assert!(!log.lines().any(|line| line.contains(request) && line.contains("\"audit\"")), "but not in the trail");
     let webhook = format!("/api/managing-entity/{own}/webhook/{id}");
     api.call("DELETE", webhook).bearer(&token).expect(200).await;

@@ -93,7 +93,7 @@ async fn an_entity_whose_deliveries_are_throttled_keeps_no_sweep_from_those_of_o
     let (swept, delivered) = tokio::join!(swept, quiet.until_status(&waiting, &["delivered"]));
     assert_eq!(delivered["attemptCount"], 1);
     let swept = swept.expect("functions can be invoked");
-    assert!(swept.headers().contains_key("x-amz-function-error"), "the sweep reports what it left");
+    assert!(swept.headers().contains_key("x-amz-function-error"), "the sweep reports the deliveries that it left");
     stood.bundle.cut_power().await;
 }
 

@@ -1,6 +1,6 @@
 //! The scopes for which a token's application is registered. A call that lacks one of these is refused by HTTP, so that the
 //! client gets a wider token. No token has any other scope: a client that was told to get one would fail and end its
-//! session, so that the model is told instead.
+//! session, so the call answers an error that the model can read instead.
 
 use auth::{Scope, Scopes};
 use problem::{Problem, ProblemKind};
@@ -14,7 +14,7 @@ pub async fn scopes(desk: &Desk, caller: &Caller) -> Option<Scopes> {
         Err(error) => {
             tracing::warn!(
                 cause = base::logging::chain(&error),
-                "an agent's application cannot be read; its client is told to ask for a wider token"
+                "an agent's application cannot be read; the call answers 403, so that the client asks for a wider token"
             );
             None
         }

@@ -3,7 +3,7 @@
 
 use problem::{Problem, Violation};
 
-/// A phrase of the API, and what it is to a caller of a tool. The first that fits counts, so that longer ones come first.
+/// A phrase of the API, and its replacement for a caller of a tool. The first that fits counts, so that longer ones come first.
 const PHRASES: [(&str, &str); 12] = [
     ("or several of these with commas between them", "or an array of several of these"),
     ("is not a member that this operation knows", "is not an argument that this tool knows"),

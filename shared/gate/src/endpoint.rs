@@ -29,8 +29,8 @@ pub struct Declaration {
     pub own_origin: bool,
     /// Whether the token's application must have the right to publish events.
     pub publishes: bool,
-    /// Whether what it makes outlives the token: a credential, a secret or a link. A token that is revoked at this moment is
-    /// refused.
+    /// Whether it makes a credential, a secret or a link, which outlives the token. A token that is revoked at this moment
+    /// is refused.
     pub gives_credentials: bool,
     /// Whether a body must be JSON by its media type.
     pub takes_json: bool,

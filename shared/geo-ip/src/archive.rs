@@ -160,7 +160,7 @@ fn check_path(name: &str) -> Result<(), ArchiveError> {
     if outside { Err(ArchiveError::Suspicious("a name that leads out of it")) } else { Ok(()) }
 }
 
-/// Whether a member holds the attributes of another one, as a file of its own: AppleDouble files, which tar on macOS packs
+/// Whether a member holds the attributes of another one, in a separate file: AppleDouble files, which tar on macOS packs
 /// beside each file, and the extended headers of tools that do not know them. They have the names of databases.
 fn is_side_file(name: &str) -> bool {
     let folder = |part: &str| part == "__MACOSX" || part.starts_with("PaxHeader");

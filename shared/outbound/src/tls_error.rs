@@ -9,7 +9,7 @@ use rustls::{AlertDescription, CertificateError, Error, InvalidMessage, PeerInco
 pub(crate) fn reason(error: &(dyn StdError + 'static)) -> Option<&'static str> {
     let mut cause = Some(error);
     while let Some(error) = cause {
-        // The source of an I/O error is the source of what is in it, so the error in it is looked at here.
+        // The source of an I/O error skips the error inside it, so that one is looked at here.
         let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         let tls = inner.and_then(|inner| inner.downcast_ref()).or_else(|| error.downcast_ref());
         if let Some(tls) = tls {

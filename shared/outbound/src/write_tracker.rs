@@ -18,7 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 pub(crate) struct WriteTracker(Arc<AtomicBool>);
 
 impl WriteTracker {
-    /// Forgets what was written until now.
+    /// Forgets the bytes that were written until now.
     pub(crate) fn begin(&self) {
         self.0.store(false, Relaxed);
     }

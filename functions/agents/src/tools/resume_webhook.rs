@@ -20,7 +20,7 @@ pub const RESUME_WEBHOOK: Tool = Tool {
     name: "resume_webhook",
     title: "Resume a paused webhook",
     description: "Ends the pause of a webhook whose endpoint did not answer (`deliveryState` is `paused`), and has \
-                  what waits for its end attempted now. Mend the endpoint first: if it still does not answer, the \
+                  the deliveries that wait for its end attempted now. Mend the endpoint first: if it still does not answer, the \
                   webhook is paused again. A webhook that is not paused stays as it is. One that is `disabled` is \
                   enabled by `change_webhook` instead.",
     input: || schemas::object(arguments::webhook(), &["webhookIdentifier"]),

@@ -61,13 +61,8 @@ impl Door {
         self.let_in(&session?, call)
     }
 
-    /// The cookie of the session, if the browser brings exactly one. Of several, one may have been planted by a page of
-    /// another subdomain, and nothing tells which (RFC 6265 §8.6).
     fn session_key<'a>(&self, call: &'a Call) -> Option<&'a str> {
-        match call.cookies(self.cookies.name())[..] {
-            [only] => Some(only),
-            _ => None,
-        }
+        SessionCookies::key(&call.cookies(self.cookies.name()))
     }
 
     fn let_in(&self, session: &OpenSession, call: &Call) -> Result<Reply, Problem> {

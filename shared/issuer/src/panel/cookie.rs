@@ -27,6 +27,15 @@ impl SessionCookies {
         if self.is_secure { SECURE_NAME } else { NAME }
     }
 
+    /// The key of the session among the values of the cookies with this name, if there is exactly one. Of several, one may
+    /// have been planted by a page of another subdomain, and nothing tells which (RFC 6265 §8.6).
+    pub fn key<'a>(values: &[&'a str]) -> Option<&'a str> {
+        match values {
+            [only] => Some(only),
+            _ => None,
+        }
+    }
+
     /// The header `Set-Cookie` that gives the browser this key, until the session ends.
     pub fn give(self, key: &PanelKey, ends: Time, now: Time) -> String {
         self.header(&key.expose(), ends.since(now).as_secs())
@@ -50,6 +59,12 @@ impl SessionCookies {
 mod tests {
     use super::{super::key::tests::key, *};
     use std::time::Duration;
+
+    #[test]
+    fn a_cookie_that_comes_twice_is_no_key() {
+        assert_eq!(SessionCookies::key(&["a"]), Some("a"));
+        assert_eq!((SessionCookies::key(&[]), SessionCookies::key(&["a", "a"])), (None, None));
+    }
 
     #[test]
     fn no_script_and_no_other_site_gets_the_cookie() {

@@ -115,7 +115,7 @@ impl Recovery {
                 // repeats.
                 self.pauses.end(entity, webhook, now).await?;
             }
-            // By then the index shows what it did not show yet.
+            // By then the index shows recent failures.
             let from = if count > 0 { now } else { now + INDEX_WAIT };
             self.jobs.recover(entity, webhook, scope, record, from).await?;
         } else {
