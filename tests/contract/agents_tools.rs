@@ -88,6 +88,7 @@ async fn every_tool_answers_as_its_schema_says(suite: Arc<Suite>) {
     let filtered = json!({ "status": ["delivered", "pending", "retrying"], "type": "webhook.test", "limit": 1 });
     let page = agent.call("list_deliveries", filtered).await;
     assert_eq!(page["items"][0]["id"], delivery.as_str());
+    assert_eq!(agent.call("list_deliveries", json!({ "status": ["pending"] })).await["items"], json!([]));
     let since = json!({ "webhookIdentifier": created["id"], "since": "2026-01-01T00:00:00Z" });
     assert_eq!(agent.call("recover_deliveries", since).await["count"], 0);
     agent.call("diagnose_webhook", webhook.clone()).await;
