@@ -5,7 +5,7 @@ use std::{fs, sync::Arc};
 use serde_json::{Value, json};
 
 use crate::{
-    harness::{Behaviour, Entity, Hook, LONG, Receiver, Suite, tests, until},
+    harness::{Behaviour, Entity, Hook, LONG, Moment, Receiver, Settings, Suite, tests, until},
     webhook_changes::violations,
 };
 
@@ -13,6 +13,7 @@ tests![
     values_of_headers_and_queries_are_seen_only_at_the_endpoint,
     a_mask_that_comes_back_stands_for_the_kept_value,
     kept_values_do_not_follow_a_webhook_to_another_server,
+    kept_values_do_not_follow_a_webhook_that_moves_meanwhile,
     a_mask_without_a_kept_value_is_a_violation,
     the_values_behind_masks_count_for_the_limits,
     masks_and_values_at_once_are_all_kept,
@@ -156,6 +157,32 @@ async fn kept_values_do_not_follow_a_webhook_to_another_server(suite: Arc<Suite>
     entity.publish(json!({})).await;
     let received = other.until("/?token=new", 1).await.remove(0);
     assert_eq!((received.header("x-key"), received.header("authorization")), ("new", ""));
+}
+
+/// A change that keeps values is read, then another moves the webhook, then the first is written.
+async fn kept_values_do_not_follow_a_webhook_that_moves_meanwhile(suite: Arc<Suite>) {
+    let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let entity = Entity::new(&stood.api, "moved".to_owned()).await;
+    let (receiver, other) = (Receiver::start().await, Receiver::start().await);
+    let hook = secret_hook(&entity, &receiver, "/a", Behaviour::status(200)).await;
+    let mut write = stood.table.hold("the change that keeps values", Moment::Before, |call| {
+        let text = call.body.to_string();
+        text.contains("WHK#") && text.contains("headers") && text.contains("Update")
+    });
+    let kept = json!({ "headers": { "X-Key": MASK, "Authorization": MASK, "X-Empty": "y" } });
+    let kept = entity.change(&hook.id, &kept).send();
+    let moves = async {
+        write.reached().await;
+        let moved = other.on("/?token=new", [Behaviour::status(200)]);
+        entity.changed(&hook.id, json!({ "eventUrl": moved, "headers": { "X-Key": "new" } })).await;
+        write.go_on();
+    };
+    let (kept, ()) = tokio::join!(kept, moves);
+    assert!(kept.status < 500, "{}", kept.exchange);
+    entity.publish(json!({})).await;
+    let received = other.until("/?token=new", 1).await.remove(0);
+    assert_eq!((received.header("x-key"), received.header("authorization")), ("new", ""));
+    assert!(stood.bundle.stop().await.success());
 }
 
 async fn a_mask_without_a_kept_value_is_a_violation(suite: Arc<Suite>) {

@@ -1,0 +1,38 @@
+//! The attribute that registers a test of the contract suite, as `#[test]` does for libtest.
+
+use proc_macro::TokenStream;
+use quote::quote;
+use syn::{Ident, ItemFn, parse_macro_input};
+
+/// Registers an async function that takes an `Arc<Suite>` as a test of the contract suite.
+///
+/// - `#[contract_test]`: runs beside other tests.
+/// - `#[contract_test(alone)]`: runs while no other test does, since it measures.
+/// - `#[contract_test(on_demand)]`: runs only with `--ignored`, since it needs programs that not every machine has.
+#[proc_macro_attribute]
+pub fn contract_test(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    let function = parse_macro_input!(item as ItemFn);
+    let when = if attribute.is_empty() {
+        quote!(BesideOthers)
+    } else {
+        let when = parse_macro_input!(attribute as Ident);
+        match when.to_string().as_str() {
+            "alone" => quote!(Alone),
+            "on_demand" => quote!(OnDemand),
+            _ => return syn::Error::new(when.span(), "expected `alone` or `on_demand`").to_compile_error().into(),
+        }
+    };
+    let name = &function.sig.ident;
+    let registered = quote! {
+        #function
+
+        ::inventory::submit! {
+            crate::harness::Test {
+                name: concat!(module_path!(), "::", stringify!(#name)),
+                run: |suite| Box::pin(#name(suite)),
+                when: crate::harness::When::#when,
+            }
+        }
+    };
+    registered.into()
+}
