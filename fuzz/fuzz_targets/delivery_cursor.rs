@@ -8,7 +8,7 @@ use base64::{Engine, prelude::*};
 use libfuzzer_sys::fuzz_target;
 use serde_json::json;
 use auth::EntityId;
-use webhooks::deliveries::{by_owner::ListPosition, cursor::{Cursor, NotACursor}, filters::Filters};
+use webhooks::deliveries::queries::{by_owner::ListPosition, cursor::{Cursor, NotACursor}, filters::Filters};
 use storage::KeyRing;
 use base::testing::CountingRandom;
 

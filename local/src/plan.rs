@@ -12,7 +12,7 @@ use issuer::{
 use outbound::AddressRules;
 use payments::panel::PanelSettings;
 use webhooks::{
-    canary::CanarySettings, deliveries::schedule::ScheduleSettings, events::share::ShareSettings,
+    canary::CanarySettings, deliveries::dispatch::schedule::ScheduleSettings, events::share::ShareSettings,
     subscriptions::breaker::BreakerSettings,
 };
 

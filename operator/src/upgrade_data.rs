@@ -12,9 +12,11 @@ use base::{Time, logging};
 use storage::table::{Change, Key, Scan, Scanned, Table, TableError, Written, absent, differs, is, present};
 use webhooks::deliveries::{
     Status,
-    index_group::IndexGroup,
-    item::{HEAD, HeadItem, partition},
-    listed_status::{LISTED, NEW},
+    store::{
+        index_group::IndexGroup,
+        item::{HEAD, HeadItem, partition},
+        listed_status::{LISTED, NEW},
+    },
 };
 
 /// The key of the note that the indexes are filled, by the youngest of them.

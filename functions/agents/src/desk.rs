@@ -8,13 +8,11 @@ use storage::{Answers, KeyRings, SecretSettings};
 use webhooks::{
     deliveries::{
         Deliveries,
-        diagnosis::Diagnosing,
+        dispatch::schedule::ScheduleSettings,
         jobs::Jobs,
-        list::Listing,
+        queries::{diagnosis::Diagnosing, list::Listing},
         queue::{Queue, QueueSettings},
-        recover::Recovery,
-        resend::Resending,
-        schedule::ScheduleSettings,
+        requests::{recover::Recovery, resend::Resending},
     },
     events::publish::Publisher,
     subscriptions::{

@@ -10,8 +10,8 @@ use problem::Problem;
 use webhooks::{
     deliveries::{
         DeliveryError,
+        dispatch::schedule::ScheduleSettings,
         queue::{Queue, QueueSettings},
-        schedule::ScheduleSettings,
     },
     events::publish::Publisher,
     subscriptions::WebhookError,

@@ -2,7 +2,7 @@
 
 use aws_lambda_events::event::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
 
-use webhooks::deliveries::{inbox::Handed, notice::Notice};
+use webhooks::deliveries::queue::{inbox::BatchMessage, message::AttemptMessage};
 
 /// The ARN of the queue that a batch comes from; empty for a batch without messages.
 pub fn queue_arn(batch: &SqsEvent) -> &str {
@@ -10,14 +10,14 @@ pub fn queue_arn(batch: &SqsEvent) -> &str {
 }
 
 /// The messages of a batch.
-pub fn read(batch: SqsEvent) -> Vec<Handed> {
+pub fn read(batch: SqsEvent) -> Vec<BatchMessage> {
     batch.records.into_iter().map(handed).collect()
 }
 
-fn handed(message: SqsMessage) -> Handed {
+fn handed(message: SqsMessage) -> BatchMessage {
     let attribute = |name: &str| message.message_attributes.get(name)?.string_value.as_deref();
-    let notice = Notice::read(message.body.as_deref().unwrap_or_default(), attribute);
-    Handed { message_id: message.message_id.unwrap_or_default(), notice }
+    let notice = AttemptMessage::read(message.body.as_deref().unwrap_or_default(), attribute);
+    BatchMessage { message_id: message.message_id.unwrap_or_default(), notice }
 }
 
 /// The response that has the messages with these identifiers sent again.

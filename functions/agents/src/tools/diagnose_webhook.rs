@@ -4,7 +4,7 @@ use auth::{AuthorizedEntity, Scope::IntegrationsRead};
 use futures::FutureExt;
 use problem::{Problem, nothing_said};
 use serde_json::{Value, json};
-use webhooks::deliveries::advice::Cause;
+use webhooks::deliveries::queries::advice::Cause;
 
 use crate::{
     arguments,

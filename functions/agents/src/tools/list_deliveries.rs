@@ -4,7 +4,7 @@ use auth::{AuthorizedEntity, Scope::IntegrationsRead};
 use futures::FutureExt;
 use problem::Problem;
 use serde_json::{Value, json};
-use webhooks::deliveries::list::ListRequest;
+use webhooks::deliveries::queries::list::ListRequest;
 
 use crate::{
     desk::Desk,

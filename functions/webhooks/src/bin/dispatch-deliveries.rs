@@ -9,7 +9,11 @@ use futures::future::join;
 use outbound::{AddressRules, Outbound};
 use storage::{KeyRings, SecretSettings};
 use webhooks::{
-    deliveries::{Deliveries, dispatch::Dispatcher, queue::QueueSettings, schedule::ScheduleSettings},
+    deliveries::{
+        Deliveries,
+        dispatch::{dispatcher::Dispatcher, schedule::ScheduleSettings},
+        queue::QueueSettings,
+    },
     subscriptions::breaker::BreakerSettings,
 };
 

@@ -6,8 +6,8 @@ use problem::Problem;
 use storage::{KeyRings, SecretSettings};
 use webhooks::deliveries::{
     Deliveries,
-    list::{ListRequest, Listing},
-    schedule::ScheduleSettings,
+    dispatch::schedule::ScheduleSettings,
+    queries::list::{ListRequest, Listing},
 };
 
 fn main() -> Result<(), StartError> {

@@ -9,9 +9,9 @@ use storage::Answers;
 use webhooks::{
     deliveries::{
         Deliveries,
+        dispatch::schedule::ScheduleSettings,
         jobs::{Jobs, RecoveryScope},
-        recover::Recovery,
-        schedule::ScheduleSettings,
+        requests::recover::Recovery,
     },
     subscriptions::{Webhooks, request_limits::RequestLimits, resume::Pauses},
 };

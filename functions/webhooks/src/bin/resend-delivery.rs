@@ -6,7 +6,7 @@ use gate::{EntityCall, Reply, endpoints};
 use problem::{Problem, nothing_said};
 use storage::Answers;
 use webhooks::{
-    deliveries::{Deliveries, queue::Queue, resend::Resending},
+    deliveries::{Deliveries, queue::Queue, requests::resend::Resending},
     subscriptions::{Webhooks, request_limits::RequestLimits},
 };
 

@@ -6,9 +6,9 @@ use functions_webhooks::publisher;
 use webhooks::{
     deliveries::{
         Deliveries,
+        dispatch::schedule::ScheduleSettings,
         jobs::{Jobs, Worker},
         queue::{Queue, QueueSettings},
-        schedule::ScheduleSettings,
         sweep::Sweeper,
     },
     events::outbox::Outbox,

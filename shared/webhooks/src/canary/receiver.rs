@@ -6,7 +6,7 @@ use std::time::Duration;
 use aws_lc_rs::hmac;
 use base64::{Engine, prelude::BASE64_STANDARD};
 
-use super::{
+use crate::canary::{
     arrivals::Arrivals,
     secret::{CanarySecret, SecretSource},
 };
@@ -110,7 +110,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{deliveries::signature, subscriptions::secret::SigningSecret};
+    use crate::{deliveries::dispatch::signature, subscriptions::secret::SigningSecret};
     use base::{SystemRandom, testing::CountingRandom};
 
     const NOW: Time = Time::from_millis(1_795_167_900_123);

@@ -12,7 +12,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::json;
 use url::Url;
 
-use super::{
+use crate::canary::{
     arrivals::Arrivals,
     secret::{CanarySecret, SECRET},
     webhook::EVENT_TYPE,

@@ -1,10 +1,12 @@
 //! The canary's webhook, which is made with the secret and not over HTTP: its key has to be known to the receiver.
 
-use super::secret::CanarySecret;
-use crate::subscriptions::{
-    WebhookError,
-    register::{NewWebhook, Registration},
-    secret::SigningSecret,
+use crate::{
+    canary::secret::CanarySecret,
+    subscriptions::{
+        WebhookError,
+        register::{NewWebhook, Registration},
+        secret::SigningSecret,
+    },
 };
 use auth::AuthorizedEntity;
 

@@ -9,7 +9,7 @@ use base::{Time, version::SERVICE_VERSION_HEADER};
 use outbound::{AttemptError, HttpResponse};
 
 /// The names of the headers of every request, as they are shown; those of a trace and of the owner come after them.
-pub(super) const HEADERS: [&str; 11] = [
+pub(crate) const HEADERS: [&str; 11] = [
     "host",
     "content-length",
     "content-type",
@@ -31,6 +31,7 @@ pub struct Attempt {
     pub attempt_date: Time,
     /// From 1.
     pub attempt_number: u32,
+    /// From the beginning to the end of the exchange, in milliseconds.
     pub duration_ms: u64,
     /// A stable code and a sentence, if the attempt never completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,7 +73,7 @@ impl Attempt {
 
     /// The attempt as its owner sees it, with the parts that the table leaves out. A former release kept neither address nor
     /// headers, so its attempts show none.
-    pub(super) fn shown(self, delivery_url: &str) -> Self {
+    pub(crate) fn shown(self, delivery_url: &str) -> Self {
         let sent_there = self.request_headers.is_some().then(|| delivery_url.to_owned());
         let url = self.url.or(sent_there);
         let every = || HEADERS.map(str::to_owned).into_iter();
@@ -81,13 +82,13 @@ impl Attempt {
     }
 
     /// How many bytes its address and the names of its headers take.
-    pub(super) fn request_size(&self) -> usize {
+    pub(crate) fn request_size(&self) -> usize {
         let names = self.request_headers.iter().flatten().map(|name| name.len() + 8).sum::<usize>();
         self.url.as_ref().map_or(0, String::len) + names
     }
 
     /// The attempt without address and headers.
-    pub(super) fn without_request(self) -> Self {
+    pub(crate) fn without_request(self) -> Self {
         Self { url: None, request_headers: None, ..self }
     }
 

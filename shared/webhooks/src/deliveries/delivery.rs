@@ -3,8 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-use super::attempt::Attempt;
-use crate::subscriptions::masked;
+use crate::{deliveries::attempt::Attempt, subscriptions::masked};
 use auth::EntityId;
 use base::{DeliveryId, Time, WebhookId};
 

@@ -1,11 +1,13 @@
 //! Why a use case of deliveries was not done, for every one of them.
 
-use super::{
-    cursor::NotACursor,
-    delivery::MAX_ATTEMPTS,
-    jobs::{MAX_RANGES, TooManyRanges},
+use crate::{
+    deliveries::{
+        delivery::MAX_ATTEMPTS,
+        jobs::{MAX_RANGES, TooManyRanges},
+        queries::cursor::NotACursor,
+    },
+    subscriptions::error::WebhookError,
 };
-use crate::subscriptions::error::WebhookError;
 use problem::{Problem, ProblemKind};
 use storage::{OnceError, SealError, TableError};
 

@@ -2,45 +2,30 @@
 //!
 //! The table is the truth; the queue only says "look now". So a message that is lost or late costs time only, and one that
 //! is repeated costs at most an event that arrives twice.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`delivery`], [`attempt`] | a delivery, its states and its attempts, as clients see them |
+//! | [`store`] | the items of the table and the keys of the indexes |
+//! | [`queue`] | the messages that announce attempts, and the two queues |
+//! | [`dispatch`] | an attempt, from its message to its record |
+//! | [`sweep`] | announces overdue deliveries again |
+//! | [`requests`] | resend a delivery, recover a range |
+//! | [`jobs`] | recoveries and cancellations of many deliveries, a page at a time |
+//! | [`queries`] | show, list and diagnose |
+//! | [`lease_times`] | the times that claims, messages and the sweep agree on |
 
-mod admission;
-pub mod advice;
-mod attempt;
-pub mod by_owner;
-mod by_webhook;
-mod claim;
-mod counting;
-pub mod cursor;
+pub mod attempt;
 pub mod delivery;
-pub mod diagnosis;
 pub mod dispatch;
-mod ending;
 pub mod error;
-mod exchange;
-pub mod filters;
-pub mod inbox;
-pub mod index_group;
-pub mod item;
 pub mod jobs;
 pub(crate) mod lease_times;
-pub mod list;
-pub mod listed_status;
-mod meter;
-pub mod notice;
-mod of_event;
-mod prefetch;
+pub mod queries;
 pub mod queue;
-pub mod recover;
-mod reopen;
-mod request;
-pub mod resend;
-mod round;
-pub mod schedule;
-pub(crate) mod signature;
-mod slots;
-mod store;
+pub mod requests;
+pub mod store;
 pub mod sweep;
-mod waiting;
 
 pub use delivery::{Delivery, Status};
 pub use error::DeliveryError;

@@ -18,15 +18,19 @@ use std::{
 use futures::{FutureExt, StreamExt, stream};
 use tokio::{sync::OnceCell, time::timeout};
 
-use super::{
-    item::{DUE_SHARDS, DueEntry, delivery_of},
-    jobs::Worker,
-    lease_times::GRACE,
-    notice::{DeliveryOwner, Notice},
-    queue::{Lane, Queue},
-    store::Deliveries,
-};
 use crate::{
+    deliveries::{
+        jobs::Worker,
+        lease_times::GRACE,
+        queue::{
+            Lane, Queue,
+            message::{AttemptMessage, DeliveryOwner},
+        },
+        store::{
+            Deliveries,
+            item::{DUE_SHARDS, DueEntry, delivery_of},
+        },
+    },
     events::{
         outbox::{Outbox, OutboxError},
         publish::Publisher,
@@ -245,7 +249,7 @@ impl Sweeper {
         if crowded && entry.sweeps == 0 {
             return Ok(false);
         }
-        let notice = Notice::of(&head, entry.attempt_count + 1).waiting();
+        let notice = AttemptMessage::of(&head, entry.attempt_count + 1).waiting();
         let (lane, notice) = match self.webhook(&DeliveryOwner::of(head.delivery())).await {
             Some(webhook) => (Lane::of(webhook.is_slow(now)), notice.since(webhook.last_update)),
             // A dispatcher decides again.

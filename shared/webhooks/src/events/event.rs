@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::catalogue::EventType;
+use crate::events::catalogue::EventType;
 use auth::EntityId;
 use base::{EventId, Time, WebhookId, trace::Trace};
 

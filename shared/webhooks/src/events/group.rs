@@ -1,7 +1,7 @@
 //! Groups of event types. `booking.*` is every type whose key begins with `booking.`. A webhook keeps the group as its
 //! owner gave it, so that types which the catalogue gets later belong to it as well.
 
-use super::catalogue;
+use crate::events::catalogue;
 
 /// Whether a text is a group that has at least one type of the catalogue.
 pub fn exists(text: &str) -> bool {

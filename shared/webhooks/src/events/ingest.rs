@@ -8,7 +8,7 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{
+use crate::events::{
     members::{self, Content},
     publish::{PublishError, Published, Publisher},
     rejected::{NotTaken, RejectedEvents, Rejection},

@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 
-use super::{
+use crate::events::{
     catalogue::{self, EventType, Source},
     event::{Event, TooLarge},
     unknown,

@@ -1,6 +1,6 @@
 //! An event that a client asks to be published, as its request says it.
 
-use super::{
+use crate::events::{
     event::{Event, TooLarge},
     members::{self, Content},
 };

@@ -17,10 +17,10 @@ use futures::{FutureExt, StreamExt, future::join_all, stream::FuturesUnordered};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{
+use crate::events::{
     catalogue::{self, EventType},
     event::Event,
-    outbox_turns::{Stretch, Turns, sort_key},
+    outbox_turns::{KeyRange, Turns, sort_key},
     publish::Publisher,
 };
 use auth::{AuthorizedEntity, EntityId};
@@ -195,7 +195,7 @@ impl Outbox {
     }
 
     /// The next events of a stretch, and the key of the last entry if more may follow.
-    async fn page(&self, shard: &str, stretch: &Stretch) -> Result<(Vec<EventId>, Option<String>), TableError> {
+    async fn page(&self, shard: &str, stretch: &KeyRange) -> Result<(Vec<EventId>, Option<String>), TableError> {
         #[derive(Deserialize)]
         struct Entry {
             pk: String,

@@ -23,14 +23,14 @@ pub fn sort_key(place: u64, event: &str) -> String {
 
 /// A part of a shard that is still to be read: the keys between its ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stretch {
+pub struct KeyRange {
     /// The least key.
     pub from: String,
     /// The greatest.
     pub to: String,
 }
 
-impl Stretch {
+impl KeyRange {
     fn is_empty(&self) -> bool {
         self.from >= self.to
     }
@@ -38,34 +38,34 @@ impl Stretch {
 
 /// The parts of a shard that are still to be read, in the order of their turns.
 #[derive(Debug)]
-pub struct Turns(VecDeque<Stretch>);
+pub struct Turns(VecDeque<KeyRange>);
 
 impl Turns {
     /// A whole shard, from a place on and around. The place is random, so that sweeps which run out of time leave out
     /// different entities.
     pub fn from(place: u64) -> Self {
         let place = format!("{place:016x}");
-        let first = Stretch { from: place.clone(), to: LAST.to_owned() };
-        Self(VecDeque::from([first, Stretch { from: FIRST.to_owned(), to: place }]))
+        let first = KeyRange { from: place.clone(), to: LAST.to_owned() };
+        Self(VecDeque::from([first, KeyRange { from: FIRST.to_owned(), to: place }]))
     }
 
     /// The stretch to read next.
-    pub fn next(&mut self) -> Option<Stretch> {
+    pub fn next(&mut self) -> Option<KeyRange> {
         self.0.pop_front()
     }
 
     /// Notes that a stretch was read as far as this key, and that more follows: the other entities are next. Returns
     /// the rest of the last entity, if it can have more, which the caller puts back at the end of its turn.
-    pub fn read_up_to(&mut self, last: &str, read: Stretch) -> Option<Stretch> {
+    pub fn read_up_to(&mut self, last: &str, read: KeyRange) -> Option<KeyRange> {
         let (place, rest) = match last.split_once(SEPARATOR) {
             Some((place, _)) => {
-                let rest = Stretch { from: format!("{last}{BEFORE}"), to: format!("{place}{AFTER}") };
+                let rest = KeyRange { from: format!("{last}{BEFORE}"), to: format!("{place}{AFTER}") };
                 (place, Some(rest))
             }
             // Keys of former releases are times.
             None => (last, None),
         };
-        let others = Stretch { from: format!("{place}{AFTER}"), to: read.to };
+        let others = KeyRange { from: format!("{place}{AFTER}"), to: read.to };
         if !others.is_empty() {
             self.0.push_front(others);
         }
@@ -73,7 +73,7 @@ impl Turns {
     }
 
     /// Puts the rest of an entity behind all others.
-    pub fn put_back(&mut self, rest: Stretch) {
+    pub fn put_back(&mut self, rest: KeyRange) {
         self.0.push_back(rest);
     }
 }
@@ -87,7 +87,7 @@ mod tests {
     const AT_ONCE: usize = 4;
 
     /// Reads as the table does: a few entries in their order, and the last of them if more may follow.
-    fn page(shard: &BTreeSet<String>, stretch: &Stretch) -> (Vec<String>, Option<String>) {
+    fn page(shard: &BTreeSet<String>, stretch: &KeyRange) -> (Vec<String>, Option<String>) {
         let page: Vec<_> = shard.range(stretch.from.clone()..=stretch.to.clone()).take(AT_ONCE).cloned().collect();
         let last = (page.len() == AT_ONCE).then(|| page.last().cloned()).flatten();
         (page, last)

@@ -13,19 +13,21 @@ use futures::{
 };
 use serde::Serialize;
 
-use super::{
-    event::{Event, MAX_BYTES, TooLarge},
-    members::Content,
-    new_event::NewEvent,
-    store::{Events, PlannedDelivery, Publication},
-};
 use crate::{
     deliveries::{
         Deliveries,
-        item::HeadItem,
-        notice::{DeliveryOwner, DueMessage, Notice},
-        queue::{Lane, Queue},
-        schedule::ScheduleSettings,
+        dispatch::schedule::ScheduleSettings,
+        queue::{
+            Lane, Queue,
+            message::{AttemptMessage, DeliveryOwner, DueMessage},
+        },
+        store::item::HeadItem,
+    },
+    events::{
+        event::{Event, MAX_BYTES, TooLarge},
+        members::Content,
+        new_event::NewEvent,
+        store::{Events, PlannedDelivery, Publication},
     },
     subscriptions::{Webhook, Webhooks},
 };
@@ -224,7 +226,7 @@ impl Publisher {
         join_all(planned.iter().map(|PlannedDelivery { delivery, webhook }| {
             let owner = DeliveryOwner { entity: event.entity.clone(), webhook: webhook.clone() };
             let message = DueMessage { delivery: delivery.clone(), attempt: 1 };
-            let notice = Notice::new(message, owner, event.id.clone());
+            let notice = AttemptMessage::new(message, owner, event.id.clone());
             // A repetition may announce to a webhook that was removed since.
             let (lane, notice) = match known.get(webhook) {
                 Some(known) => (Lane::of(known.is_slow(now)), notice.since(known.last_update)),

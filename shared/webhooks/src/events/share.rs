@@ -17,7 +17,7 @@ use std::{
 use serde::Deserialize;
 use tokio::{join, time::timeout};
 
-use super::counts::{Admission, Counts, MINUTE};
+use crate::events::counts::{Admission, Counts, MINUTE};
 use auth::{AuthorizedEntity, EntityId};
 use base::{Environment, FromEnvironment, SharedClock, environment::AtLeastOne, logging};
 use problem::{Problem, ProblemKind};

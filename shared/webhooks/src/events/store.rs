@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use super::{event::Event, packed::Packed};
+use crate::events::{event::Event, packed::Packed};
 use base::{DeliveryId, EventId, Time, WebhookId, trace::Trace};
 use storage::Once;
 use storage::table::{Put, Table, TableError, Written, is_new};

@@ -1,7 +1,7 @@
 //! What is said to a client that names a type of event, or a group of types, which the catalogue does not have: the
 //! text, what it may have meant, and where all types are listed.
 
-use super::{catalogue, group};
+use crate::events::{catalogue, group};
 use auth::EntityId;
 use problem::near;
 

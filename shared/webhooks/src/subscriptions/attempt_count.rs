@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{
+use crate::subscriptions::{
     histogram::{Histogram, LONGEST},
     tally::AttemptOutcome,
 };

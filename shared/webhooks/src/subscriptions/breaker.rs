@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::tally::Tally;
+use crate::subscriptions::tally::Tally;
 use base::{
     clock::Time,
     environment::{AtLeastOne, Environment, FromEnvironment},
@@ -107,7 +107,7 @@ pub struct HealthItem {
 
 /// Whether an attempt may be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Passage {
+pub enum BreakerDecision {
     /// It may.
     Go,
     /// It may as the probe, if it takes the probe's lease before any other attempt does.
@@ -118,7 +118,7 @@ pub enum Passage {
 
 /// A spell of failures that is to be announced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Spell {
+pub struct FailureStreak {
     /// When its first attempt failed.
     pub since: Time,
     /// The item's `announce_after` as it was read: of two dispatchers that announce, one loses by it.
@@ -149,7 +149,7 @@ pub enum Consequence {
         lease: Time,
     },
     /// The webhook is failing: announced once, if it has not been and no success came in between.
-    AnnounceFailing(Spell),
+    AnnounceFailing(FailureStreak),
     /// The webhook is disabled, if it is not.
     Disable {
         /// The beginning of the streak of failures.
@@ -170,20 +170,20 @@ impl HealthItem {
     }
 
     /// Whether an attempt may be made now.
-    pub fn passage(&self, now: Time) -> Passage {
+    pub fn passage(&self, now: Time) -> BreakerDecision {
         match self.open_until {
-            Some(end) if now < end => Passage::Wait(end),
+            Some(end) if now < end => BreakerDecision::Wait(end),
             _ => self.passage_when_asked_for(now),
         }
     }
 
     /// The same for an attempt that a person asked for: it does not wait for the end of the pause, only for a probe
     /// that is under way.
-    pub fn passage_when_asked_for(&self, now: Time) -> Passage {
+    pub fn passage_when_asked_for(&self, now: Time) -> BreakerDecision {
         match (self.open_until, self.probe_until) {
-            (None, _) => Passage::Go,
-            (Some(_), Some(end)) if now < end => Passage::Wait(end.min(self.after_probe(now))),
-            (Some(_), _) => Passage::Probe,
+            (None, _) => BreakerDecision::Go,
+            (Some(_), Some(end)) if now < end => BreakerDecision::Wait(end.min(self.after_probe(now))),
+            (Some(_), _) => BreakerDecision::Probe,
         }
     }
 
@@ -207,7 +207,8 @@ impl HealthItem {
         if let Some(since) = self.failing_since.filter(|_| tally.failures > 0) {
             let is_due = !self.failing || self.announce_after.is_some_and(|time| time <= now);
             if is_due && self.failures_in_row >= settings.failing_after {
-                consequences.push(Consequence::AnnounceFailing(Spell { since, announce_after: self.announce_after }));
+                consequences
+                    .push(Consequence::AnnounceFailing(FailureStreak { since, announce_after: self.announce_after }));
             }
         }
         if let Some(since) = self.streak_since.filter(|_| tally.failures > 0) {

@@ -46,10 +46,10 @@ fn applied(item: &mut HealthItem, consequence: Consequence, settings: &BreakerSe
         Consequence::Open { .. } => item.open_until.is_none() && item.incomplete_in_row >= settings.threshold,
         Consequence::Reopen { seen, .. } => item.open_until == Some(seen),
         Consequence::EndProbe { lease } => item.probe_until == Some(lease),
-        Consequence::AnnounceFailing(Spell { since, announce_after: None }) => {
+        Consequence::AnnounceFailing(FailureStreak { since, announce_after: None }) => {
             !item.failing && item.failing_since == Some(since)
         }
-        Consequence::AnnounceFailing(Spell { since, announce_after }) => {
+        Consequence::AnnounceFailing(FailureStreak { since, announce_after }) => {
             item.announce_after == announce_after && item.failing_since == Some(since)
         }
         Consequence::Disable { .. } => true,
@@ -77,13 +77,13 @@ fn probe_taken(item: &mut HealthItem, seen: Option<Time>, now: Time) -> bool {
 }
 
 /// One dispatcher, alone: makes an attempt if it may.
-fn attempt(item: &mut HealthItem, outcome: AttemptOutcome, now: Time) -> Passage {
+fn attempt(item: &mut HealthItem, outcome: AttemptOutcome, now: Time) -> BreakerDecision {
     let was = item.clone();
     let passage = was.passage(now);
-    if passage == Passage::Probe {
+    if passage == BreakerDecision::Probe {
         assert!(probe_taken(item, was.open_until, now), "no other dispatcher is there");
     }
-    if !matches!(passage, Passage::Wait(_)) {
+    if !matches!(passage, BreakerDecision::Wait(_)) {
         let tally = Tally::of(&[outcome]);
         *item = counted(item.clone(), &tally, now);
         for consequence in item.consequences(Some(&was), &tally, &SETTINGS, now) {
@@ -98,18 +98,18 @@ fn attempts_that_never_complete_open_it_and_twice_as_long_after_each_failed_prob
     let (mut item, mut now) = (HealthItem::default(), NOW);
     for _ in 0..3 {
         assert_eq!(item.health(), Health::Healthy);
-        assert_eq!(attempt(&mut item, broken(), now), Passage::Go);
+        assert_eq!(attempt(&mut item, broken(), now), BreakerDecision::Go);
     }
     for seconds in [30, 60, 120, 240, 480, 600, 600] {
         assert_eq!(item.health(), Health::Open);
         let end = now + Duration::from_secs(seconds);
-        assert_eq!(attempt(&mut item, broken(), now), Passage::Wait(end));
+        assert_eq!(attempt(&mut item, broken(), now), BreakerDecision::Wait(end));
         now = end;
-        assert_eq!(attempt(&mut item, broken(), now), Passage::Probe);
+        assert_eq!(attempt(&mut item, broken(), now), BreakerDecision::Probe);
     }
     assert_eq!(item.failures_in_row, 10);
     now = now + Duration::from_secs(600);
-    assert_eq!(attempt(&mut item, answered(200), now), Passage::Probe);
+    assert_eq!(attempt(&mut item, answered(200), now), BreakerDecision::Probe);
     assert_eq!(item, HealthItem::default());
 }
 
@@ -117,16 +117,16 @@ fn attempts_that_never_complete_open_it_and_twice_as_long_after_each_failed_prob
 fn an_answer_of_any_status_breaks_the_row_and_closes_the_breaker() {
     let mut item = HealthItem::default();
     for outcome in [broken(), broken(), answered(500), broken(), broken(), answered(302), broken()] {
-        assert_eq!(attempt(&mut item, outcome, NOW), Passage::Go);
+        assert_eq!(attempt(&mut item, outcome, NOW), BreakerDecision::Go);
     }
     assert_eq!((item.incomplete_in_row, item.failures_in_row, item.health()), (1, 7, Health::Failing));
     attempt(&mut item, broken(), NOW);
     attempt(&mut item, broken(), NOW);
     assert_eq!(item.health(), Health::Open);
     let later = NOW + SETTINGS.open_for;
-    assert_eq!(attempt(&mut item, answered(503), later), Passage::Probe);
+    assert_eq!(attempt(&mut item, answered(503), later), BreakerDecision::Probe);
     assert_eq!((item.health(), item.incomplete_in_row, item.opens), (Health::Failing, 0, 0));
-    assert_eq!(attempt(&mut item, answered(200), later), Passage::Go);
+    assert_eq!(attempt(&mut item, answered(200), later), BreakerDecision::Go);
     assert_eq!(item, HealthItem::default());
 }
 
@@ -134,15 +134,15 @@ fn an_answer_of_any_status_breaks_the_row_and_closes_the_breaker() {
 fn attempts_wait_for_the_probe_and_a_dead_probe_does_not_block() {
     let mut item = HealthItem { open_until: Some(NOW), opens: 1, ..HealthItem::default() };
     let seen = item.clone();
-    assert_eq!(seen.passage(NOW), Passage::Probe);
+    assert_eq!(seen.passage(NOW), BreakerDecision::Probe);
     assert!(probe_taken(&mut item, seen.open_until, NOW));
     assert!(!probe_taken(&mut item, seen.open_until, NOW), "two read the same, and one wins");
-    assert_eq!(item.passage(NOW), Passage::Wait(NOW + PROBE_PATIENCE));
+    assert_eq!(item.passage(NOW), BreakerDecision::Wait(NOW + PROBE_PATIENCE));
     let silent = HealthItem { opens: 7, ..item.clone() };
-    assert_eq!(silent.passage(NOW), Passage::Wait(NOW + PROBE_LEASE));
+    assert_eq!(silent.passage(NOW), BreakerDecision::Wait(NOW + PROBE_LEASE));
     let last = NOW + (PROBE_LEASE - Duration::from_secs(1));
-    assert_eq!(item.passage(last), Passage::Wait(NOW + PROBE_LEASE));
-    assert_eq!(item.passage(NOW + PROBE_LEASE), Passage::Probe);
+    assert_eq!(item.passage(last), BreakerDecision::Wait(NOW + PROBE_LEASE));
+    assert_eq!(item.passage(NOW + PROBE_LEASE), BreakerDecision::Probe);
     assert!(probe_taken(&mut item, seen.open_until, NOW + PROBE_LEASE));
 }
 
@@ -150,23 +150,23 @@ fn attempts_wait_for_the_probe_and_a_dead_probe_does_not_block() {
 fn an_attempt_that_was_asked_for_is_the_probe_at_once_and_leaves_the_pause_as_it_was_if_it_fails() {
     let end = NOW + Duration::from_secs(600);
     let open = HealthItem { open_until: Some(end), opens: 6, incomplete_in_row: 25, ..HealthItem::default() };
-    assert_eq!(open.passage(NOW), Passage::Wait(end));
-    assert_eq!(open.passage_when_asked_for(NOW), Passage::Probe);
+    assert_eq!(open.passage(NOW), BreakerDecision::Wait(end));
+    assert_eq!(open.passage_when_asked_for(NOW), BreakerDecision::Probe);
     let mut item = open.clone();
     assert!(probe_taken(&mut item, open.open_until, NOW));
     let was = item.clone();
-    assert_eq!(item.passage_when_asked_for(NOW), Passage::Wait(NOW + PROBE_LEASE), "one at a time");
-    assert_eq!(item.passage(NOW), Passage::Wait(end), "the others wait as before");
+    assert_eq!(item.passage_when_asked_for(NOW), BreakerDecision::Wait(NOW + PROBE_LEASE), "one at a time");
+    assert_eq!(item.passage(NOW), BreakerDecision::Wait(end), "the others wait as before");
     let tally = Tally::of(&[broken()]);
     item = counted(item, &tally, NOW);
     let consequences = item.consequences(Some(&was), &tally, &SETTINGS, NOW);
     assert_eq!(consequences, [Consequence::EndProbe { lease: NOW + PROBE_LEASE }]);
     assert!(applied(&mut item, consequences[0], &SETTINGS));
     assert_eq!((item.open_until, item.opens, item.probe_until), (Some(end), 6, None));
-    assert_eq!(item.passage_when_asked_for(NOW), Passage::Probe, "somebody may ask again");
+    assert_eq!(item.passage_when_asked_for(NOW), BreakerDecision::Probe, "somebody may ask again");
     // One that is answered, with any status, closes the breaker.
     assert_eq!(counted(was, &Tally::of(&[answered(500)]), NOW).health(), Health::Healthy);
-    assert_eq!(HealthItem::default().passage_when_asked_for(NOW), Passage::Go);
+    assert_eq!(HealthItem::default().passage_when_asked_for(NOW), BreakerDecision::Go);
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn a_spell_of_failures_is_announced_once_and_disables_after_its_time() {
     };
     let follows = |item: &HealthItem, now| item.consequences(Some(item), &tally, &SETTINGS, now);
     assert_eq!(follows(&failing(4, false), NOW), []);
-    let announced = |announce_after| [Consequence::AnnounceFailing(Spell { since: NOW, announce_after })];
+    let announced = |announce_after| [Consequence::AnnounceFailing(FailureStreak { since: NOW, announce_after })];
     assert_eq!(follows(&failing(5, false), NOW), announced(None));
     assert_eq!(follows(&failing(6, true), NOW), []);
     let soon = NOW + Duration::from_secs(60);
@@ -252,7 +252,7 @@ proptest! {
                 Move::Begin(asked_for) => {
                     let mut was = item.clone();
                     let passage = if asked_for { was.passage_when_asked_for(now) } else { was.passage(now) };
-                    let probes = passage == Passage::Probe && probe_taken(&mut item, was.open_until, now);
+                    let probes = passage == BreakerDecision::Probe && probe_taken(&mut item, was.open_until, now);
                     if probes {
                         let others = under_way.iter().filter(|(_, began, probed)| {
                             *probed == Some(openings) && now < *began + PROBE_LEASE
@@ -262,7 +262,7 @@ proptest! {
                     if probes {
                         was.probe_until = item.probe_until;
                     }
-                    if probes || passage == Passage::Go {
+                    if probes || passage == BreakerDecision::Go {
                         under_way.push((was, now, probes.then_some(openings)));
                     }
                 }

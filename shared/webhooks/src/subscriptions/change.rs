@@ -7,7 +7,7 @@
 
 use std::num::NonZeroU64;
 
-use super::{
+use crate::subscriptions::{
     endpoint::{Kept, KeptEndpoint, Part},
     error::WebhookError,
     masked::MASK,

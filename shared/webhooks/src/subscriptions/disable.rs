@@ -2,7 +2,9 @@
 
 use serde::Deserialize;
 
-use super::{announcing::Announcer, endpoint::KeptEndpoint, health, operational::WebhookDisabled, webhook::key};
+use crate::subscriptions::{
+    announcing::Announcer, endpoint::KeptEndpoint, health, operational::WebhookDisabled, webhook::key,
+};
 use auth::AuthorizedEntity;
 use base::{SharedRandom, Time, WebhookId};
 use storage::table::{Change, Table, TableError, Transaction, Written, absent, is};

@@ -1,7 +1,7 @@
 //! Ending the signing secret that was replaced before its overlap is over, for an owner who knows that it got into
 //! wrong hands, or that the endpoint has the new one.
 
-use super::{error::WebhookError, revision, rotate::TRIES, store::Webhooks};
+use crate::subscriptions::{error::WebhookError, revision, rotate::TRIES, store::Webhooks};
 use auth::AuthorizedEntity;
 use base::{Time, WebhookId};
 

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::{
+use crate::subscriptions::{
     headers,
     masked::{self, Headers, NothingKept},
 };

@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{
+use crate::subscriptions::{
     breaker::{Health, HealthItem},
     health,
     show::Showing,

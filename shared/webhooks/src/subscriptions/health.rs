@@ -13,8 +13,8 @@ use std::{collections::HashMap, time::Duration};
 
 use serde::Deserialize;
 
-use super::{
-    breaker::{HealthItem, Spell},
+use crate::subscriptions::{
+    breaker::{FailureStreak, HealthItem},
     stats,
     tally::{AttemptOutcome, Tally},
 };
@@ -232,7 +232,7 @@ pub(super) fn still_failing(health: Change, since: Time) -> Change {
 
 /// Notes that a webhook is failing, and when that may be announced if it is not announced now. Lost when another
 /// dispatcher did, or a success came in between.
-pub(super) fn failing(health: Change, spell: Spell, announce_after: Option<Time>) -> Change {
+pub(super) fn failing(health: Change, spell: FailureStreak, announce_after: Option<Time>) -> Change {
     let health = health.set("failing", true).set_or_remove("tellAfter", announce_after);
     let health = health.only_if(match spell.announce_after {
         None => absent("failing"),
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn a_spell_is_noted_once_and_again_when_its_announcement_was_put_off() {
-        let spell = |announce_after| Spell { since: NOW, announce_after };
+        let spell = |announce_after| FailureStreak { since: NOW, announce_after };
         let expected = health().set("failing", true).remove("tellAfter");
         let expected = expected.only_if(absent("failing")).only_if(is("failingSince", NOW));
         assert_eq!(failing(health(), spell(None), None), expected);

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use super::attempt_count::Count;
+use crate::subscriptions::attempt_count::Count;
 use auth::AuthorizedEntity;
 use base::WebhookId;
 

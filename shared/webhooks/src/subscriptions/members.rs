@@ -4,8 +4,10 @@ use std::fmt;
 
 use serde::{Deserialize, de::DeserializeOwned};
 
-use super::{endpoint::Part, masked::Headers};
-use crate::events::{catalogue, group, unknown};
+use crate::{
+    events::{catalogue, group, unknown},
+    subscriptions::{endpoint::Part, masked::Headers},
+};
 use auth::EntityId;
 use outbound::AddressRules;
 use problem::{JsonBody, Violations, name, near::MAX_COMPARED};

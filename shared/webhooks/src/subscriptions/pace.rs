@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::{
+use crate::subscriptions::{
     Webhooks,
     webhook::{Webhook, key},
 };

@@ -1,6 +1,6 @@
 //! Registering a webhook.
 
-use super::{
+use crate::subscriptions::{
     endpoint::{Kept, KeptEndpoint, SealContext},
     error::{MAX_WEBHOOKS, WebhookError},
     masked::Headers,

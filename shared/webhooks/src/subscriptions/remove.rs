@@ -4,8 +4,10 @@
 //! a crash leaves all of it or nothing. An attempt that is under way cancels its delivery when it ends, and a delivery that
 //! is published at this moment is cancelled by its first attempt, which finds no webhook.
 
-use super::{error::WebhookError, health::Healths, store::Webhooks};
-use crate::deliveries::jobs::Jobs;
+use crate::{
+    deliveries::jobs::Jobs,
+    subscriptions::{error::WebhookError, health::Healths, store::Webhooks},
+};
 use auth::AuthorizedEntity;
 use base::{SharedClock, WebhookId};
 use storage::table::Write;

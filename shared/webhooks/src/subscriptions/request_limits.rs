@@ -1,7 +1,7 @@
 //! Limits of the requests that cause attempts, for each managing entity: recoveries, ends of pauses, test events, and
 //! deliveries that are sent again. No person comes near them.
 
-use super::error::WebhookError;
+use crate::subscriptions::error::WebhookError;
 use auth::AuthorizedEntity;
 use base::Time;
 use storage::{Allowance, Allowances, Table};

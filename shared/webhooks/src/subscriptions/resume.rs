@@ -5,14 +5,16 @@
 //! leaves both or neither. An attempt that looked at the breaker just before may put its delivery off after the job has
 //! passed: that delivery comes at the end of the pause.
 
-use super::{
-    error::WebhookError,
-    health::{self, Healths},
-    request_limits::RequestLimits,
-    show::Showing,
-    webhook::WebhookView,
+use crate::{
+    deliveries::jobs::Jobs,
+    subscriptions::{
+        error::WebhookError,
+        health::{self, Healths},
+        request_limits::RequestLimits,
+        show::Showing,
+        webhook::WebhookView,
+    },
 };
-use crate::deliveries::jobs::Jobs;
 use auth::AuthorizedEntity;
 use base::{SharedClock, Time, WebhookId};
 use storage::table::{Change, Transaction, Write, Written};

@@ -1,7 +1,7 @@
 //! Changes of a webhook that exists: the attributes that they set, and those that must still be as they were read.
 //! Attributes that a change does not name stay, so that changes at once never undo each other.
 
-use super::{
+use crate::subscriptions::{
     endpoint::{Kept, Part},
     masked::Headers,
     members::Members,

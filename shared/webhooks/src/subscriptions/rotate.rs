@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{
+use crate::subscriptions::{
     error::WebhookError,
     revision,
     secret::{RevealedSecret, SealedSecret, SigningSecret},

@@ -1,6 +1,6 @@
 //! Showing webhooks, each with its health, and the statistics of their attempts.
 
-use super::{
+use crate::subscriptions::{
     error::WebhookError,
     health::Healths,
     stats::{Stats, WebhookStats},

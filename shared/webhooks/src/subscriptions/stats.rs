@@ -18,7 +18,7 @@ use std::{
 use futures::future::try_join_all;
 use serde::Serialize;
 
-use super::{
+use crate::subscriptions::{
     attempt_count::{Count, HourItem},
     held_stats::{Held, Ready},
     tally::AttemptOutcome,

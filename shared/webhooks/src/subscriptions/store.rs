@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{
+use crate::subscriptions::{
     error::WebhookError,
     masked::Headers,
     secret::{SealedSecret, SigningSecret},

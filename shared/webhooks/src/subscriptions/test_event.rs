@@ -4,8 +4,10 @@
 use serde::Serialize;
 use serde_json::value::to_raw_value;
 
-use super::{Webhooks, error::WebhookError, request_limits::RequestLimits};
-use crate::events::{Event, EventType, catalogue, publish::Publisher};
+use crate::{
+    events::{Event, EventType, catalogue, publish::Publisher},
+    subscriptions::{Webhooks, error::WebhookError, request_limits::RequestLimits},
+};
 use auth::AuthorizedEntity;
 use base::{DeliveryId, EventId, SharedClock, SharedRandom, WebhookId, trace::Trace};
 use storage::{Allowance, Answered, Answers, Once};

@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    breaker::HealthItem,
-    endpoint::{KeptEndpoint, SealContext},
-    secret::RevealedSecret,
-    standing::Standing,
+use crate::{
+    deliveries::queries::advice::Cause,
+    events::group,
+    subscriptions::{
+        breaker::HealthItem,
+        endpoint::{KeptEndpoint, SealContext},
+        secret::RevealedSecret,
+        webhook_status::WebhookStatus,
+    },
 };
-use crate::{deliveries::advice::Cause, events::group};
 use auth::{EntityId, OwnerView};
 use base::{Time, WebhookId};
 
@@ -71,7 +74,7 @@ pub struct WebhookView {
     event_url: String,
     headers: BTreeMap<String, &'static str>,
     #[serde(flatten)]
-    standing: Standing,
+    status: WebhookStatus,
     /// The webhook's identifier.
     pub id: WebhookId,
     last_update: Time,
@@ -108,7 +111,7 @@ impl Webhook {
             event_list: self.event_list.clone(),
             event_url: self.endpoint.shown_url(),
             headers: self.endpoint.shown_headers(),
-            standing: Standing::of(self.enabled, health),
+            status: WebhookStatus::of(self.enabled, health),
             id: self.id.clone(),
             last_update: self.last_update,
             name: self.name.clone(),
@@ -129,12 +132,12 @@ impl Webhook {
 impl WebhookView {
     /// What holds up the webhook as a whole, if anything does.
     pub fn held_up_by(&self) -> Option<Cause> {
-        self.standing.held_up_by()
+        self.status.held_up_by()
     }
 
     /// Why its last attempt failed; `None` when it succeeded, or there was none.
     pub fn last_failure(&self) -> Option<Cause> {
-        self.standing.last_failure()
+        self.status.last_failure()
     }
 
     /// The same with a signing secret.

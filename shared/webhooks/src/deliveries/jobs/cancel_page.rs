@@ -1,11 +1,13 @@
 //! Cancelling: the deliveries that wait for a webhook that was removed end. Those whose next attempt is due soon are
 //! left to that attempt, which finds that there is no webhook.
 
-use super::{
-    cancel_progress::Cancellation,
-    job::{PAGE, Piece, Progress, count_done},
+use crate::deliveries::{
+    jobs::{
+        cancel_progress::Cancellation,
+        job::{PAGE, PageResult, Progress, count_done},
+    },
+    store::{Deliveries, index_group::IndexGroup},
 };
-use crate::deliveries::{index_group::IndexGroup, store::Deliveries};
 use base::{Time, WebhookId};
 use storage::TableError;
 
@@ -15,7 +17,7 @@ pub(super) async fn work_through(
     webhook: &WebhookId,
     cancellation: &Cancellation,
     now: Time,
-) -> Result<Piece, TableError> {
+) -> Result<PageResult, TableError> {
     let looking = cancellation.looking(now);
     let page = deliveries.of_group(webhook, IndexGroup::Waiting, &looking.left, PAGE).await?;
     let waiting = page.found.len();
@@ -27,5 +29,5 @@ pub(super) async fn work_through(
     let is_over = looked.left.is_empty() && !looked.is_done();
     let next = looked.next(now);
     let progress = Progress::Cancelled(looked);
-    Ok(if is_over { Piece::Wait(progress, next) } else { Piece::Next(progress) })
+    Ok(if is_over { PageResult::Wait(progress, next) } else { PageResult::Next(progress) })
 }

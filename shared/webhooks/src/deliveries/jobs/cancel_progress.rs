@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::deliveries::by_owner::{ListPosition, Stretch};
+use crate::deliveries::queries::by_owner::{KeyRange, ListPosition};
 use base::Time;
 
 /// How long after the removal a delivery may still begin to wait: its attempt or its publication may be under way.
@@ -24,14 +24,14 @@ pub(super) struct Cancellation {
     /// When the present pass began.
     began: Time,
     /// The rest of the pass.
-    pub(super) left: Stretch,
+    pub(super) left: KeyRange,
     /// Whether the pass has found a waiting delivery.
     found: bool,
 }
 
 impl Cancellation {
     pub(super) fn new(now: Time) -> Self {
-        Self { removed: now, began: now, left: Stretch::since(Time::from_millis(0)), found: false }
+        Self { removed: now, began: now, left: KeyRange::since(Time::from_millis(0)), found: false }
     }
 
     pub(super) fn is_done(&self) -> bool {
@@ -53,7 +53,7 @@ impl Cancellation {
     pub(super) fn looked(self, found: bool, end: Option<&ListPosition>) -> Self {
         let left = match end {
             Some(position) => self.left.after(position),
-            None => Stretch::nothing(),
+            None => KeyRange::nothing(),
         };
         Self { left, found: self.found || found, ..self }
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::{
+use crate::deliveries::jobs::{
     job::{DueJob, LEASE, SHARD, shard_of},
     store::Jobs,
 };

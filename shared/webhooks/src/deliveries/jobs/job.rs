@@ -5,15 +5,15 @@ use std::time::Duration;
 use futures::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
 
-use super::{
-    cancel_progress::Cancellation,
-    hastening::Hastening,
-    recover_ranges::{Range, Ranges, TooManyRanges},
-    scope::RecoveryScope,
-};
 use crate::deliveries::{
-    by_owner::{ListPosition, Stretch},
-    index_group::IndexGroup,
+    jobs::{
+        cancel_progress::Cancellation,
+        expedited_ranges::ExpeditedRanges,
+        recover_ranges::{Range, Ranges, TooManyRanges},
+        scope::RecoveryScope,
+    },
+    queries::by_owner::{KeyRange, ListPosition},
+    store::index_group::IndexGroup,
 };
 use auth::EntityId;
 use base::{DeliveryId, Time, WebhookId};
@@ -46,8 +46,8 @@ pub(super) struct JobItem {
     /// The part of a recovery that concerns waiting deliveries. It stands beside `work` so that an earlier release,
     /// which may run during a deployment, reads the item: it drops this part, and those deliveries come when they are
     /// due.
-    #[serde(default, skip_serializing_if = "Hastening::is_done")]
-    pub(super) hastening: Hastening,
+    #[serde(default, skip_serializing_if = "ExpeditedRanges::is_done")]
+    pub(super) expedited: ExpeditedRanges,
     /// Identifies the sweep that works on it, until it is due again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) lease: Option<String>,
@@ -80,7 +80,7 @@ pub(super) enum Part {
     /// Deliveries of a range that wait.
     Waiting(Range),
     /// Deliveries that wait for the breaker, which was closed before its time.
-    PutOff(Stretch),
+    PutOff(KeyRange),
 }
 
 impl Part {
@@ -93,7 +93,7 @@ impl Part {
     }
 
     /// The rest of it that is not done.
-    pub(super) fn left(&self) -> &Stretch {
+    pub(super) fn left(&self) -> &KeyRange {
         match self {
             Self::Failed(range) | Self::Waiting(range) => range.left(),
             Self::PutOff(stretch) => stretch,
@@ -103,7 +103,7 @@ impl Part {
 
 /// How a page of work ended.
 #[derive(Debug)]
-pub(super) enum Piece {
+pub(super) enum PageResult {
     /// There is more to do now.
     Next(Progress),
     /// There is nothing to do before this time.
@@ -154,7 +154,7 @@ impl JobItem {
             webhook: webhook.clone(),
             version: 0,
             work,
-            hastening: Hastening::default(),
+            expedited: ExpeditedRanges::default(),
             lease: None,
             due_shard: shard_of(entity),
             due_at: now,
@@ -176,20 +176,20 @@ impl JobItem {
             asked |= failed.ask(since, until)?;
         }
         if include.waiting() {
-            asked |= self.hastening.ranges.ask(since, until)?;
+            asked |= self.expedited.ranges.ask(since, until)?;
         }
         Ok(asked)
     }
 
     pub(super) fn is_done(&self) -> bool {
-        self.work.is_done() && self.hastening.is_done()
+        self.work.is_done() && self.expedited.is_done()
     }
 
     /// The part of a recovery to work on. Those that wait come first: one that fails now may come to its end, and is
     /// recovered then.
     pub(super) fn part(&self) -> Option<Part> {
         let Work::Recover(failed) = &self.work else { return None };
-        let Hastening { ranges: waiting, put_off } = &self.hastening;
+        let ExpeditedRanges { ranges: waiting, put_off } = &self.expedited;
         let put_off = || (!put_off.is_empty()).then(|| Part::PutOff(put_off.clone()));
         let failed = || failed.first().cloned().map(Part::Failed);
         waiting.first().cloned().map(Part::Waiting).or_else(put_off).or_else(failed)
@@ -200,8 +200,8 @@ impl JobItem {
         match (&mut self.work, progress) {
             (Work::Recover(failed), Progress::Recovered { part, up_to }) => match part {
                 Part::Failed(range) => failed.done(range, up_to.as_ref()),
-                Part::Waiting(range) => self.hastening.ranges.done(range, up_to.as_ref()),
-                Part::PutOff(stretch) => self.hastening.put_off_done(stretch, up_to.as_ref()),
+                Part::Waiting(range) => self.expedited.ranges.done(range, up_to.as_ref()),
+                Part::PutOff(stretch) => self.expedited.put_off_done(stretch, up_to.as_ref()),
             },
             // It can be replaced, since only the sweep that holds the job changes a cancellation.
             (Work::Cancel(cancellation), Progress::Cancelled(left)) => *cancellation = left.clone(),
@@ -289,12 +289,12 @@ mod tests {
         }
         let mut job = recovery();
         job.ask(scope(10, 20, Include::Both)).expect("few");
-        job.hastening.ask_for_put_off();
+        job.expedited.ask_for_put_off();
         let text = serde_json::to_string(&job).expect("JSON");
         assert_eq!(serde_json::from_str::<Former>(&text).expect("readable").work, job.work);
         let again: JobItem = serde_json::from_str(&text).expect("readable");
-        assert_eq!((again.work, again.hastening), (job.work, job.hastening));
+        assert_eq!((again.work, again.expedited), (job.work, job.expedited));
         let former = serde_json::to_string(&recovery()).expect("JSON");
-        assert!(!former.contains("hastening") && serde_json::from_str::<JobItem>(&former).is_ok(), "{former}");
+        assert!(!former.contains("expedited") && serde_json::from_str::<JobItem>(&former).is_ok(), "{former}");
     }
 }

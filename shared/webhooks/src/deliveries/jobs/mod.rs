@@ -10,7 +10,7 @@
 mod cancel_page;
 mod cancel_progress;
 mod entity_turns;
-mod hastening;
+mod expedited_ranges;
 mod job;
 mod recover_page;
 mod recover_ranges;

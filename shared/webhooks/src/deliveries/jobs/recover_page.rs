@@ -1,9 +1,12 @@
 //! Recovering: a webhook's failed and cancelled deliveries of a range, and those that wait, become due again, the
 //! oldest first.
 
-use super::job::{JobItem, PAGE, Part, Piece, Progress, count_done};
 use crate::{
-    deliveries::{delivery::MAX_ATTEMPTS, index_group::IndexGroup, item::HeadItem, store::Deliveries},
+    deliveries::{
+        delivery::MAX_ATTEMPTS,
+        jobs::job::{JobItem, PAGE, PageResult, Part, Progress, count_done},
+        store::{Deliveries, index_group::IndexGroup, item::HeadItem},
+    },
     subscriptions::store::Webhooks,
 };
 use auth::AuthorizedEntity;
@@ -16,13 +19,13 @@ pub(super) async fn work_through(
     webhooks: &Webhooks,
     job: &JobItem,
     clock: &dyn Clock,
-) -> Result<(Piece, usize), TableError> {
+) -> Result<(PageResult, usize), TableError> {
     let entity = AuthorizedEntity::owning_delivery(job.entity.clone());
     let webhook = webhooks.find(&entity, &job.webhook).await?;
     let Some(part) = job.part().filter(|_| webhook.is_some_and(|found| found.webhook.enabled)) else {
         // A delivery that became due now would end as cancelled.
         tracing::info!(webhookId = %job.webhook, "a recovery ended: its webhook is gone or disabled");
-        return Ok((Piece::Over, 0));
+        return Ok((PageResult::Over, 0));
     };
     let page = deliveries.of_group(&job.webhook, part.group(), part.left(), PAGE).await?;
     let now = clock.now();
@@ -33,7 +36,7 @@ pub(super) async fn work_through(
     let made_due = count_done(page.found, recovered).await?;
     let group = part.group().as_str();
     tracing::info!(webhookId = %job.webhook, group, madeDue = made_due, lookedAt = page.looked_at, "recovered a page");
-    Ok((Piece::Next(Progress::Recovered { part, up_to: page.end }), made_due))
+    Ok((PageResult::Next(Progress::Recovered { part, up_to: page.end }), made_due))
 }
 
 /// Makes a delivery due now, unless its state has changed since it stood in the index.
@@ -82,10 +85,10 @@ fn is_wanted(head: &HeadItem, part: &Part, now: Time) -> bool {
 mod tests {
     use super::*;
     use crate::deliveries::{
-        by_owner::Stretch,
         delivery::Status,
-        item::tests::{LATER, NOW, head},
         jobs::{Include, RecoveryScope},
+        queries::by_owner::KeyRange,
+        store::item::tests::{LATER, NOW, head},
     };
     use auth::EntityId;
     use base::{WebhookId, testing::CountingRandom};
@@ -98,7 +101,7 @@ mod tests {
             job.ask(RecoveryScope { since: NOW, until: LATER, include }).expect("few");
             job.part().expect("asked for")
         };
-        [part(Include::Failed), part(Include::Waiting), Part::PutOff(Stretch::since(NOW))]
+        [part(Include::Failed), part(Include::Waiting), Part::PutOff(KeyRange::since(NOW))]
     }
 
     fn wanted(head: &HeadItem) -> [bool; 3] {

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::deliveries::by_owner::{ListPosition, Stretch};
+use crate::deliveries::queries::by_owner::{KeyRange, ListPosition};
 use base::Time;
 
 /// How many ranges a webhook may have. A range that is asked for again with a later end is no new one.
@@ -27,16 +27,16 @@ pub struct TooManyRanges;
 pub struct Range {
     since: Time,
     until: Time,
-    left: Stretch,
+    left: KeyRange,
 }
 
 impl Range {
     fn new(since: Time, until: Time) -> Self {
-        Self { since, until, left: Stretch::between(since, until) }
+        Self { since, until, left: KeyRange::between(since, until) }
     }
 
     /// The rest that is not done.
-    pub fn left(&self) -> &Stretch {
+    pub fn left(&self) -> &KeyRange {
         &self.left
     }
 }
@@ -83,8 +83,8 @@ impl Ranges {
     }
 
     /// The parts between two times that are not done.
-    pub fn left_between(&self, since: Time, until: Time) -> Vec<Stretch> {
-        let asked = Stretch::between(since, until);
+    pub fn left_between(&self, since: Time, until: Time) -> Vec<KeyRange> {
+        let asked = KeyRange::between(since, until);
         let left = self.0.iter().map(|range| range.left.clone().within(asked.clone()));
         left.filter(|stretch| !stretch.is_empty()).collect()
     }
@@ -95,7 +95,7 @@ impl Ranges {
             let left = range.left.clone();
             range.left = match position {
                 Some(position) => left.after(position),
-                None => left.within(Stretch::since(worked_on.until)),
+                None => left.within(KeyRange::since(worked_on.until)),
             };
         }
         self.0.retain(|range| !range.left.is_empty());
@@ -105,7 +105,7 @@ impl Ranges {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deliveries::by_owner::tests::position_at;
+    use crate::deliveries::queries::by_owner::tests::position_at;
     use base::testing::CountingRandom;
     use proptest::prelude::*;
 
@@ -142,7 +142,7 @@ mod tests {
         let (first, position) = (ranges.0[0].clone(), position_at(14, &CountingRandom::default()));
         ranges.done(&first, Some(&position));
         assert_eq!(ranges.ask(at(10), at(20)), Ok(false));
-        assert_eq!(ranges.left_between(at(10), at(20)), [Stretch::between(at(10), at(20)).after(&position)]);
+        assert_eq!(ranges.left_between(at(10), at(20)), [KeyRange::between(at(10), at(20)).after(&position)]);
         assert_eq!(ranges.left_between(at(10), at(14)), []);
         ranges.done(&first, None);
         assert!(ranges.is_empty());
@@ -155,7 +155,7 @@ mod tests {
         let seen = ranges.0[0].clone();
         ranges.ask(at(10), at(30)).expect("few");
         ranges.done(&seen, None);
-        assert_eq!(ranges.left_between(at(0), at(99)), [Stretch::between(at(20), at(30))]);
+        assert_eq!(ranges.left_between(at(0), at(99)), [KeyRange::between(at(20), at(30))]);
     }
 
     #[test]

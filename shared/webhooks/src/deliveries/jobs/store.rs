@@ -1,11 +1,14 @@
 //! Jobs in the table.
 
-use super::{
-    cancel_progress::Cancellation,
-    job::{JobItem, RECOVER, Work, partition},
-    scope::RecoveryScope,
+use crate::deliveries::{
+    error::DeliveryError,
+    jobs::{
+        cancel_progress::Cancellation,
+        job::{JobItem, RECOVER, Work, partition},
+        scope::RecoveryScope,
+    },
+    queries::by_owner::KeyRange,
 };
-use crate::deliveries::{by_owner::Stretch, error::DeliveryError};
 use auth::AuthorizedEntity;
 use base::{Time, WebhookId};
 use storage::table::{Delete, Put, Table, TableError, Transaction, Write, Written, is, is_new};
@@ -23,8 +26,8 @@ const REMOVING: &str = "removing a job";
 pub(in crate::deliveries) struct Left {
     /// Whether a recovery of the webhook is under way.
     pub(in crate::deliveries) is_begun: bool,
-    pub(in crate::deliveries) failed: Vec<Stretch>,
-    pub(in crate::deliveries) waiting: Vec<Stretch>,
+    pub(in crate::deliveries) failed: Vec<KeyRange>,
+    pub(in crate::deliveries) waiting: Vec<KeyRange>,
 }
 
 /// The jobs in the table.
@@ -66,7 +69,7 @@ impl Jobs {
             Work::Recover(failed) if include.failed() => failed.left_between(since, until),
             _ => Vec::new(),
         };
-        let waiting = &item.hastening.ranges;
+        let waiting = &item.expedited.ranges;
         let waiting = if include.waiting() { waiting.left_between(since, until) } else { Vec::new() };
         Ok(Left { is_begun, failed, waiting })
     }
@@ -112,7 +115,7 @@ impl Jobs {
             if lost_at == Some(read) {
                 return Ok(Written::Lost(None));
             }
-            item.hastening.ask_for_put_off();
+            item.expedited.ask_for_put_off();
             let together = Transaction::new().with_all(along.clone()).with(next_version(&mut item)?);
             if self.0.write_all(together, WRITING).await?.is_done() {
                 return Ok(Written::Done(()));

@@ -4,13 +4,18 @@ use std::time::Duration;
 
 use futures::{FutureExt, future::join_all};
 
-use super::{
-    cancel_page, entity_turns,
-    job::{DueJob, JobItem, LEASE, Piece, Progress, Work},
-    recover_page,
-    store::{Jobs, TRIES, WRITING},
+use crate::{
+    deliveries::{
+        jobs::{
+            cancel_page, entity_turns,
+            job::{DueJob, JobItem, LEASE, PageResult, Progress, Work},
+            recover_page,
+            store::{Jobs, TRIES, WRITING},
+        },
+        store::Deliveries,
+    },
+    subscriptions::store::Webhooks,
 };
-use crate::{deliveries::store::Deliveries, subscriptions::store::Webhooks};
 use base::{SharedClock, SharedRandom, Time, random};
 use storage::TableError;
 
@@ -130,12 +135,12 @@ impl Worker {
             reopened += made_due;
             let now = self.clock.now();
             let (progress, held_until) = match piece {
-                Piece::Over if self.jobs.remove(&item).await?.is_done() => return Ok(Some((reopened, None))),
+                PageResult::Over if self.jobs.remove(&item).await?.is_done() => return Ok(Some((reopened, None))),
                 // More was asked for meanwhile.
-                Piece::Over => (None, None),
-                Piece::Next(progress) if now >= until => (Some(progress), Some(now)),
-                Piece::Next(progress) => (Some(progress), None),
-                Piece::Wait(progress, time) => (Some(progress), Some(time)),
+                PageResult::Over => (None, None),
+                PageResult::Next(progress) if now >= until => (Some(progress), Some(now)),
+                PageResult::Next(progress) => (Some(progress), None),
+                PageResult::Wait(progress, time) => (Some(progress), Some(time)),
             };
             match self.save(item, &lease, progress.as_ref(), held_until).await? {
                 Some(saved) if held_until.is_none() => item = saved,
@@ -145,9 +150,9 @@ impl Worker {
     }
 
     /// Works through a page of a job; the number is of the deliveries that are due because of it.
-    async fn page(&self, item: &JobItem) -> Result<(Piece, usize), TableError> {
+    async fn page(&self, item: &JobItem) -> Result<(PageResult, usize), TableError> {
         match &item.work {
-            _ if item.is_done() => Ok((Piece::Over, 0)),
+            _ if item.is_done() => Ok((PageResult::Over, 0)),
             Work::Recover(_) => recover_page::work_through(&self.deliveries, &self.webhooks, item, &*self.clock).await,
             Work::Cancel(cancellation) => {
                 let piece =

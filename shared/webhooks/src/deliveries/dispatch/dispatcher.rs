@@ -1,0 +1,245 @@
+//! Dispatching: from "this attempt is due" to an attempt in the history.
+//!
+//! The dispatcher claims the attempt, and reads its inputs at the same time. It sends the request, records the attempt, and
+//! announces the next. A crash after any of these steps leaves a delivery that the sweep finds; a message that comes again
+//! later finds the claim or the attempt and is dropped.
+//! One invocation is a dispatch run (`run.rs`).
+
+use std::time::Duration;
+
+use tokio::join;
+use tracing::Instrument;
+
+use crate::{
+    deliveries::{
+        delivery::WaitingFor,
+        dispatch::{
+            breaker_check::{Admission, admit},
+            claim::Claimed,
+            counting::{self, CompletedAttempt},
+            metrics::Meter,
+            prefetch::{AttemptInputs, Prefetch, Sources},
+            schedule::{RetrySchedule, ScheduleSettings},
+        },
+        lease_times::GRACE,
+        queue::{
+            Lane, Queue, QueueSettings,
+            inbox::Inbox,
+            message::{AttemptMessage, DeliveryOwner},
+        },
+        store::Deliveries,
+    },
+    events::store::Events,
+    subscriptions::{
+        Webhooks, announcing::Announcer, breaker::BreakerSettings, health_tracker::HealthTracker,
+        operational::is_operational, resume::Pauses, stats::Stats,
+    },
+};
+use auth::AuthorizedEntity;
+use base::{SharedClock, SharedRandom, Time, logging, random};
+use outbound::Outbound;
+use storage::{KeyRings, SealError, Table, TableError, aws::Aws, idempotency};
+
+/// The longest pause of a delivery that cannot be attempted at all.
+const LONGEST_WAIT: Duration = Duration::from_secs(60 * 60);
+
+/// Makes the attempts that messages announce.
+pub struct Dispatcher {
+    pub(crate) deliveries: Deliveries,
+    pub(crate) events: Events,
+    pub(crate) webhooks: Webhooks,
+    pub(crate) queue: Queue,
+    /// Of the quick lane and the slow one.
+    pub(crate) inboxes: [Inbox; 2],
+    pub(crate) health_tracker: HealthTracker,
+    pub(crate) stats: Stats,
+    pub(crate) meter: Meter,
+    pub(crate) announcer: Announcer,
+    pub(crate) pauses: Pauses,
+    pub(crate) outbound: Outbound,
+    pub(crate) rings: KeyRings,
+    pub(crate) schedule: RetrySchedule,
+    pub(crate) clock: SharedClock,
+    pub(crate) random: SharedRandom,
+}
+
+/// Why a message could not be handled and has to come again.
+#[derive(Debug, thiserror::Error)]
+pub enum DispatchError {
+    /// The message is not one of ours.
+    #[error("a message of the queue is malformed")]
+    Message(#[source] serde_json::Error),
+    /// The table failed.
+    #[error("the table failed a dispatch")]
+    Table(#[from] TableError),
+    /// A sealed value of a webhook cannot be opened.
+    #[error("a sealed value of a webhook cannot be opened")]
+    Secret(#[from] SealError),
+}
+
+impl DispatchError {
+    /// Whether only an operator can mend the cause, unlike an outage.
+    fn is_lasting(&self) -> bool {
+        match self {
+            Self::Secret(error) => !matches!(error, SealError::Ring(_)),
+            Self::Table(error) => !matches!(error, TableError::Unavailable { .. }),
+            Self::Message(_) => false,
+        }
+    }
+}
+
+impl Dispatcher {
+    /// A dispatcher of this table's deliveries, which receives from both lanes and announces on them. `environment` is
+    /// the deployment's name, for the metrics.
+    pub fn connect(
+        aws: &Aws,
+        table: Table,
+        (queue, schedule, breaker): (QueueSettings, ScheduleSettings, BreakerSettings),
+        outbound: Outbound,
+        rings: KeyRings,
+        environment: String,
+        (clock, random): (SharedClock, SharedRandom),
+    ) -> Self {
+        Self {
+            deliveries: Deliveries::new(table.clone()),
+            events: Events::new(table.clone()),
+            webhooks: Webhooks::new(table.clone()),
+            queue: Queue::connect(aws, &queue),
+            inboxes: Inbox::connect(aws, &queue),
+            health_tracker: HealthTracker::new(table.clone(), breaker, random.clone()),
+            stats: Stats::new(table.clone()),
+            meter: Meter::new(environment),
+            pauses: Pauses::new(&table),
+            announcer: Announcer::new(table),
+            outbound,
+            rings,
+            schedule: schedule.schedule,
+            clock,
+            random,
+        }
+    }
+
+    /// Makes the attempt that a message announces, if it is due and no other worker has claimed it. A delivery of the quick
+    /// lane whose webhook has become slow is left to the slow lane.
+    pub(crate) async fn one(
+        &self,
+        notice: &AttemptMessage,
+        owner: &DeliveryOwner,
+        lane: Lane,
+    ) -> Result<Option<CompletedAttempt>, DispatchError> {
+        // Before the claim: a lease must not run out while a secret is waited for.
+        self.rings.get().await?;
+        let (due, now) = (&notice.message, self.clock.now());
+        let claim = self.deliveries.claim(&due.delivery, due.attempt, random::uuid(&*self.random), now);
+        let (claimed, prefetch) = join!(claim, self.sources().prefetch(notice, owner));
+        let Some(claimed) = claimed? else {
+            tracing::debug!(deliveryId = %due.delivery, attempt = due.attempt, "nothing to do");
+            return Ok(None);
+        };
+        if lane == Lane::Quick && prefetch.webhook().is_some_and(|found| found.webhook.is_slow(now)) {
+            self.deliveries.release(&claimed).await?;
+            let notice = AttemptMessage { owner: Some(owner.clone()), ..notice.clone() };
+            self.queue.announce(Lane::Slow, notice, now, now).await;
+            return Ok(None);
+        }
+        match self.claimed(&claimed, prefetch).await {
+            // Trying again at once would not help: it waits longer each time, until an operator mends the cause.
+            Err(error) if error.is_lasting() => {
+                tracing::error!(error = %logging::chain(&error), deliveryId = %due.delivery, "an attempt cannot be made");
+                self.wait(&claimed, self.clock.now()).await?;
+                Ok(None)
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Makes the attempt, or finds that it cannot be made, or not yet.
+    async fn claimed(&self, claimed: &Claimed, prefetch: Prefetch) -> Result<Option<CompletedAttempt>, DispatchError> {
+        let delivery = claimed.delivery();
+        let (entity, id) =
+            (AuthorizedEntity::owning_delivery(delivery.owner_identifier.clone()), &delivery.webhook_identifier);
+        let AttemptInputs { webhook, event, health } = self.sources().inputs(claimed, prefetch).await?;
+        let now = self.clock.now();
+        let Some(webhook) = webhook.filter(|current| current.webhook.webhook.enabled) else {
+            self.cancel(claimed).await?;
+            return Ok(None);
+        };
+        let Some(event) = event else {
+            self.wait_for_body(claimed, now).await?;
+            return Ok(None);
+        };
+        let healths = &self.health_tracker.healths;
+        let health = match admit((&entity, claimed), health, healths, &*self.random, now).await? {
+            Admission::Go(health) => health,
+            Admission::Wait(until) => {
+                tracing::info!(deliveryId = %delivery.id, %until, "put off: the breaker of its webhook is open");
+                self.deliveries.put_off(claimed, until, Some(WaitingFor::Breaker), now).await?;
+                let lane = Lane::of(webhook.webhook.webhook.is_slow(until));
+                self.queue.announce(lane, claimed.notice(claimed.attempt()), until, now).await;
+                return Ok(None);
+            }
+        };
+        let trace = event.trace.next_span(&*self.random);
+        let span = tracing::info_span!("attempt", trace_id = %trace.trace_id(), span_id = %trace.span_id());
+        let attempt = self.attempt(&entity, claimed, webhook, (&event.body, &trace)).instrument(span);
+        let Some(outcome) = attempt.await? else { return Ok(None) };
+        let operational = is_operational(&delivery.r#type);
+        let pause_ends = health.as_ref().and_then(|health| health.open_until).filter(|_| !operational);
+        let closes = outcome.completed();
+        let tried = CompletedAttempt {
+            entity: entity.clone(),
+            webhook: id.clone(),
+            outcome,
+            health_before: health,
+            operational,
+        };
+        let Some(pause_ends) = pause_ends else { return Ok(Some(tried)) };
+        let now = self.clock.now();
+        if closes && now < pause_ends
+            // Counting closes the breaker as well, without the job that has what waits attempted. So an attempt that
+            // did not end the pause is not counted, and the breaker stays as it is.
+            && let Err(error) = self.pauses.close(&entity, id, now).await
+        {
+            tracing::warn!(error = %logging::chain(&error), webhookId = %id, "the pause could not be ended");
+            return Ok(None);
+        }
+        // The probe is counted at once: many deliveries wait for it, and must not wait for the rest of this batch.
+        self.count(vec![tried]).await;
+        Ok(None)
+    }
+
+    /// Ends a claimed delivery whose webhook is gone or disabled.
+    pub(crate) async fn cancel(&self, claimed: &Claimed) -> Result<(), TableError> {
+        tracing::info!(deliveryId = %claimed.delivery().id, "cancelled: its webhook is gone or disabled");
+        self.deliveries.cancel(claimed, self.clock.now()).await
+    }
+
+    /// The stores of an attempt's inputs.
+    pub(crate) fn sources(&self) -> Sources<'_> {
+        Sources { webhooks: &self.webhooks, events: &self.events, healths: &self.health_tracker.healths }
+    }
+
+    /// Counts attempts for the health and the statistics of their webhooks.
+    pub(crate) async fn count(&self, tried: Vec<CompletedAttempt>) {
+        let opened = counting::count(tried, &self.health_tracker, &self.stats, self.clock.now()).await;
+        self.meter.breakers_opened(opened);
+    }
+
+    /// Handles a delivery whose event is not there. Its publication was never acknowledged; the client may repeat it
+    /// for as long as its key is remembered, and after that the event never comes.
+    async fn wait_for_body(&self, claimed: &Claimed, now: Time) -> Result<(), DispatchError> {
+        let (delivery, age) = (claimed.delivery(), now.since(claimed.delivery().created_date));
+        if age > idempotency::MEMORY {
+            tracing::error!(deliveryId = %delivery.id, eventId = %claimed.event(), "cancelled: its event never came");
+            return Ok(self.deliveries.cancel(claimed, now).await?);
+        }
+        tracing::warn!(deliveryId = %delivery.id, eventId = %claimed.event(), "its event is not there yet");
+        self.wait(claimed, now).await
+    }
+
+    /// Gives a claim back for as long as the delivery is old, so that a delivery that waits for long is seldom read.
+    async fn wait(&self, claimed: &Claimed, now: Time) -> Result<(), DispatchError> {
+        let until = now + now.since(claimed.delivery().created_date).clamp(GRACE, LONGEST_WAIT);
+        Ok(self.deliveries.put_off(claimed, until, None, now).await?)
+    }
+}

@@ -1,0 +1,311 @@
+//! The limit on attempts that one invocation of the dispatcher has under way, in all, for one entity and for one webhook.
+//!
+//! An invocation that waits for slow endpoints continues to receive (`run.rs`), so permits are scarce, and invocations are
+//! not. One entity alone never fills an invocation; several together can. Permits are counted in memory: they cost no
+//! write, and none is lost with a worker that dies.
+
+use std::{
+    collections::HashMap,
+    hash::Hash,
+    pin::pin,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::{sync::Notify, time::timeout};
+
+use crate::deliveries::queue::{Lane, MESSAGES_AT_ONCE, message::DeliveryOwner};
+use auth::EntityId;
+use base::WebhookId;
+
+/// Attempts under way in one invocation: each has a connection, and an event of 256 KiB several times in memory.
+const MAX_ATTEMPTS: usize = 50;
+/// How many of them one entity may have.
+const MAX_OF_ENTITY: usize = 40;
+/// How many of these one webhook may have: half, so that its entity's other webhooks have the rest.
+const MAX_OF_WEBHOOK: usize = 20;
+/// In the slow lane, one permit in four is kept for deliveries that waited before, so that they come first.
+const WAITING_SHARE_DIVISOR: usize = 4;
+
+/// The permits of an invocation.
+#[derive(Debug)]
+pub struct ConcurrencyLimiter {
+    lane: Lane,
+    in_use: Mutex<PermitCounts>,
+    /// Notified when a permit is dropped.
+    freed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct PermitCounts {
+    all: usize,
+    /// The most at once.
+    most: usize,
+    entities: HashMap<EntityId, usize>,
+    webhooks: HashMap<WebhookId, usize>,
+    /// How many deliveries wait for a permit here.
+    waiting: usize,
+    /// How many deliveries of each entity were sent back to wait on the queue, less its attempts that ended since.
+    sent_back: HashMap<EntityId, usize>,
+}
+
+/// The right to one attempt, until it is dropped.
+#[derive(Debug)]
+pub struct Permit<'a> {
+    limiter: &'a ConcurrencyLimiter,
+    owner: DeliveryOwner,
+}
+
+impl ConcurrencyLimiter {
+    /// A limiter without attempts.
+    pub fn new(lane: Lane) -> Self {
+        Self { lane, in_use: Mutex::default(), freed: Notify::new() }
+    }
+
+    /// How many permits are free for an entity without attempts.
+    pub fn free(&self) -> usize {
+        MAX_ATTEMPTS.saturating_sub(self.counts().all)
+    }
+
+    /// Whether as many deliveries as one call receives would all find permits in the quick lane, whichever entity's or
+    /// webhook's they are.
+    pub fn have_room(&self) -> bool {
+        let counts = self.counts();
+        let of_an_entity = counts.entities.values().max().copied().unwrap_or_default();
+        let of_a_webhook = counts.webhooks.values().max().copied().unwrap_or_default();
+        counts.all + MESSAGES_AT_ONCE <= MAX_ATTEMPTS
+            && of_an_entity + MESSAGES_AT_ONCE <= MAX_OF_ENTITY
+            && of_a_webhook + MESSAGES_AT_ONCE <= MAX_OF_WEBHOOK
+    }
+
+    /// The most attempts that were under way at once.
+    pub fn most(&self) -> usize {
+        self.counts().most
+    }
+
+    /// How many deliveries wait for a permit here.
+    pub fn waiting(&self) -> usize {
+        self.counts().waiting
+    }
+
+    /// Takes a permit as soon as one is free for this entity and webhook. An error when none is free within this time: the
+    /// delivery counts as waiting here until the error is dropped.
+    pub async fn take_within(
+        &self,
+        limit: Duration,
+        owner: &DeliveryOwner,
+        has_waited: bool,
+    ) -> Result<Permit<'_>, Waiting<'_>> {
+        if let Some(permit) = self.take(owner, has_waited) {
+            return Ok(permit);
+        }
+        let waiting = Waiting::new(self);
+        let permit = async {
+            loop {
+                let mut freed = pin!(self.freed.notified());
+                // From here on no notification is missed.
+                freed.as_mut().enable();
+                match self.take(owner, has_waited) {
+                    Some(permit) => return permit,
+                    None => freed.await,
+                }
+            }
+        };
+        timeout(limit, permit).await.map_err(|_| waiting)
+    }
+
+    /// Takes a permit; `None` when none is free for this entity and webhook.
+    pub fn take(&self, owner: &DeliveryOwner, has_waited: bool) -> Option<Permit<'_>> {
+        let mut counts = self.counts();
+        let is_full = counts.all >= MAX_ATTEMPTS
+            || count(&counts.entities, &owner.entity) >= self.share(MAX_OF_ENTITY, has_waited)
+            || count(&counts.webhooks, &owner.webhook) >= self.share(MAX_OF_WEBHOOK, has_waited);
+        if is_full {
+            return None;
+        }
+        counts.all += 1;
+        counts.most = counts.most.max(counts.all);
+        *counts.entities.entry(owner.entity.clone()).or_default() += 1;
+        *counts.webhooks.entry(owner.webhook.clone()).or_default() += 1;
+        Some(Permit { limiter: self, owner: owner.clone() })
+    }
+
+    /// Whether a delivery without a permit may wait on the queue for a moment; otherwise it waits for the sweep, which
+    /// is much later. An entity may send back as many as there are permits, and one more for each of its attempts that
+    /// ends: so a burst continues soon, a webhook that is busy for long is not left to the sweep, and a flood costs no
+    /// more messages than attempts.
+    pub fn send_back(&self, entity: &EntityId) -> bool {
+        let mut counts = self.counts();
+        let sent_back = counts.sent_back.entry(entity.clone()).or_default();
+        let may = *sent_back < MAX_ATTEMPTS;
+        *sent_back += usize::from(may);
+        may
+    }
+
+    /// How many of these permits a delivery that has waited, or has not, may use.
+    fn share(&self, whole: usize, has_waited: bool) -> usize {
+        // In the quick lane a delivery waits for a second at most, and goes to the slow lane then.
+        let comes_later = self.lane == Lane::Slow && !has_waited;
+        if comes_later { whole - whole / WAITING_SHARE_DIVISOR } else { whole }
+    }
+
+    fn counts(&self) -> MutexGuard<'_, PermitCounts> {
+        self.in_use.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        let mut counts = self.limiter.counts();
+        counts.all -= 1;
+        give_back(&mut counts.entities, &self.owner.entity);
+        give_back(&mut counts.webhooks, &self.owner.webhook);
+        give_back(&mut counts.sent_back, &self.owner.entity);
+        drop(counts);
+        self.limiter.freed.notify_waiters();
+    }
+}
+
+/// A delivery that waits for a permit, until it is dropped.
+#[derive(Debug)]
+pub struct Waiting<'a>(&'a ConcurrencyLimiter);
+
+impl<'a> Waiting<'a> {
+    fn new(limiter: &'a ConcurrencyLimiter) -> Self {
+        limiter.counts().waiting += 1;
+        Self(limiter)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.counts().waiting -= 1;
+    }
+}
+
+fn count<K: Eq + Hash>(counts: &HashMap<K, usize>, key: &K) -> usize {
+    counts.get(key).copied().unwrap_or_default()
+}
+
+fn give_back<K: Eq + Hash>(counts: &mut HashMap<K, usize>, key: &K) {
+    if let Some(count) = counts.get_mut(key) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::{SystemRandom, Time};
+    use proptest::prelude::*;
+
+    fn webhook() -> WebhookId {
+        WebhookId::new(Time::from_millis(1_795_167_900_000), &SystemRandom)
+    }
+
+    fn owner(entity: &str, webhook: &WebhookId) -> DeliveryOwner {
+        DeliveryOwner { entity: EntityId::parse(entity).expect("an identifier"), webhook: webhook.clone() }
+    }
+
+    #[test]
+    fn a_webhook_leaves_permits_to_its_entity_and_an_entity_to_others() {
+        let limiter = ConcurrencyLimiter::new(Lane::Quick);
+        let hooks = [webhook(), webhook(), webhook()];
+        let take =
+            |hook: &WebhookId| std::iter::from_fn(|| limiter.take(&owner("noisy", hook), false)).collect::<Vec<_>>();
+        let taken: Vec<_> = hooks.iter().map(take).collect();
+        assert_eq!(taken.iter().map(Vec::len).collect::<Vec<_>>(), [20, 20, 0]);
+        assert_eq!(limiter.free(), 10);
+        assert!(limiter.take(&owner("quiet", &webhook()), false).is_some());
+        drop(taken);
+        assert_eq!(
+            (limiter.free(), limiter.most()),
+            (MAX_ATTEMPTS, 41),
+            "and it is known how many were under way at once"
+        );
+        assert!(limiter.take(&owner("noisy", &hooks[2]), false).is_some());
+    }
+
+    #[test]
+    fn there_is_room_while_all_of_one_receive_call_would_find_permits() {
+        let (limiter, hook) = (ConcurrencyLimiter::new(Lane::Quick), webhook());
+        let mut taken = Vec::new();
+        while limiter.have_room() {
+            taken.extend(limiter.take(&owner("noisy", &hook), false));
+        }
+        assert_eq!(taken.len(), MAX_OF_WEBHOOK - MESSAGES_AT_ONCE + 1);
+        let more: Vec<_> = std::iter::from_fn(|| limiter.take(&owner("noisy", &hook), false)).collect();
+        assert_eq!(more.len(), MESSAGES_AT_ONCE - 1);
+    }
+
+    #[tokio::test]
+    async fn a_waiting_delivery_gets_the_permit_that_becomes_free() {
+        let (limiter, hook) = (ConcurrencyLimiter::new(Lane::Quick), webhook());
+        let (mine, minute) = (owner("noisy", &hook), Duration::from_secs(60));
+        let mut taken: Vec<_> = std::iter::from_fn(|| limiter.take(&mine, false)).collect();
+        assert!(limiter.take_within(Duration::ZERO, &mine, false).await.is_err());
+        let frees = async {
+            assert_eq!(limiter.waiting(), 1);
+            taken.pop();
+        };
+        let (permit, ()) = tokio::join!(limiter.take_within(minute, &mine, false), frees);
+        assert!(permit.is_ok());
+        assert_eq!((limiter.waiting(), limiter.free()), (0, MAX_ATTEMPTS - MAX_OF_WEBHOOK));
+    }
+
+    #[test]
+    fn permits_are_kept_for_deliveries_that_waited() {
+        let limiter = ConcurrencyLimiter::new(Lane::Slow);
+        let hook = webhook();
+        let mine = owner("slow", &hook);
+        let fresh: Vec<_> = std::iter::from_fn(|| limiter.take(&mine, false)).collect();
+        let waited: Vec<_> = std::iter::from_fn(|| limiter.take(&mine, true)).collect();
+        assert_eq!((fresh.len(), waited.len()), (15, 5));
+    }
+
+    #[test]
+    fn an_entity_sends_back_as_many_deliveries_as_there_are_permits() {
+        let limiter = ConcurrencyLimiter::new(Lane::Slow);
+        for entity in ["noisy", "slow"] {
+            let entity = EntityId::parse(entity).expect("an identifier");
+            assert_eq!((0..1_000).filter(|_| limiter.send_back(&entity)).count(), MAX_ATTEMPTS);
+        }
+    }
+
+    #[test]
+    fn an_entity_may_send_back_one_more_for_each_of_its_attempts_that_ends() {
+        let (limiter, hook) = (ConcurrencyLimiter::new(Lane::Slow), webhook());
+        let (busy, stuck) = (owner("busy", &hook), owner("stuck", &webhook()));
+        for attempts in 0..1_000 {
+            let attempt = limiter.take(&busy, true).expect("nothing else is under way");
+            assert!(limiter.send_back(&busy.entity), "after {attempts} attempts");
+            assert_eq!(limiter.send_back(&stuck.entity), attempts < MAX_ATTEMPTS);
+            drop(attempt);
+        }
+    }
+
+    proptest! {
+        /// With any number of webhooks, one entity leaves room for others, and no permit is lost.
+        #[test]
+        fn no_entity_ever_has_all_permits(steps in proptest::collection::vec((0..60usize, any::<bool>(), any::<bool>()), 0..300)) {
+            let limiter = ConcurrencyLimiter::new(Lane::Quick);
+            let hooks: Vec<_> = (0..60).map(|_| webhook()).collect();
+            let mut taken = Vec::new();
+            for (hook, has_waited, leaves) in steps {
+                if leaves {
+                    taken.pop();
+                } else {
+                    taken.extend(limiter.take(&owner("noisy", &hooks[hook]), has_waited));
+                }
+                prop_assert!(taken.len() <= MAX_OF_ENTITY);
+                prop_assert_eq!(limiter.free(), MAX_ATTEMPTS - taken.len());
+                prop_assert!(limiter.take(&owner("quiet", &hooks[0]), false).is_some() || taken.iter().filter(|permit| permit.owner.webhook == hooks[0]).count() >= MAX_OF_WEBHOOK);
+            }
+            taken.clear();
+            prop_assert_eq!(limiter.free(), MAX_ATTEMPTS);
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! The numbers of the dispatcher's metrics, in memory until a round ends. A round writes one line, so that a delivery
+//! costs a few characters more of the log, and neither a read nor a write of the table.
+
+use std::{
+    mem,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use crate::deliveries::{
+    dispatch::{claim::Claimed, schedule::Next},
+    queue::Lane,
+};
+use base::Time;
+use base::metric::{Metrics, Name, Number};
+
+/// Counts what all rounds of this process do. A round that ends publishes the numbers, also those of rounds beside it:
+/// their sum is the same.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    environment: String,
+    counted: Mutex<Counted>,
+}
+
+#[derive(Debug, Default)]
+struct Counted {
+    attempted: usize,
+    succeeded: usize,
+    exhausted: usize,
+    breakers_opened: usize,
+    first_attempts: Vec<Duration>,
+    arrivals: Vec<Duration>,
+}
+
+/// An attempt that was made and recorded.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AttemptMetric {
+    /// When the event was published.
+    published: Time,
+    /// Whether it was the delivery's first attempt.
+    is_first: bool,
+    /// Whether the delivery is still in its first schedule. The age of one that was sent again by hand tells nothing.
+    is_in_first_schedule: bool,
+    began: Time,
+    ended: Time,
+    next: Next,
+}
+
+impl AttemptMetric {
+    /// The attempt of a claim.
+    pub(crate) fn of(claimed: &Claimed, (began, ended): (Time, Time), next: Next) -> Self {
+        Self {
+            published: claimed.delivery().created_date,
+            is_first: claimed.attempt() == 1,
+            is_in_first_schedule: claimed.attempt_in_schedule() == claimed.attempt() && claimed.resumes_at().is_none(),
+            began,
+            ended,
+            next,
+        }
+    }
+}
+
+impl Meter {
+    /// A meter of this deployment.
+    pub(crate) fn new(environment: String) -> Self {
+        Self { environment, counted: Mutex::default() }
+    }
+
+    pub(crate) fn attempted(&self, made: AttemptMetric) {
+        let mut counted = self.counted();
+        counted.attempted += 1;
+        if made.is_first {
+            counted.first_attempts.push(made.began.since(made.published));
+        }
+        match made.next {
+            Next::Delivered => {
+                counted.succeeded += 1;
+                if made.is_in_first_schedule {
+                    counted.arrivals.push(made.ended.since(made.published));
+                }
+            }
+            Next::Exhausted => counted.exhausted += 1,
+            Next::RetryAt(_) | Next::Gone | Next::Cancelled => {}
+        }
+    }
+
+    pub(crate) fn breakers_opened(&self, opened: usize) {
+        self.counted().breakers_opened += opened;
+    }
+
+    /// Publishes the numbers of a round of this lane, which had so many attempts under way at once, and begins anew.
+    pub(crate) fn publish(&self, lane: Lane, in_flight: usize, at: Time) {
+        let counted = mem::take(&mut *self.counted());
+        Metrics { environment: &self.environment, by: &[], numbers: &counted.numbers(lane, in_flight), at }.publish();
+    }
+
+    fn counted(&self) -> MutexGuard<'_, Counted> {
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Counted {
+    /// The numbers that are not zero; none of a round that made no attempt.
+    fn numbers(&self, lane: Lane, in_flight: usize) -> Vec<Number> {
+        if self.attempted + self.breakers_opened == 0 {
+            return Vec::new();
+        }
+        let in_lane = match lane {
+            Lane::Quick => Name::InFlightQuick,
+            Lane::Slow => Name::InFlightSlow,
+        };
+        let counts = [
+            (Name::DeliveriesAttempted, self.attempted),
+            (Name::DeliveriesSucceeded, self.succeeded),
+            (Name::DeliveriesFailed, self.attempted - self.succeeded),
+            (Name::DeliveriesExhausted, self.exhausted),
+            (Name::BreakersOpened, self.breakers_opened),
+            (in_lane, in_flight),
+        ];
+        let counts = counts.into_iter().filter(|(_, count)| *count > 0);
+        let durations = [(Name::FirstAttemptAfter, &self.first_attempts), (Name::ArrivalAfter, &self.arrivals)];
+        counts
+            .map(|(name, count)| Number::count(name, count))
+            .chain(durations.map(|(name, durations)| Number::millis(name, durations)))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PUBLISHED: Time = Time::from_millis(1_795_167_900_000);
+
+    fn made(next: Next) -> AttemptMetric {
+        let (began, ended) = (PUBLISHED + Duration::from_millis(40), PUBLISHED + Duration::from_millis(100));
+        AttemptMetric { published: PUBLISHED, is_first: true, is_in_first_schedule: true, began, ended, next }
+    }
+
+    fn said(meter: &Meter, lane: Lane, in_flight: usize) -> String {
+        let counted = mem::take(&mut *meter.counted());
+        let numbers = counted.numbers(lane, in_flight);
+        Metrics { environment: "production", by: &[], numbers: &numbers, at: PUBLISHED }.texts().join("\n")
+    }
+
+    fn values(line: &str) -> serde_json::Value {
+        let mut line: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        let members = line.as_object_mut().expect("an object");
+        members.remove("_aws");
+        members.remove("Environment");
+        line
+    }
+
+    #[test]
+    fn a_round_says_in_one_line_how_many_attempts_succeeded_failed_and_were_the_last() {
+        let meter = Meter::new("production".to_owned());
+        meter.attempted(made(Next::Delivered));
+        meter.attempted(AttemptMetric { is_first: false, ..made(Next::RetryAt(PUBLISHED)) });
+        meter.attempted(AttemptMetric { is_first: false, ..made(Next::Exhausted) });
+        meter.attempted(AttemptMetric { is_first: false, ..made(Next::Gone) });
+        meter.breakers_opened(1);
+        let line = said(&meter, Lane::Slow, 3);
+        let expected = serde_json::json!({
+            "DeliveriesAttempted": 4, "DeliveriesSucceeded": 1, "DeliveriesFailed": 3, "DeliveriesExhausted": 1,
+            "BreakersOpened": 1, "InFlightSlow": 3, "FirstAttemptAfter": 40, "ArrivalAfter": 100,
+        });
+        assert_eq!(values(&line), expected);
+        assert_eq!(said(&meter, Lane::Slow, 3), "", "the next round begins anew, and has nothing to say yet");
+    }
+
+    #[test]
+    fn a_delivery_that_is_sent_again_by_hand_has_no_latency() {
+        let meter = Meter::new("production".to_owned());
+        meter.attempted(AttemptMetric { is_first: false, is_in_first_schedule: false, ..made(Next::Delivered) });
+        let expected = serde_json::json!({ "DeliveriesAttempted": 1, "DeliveriesSucceeded": 1, "InFlightQuick": 1 });
+        assert_eq!(values(&said(&meter, Lane::Quick, 1)), expected);
+    }
+
+    #[test]
+    fn a_delivery_costs_few_characters_of_the_log() {
+        let length = |deliveries: usize| {
+            let meter = Meter::new("production".to_owned());
+            for _ in 0..deliveries {
+                meter.attempted(made(Next::Delivered));
+            }
+            said(&meter, Lane::Quick, 10).len()
+        };
+        assert!(length(1) < 600, "{}", length(1));
+        assert!((length(100) - length(10)) / 90 < 10, "{} and {}", length(10), length(100));
+    }
+}

@@ -1,0 +1,131 @@
+//! Prefetch: webhook, health and event of an attempt, read beside its claim, so that the claim adds no round trip.
+//!
+//! A prefetch reads eventually consistently, at half the price, and may return values of moments ago. These values are
+//! read again after the claim: a webhook that changed after the version that the message names, a disabled webhook, an
+//! open breaker, and everything that was not found.
+
+use tokio::{join, time::Instant};
+
+use crate::{
+    deliveries::{
+        dispatch::claim::Claimed,
+        queue::message::{AttemptMessage, DeliveryOwner},
+    },
+    events::store::{Events, StoredEvent},
+    subscriptions::{Webhooks, breaker::HealthItem, health::Healths, store::SigningWebhook},
+};
+use auth::AuthorizedEntity;
+use base::{EventId, logging};
+use storage::TableError;
+
+/// Values that were read before the claim; missing or stale ones are read again.
+#[derive(Debug, Default)]
+pub(crate) struct Prefetch {
+    owner: Option<DeliveryOwner>,
+    webhook: Option<CurrentWebhook>,
+    event: Option<(EventId, StoredEvent)>,
+    /// The health, unless it could not be read or the breaker was open: the breaker may have been closed since.
+    health: Option<Option<HealthItem>>,
+}
+
+impl Prefetch {
+    /// The webhook, if it was found and is enabled.
+    pub(crate) fn webhook(&self) -> Option<&SigningWebhook> {
+        self.webhook.as_ref().map(|current| &current.webhook)
+    }
+}
+
+/// A webhook and the time of its reading.
+#[derive(Debug)]
+pub(crate) struct CurrentWebhook {
+    pub(crate) webhook: SigningWebhook,
+    /// The beginning of the read.
+    pub(crate) read: Instant,
+}
+
+/// Everything that an attempt needs beside its head; it cannot be made without webhook and event.
+pub(crate) struct AttemptInputs {
+    pub(crate) webhook: Option<CurrentWebhook>,
+    pub(crate) event: Option<StoredEvent>,
+    pub(crate) health: Option<HealthItem>,
+}
+
+/// The stores of the inputs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sources<'a> {
+    pub(crate) webhooks: &'a Webhooks,
+    pub(crate) events: &'a Events,
+    pub(crate) healths: &'a Healths,
+}
+
+impl Sources<'_> {
+    /// Reads the inputs of an attempt before its claim. An error is logged and leaves the value to [`Self::inputs`].
+    pub(crate) async fn prefetch(self, notice: &AttemptMessage, owner: &DeliveryOwner) -> Prefetch {
+        let entity = AuthorizedEntity::owning_delivery(owner.entity.clone());
+        let event = async {
+            match &notice.event {
+                Some(event) => Ok(self.events.glance(event).await?.map(|found| (event.clone(), found))),
+                None => Ok(None),
+            }
+        };
+        let health = self.healths.glance(&entity, &owner.webhook);
+        let read = Instant::now();
+        let (webhook, event, health) = join!(self.webhooks.glance(&entity, &owner.webhook), event, health);
+        // A disabled webhook is read again: the delivery would be cancelled for good, and the owner may have enabled the
+        // webhook a moment ago.
+        let is_current = |found: &SigningWebhook| {
+            let webhook = &found.webhook;
+            webhook.enabled && notice.webhook_changed.is_none_or(|changed| changed <= webhook.last_update)
+        };
+        let webhook = found(webhook).flatten().filter(is_current);
+        Prefetch {
+            owner: Some(owner.clone()),
+            webhook: webhook.map(|webhook| CurrentWebhook { webhook, read }),
+            event: found(event).flatten(),
+            health: found(health).filter(|found| found.as_ref().is_none_or(|health| health.open_until.is_none())),
+        }
+    }
+
+    /// The inputs of a claimed attempt: prefetched values where they apply, and consistent reads for the rest. Entity,
+    /// webhook and event come from the delivery, since a message is a hint.
+    pub(crate) async fn inputs(self, claimed: &Claimed, prefetch: Prefetch) -> Result<AttemptInputs, TableError> {
+        let owner = DeliveryOwner::of(claimed.delivery());
+        let entity = AuthorizedEntity::owning_delivery(owner.entity.clone());
+        let prefetch = if prefetch.owner.as_ref() == Some(&owner) { prefetch } else { Prefetch::default() };
+        let webhook = async {
+            match prefetch.webhook {
+                Some(webhook) => Ok(Some(webhook)),
+                None => self.webhook(&entity, &owner).await,
+            }
+        };
+        let event = async {
+            match prefetch.event.filter(|(event, _)| event == claimed.event()) {
+                Some((_, event)) => Ok(Some(event)),
+                None => self.events.find(claimed.event()).await,
+            }
+        };
+        let health = async {
+            match prefetch.health {
+                Some(health) => Ok(health),
+                None => self.healths.find(&entity, &owner.webhook).await,
+            }
+        };
+        let (webhook, event, health) = tokio::try_join!(webhook, event, health)?;
+        Ok(AttemptInputs { webhook, event, health })
+    }
+
+    /// The webhook of a delivery, read consistently; `None` when it was removed.
+    pub(crate) async fn webhook(
+        self,
+        entity: &AuthorizedEntity,
+        owner: &DeliveryOwner,
+    ) -> Result<Option<CurrentWebhook>, TableError> {
+        let read = Instant::now();
+        let found = self.webhooks.find(entity, &owner.webhook).await?;
+        Ok(found.map(|webhook| CurrentWebhook { webhook, read }))
+    }
+}
+
+fn found<T>(read: Result<T, TableError>) -> Option<T> {
+    read.inspect_err(|error| tracing::warn!(error = %logging::chain(error), "not prefetched; it is read again")).ok()
+}

@@ -1,0 +1,242 @@
+//! A dispatch run: one invocation of the dispatcher, from its batch until none of its work is under way.
+//!
+//! AWS limits how many invocations run at once, and each ends with its slowest exchange. So an invocation that waits for
+//! an endpoint continues to receive from the queue of its lane: an endpoint that takes 15 s holds one permit of many
+//! (`limiter.rs`), and no invocation. A run of quick exchanges is over before it would receive. A run of the quick lane in
+//! which deliveries wait for a permit leaves other messages on the queue.
+//!
+//! A run deletes the messages that it received itself. If it dies, they become visible again after their visibility
+//! timeout, as those of its batch do; the sweep announces their deliveries sooner.
+
+use std::time::Duration;
+
+use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
+use tokio::{
+    select,
+    time::{Instant, MissedTickBehavior, interval_at},
+};
+
+use crate::deliveries::{
+    dispatch::{
+        counting::CompletedAttempt,
+        dispatcher::{DispatchError, Dispatcher},
+        limiter::{ConcurrencyLimiter, Permit, Waiting},
+    },
+    queue::{
+        Lane, MESSAGES_AT_ONCE,
+        inbox::{BatchMessage, Inbox, Received},
+        message::{AttemptMessage, DeliveryOwner},
+    },
+};
+use base::{Random, Time, logging, pause, random};
+
+/// After this long a run that is not over begins to receive itself.
+const RECEIVES_AFTER: Duration = Duration::from_millis(250);
+/// How often the attempts that ended meanwhile are counted.
+const COUNT_INTERVAL: Duration = Duration::from_secs(1);
+/// For how long a run receives. The limit varies, so that runs that began together do not end together. The function's
+/// time limit leaves room for an exchange and its record after that.
+const RECEIVING: Spread = Spread { least: Duration::from_secs(40), more: Duration::from_secs(40) };
+/// Logged with the error of a message.
+const AGAIN: &str = "a message has to come again";
+/// The pause after a receive that failed.
+const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(500);
+/// How long a delivery without a permit waits on the queue the first time. It is short, since another run may have a
+/// permit: the queue does not spread messages evenly over waiting receivers.
+const FIRST_WAIT: Spread = Spread { least: Duration::from_millis(500), more: Duration::from_secs(1) };
+/// How long it waits from the second time on.
+const LATER_WAIT: Spread = Spread { least: Duration::from_secs(5), more: Duration::from_secs(10) };
+/// How long a delivery of the quick lane waits here for a permit: it gets one where exchanges are quick, and otherwise goes
+/// to the slow lane.
+const PERMIT_TIMEOUT: Duration = Duration::from_secs(1);
+/// While so many deliveries wait here for a permit, a run receives no more, unless it has room.
+const MAX_WAITING: usize = MESSAGES_AT_ONCE / 2;
+
+/// The attempt that a message led to, if any.
+type Handled = Result<Option<CompletedAttempt>, DispatchError>;
+
+/// A random time between `least` and `least + more`.
+struct Spread {
+    least: Duration,
+    more: Duration,
+}
+
+impl Spread {
+    fn draw(&self, random: &dyn Random) -> Duration {
+        self.least + self.more.mul_f64(random::unit(random))
+    }
+}
+
+/// The end of one piece of work of a run.
+enum Step {
+    /// A message of the batch, with its identifier, was handled.
+    BatchMessage(String, Handled),
+    /// A message that the run received itself was handled.
+    Received(Handled),
+    /// Attempts were counted.
+    Counted,
+}
+
+/// One invocation.
+struct DispatchRun<'a> {
+    dispatcher: &'a Dispatcher,
+    inbox: &'a Inbox,
+    limiter: ConcurrencyLimiter,
+}
+
+impl Dispatcher {
+    /// The lane whose queue has this ARN.
+    pub fn lane(&self, queue_arn: &str) -> Lane {
+        let [_, slow] = &self.inboxes;
+        Lane::of(slow.is_of(queue_arn))
+    }
+
+    /// Handles a batch of messages of a lane, and the messages that come while it waits for their exchanges. Returns
+    /// the identifiers of the messages of the batch that must come again.
+    pub async fn dispatch(&self, lane: Lane, batch: Vec<BatchMessage>) -> Vec<String> {
+        let [quick, slow] = &self.inboxes;
+        let inbox = match lane {
+            Lane::Quick => quick,
+            Lane::Slow => slow,
+        };
+        DispatchRun { dispatcher: self, inbox, limiter: ConcurrencyLimiter::new(lane) }.run(batch).await
+    }
+}
+
+impl DispatchRun<'_> {
+    async fn run(&self, batch: Vec<BatchMessage>) -> Vec<String> {
+        let began = Instant::now();
+        let receiving_ends = began + RECEIVING.draw(&*self.dispatcher.random);
+        let mut beats = interval_at(began + RECEIVES_AFTER, COUNT_INTERVAL);
+        beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+
+        let mut receives = false;
+        let mut messages = batch.len();
+        let mut completed = Vec::new();
+        let mut again = Vec::new();
+        let mut under_way: FuturesUnordered<BoxFuture<'_, Step>> =
+            batch.into_iter().map(|message| self.handed(message).boxed()).collect();
+        // Never dropped before its end: the messages received by then would be hidden until their visibility time-out.
+        let mut receiving: Option<BoxFuture<'_, Vec<Received>>> = None;
+        while !under_way.is_empty() || receiving.is_some() {
+            let may_receive = self.limiter.waiting() < MAX_WAITING || self.limiter.have_room();
+            if receiving.is_none() && receives && may_receive && messages > 0 && Instant::now() < receiving_ends {
+                let free = self.limiter.free();
+                receiving = (free > 0).then(|| self.receive(free).boxed());
+            }
+            let received = async {
+                match &mut receiving {
+                    Some(receiving) => receiving.await,
+                    None => std::future::pending().await,
+                }
+            };
+            select! {
+                Some(step) = under_way.next() => {
+                    let (message_id, handled) = match step {
+                        Step::BatchMessage(message_id, handled) => (Some(message_id), handled),
+                        Step::Received(handled) => (None, handled),
+                        Step::Counted => continue,
+                    };
+                    messages -= 1;
+                    match handled {
+                        Ok(attempt) => completed.extend(attempt),
+                        Err(error) => {
+                            tracing::error!(error = %logging::chain(&error), messageId = message_id, "{AGAIN}");
+                            again.extend(message_id);
+                        }
+                    }
+                }
+                received = received => {
+                    receiving = None;
+                    messages += received.len();
+                    under_way.extend(received.into_iter().map(|message| self.received(message).boxed()));
+                }
+                _ = beats.tick() => {
+                    receives = true;
+                    if !completed.is_empty() {
+                        let completed = std::mem::take(&mut completed);
+                        under_way.push(self.dispatcher.count(completed).map(|()| Step::Counted).boxed());
+                    }
+                }
+            }
+        }
+        self.dispatcher.count(completed).await;
+        self.dispatcher.meter.publish(self.inbox.lane(), self.limiter.most(), self.dispatcher.clock.now());
+        again
+    }
+
+    async fn receive(&self, most: usize) -> Vec<Received> {
+        match self.inbox.receive(most).await {
+            Ok(received) => received,
+            Err(error) => {
+                tracing::warn!(error = %logging::chain(&error), "receiving from the queue failed; it is tried again");
+                pause(PAUSE_AFTER_ERROR).await;
+                Vec::new()
+            }
+        }
+    }
+
+    async fn handed(&self, BatchMessage { message_id, notice }: BatchMessage) -> Step {
+        Step::BatchMessage(message_id, self.handle(notice).await)
+    }
+
+    async fn received(&self, Received { notice, receipt }: Received) -> Step {
+        let handled = self.handle(notice).await;
+        if handled.is_ok()
+            && let Err(error) = self.inbox.delete(receipt).await
+        {
+            tracing::warn!(error = %logging::chain(&error), "a handled message could not be deleted and comes again");
+        }
+        Step::Received(handled)
+    }
+
+    /// Makes the attempt that a message announces, if it gets a permit here; otherwise the delivery waits, unclaimed
+    /// and unchanged.
+    async fn handle(&self, notice: Result<AttemptMessage, serde_json::Error>) -> Handled {
+        let notice = notice.map_err(DispatchError::Message)?;
+        let owner = match &notice.owner {
+            Some(owner) => Some(owner.clone()),
+            // Of an earlier version.
+            None => self.dispatcher.deliveries.owner_of(&notice.message.delivery).await?,
+        };
+        let Some(owner) = owner else { return Ok(None) };
+        let _permit = match self.permit(&owner, notice.has_waited).await {
+            Ok(permit) => permit,
+            Err(_waiting) => {
+                self.wait(notice, owner).await;
+                return Ok(None);
+            }
+        };
+        self.dispatcher.one(&notice, &owner, self.inbox.lane()).await
+    }
+
+    /// A permit for a delivery; an error, which counts it as waiting here, when none is free soon enough.
+    async fn permit(&self, owner: &DeliveryOwner, has_waited: bool) -> Result<Permit<'_>, Waiting<'_>> {
+        let limit = match self.inbox.lane() {
+            Lane::Quick => PERMIT_TIMEOUT,
+            // It waits on the queue.
+            Lane::Slow => Duration::ZERO,
+        };
+        self.limiter.take_within(limit, owner, has_waited).await
+    }
+
+    /// Lets a delivery without a permit wait. The quick lane hands it to the slow lane; there its message comes back
+    /// after a moment, later after some seconds, or with the sweep if many of its entity's deliveries wait already.
+    async fn wait(&self, notice: AttemptMessage, owner: DeliveryOwner) {
+        let now = self.dispatcher.clock.now();
+        if self.inbox.lane() == Lane::Quick {
+            self.send(notice, owner, now, now).await;
+        } else if self.limiter.send_back(&owner.entity) {
+            let wait = if notice.has_waited { LATER_WAIT } else { FIRST_WAIT };
+            let then = now + wait.draw(&*self.dispatcher.random);
+            self.send(notice.waiting(), owner, then, now).await;
+        } else {
+            tracing::debug!(deliveryId = %notice.message.delivery, "no permit is free; the sweep announces it again");
+        }
+    }
+
+    async fn send(&self, notice: AttemptMessage, owner: DeliveryOwner, due: Time, now: Time) {
+        let notice = AttemptMessage { owner: Some(owner), ..notice };
+        self.dispatcher.queue.announce(Lane::Slow, notice, due, now).await;
+    }
+}

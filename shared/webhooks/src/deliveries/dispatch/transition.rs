@@ -1,0 +1,126 @@
+//! How a claim ends: the state of the delivery after it, and the change of the head that says so.
+
+use crate::deliveries::{
+    attempt::Attempt,
+    delivery::{Status, WaitingFor},
+    dispatch::schedule::Next,
+    lease_times::{GRACE, MAX_DELAY},
+    store::{index_group::IndexGroup, item::HeadItem},
+};
+use base::Time;
+use storage::table::Change;
+
+/// The state of a delivery after a claim.
+pub(crate) struct HeadTransition {
+    pub(crate) status: Status,
+    pub(crate) attempt_count: u32,
+    pub(crate) schedule_base: u32,
+    pub(crate) last_http_status: Option<u16>,
+    /// When the next attempt is due; a delivery without a next attempt is final.
+    pub(crate) next: Option<Time>,
+    pub(crate) resume_at: Option<Time>,
+    pub(crate) put_off: bool,
+    pub(crate) asked_at: Option<Time>,
+    pub(crate) waiting_for: Option<WaitingFor>,
+    pub(crate) now: Time,
+}
+
+impl HeadTransition {
+    /// No attempt was made; without a next attempt the delivery is final.
+    pub(crate) fn untried(head: &HeadItem, now: Time) -> Self {
+        let HeadItem { delivery, schedule_base, .. } = head;
+        Self {
+            status: delivery.status,
+            attempt_count: delivery.attempt_count,
+            schedule_base: *schedule_base,
+            last_http_status: delivery.last_http_status,
+            next: None,
+            resume_at: None,
+            put_off: false,
+            asked_at: None,
+            waiting_for: None,
+            now,
+        }
+    }
+
+    /// An attempt was made.
+    pub(crate) fn after(head: &HeadItem, attempt: &Attempt, next: Next, now: Time) -> Self {
+        let (status, next) = match next {
+            Next::Delivered => (Status::Delivered, None),
+            Next::RetryAt(time) => (Status::Retrying, Some(time)),
+            Next::Exhausted | Next::Gone => (Status::Failed, None),
+            Next::Cancelled => (Status::Cancelled, None),
+        };
+        // An attempt that was asked for by hand takes none away from the schedule.
+        let by_hand = u32::from(head.resume_at.is_some());
+        let before = Self::untried(head, now);
+        Self {
+            status,
+            attempt_count: attempt.attempt_number,
+            schedule_base: before.schedule_base.saturating_add(by_hand),
+            last_http_status: attempt.http_status,
+            next,
+            ..before
+        }
+    }
+
+    /// Whether a message announces the next attempt. For one that none does, a count of one tells the sweep that a crowded
+    /// queue has no message for it.
+    fn is_announced(&self, next: Time) -> bool {
+        let waits_for_its_event = self.put_off && self.waiting_for.is_none();
+        !waits_for_its_event && next.since(self.now) <= MAX_DELAY
+    }
+
+    /// Completes a change of the head.
+    pub(crate) fn complete(&self, change: Change, head: &HeadItem) -> Change {
+        let group = match self.waiting_for {
+            // However short the wait is: the deliveries that wait for a breaker must be found when it closes.
+            Some(_) => Some(IndexGroup::Waiting),
+            None => IndexGroup::of(self.status, self.attempt_count, self.next, self.now),
+        };
+        let group = group.map(|group| group.key(&head.delivery.webhook_identifier));
+        let change = head.listed(self.status, change);
+        let change = change
+            .remove("lease")
+            .set("status", self.status.as_str())
+            .set("attemptCount", self.attempt_count)
+            .set("scheduleBase", self.schedule_base)
+            .set("lastHttpStatus", self.last_http_status)
+            .set("lastUpdate", self.now)
+            .set_or_remove("resumeAt", self.resume_at)
+            .set_or_remove("webhookKey", group)
+            .set_or_remove("putOff", self.put_off.then_some(true))
+            .set_or_remove("askedAt", self.asked_at)
+            .set_or_remove("waitingFor", self.waiting_for.map(WaitingFor::as_str))
+            .set_or_remove("nextAttemptDate", self.next)
+            .set_or_remove("claimableAt", self.next);
+        match self.next {
+            Some(time) if head.is_swept_soon_after(time) => change,
+            Some(time) => {
+                // An attempt that a delayed message announces has a grace; one that is too far away for that is the
+                // sweep's from the start.
+                let due = if time.since(self.now) > MAX_DELAY { time } else { time + GRACE };
+                change.set("dueAt", due).set("sweeps", u32::from(!self.is_announced(time)))
+            }
+            None => change.remove("dueShard").remove("dueAt"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::deliveries::store::item::tests::{NOW, head};
+    use std::time::Duration;
+
+    #[test]
+    fn no_message_stands_for_an_attempt_that_is_far_away_or_waits_for_its_event() {
+        let announced = |wait: Duration, put_off: bool, waiting_for: Option<WaitingFor>| {
+            HeadTransition { put_off, waiting_for, ..HeadTransition::untried(&head(), NOW) }.is_announced(NOW + wait)
+        };
+        let (soon, far) = (MAX_DELAY, MAX_DELAY + Duration::from_millis(1));
+        assert!(announced(soon, false, None) && announced(soon, true, Some(WaitingFor::Breaker)));
+        assert!(!announced(far, false, None) && !announced(far, true, Some(WaitingFor::Breaker)));
+        assert!(!announced(soon, true, None));
+    }
+}

@@ -1,0 +1,209 @@
+//! Why deliveries do not arrive, and what to do about it: one table of causes, for people and for agents. It is
+//! data, `advice.json`, which the panel reads as well.
+
+use std::sync::LazyLock;
+
+use serde::{Deserialize, Serialize};
+
+use crate::deliveries::attempt::Attempt;
+
+/// Why deliveries do not arrive; in the order of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// The webhook is not enabled.
+    Disabled,
+    /// Its breaker is open.
+    Paused,
+    /// The host has no address.
+    Dns,
+    /// There was no connection, or it broke.
+    Connect,
+    /// TLS failed.
+    Tls,
+    /// It took too long.
+    Timeout,
+    /// The address may not be contacted.
+    Blocked,
+    /// A status from 300 to 399.
+    Redirected,
+    /// 401, 403 or 407.
+    Refused,
+    /// 404 or 405.
+    NotThere,
+    /// 410.
+    Gone,
+    /// 413.
+    TooLarge,
+    /// 429.
+    TooMany,
+    /// Another status from 400 to 499.
+    Rejected,
+    /// 502, 503 or 504.
+    Unavailable,
+    /// Another status from 500 on.
+    Broken,
+    /// A status that is none of these.
+    Unusual,
+}
+
+/// A cause in words, for people and for programs that speak to people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Advice {
+    /// The stable code of the cause.
+    pub cause: &'static str,
+    /// What it means, in a sentence or two.
+    pub meaning: &'static str,
+    /// What to do about it.
+    pub remedy: &'static str,
+}
+
+/// A row of the table. The first row that has a status is its cause.
+#[derive(Debug, Deserialize)]
+struct Row {
+    cause: &'static str,
+    /// The first and the last status of each range.
+    #[serde(default)]
+    statuses: Vec<(u16, u16)>,
+    meaning: &'static str,
+    remedy: &'static str,
+}
+
+static TABLE: LazyLock<Vec<Row>> = LazyLock::new(|| {
+    serde_json::from_str(include_str!("advice.json")).expect("a test reads what is compiled in, and finds it good")
+});
+
+impl Cause {
+    /// Every cause: those that hold a whole webhook up, then those of failed attempts.
+    pub const ALL: &[Cause] = &[
+        Self::Disabled,
+        Self::Paused,
+        Self::Dns,
+        Self::Connect,
+        Self::Tls,
+        Self::Timeout,
+        Self::Blocked,
+        Self::Redirected,
+        Self::Refused,
+        Self::NotThere,
+        Self::Gone,
+        Self::TooLarge,
+        Self::TooMany,
+        Self::Rejected,
+        Self::Unavailable,
+        Self::Broken,
+        Self::Unusual,
+    ];
+
+    /// What the cause means, and what to do about it.
+    pub fn advice(self) -> Advice {
+        let Row { cause, meaning, remedy, .. } = TABLE[self as usize];
+        Advice { cause, meaning, remedy }
+    }
+
+    /// Why an attempt failed; `None` when it succeeded.
+    pub fn of_attempt(attempt: &Attempt) -> Option<Self> {
+        Self::of_failure(attempt.http_status, attempt.error.as_deref())
+    }
+
+    /// Why an attempt failed that was answered with this status, or never completed with this error.
+    pub fn of_failure(http_status: Option<u16>, error: Option<&str>) -> Option<Self> {
+        match (http_status, error) {
+            (Some(status), _) => Self::of_status(status),
+            (None, Some(error)) => Some(Self::of_error(error)),
+            (None, None) => None,
+        }
+    }
+
+    fn of_status(status: u16) -> Option<Self> {
+        if (200..300).contains(&status) {
+            return None;
+        }
+        let has_it = |row: &Row| row.statuses.iter().any(|&(first, last)| (first..=last).contains(&status));
+        let row = TABLE.iter().position(has_it);
+        row.and_then(|row| Self::ALL.get(row)).copied().or(Some(Self::Unusual))
+    }
+
+    /// The cause in a stable code and a sentence, as `outbound::AttemptError` writes them.
+    fn of_error(error: &str) -> Self {
+        match error.split_once(':').map_or(error, |(code, _)| code) {
+            "dns" => Self::Dns,
+            "tls" => Self::Tls,
+            "timeout" => Self::Timeout,
+            "blocked" => Self::Blocked,
+            _ => Self::Connect,
+        }
+    }
+}
+
+impl Serialize for Cause {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.advice().cause)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outbound::AttemptError;
+    use std::collections::HashSet;
+
+    #[test]
+    fn the_table_has_the_causes_in_their_order() {
+        let codes: Vec<_> = TABLE.iter().map(|row| row.cause.replace('-', "")).collect();
+        let causes: Vec<_> = Cause::ALL.iter().map(|cause| format!("{cause:?}").to_lowercase()).collect();
+        assert_eq!(codes, causes);
+    }
+
+    #[test]
+    fn every_cause_has_a_code_of_its_own_and_says_what_it_means_and_what_to_do() {
+        let codes: HashSet<_> = Cause::ALL.iter().map(|cause| cause.advice().cause).collect();
+        assert_eq!(codes.len(), Cause::ALL.len());
+        for Advice { cause, meaning, remedy } in Cause::ALL.iter().map(|cause| cause.advice()) {
+            assert!(cause.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'), "{cause}");
+            for text in [meaning, remedy] {
+                assert!(text.ends_with('.') && (40..450).contains(&text.len()), "{cause}: {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_attempt_that_never_completed_has_the_cause_of_its_code() {
+        for (error, cause) in [
+            (AttemptError::Dns("x"), Cause::Dns),
+            (AttemptError::Connect("x"), Cause::Connect),
+            (AttemptError::Tls("x"), Cause::Tls),
+            (AttemptError::Timeout("dns: x"), Cause::Timeout),
+            (AttemptError::Blocked("x"), Cause::Blocked),
+        ] {
+            let error = error.to_string();
+            assert_eq!(Cause::of_failure(None, Some(&error)), Some(cause), "{error}");
+            assert!(error.starts_with(cause.advice().cause), "{error}");
+        }
+    }
+
+    #[test]
+    fn every_status_but_a_success_has_a_cause() {
+        for status in 100..=999 {
+            let succeeded = (200..300).contains(&status);
+            assert_eq!(Cause::of_failure(Some(status), None).is_none(), succeeded, "{status}");
+        }
+        for (status, cause) in [
+            (100, Cause::Unusual),
+            (301, Cause::Redirected),
+            (400, Cause::Rejected),
+            (401, Cause::Refused),
+            (404, Cause::NotThere),
+            (410, Cause::Gone),
+            (413, Cause::TooLarge),
+            (422, Cause::Rejected),
+            (429, Cause::TooMany),
+            (500, Cause::Broken),
+            (503, Cause::Unavailable),
+            (505, Cause::Broken),
+            (999, Cause::Unusual),
+        ] {
+            assert_eq!(Cause::of_failure(Some(status), None), Some(cause), "{status}");
+        }
+        assert_eq!(Cause::of_failure(None, None), None, "no attempt has been made");
+    }
+}

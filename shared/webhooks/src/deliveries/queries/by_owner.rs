@@ -1,0 +1,272 @@
+//! An entity's deliveries in the order in which they were made: looking through the index `byOwner`, page by page.
+//!
+//! A position in that order is the index's own key, `{createdDate}#{delivery}`. Keys are all of one length, so that there
+//! is a text just before and a text just after each. A page can begin there, even if deliveries were added or removed
+//! meanwhile.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::deliveries::{
+    delivery::Delivery,
+    queries::filters::Filters,
+    store::{Deliveries, item::delivery_of, listed_status::may_be_in},
+};
+use auth::EntityId;
+use base::{DeliveryId, EventId, Time, WebhookId};
+use storage::table;
+use storage::table::{Query, TableError, is};
+
+const LOOKING: &str = "looking through an entity's deliveries";
+
+/// The position of a delivery in the order in which its entity's were made.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ListPosition(String);
+
+impl ListPosition {
+    /// The position of this delivery.
+    pub fn of(delivery: &Delivery) -> Self {
+        Self(format!("{}#{}", delivery.created_date, delivery.id))
+    }
+
+    /// The position in a text; `None` when the text is not a position.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (created, delivery) = text.split_once('#')?;
+        let time = Time::of_client(created).filter(|time| time.to_string() == created);
+        time.and(DeliveryId::parse(delivery)).map(|_| Self(text.to_owned()))
+    }
+
+    /// The position as the index writes it.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Sorts after this position, and before all that do.
+    fn just_after(&self) -> String {
+        format!("{}!", self.0)
+    }
+
+    /// Sorts before this position, and after all that do.
+    fn just_before(&self) -> String {
+        let mut bound = self.0.clone();
+        let last = bound.pop().and_then(|last| u8::try_from(last).ok()).unwrap_or_default();
+        bound.push(char::from(last.saturating_sub(1)));
+        bound + "~"
+    }
+}
+
+/// A stretch of that order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyRange {
+    from: String,
+    to: String,
+}
+
+impl Default for KeyRange {
+    /// No deliveries.
+    fn default() -> Self {
+        Self::nothing()
+    }
+}
+
+impl KeyRange {
+    /// Deliveries that were made at this time or later, and before that time.
+    pub fn between(from: Time, to: Time) -> Self {
+        // A key is longer than its time and so sorts after it: the first bound is in, the second is out.
+        Self { from: from.to_string(), to: to.to_string() }
+    }
+
+    /// The millisecond in which the deliveries of an event were made.
+    pub fn of_event(event: &EventId) -> Self {
+        Self::between(event.time(), event.time() + Duration::from_millis(1))
+    }
+
+    /// Deliveries that were made at this time or later.
+    pub fn since(from: Time) -> Self {
+        Self { from: from.to_string(), to: "~".to_owned() }
+    }
+
+    /// No deliveries.
+    pub fn nothing() -> Self {
+        Self { from: "~".to_owned(), to: "~".to_owned() }
+    }
+
+    /// The same with another end: before this time.
+    pub fn until(self, to: Time) -> Self {
+        Self { to: to.to_string(), ..self }
+    }
+
+    /// The part of it that comes after a position.
+    pub fn after(self, position: &ListPosition) -> Self {
+        Self { from: self.from.max(position.just_after()), ..self }
+    }
+
+    /// The part of it that comes before a position.
+    pub fn before(self, position: &ListPosition) -> Self {
+        Self { to: self.to.min(position.just_before()), ..self }
+    }
+
+    /// The part of it that is in another as well.
+    pub fn within(self, other: Self) -> Self {
+        Self { from: self.from.max(other.from), to: self.to.min(other.to) }
+    }
+
+    /// The query narrowed to it, on an index that is sorted by these keys.
+    pub(crate) fn narrow(&self, query: Query) -> Query {
+        query.between("createdKey", self.from.as_str(), self.to.as_str())
+    }
+
+    /// Whether no delivery can be in it.
+    pub fn is_empty(&self) -> bool {
+        self.from >= self.to
+    }
+}
+
+/// A page of a stretch.
+#[derive(Debug, Default)]
+pub(crate) struct Page<T> {
+    pub(crate) found: T,
+    /// How many deliveries were read for it, including those that no filter wants.
+    pub(crate) looked_at: usize,
+    /// The last delivery that was read, if there may be more behind it.
+    pub(crate) end: Option<ListPosition>,
+}
+
+/// What of an entry of the index is needed to find its delivery.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry {
+    pk: String,
+    created_key: String,
+    webhook_identifier: WebhookId,
+}
+
+/// A delivery that was found, and its place.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) id: DeliveryId,
+    pub(crate) position: ListPosition,
+}
+
+impl Entry {
+    /// `None` when the filters want it not, or it names no delivery.
+    fn wanted(self, filters: &Filters) -> Option<Found> {
+        let Some((id, position)) = delivery_of(&self.pk).zip(ListPosition::parse(&self.created_key)) else {
+            tracing::error!(pk = self.pk, "an entry of the index of an entity's deliveries names no delivery");
+            return None;
+        };
+        filters.is_of_event(&id, &self.webhook_identifier).then_some(Found { id, position })
+    }
+}
+
+impl Deliveries {
+    /// The deliveries of a stretch that may pass the filters, but for their times; the newest first, among so many that
+    /// are read. Their heads decide whether they are in a state that is wanted ([`may_be_in`]). The index may lag behind a
+    /// little.
+    pub(crate) async fn look(
+        &self,
+        entity: &EntityId,
+        stretch: &KeyRange,
+        filters: &Filters,
+        may_be_pending: bool,
+        limit: i32,
+    ) -> Result<Page<Vec<Found>>, TableError> {
+        if stretch.is_empty() {
+            return Ok(Page::default());
+        }
+        // A delivery that cannot be read holds up no other.
+        let query = query(entity, stretch, filters, may_be_pending).newest_first().limit(limit).skipping_unreadable();
+        let (page, looked_at) = self.table.page_looked_at::<Entry>(query, LOOKING).await?;
+        let found = page.entries.into_iter().filter_map(|entry| entry.wanted(filters)).collect();
+        Ok(Page { found, looked_at, end: position_of_end(page.next)? })
+    }
+}
+
+fn query(entity: &EntityId, stretch: &KeyRange, filters: &Filters, may_be_pending: bool) -> Query {
+    let query = stretch.narrow(Query::index("byOwner", "entityKey", format!("ENT#{entity}")));
+    let filters = [
+        may_be_in(&filters.statuses, may_be_pending),
+        filters.kind.map(|kind| is("type", kind)),
+        filters.webhook.as_ref().map(|webhook| is("webhookIdentifier", webhook.as_str())),
+    ];
+    filters.into_iter().flatten().fold(query, Query::only)
+}
+
+/// The position at which a query of an index has ended.
+pub(crate) fn position_of_end(end: Option<table::PageEnd>) -> Result<Option<ListPosition>, TableError> {
+    let Some(end) = end else { return Ok(None) };
+    let position = end.text("createdKey").and_then(ListPosition::parse);
+    position.map(Some).ok_or(TableError::Missing("the position of a delivery in its index"))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use base::testing::CountingRandom;
+    use proptest::prelude::*;
+
+    pub fn position_at(millis: i64, random: &CountingRandom) -> ListPosition {
+        let time = Time::from_millis(millis);
+        ListPosition(format!("{time}#{}", DeliveryId::new(time, random)))
+    }
+
+    impl KeyRange {
+        /// As the index understands its bounds.
+        pub fn holds(&self, position: &ListPosition) -> bool {
+            (&self.from..=&self.to).contains(&&position.0)
+        }
+    }
+
+    #[test]
+    fn a_stretch_begins_with_its_first_moment_and_ends_before_its_last() {
+        let random = CountingRandom::default();
+        let stretch = KeyRange::between(Time::from_millis(1_000), Time::from_millis(2_000));
+        for (millis, inside) in [(999, false), (1_000, true), (1_999, true), (2_000, false)] {
+            assert_eq!(stretch.holds(&position_at(millis, &random)), inside, "{millis}");
+        }
+        assert!(KeyRange::between(Time::from_millis(5), Time::from_millis(5)).is_empty());
+        assert!(KeyRange::since(Time::from_millis(1_000)).holds(&position_at(4_000_000_000_000, &random)));
+    }
+
+    #[test]
+    fn a_position_is_read_back_and_anything_else_is_none() {
+        let position = position_at(1_795_167_900_123, &CountingRandom::default());
+        assert_eq!(ListPosition::parse(position.as_str()), Some(position.clone()));
+        for text in ["", "#", "2026-11-20T09:45:00.123Z", "2026-11-20T09:45:00Z#dlv_01m7w5gmev32p3wwt3y0b8j32h"] {
+            assert_eq!(ListPosition::parse(text), None, "{text}");
+        }
+        assert_eq!(ListPosition::parse(&format!("{}!", position.as_str())), None);
+    }
+
+    #[test]
+    fn the_deliveries_of_an_event_stand_within_its_millisecond() {
+        let random = CountingRandom::default();
+        let stretch = KeyRange::of_event(&EventId::new(Time::from_millis(5_000), &random));
+        for (millis, inside) in [(4_999, false), (5_000, true), (5_001, false)] {
+            assert_eq!(stretch.holds(&position_at(millis, &random)), inside, "{millis}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_position_is_neither_in_the_stretch_after_it_nor_in_the_stretch_before_it(
+            millis in proptest::collection::vec(0i64..3, 2..12),
+            start in any::<u8>(),
+        ) {
+            let random = CountingRandom::default();
+            for _ in 0..start { position_at(0, &random); }
+            let mut positions: Vec<_> = millis.into_iter().map(|millis| position_at(millis, &random)).collect();
+            positions.sort();
+            positions.dedup();
+            let whole = KeyRange::since(Time::from_millis(0));
+            for (index, position) in positions.iter().enumerate() {
+                let (after, before) = (whole.clone().after(position), whole.clone().before(position));
+                for (other_index, other) in positions.iter().enumerate() {
+                    prop_assert_eq!(after.holds(other), other_index > index);
+                    prop_assert_eq!(before.holds(other), other_index < index);
+                }
+            }
+        }
+    }
+}

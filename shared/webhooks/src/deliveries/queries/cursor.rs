@@ -1,0 +1,144 @@
+//! Cursors: where the next page of a list begins, as a text that clients hand back unread.
+//!
+//! A cursor is sealed for the entity and the filters of its list: no client can make one, change one, or use it in
+//! another list. It holds the position of a delivery, so that new deliveries do not shift the pages.
+
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+
+use crate::deliveries::queries::{by_owner::ListPosition, filters::Filters};
+use auth::EntityId;
+use base::Random;
+use storage::{KeyRing, sealing::is_sealed};
+
+/// Longer than any cursor.
+const MAX_LENGTH: usize = 1024;
+
+/// The words for a text that is no such cursor.
+pub const EXPECTED: &str = "the nextCursor of this list with these filters; ask again without cursor";
+
+/// A text that is no cursor of this list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("must be {EXPECTED}")]
+pub struct NotACursor;
+
+/// A cursor behind this position.
+pub fn write(
+    position: &ListPosition,
+    ring: &KeyRing,
+    random: &dyn Random,
+    entity: &EntityId,
+    filters: &Filters,
+) -> String {
+    BASE64_URL_SAFE_NO_PAD.encode(ring.seal(random, &context(entity, filters), position.as_str().as_bytes()))
+}
+
+/// A text that has the form of a cursor; opening it shows whether it is this list's.
+#[derive(Debug)]
+pub struct Cursor(String);
+
+impl Cursor {
+    /// `None` when the text has another form.
+    pub fn parse(text: &str) -> Option<Self> {
+        let sealed = (text.len() <= MAX_LENGTH).then(|| BASE64_URL_SAFE_NO_PAD.decode(text).ok())??;
+        String::from_utf8(sealed).ok().filter(|sealed| is_sealed(sealed)).map(Self)
+    }
+
+    /// The sealed text in it: the name of its key says which ring opens it.
+    pub fn sealed(&self) -> &str {
+        &self.0
+    }
+
+    /// The position that it stands for.
+    pub fn open(&self, ring: &KeyRing, entity: &EntityId, filters: &Filters) -> Result<ListPosition, NotACursor> {
+        let position = ring.open(&context(entity, filters), &self.0).map_err(|_| NotACursor)?;
+        std::str::from_utf8(position.expose()).ok().and_then(ListPosition::parse).ok_or(NotACursor)
+    }
+}
+
+fn context(entity: &EntityId, filters: &Filters) -> String {
+    format!("delivery-cursor/{entity}/{filters}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::deliveries::{delivery::Status, queries::by_owner::tests::position_at};
+    use base::{SystemRandom, testing::CountingRandom};
+    use proptest::prelude::*;
+    use storage::sealing::ring;
+
+    fn hotel() -> EntityId {
+        EntityId::parse("hotel").expect("an entity")
+    }
+
+    fn failed() -> Filters {
+        Filters { statuses: vec![Status::Failed], ..Filters::default() }
+    }
+
+    fn position() -> ListPosition {
+        position_at(1_795_167_900_123, &CountingRandom::default())
+    }
+
+    fn read(text: &str, ring: &KeyRing, entity: &EntityId, filters: &Filters) -> Result<ListPosition, NotACursor> {
+        Cursor::parse(text).ok_or(NotACursor)?.open(ring, entity, filters)
+    }
+
+    fn cursor() -> String {
+        write(&position(), &ring("a"), &SystemRandom, &hotel(), &failed())
+    }
+
+    #[test]
+    fn a_cursor_is_read_back_by_its_own_list_alone() {
+        let cursor = cursor();
+        assert_eq!(read(&cursor, &ring("a"), &hotel(), &failed()), Ok(position()));
+        assert_eq!(read(&cursor, &ring("b"), &hotel(), &failed()), Ok(position()), "a newer key is current");
+        let other = EntityId::parse("other").expect("an entity");
+        assert_eq!(read(&cursor, &ring("a"), &other, &failed()), Err(NotACursor));
+        assert_eq!(read(&cursor, &ring("a"), &hotel(), &Filters::default()), Err(NotACursor));
+    }
+
+    #[test]
+    fn two_cursors_behind_one_place_differ_and_show_nothing_of_it() {
+        assert_ne!(cursor(), cursor());
+        let cursor = Cursor::parse(&cursor()).expect("it has the form of one");
+        assert!(!cursor.sealed().contains("dlv_") && !cursor.sealed().contains("2026"));
+    }
+
+    #[test]
+    fn every_changed_letter_and_every_cut_is_noticed() {
+        let cursor = cursor();
+        for position in 0..cursor.len() {
+            let mut changed = cursor.clone().into_bytes();
+            changed[position] = if changed[position] == b'A' { b'B' } else { b'A' };
+            let changed = String::from_utf8(changed).expect("ASCII");
+            assert_eq!(read(&changed, &ring("a"), &hotel(), &failed()), Err(NotACursor), "at {position}");
+            assert_eq!(read(&cursor[..position], &ring("a"), &hotel(), &failed()), Err(NotACursor), "cut");
+        }
+        for longer in [format!("{cursor}A"), format!("{cursor}="), format!(" {cursor}"), cursor.repeat(2)] {
+            assert_eq!(read(&longer, &ring("a"), &hotel(), &failed()), Err(NotACursor), "{longer}");
+        }
+    }
+
+    #[test]
+    fn texts_sealed_for_another_purpose_are_no_cursors() {
+        let elsewhere = ring("a").seal(&SystemRandom, "webhook/hotel/1", position().as_str().as_bytes());
+        let cursor = BASE64_URL_SAFE_NO_PAD.encode(elsewhere);
+        assert_eq!(read(&cursor, &ring("a"), &hotel(), &failed()), Err(NotACursor));
+        let no_place = ring("a").seal(&SystemRandom, &context(&hotel(), &failed()), b"anything");
+        let cursor = BASE64_URL_SAFE_NO_PAD.encode(no_place);
+        assert_eq!(read(&cursor, &ring("a"), &hotel(), &failed()), Err(NotACursor));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_the_reader_panic_or_is_taken(text in "\\PC{0,200}") {
+            prop_assert_eq!(read(&text, &ring("a"), &hotel(), &failed()), Err(NotACursor));
+        }
+
+        #[test]
+        fn nor_does_any_base_64(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let text = BASE64_URL_SAFE_NO_PAD.encode(bytes);
+            prop_assert_eq!(read(&text, &ring("a"), &hotel(), &failed()), Err(NotACursor));
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! What is the matter with a webhook, in one look: how it stands, how its attempts went, its last failures, and for each
+//! cause what to do about it.
+
+use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
+
+use futures::future::try_join_all;
+use serde::Serialize;
+
+use crate::{
+    deliveries::{
+        attempt::Attempt,
+        delivery::{Delivery, Status, WholeDelivery},
+        error::DeliveryError,
+        queries::{
+            advice::{Advice, Cause},
+            by_owner::KeyRange,
+            by_webhook::Counted,
+            filters::Filters,
+        },
+        store::{Deliveries, index_group::IndexGroup},
+    },
+    subscriptions::{WebhookView, show::Showing, stats::WebhookStats},
+};
+use auth::AuthorizedEntity;
+use base::{DeliveryId, Time, WebhookId};
+use storage::TableError;
+
+/// How many of the last failures are shown.
+const FAILURES: usize = 5;
+/// How far deliveries that can be recovered, and those that wait, are counted.
+const MAX_COUNT: usize = 1_000;
+
+/// Diagnoses webhooks.
+pub struct Diagnosing {
+    /// Shows webhooks, their health and their statistics.
+    pub showing: Showing,
+    /// Their deliveries.
+    pub deliveries: Deliveries,
+    /// Older deliveries count as gone, though the table may still have them for days.
+    pub retention: Duration,
+}
+
+/// What is the matter with a webhook.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Diagnosis {
+    webhook: WebhookView,
+    stats: WebhookStats,
+    /// Deliveries that failed or were cancelled, and can be recovered.
+    recoverable: Recoverable,
+    /// Deliveries that wait for an attempt that is more than a minute away, or for the end of a pause.
+    waiting: Counted,
+    /// What holds up the webhook itself, then the causes of failed attempts, the most frequent first.
+    findings: Vec<Finding>,
+    /// The newest first.
+    failures: Vec<FailedDelivery>,
+}
+
+/// Deliveries that can be recovered, and from when on a recovery finds all of them.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Recoverable {
+    #[serde(flatten)]
+    counted: Counted,
+    /// When the oldest was made; absent when there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    oldest_created_date: Option<Time>,
+}
+
+/// A cause, and how many of the failures that are shown have it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+struct Finding {
+    #[serde(flatten)]
+    advice: Advice,
+    failures: usize,
+}
+
+/// A delivery that has not arrived, with its last attempt.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct FailedDelivery {
+    #[serde(flatten)]
+    delivery: Delivery,
+    cause: Cause,
+    last_attempt: Attempt,
+}
+
+impl Diagnosing {
+    /// Diagnoses a webhook.
+    ///
+    /// # Errors
+    /// [`WebhookError::NotFound`](crate::subscriptions::WebhookError::NotFound), when the entity has no such webhook.
+    pub async fn diagnose(
+        &self,
+        entity: &AuthorizedEntity,
+        id: &WebhookId,
+        now: Time,
+    ) -> Result<Diagnosis, DeliveryError> {
+        let (webhook, stats) =
+            tokio::try_join!(self.showing.one(entity, id, now), self.showing.stats(entity, id, now))?;
+        let kept = KeyRange::since(now - self.retention);
+        let count = |group| self.deliveries.count_up_to(MAX_COUNT, id, group, vec![kept.clone()]);
+        let (counted, oldest, waiting, failures) = tokio::try_join!(
+            count(IndexGroup::Recoverable),
+            self.deliveries.of_group(id, IndexGroup::Recoverable, &kept, 1),
+            count(IndexGroup::Waiting),
+            self.failures(entity, id, kept.clone(), now),
+        )?;
+        let oldest_created_date = oldest.found.first().map(DeliveryId::time);
+        let recoverable = Recoverable { counted, oldest_created_date };
+        let findings =
+            findings(webhook.held_up_by(), webhook.last_failure(), failures.iter().map(|failure| failure.cause));
+        Ok(Diagnosis { webhook, stats, recoverable, waiting, findings, failures })
+    }
+
+    /// The newest deliveries that failed or are tried again, among those that a page of a list looks at.
+    async fn failures(
+        &self,
+        entity: &AuthorizedEntity,
+        webhook: &WebhookId,
+        kept: KeyRange,
+        now: Time,
+    ) -> Result<Vec<FailedDelivery>, TableError> {
+        let statuses = vec![Status::Failed, Status::Retrying];
+        let filters = Filters { statuses, webhook: Some(webhook.clone()), ..Filters::default() };
+        let (found, _) = self.deliveries.page(entity, &filters, kept, FAILURES, now).await?;
+        let whole = found.iter().map(|head| self.deliveries.with_attempts(entity, &head.delivery().id, now));
+        Ok(try_join_all(whole).await?.into_iter().flatten().filter_map(FailedDelivery::of).collect())
+    }
+}
+
+impl FailedDelivery {
+    /// `None` when it has arrived since it was listed.
+    fn of(mut whole: WholeDelivery) -> Option<Self> {
+        let last_attempt = whole.attempts.pop()?;
+        Some(Self { cause: Cause::of_attempt(&last_attempt)?, delivery: whole.delivery, last_attempt })
+    }
+}
+
+/// The findings on a webhook that may be held up as a whole, and on its failures. The last failure that its health
+/// knows may be that of a delivery which is not shown.
+fn findings(
+    held_up_by: Option<Cause>,
+    last_failure: Option<Cause>,
+    shown: impl Iterator<Item = Cause>,
+) -> Vec<Finding> {
+    let mut causes = BTreeMap::from_iter(last_failure.map(|cause| (cause, 0)));
+    for cause in shown {
+        *causes.entry(cause).or_default() += 1;
+    }
+    let mut causes = Vec::from_iter(causes);
+    causes.sort_by_key(|(_, failures)| Reverse(*failures));
+    let whole = held_up_by.map(|cause| (cause, 0));
+    whole.into_iter().chain(causes).map(|(cause, failures)| Finding { advice: cause.advice(), failures }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(held_up_by: Option<Cause>, last_failure: Option<Cause>, shown: &[Cause]) -> Vec<(&'static str, usize)> {
+        let findings = findings(held_up_by, last_failure, shown.iter().copied());
+        findings.iter().map(|finding| (finding.advice.cause, finding.failures)).collect()
+    }
+
+    #[test]
+    fn what_holds_up_the_webhook_comes_first_and_then_the_causes_by_how_often_they_came() {
+        assert_eq!(found(None, None, &[]), []);
+        let shown = [Cause::Broken, Cause::Timeout, Cause::Dns, Cause::Timeout];
+        let expected = [("paused", 0), ("timeout", 2), ("dns", 1), ("broken", 1)];
+        assert_eq!(found(Some(Cause::Paused), Some(Cause::Timeout), &shown), expected);
+    }
+
+    #[test]
+    fn a_failure_that_only_the_health_knows_is_explained() {
+        assert_eq!(found(None, Some(Cause::Tls), &[]), [("tls", 0)]);
+        assert_eq!(
+            found(Some(Cause::Disabled), Some(Cause::Gone), &[Cause::Broken]),
+            [("disabled", 0), ("broken", 1), ("gone", 0)]
+        );
+    }
+}

@@ -1,0 +1,10 @@
+//! What people ask about deliveries: lists, the deliveries of an event, and why deliveries do not arrive.
+
+pub mod advice;
+pub mod by_owner;
+pub(crate) mod by_webhook;
+pub mod cursor;
+pub mod diagnosis;
+pub mod filters;
+pub mod list;
+mod of_event;

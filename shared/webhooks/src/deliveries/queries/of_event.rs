@@ -1,0 +1,108 @@
+//! An event with its deliveries, for an owner who asks what became of it.
+//!
+//! All deliveries of an event are made at its time, which its identifier tells, so that they stand within one
+//! millisecond of the index `byOwner`. The identifier of a delivery follows from event and webhook: it tells the
+//! event's deliveries from others of the same millisecond.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::deliveries::{
+    delivery::Delivery,
+    error::DeliveryError,
+    queries::{by_owner::KeyRange, filters::Filters},
+    store::Deliveries,
+};
+use auth::{AuthorizedEntity, EntityId};
+use base::{EventId, Time};
+use storage::TableError;
+
+/// How many deliveries are read in a call. An entity has few within a millisecond, so that one call finds them all.
+const PAGE: i32 = 1_000;
+
+/// An event with its deliveries.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EventWithDeliveries {
+    id: EventId,
+    r#type: String,
+    timestamp: Time,
+    managing_entity_identifier: EntityId,
+    /// As it was published, byte for byte.
+    data: Box<RawValue>,
+    /// One for each webhook that wanted the event, the newest first. They are no part of the body that is read.
+    #[serde(skip_deserializing)]
+    deliveries: Vec<Delivery>,
+}
+
+impl Deliveries {
+    /// An event of the entity with its deliveries. The deliveries come from an index, which may lag behind a little.
+    ///
+    /// # Errors
+    /// [`DeliveryError::EventNotFound`] when the entity has no such event, its retention is over (the table removes it
+    /// some days later), or no webhook wanted it, so that it was not kept.
+    pub async fn event(
+        &self,
+        entity: &AuthorizedEntity,
+        id: &EventId,
+        now: Time,
+    ) -> Result<EventWithDeliveries, DeliveryError> {
+        let stored = self.events.find(id).await?.filter(|event| event.is_kept(now));
+        let stored = stored.ok_or(DeliveryError::EventNotFound)?;
+        let event: EventWithDeliveries =
+            serde_json::from_str(&stored.body).map_err(|_| TableError::Missing("the members of an event"))?;
+        if event.managing_entity_identifier != *entity.id() {
+            return Err(DeliveryError::EventNotFound);
+        }
+        let deliveries = self.of_event(entity, id, now).await?;
+        Ok(EventWithDeliveries { deliveries, ..event })
+    }
+
+    async fn of_event(&self, entity: &AuthorizedEntity, id: &EventId, now: Time) -> Result<Vec<Delivery>, TableError> {
+        let filters = Filters { event: Some(id.clone()), ..Filters::default() };
+        let (mut stretch, mut found) = (KeyRange::of_event(id), Vec::new());
+        loop {
+            let page = self.look(entity.id(), &stretch, &filters, true, PAGE).await?;
+            let heads = self.heads(page.found.iter().map(|found| &found.id)).await?;
+            found.extend(heads.into_iter().flatten().map(|head| head.shown(now)));
+            let Some(end) = page.end else { return Ok(found) };
+            stretch = stretch.before(&end);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::deliveries::store::item::tests::{NOW, head};
+    use base::testing::CountingRandom;
+
+    fn body(data: &str) -> String {
+        let id = EventId::new(NOW, &CountingRandom::default());
+        format!(
+            r#"{{"id":"{id}","type":"booking.created","timestamp":"{NOW}","managingEntityIdentifier":"hotel","data":{data}}}"#
+        )
+    }
+
+    #[test]
+    fn an_event_is_shown_as_it_was_published_and_its_deliveries_behind_it() {
+        let body = body(r#"{ "a": 1e400, "a":12345678901234567890.10, "deliveries": [1], "u":"\u00e9" }"#);
+        let event: EventWithDeliveries = serde_json::from_str(&body).expect("an event");
+        let shown = serde_json::to_string(&event).expect("JSON");
+        assert_eq!(shown, format!(r#"{},"deliveries":[]}}"#, body.strip_suffix('}').expect("an object")));
+    }
+
+    #[test]
+    fn the_largest_event_with_the_most_deliveries_fits_into_one_answer() {
+        /// The largest answer of a function
+        /// (<https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>).
+        const MAX_ANSWER: usize = 6 * 1024 * 1024;
+        // Nothing grows more on its way than a quote, since the answer is a text within JSON.
+        let data = format!("[{}]", vec!["\"\""; 256 * 1024 / 3].join(","));
+        let event: EventWithDeliveries = serde_json::from_str(&body(&data)).expect("an event");
+        let delivery = Delivery { url: "\"".repeat(2_048), ..head().delivery().clone() };
+        let event = EventWithDeliveries { deliveries: vec![delivery; 205], ..event };
+        let answer = serde_json::to_string(&serde_json::to_string(&event).expect("JSON")).expect("JSON");
+        assert!(answer.len() + 4_096 < MAX_ANSWER, "{}", answer.len());
+    }
+}

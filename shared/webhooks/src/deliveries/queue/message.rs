@@ -1,0 +1,109 @@
+//! A message of a queue: "this attempt of this delivery is due".
+
+use serde::{Deserialize, Serialize};
+
+use crate::deliveries::{delivery::Delivery, store::item::HeadItem};
+use auth::EntityId;
+use base::{DeliveryId, EventId, Time, WebhookId};
+
+const ENTITY: &str = "entity";
+const WEBHOOK: &str = "webhook";
+const EVENT: &str = "event";
+const CHANGED: &str = "changed";
+const WAITED: &str = "waited";
+
+/// The body of a message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DueMessage {
+    /// The delivery.
+    pub delivery: DeliveryId,
+    /// The number of the attempt. A message for an attempt that was made already is dropped.
+    pub attempt: u32,
+}
+
+/// Entity and webhook of a delivery. They and what follows stand in attributes of the message, beside the body, so that
+/// functions of an earlier and of a later version understand each other's messages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeliveryOwner {
+    /// The entity, which is also the group of SQS's fair queues, so that a tenant with a backlog does not hold up
+    /// others. <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues.html>
+    pub entity: EntityId,
+    /// The webhook.
+    pub webhook: WebhookId,
+}
+
+/// A message as it is sent and received.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttemptMessage {
+    /// The attempt that is due.
+    pub message: DueMessage,
+    /// `None` in messages of an earlier version.
+    pub owner: Option<DeliveryOwner>,
+    /// The event, so that it is read in one call with the webhook; `None` in messages of an earlier version.
+    pub event: Option<EventId>,
+    /// The webhook's last change that the sender knows of: a dispatcher that sees an earlier one reads again. `None`
+    /// where the sender has not read the webhook.
+    pub webhook_changed: Option<Time>,
+    /// Whether the delivery found no slot before, or is overdue: then it comes before others.
+    pub has_waited: bool,
+}
+
+impl DeliveryOwner {
+    pub(crate) fn of(delivery: &Delivery) -> Self {
+        Self { entity: delivery.owner_identifier.clone(), webhook: delivery.webhook_identifier.clone() }
+    }
+}
+
+impl AttemptMessage {
+    /// The first notice of this attempt of a delivery.
+    pub fn of(head: &HeadItem, attempt: u32) -> Self {
+        let delivery = head.delivery();
+        let message = DueMessage { delivery: delivery.id.clone(), attempt };
+        Self::new(message, DeliveryOwner::of(delivery), head.event().clone())
+    }
+
+    /// The first notice of an attempt.
+    pub fn new(message: DueMessage, owner: DeliveryOwner, event: EventId) -> Self {
+        let (owner, event) = (Some(owner), Some(event));
+        Self { message, owner, event, webhook_changed: None, has_waited: false }
+    }
+
+    /// The same with the last change of the webhook.
+    pub fn since(self, webhook_changed: Time) -> Self {
+        Self { webhook_changed: Some(webhook_changed), ..self }
+    }
+
+    /// The same for a delivery that has waited.
+    pub fn waiting(self) -> Self {
+        Self { has_waited: true, ..self }
+    }
+
+    /// The notice in a message with this body and these attributes.
+    pub fn read<'a>(body: &str, attribute: impl Fn(&str) -> Option<&'a str>) -> Result<Self, serde_json::Error> {
+        let entity = attribute(ENTITY).and_then(|entity| EntityId::parse(entity).ok());
+        let owner = entity.zip(attribute(WEBHOOK).and_then(WebhookId::parse));
+        let owner = owner.map(|(entity, webhook)| DeliveryOwner { entity, webhook });
+        Ok(Self {
+            message: serde_json::from_str(body)?,
+            owner,
+            event: attribute(EVENT).and_then(EventId::parse),
+            webhook_changed: attribute(CHANGED).and_then(Time::of_client),
+            has_waited: attribute(WAITED).is_some(),
+        })
+    }
+
+    pub(crate) fn body(&self) -> String {
+        serde_json::to_string(&self.message).expect("an identifier and a number can always be written")
+    }
+
+    pub(crate) fn attributes(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let owner = self.owner.iter();
+        let owner = owner.flat_map(|owner| [(ENTITY, owner.entity.as_str()), (WEBHOOK, owner.webhook.as_str())]);
+        let owner = owner.map(|(name, value)| (name, value.to_owned()));
+        let event = self.event.iter().map(|event| (EVENT, event.to_string()));
+        let changed = self.webhook_changed.iter().map(|changed| (CHANGED, changed.to_string()));
+        let waited = self.has_waited.then(|| (WAITED, "yes".to_owned()));
+        owner.chain(event).chain(changed).chain(waited)
+    }
+}

@@ -1,0 +1,259 @@
+//! Recovering a range of a webhook's deliveries: those that failed, or were cancelled while it was disabled, and those
+//! that wait. The request counts them, up to a limit, and closes the breaker; a job makes them due.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::{
+    deliveries::{
+        error::DeliveryError,
+        jobs::{Include, Jobs, RecoveryScope},
+        queries::by_owner::KeyRange,
+        store::{Deliveries, index_group::IndexGroup},
+    },
+    subscriptions::{Webhooks, request_limits::RequestLimits, resume::Pauses},
+};
+use auth::AuthorizedEntity;
+use base::{Time, WebhookId};
+use problem::{JsonBody, Problem};
+use storage::{Allowance, Answered, Answers, Once, TableError};
+
+/// The most deliveries of a kind that are counted, which takes a few calls of the table. Deliveries beyond it are
+/// recovered, too.
+const MAX_COUNT: usize = 10_000;
+
+/// The index of a webhook's deliveries shows a change after some moments. A range that ends later than this ago gets its job
+/// although nothing was counted.
+/// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html>
+const INDEX_LAG: Duration = Duration::from_secs(60);
+
+/// How long a recovery that has counted nothing waits before it looks again.
+const INDEX_WAIT: Duration = Duration::from_secs(5);
+
+const KINDS: &str = "must be failed, waiting or both";
+
+/// Recovers deliveries.
+pub struct Recovery {
+    /// The deliveries.
+    pub deliveries: Deliveries,
+    /// Their webhooks.
+    pub webhooks: Webhooks,
+    /// The pauses of these, which a recovery ends.
+    pub pauses: Pauses,
+    /// The jobs that recover them.
+    pub jobs: Jobs,
+    /// Counts the requests of entities.
+    pub limits: RequestLimits,
+    /// Repeats the answer for an idempotency key.
+    pub answers: Answers,
+    /// Older deliveries count as gone, though the table may still have them for days.
+    pub retention: Duration,
+}
+
+/// How many deliveries are being recovered.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Recovered {
+    /// Of both kinds.
+    count: usize,
+    count_is_exact: bool,
+    failed: usize,
+    waiting: usize,
+    /// Why there are none, in a sentence for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+}
+
+impl Recovery {
+    /// Has the deliveries of a scope attempted again, once for an idempotency key, and counts them.
+    pub async fn recover(
+        &self,
+        entity: &AuthorizedEntity,
+        webhook: &WebhookId,
+        scope: RecoveryScope,
+        once: Option<&Once>,
+        now: Time,
+    ) -> Result<Answered<Recovered>, DeliveryError> {
+        self.answers.once(once, now, self.begin(entity, webhook, scope, once, now)).await
+    }
+
+    async fn begin(
+        &self,
+        entity: &AuthorizedEntity,
+        webhook: &WebhookId,
+        scope: RecoveryScope,
+        once: Option<&Once>,
+        now: Time,
+    ) -> Result<Recovered, DeliveryError> {
+        self.limits.count(Allowance::Recoveries, entity, now).await?;
+        let scope = RecoveryScope { since: scope.since.max(now - self.retention), ..scope };
+        self.webhooks.sendable(entity, webhook).await?;
+        let left = self.jobs.left(entity, webhook, scope, now).await?;
+        let (failed, waiting) = tokio::try_join!(
+            self.deliveries.count_up_to(MAX_COUNT, webhook, IndexGroup::Recoverable, left.failed),
+            self.deliveries.count_up_to(MAX_COUNT, webhook, IndexGroup::Waiting, left.waiting)
+        )?;
+        let count = failed.count + waiting.count;
+        let is_recent = now.since(scope.until) < INDEX_LAG;
+        let message = if count > 0 {
+            None
+        } else {
+            Some(nothing_to_recover(scope, self.any_other(webhook, scope).await?, is_recent))
+        };
+        let recovered = Recovered {
+            count,
+            count_is_exact: failed.count_is_exact && waiting.count_is_exact,
+            failed: failed.count,
+            waiting: waiting.count,
+            message,
+        };
+        let record = self.answers.record(once, &recovered, webhook, now).await?;
+        if count > 0 || is_recent {
+            // A client that asks how many are left must not open the way to a silent endpoint again and again.
+            if count > 0 && !left.is_begun {
+                // Before the job: what becomes due must not be put off again. After a crash in between, the client
+                // repeats.
+                self.pauses.end(entity, webhook, now).await?;
+            }
+            // By then the index shows recent failures.
+            let from = if count > 0 { now } else { now + INDEX_WAIT };
+            self.jobs.recover(entity, webhook, scope, record, from).await?;
+        } else {
+            self.jobs.nothing_to_recover(record).await?;
+        }
+        tracing::info!(webhookId = %webhook, failed = failed.count, waiting = waiting.count, "asked to recover");
+        Ok(recovered)
+    }
+
+    /// Whether there are deliveries of the kind that the scope leaves out.
+    async fn any_other(&self, webhook: &WebhookId, scope: RecoveryScope) -> Result<bool, TableError> {
+        let other = match scope.include {
+            Include::Both => return Ok(false),
+            Include::Failed => IndexGroup::Waiting,
+            Include::Waiting => IndexGroup::Recoverable,
+        };
+        let stretch = KeyRange::between(scope.since, scope.until);
+        Ok(self.deliveries.count_group(webhook, other, &stretch, 1).await?.found > 0)
+    }
+}
+
+/// Why nothing is recovered, in a sentence for people.
+fn nothing_to_recover(
+    RecoveryScope { since, until, include }: RecoveryScope,
+    any_other: bool,
+    is_recent: bool,
+) -> String {
+    const FAILED: &str = "has failed or was cancelled";
+    const WAITS: &str = "waits for longer than a minute (what is due sooner needs no recovery)";
+    let (none, other) = match include {
+        Include::Both => (format!("{FAILED}, and none {WAITS}"), ""),
+        Include::Failed => (
+            FAILED.to_owned(),
+            "Some wait for their next attempt: ask with `\"include\": \"waiting\"` to have them now.",
+        ),
+        Include::Waiting => (
+            WAITS.to_owned(),
+            "Some have failed or were cancelled: ask with `\"include\": \"failed\"` to have them again.",
+        ),
+    };
+    let none = format!("No delivery to this webhook that was made from {since} on and before {until} {none}.");
+    let mut sentences = vec![none.as_str()];
+    if any_other {
+        sentences.push(other);
+    }
+    if is_recent {
+        sentences
+            .push("Deliveries that failed in the last seconds may not be counted yet; they are recovered in a moment.");
+    }
+    sentences.join(" ")
+}
+
+impl RecoveryScope {
+    /// Reads the scope in a request's body. It ends now at the latest, since only deliveries that exist are recovered.
+    pub fn read(body: &[u8], now: Time) -> Result<Self, Problem> {
+        let mut body = JsonBody::read(body)?;
+        let since = body.required_time("since");
+        let has_until = body.has("until");
+        let until = body.optional_time("until");
+        let include = body.optional::<String>("include", "failed, waiting or both");
+        let violations = &mut body.violations;
+        let include = include.and_then(|name| violations.note("include", Include::parse(&name).ok_or(KINDS)));
+        match (since, until) {
+            (Some(since), Some(until)) if since >= until => violations.add("until", "must be after since"),
+            (Some(since), None) if !has_until && since >= now => violations.add("since", "must be in the past"),
+            _ => {}
+        }
+        let since = body.finish_with(since)?;
+        Ok(Self { since, until: until.map_or(now, |until| until.min(now)), include: include.unwrap_or_default() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Time = Time::from_millis(1_795_167_900_000);
+
+    fn fields(body: &str) -> Vec<String> {
+        crate::testing::fields(&RecoveryScope::read(body.as_bytes(), NOW).expect_err(body))
+    }
+
+    #[test]
+    fn a_range_ends_now_at_the_latest() {
+        let since = Time::from_millis(1_795_167_600_000);
+        for (body, until) in [
+            (r#"{"since":"2026-11-20T09:40:00Z"}"#, NOW),
+            (r#"{"since":"2026-11-20T09:40:00Z","until":"2026-11-20T09:45:00.000Z"}"#, NOW),
+            (r#"{"since":"2026-11-20T09:40:00Z","until":"2027-01-01T00:00:00Z"}"#, NOW),
+            (
+                r#"{"since":"2026-11-20T09:40:00Z","until":"2026-11-20T09:40:00.001Z"}"#,
+                since + Duration::from_millis(1),
+            ),
+        ] {
+            let scope = RecoveryScope { since, until, include: Include::Both };
+            assert_eq!(RecoveryScope::read(body.as_bytes(), NOW).expect(body), scope, "{body}");
+        }
+    }
+
+    #[test]
+    fn every_violation_is_listed_with_its_field() {
+        for (body, expected) in [
+            ("{}", vec!["since"]),
+            (r#"{"since":"yesterday","until":5,"more":1}"#, vec!["since", "until", "more"]),
+            (r#"{"since":null}"#, vec!["since"]),
+            (r#"{"since":"2026-11-20T09:45:00Z"}"#, vec!["since"]),
+            (r#"{"since":"2026-11-20T09:40:00Z","until":"2026-11-20T09:40:00Z"}"#, vec!["until"]),
+            (r#"{"since":"2026-11-20T09:41:00Z","until":"2026-11-20T09:40:00Z"}"#, vec!["until"]),
+            (r#"{"since":"2026-11-20T09:41:00Z","until":"soon"}"#, vec!["until"]),
+            (r#"{"since":"2026-11-20T09:40:00Z","include":"all"}"#, vec!["include"]),
+            (r#"{"since":"2026-11-20T09:40:00Z","include":["failed"]}"#, vec!["include"]),
+        ] {
+            assert_eq!(fields(body), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_scope_includes_both_kinds_unless_it_says_which() {
+        for (include, expected) in [("failed", Include::Failed), ("waiting", Include::Waiting), ("both", Include::Both)]
+        {
+            let body = format!(r#"{{"since":"2026-11-20T09:40:00Z","include":"{include}"}}"#);
+            assert_eq!(RecoveryScope::read(body.as_bytes(), NOW).expect("good").include, expected);
+        }
+    }
+
+    #[test]
+    fn a_recovery_of_nothing_says_why_and_where_there_is_something() {
+        let said = |include, any_other| {
+            let scope = RecoveryScope { since: NOW, until: NOW + Duration::from_secs(60), include };
+            nothing_to_recover(scope, any_other, false)
+        };
+        let range = "made from 2026-11-20T09:45:00.000Z on and before 2026-11-20T09:46:00.000Z";
+        for include in [Include::Failed, Include::Waiting, Include::Both] {
+            assert!(said(include, false).contains(range), "{}", said(include, false));
+        }
+        assert!(said(Include::Failed, true).contains("`\"include\": \"waiting\"`"));
+        assert!(!said(Include::Failed, false).contains("`\"include\": \"waiting\"`"));
+        assert!(said(Include::Waiting, true).contains("`\"include\": \"failed\"`"));
+    }
+}

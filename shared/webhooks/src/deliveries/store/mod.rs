@@ -1,0 +1,208 @@
+//! Deliveries in the table: opening them, reading them, and finding those that are overdue. Every change is
+//! conditional, so that a change that comes twice, late or out of order is lost.
+
+pub mod index_group;
+pub mod item;
+pub mod listed_status;
+mod reopen;
+mod waiting;
+
+use futures::{
+    FutureExt,
+    future::{BoxFuture, try_join_all},
+};
+use serde_json::value::RawValue;
+
+use crate::{
+    deliveries::{
+        attempt::Attempt,
+        delivery::{Status, WholeDelivery},
+        queue::message::DeliveryOwner,
+        store::{
+            item::{ATTEMPT, AttemptItem, DUE_SHARDS, DueEntry, HEAD, HeadItem, head_key, partition, shard_key},
+            listed_status::LISTED,
+        },
+    },
+    events::store::Events,
+};
+use auth::AuthorizedEntity;
+use base::{DeliveryId, Time, logging};
+use storage::table::{Change, Page, PageEnd, Put, Query, Table, TableError, Written, is, is_new};
+
+/// How many bytes the addresses and header names of all attempts of one answer may take.
+const MAX_REQUESTS: usize = 96 * 1024;
+
+const OPENING: &str = "opening deliveries";
+
+/// The deliveries in the table.
+#[derive(Debug, Clone)]
+pub struct Deliveries {
+    pub(crate) table: Table,
+    pub(crate) events: Events,
+}
+
+/// A delivery as it was read, with its event and its whole attempt history.
+#[derive(Debug)]
+pub(crate) struct StoredDelivery {
+    pub(crate) head: HeadItem,
+    /// Every attempt, the oldest first.
+    attempts: Vec<Attempt>,
+    event: Box<RawValue>,
+}
+
+impl StoredDelivery {
+    /// The delivery with a head that was read later; `None` when an attempt was recorded in between, which only a fresh
+    /// read has.
+    pub(crate) fn with_head(self, head: HeadItem) -> Option<Self> {
+        let has_all_attempts = head.delivery.attempt_count == self.head.delivery.attempt_count;
+        has_all_attempts.then_some(Self { head, ..self })
+    }
+
+    /// The delivery as its owner sees it at this moment.
+    pub(crate) fn whole(self, now: Time) -> WholeDelivery {
+        let Self { head, attempts, event } = self;
+        let attempts = shown(attempts, &head.delivery.url);
+        WholeDelivery { delivery: head.shown(now), attempts, event }
+    }
+}
+
+/// The attempts as their owner sees them, the oldest first. Addresses and headers of the oldest are left out where all of
+/// them would make the answer too large.
+pub(crate) fn shown(attempts: Vec<Attempt>, delivery_url: &str) -> Vec<Attempt> {
+    let mut left = MAX_REQUESTS;
+    let newest_first = attempts.into_iter().rev().map(|attempt| attempt.shown(delivery_url));
+    let mut shown: Vec<_> = newest_first
+        .map(|attempt| {
+            left = left.saturating_sub(attempt.request_size());
+            if left > 0 { attempt } else { attempt.without_request() }
+        })
+        .collect();
+    shown.reverse();
+    shown
+}
+
+impl Deliveries {
+    /// The deliveries in this table.
+    pub fn new(table: Table) -> Self {
+        Self { events: Events::new(table.clone()), table }
+    }
+
+    /// Opens a connection to the table, so that the first delivery does not wait for the handshake: it looks for one that
+    /// there cannot be. A failure is left to the first delivery.
+    pub fn open_connection(&self) -> BoxFuture<'static, ()> {
+        let table = self.table.clone();
+        async move {
+            let key = ("DLV#".to_owned(), HEAD.to_owned());
+            let _nothing = table.glance::<HeadItem>(key, "opening a connection to the table").await;
+        }
+        .boxed()
+    }
+
+    /// Opens deliveries with these heads. Lost for a delivery that exists already, which stays as it is.
+    pub(crate) async fn open(&self, heads: &[HeadItem]) -> Result<Vec<Written<()>>, TableError> {
+        let puts = heads.iter().map(Self::opening).collect::<Result<Vec<_>, TableError>>()?;
+        try_join_all(puts.into_iter().map(|put| self.table.write_together(put, OPENING))).await
+    }
+
+    /// The write that opens a delivery.
+    pub(crate) fn opening(head: &HeadItem) -> Result<Put, TableError> {
+        Ok(Put::item(head, OPENING)?.only_if(is_new()))
+    }
+
+    /// A delivery with its event and its whole attempt history; `None` when the entity has none of this identifier, or
+    /// its retention is over: the table removes it some days later.
+    pub async fn with_attempts(
+        &self,
+        entity: &AuthorizedEntity,
+        id: &DeliveryId,
+        now: Time,
+    ) -> Result<Option<WholeDelivery>, TableError> {
+        Ok(self.find(entity, id, now).await?.map(|found| found.whole(now)))
+    }
+
+    /// The same, with the parts that its owner does not see.
+    pub(crate) async fn find(
+        &self,
+        entity: &AuthorizedEntity,
+        id: &DeliveryId,
+        now: Time,
+    ) -> Result<Option<StoredDelivery>, TableError> {
+        const DOING: &str = "reading a delivery with its attempts";
+        let (mut head, mut attempts) = (None, Vec::new());
+        for row in self.table.rows(Query::partition(partition(id)), DOING).await? {
+            match row.sort() {
+                HEAD => head = Some(row.read::<HeadItem>(DOING)?),
+                sort if sort.starts_with(ATTEMPT) => attempts.push(row.read::<AttemptItem>(DOING)?.attempt),
+                _ => {}
+            }
+        }
+        let Some(head) = head.filter(|head| head.delivery.owner_identifier == *entity.id() && head.is_kept(now)) else {
+            return Ok(None);
+        };
+        attempts.extend_from_slice(&head.attempts);
+        attempts.sort_by_key(|attempt| attempt.attempt_number);
+        // Event and delivery are kept equally long, but not to the second.
+        let Some(event) = self.events.find(&head.event).await? else { return Ok(None) };
+        let event =
+            RawValue::from_string(event.body).map_err(|_| TableError::Missing("well-formed JSON in an event"))?;
+        Ok(Some(StoredDelivery { head, attempts, event }))
+    }
+
+    pub(crate) async fn head(&self, id: &DeliveryId) -> Result<Option<HeadItem>, TableError> {
+        self.table.read(head_key(id), "looking at the head of a delivery").await
+    }
+
+    /// The heads of these deliveries, as they were moments ago; `None` for one that is not there yet or any more, or cannot
+    /// be read, which holds up no other.
+    pub(crate) async fn heads(
+        &self,
+        ids: impl IntoIterator<Item = &DeliveryId>,
+    ) -> Result<Vec<Option<HeadItem>>, TableError> {
+        let heads = ids.into_iter().map(async |id| match self.table.glance(head_key(id), "listing deliveries").await {
+            Err(error @ TableError::Item { .. }) => {
+                tracing::error!(error = %logging::chain(&error), "a delivery is left out of a list");
+                Ok(None)
+            }
+            head => head,
+        });
+        try_join_all(heads).await
+    }
+
+    /// Entity and webhook of a delivery; `None` when there is none of this identifier.
+    pub(crate) async fn owner_of(&self, id: &DeliveryId) -> Result<Option<DeliveryOwner>, TableError> {
+        Ok(self.head(id).await?.map(|head| DeliveryOwner::of(&head.delivery)))
+    }
+
+    /// A page of the overdue deliveries of one shard. The index may lag behind a little.
+    pub(crate) async fn due_before(
+        &self,
+        shard: u8,
+        now: Time,
+        limit: i32,
+        start: Option<PageEnd>,
+    ) -> Result<Page<DueEntry>, TableError> {
+        let query = Query::due_by(shard_key(shard), now).limit(limit).after(start);
+        self.table.page(query, "looking for what is due").await
+    }
+
+    /// Whether any delivery, of any entity, has been overdue since this time.
+    pub(crate) async fn any_overdue_since(&self, time: Time) -> Result<bool, TableError> {
+        let shards = (0..DUE_SHARDS).map(|shard| self.due_before(shard, time, 1, None));
+        Ok(try_join_all(shards).await?.iter().any(|page| !page.entries.is_empty()))
+    }
+
+    /// Moves the due time of a delivery that is about to be announced, and returns its head. Lost when it
+    /// is no longer due, or another sweep has moved it.
+    pub(crate) async fn postpone(&self, entry: &DueEntry, until: Time) -> Result<Written<HeadItem>, TableError> {
+        // One that was never attempted is not new any more.
+        let still_pending = (entry.attempt_count == 0).then(|| Status::Pending.as_str());
+        let postponed = Change::of((entry.pk.clone(), HEAD.to_owned()))
+            .set("dueAt", until)
+            .set("sweeps", entry.sweeps.saturating_add(1))
+            .set_some(LISTED, still_pending)
+            .only_if(is("dueAt", entry.due_at))
+            // The index lags: an attempt may have been recorded that left the due time as it was.
+            .only_if(is("attemptCount", entry.attempt_count));
+        self.table.write_together_and_read(postponed, "moving a due time").await
+    }
+}

@@ -1,0 +1,64 @@
+//! What an open delivery waits for, by its head. A delivery that waits for a slot is not claimed and so not written:
+//! this follows from its being due for long.
+
+use crate::deliveries::{delivery::WaitingFor, lease_times::GRACE, store::item::HeadItem};
+use base::Time;
+
+impl HeadItem {
+    /// What the delivery waits for; `None` when it is over, its attempt is under way, or it is due at this moment.
+    pub(crate) fn waiting_for(&self, now: Time) -> Option<WaitingFor> {
+        let next = self.delivery.next_attempt_date?;
+        if self.lease.is_some() && self.claimable_at.is_some_and(|end| now < end) {
+            None
+        } else if now < next {
+            Some(self.delivery.waiting_for.unwrap_or(WaitingFor::Schedule))
+        } else {
+            // The queue has had its time, and the sweep announces it again.
+            (next + GRACE <= now).then_some(WaitingFor::Limit)
+        }
+    }
+
+    /// Whether its next attempt is later than now, and no worker has it.
+    pub(crate) fn waits(&self, now: Time) -> bool {
+        self.lease.is_none() && self.claimable_at.is_some_and(|time| now < time)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::deliveries::store::item::tests::{LATER, NOW, head};
+
+    fn waiting(next: Option<Time>, kept: Option<WaitingFor>) -> HeadItem {
+        let mut head = HeadItem { claimable_at: next, ..head() };
+        (head.delivery.next_attempt_date, head.delivery.waiting_for) = (next, kept);
+        head
+    }
+
+    #[test]
+    fn a_delivery_says_what_it_waits_for_while_it_waits() {
+        let breaker = Some(WaitingFor::Breaker);
+        assert_eq!(waiting(None, None).waiting_for(NOW), None, "it is over");
+        assert_eq!(waiting(Some(LATER), None).waiting_for(NOW), Some(WaitingFor::Schedule));
+        assert_eq!(waiting(Some(LATER), breaker).waiting_for(NOW), breaker);
+        assert_eq!(waiting(Some(NOW), breaker).waiting_for(NOW), None, "it is due, and goes at once");
+        for kept in [None, breaker] {
+            assert_eq!(waiting(Some(NOW), kept).waiting_for(NOW + GRACE), Some(WaitingFor::Limit));
+        }
+    }
+
+    #[test]
+    fn a_delivery_whose_attempt_is_under_way_waits_for_nothing() {
+        let leased = HeadItem { lease: Some("worker".into()), claimable_at: Some(LATER), ..waiting(Some(NOW), None) };
+        assert_eq!(leased.waiting_for(NOW + GRACE), None);
+        assert!(!leased.waits(NOW));
+        assert_eq!(leased.waiting_for(LATER), Some(WaitingFor::Limit), "its worker has died");
+    }
+
+    #[test]
+    fn the_words_are_those_of_the_contract() {
+        for word in [WaitingFor::Breaker, WaitingFor::Limit, WaitingFor::Schedule] {
+            assert_eq!(serde_json::to_value(word).expect("JSON"), word.as_str());
+        }
+    }
+}

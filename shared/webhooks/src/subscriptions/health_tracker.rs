@@ -1,0 +1,206 @@
+//! Watching over webhooks while they are sent events.
+
+use std::time::Duration;
+
+use crate::subscriptions::{
+    announcing::{Announcer, PAUSE},
+    breaker::{BreakerSettings, Consequence, FailureStreak, Health, HealthItem},
+    disable::{Disabler, Reason},
+    health::{self, Healths},
+    operational::{FAILING, FailingEntry, WebhookFailing},
+    store::Webhooks,
+    tally::{AttemptOutcome, Tally},
+};
+use auth::AuthorizedEntity;
+use base::{SharedRandom, Time, WebhookId};
+use storage::{Table, TableError, table::Transaction};
+
+/// An exchange that took longer than this may have begun before others failed.
+const SLOW: Duration = Duration::from_secs(1);
+
+/// A webhook that was found failing so shortly before an event was announced may be missing in it.
+const UNCERTAIN: Duration = Duration::from_secs(60);
+
+const DOING: &str = "noting that a webhook is failing";
+
+/// Counts the failures of webhooks, and carries out the consequences.
+#[derive(Clone)]
+pub struct HealthTracker {
+    table: Table,
+    pub(crate) healths: Healths,
+    pub(crate) disabler: Disabler,
+    announcer: Announcer,
+    webhooks: Webhooks,
+    settings: BreakerSettings,
+    random: SharedRandom,
+}
+
+impl HealthTracker {
+    /// Watches over the webhooks in this table.
+    pub fn new(table: Table, settings: BreakerSettings, random: SharedRandom) -> Self {
+        Self {
+            healths: Healths::new(table.clone()),
+            disabler: Disabler::new(table.clone(), random.clone()),
+            announcer: Announcer::new(table.clone()),
+            webhooks: Webhooks::new(table.clone()),
+            table,
+            settings,
+            random,
+        }
+    }
+
+    /// Counts attempts that were made one after the other on a webhook whose health `was` this; once per webhook and
+    /// batch.
+    ///
+    /// A success on a webhook that was healthy costs no write. A success on any other removes its item, failures are
+    /// one update, and more is written only when they have consequences. Returns whether the breaker opened, which was
+    /// closed.
+    pub(crate) async fn count(
+        &self,
+        entity: &AuthorizedEntity,
+        webhook: &WebhookId,
+        outcomes: &[AttemptOutcome],
+        was: Option<&HealthItem>,
+        now: Time,
+    ) -> Result<bool, TableError> {
+        if outcomes.is_empty() {
+            return Ok(false);
+        }
+        let tally = Tally::of(outcomes);
+        if tally.completed && was.is_some_and(|was| was.open_until.is_some()) {
+            tracing::info!(webhookId = %webhook, entity = %entity.id(), "the breaker is closed");
+        }
+        if tally.is_clean() {
+            // Failures that other dispatchers counted during a slow exchange are over as well.
+            let slow = outcomes.iter().any(|outcome| outcome.completed() && outcome.duration > SLOW);
+            let well = was.is_none() && !(slow && self.healths.find(entity, webhook).await?.is_some());
+            if !well {
+                self.healths.reset(entity, webhook).await?;
+            }
+            return Ok(false);
+        }
+        let patience = self.settings.disable_after;
+        let left = self.healths.add(entity, webhook, (&tally, outcomes.last()), patience, now).await?;
+        let mut opened = false;
+        for consequence in left.consequences(was, &tally, &self.settings, now) {
+            opened |= self.follow(entity, webhook, consequence, &left, outcomes.last(), now).await?;
+        }
+        Ok(opened)
+    }
+
+    /// Carries a consequence out, and returns whether it opened the breaker.
+    async fn follow(
+        &self,
+        entity: &AuthorizedEntity,
+        webhook: &WebhookId,
+        consequence: Consequence,
+        left: &HealthItem,
+        last: Option<&AttemptOutcome>,
+        now: Time,
+    ) -> Result<bool, TableError> {
+        match consequence {
+            Consequence::Open { until } => {
+                if self.healths.open(entity, webhook, self.settings.threshold, until).await?.is_done() {
+                    tracing::warn!(webhookId = %webhook, entity = %entity.id(), until = %until, "the breaker is open");
+                    return Ok(true);
+                }
+            }
+            Consequence::Reopen { seen, opens, until } => {
+                if self.healths.reopen(entity, webhook, seen, opens, until).await?.is_done() {
+                    tracing::warn!(webhookId = %webhook, entity = %entity.id(), until = %until, opens, "the probe failed");
+                }
+            }
+            Consequence::EndProbe { lease } => {
+                if self.healths.end_probe(entity, webhook, lease).await?.is_done() {
+                    tracing::info!(webhookId = %webhook, entity = %entity.id(), "a probe that was asked for failed");
+                }
+            }
+            Consequence::AnnounceFailing(spell) => self.announce(entity, webhook, spell, left, last, now).await?,
+            Consequence::Disable { since } => {
+                self.disabler.disable(entity, webhook, Reason::Failing { since }, now).await?;
+            }
+        }
+        Ok(false)
+    }
+
+    async fn announce(
+        &self,
+        entity: &AuthorizedEntity,
+        webhook: &WebhookId,
+        spell: FailureStreak,
+        left: &HealthItem,
+        last: Option<&AttemptOutcome>,
+        now: Time,
+    ) -> Result<(), TableError> {
+        let failing = |announce_after| health::failing(health::change(entity, webhook), spell, announce_after);
+        if let Some(announced) = self.announcer.last_to_entity(entity.id(), FAILING.value, now).await? {
+            let announce_after = (!is_listed(spell, announced)).then(|| now + PAUSE);
+            return self.table.write(failing(announce_after), DOING).await.map(drop);
+        }
+        // A webhook that was removed meanwhile has no events.
+        let Some((name, others)) = self.others_failing(entity, webhook).await? else { return Ok(()) };
+        let first = FailingEntry {
+            webhook_identifier: webhook.clone(),
+            name,
+            failures_in_row: left.failures_in_row,
+            since: spell.since,
+            last_http_status: last.and_then(|outcome| outcome.http_status),
+            last_error: last.and_then(|outcome| outcome.error.clone()),
+        };
+        let outbox_event = WebhookFailing::new(&first, &others).outbox_event(entity.id(), now, &*self.random);
+        let writes = self.announcer.writes_to_entity(&outbox_event, now)?;
+        let announced = Transaction::new().with(failing(None)).with_all(writes);
+        if self.table.write_all(announced, DOING).await?.is_done() {
+            tracing::warn!(webhookId = %webhook, entity = %entity.id(), since = %spell.since, "the webhook is failing");
+            return Ok(());
+        }
+        // Another dispatcher announced an event meanwhile, or the spell is over.
+        self.table.write(failing(Some(now + PAUSE)), DOING).await.map(drop)
+    }
+
+    /// The webhook's name, and the other webhooks of its entity that are failing; `None` if there is no such webhook.
+    async fn others_failing(
+        &self,
+        entity: &AuthorizedEntity,
+        webhook: &WebhookId,
+    ) -> Result<Option<(String, Vec<FailingEntry>)>, TableError> {
+        let (webhooks, healths) = tokio::try_join!(self.webhooks.of(entity), self.healths.of(entity))?;
+        let Some(named) = webhooks.iter().find(|found| found.id == *webhook) else { return Ok(None) };
+        let others = webhooks.iter().filter(|other| other.enabled && other.id != *webhook);
+        let failing = others.filter_map(|other| {
+            let health = healths.get(&other.id).filter(|health| health.health() != Health::Healthy)?;
+            Some(FailingEntry {
+                webhook_identifier: other.id.clone(),
+                name: other.name.clone(),
+                failures_in_row: health.failures_in_row,
+                since: health.failing_since?,
+                last_http_status: health.last_http_status,
+                last_error: health.last_error.clone(),
+            })
+        });
+        Ok(Some((named.name.clone(), failing.collect())))
+    }
+}
+
+/// Whether an event that was announced at this time lists the webhook, which was found failing an hour before the spell
+/// may be announced. Within a minute that is not certain, since clocks differ.
+fn is_listed(spell: FailureStreak, announced: Time) -> bool {
+    spell.announce_after.is_some_and(|time| time + UNCERTAIN <= announced + PAUSE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spell_is_not_announced_once_more_if_a_later_event_has_listed_its_webhook() {
+        let found = Time::from_millis(1_795_167_900_123);
+        let spell = FailureStreak { since: found, announce_after: Some(found + PAUSE) };
+        assert!(is_listed(spell, found + UNCERTAIN));
+        assert!(!is_listed(spell, found + UNCERTAIN - Duration::from_millis(1)));
+        assert!(
+            !is_listed(FailureStreak { announce_after: None, ..spell }, found + UNCERTAIN),
+            "no event can have listed it yet"
+        );
+    }
+}

@@ -1,0 +1,134 @@
+//! How deliveries to a webhook go, as its owner sees it.
+
+use serde::Serialize;
+
+use crate::{
+    deliveries::queries::advice::Cause,
+    subscriptions::breaker::{Health, HealthItem},
+};
+use base::Time;
+
+/// How deliveries to a webhook go.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DeliveryState {
+    /// The endpoint takes its events.
+    #[default]
+    Active,
+    /// The last attempts failed, and further ones are made.
+    Failing,
+    /// The last attempts never completed, and deliveries wait for a probe.
+    Paused,
+    /// The webhook is disabled, so that nothing is sent to it.
+    Disabled,
+}
+
+/// The status of a webhook.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WebhookStatus {
+    delivery_state: DeliveryState,
+    /// When the first attempt after the last success failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failing_since: Option<Time>,
+    /// Attempts that failed since the last that succeeded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failures_in_row: Option<u32>,
+    /// The same in the words of earlier releases, of which `open` reads as if all were well. It goes with version 3.0
+    /// of the contract.
+    health: Health,
+    /// Why the last of these attempts never completed: a stable code and a sentence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_error: Option<String>,
+    /// What the last of these attempts was answered with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_http_status: Option<u16>,
+    /// The end of the pause of a webhook that is enabled. A time that is over means that a probe is due or under way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paused_until: Option<Time>,
+}
+
+impl WebhookStatus {
+    /// The status of a webhook that is enabled or not, with this health. The table keeps no health of a webhook that is
+    /// healthy.
+    pub fn of(enabled: bool, item: Option<&HealthItem>) -> Self {
+        let health = item.map(HealthItem::health).unwrap_or_default();
+        let delivery_state = match health {
+            _ if !enabled => DeliveryState::Disabled,
+            Health::Healthy => DeliveryState::Active,
+            Health::Failing => DeliveryState::Failing,
+            Health::Open => DeliveryState::Paused,
+        };
+        let failing = item.filter(|item| item.failures_in_row > 0);
+        Self {
+            delivery_state,
+            failing_since: failing.and_then(|item| item.failing_since),
+            failures_in_row: failing.map(|item| item.failures_in_row),
+            health,
+            last_error: failing.and_then(|item| item.last_error.clone()),
+            last_http_status: failing.and_then(|item| item.last_http_status),
+            paused_until: item.and_then(|item| item.open_until).filter(|_| enabled),
+        }
+    }
+
+    /// What holds up the webhook as a whole, if anything does.
+    pub const fn held_up_by(&self) -> Option<Cause> {
+        match self.delivery_state {
+            DeliveryState::Disabled => Some(Cause::Disabled),
+            DeliveryState::Paused => Some(Cause::Paused),
+            DeliveryState::Active | DeliveryState::Failing => None,
+        }
+    }
+
+    /// Why the last attempt failed; `None` when it succeeded, or there was none.
+    pub fn last_failure(&self) -> Option<Cause> {
+        Cause::of_failure(self.last_http_status, self.last_error.as_deref())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_paused_webhook_says_until_when_in_words_of_today_and_of_before() {
+        let shown = |health: Option<&HealthItem>| serde_json::to_value(WebhookStatus::of(true, health)).expect("JSON");
+        assert_eq!(shown(None), json!({ "deliveryState": "active", "health": "healthy" }));
+        let failing = HealthItem { failing: true, ..HealthItem::default() };
+        assert_eq!(shown(Some(&failing)), json!({ "deliveryState": "failing", "health": "failing" }));
+        let open = HealthItem { open_until: Some(Time::from_millis(1_795_167_900_123)), ..failing };
+        let until = "2026-11-20T09:45:00.123Z";
+        assert_eq!(shown(Some(&open)), json!({ "deliveryState": "paused", "health": "open", "pausedUntil": until }));
+    }
+
+    #[test]
+    fn a_disabled_webhook_is_neither_active_nor_paused_and_its_failures_stay_known() {
+        let shown = |health: Option<&HealthItem>| serde_json::to_value(WebhookStatus::of(false, health)).expect("JSON");
+        assert_eq!(shown(None), json!({ "deliveryState": "disabled", "health": "healthy" }));
+        let since = Time::from_millis(1_795_167_900_123);
+        let last_error = Some("timeout: no answer in 15 seconds".to_owned());
+        let item = HealthItem { failures_in_row: 7, failing_since: Some(since), last_error, ..HealthItem::default() };
+        let open = HealthItem { open_until: Some(since), ..item };
+        let expected = json!({
+            "deliveryState": "disabled", "health": "open", "failuresInRow": 7, "failingSince": since,
+            "lastError": open.last_error,
+        });
+        assert_eq!(shown(Some(&open)), expected);
+    }
+
+    #[test]
+    fn a_standing_has_the_causes_of_what_it_shows() {
+        let refused = Some("connect: the endpoint refused the connection".to_owned());
+        let failing = HealthItem { failing: true, failures_in_row: 7, last_error: refused, ..HealthItem::default() };
+        let open = HealthItem { open_until: Some(Time::from_millis(1_795_167_900_123)), ..failing.clone() };
+        let causes = |enabled, health: Option<&HealthItem>| {
+            let status = WebhookStatus::of(enabled, health);
+            (status.held_up_by(), status.last_failure())
+        };
+        assert_eq!(causes(true, None), (None, None));
+        assert_eq!(causes(true, Some(&failing)), (None, Some(Cause::Connect)));
+        assert_eq!(causes(true, Some(&open)), (Some(Cause::Paused), Some(Cause::Connect)));
+        assert_eq!(causes(false, Some(&open)), (Some(Cause::Disabled), Some(Cause::Connect)));
+    }
+}
