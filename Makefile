@@ -34,13 +34,13 @@ ARCHITECTURE ?= arm64
 help: ## Lists the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
 
-# The service, and no more. local/Cargo.toml chooses the same features as the tests do, so that none of it is compiled again
-# for them.
-BUILD_SERVICE = cargo build --package 'functions-*' --package local --bins
-# The same with what runs in SAM's containers.
-BUILD_FOR_SAM = cargo build --package 'functions-*' --package local --package sandbox
-# The same and the tests.
-BUILD = cargo build --workspace --all-targets
+# The service, and no more: one program is all functions. local/Cargo.toml chooses the same features as the tests do, so that
+# none of it is compiled again for them.
+BUILD_SERVICE = cargo build --package local --package local-functions --bins
+# The service with the programs of SAM's containers.
+BUILD_FOR_SAM = cargo build --package 'functions-*' --package local --package local-functions --package sandbox
+# The service, the operator's program and the tests. Only a deployment needs a program for each function.
+BUILD = cargo build --workspace --exclude 'functions-*' --all-targets
 
 # ------------------------------------------------------------------------------------------------- on one machine
 
@@ -107,7 +107,7 @@ SAM_PORT ?= 3000
 sam-local: ## Runs FUNCTION= with its sample event in SAM's container (EVENT=FILE for another; needs Docker)
 	@$(SAM_CHECK) --function=$(call quoted,$(FUNCTION))
 	@$(DEPLOY_TOOLS)
-	$(BUILD_FOR_SAM) $(addprefix --bin ,$(sort local sandbox token list-events $(firstword $(subst ., ,$(FUNCTION)))))
+	$(BUILD_FOR_SAM) $(addprefix --bin ,$(sort local functions sandbox token list-events $(firstword $(subst ., ,$(FUNCTION)))))
 	@$(SAM) invoke $(call quoted,$(FUNCTION)) $(if $(EVENT),--event $(call quoted,$(EVENT))) \
 		--data $(call quoted,$(DATA)) --options=$(call quoted,$(OPTIONS))
 

@@ -1,16 +1,17 @@
-//! The functions' processes: the same binaries as on AWS, each attached to the Runtime API by its own address.
+//! The functions' processes: the same code as on AWS, each attached to the Runtime API by its own address.
 //!
 //! As on Lambda, the first invocation of a function starts its process, and a process that has nothing to do for some minutes
 //! is ended. Where Lambda starts one process per concurrent
 //! invocation, one process here takes several at a time (the runtime's own mode for Lambda Managed Instances): a few processes
 //! instead of hundreds.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use template::Function;
 
 use crate::{
     bundle::Environment,
+    preflight::Programs,
     processes::{ProcessGroup, Supervised},
     runtime_api::RuntimeApi,
 };
@@ -39,7 +40,7 @@ pub fn concurrency(function: &Function) -> usize {
 /// idle for so long.
 pub fn process(
     group: &Arc<ProcessGroup>,
-    binaries: &Path,
+    programs: &Programs,
     function: &Function,
     environment: Environment,
     runtime_api: &RuntimeApi,
@@ -54,7 +55,8 @@ pub fn process(
         ("AWS_LAMBDA_MAX_CONCURRENCY", concurrency(function).to_string()),
     ];
     let (runtime_api, name) = (runtime_api.clone(), function.name.clone());
-    group.keep_running(&function.name, binaries.join(&function.name), idle_limit, move |command| {
+    group.keep_running(&function.name, programs.of(function), idle_limit, move |command| {
+        command.arg0(&name);
         let attachment = runtime_api.attach(&name);
         command.envs(&environment);
         command.envs(variables.iter().map(|(name, value)| (name, value)));

@@ -1,7 +1,5 @@
 //! The plan of a run: template, functions and settings, read and checked before anything starts.
 
-use std::path::PathBuf;
-
 use auth::signing::SigningAlgorithm;
 use base::{environment, logging::LogSettings};
 use geo_ip::settings::FetchSettings;
@@ -20,7 +18,7 @@ use template::{Function, Template};
 
 use crate::{
     Arguments,
-    preflight::{self, Missing},
+    preflight::{self, Missing, Programs},
     settings::{Settings, SettingsError},
     test_overrides::TestOverrides,
 };
@@ -31,8 +29,8 @@ pub struct Plan<'a> {
     pub template: Template,
     /// The functions that run.
     pub functions: Vec<Function>,
-    /// The folder of their programs.
-    pub binaries: PathBuf,
+    /// Their programs.
+    pub programs: Programs,
     /// The values of the template's parameters.
     pub settings: Settings,
     /// The algorithm of new keys that sign tokens.
@@ -62,7 +60,7 @@ impl<'a> Plan<'a> {
         let overrides = &arguments.overrides;
         let template = preflight::template(&arguments.project)?;
         let functions = chosen(&template, overrides.only.as_deref())?;
-        let binaries = preflight::binaries(overrides.binaries.as_deref(), &functions)?;
+        let programs = Programs::find(overrides.binaries.as_deref(), &functions)?;
         #[expect(clippy::disallowed_methods, reason = "the settings of a local run are its environment")]
         let settings = Settings::read(&template, |name| std::env::var(name).ok())?;
         // The functions read these themselves. A fault is named here, so that no function fails to start because of it.
@@ -76,7 +74,7 @@ impl<'a> Plan<'a> {
         Ok(Self {
             template,
             functions,
-            binaries,
+            programs,
             settings,
             signing_algorithm: signing.algorithm,
             token_lifetime: tokens.lifetime,

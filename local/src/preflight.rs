@@ -14,9 +14,9 @@ pub enum Missing {
     Project(PathBuf),
     #[error("template.yaml cannot be used")]
     Template(#[source] TemplateError),
-    /// A function's binary.
+    /// The program of the functions.
     #[error("{0} is not built; `make run` builds everything, as does `cargo build --workspace --bins`")]
-    Binary(PathBuf),
+    Program(PathBuf),
 }
 
 pub fn template(project: &Path) -> Result<Template, Missing> {
@@ -24,16 +24,36 @@ pub fn template(project: &Path) -> Result<Template, Missing> {
     Template::parse(&text).map_err(Missing::Template)
 }
 
-/// The folder with the functions' programs: this one, or else the one with this program. It has them all.
-pub fn binaries(binaries: Option<&Path>, functions: &[Function]) -> Result<PathBuf, Missing> {
-    let own = std::env::current_exe().unwrap_or_default();
-    let binaries = binaries.or(own.parent()).map(Path::to_owned).unwrap_or_default();
-    for function in functions {
-        let binary = binaries.join(&function.name);
-        if !binary.is_file() {
-            return Err(Missing::Binary(binary));
+/// The functions' programs.
+#[derive(Debug, Clone)]
+pub enum Programs {
+    /// One program that is all functions, each by its name as `argv[0]`.
+    One(PathBuf),
+    /// The folder with one program for each function, as they are deployed.
+    Each(PathBuf),
+}
+
+impl Programs {
+    /// One program for each function in this folder, or else the one beside this program.
+    pub fn find(folder: Option<&Path>, functions: &[Function]) -> Result<Self, Missing> {
+        let programs = match folder {
+            Some(folder) => Self::Each(absolute(folder)),
+            None => Self::One(absolute(&std::env::current_exe().unwrap_or_default().with_file_name("functions"))),
+        };
+        let missing = functions.iter().map(|function| programs.of(function)).find(|program| !program.is_file());
+        missing.map_or(Ok(programs), |program| Err(Missing::Program(program)))
+    }
+
+    /// The program of a function.
+    pub fn of(&self, function: &Function) -> PathBuf {
+        match self {
+            Self::One(program) => program.clone(),
+            Self::Each(folder) => folder.join(&function.name),
         }
     }
-    // Absolute, since the functions' processes may run in another folder than this one.
-    Ok(std::path::absolute(&binaries).unwrap_or(binaries))
+}
+
+/// The functions' processes may run in another folder than this one.
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }

@@ -291,13 +291,13 @@ impl<'a> Start<'a> {
     /// Starts the Runtime API, from which the functions' processes take their invocations. The first one of a function starts
     /// its process.
     fn start_functions(&self, port: Port, environments: &BTreeMap<String, Environment>) -> Invoker {
-        let Plan { functions, binaries, settings, .. } = self.plan;
+        let Plan { functions, programs, settings, .. } = self.plan;
         let names = functions.iter().map(|function| function.name.as_str());
         let api = RuntimeApi::start(names, port, Arc::clone(&self.random));
         let with_process = |function: &Function| {
             let environment = environments.get(&function.name).cloned().unwrap_or_default();
             let process =
-                function_processes::process(self.group, binaries, function, environment, &api, settings.function_idle);
+                function_processes::process(self.group, programs, function, environment, &api, settings.function_idle);
             (function.clone(), process)
         };
         let processes: Vec<_> = functions.iter().map(with_process).collect();

@@ -23,7 +23,7 @@ pub struct TestOverrides {
     /// Where the functions find queues and secrets; else where they are.
     #[arg(long, value_name = "URL")]
     pub functions_services: Option<String>,
-    /// The folder with the functions' binaries; else the one with this program.
+    /// The folder with one program for each function, as they are deployed; else one program is all functions.
     #[arg(long, value_name = "FOLDER")]
     pub binaries: Option<PathBuf>,
     /// The functions that run, by their names; else all. Only these have to be built.

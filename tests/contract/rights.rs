@@ -180,8 +180,8 @@ async fn every_variable_that_a_function_declares_is_read(_: Arc<Suite>) {
 /// What a function says that is started with no more variables than these.
 async fn complaint(folder: &Path, function: &str, variables: &[(&str, &str)]) -> String {
     let aws = [("AWS_REGION", "us-east-1"), ("AWS_ACCESS_KEY_ID", "none"), ("AWS_SECRET_ACCESS_KEY", "none")];
-    let mut command = Command::new(folder.join(function));
-    command.env_clear().envs(aws).envs(variables.iter().copied());
+    let mut command = Command::new(folder.join("functions"));
+    command.arg0(function).env_clear().envs(aws).envs(variables.iter().copied());
     let output = command.stdin(Stdio::null()).kill_on_drop(true).output();
     let output = tokio::time::timeout(Duration::from_secs(20), output).await;
     let output = output.unwrap_or_else(|_| panic!("{function} starts with an environment that it should refuse"));

@@ -31,7 +31,7 @@ fn third_party(selection: &[&str]) -> Features {
 
 #[test]
 fn no_crate_that_the_service_is_built_of_is_compiled_again_for_the_tests() {
-    let service = third_party(&["--edges", "normal,build", "--package", "functions-*", "--package", "local"]);
+    let service = third_party(&["--edges", "normal,build", "--package", "local-functions", "--package", "local"]);
     let tests = third_party(&["--edges", "normal,build,dev", "--workspace"]);
     assert!(service.len() > 200, "cargo tree shows only {service:?}");
     let again: Vec<_> = service

@@ -4,6 +4,12 @@ use function::Settings;
 
 pub mod problem_page;
 
+/// The contract as JSON.
+pub const DOCUMENT: &str = include_str!(concat!(env!("OUT_DIR"), "/openapi.json"));
+
+/// The contract as a page, without its frame.
+pub const REFERENCE: &str = include_str!(concat!(env!("OUT_DIR"), "/reference.html"));
+
 /// A text that was made of openapi.yaml, with this deployment's addresses. The document names hosts that do not exist.
 pub fn with_addresses(text: &str, settings: &Settings) -> String {
     text.replace("https://auth.waypost.example", &settings.auth_url)

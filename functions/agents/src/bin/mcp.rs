@@ -4,7 +4,7 @@ use function::{Service, StartError};
 use functions_agents::{desk::Desk, protocol::door};
 use gate::endpoints;
 
-fn main() -> Result<(), StartError> {
+pub fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

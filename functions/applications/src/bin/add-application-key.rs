@@ -11,7 +11,7 @@ use issuer::applications::{
 use problem::Problem;
 use storage::{Allowances, Answers};
 
-fn main() -> Result<(), StartError> {
+pub fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

@@ -6,7 +6,7 @@ use gate::{EntityCall, Reply, endpoints};
 use issuer::applications::register::Registration;
 use problem::{Problem, overlap::overlap};
 
-fn main() -> Result<(), StartError> {
+pub fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

@@ -6,7 +6,7 @@ use gate::{EntityCall, Reply, endpoints};
 use issuer::applications::{new_application::NewApplication, register::Registration};
 use problem::Problem;
 
-fn main() -> Result<(), StartError> {
+pub fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

@@ -6,7 +6,7 @@ use gate::{EntityCall, Reply, endpoints};
 use issuer::applications::{Applications, credential_removal::CredentialName};
 use problem::Problem;
 
-fn main() -> Result<(), StartError> {
+pub fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

@@ -4,7 +4,7 @@ use function::{Service, StartError};
 use gate::{Call, Reply, endpoints};
 use problem::Problem;
 
-fn main() -> Result<(), StartError> {
+pub fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

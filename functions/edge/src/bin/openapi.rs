@@ -1,12 +1,10 @@
 //! GET /openapi.json: the public contract for machines. It is written in `openapi.yaml`, which the build turns into JSON.
 
 use function::{Service, StartError};
-use functions_edge::with_addresses;
+use functions_edge::{DOCUMENT, with_addresses};
 use gate::{Reply, endpoints};
 
-const DOCUMENT: &str = include_str!(concat!(env!("OUT_DIR"), "/openapi.json"));
-
-fn main() -> Result<(), StartError> {
+pub fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

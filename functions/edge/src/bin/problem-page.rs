@@ -5,7 +5,7 @@ use functions_edge::problem_page;
 use gate::{Call, Reply, endpoints, page};
 use problem::{Problem, ProblemKind};
 
-fn main() -> Result<(), StartError> {
+pub fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

@@ -10,7 +10,7 @@ use issuer::panel::{
 use problem::Problem;
 use storage::{Answers, KeyRings, SecretSettings};
 
-fn main() -> Result<(), StartError> {
+pub fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

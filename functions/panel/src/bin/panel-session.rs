@@ -15,7 +15,7 @@ use issuer::{
 use problem::{Problem, ProblemKind, nothing_said};
 use storage::SecretSettings;
 
-fn main() -> Result<(), StartError> {
+pub fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

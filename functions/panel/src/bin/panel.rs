@@ -5,7 +5,7 @@ use functions_panel::{files, page_settings::PageSettings};
 use gate::{Call, Reply, endpoints};
 use problem::Problem;
 
-fn main() -> Result<(), StartError> {
+pub fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

@@ -10,7 +10,7 @@ use payments::{
 use problem::Problem;
 use storage::{Answers, KeyRings};
 
-fn main() -> Result<(), StartError> {
+pub fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

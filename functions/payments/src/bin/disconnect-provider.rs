@@ -7,7 +7,7 @@ use payments::{ConnectionError, Connections, Providers, Revocations, disconnect:
 use problem::Problem;
 use storage::{KeyRings, SecretSettings};
 
-fn main() -> Result<(), StartError> {
+pub fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

@@ -15,7 +15,7 @@ use storage::SecretSettings;
 
 type Settings = (SecretSettings, AddressRules, PanelSettings);
 
-fn main() -> Result<(), StartError> {
+pub fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

@@ -6,7 +6,7 @@ use gate::{Call, Reply, endpoints};
 use payments::outcome_address::OutcomePage;
 use problem::Problem;
 
-fn main() -> Result<(), StartError> {
+pub fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

@@ -5,7 +5,7 @@ use outbound::AddressRules;
 use payments::{Connections, Grants, Providers, refresh::Refresher};
 use storage::{KeyRings, SecretSettings};
 
-fn main() -> Result<(), StartError> {
+pub fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

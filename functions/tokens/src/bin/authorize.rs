@@ -6,7 +6,7 @@ use function::{Service, StartError};
 use gate::{Call, Reply, endpoints};
 use problem::{Problem, ProblemKind};
 
-fn main() -> Result<(), StartError> {
+pub fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

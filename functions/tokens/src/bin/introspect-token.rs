@@ -6,7 +6,7 @@ use gate::{Call, Reply, endpoints};
 use issuer::oauth::{introspect::Introspection, token_form::TokenForm};
 use problem::Problem;
 
-fn main() -> Result<(), StartError> {
+pub fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

@@ -3,7 +3,7 @@
 use function::{Service, StartError};
 use issuer::rotation::Rotation;
 
-fn main() -> Result<(), StartError> {
+pub fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

@@ -5,7 +5,7 @@ use gate::{Call, Reply, endpoints};
 use issuer::oauth::metadata::Metadata;
 use problem::Problem;
 
-fn main() -> Result<(), StartError> {
+pub fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

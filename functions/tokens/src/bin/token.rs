@@ -15,7 +15,7 @@ use issuer::{
 use problem::Problem;
 use storage::SecretSettings;
 
-fn main() -> Result<(), StartError> {
+pub fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

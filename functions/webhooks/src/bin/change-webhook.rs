@@ -11,7 +11,7 @@ use webhooks::subscriptions::{
     show::Showing,
 };
 
-fn main() -> Result<(), StartError> {
+pub fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

@@ -10,7 +10,7 @@ use webhooks::subscriptions::{
     register::{NewWebhook, Registration},
 };
 
-fn main() -> Result<(), StartError> {
+pub fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

@@ -6,7 +6,7 @@ use gate::{EntityCall, Reply, endpoints};
 use problem::Problem;
 use webhooks::subscriptions::{Webhooks, end_secret::PreviousSecret};
 
-fn main() -> Result<(), StartError> {
+pub fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

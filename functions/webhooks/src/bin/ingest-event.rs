@@ -13,7 +13,7 @@ use webhooks::{
 
 type Settings = (QueueSettings, ScheduleSettings, RejectedEventsSettings);
 
-fn main() -> Result<(), StartError> {
+pub fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

@@ -10,7 +10,7 @@ use webhooks::deliveries::{
     queries::list::{ListRequest, Listing},
 };
 
-fn main() -> Result<(), StartError> {
+pub fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

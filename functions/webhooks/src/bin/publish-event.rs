@@ -9,7 +9,7 @@ use gate::{EntityCall, Reply, endpoints};
 use problem::Problem;
 use webhooks::events::{NewEvent, publish::Publisher, share::PublishingShare};
 
-fn main() -> Result<(), StartError> {
+pub fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

@@ -16,7 +16,7 @@ use webhooks::{
     subscriptions::{Webhooks, request_limits::RequestLimits, resume::Pauses},
 };
 
-fn main() -> Result<(), StartError> {
+pub fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

@@ -9,7 +9,7 @@ use webhooks::{
     subscriptions::{Webhooks, health::Healths, remove::Removal},
 };
 
-fn main() -> Result<(), StartError> {
+pub fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

@@ -10,7 +10,7 @@ use webhooks::{
     subscriptions::{Webhooks, request_limits::RequestLimits},
 };
 
-fn main() -> Result<(), StartError> {
+pub fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

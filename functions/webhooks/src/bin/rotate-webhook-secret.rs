@@ -10,7 +10,7 @@ use webhooks::subscriptions::{
     rotate::{Rotation, RotationRequest},
 };
 
-fn main() -> Result<(), StartError> {
+pub fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

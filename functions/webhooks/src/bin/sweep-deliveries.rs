@@ -15,7 +15,7 @@ use webhooks::{
     subscriptions::Webhooks,
 };
 
-fn main() -> Result<(), StartError> {
+pub fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

@@ -7,7 +7,7 @@ use problem::{Problem, nothing_said};
 use storage::Answers;
 use webhooks::subscriptions::{Webhooks, request_limits::RequestLimits, test_event::Testing};
 
-fn main() -> Result<(), StartError> {
+pub fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 
