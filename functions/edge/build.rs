@@ -11,7 +11,7 @@ const DOCUMENT: &str = "../../openapi.yaml";
 fn main() {
     println!("cargo::rerun-if-changed={DOCUMENT}");
     let yaml = fs::read_to_string(DOCUMENT).expect("openapi.yaml stands at the root of the workspace");
-    let document = template::yaml_to_json(&yaml).expect("openapi.yaml is YAML");
+    let document = template::contract(&yaml).expect("openapi.yaml is YAML");
     let out = env::var("OUT_DIR").expect("cargo says where generated code goes");
     let write = |name, text| fs::write(Path::new(&out).join(name), text).expect("cargo's own folder can be written");
     write("openapi.json", document.to_string());

@@ -6,10 +6,12 @@ use std::{fs, path::Path};
 use serde_json::{Map, Value, json};
 use template::Template;
 
-use crate::template::{expanded, expanded_with, function_behind, of_type};
+use crate::template::{RELEASE_ALARM, expanded, expanded_with, function_behind, of_type};
 
 /// The alias of every function.
 const ALIAS: &str = "live";
+/// The alarms that take an update back: a function crashed, failed or ran out of time; functions answer 5xx.
+const ALARMS: [&str; 2] = ["FunctionErrorsAlarm", RELEASE_ALARM];
 /// The shortest time in which CodeDeploy shifts the traffic, in seconds: an alarm must be able to ring before it ends.
 const SHORTEST_SHIFT: u64 = 300;
 /// What CloudFormation takes of one stack.
@@ -82,38 +84,45 @@ fn whatever_invokes_a_function_invokes_its_alias() {
 }
 
 #[test]
-fn every_function_that_answers_or_delivers_is_updated_step_by_step_and_taken_back_by_an_alarm_of_its_own() {
+fn every_function_in_use_is_updated_step_by_step_and_taken_back_by_alarms() {
     let resources = expanded();
     for function in in_use() {
         let alias = &resources[&format!("{function}Alias{ALIAS}")];
         let update = &alias["UpdatePolicy"]["CodeDeployLambdaAliasUpdate"];
         let group = update["DeploymentGroupName"]["Ref"].as_str();
         let group = &resources[group.unwrap_or_else(|| panic!("{function} is updated at once"))]["Properties"];
-        let own = format!("{function}ReleaseAlarm");
-        let watched = ["ReleaseAlarm", &own].map(|alarm| json!({ "Name": { "Ref": alarm } }));
+        let watched = ALARMS.map(|alarm| json!({ "Name": { "Ref": alarm } }));
         assert_eq!(group["AlarmConfiguration"], json!({ "Enabled": true, "Alarms": watched }), "{function}");
         let taken_back = group["AutoRollbackConfiguration"]["Events"].as_array().expect("events");
         assert!(taken_back.contains(&"DEPLOYMENT_STOP_ON_ALARM".into()), "{function}");
-
-        let alarm = &resources[&own]["Properties"];
-        assert_eq!((&alarm["Namespace"], &alarm["MetricName"]), (&json!("AWS/Lambda"), &json!("Errors")), "{own}");
-        let of_the_alias = [
-            json!({ "Name": "FunctionName", "Value": { "Ref": function } }),
-            json!({ "Name": "Resource", "Value": { "Fn::Sub": format!("${{{function}}}:{ALIAS}") } }),
-        ];
-        assert_eq!(alarm["Dimensions"], json!(of_the_alias), "{own}");
     }
+}
+
+/// One filter of one log group counts them, so a function that logs elsewhere would fail unseen.
+#[test]
+fn the_errors_of_every_function_reach_the_alarm() {
+    let resources = expanded();
+    let filters = of_type(&resources, "AWS::Logs::MetricFilter");
+    let [(_, filter)] = filters.as_slice() else { panic!("one filter: {filters:?}") };
+    let filter = &filter["Properties"];
+    assert_eq!(filter["FilterPattern"], r#"{ $.type = "platform.report" && $.record.status != "success" }"#);
+    for (id, function) in of_type(&resources, "AWS::Lambda::Function") {
+        assert_eq!(function["Properties"]["LoggingConfig"]["LogGroup"], filter["LogGroupName"], "{id}");
+    }
+    let alarm = &resources["FunctionErrorsAlarm"]["Properties"];
+    let metric = &filter["MetricTransformations"][0];
+    assert_eq!([&alarm["Namespace"], &alarm["MetricName"]], [&metric["MetricNamespace"], &metric["MetricName"]]);
+    assert_eq!([&alarm["ComparisonOperator"], &alarm["Threshold"]], [&json!("GreaterThanThreshold"), &json!(0)]);
 }
 
 #[test]
 fn an_alarm_of_releases_rings_before_the_shortest_shift_ends_and_is_silent_without_traffic() {
-    for (id, alarm) in of_type(&expanded(), "AWS::CloudWatch::Alarm") {
-        let properties = &alarm["Properties"];
-        if crate::template::is_of_releases(&id) {
-            let number = |name: &str| properties[name].as_u64().expect("a number");
-            assert!(number("Period") * number("EvaluationPeriods") <= SHORTEST_SHIFT, "{id}");
-            assert_eq!(properties["TreatMissingData"], "notBreaching", "{id}");
-        }
+    let resources = expanded();
+    for id in ALARMS {
+        let properties = &resources[id]["Properties"];
+        let number = |name: &str| properties[name].as_u64().expect("a number");
+        assert!(number("Period") * number("EvaluationPeriods") <= SHORTEST_SHIFT, "{id}");
+        assert_eq!(properties["TreatMissingData"], "notBreaching", "{id}");
     }
 }
 
@@ -155,8 +164,7 @@ fn a_version_that_nothing_leads_to_is_removed() {
     }
 }
 
-/// A function more brings eight resources, for which there is no room any more: docs/operations.md says how the template is to
-/// be split before it comes.
+/// Each function brings seven resources; docs/operations.md says how to split the template when there is no more room.
 #[test]
 fn the_template_stays_within_the_limits_of_a_stack() {
     let resources = expanded();

@@ -132,7 +132,7 @@ fn parameter(parameter: &Value) -> String {
     )
 }
 
-/// One status with its headers, forms, examples, kinds of Problems, and the operations that it leads on to.
+/// One status with its headers, forms, examples and kinds of Problems.
 fn answer(document: &Value, status: &str, declared: &Value, base: &str) -> String {
     let response = resolved(document, declared);
     // What stands beside a reference counts more.
@@ -155,15 +155,7 @@ fn answer(document: &Value, status: &str, declared: &Value, base: &str) -> Strin
     if !headers.is_empty() {
         written += &format!("<table>\n<tr><th>Header</th><th>Meaning</th></tr>\n{headers}</table>\n");
     }
-    written += &contents(response);
-    let onward: Vec<String> = members(response, "links")
-        .filter_map(|(_, link)| text(link, "operationId"))
-        .map(|id| format!("<a href=\"#{0}\">{0}</a>", escaped(id)))
-        .collect();
-    if !onward.is_empty() {
-        written += &format!("<p>Leads on to {}.</p>\n", onward.join(", "));
-    }
-    written + "</details>\n"
+    written + &contents(response) + "</details>\n"
 }
 
 /// The media types of a body, each with its schema and examples.
@@ -194,7 +186,7 @@ mod tests {
 
     fn document() -> Value {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../openapi.yaml");
-        template::yaml_to_json(&fs::read_to_string(path).expect("the project has an openapi.yaml")).expect("it is YAML")
+        template::contract(&fs::read_to_string(path).expect("the project has an openapi.yaml")).expect("it is YAML")
     }
 
     #[test]

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod condition;
+mod contract;
 mod error;
 mod function;
 mod resolve;
@@ -9,6 +10,7 @@ mod store;
 mod template;
 mod yaml;
 
+pub use contract::contract;
 pub use error::TemplateError;
 pub use function::{Function, QueueTrigger, Route, ScheduleTrigger};
 pub use resolve::{Reference, ResolveError, resolve, resolve_to_text};

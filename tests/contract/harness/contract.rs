@@ -45,7 +45,7 @@ pub struct Operation {
 impl Contract {
     pub fn read() -> Self {
         let text = fs::read_to_string(project().join("openapi.yaml")).expect("the project has an openapi.yaml");
-        let document = template::yaml_to_json(&text).expect("openapi.yaml is YAML");
+        let document = template::contract(&text).expect("openapi.yaml is YAML");
         Self { document, validators: Mutex::default() }
     }
 
