@@ -93,9 +93,6 @@ mod recover;
 mod resend;
 mod retries;
 mod revocation;
-mod revocation_horizon;
-mod revocation_snapshot;
-mod revocations_measured;
 mod rights;
 mod routes;
 mod sam;
@@ -127,8 +124,6 @@ fn main() -> ExitCode {
     let modules: &[&[Test]] = &[
         payments_refresh::TESTS,
         revocation::TESTS,
-        revocation_horizon::TESTS,
-        revocation_snapshot::TESTS,
         geo_ip_providers::TESTS,
         geo_ip_crash::TESTS,
         geo_ip_bucket::TESTS,
@@ -149,7 +144,6 @@ fn main() -> ExitCode {
         table_chaos::TESTS,
         isolation::TESTS,
         isolation_measured::TESTS,
-        revocations_measured::TESTS,
         isolation_names_alone::TESTS,
         kept_connections::TESTS,
         key_rotation::TESTS,

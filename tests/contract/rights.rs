@@ -15,11 +15,11 @@ use template::Template;
 use tokio::process::Command;
 
 use crate::harness::{
-    Agent, Application, Behaviour, Bus, Entity, Receiver, Settings, Suite, aws_authorization, aws_authorization_of,
+    Agent, Behaviour, Bus, Entity, Receiver, Settings, Suite, aws_authorization, aws_authorization_of,
     changed_grants::NARROWED,
-    local, now, project, python, queue_url,
+    local, project, python, queue_url,
     rights::{expect_refusal, refusals, template_rights, template_text},
-    tests, until,
+    tests,
 };
 
 tests![
@@ -29,7 +29,6 @@ tests![
     every_variable_that_a_function_declares_is_read,
     what_goes_to_a_slow_webhook_is_announced_in_its_lane_by_every_function_that_publishes,
     a_message_that_says_not_whose_its_delivery_is_is_handled,
-    a_token_that_lives_longer_than_an_hour_is_revoked_for_as_long,
     every_endpoint_for_clients_notes_their_first_use_and_counts_their_guesses,
 ];
 
@@ -241,23 +240,4 @@ async fn every_endpoint_for_clients_notes_their_first_use_and_counts_their_guess
         ask(&secret).expect(200).await;
         ask("wrong").expect(401).await;
     }
-}
-
-async fn a_token_that_lives_longer_than_an_hour_is_revoked_for_as_long(suite: Arc<Suite>) {
-    let (api, forge) = (&suite.api, suite.forge());
-    let mut claims = forge.claims();
-    claims["client_id"] = api.env["CLIENT_ID"].as_str().into();
-    claims["sub"] = claims["client_id"].clone();
-    claims["exp"] = (now() + 7_200).into();
-    // Tokens that other tests forge stay good.
-    claims["jti"] = "of-two-hours".into();
-    let token = forge.token(&forge.header(), &claims);
-    let form = [("token", token.as_str())];
-    let is_active = async || api.as_client("/oauth2/introspect", Application::Demo, &form).expect(200).await.json();
-    assert_eq!(is_active().await["active"], true);
-    api.as_client("/oauth2/revoke", Application::Demo, &form).expect(200).await;
-    until("the end of a revoked token", Duration::from_secs(90), async || {
-        (is_active().await["active"] == false).then_some(())
-    })
-    .await;
 }

@@ -35,8 +35,8 @@ pub struct PublishedKey {
     /// The key.
     #[serde(flatten)]
     pub key: PublicKey,
-    /// When it was published; long ago, where the item has no date.
-    #[serde(rename = "publishedDate", default = "long_ago")]
+    /// When it was published.
+    #[serde(rename = "publishedDate")]
     pub published: Time,
     /// From when it vouches for no token; never, when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -47,10 +47,6 @@ impl PublishedKey {
     fn lives(&self, now: Time) -> bool {
         self.until.is_none_or(|until| now < until)
     }
-}
-
-fn long_ago() -> Time {
-    Time::from_millis(0)
 }
 
 /// A revoked key, which is never published again, and until when that is remembered.
@@ -165,7 +161,7 @@ pub struct KeySet(HashMap<String, PublishedKey>);
 impl KeySet {
     /// These keys, without an end.
     pub fn of(keys: impl IntoIterator<Item = PublicKey>) -> Self {
-        let published = long_ago();
+        let published = Time::from_millis(0);
         Self::published(keys.into_iter().map(|key| PublishedKey { key, published, until: None }))
     }
 
@@ -196,7 +192,6 @@ struct KeysItem {
     keys: Vec<PublishedKey>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     revoked: Vec<Tombstone>,
-    #[serde(default)]
     version: u64,
 }
 

@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use crate::settings::Settings;
 use auth::{
     keys::{KeyCache, PublishedKeys},
-    revocations::{RevocationList, Revocations, SnapshotKeeper},
+    revocations::{RevocationList, Revocations},
     token::Audience,
     verifier::Verifier,
 };
@@ -63,13 +63,13 @@ impl Service {
         let aws = Aws::new(aws);
         let client = aws.dynamodb();
         let table = Table::new(client.clone(), &settings.table_name);
-        // Keys and revocations are read by a handle of their own and share no call with other reads, since IAM allows a call
-        // only by a statement that allows all its keys.
+        // The keys are read by a separate handle and share no call with other reads, since IAM allows a call only by a
+        // statement that allows all its keys.
         let of_tokens = Table::new(client, &settings.table_name);
         let clock: SharedClock = Arc::new(SystemClock);
         let keys = KeyCache::new(PublishedKeys::new(of_tokens.clone()), clock.clone());
         let random: SharedRandom = Arc::new(SystemRandom);
-        let revocations = Revocations::new(revocations(of_tokens, &settings), clock.clone(), &*random);
+        let revocations = Revocations::new(RevocationList::new(of_tokens), clock.clone());
         let audience = Audience { issuer: settings.auth_url.clone(), base_url: settings.base_url.clone() };
         let tokens = Arc::new(Verifier::new(keys, revocations, audience, clock.clone()));
         Ok((Self { settings, clock, random, aws, table, tokens }, own))
@@ -114,15 +114,4 @@ impl Service {
     pub fn tokens(&self) -> Arc<Verifier> {
         self.tokens.clone()
     }
-
-    /// What keeps the snapshot of the revocations.
-    pub fn snapshot_keeper(&self) -> SnapshotKeeper {
-        // By a handle of its own, as tokens are verified.
-        let table = Table::new(self.aws.dynamodb(), &self.settings.table_name);
-        SnapshotKeeper::new(revocations(table, &self.settings), self.clock(), &*self.random)
-    }
-}
-
-fn revocations(table: Table, settings: &Settings) -> RevocationList {
-    RevocationList::new(table).beside_former_release(settings.former_release)
 }

@@ -10,10 +10,7 @@ use super::{
     application::Application, client_secret::ClientSecret, new_application::NewApplication,
     remaining_credentials::RemainingCredentials,
 };
-use auth::{
-    AuthorizedEntity, Entities, EntityId, Scopes,
-    revocations::{self, Horizon},
-};
+use auth::{AuthorizedEntity, Entities, EntityId, Scopes, revocations};
 use base::Time;
 use storage::table::{
     Change, Condition, Delete, Key, Put, Query, Scan, Table, TableError, Transaction, Value, Written, absent, exists,
@@ -30,7 +27,6 @@ const MAX_CLIENT_ID: usize = 256;
 #[derive(Debug, Clone)]
 pub struct Applications {
     table: Table,
-    horizon: Horizon,
 }
 
 /// The item in the table.
@@ -59,7 +55,7 @@ impl From<Application> for ApplicationItem {
 impl Applications {
     /// The applications in this table.
     pub fn new(table: Table) -> Self {
-        Self { horizon: Horizon::new(table.clone()), table }
+        Self { table }
     }
 
     /// The application with this client identifier. Sees every change that was acknowledged before.
@@ -128,14 +124,8 @@ impl Applications {
     ) -> Result<Written<()>, OnceError> {
         const DOING: &str = "changing an application's credentials";
         let change = credential_change(read, left, now, DOING)?;
-        let revoked = match left.gone.is_empty() {
-            true => Vec::new(),
-            false => {
-                let now = self.horizon.reach(now).await?;
-                let revoke = |gone: &String| revocations::of_credential(&read.client_id, gone, now);
-                left.gone.iter().map(revoke).collect::<Result<_, _>>()?
-            }
-        };
+        let revoke = |gone: &String| revocations::of_credential(&read.client_id, gone, now);
+        let revoked = left.gone.iter().map(revoke).collect::<Result<Vec<_>, _>>()?;
         self.table.write_recorded(Transaction::new().with_all(revoked).with(change), record, DOING).await
     }
 
@@ -157,7 +147,7 @@ impl Applications {
         let change = revision(read, is("mayPublish", may_publish), now).set("mayPublish", may_publish);
         let revoked = match may_publish {
             true => None,
-            false => Some(revocations::of_issued_tokens(&read.client_id, self.horizon.reach(now).await?)?),
+            false => Some(revocations::of_issued_tokens(&read.client_id, now)?),
         };
         self.table.write_all(Transaction::new().with_all(revoked).with(change), DOING).await
     }
@@ -167,7 +157,7 @@ impl Applications {
     /// already.
     pub(super) async fn delete(&self, read: &Application, now: Time) -> Result<Written<()>, TableError> {
         let writes = Transaction::new()
-            .with(revocations::of_application(&read.client_id, self.horizon.reach(now).await?)?)
+            .with(revocations::of_application(&read.client_id, now)?)
             .with(Delete::of(key(&read.client_id)).only_if(exists()))
             .with_all(pointer(read).map(Delete::of));
         self.table.write_all(writes, "removing an application").await
