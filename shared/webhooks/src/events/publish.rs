@@ -15,8 +15,7 @@ use serde::Serialize;
 
 use super::{
     event::{Event, MAX_BYTES, TooLarge},
-    members::Content,
-    new_event::NewEvent,
+    new_event::{Content, NewEvent},
     store::{Events, PlannedDelivery, Publication},
 };
 use crate::{

@@ -10,7 +10,7 @@ use super::{
     secret::RevealedSecret,
     standing::Standing,
 };
-use crate::{deliveries::advice::Cause, events::group};
+use crate::{deliveries::advice::Cause, events::catalogue};
 use auth::{EntityId, OwnerView};
 use base::{Time, WebhookId};
 
@@ -94,7 +94,7 @@ impl Webhook {
     pub fn wants(&self, kind: &str) -> bool {
         self.enabled
             && (self.event_list.is_empty()
-                || self.event_list.iter().any(|wanted| wanted == kind || group::has(wanted, kind)))
+                || self.event_list.iter().any(|wanted| wanted == kind || catalogue::is_in_group(wanted, kind)))
     }
 
     /// The webhook with this health as its owner sees it at this moment, without a secret.
