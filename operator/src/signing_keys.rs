@@ -19,9 +19,8 @@ use serde_json::{Value, json};
 use storage::aws::CallError;
 
 use crate::{
-    Deployment, DeploymentError, audit,
-    deployment::{Folder, Location},
-    replaced_secret::ReplacedSecret,
+    Deployment, DeploymentError,
+    deployment::{self, Folder, Location, ReplacedSecret},
 };
 use auth::{
     keys::{PublishedKeys, RevokedKey, last_token_of_a_retired_key},
@@ -244,7 +243,7 @@ impl<'a> SigningKeysOf<'a> {
         published.change(|published| published.revoke_others(&new, &revoked, now)).await??;
         let notes = Notes::default();
         notes.subject(new.current.kid());
-        audit::write(&self.deployment.environment, Action::ReplaceSigningKeys, &notes);
+        deployment::audit(&self.deployment.environment, Action::ReplaceSigningKeys, &notes);
         Ok(Replaced::by(&new, revoked))
     }
 }

@@ -5,7 +5,7 @@ use http::{
     header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, ETAG, IF_NONE_MATCH, VARY},
 };
 
-use crate::page_settings::PageSettings;
+use base::{Environment, FromEnvironment};
 use gate::Reply;
 use problem::Problem;
 
@@ -15,6 +15,19 @@ include!(concat!(env!("OUT_DIR"), "/files.rs"));
 /// script makes no markup of texts: nothing may be assigned to where the browser would read it as such.
 pub const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
+
+/// How people come in: `PANEL_CREDENTIALS`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageSettings {
+    /// Whether the page also takes the identifier and the secret of an application, beside links.
+    pub takes_credentials: bool,
+}
+
+impl FromEnvironment for PageSettings {
+    fn from_environment(environment: &mut Environment) -> Option<Self> {
+        Some(Self { takes_credentials: environment.parsed("PANEL_CREDENTIALS", false)? })
+    }
+}
 
 /// A file, or the page.
 #[derive(Debug)]

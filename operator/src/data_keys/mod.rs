@@ -13,7 +13,7 @@ use self::{
     key_ring::KeyRingSecret,
     reseal::{Counts, Resealing},
 };
-use crate::{Deployment, DeploymentError, replaced_secret::ReplacedSecret};
+use crate::{Deployment, DeploymentError, deployment::ReplacedSecret};
 use base::{Clock, SystemClock, SystemRandom, Time, pause};
 use storage::{SealError, SecretError, Table, TableError, sealing};
 

@@ -4,7 +4,6 @@ use std::{fmt, sync::Arc};
 
 use futures::future::BoxFuture;
 
-use crate::settings::Settings;
 use auth::{
     keys::{KeyCache, PublishedKeys},
     revocations::{RevocationList, Revocations},
@@ -13,7 +12,7 @@ use auth::{
 };
 use base::{
     clock::{SharedClock, SystemClock},
-    environment::{self, FromEnvironment, SettingsError},
+    environment::{self, Environment, FromEnvironment, SettingsError},
     logging::{self, LogSettings},
     random::{SharedRandom, SystemRandom},
 };
@@ -23,6 +22,27 @@ use storage::{SecretSettings, Secrets, Table};
 /// A delivery makes and drops some thousand small things: the system's allocator took a quarter of its time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Settings of every function.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// `BASE_URL`: the API's address, without a slash at its end; the audience of tokens and the base of Problem types.
+    pub base_url: String,
+    /// `AUTH_URL`: the token issuer's address, without a slash at its end; the `iss` of tokens.
+    pub auth_url: String,
+    /// `TABLE_NAME`: the DynamoDB table.
+    pub table_name: String,
+    /// `ENVIRONMENT`: the name of this deployment, such as `production`.
+    pub environment: String,
+}
+
+impl FromEnvironment for Settings {
+    fn from_environment(environment: &mut Environment) -> Option<Self> {
+        let (base_url, auth_url) = (environment.address("BASE_URL"), environment.address("AUTH_URL"));
+        let (table_name, name) = (environment.required("TABLE_NAME"), environment.required("ENVIRONMENT"));
+        Some(Self { base_url: base_url?, auth_url: auth_url?, table_name: table_name?, environment: name? })
+    }
+}
 
 /// A started function. Its parts are made once per cold start; each accessor hands out a cheap clone.
 pub struct Service {

@@ -9,7 +9,5 @@ mod json_rpc;
 mod methods;
 mod revision;
 mod server;
-mod tool_result;
 
-pub use server::{Refusal, Server};
-pub use tool_result::ToolResult;
+pub use server::{Refusal, Server, ToolResult};

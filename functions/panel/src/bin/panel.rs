@@ -1,7 +1,7 @@
 //! GET /panel and every page below it: the one page, which reads its address itself. Below /panel/assets are its files.
 
 use function::{Service, StartError};
-use functions_panel::{files, page_settings::PageSettings};
+use functions_panel::files::{self, PageSettings};
 use gate::{Call, Reply, endpoints};
 use problem::Problem;
 

@@ -4,7 +4,6 @@ use super::{
     application::Application,
     caller::Caller,
     client_secret::ClientSecret,
-    credential_allowance,
     error::ApplicationError,
     new_application::{MAX_APPLICATIONS, NewApplication},
     store::Applications,
@@ -83,7 +82,7 @@ impl Registration {
             return Err(ApplicationError::TooManyApplications);
         }
         let count = new.credentials().saturating_add(1);
-        credential_allowance::spend(&self.allowances, caller, count, now).await?;
+        caller.spend_credentials(&self.allowances, count, now).await?;
         let (application, secret) = new.make(&*self.pepper.get().await?, now, &*self.random);
         notes.subject(&application.client_id);
         let created = Created { application, secret };

@@ -7,8 +7,9 @@ use futures::future::try_join_all;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    application::Application, client_secret::ClientSecret, new_application::NewApplication,
-    remaining_credentials::RemainingCredentials,
+    application::{Application, RemainingCredentials},
+    client_secret::ClientSecret,
+    new_application::NewApplication,
 };
 use auth::{AuthorizedEntity, Entities, EntityId, Scopes, revocations};
 use base::Time;

@@ -13,21 +13,18 @@ use futures::{
 };
 use serde::Serialize;
 
+use super::{
+    event::{Event, MAX_BYTES, TooLarge},
+    new_event::{Content, NewEvent},
+    store::{Events, PlannedDelivery, Publication},
+};
 use crate::{
     deliveries::{
         Deliveries,
         dispatch::schedule::ScheduleSettings,
-        queue::{
-            Lane, Queue,
-            message::{AttemptMessage, DeliveryOwner, DueMessage},
-        },
+        queue::message::{AttemptMessage, DeliveryOwner, DueMessage},
+        queue::{Lane, Queue},
         store::item::HeadItem,
-    },
-    events::{
-        event::{Event, MAX_BYTES, TooLarge},
-        members::Content,
-        new_event::NewEvent,
-        store::{Events, PlannedDelivery, Publication},
     },
     subscriptions::{Webhook, Webhooks},
 };

@@ -4,16 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    deliveries::queries::advice::Cause,
-    events::group,
-    subscriptions::{
-        breaker::HealthItem,
-        endpoint::{KeptEndpoint, SealContext},
-        secret::RevealedSecret,
-        webhook_status::WebhookStatus,
-    },
+use super::{
+    breaker::HealthItem,
+    endpoint::{KeptEndpoint, SealContext},
+    secret::RevealedSecret,
+    webhook_status::WebhookStatus,
 };
+use crate::{deliveries::queries::advice::Cause, events::catalogue};
 use auth::{EntityId, OwnerView};
 use base::{Time, WebhookId};
 
@@ -97,7 +94,7 @@ impl Webhook {
     pub fn wants(&self, kind: &str) -> bool {
         self.enabled
             && (self.event_list.is_empty()
-                || self.event_list.iter().any(|wanted| wanted == kind || group::has(wanted, kind)))
+                || self.event_list.iter().any(|wanted| wanted == kind || catalogue::is_in_group(wanted, kind)))
     }
 
     /// The webhook with this health as its owner sees it at this moment, without a secret.
