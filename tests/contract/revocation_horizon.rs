@@ -13,7 +13,6 @@ tests![
     whatever_revokes_a_token_has_the_next_start_look_for_it,
     a_revocation_after_a_quiet_time_is_known_to_a_function_at_work_within_a_minute,
     a_revocation_of_a_program_that_moves_no_horizon_is_found_by_the_sweep,
-    beside_a_former_release_a_start_reads_the_list_and_the_horizon_goes_with_the_time,
     a_horizon_that_lies_farther_ahead_stays,
 ];
 
@@ -142,20 +141,6 @@ async fn a_revocation_of_a_program_that_moves_no_horizon_is_found_by_the_sweep(s
     // Its successor reads the list at once.
     stand.bundle.process("sweep-deliveries").await.kill();
     until("the horizon was moved", LONG, async || stand.horizon().await.filter(|until| *until > long_ago)).await;
-    stand.start().await;
-    stand.asks(&client).expect(401).await;
-}
-
-async fn beside_a_former_release_a_start_reads_the_list_and_the_horizon_goes_with_the_time(suite: Arc<Suite>) {
-    let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("FORMER_RELEASE", "true")).await;
-    let stand = Stand::new(bundle, api).await;
-    let client = stand.client().await;
-    until("the horizon is the present", LONG, async || stand.horizon().await.filter(|until| *until > now() * 1000))
-        .await;
-    stand.set_horizon(LONG_AGO).await;
-    stand.start().await;
-    stand.asks(&client).expect(200).await;
-    stand.revoke_unnoticed(&client).await;
     stand.start().await;
     stand.asks(&client).expect(401).await;
 }

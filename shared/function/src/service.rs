@@ -69,7 +69,7 @@ impl Service {
         let clock: SharedClock = Arc::new(SystemClock);
         let keys = KeyCache::new(PublishedKeys::new(of_tokens.clone()), clock.clone());
         let random: SharedRandom = Arc::new(SystemRandom);
-        let revocations = Revocations::new(revocations(of_tokens, &settings), clock.clone(), &*random);
+        let revocations = Revocations::new(RevocationList::new(of_tokens), clock.clone(), &*random);
         let audience = Audience { issuer: settings.auth_url.clone(), base_url: settings.base_url.clone() };
         let tokens = Arc::new(Verifier::new(keys, revocations, audience, clock.clone()));
         Ok((Self { settings, clock, random, aws, table, tokens }, own))
@@ -119,10 +119,6 @@ impl Service {
     pub fn snapshot_keeper(&self) -> SnapshotKeeper {
         // By a handle of its own, as tokens are verified.
         let table = Table::new(self.aws.dynamodb(), &self.settings.table_name);
-        SnapshotKeeper::new(revocations(table, &self.settings), self.clock(), &*self.random)
+        SnapshotKeeper::new(RevocationList::new(table), self.clock(), &*self.random)
     }
-}
-
-fn revocations(table: Table, settings: &Settings) -> RevocationList {
-    RevocationList::new(table).beside_former_release(settings.former_release)
 }

@@ -1,6 +1,6 @@
 //! Settings of every function.
 
-use base::{Environment, FromEnvironment, environment::Switch};
+use base::{Environment, FromEnvironment};
 
 /// Settings of every function.
 #[derive(Debug, Clone)]
@@ -13,21 +13,12 @@ pub struct Settings {
     pub table_name: String,
     /// `ENVIRONMENT`: the name of this deployment, such as `production`.
     pub environment: String,
-    /// `FORMER_RELEASE`: whether functions of the release before this one may work beside it.
-    pub former_release: bool,
 }
 
 impl FromEnvironment for Settings {
     fn from_environment(environment: &mut Environment) -> Option<Self> {
         let (base_url, auth_url) = (environment.address("BASE_URL"), environment.address("AUTH_URL"));
         let (table_name, name) = (environment.required("TABLE_NAME"), environment.required("ENVIRONMENT"));
-        let Switch(former_release) = environment.parsed("FORMER_RELEASE", Switch(false))?;
-        Some(Self {
-            base_url: base_url?,
-            auth_url: auth_url?,
-            table_name: table_name?,
-            environment: name?,
-            former_release,
-        })
+        Some(Self { base_url: base_url?, auth_url: auth_url?, table_name: table_name?, environment: name? })
     }
 }

@@ -1,6 +1,5 @@
 #![doc = include_str!("../README.md")]
 
-mod condition;
 mod error;
 mod function;
 mod resolve;
