@@ -17,6 +17,5 @@ pub mod panel_links;
 pub mod provision;
 pub mod replaced_secret;
 pub mod signing_keys;
-pub mod upgrade_data;
 
 pub use deployment::{Deployment, DeploymentError};
