@@ -70,14 +70,14 @@ async fn the_tokens_that_were_got_with_a_removed_secret_end_within_a_minute_and_
     let leaked = token(api, &application.id, &application.secret).await;
     let new = rotated(&entity, &application, json!({})).await;
     let good = token(api, &application.id, &text(&new, "clientSecret")).await;
-    // As releases made it that did not say how a token was got.
+    // Like the tokens of sessions that an operator's link opened.
     let (forge, neighbour) = (suite.forge(), made(&entity).await);
-    let of_before = |client: &Made| {
+    let without_credential = |client: &Made| {
         let mut claims = forge.claims();
         (claims["client_id"], claims["jti"]) = (client.id.as_str().into(), format!("before {}", client.id).into());
         forge.token(&forge.header(), &claims)
     };
-    let [before, neighbours] = [of_before(&application), of_before(&neighbour)];
+    let [before, neighbours] = [without_credential(&application), without_credential(&neighbour)];
     assert_eq!(introspected(api, &leaked).await["credential_id"], first);
     assert_eq!(introspected(api, &good).await["credential_id"], new["secretId"]);
     let path = entity.path("/webhook/list");

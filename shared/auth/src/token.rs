@@ -38,7 +38,7 @@ pub struct Claims {
     /// The application that the token was issued to.
     pub client_id: String,
     /// The secret or key that the application got it with: a secret's identifier, or a key's
-    /// thumbprint (RFC 7638). Tokens of releases that did not say so have none.
+    /// thumbprint (RFC 7638). Tokens of a session that an operator's link opened have none.
     pub credential_id: Option<String>,
     /// The panel link that opened the session which the token belongs to, for a token of the panel.
     pub session_id: Option<String>,
@@ -88,13 +88,7 @@ struct WireClaims {
     jti: String,
     scope: String,
     managing_entities: Entities,
-    /// Tokens of releases that did not say it may publish, as all tokens could then.
-    #[serde(default = "every_token_could")]
     may_publish: bool,
-}
-
-const fn every_token_could() -> bool {
-    true
 }
 
 /// `aud` is one text or several (RFC 7519 §4.1.3).

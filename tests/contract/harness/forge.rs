@@ -59,6 +59,7 @@ impl Forge {
         json!({
             "iss": self.auth_url, "aud": self.base_url, "sub": "appTestTestTestTestTestTe", "client_id": "appTestTestTestTestTestTe", "iat": now,
             "exp": now + 600, "jti": "test", "scope": "integrations.read integrations.write", "managing_entities": ["*"],
+            "may_publish": true,
         })
     }
 

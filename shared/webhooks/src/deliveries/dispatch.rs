@@ -18,7 +18,7 @@ use super::{
     inbox::Inbox,
     lease_times::GRACE,
     meter::Meter,
-    notice::{DeliveryOwner, Notice},
+    notice::{MalformedMessage, Notice},
     prefetch::{AttemptInputs, Prefetch, Sources},
     queue::{Lane, Queue, QueueSettings},
     schedule::{RetrySchedule, ScheduleSettings},
@@ -64,7 +64,7 @@ pub struct Dispatcher {
 pub enum DispatchError {
     /// The message is not one of ours.
     #[error("a message of the queue is malformed")]
-    Message(#[source] serde_json::Error),
+    Message(#[source] MalformedMessage),
     /// The table failed.
     #[error("the table failed a dispatch")]
     Table(#[from] TableError),
@@ -117,25 +117,19 @@ impl Dispatcher {
 
     /// Makes the attempt that a message announces, if it is due and no other worker has claimed it. A delivery of the quick
     /// lane whose webhook has become slow is left to the slow lane.
-    pub(super) async fn one(
-        &self,
-        notice: &Notice,
-        owner: &DeliveryOwner,
-        lane: Lane,
-    ) -> Result<Option<Tried>, DispatchError> {
+    pub(super) async fn one(&self, notice: &Notice, lane: Lane) -> Result<Option<Tried>, DispatchError> {
         // Before the claim: a lease must not run out while a secret is waited for.
         self.rings.get().await?;
         let (due, now) = (&notice.message, self.clock.now());
         let claim = self.deliveries.claim(&due.delivery, due.attempt, random::uuid(&*self.random), now);
-        let (claimed, prefetch) = join!(claim, self.sources().prefetch(notice, owner));
+        let (claimed, prefetch) = join!(claim, self.sources().prefetch(notice));
         let Some(claimed) = claimed? else {
             tracing::debug!(deliveryId = %due.delivery, attempt = due.attempt, "nothing to do");
             return Ok(None);
         };
         if lane == Lane::Quick && prefetch.webhook().is_some_and(|found| found.webhook.is_slow(now)) {
             self.deliveries.release(&claimed).await?;
-            let notice = Notice { owner: Some(owner.clone()), ..notice.clone() };
-            self.queue.announce(Lane::Slow, notice, now, now).await;
+            self.queue.announce(Lane::Slow, notice.clone(), now, now).await;
             return Ok(None);
         }
         match self.claimed(&claimed, prefetch).await {

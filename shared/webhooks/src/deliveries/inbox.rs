@@ -3,7 +3,7 @@
 use aws_sdk_sqs::{Client, types::DeleteMessageBatchRequestEntry};
 
 use super::{
-    notice::Notice,
+    notice::{MalformedMessage, Notice},
     queue::{Lane, MESSAGES_AT_ONCE, QueueError, QueueSettings},
 };
 use base::gather::{Calls, Gather};
@@ -19,13 +19,13 @@ pub struct Handed {
     /// Its identifier, by which the response to Lambda names the messages that must come again.
     pub message_id: String,
     /// An error when the message is not one of ours.
-    pub notice: Result<Notice, serde_json::Error>,
+    pub notice: Result<Notice, MalformedMessage>,
 }
 
 /// A message that a round received by itself, with the receipt that deletes it.
 pub(super) struct Received {
     /// An error when the message is not one of ours.
-    pub(super) notice: Result<Notice, serde_json::Error>,
+    pub(super) notice: Result<Notice, MalformedMessage>,
     pub(super) receipt: String,
 }
 

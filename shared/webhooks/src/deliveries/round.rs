@@ -20,7 +20,7 @@ use super::{
     counting::Tried,
     dispatch::{DispatchError, Dispatcher},
     inbox::{Handed, Inbox, Received},
-    notice::{DeliveryOwner, Notice},
+    notice::{DeliveryOwner, MalformedMessage, Notice},
     queue::{Lane, MESSAGES_AT_ONCE},
     slots::{Slot, Slots, Waiting},
 };
@@ -175,22 +175,16 @@ impl Round<'_> {
 
     /// Makes the attempt that a message announces, if there is a slot for it here; otherwise the delivery waits,
     /// unclaimed and unchanged.
-    async fn handle(&self, notice: Result<Notice, serde_json::Error>) -> Handled {
+    async fn handle(&self, notice: Result<Notice, MalformedMessage>) -> Handled {
         let notice = notice.map_err(DispatchError::Message)?;
-        let owner = match &notice.owner {
-            Some(owner) => Some(owner.clone()),
-            // Of an earlier version.
-            None => self.dispatcher.deliveries.owner_of(&notice.message.delivery).await?,
-        };
-        let Some(owner) = owner else { return Ok(None) };
-        let _slot = match self.slot(&owner, notice.has_waited).await {
+        let _slot = match self.slot(&notice.owner, notice.has_waited).await {
             Ok(slot) => slot,
             Err(_waiting) => {
-                self.wait(notice, owner).await;
+                self.wait(notice).await;
                 return Ok(None);
             }
         };
-        self.dispatcher.one(&notice, &owner, self.inbox.lane()).await
+        self.dispatcher.one(&notice, self.inbox.lane()).await
     }
 
     /// A slot for a delivery; an error, which counts it as waiting here, when there is none soon enough.
@@ -205,21 +199,20 @@ impl Round<'_> {
 
     /// Lets a delivery without a slot wait. The quick lane hands it to the slow lane; there its message comes back
     /// after a moment, later after some seconds, or with the sweep when many of its entity's come back already.
-    async fn wait(&self, notice: Notice, owner: DeliveryOwner) {
+    async fn wait(&self, notice: Notice) {
         let now = self.dispatcher.clock.now();
         if self.inbox.lane() == Lane::Quick {
-            self.send(notice, owner, now, now).await;
-        } else if self.slots.send_back(&owner.entity) {
+            self.send(notice, now, now).await;
+        } else if self.slots.send_back(&notice.owner.entity) {
             let (least, more) = if notice.has_waited { SENT_BACK_AGAIN } else { SENT_BACK };
             let then = now + least + more.mul_f64(random::unit(&*self.dispatcher.random));
-            self.send(notice.waiting(), owner, then, now).await;
+            self.send(notice.waiting(), then, now).await;
         } else {
             tracing::debug!(deliveryId = %notice.message.delivery, "no slot for it now; the sweep will find it");
         }
     }
 
-    async fn send(&self, notice: Notice, owner: DeliveryOwner, due: Time, now: Time) {
-        let notice = Notice { owner: Some(owner), ..notice };
+    async fn send(&self, notice: Notice, due: Time, now: Time) {
         self.dispatcher.queue.announce(Lane::Slow, notice, due, now).await;
     }
 }

@@ -12,7 +12,6 @@ use super::{
     delivery::{Status, WholeDelivery},
     item::{ATTEMPT, AttemptItem, DUE_SHARDS, DueEntry, HEAD, HeadItem, head_key, partition, shard_key},
     listed_status::LISTED,
-    notice::DeliveryOwner,
 };
 use crate::events::store::Events;
 use auth::AuthorizedEntity;
@@ -156,11 +155,6 @@ impl Deliveries {
             head => head,
         });
         try_join_all(heads).await
-    }
-
-    /// Entity and webhook of a delivery; `None` when there is none of this identifier.
-    pub(super) async fn owner_of(&self, id: &DeliveryId) -> Result<Option<DeliveryOwner>, TableError> {
-        Ok(self.head(id).await?.map(|head| DeliveryOwner::of(&head.delivery)))
     }
 
     /// A page of the overdue deliveries of one shard. The index may lag behind a little.
