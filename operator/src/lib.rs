@@ -15,6 +15,5 @@ pub mod guesses;
 pub mod panel_links;
 pub mod provision;
 pub mod signing_keys;
-pub mod upgrade_data;
 
 pub use deployment::{Deployment, DeploymentError};

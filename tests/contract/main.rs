@@ -42,7 +42,6 @@ mod documented_receivers;
 mod event_shown;
 mod events;
 mod forged_tokens;
-mod former_data;
 mod geo_ip;
 mod geo_ip_bucket;
 mod geo_ip_crash;
@@ -214,7 +213,6 @@ fn main() -> ExitCode {
         waypost_admin::TESTS,
         introspection::TESTS,
         forged_tokens::TESTS,
-        former_data::TESTS,
         audit::TESTS,
         event_shown::TESTS,
         events::TESTS,

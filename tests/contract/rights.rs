@@ -15,9 +15,9 @@ use template::Template;
 use tokio::process::Command;
 
 use crate::harness::{
-    Agent, Behaviour, Bus, Entity, Receiver, Settings, Suite, aws_authorization, aws_authorization_of,
+    Agent, Behaviour, Bus, Entity, Receiver, Settings, Suite, aws_authorization,
     changed_grants::NARROWED,
-    local, project, python, queue_url,
+    local, project, python,
     rights::{expect_refusal, refusals, template_rights, template_text},
     tests,
 };
@@ -28,7 +28,6 @@ tests![
     a_grant_that_is_narrowed_by_hand_is_refused_and_named,
     every_variable_that_a_function_declares_is_read,
     what_goes_to_a_slow_webhook_is_announced_in_its_lane_by_every_function_that_publishes,
-    a_message_that_says_not_whose_its_delivery_is_is_handled,
     every_endpoint_for_clients_notes_their_first_use_and_counts_their_guesses,
 ];
 
@@ -205,25 +204,6 @@ async fn what_goes_to_a_slow_webhook_is_announced_in_its_lane_by_every_function_
     for delivery in [published, tested, by_agent, text(&ingested)] {
         entity.until_status(&delivery, &["delivered"]).await;
     }
-}
-
-/// As messages were before they said it in their attributes.
-async fn a_message_that_says_not_whose_its_delivery_is_is_handled(suite: Arc<Suite>) {
-    let (entity, receiver, env) = (suite.entity().await, Receiver::start().await, &suite.api.env);
-    entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
-    let delivery = entity.publish(json!({})).await;
-    entity.until_status(&delivery, &["delivered"]).await;
-    let url = queue_url(env, "DeliveryQueue");
-    let body = json!({ "delivery": delivery, "attempt": 1 }).to_string();
-    let request = reqwest::Client::new().post(&url).header("authorization", aws_authorization_of(env));
-    let request = request.header("x-amz-target", "AmazonSQS.SendMessage").header("x-amz-date", "20260101T000000Z");
-    let request = request.header("content-type", "application/x-amz-json-1.0");
-    let sent = request.body(json!({ "QueueUrl": url, "MessageBody": body }).to_string()).send().await;
-    assert!(sent.expect("the queue answers").status().is_success());
-    // An event that is published afterwards passes the queue after it.
-    let second = entity.publish(json!({})).await;
-    entity.until_status(&second, &["delivered"]).await;
-    assert_eq!(entity.delivery(&delivery).await["attemptCount"], 1, "it was delivered before");
 }
 
 async fn every_endpoint_for_clients_notes_their_first_use_and_counts_their_guesses(suite: Arc<Suite>) {

@@ -14,7 +14,6 @@ use crate::harness::{
 
 tests![
     what_is_published_and_delivered_costs_no_more_than_docs_say,
-    bodies_that_are_not_packed_cost_their_size,
     a_packed_body_is_sent_and_shown_as_it_was_published,
     an_event_that_two_hundred_webhooks_want_waits_for_few_calls_in_a_row,
     a_function_that_starts_has_read_keys_and_revocations_after_two_calls,
@@ -146,22 +145,6 @@ async fn what_is_published_and_delivered_costs_no_more_than_docs_say(suite: Arc<
     let [publishing, delivering] = measured(&stood, &alone, booking(1_000), (1, 1)).await;
     assert!(publishing.in_a_row <= 3, "{publishing:?}");
     assert!(delivering.in_a_row <= 3, "{delivering:?}");
-    assert!(stood.bundle.stop().await.success());
-}
-
-async fn bodies_that_are_not_packed_cost_their_size(suite: Arc<Suite>) {
-    let settings = Settings::default().with("PACK_BODIES", "false").with("SWEEP_INTERVAL", "1h");
-    let (stood, _permit) = suite.other_bundle_interposed(settings).await;
-    let (receiver, entity) = (Receiver::start().await, Entity::new(&stood.api, "whole".to_owned()).await);
-    entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
-    for _ in 0..WARM_UP {
-        measured(&stood, &entity, booking(1_000), (1, 1)).await;
-    }
-    for (bytes, published, delivered) in [(1_000, 5.0, (4.0, 1.5)), (10_000, 13.0, (4.0, 2.5))] {
-        let [publishing, delivering] = measured(&stood, &entity, booking(bytes), (1, 1)).await;
-        assert_eq!((publishing.writes, publishing.reads), (published, 1.0), "{publishing:?}");
-        assert_eq!((delivering.writes, delivering.reads), delivered, "{delivering:?}");
-    }
     assert!(stood.bundle.stop().await.success());
 }
 

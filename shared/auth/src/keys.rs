@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::{public_key::PublicKey, signing::SigningKeys};
 use base::refreshed::{Reading, Refreshed, Source};
 use base::{SharedClock, Time};
-use storage::table::{Put, Table, TableError, Written, absent, is};
+use storage::table::{Put, Table, TableError, Written, is, is_new};
 
 /// How often the set is read again for unknown keys: forged tokens must not become load on the
 /// table. A new key is published long before it signs, so no valid token meets this pause.
@@ -190,7 +190,6 @@ struct KeysItem {
     pk: String,
     sk: String,
     keys: Vec<PublishedKey>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     revoked: Vec<Tombstone>,
     version: u64,
 }
@@ -246,7 +245,7 @@ impl PublishedKeys {
     async fn replace(&self, published: Published) -> Result<Written<()>, TableError> {
         let Published { keys, revoked, version: before } = published;
         let item = KeysItem { pk: PK.into(), sk: SK.into(), keys, revoked, version: before + 1 };
-        let unchanged = if before == 0 { absent("version") } else { is("version", before) };
+        let unchanged = if before == 0 { is_new() } else { is("version", before) };
         self.0.write(Put::item(&item, PUBLISHING)?.only_if(unchanged), PUBLISHING).await
     }
 }

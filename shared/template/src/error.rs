@@ -11,9 +11,6 @@ pub enum TemplateError {
     /// A part that every template has is missing.
     #[error("the template has no `{0}`")]
     Section(&'static str),
-    /// What stands on a condition cannot be decided by the parameters' defaults.
-    #[error("the condition of {0} cannot be decided by the parameters' defaults")]
-    Condition(String),
     /// A resource lacks something, or has it in a form that is not understood.
     #[error("{resource}: missing or not understood: {what}")]
     Member {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::{Function, Queue, QueueTrigger, Route, Table, TemplateError, condition::Conditions, yaml_to_json};
+use crate::{Function, Queue, QueueTrigger, Route, Table, TemplateError, yaml_to_json};
 
 /// The deployment, read and checked once.
 #[derive(Debug, Clone)]
@@ -24,9 +24,7 @@ impl Template {
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         let document = yaml_to_json(text).map_err(TemplateError::Yaml)?;
         let defaults = defaults(&document["Parameters"]);
-        let conditions = Conditions { conditions: &document["Conditions"], defaults: &defaults };
-        let resources = conditions.decide(&document["Resources"])?;
-        let resources = resources.as_object().ok_or(TemplateError::Section("Resources"))?;
+        let resources = document["Resources"].as_object().ok_or(TemplateError::Section("Resources"))?;
         let globals = &document["Globals"]["Function"];
         let of_type = |kind: &'static str| {
             resources
@@ -93,8 +91,7 @@ impl Template {
         &self.queues
     }
 
-    /// Every resource as the template writes it, by its logical id, for kinds that have no type here; of what stands in a
-    /// list on a condition, what is there by the parameters' defaults.
+    /// Every resource as the template writes it, by its logical id, for kinds that have no type here.
     #[must_use]
     pub fn resources(&self) -> &Map<String, Value> {
         &self.resources

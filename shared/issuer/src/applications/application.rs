@@ -26,8 +26,7 @@ pub struct Application {
     /// The managing entities that it may act for.
     #[serde(rename = "managingEntities")]
     pub entities: Entities,
-    /// Whether it may publish events. One of a release that did not say so may, as all could then.
-    #[serde(default = "every_application_could")]
+    /// Whether it may publish events.
     pub may_publish: bool,
     /// Its secrets, the newest first: the live ones, and those that ended within a day, whose
     /// tokens may still be good.
@@ -43,10 +42,6 @@ pub struct Application {
     pub created_date: Time,
     /// When it was last changed.
     pub last_update: Time,
-}
-
-const fn every_application_could() -> bool {
-    true
 }
 
 impl Application {

@@ -12,7 +12,7 @@ use super::{
 use crate::oauth::pepper::Pepper;
 use base::{SharedRandom, Time, audit::Notes};
 use serde::{Serialize, Serializer};
-use storage::{Allowances, Answered, Answers, Once, SecretText, TableError};
+use storage::{Allowances, Answered, Answers, Once, SecretText};
 
 /// Makes applications for their owners, and further secrets (`secrets.rs`).
 pub struct Registration {
@@ -106,12 +106,8 @@ impl Registration {
     ) -> Result<bool, ApplicationError> {
         caller.check(new.scopes, &new.entities, new.may_publish)?;
         let pepper = self.pepper.get().await?;
-        match self.applications.find(client_id).await {
-            Ok(Some(known)) => return Ok(known.secret(secret.expose(), &pepper, now).is_some()),
-            Ok(None) => {}
-            // The application has the form of an earlier release, in which it is of no use.
-            Err(TableError::Item { .. } | TableError::Missing(_)) => {}
-            Err(error) => return Err(error.into()),
+        if let Some(known) = self.applications.find(client_id).await? {
+            return Ok(known.secret(secret.expose(), &pepper, now).is_some());
         }
         let secret = ClientSecret::of(secret, &pepper, now, &*self.random);
         self.applications.put(new.with(client_id.to_owned(), Some(secret), now), None).await?;

@@ -260,27 +260,6 @@ mod tests {
     }
 
     #[test]
-    fn an_item_has_the_attributes_that_earlier_releases_read() {
-        let owner = EntityId::parse("hotel").ok();
-        let item = written(Application { owner, ..decoy() }).read_back::<serde_json::Value>("").expect("an item");
-        let names: Vec<_> = item.as_object().expect("an object").keys().map(String::as_str).collect();
-        let known = "clientId createdDate keys lastUpdate lastUsed managingEntities mayPublish name ownerIdentifier pk \
-                     scopes secrets sk version";
-        assert_eq!(names.join(" "), known);
-        assert_eq!(item["scopes"], Scopes::ALL.to_string());
-    }
-
-    #[test]
-    fn an_application_of_a_release_that_did_not_say_so_may_publish() {
-        let item = written(Application { may_publish: false, ..decoy() });
-        assert!(!item.read_back::<ApplicationItem>("").expect("an item").application.may_publish);
-        let mut former = item.read_back::<serde_json::Value>("").expect("an item");
-        former.as_object_mut().expect("an object").remove("mayPublish");
-        let former: ApplicationItem = serde_json::from_value(former).expect("an item");
-        assert!(former.application.may_publish);
-    }
-
-    #[test]
     fn only_the_days_of_removed_credentials_are_forgotten() {
         let left =
             RemainingCredentials { secrets: vec![ClientSecret::of_nothing()], keys: Vec::new(), gone: Vec::new() };

@@ -35,7 +35,7 @@ impl<'a> NewEvent<'a> {
         }
         let key = members.violations.note("Idempotency-Key", key);
         let ((kind, data), key) = members.finish_with(kind.zip(data).zip(key))?;
-        let once = key.map(|key| Once::of_publication(sender, key, body));
+        let once = key.map(|key| Once::of_request(sender, key, body));
         Ok(Self { content: Content { kind, data }, once })
     }
 

@@ -19,7 +19,7 @@ use base::{Time, WebhookId};
 #[serde(rename_all = "camelCase")]
 pub struct Webhook {
     pub(crate) created_date: Time,
-    /// When it was disabled; absent while it is enabled, and where a former release disabled it.
+    /// When it was disabled; absent while it is enabled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) disabled_date: Option<Time>,
     /// Why the service disabled it; absent while it is enabled or when its owner disabled it.
@@ -101,8 +101,7 @@ impl Webhook {
     pub fn view(&self, health: Option<&HealthItem>, now: Time) -> WebhookView {
         WebhookView {
             created_date: self.created_date,
-            // A former release enables a webhook without taking the date away.
-            disabled_date: self.disabled_date.filter(|_| !self.enabled),
+            disabled_date: self.disabled_date,
             disabled_reason: self.disabled_reason.clone(),
             enabled: self.enabled,
             event_list: self.event_list.clone(),
