@@ -12,12 +12,10 @@ use std::{
 use tokio::time::sleep;
 
 use crate::{
-    comparison,
     counting_proxy::{Counted, CountingProxy},
     emulators,
     endpoint::Endpoint,
     load::Publisher,
-    peer::Peer,
     report,
     run::{CALM, ENDPOINTS, FULL, Load, MOST_EVENTS, Run, SIZE, WARM_UP},
     stand::{Setup, Stand},
@@ -49,11 +47,8 @@ pub struct Requests {
     pub counted: Counted,
 }
 
-/// Measures and prints it all; beside another sender and nothing else, where one is named.
+/// Measures and prints it all.
 pub async fn measure() -> Result<(), Box<dyn Error>> {
-    if let Some(peer) = Peer::named()? {
-        return comparison::measure(&peer).await;
-    }
     measure_speed().await?;
     measure_requests().await
 }

@@ -7,7 +7,6 @@
 
 mod announcements;
 mod cloud;
-mod comparison;
 mod connection;
 mod counting_proxy;
 mod deliveries;
@@ -22,7 +21,6 @@ mod load;
 mod memory_table;
 mod network;
 mod new_deliveries;
-mod peer;
 mod prices;
 mod process;
 mod queues;

@@ -3,7 +3,6 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use crate::{
-    comparison::{ROUNDS, Round, Side},
     deliveries::{Measured, Requests},
     emulators, function, geo_ip,
     growth::Growth,
@@ -243,32 +242,6 @@ pub fn usage(full: &[Measured], idle: &Usage, idle_for: Duration, resident: &BTr
     }
     row("**ours: publish-event and dispatch-deliveries**", &Usage::ours, None);
     row("everything but the bench", &Usage::all, None);
-}
-
-/// Two senders beside each other, round by round.
-pub fn comparison(name: &str, rounds: &[Round]) {
-    println!("\n| {SIZE} bytes, {} rounds in turn | endpoints | Waypost | {name} |", ROUNDS);
-    println!("|---|---|---|---|");
-    let row = |title: &str, value: &dyn Fn(&Side) -> String| {
-        for endpoints in ENDPOINTS {
-            let of = |side: fn(&Round) -> &Side| {
-                let rounds = rounds.iter().map(side).filter(|side| side.full.endpoints == endpoints);
-                rounds.map(value).collect::<Vec<_>>().join(", ")
-            };
-            println!("| {title} | {endpoints} | {} | {} |", of(|round| &round.ours), of(|round| &round.peers));
-        }
-    };
-    let rate = |count: usize, time: Duration| format!("{:.0}", count as f64 / time.as_secs_f64());
-    let ratio = |time: Duration, run: &Run| format!("{:.2}", millis(time) / run.deliveries() as f64);
-    row("deliveries a second, full load", &|side| rate(side.full.deliveries(), side.full.delivering));
-    row("publications a second, full load", &|side| rate(side.full.published, side.full.publishing));
-    row("publication to arrival at full load, p50 / p95 / p99 ms", &|side| side.full.arrival.in_millis());
-    row("publication to arrival at 50 a second, p50 / p95 / p99 ms", &|side| side.calm.arrival.in_millis());
-    row("acknowledgement at 50 a second, p50 / p95 / p99 ms", &|side| side.calm.acknowledgement.in_millis());
-    row("CPU of a delivery at full load, all processes, ms", &|side| ratio(side.at_full_load.all, &side.full));
-    row("– of it what publishes and delivers, ms", &|side| ratio(side.at_full_load.sender, &side.full));
-    row("CPU of a delivery at 50 publications a second, all processes, ms", &|side| ratio(side.calmly.all, &side.calm));
-    row("received more than once", &|side| (side.calm.duplicates + side.full.duplicates).to_string());
 }
 
 /// The requests to the table.

@@ -133,7 +133,6 @@ impl Stand {
             address: self.var("BASE_URL").to_owned(),
             path: format!("/api/managing-entity/{entity}/webhook/event"),
             token: self.platform_token.clone(),
-            members: ["type", "data"],
         }
     }
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, error::Error, time::Duration};
 
 use crate::process::{children, computed, computed_by_threads, memory};
 
-/// The functions that publish and deliver, which is what is compared with other senders.
+/// The functions that publish and deliver.
 pub const OURS: [&str; 2] = ["publish-event", "dispatch-deliveries"];
 /// The function that issues tokens.
 pub const TOKEN: &str = "token";
@@ -18,15 +18,6 @@ const BENCH: &str = "the bench: clients and endpoint";
 pub const ROWS: [&str; 6] = [OURS[0], OURS[1], OTHERS, TABLE, REST, BENCH];
 /// Every row of a token.
 pub const TOKEN_ROWS: [&str; 5] = [TOKEN, OTHERS, TABLE, REST, BENCH];
-
-/// What a sender computed.
-#[derive(Debug, Clone, Copy)]
-pub struct Computed {
-    /// All of its processes.
-    pub all: Duration,
-    /// Those that publish and deliver, without what they store and queue in.
-    pub sender: Duration,
-}
 
 /// The time that each computed so far, by row.
 #[derive(Debug, Clone, Default)]
@@ -59,11 +50,6 @@ impl Usage {
     /// Everything but the bench.
     pub fn all(&self) -> Duration {
         self.0.iter().filter(|(row, _)| **row != BENCH).map(|(_, time)| *time).sum()
-    }
-
-    /// Both sums.
-    pub fn computed(&self) -> Computed {
-        Computed { all: self.all(), sender: self.ours() }
     }
 
     /// The functions that publish and deliver.
