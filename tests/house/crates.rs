@@ -65,7 +65,7 @@ fn allowed(name: &str) -> Vec<&'static str> {
 
 /// Tests, doubles and measurements may use everything.
 fn is_for_tests(name: &str) -> bool {
-    ["contract-tests", "doubles", "bench", "hello", "tokens", "documented-receiver", "mcp-fixtures"].contains(&name)
+    ["contract-tests", "doubles", "bench", "hello", "documented-receiver", "mcp-fixtures"].contains(&name)
 }
 
 /// The names of the packages, ours and others, on which each of ours depends in production.

@@ -13,7 +13,6 @@ use tokio::time::sleep;
 
 use crate::{
     counting_proxy::{Counted, CountingProxy},
-    emulators,
     endpoint::Endpoint,
     load::Publisher,
     report,
@@ -55,9 +54,6 @@ pub async fn measure() -> Result<(), Box<dyn Error>> {
 
 async fn measure_speed() -> Result<(), Box<dyn Error>> {
     let stand = Stand::start(Setup { release: &OURS, ..Setup::default() }).await?;
-    let emulators = emulators::measure(&stand).await;
-    report::emulators(&emulators.map_err(|error| error.to_string())?);
-
     let bench = Bench::start(&stand).await?;
     bench.run(1, WARM_UP).await?;
     let mut calm = Vec::new();
