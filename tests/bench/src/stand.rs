@@ -64,7 +64,7 @@ impl Stand {
             command.args(["--table-port", &port.to_string(), "--functions-table", &proxy.address]);
         }
         // Functions whose processor time is counted stay.
-        command.env("FUNCTION_IDLE", "24h").envs(setup.variables.iter().copied());
+        command.args(["--function-idle", "24h"]).envs(setup.variables.iter().copied());
         let mut process = command.stdin(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true).spawn()?;
         let file = data.join("service.env");
         while !file.exists() {

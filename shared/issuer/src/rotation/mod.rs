@@ -18,7 +18,7 @@ mod error;
 mod event;
 mod publication;
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use futures::FutureExt;
 
@@ -36,6 +36,11 @@ use storage::{Secrets, Table};
 use error::RotationError;
 pub use event::{RotationEvent, Step};
 use publication::Publication;
+
+/// How long a key is published before it signs. Verifiers, those of others included, may keep published keys for five
+/// minutes, and would take the tokens of a key that they do not know for forged ones. Twice as long leaves room for a
+/// cache in between.
+const LEAD: Duration = Duration::from_secs(10 * 60);
 
 /// Rotates the keys of a deployment.
 pub struct Rotation<S = SecretVersions, P = PublishedKeys> {
@@ -179,7 +184,7 @@ impl<S: Versioned, P: Publication> Rotation<S, P> {
         let (kid, now) = (key.kid(), self.clock.now());
         let published = self.published.read().await?;
         let published = published.get(kid, now).ok_or_else(|| RotationError::NotPublished(kid.to_owned()))?;
-        let ready = published.published + self.settings.lead;
+        let ready = published.published + LEAD;
         if ready <= now { Ok(()) } else { Err(RotationError::TooYoung { kid: kid.to_owned(), ready }) }
     }
 

@@ -12,6 +12,6 @@ mod secret;
 mod webhook;
 
 pub use receiver::{CanaryReceiver, ReceiveError, Received};
-pub use run::{Canary, CanarySettings};
+pub use run::Canary;
 pub use secret::{CanarySecret, SECRET, fresh_signing_key};
 pub use webhook::{PATH, provide};
