@@ -8,7 +8,6 @@ pub mod ingest;
 mod members;
 pub mod new_event;
 pub mod outbox;
-mod outbox_turns;
 mod packed;
 pub mod publish;
 pub mod rejected;
