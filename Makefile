@@ -15,14 +15,11 @@ CARGO_FUZZ = .tools/cargo-fuzz-$(CARGO_FUZZ_VERSION)/bin/cargo-fuzz
 
 # What is deployed: every function, and nothing that runs on one machine only.
 FUNCTIONS = $(addprefix functions-,$(notdir $(wildcard functions/*)))
-BENCHED_lambda = hello list-events token show-delivery publish-event dispatch-deliveries
-BENCHED_start = hello list-events token show-delivery mcp
-BENCHED_geo-ip = geo-ip-update
+BENCHED_lambda = hello list-events token show-delivery mcp publish-event dispatch-deliveries
 BENCHED_deliveries = publish-event dispatch-deliveries
 BENCHED_growth = list-deliveries show-event recover-deliveries create-webhook remove-webhook publish-event dispatch-deliveries token list-events
-BENCHED_tokens = token tokens
-BENCHED_queues = hello
-BENCHED = $(or $(BENCHED_$(PART)),$(sort $(BENCHED_lambda) $(BENCHED_start) $(BENCHED_geo-ip) $(BENCHED_deliveries) $(BENCHED_growth) $(BENCHED_tokens)))
+BENCHED_geo-ip = geo-ip-update
+BENCHED = $(or $(BENCHED_$(PART)),$(sort $(BENCHED_lambda) $(BENCHED_deliveries) $(BENCHED_growth) $(BENCHED_geo-ip)))
 TARGET_ARM = --arm64
 TARGET_X86 = --x86-64
 ARCHITECTURE ?= arm64
@@ -72,9 +69,9 @@ panel-pictures: tools ## Makes the pictures of docs/panel.md anew (on Debian: ap
 		pngquant --force --strip --output "docs/panel/$${picture#*/panel-}" "$$picture" || exit 1; done
 
 # The release profile optimises whole programs, so only what is measured is built with it.
-bench: rust ## Measures what is deployed (PART=lambda, start, geo-ip, deliveries, growth, queues or tokens for one part of it)
+bench: rust ## Measures what is deployed (PART=lambda, deliveries, growth or geo-ip for one part of it)
 	$(BUILD)
-	cargo build --release --package 'functions-*' --package hello --package tokens $(BENCHED:%=--bin %)
+	cargo build --release --package 'functions-*' --package hello $(BENCHED:%=--bin %)
 	@target/debug/bench $(PART)
 
 # The toolchain is the project's own, which takes the flags of a nightly one when it is told to; sanitizers would find

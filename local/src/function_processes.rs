@@ -36,6 +36,10 @@ pub fn concurrency(function: &Function) -> usize {
     }
 }
 
+/// How long a function is idle before its process is ended. Lambda keeps an idle process for some minutes; the
+/// processes of all functions together take most of a gigabyte.
+pub const IDLE_LIMIT: Duration = Duration::from_secs(2 * 60);
+
 /// A function's process, which has the variables that SAM would give it as well. It runs from when it is wanted until it was
 /// idle for so long.
 pub fn process(

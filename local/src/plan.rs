@@ -2,7 +2,7 @@
 
 use auth::signing::SigningAlgorithm;
 use base::{environment, logging::LogSettings};
-use geo_ip::settings::FetchSettings;
+use geo_ip::{StoreAddress, settings::FetchSettings};
 use issuer::{
     oauth::guesses::GuessSettings,
     settings::{SigningSettings, TokenSettings},
@@ -10,7 +10,7 @@ use issuer::{
 use outbound::AddressRules;
 use payments::panel::PanelSettings;
 use webhooks::{
-    canary::CanarySettings, deliveries::dispatch::schedule::ScheduleSettings, events::share::ShareSettings,
+    deliveries::dispatch::schedule::ScheduleSettings, events::share::ShareSettings,
     subscriptions::breaker::BreakerSettings,
 };
 
@@ -50,6 +50,8 @@ pub enum PlanError {
     NoFunction(String),
     #[error(transparent)]
     Settings(#[from] SettingsError),
+    #[error("GEO_IP_STORE names a bucket, and there is no S3 here: name a folder, or no store for the folder for data")]
+    NoS3,
     #[error(transparent)]
     FunctionSettings(#[from] environment::SettingsError),
 }
@@ -63,10 +65,13 @@ impl<'a> Plan<'a> {
         let programs = Programs::find(overrides.binaries.as_deref(), &functions)?;
         #[expect(clippy::disallowed_methods, reason = "the settings of a local run are its environment")]
         let settings = Settings::read(&template, |name| std::env::var(name).ok())?;
+        if matches!(settings.geo_ip_store, Some(StoreAddress::S3 { .. })) && overrides.s3.is_none() {
+            return Err(PlanError::NoS3);
+        }
         // The functions read these themselves. A fault is named here, so that no function fails to start because of it.
         type Issuing = (TokenSettings, SigningSettings, GuessSettings);
         type Sending = (AddressRules, ScheduleSettings, BreakerSettings, ShareSettings);
-        type Rest = (LogSettings, CanarySettings, FetchSettings);
+        type Rest = (LogSettings, FetchSettings);
         let ((tokens, signing, _), _, _) = environment::read::<(Issuing, Sending, Rest)>()?;
         if settings.parameters.get("AdminPanelUrl").is_some_and(|address| !address.is_empty()) {
             environment::read::<PanelSettings>()?;

@@ -9,7 +9,7 @@ use std::{
 };
 
 use auth::{Entities, EntityId, Scopes};
-use base::{SharedClock, SharedRandom, SystemClock, SystemRandom};
+use base::{SharedClock, SharedRandom, SystemClock, SystemRandom, wait::Wait};
 use geo_ip::StoreAddress;
 use issuer::{
     applications::new_application::NewApplication,
@@ -219,7 +219,7 @@ impl<'a> Start<'a> {
         let (clock, random) = (Arc::clone(&self.clock), Arc::clone(&self.random));
         let queues = Queues::new(&self.aws.services, REGION, ACCOUNT, clock, random);
         queues::create(&queues, self.plan.template.queues())?;
-        let s3 = self.plan.settings.s3.clone();
+        let s3 = self.plan.overrides.s3.clone();
         let services = Services { queues: queues.clone(), secrets: Arc::new(secrets), s3 };
         tokio::spawn(services::serve(port.listener, services, self.callers()));
         Ok(queues)
@@ -286,13 +286,13 @@ impl<'a> Start<'a> {
     /// Starts the Runtime API, from which the functions' processes take their invocations. The first one of a function starts
     /// its process.
     fn start_functions(&self, port: Port, environments: &BTreeMap<String, Environment>) -> Invoker {
-        let Plan { functions, programs, settings, .. } = self.plan;
+        let Plan { functions, programs, overrides, .. } = self.plan;
+        let idle_limit = overrides.function_idle.map_or(function_processes::IDLE_LIMIT, |Wait(limit)| limit);
         let names = functions.iter().map(|function| function.name.as_str());
         let api = RuntimeApi::start(names, port, Arc::clone(&self.random));
         let with_process = |function: &Function| {
             let environment = environments.get(&function.name).cloned().unwrap_or_default();
-            let process =
-                function_processes::process(self.group, programs, function, environment, &api, settings.function_idle);
+            let process = function_processes::process(self.group, programs, function, environment, &api, idle_limit);
             (function.clone(), process)
         };
         let processes: Vec<_> = functions.iter().map(with_process).collect();

@@ -1,7 +1,12 @@
 //! Parts that a test or a measurement places itself: a fixed port, so that a proxy can be there before the service, the
-//! proxy in a stand-in's place, other builds of the functions, or some of them only.
+//! proxy in an emulator's place, a server of S3, the life of idle processes, other builds of the functions, or some of
+//! them only.
 
 use std::path::PathBuf;
+
+use base::wait::Wait;
+
+use crate::services::S3;
 
 /// The parts that are placed otherwise than usual.
 #[derive(Debug, Default, clap::Args)]
@@ -23,6 +28,13 @@ pub struct TestOverrides {
     /// Where the functions find queues and secrets; else where they are.
     #[arg(long, value_name = "URL")]
     pub functions_services: Option<String>,
+    /// The server of the bucket that GEO_IP_STORE names, such as http://127.0.0.1:4566. It must check no signatures, as
+    /// emulators do, since the functions sign for this program.
+    #[arg(long, value_name = "URL")]
+    pub s3: Option<S3>,
+    /// How long a function is idle before its process is ended; else two minutes.
+    #[arg(long, value_name = "WAIT")]
+    pub function_idle: Option<Wait>,
     /// The folder with one program for each function, as they are deployed; else one program is all functions.
     #[arg(long, value_name = "FOLDER")]
     pub binaries: Option<PathBuf>,

@@ -63,7 +63,7 @@ async fn a_canary_comes_through_and_its_latency_is_counted(suite: Arc<Suite>) {
 async fn a_receiver_that_is_down_and_a_webhook_that_is_disabled_are_counted_and_mended_by_provisioning(
     suite: Arc<Suite>,
 ) {
-    let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("CANARY_PATIENCE", "1s")).await;
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let secret = secret(&bundle);
     let entity = Entity::new(&api, member(&secret, "managingEntityIdentifier")).await;
     let webhook = member(&secret, "webhookIdentifier");

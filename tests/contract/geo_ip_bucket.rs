@@ -54,7 +54,7 @@ async fn releases_are_published_and_rolled_back_in_a_bucket(suite: Arc<Suite>) {
     let s3 = Ministack::start("s3").await;
     let made = reqwest::Client::new().put(format!("{}/geo-ip", s3.url())).send().await.expect("it answers");
     assert!(made.status().is_success(), "{made:?}");
-    let settings = Settings::default().with("GEO_IP_STORE", "s3://geo-ip").with("AWS_ENDPOINT_URL_S3", s3.url());
+    let settings = Settings::default().with("GEO_IP_STORE", "s3://geo-ip").overriding("--s3", s3.url());
     let (bundle, api, _permit) = suite.other_bundle_with(settings, &secrets).await;
     let run = async |query: &str| told(&call(&api, query).await);
 

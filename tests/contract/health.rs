@@ -165,7 +165,6 @@ async fn answered_until_exhausted(entity: &Entity, script: Vec<Behaviour>) -> Ho
 async fn a_webhook_all_of_whose_attempts_fail_for_long_is_disabled(suite: Arc<Suite>) {
     let settings = Settings::default()
         .with("RETRY_SCHEDULE", "0s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s")
-        .with("FAILING_AFTER", "2")
         .with("DISABLE_AFTER", "4s");
     let (bundle, api, _permit) = suite.other_bundle(settings).await;
     let (entity, receiver) = (Entity::new(&api, "disabling".to_owned()).await, Receiver::start().await);

@@ -77,10 +77,8 @@ async fn a_setting_that_cannot_be_read_is_told(suite: Arc<Suite>) {
         ("PORT", "abc"),
         ("QUIET", "loud"),
         ("LOG_LEVEL", "loud"),
-        ("SIGNING_KEY_LEAD", "1m"),
         ("TOKEN_GUESSES_PER_CLIENT", "0"),
         ("PUBLISH_LIMIT", "many"),
-        ("CANARY_PATIENCE", "soon"),
         ("GEO_IP_ALLOW_HTTP", "perhaps"),
         ("SWEEP_INTERVAL", "soon"),
         ("GEO_IP_STORE", "s3://geo-ip"),
@@ -177,7 +175,7 @@ async fn clients_are_told_what_they_need(suite: Arc<Suite>) {
 /// Requests come from well before to well after the moment at which the function is ended.
 async fn a_function_that_is_idle_is_ended_and_no_request_is_lost_by_it(suite: Arc<Suite>) {
     const IDLE: u64 = 50;
-    let settings = Settings::default().with("FUNCTION_IDLE", format!("{IDLE}ms"));
+    let settings = Settings::default().overriding("--function-idle", format!("{IDLE}ms"));
     let (bundle, api, _permit) = suite.other_bundle(settings).await;
     let entity = Entity::new(&api, "idle".to_owned()).await;
     let mut processes = BTreeSet::new();

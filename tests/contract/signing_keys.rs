@@ -37,18 +37,25 @@ const TOKENS: usize = 2_000;
 /// How often each token is used.
 const USES: usize = 10;
 
-/// Keys sign as soon as they are published.
-fn without_lead() -> Settings {
-    Settings::default().with("SIGNING_KEY_LEAD", "0s")
+/// Lets the published keys sign, as if each had been published for an hour: a rotation asks for ten minutes.
+async fn age_keys(table: &Table) {
+    let mut item = table.item("KEYS", "JWKS").await.expect("keys are published");
+    let published = Time::from_millis((now() - 3_600) * 1_000).to_string();
+    for key in item["keys"]["L"].as_array_mut().expect("a list") {
+        key["M"]["publishedDate"] = json!({ "S": published });
+    }
+    table.put(item).await;
 }
 
-/// Runs the operator's program, which must succeed; returns its last output.
+/// Runs the operator's program on keys that may sign. It must succeed; returns its last output.
 async fn rotate(bundle: &Bundle, options: &[&str]) -> String {
+    age_keys(&Table::of(&bundle.service_env())).await;
     admin(bundle, &[&["signing-keys", "rotate"], options].concat()).await.done()
 }
 
-/// Does a step of a rotation, as Secrets Manager does; an error is one that it would try again.
+/// Does a step of a rotation of keys that may sign, as Secrets Manager does; it would try again after an error.
 async fn step(api: &Api, step: &str, version: &str) -> Result<(), String> {
+    age_keys(&Table::of(&api.env)).await;
     let event = json!({ "Step": step, "SecretId": "waypost/local/signing-key", "ClientRequestToken": version });
     let answer =
         invocation(&api.env, "rotate-signing-key").json(&event).send().await.expect("functions can be invoked");
@@ -133,7 +140,7 @@ async fn end_key(table: &Table, kid: &str, end: i64) {
 }
 
 async fn keys_rotate_under_load_and_no_good_token_is_refused(suite: Arc<Suite>) {
-    let (bundle, api, _permit) = suite.other_bundle(without_lead()).await;
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let client = Client::of(&api);
     let [first, second] = kept(&bundle);
     let begun = Instant::now();
@@ -222,7 +229,7 @@ async fn in_an_emergency_every_token_of_the_old_keys_is_refused_within_a_minute(
 
 async fn a_rotation_that_is_cut_off_anywhere_leaves_a_service_that_issues_and_verifies(suite: Arc<Suite>) {
     const STEPS: [&str; 4] = ["createSecret", "setSecret", "testSecret", "finishSecret"];
-    let (bundle, mut api, _permit) = suite.other_bundle(without_lead()).await;
+    let (bundle, mut api, _permit) = suite.other_bundle(Settings::default()).await;
     let mut tokens = vec![Client::of(&api).token().await];
     for done in 1..=STEPS.len() {
         let version = format!("00000000-0000-4000-8000-00000000000{done}");
@@ -232,7 +239,7 @@ async fn a_rotation_that_is_cut_off_anywhere_leaves_a_service_that_issues_and_ve
         }
         let before = kept(&bundle);
         bundle.cut_power().await;
-        bundle.start_again(without_lead()).await;
+        bundle.start_again(Settings::default()).await;
         api = Api::of(&bundle, &suite.contract);
         let client = Client::of(&api);
         assert_eq!(kept(&bundle), before, "nobody but the operator's command writes the file");
@@ -250,7 +257,7 @@ async fn a_rotation_that_is_cut_off_anywhere_leaves_a_service_that_issues_and_ve
     assert!(said.starts_with(&format!("{next} signs from now on")), "{said}");
     assert_eq!(kept(&bundle)[0], next);
     bundle.cut_power().await;
-    bundle.start_again(without_lead()).await;
+    bundle.start_again(Settings::default()).await;
     api = Api::of(&bundle, &suite.contract);
     let client = Client::of(&api);
     let token = client.token().await;
@@ -279,7 +286,7 @@ async fn a_rotation_that_is_cut_off_anywhere_leaves_a_service_that_issues_and_ve
 }
 
 async fn a_deployment_chooses_its_algorithm_and_may_change_it(suite: Arc<Suite>) {
-    let (bundle, api, _permit) = suite.other_bundle(without_lead().with("SIGNING_ALGORITHM", "EdDSA")).await;
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("SIGNING_ALGORITHM", "EdDSA")).await;
     let client = Client::of(&api);
     let old = client.token().await;
     assert_eq!((header(&old)["alg"].as_str(), client.uses(&old).await), (Some("EdDSA"), StatusCode::OK));
@@ -295,7 +302,7 @@ async fn a_deployment_chooses_its_algorithm_and_may_change_it(suite: Arc<Suite>)
 
     // The other algorithm comes with the next keys, one after the other.
     assert!(bundle.stop().await.success());
-    bundle.start_again(without_lead()).await;
+    bundle.start_again(Settings::default()).await;
     for expected in ["EdDSA", "ES256"] {
         rotate(&bundle, &[]).await;
         replace(&bundle, "token").await;
@@ -308,7 +315,7 @@ async fn a_deployment_chooses_its_algorithm_and_may_change_it(suite: Arc<Suite>)
 }
 
 async fn a_key_that_would_end_before_its_token_signs_nothing_and_the_next_one_does(suite: Arc<Suite>) {
-    let (bundle, api, _permit) = suite.other_bundle(without_lead()).await;
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let [current, next] = kept(&bundle);
     let client = Client::of(&api);
     let token = client.token().await;

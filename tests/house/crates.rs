@@ -86,7 +86,7 @@ fn allowed(name: &str) -> Vec<&'static str> {
 
 /// Tests, doubles and measurements may use everything.
 fn is_for_tests(name: &str) -> bool {
-    ["contract-tests", "contract-test", "doubles", "bench", "hello", "tokens", "documented-receiver", "mcp-fixtures"]
+    ["contract-tests", "contract-test", "doubles", "bench", "hello", "documented-receiver", "mcp-fixtures"]
         .contains(&name)
 }
 

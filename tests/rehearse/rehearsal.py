@@ -374,6 +374,7 @@ class Rehearsal:
         _, function = stand_ins.rotation_schedule(self.template)
         secret, old = service.stack.resources()["SigningKey"], service.token()
         before = self._signing_key(secret)
+        self._age_keys(service.stack)
         version = str(uuid.uuid4())
         for step in ROTATION:
             event = {"Step": step, "SecretId": secret, "ClientRequestToken": version}
@@ -387,6 +388,15 @@ class Rehearsal:
         service.call(old, "GET", "/webhook/list").expect(200)
         service.call(service.token(), "GET", "/webhook/list").expect(200)
         return function
+
+    def _age_keys(self, stack: Stack) -> None:
+        """Lets the published keys sign, as if each had been published long ago: a rotation asks for ten minutes."""
+        table = self.emulator.client("dynamodb", self.emulator.table.endpoint)
+        name = stack.resources()["Table"]
+        item = table.get_item(TableName=name, Key={"pk": {"S": "KEYS"}, "sk": {"S": "JWKS"}})["Item"]
+        for key in item["keys"]["L"]:
+            key["M"]["publishedDate"] = {"S": "2026-01-01T00:00:00.000Z"}
+        table.put_item(TableName=name, Item=item)
 
     def _signing_key(self, secret: str) -> dict[str, Any]:
         value: dict[str, Any] = json.loads(

@@ -36,8 +36,6 @@ class Stack:
             # The receiver of the rehearsal listens on loopback.
             "DeliveryAllowedNetworks": "127.0.0.1/32",
             "DeliveryAllowHttp": "true",
-            # A new key signs at once, so that a rotation needs no ten minutes.
-            "SigningKeyLead": "0s",
             # It would go to the public address, which leads nowhere here.
             "Canary": "false",
             # The emulator has no CodeDeploy: an alias leads to its new version at once.

@@ -1,12 +1,9 @@
 //! How tokens are issued, and how the keys that sign them are rotated.
 
-use std::{str::FromStr, time::Duration};
+use std::str::FromStr;
 
 use auth::{signing::SigningAlgorithm, token::LONGEST_LIFETIME};
-use base::{
-    Environment, FromEnvironment,
-    wait::{Wait, WaitError},
-};
+use base::{Environment, FromEnvironment};
 
 /// How tokens are issued: `TOKEN_LIFETIME`.
 #[derive(Debug, Clone, Copy)]
@@ -33,47 +30,16 @@ impl FromStr for Lifetime {
     }
 }
 
-/// How the keys that sign tokens are rotated: `SIGNING_ALGORITHM` and `SIGNING_KEY_LEAD`.
+/// How the keys that sign tokens are rotated: `SIGNING_ALGORITHM`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SigningSettings {
     /// The algorithm of new keys; ES256 unless set.
     pub algorithm: SigningAlgorithm,
-    /// How long a key is published before it signs; 10 minutes unless set.
-    pub lead: Duration,
 }
 
 impl FromEnvironment for SigningSettings {
     fn from_environment(environment: &mut Environment) -> Option<Self> {
-        let algorithm = environment.parsed("SIGNING_ALGORITHM", SigningAlgorithm::default());
-        let lead = environment.parsed("SIGNING_KEY_LEAD", Lead(LEAST_LEAD));
-        Some(Self { algorithm: algorithm?, lead: lead?.0 })
-    }
-}
-
-/// Twice as long as a function keeps the published keys that it verifies with.
-const LEAST_LEAD: Duration = Duration::from_secs(10 * 60);
-
-/// A lead that makes no valid token look like a forged one, or none at all, for tests.
-struct Lead(Duration);
-
-/// A text that is no lead.
-#[derive(Debug, thiserror::Error)]
-enum LeadError {
-    #[error(transparent)]
-    Wait(#[from] WaitError),
-    #[error(
-        "less than 10m: verifiers keep published keys for five minutes, and would refuse the tokens of a key that \
-         they do not know yet (`0s` is for tests)"
-    )]
-    Short,
-}
-
-impl FromStr for Lead {
-    type Err = LeadError;
-
-    fn from_str(text: &str) -> Result<Self, LeadError> {
-        let Wait(lead) = text.parse()?;
-        if lead.is_zero() || lead >= LEAST_LEAD { Ok(Self(lead)) } else { Err(LeadError::Short) }
+        Some(Self { algorithm: environment.parsed("SIGNING_ALGORITHM", SigningAlgorithm::default())? })
     }
 }
 
@@ -86,35 +52,9 @@ mod tests {
     #[test]
     fn signing_settings_have_defaults_and_name_their_faults() {
         let settings = read_from::<SigningSettings>(|_| None).expect("defaults");
-        let expected = SigningSettings { algorithm: SigningAlgorithm::Es256, lead: Duration::from_secs(600) };
-        assert_eq!(settings, expected);
+        assert_eq!(settings, SigningSettings { algorithm: SigningAlgorithm::Es256 });
         let error = read_from::<SigningSettings>(|_| Some("RS256".into())).expect_err("refused").0;
-        assert!(
-            error[0].starts_with("SIGNING_ALGORITHM is `RS256`") && error[1].starts_with("SIGNING_KEY_LEAD"),
-            "{error:?}"
-        );
-    }
-
-    #[test]
-    fn a_key_signs_no_sooner_than_all_verifiers_know_it_or_in_tests_at_once() {
-        for short in [|_: &str| Some("1m".into()), |_: &str| Some("599s".into())] as [fn(&str) -> Option<String>; 2] {
-            let error = read_from::<Alone>(short).expect_err("too short").to_string();
-            assert!(error.contains("SIGNING_KEY_LEAD is `") && error.contains("less than 10m"), "{error}");
-        }
-        let lead = |variable| read_from::<Alone>(variable).expect("long enough").0;
-        assert_eq!(lead(|_| Some("0s".into())), Duration::ZERO);
-        assert_eq!(lead(|_| Some("600s".into())), LEAST_LEAD);
-        assert_eq!(lead(|_| Some("1d".into())), Duration::from_secs(86_400));
-    }
-
-    /// The lead without the algorithm, since the variables of these tests all have one value.
-    #[derive(Debug)]
-    struct Alone(Duration);
-
-    impl FromEnvironment for Alone {
-        fn from_environment(environment: &mut Environment) -> Option<Self> {
-            environment.parsed("SIGNING_KEY_LEAD", Lead(LEAST_LEAD)).map(|lead| Self(lead.0))
-        }
+        assert!(error[0].starts_with("SIGNING_ALGORITHM is `RS256`"), "{error:?}");
     }
 
     #[test]

@@ -11,7 +11,13 @@ use std::{
     },
 };
 
-use axum::{Json, Router, body::Bytes, extract::State, http::HeaderMap, routing::post};
+use axum::{
+    Router,
+    body::Bytes,
+    extract::State,
+    http::{HeaderMap, HeaderName, header::CONTENT_TYPE},
+    routing::post,
+};
 use serde_json::{Map, Value, json};
 use tokio::net::TcpListener;
 
@@ -59,7 +65,10 @@ impl Announcements {
     }
 }
 
-async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap, request: Bytes) -> Json<Value> {
+/// An answer in SQS's JSON protocol.
+type Answer = ([(HeaderName, &'static str); 1], String);
+
+async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap, request: Bytes) -> Answer {
     let request: Value = serde_json::from_slice(&request).unwrap_or_default();
     shared.calls.fetch_add(1, Ordering::Relaxed);
     let operation = headers.get("x-amz-target").and_then(|target| target.to_str().ok()).unwrap_or_default();
@@ -68,7 +77,8 @@ async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap, request: 
         shared.messages.lock().expect("no holder panics").extend(entries.iter().map(record));
     }
     let taken = |entry: &Value| json!({ "Id": entry["Id"], "MessageId": entry["Id"], "MD5OfMessageBody": "" });
-    Json(json!({ "Successful": entries.iter().map(taken).collect::<Vec<_>>(), "Failed": [] }))
+    let body = json!({ "Successful": entries.iter().map(taken).collect::<Vec<_>>(), "Failed": [] });
+    ([(CONTENT_TYPE, "application/x-amz-json-1.0")], body.to_string())
 }
 
 /// A message as Lambda hands it over.

@@ -12,12 +12,9 @@ use std::{
 use tokio::time::sleep;
 
 use crate::{
-    comparison,
     counting_proxy::{Counted, CountingProxy},
-    emulators,
     endpoint::Endpoint,
     load::Publisher,
-    peer::Peer,
     report,
     run::{CALM, ENDPOINTS, FULL, Load, MOST_EVENTS, Run, SIZE, WARM_UP},
     stand::{Setup, Stand},
@@ -49,20 +46,14 @@ pub struct Requests {
     pub counted: Counted,
 }
 
-/// Measures and prints it all; beside another sender and nothing else, where one is named.
+/// Measures and prints it all.
 pub async fn measure() -> Result<(), Box<dyn Error>> {
-    if let Some(peer) = Peer::named()? {
-        return comparison::measure(&peer).await;
-    }
     measure_speed().await?;
     measure_requests().await
 }
 
 async fn measure_speed() -> Result<(), Box<dyn Error>> {
     let stand = Stand::start(Setup { release: &OURS, ..Setup::default() }).await?;
-    let emulators = emulators::measure(&stand).await;
-    report::emulators(&emulators.map_err(|error| error.to_string())?);
-
     let bench = Bench::start(&stand).await?;
     bench.run(1, WARM_UP).await?;
     let mut calm = Vec::new();

@@ -6,7 +6,7 @@ use std::{
     io::Write,
     path::{Path, PathBuf},
     process::Stdio,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use doubles::booking;
@@ -15,10 +15,8 @@ use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 
 use crate::{
-    process::memory,
     runtime_api::RuntimeApi,
     stand::{FORM, Stand},
-    times::Times,
 };
 
 /// A function, an event for it, and the answer that it must give.
@@ -36,19 +34,6 @@ enum Answer {
     Status(u16),
     /// The response to a batch of messages none of which has to come again.
     AllHandled,
-}
-
-pub struct Measured {
-    /// From the start of the process to the first answer.
-    pub start: Times,
-    /// One request to a function that has answered before.
-    pub warm: Times,
-    /// Bytes of the binary.
-    pub binary: u64,
-    /// Bytes of its zip, which is what Lambda fetches.
-    pub zip: u64,
-    /// Bytes that the process holds in memory after all requests.
-    pub resident: u64,
 }
 
 impl Subject {
@@ -128,28 +113,6 @@ impl Subject {
 
     fn binary(&self) -> PathBuf {
         Path::new("target/release").join(self.name)
-    }
-
-    /// Measures it. Every answer must have the right status, so that no refusal is taken for speed.
-    pub async fn measure(&self, stand: &Stand, starts: usize, requests: usize) -> Result<Measured, Box<dyn Error>> {
-        let mut start = Vec::new();
-        for _ in 0..starts {
-            let began = Instant::now();
-            let (mut api, _process) = self.spawn(stand, &[]).await?;
-            self.invoke(&mut api).await?;
-            start.push(began.elapsed());
-        }
-        let (mut api, process) = self.spawn(stand, &[]).await?;
-        let mut warm = Vec::new();
-        for _ in 0..requests {
-            let began = Instant::now();
-            self.invoke(&mut api).await?;
-            warm.push(began.elapsed());
-        }
-        warm.remove(0);
-        let resident = memory(process.id().ok_or("the function has ended")?, "VmRSS")?;
-        let (binary, zip) = self.size()?;
-        Ok(Measured { start: Times::of(start), warm: Times::of(warm), binary, zip, resident })
     }
 
     /// Starts the function, with more variables than every function has.

@@ -22,7 +22,8 @@ use serde_json::{Value, json};
 use crate::{
     function::Subject,
     process::{computed, memory},
-    stand::Stand,
+    report,
+    stand::{Setup, Stand},
 };
 
 const EDITION: &str = "GeoLite2-City";
@@ -31,7 +32,7 @@ const NETWORKS: u32 = 420_000;
 const LOOKUPS: u32 = 200_000;
 
 /// A server with a large database.
-pub struct Provider {
+struct Provider {
     server: UpdateServer,
     size: u64,
 }
@@ -62,9 +63,17 @@ struct Country {
     iso_code: String,
 }
 
+/// Measures and prints it all.
+pub async fn measure() -> Result<(), Box<dyn Error>> {
+    let provider = Provider::start().await?;
+    let stand = Stand::start(Setup { geo_ip: Some(&provider.secret()), ..Setup::default() }).await?;
+    report::update(&provider.measure(&stand).await?);
+    Ok(())
+}
+
 impl Provider {
     /// Makes the database.
-    pub async fn start() -> Result<Self, Box<dyn Error>> {
+    async fn start() -> Result<Self, Box<dyn Error>> {
         let now = SystemClock.now();
         let built = u64::try_from(now.as_seconds())? - 60;
         let database = DatabaseBuilder::new(EDITION, built).with_many(NETWORKS).build();
@@ -74,7 +83,7 @@ impl Provider {
     }
 
     /// The secret that names it to the service.
-    pub fn secret(&self) -> Value {
+    fn secret(&self) -> Value {
         json!({"editions": [{
             "edition": EDITION, "source": "maxmind", "url": self.server.url(""),
             "accountId": ACCOUNT, "licenseKey": LICENCE_KEY,
@@ -82,7 +91,7 @@ impl Provider {
     }
 
     /// Measures an update, another one, and lookups.
-    pub async fn measure(&self, stand: &Stand) -> Result<Measured, Box<dyn Error>> {
+    async fn measure(&self, stand: &Stand) -> Result<Measured, Box<dyn Error>> {
         let subject = Subject::geo_ip_update(stand);
         let store = tempfile::tempdir()?;
         let address = format!("file://{}", store.path().display());

@@ -102,6 +102,7 @@ pub async fn measure() -> Result<(), Box<dyn Error>> {
     let list_events = bench.deployed("list-events: a token validated", &Subject::list_events(&stand)).await?;
     let token = bench.deployed("token", &Subject::token(&stand)).await?;
     let show_delivery = bench.deployed("show-delivery", &Subject::show_delivery(&stand, &shown)).await?;
+    let mcp = bench.deployed("mcp: a tool that reads nothing", &Subject::mcp(&stand)).await?;
     let publish = bench.deployed("publish-event, one webhook", &to_one).await?;
     let before = stored(&stand).await?;
     let attempt = bench.attempts("dispatch-deliveries, one", &to_one, 1).await?;
@@ -110,7 +111,7 @@ pub async fn measure() -> Result<(), Box<dyn Error>> {
     let publish_to_many = bench.deployed(&format!("publish-event, {MANY} webhooks"), &to_many).await?;
 
     let prices = prices::of(&publish, &attempt, (&batch, BATCH), stored);
-    let figures = [hello, list_events, token, show_delivery, publish, publish_to_many, attempt, batch];
+    let figures = [hello, list_events, token, show_delivery, mcp, publish, publish_to_many, attempt, batch];
     report::lambda(&figures, cloud.lateness());
     report::prices(&prices, BATCH);
     Ok(())

@@ -22,13 +22,11 @@ use crate::{
 
 const CLIENTS: usize = 32;
 
-/// Where events are published, and in which words.
+/// Where events are published.
 pub struct Target {
     pub address: String,
     pub path: String,
     pub token: String,
-    /// The names of an event's members for its type and its data.
-    pub members: [&'static str; 2],
 }
 
 /// A publisher and its events.
@@ -37,7 +35,6 @@ pub struct Publisher {
     address: String,
     path: Arc<str>,
     authorization: Arc<str>,
-    members: [&'static str; 2],
     /// Bytes of a request's body.
     size: usize,
     next: Arc<AtomicUsize>,
@@ -60,7 +57,6 @@ impl Publisher {
             address: target.address,
             path: target.path.into(),
             authorization: format!("Bearer {}", target.token).into(),
-            members: target.members,
             size,
             next: Arc::clone(next),
         }
@@ -130,10 +126,8 @@ impl Publisher {
     }
 
     fn event(&self, number: usize) -> String {
-        let [kind, data] = self.members;
-        let event = |text: &str| {
-            format!(r#"{{"{kind}":"booking.created","{data}":{{{MARK}{number},"text":{}}}}}"#, json!(text))
-        };
+        let event =
+            |text: &str| format!(r#"{{"type":"booking.created","data":{{{MARK}{number},"text":{}}}}}"#, json!(text));
         let filling = self.size.saturating_sub(event("").len());
         event(&"x".repeat(filling))
     }

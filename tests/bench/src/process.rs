@@ -15,59 +15,36 @@ pub fn memory(process: u32, what: &str) -> Result<u64, Box<dyn Error>> {
 
 /// How long a process has computed, in the kernel and outside.
 pub fn computed(process: u32) -> Result<Duration, Box<dyn Error>> {
-    time_of(&format!("/proc/{process}/stat"), OWN)
+    time_of(&format!("/proc/{process}/stat"))
 }
 
-/// The same, and of those of its children that have ended.
-pub fn computed_in_all(process: u32) -> Result<Duration, Box<dyn Error>> {
-    time_of(&format!("/proc/{process}/stat"), WITH_ENDED_CHILDREN)
-}
-
-/// The same of those of its threads that have this name.
+/// How long the threads of a process that have this name have computed.
 pub fn computed_by_threads(process: u32, name: &str) -> Result<Duration, Box<dyn Error>> {
     let mut sum = Duration::ZERO;
     for thread in fs::read_dir(format!("/proc/{process}/task"))? {
         let path = thread?.path();
         if fs::read_to_string(path.join("comm"))?.trim() == name {
-            sum += time_of(&path.join("stat").display().to_string(), OWN)?;
+            sum += time_of(&path.join("stat").display().to_string())?;
         }
     }
     Ok(sum)
 }
 
-/// The processes that a process has started, with the names of their programs.
+/// The processes that a process has started, with the names of their programs. One that ends meanwhile is left out.
 pub fn children(process: u32) -> Result<Vec<(u32, String)>, Box<dyn Error>> {
-    let children = all()?.into_iter().filter(|running| running.parent == process);
-    Ok(children.map(|child| (child.id, program(&child.command))).collect())
-}
-
-/// The processes whose program, as Linux names it, is one of these.
-pub fn named(programs: &[&str]) -> Result<Vec<u32>, Box<dyn Error>> {
-    let known = |running: &Running| programs.contains(&running.name.as_str());
-    Ok(all()?.into_iter().filter(known).map(|running| running.id).collect())
-}
-
-struct Running {
-    id: u32,
-    parent: u32,
-    /// The first 15 bytes of the program's name, whatever its command line says.
-    name: String,
-    command: Vec<u8>,
-}
-
-/// Every process of this machine; one that ends meanwhile is left out.
-fn all() -> Result<Vec<Running>, Box<dyn Error>> {
-    let mut all = Vec::new();
+    let mut children = Vec::new();
     for entry in fs::read_dir("/proc")? {
         let path = entry?.path();
         let Some(id) = path.file_name().and_then(|name| name.to_str()?.parse().ok()) else { continue };
         let read = |file: &str| fs::read(path.join(file)).ok();
-        let (Some(stat), Some(command), Some(name)) = (read("stat"), read("cmdline"), read("comm")) else { continue };
+        let (Some(stat), Some(command)) = (read("stat"), read("cmdline")) else { continue };
         let stat = String::from_utf8_lossy(&stat);
-        let Some(parent) = fields(&stat).and_then(|fields| fields.get(1)?.parse().ok()) else { continue };
-        all.push(Running { id, parent, name: String::from_utf8_lossy(&name).trim().to_owned(), command });
+        let parent: Option<u32> = fields(&stat).and_then(|fields| fields.get(1)?.parse().ok());
+        if parent == Some(process) {
+            children.push((id, program(&command)));
+        }
     }
-    Ok(all)
+    Ok(children)
 }
 
 /// The program's name: of a script's command line, the script's.
@@ -78,16 +55,15 @@ fn program(command: &[u8]) -> String {
     names.iter().find(|name| !name.starts_with("python")).cloned().unwrap_or_default()
 }
 
-/// Of the fields after the name: `utime` and `stime`, and with those of children that were waited for.
+/// `utime` and `stime`, among the fields after the name.
 /// <https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html>
-const OWN: Range<usize> = 11..13;
-const WITH_ENDED_CHILDREN: Range<usize> = 11..15;
+const COMPUTED: Range<usize> = 11..13;
 
-fn time_of(stat: &str, wanted: Range<usize>) -> Result<Duration, Box<dyn Error>> {
+fn time_of(stat: &str) -> Result<Duration, Box<dyn Error>> {
     let stat = fs::read_to_string(stat)?;
     let fields = fields(&stat).ok_or("no name")?;
     let mut ticks = 0;
-    for field in &fields[wanted] {
+    for field in &fields[COMPUTED] {
         ticks += field.parse::<u32>()?;
     }
     Ok(TICK * ticks)

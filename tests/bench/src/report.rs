@@ -3,43 +3,18 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use crate::{
-    comparison::{ROUNDS, Round, Side},
     deliveries::{Measured, Requests},
-    emulators, function, geo_ip,
+    geo_ip,
     growth::Growth,
     lambda::{Figures, ROUND_TRIPS, USUAL},
     prices::Price,
     run::{ENDPOINTS, Run, SIZE},
     times::Times,
-    tokens::{Alone, Load, Piece},
-    usage::{ROWS, TOKEN_ROWS, Usage},
+    usage::{ROWS, Usage},
 };
 
 fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
-}
-
-/// The head of the first table.
-pub fn functions_head(starts: usize, requests: usize) {
-    println!("\n{starts} cold starts and {requests} warm requests each; medians (and 95th percentiles)\n");
-    println!("| function | start to first response | × hello | warm request | binary | zip | resident |");
-    println!("|---|---|---|---|---|---|---|");
-}
-
-/// A row of it.
-pub fn function(name: &str, measured: &function::Measured, baseline: Duration) {
-    let mebi = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-    println!(
-        "| {name} | {:.1} ({:.1}) ms | {:.2} | {:.2} ({:.2}) ms | {:.1} MiB | {:.1} MiB | {:.1} MiB |",
-        millis(measured.start.median),
-        millis(measured.start.high),
-        millis(measured.start.median) / millis(baseline),
-        millis(measured.warm.median),
-        millis(measured.warm.high),
-        mebi(measured.binary),
-        mebi(measured.zip),
-        mebi(measured.resident),
-    );
 }
 
 /// Functions as Lambda runs them, and how exactly the round trips were played.
@@ -130,57 +105,6 @@ pub fn update(measured: &geo_ip::Measured) {
     );
 }
 
-/// What a token costs.
-pub fn tokens(pieces: &[Piece], alone: &Alone) {
-    println!("\n| tokens | CPU | a second and core | instructions |");
-    println!("|---|---|---|---|");
-    let row = |name: &str, time: Duration, instructions: &str| {
-        println!("| {name} | {:.1} µs | {:.0} | {instructions} |", time.as_secs_f64() * 1e6, 1.0 / time.as_secs_f64());
-    };
-    for piece in pieces {
-        let instructions = piece.instructions.map_or_else(|| "–".to_owned(), |count| format!("{count:.0}"));
-        row(piece.name, piece.time, &instructions);
-    }
-    row("the function `token`, alone: a token", alone.time, "–");
-    println!(
-        "\nIssued: the form read, the client authenticated by its secret, the scopes decided, the token signed, the answer \
-         written. Validated: the header read, the key looked up, signature and claims checked, the revocations asked. Both \
-         in one thread with application, keys and revocations in memory: without gate, audit line, Lambda and AWS's SDK. \
-         The function alone has all of that, over HTTP to a runtime API and a table that answer from memory. It gets one event \
-         at a time ({:.2} ms each), so that no two share a read of the table, as they do under load.",
-        millis(alone.waiting)
-    );
-    if pieces.iter().any(|piece| piece.instructions.is_none()) {
-        println!("No instructions were counted: valgrind is not installed.");
-    } else {
-        println!(
-            "Instructions are those of the processor that valgrind plays, which lacks some extensions of this one."
-        );
-    }
-}
-
-/// How many tokens there are in a second.
-pub fn token_load(load: &Load, clients: usize) {
-    println!("\n| tokens through the local gateway, {clients} clients | |");
-    println!("|---|---|");
-    println!("| tokens/s | {:.0} |", load.tokens as f64 / load.time.as_secs_f64());
-    println!("| p50 / p95 / p99 ms | {} |", load.waiting.in_millis());
-    for name in TOKEN_ROWS {
-        println!("| CPU per token: {name} | {:.3} ms |", millis(load.usage.row(name)) / load.tokens as f64);
-    }
-}
-
-/// What the stand-ins can do alone.
-pub fn emulators(measured: &emulators::Measured) {
-    println!("\n| emulators alone, 32 clients | a second |");
-    println!("|---|---|");
-    println!("| table: items of 500 bytes put one by one | {:.0} |", measured.puts);
-    println!("| table: the same, 25 statements in a call | {:.0} |", measured.statements);
-    println!("| table: consistent reads one by one | {:.0} |", measured.gets);
-    println!("| queue: messages sent, received and deleted one by one | {:.0} |", measured.messages);
-    println!("| queue: the same, ten in a call | {:.0} |", measured.batched_messages);
-}
-
 /// What becomes longer the more there is.
 pub fn growth(all: &[Growth]) {
     println!("\n| p50 (p95), by how many there are | of | | | | with each more |");
@@ -243,32 +167,6 @@ pub fn usage(full: &[Measured], idle: &Usage, idle_for: Duration, resident: &BTr
     }
     row("**ours: publish-event and dispatch-deliveries**", &Usage::ours, None);
     row("everything but the bench", &Usage::all, None);
-}
-
-/// Two senders beside each other, round by round.
-pub fn comparison(name: &str, rounds: &[Round]) {
-    println!("\n| {SIZE} bytes, {} rounds in turn | endpoints | Waypost | {name} |", ROUNDS);
-    println!("|---|---|---|---|");
-    let row = |title: &str, value: &dyn Fn(&Side) -> String| {
-        for endpoints in ENDPOINTS {
-            let of = |side: fn(&Round) -> &Side| {
-                let rounds = rounds.iter().map(side).filter(|side| side.full.endpoints == endpoints);
-                rounds.map(value).collect::<Vec<_>>().join(", ")
-            };
-            println!("| {title} | {endpoints} | {} | {} |", of(|round| &round.ours), of(|round| &round.peers));
-        }
-    };
-    let rate = |count: usize, time: Duration| format!("{:.0}", count as f64 / time.as_secs_f64());
-    let ratio = |time: Duration, run: &Run| format!("{:.2}", millis(time) / run.deliveries() as f64);
-    row("deliveries a second, full load", &|side| rate(side.full.deliveries(), side.full.delivering));
-    row("publications a second, full load", &|side| rate(side.full.published, side.full.publishing));
-    row("publication to arrival at full load, p50 / p95 / p99 ms", &|side| side.full.arrival.in_millis());
-    row("publication to arrival at 50 a second, p50 / p95 / p99 ms", &|side| side.calm.arrival.in_millis());
-    row("acknowledgement at 50 a second, p50 / p95 / p99 ms", &|side| side.calm.acknowledgement.in_millis());
-    row("CPU of a delivery at full load, all processes, ms", &|side| ratio(side.at_full_load.all, &side.full));
-    row("– of it what publishes and delivers, ms", &|side| ratio(side.at_full_load.sender, &side.full));
-    row("CPU of a delivery at 50 publications a second, all processes, ms", &|side| ratio(side.calmly.all, &side.calm));
-    row("received more than once", &|side| (side.calm.duplicates + side.full.duplicates).to_string());
 }
 
 /// The requests to the table.

@@ -64,7 +64,7 @@ impl Stand {
             command.args(["--table-port", &port.to_string(), "--functions-table", &proxy.address]);
         }
         // Functions whose processor time is counted stay.
-        command.env("FUNCTION_IDLE", "24h").envs(setup.variables.iter().copied());
+        command.args(["--function-idle", "24h"]).envs(setup.variables.iter().copied());
         let mut process = command.stdin(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true).spawn()?;
         let file = data.join("service.env");
         while !file.exists() {
@@ -125,7 +125,6 @@ impl Stand {
             address: self.var("BASE_URL").to_owned(),
             path: format!("/api/managing-entity/{entity}/webhook/event"),
             token: self.platform_token.clone(),
-            members: ["type", "data"],
         }
     }
 

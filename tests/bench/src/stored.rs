@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     connection::{Connection, TaskResult},
-    emulators::{Emulator, call},
+    emulator::{Emulator, call},
     stand::Stand,
 };
 

@@ -4,29 +4,16 @@ use std::{collections::BTreeMap, error::Error, time::Duration};
 
 use crate::process::{children, computed, computed_by_threads, memory};
 
-/// The functions that publish and deliver, which is what is compared with other senders.
+/// The functions that publish and deliver.
 pub const OURS: [&str; 2] = ["publish-event", "dispatch-deliveries"];
-/// The function that issues tokens.
-pub const TOKEN: &str = "token";
 /// The table's threads in the program that runs the bundle.
 const TABLE: &str = "local: table";
 const REST: &str = "local: gateway, Lambda, queues, secrets";
 const OTHERS: &str = "all other functions";
 const BENCH: &str = "the bench: clients and endpoint";
 
-/// Every row of a delivery, in the order of the tables.
+/// Every row, in the order of the tables.
 pub const ROWS: [&str; 6] = [OURS[0], OURS[1], OTHERS, TABLE, REST, BENCH];
-/// Every row of a token.
-pub const TOKEN_ROWS: [&str; 5] = [TOKEN, OTHERS, TABLE, REST, BENCH];
-
-/// What a sender computed.
-#[derive(Debug, Clone, Copy)]
-pub struct Computed {
-    /// All of its processes.
-    pub all: Duration,
-    /// Those that publish and deliver, without what they store and queue in.
-    pub sender: Duration,
-}
 
 /// The time that each computed so far, by row.
 #[derive(Debug, Clone, Default)]
@@ -61,11 +48,6 @@ impl Usage {
         self.0.iter().filter(|(row, _)| **row != BENCH).map(|(_, time)| *time).sum()
     }
 
-    /// Both sums.
-    pub fn computed(&self) -> Computed {
-        Computed { all: self.all(), sender: self.ours() }
-    }
-
     /// The functions that publish and deliver.
     pub fn ours(&self) -> Duration {
         OURS.iter().map(|row| self.row(row)).sum()
@@ -83,5 +65,5 @@ pub fn resident(bundle: u32) -> Result<BTreeMap<&'static str, u64>, Box<dyn Erro
 }
 
 fn row(program: &str) -> &'static str {
-    OURS.into_iter().chain([TOKEN]).find(|known| *known == program).unwrap_or(OTHERS)
+    OURS.into_iter().find(|known| *known == program).unwrap_or(OTHERS)
 }

@@ -23,22 +23,34 @@ use tokio::{
 
 use super::{LONG, Process, Secrets, descendants, group_members, rights, until};
 
-/// The settings of a bundle, as `make run` takes them from its environment.
+/// The settings of a bundle, as `make run` takes them from its environment, and the overrides that `local` has for tests.
 #[derive(Debug, Clone)]
-pub struct Settings(BTreeMap<&'static str, String>);
+pub struct Settings {
+    variables: BTreeMap<&'static str, String>,
+    overrides: BTreeMap<&'static str, String>,
+}
 
 impl Default for Settings {
     /// Three attempts within seconds; and processes that stay, since tests look for them.
     fn default() -> Self {
-        let settings = [("RETRY_SCHEDULE", "0s,1s,1s"), ("SWEEP_INTERVAL", "500ms"), ("FUNCTION_IDLE", "24h")];
-        Self(settings.map(|(name, value)| (name, value.to_owned())).into())
+        let variables = [("RETRY_SCHEDULE", "0s,1s,1s"), ("SWEEP_INTERVAL", "500ms")];
+        Self {
+            variables: variables.map(|(name, value)| (name, value.to_owned())).into(),
+            overrides: [("--function-idle", "24h".to_owned())].into(),
+        }
     }
 }
 
 impl Settings {
-    /// The same with one setting changed.
+    /// The settings with one variable changed.
     pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
-        self.0.insert(name, value.into());
+        self.variables.insert(name, value.into());
+        self
+    }
+
+    /// The settings with one override changed, such as `--s3`.
+    pub fn overriding(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.overrides.insert(name, value.into());
         self
     }
 }
@@ -222,12 +234,13 @@ fn spawn(project: &Path, settings: &Settings, port: u16, folder: &Path, argument
         output.and_then(|out| Ok((out.try_clone()?, out))).map_err(|error| format!("the bundle's output: {error}"))?;
     Command::new(local()?)
         .args(["--project", &project.display().to_string(), "--stop-with-parent"])
+        .args(settings.overrides.iter().flat_map(|(name, value)| [*name, value.as_str()]))
         .args(arguments)
         .env("PORT", port.to_string())
         .env("DATA", folder.join("data"))
         // A line for each request would hide what a failing test looks for.
         .env("QUIET", "1")
-        .envs(&settings.0)
+        .envs(&settings.variables)
         .stdin(Stdio::null())
         .stdout(out)
         .stderr(err)

@@ -10,12 +10,11 @@ pub fn main() -> Result<(), StartError> {
 }
 
 async fn serve() -> Result<(), StartError> {
-    let (service, (secrets, rules, settings)) = Service::start().await?;
+    let (service, (secrets, rules)) = Service::start().await?;
     let addresses = service.settings();
     let canary = Canary::new(
         (service.secrets(secrets), service.table()),
         rules,
-        settings,
         (&addresses.base_url, &addresses.auth_url),
         (&addresses.environment, service.clock()),
     );

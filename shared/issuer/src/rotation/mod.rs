@@ -14,7 +14,7 @@
 //!
 //! Each step can be repeated, and a rotation that was stopped goes on where it stood.
 
-use std::{fmt, future::Future};
+use std::{fmt, future::Future, time::Duration};
 
 use futures::FutureExt;
 use serde::Deserialize;
@@ -92,6 +92,11 @@ impl Publication for PublishedKeys {
         Self::change(self, change).await
     }
 }
+
+/// How long a key is published before it signs. Verifiers, those of others included, may keep published keys for five
+/// minutes, and would take the tokens of a key that they do not know for forged ones. Twice as long leaves room for a
+/// cache in between.
+const LEAD: Duration = Duration::from_secs(10 * 60);
 
 /// Rotates the keys of a deployment.
 pub struct Rotation<S = SecretVersions, P = PublishedKeys> {
@@ -235,7 +240,7 @@ impl<S: Versioned, P: Publication> Rotation<S, P> {
         let (kid, now) = (key.kid(), self.clock.now());
         let published = self.published.read().await?;
         let published = published.get(kid, now).ok_or_else(|| RotationError::NotPublished(kid.to_owned()))?;
-        let ready = published.published + self.settings.lead;
+        let ready = published.published + LEAD;
         if ready <= now { Ok(()) } else { Err(RotationError::TooYoung { kid: kid.to_owned(), ready }) }
     }
 

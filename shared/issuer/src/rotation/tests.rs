@@ -1,9 +1,6 @@
 //! The steps of a rotation, each done twice, and stopped at every call to the outside.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
@@ -13,7 +10,6 @@ use base::{Clock, testing::FixedClock};
 use storage::{SecretError, TableError, secrets::versions::CURRENT};
 
 const START: Time = Time::from_millis(1_795_167_900_123);
-const LEAD: Duration = Duration::from_secs(600);
 const LIFETIME: u32 = 3600;
 
 /// When the next call to the outside is the last one that is made.
@@ -162,7 +158,7 @@ impl Deployment {
         let rotation = Rotation {
             secret: world.clone(),
             published: world.clone(),
-            settings: SigningSettings { algorithm, lead: LEAD },
+            settings: SigningSettings { algorithm },
             lifetime: LIFETIME,
             environment: "test".to_owned(),
             clock: Arc::new(clock.clone()),

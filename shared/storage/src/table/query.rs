@@ -83,15 +83,10 @@ impl Query {
         Self::new(Some(index), (attribute, partition.into()))
     }
 
-    /// A shard of the index `byDue`, between two of its keys, both included. An entry that cannot be read is logged and
-    /// left out, so that it holds up no other.
-    pub fn due(shard: impl Into<Value>, (from, to): (impl Into<Value>, impl Into<Value>)) -> Self {
-        Self::index("byDue", "dueShard", shard).between("dueAt", from, to).skipping_unreadable()
-    }
-
-    /// The items of a shard that are due by now, the longest due first.
+    /// The items of a shard of the index `byDue` that are due by now, the longest due first. An entry that cannot be read
+    /// is logged and left out, so that it holds up no other.
     pub fn due_by(shard: impl Into<Value>, now: Time) -> Self {
-        Self::due(shard, ("0", now))
+        Self::index("byDue", "dueShard", shard).between("dueAt", "0", now).skipping_unreadable()
     }
 
     fn new(index: Option<&'static str>, partition: (&'static str, Value)) -> Self {

@@ -11,5 +11,5 @@ mod run;
 mod secret;
 
 pub use receiver::{CanaryReceiver, ReceiveError, Received};
-pub use run::{Canary, CanarySettings};
+pub use run::Canary;
 pub use secret::{CanarySecret, PATH, SECRET, fresh_signing_key, provide};

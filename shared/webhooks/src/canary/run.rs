@@ -17,7 +17,7 @@ use crate::canary::{
     secret::{CanarySecret, EVENT_TYPE, SECRET},
 };
 use base::metric::{Metrics, Name, Number};
-use base::{Environment, EventId, FromEnvironment, SharedClock, logging, pause, wait::Wait};
+use base::{EventId, SharedClock, logging, pause};
 use outbound::{AttemptError, Limits, Outbound, USER_AGENT, addresses::AddressRules};
 use storage::{SecretError, SecretText, Secrets, Table, TableError};
 
@@ -26,33 +26,18 @@ const LIMITS: Limits = Limits { connect: Duration::from_secs(5), whole: Duration
 /// The pauses between two looks for the arrival: a healthy one takes a tenth of a second.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// The longest wait for the arrival. Cold starts on the way take a few seconds; a delivery that takes longer than this
+/// is late for every webhook.
+const ARRIVAL_LIMIT: Duration = Duration::from_secs(30);
 
 /// The canary.
 pub struct Canary {
     secrets: Secrets,
     arrivals: Arrivals,
     outbound: Outbound,
-    settings: CanarySettings,
     addresses: Addresses,
     environment: String,
     clock: SharedClock,
-}
-
-/// How long the canary waits for an arrival: `CANARY_PATIENCE`.
-#[derive(Debug, Clone, Copy)]
-pub struct CanarySettings {
-    patience: Duration,
-}
-
-impl FromEnvironment for CanarySettings {
-    fn from_environment(environment: &mut Environment) -> Option<Self> {
-        let Wait(patience) = environment.parsed("CANARY_PATIENCE", Wait(Duration::from_secs(30)))?;
-        if patience.is_zero() {
-            environment.fault("CANARY_PATIENCE", "0s", &"no time for anything to arrive");
-            return None;
-        }
-        Some(Self { patience })
-    }
 }
 
 /// The public addresses of the deployment.
@@ -120,7 +105,6 @@ impl Canary {
     pub fn new(
         (secrets, table): (Secrets, Table),
         rules: AddressRules,
-        settings: CanarySettings,
         (base_url, auth_url): (&str, &str),
         (environment, clock): (&str, SharedClock),
     ) -> Self {
@@ -128,7 +112,6 @@ impl Canary {
             secrets,
             arrivals: Arrivals(table),
             outbound: Outbound::within(rules).limited_to(LIMITS),
-            settings,
             addresses: Addresses { base: base_url.to_owned(), auth: auth_url.to_owned() },
             environment: environment.to_owned(),
             clock,
@@ -178,7 +161,7 @@ impl Canary {
             if let Some(arrived) = self.arrivals.of(&published.event_identifier).await? {
                 return Ok(arrived.since(began));
             }
-            if self.clock.now().since(began) >= self.settings.patience {
+            if self.clock.now().since(began) >= ARRIVAL_LIMIT {
                 return Err(Failure::Late);
             }
             pause(wait).await;

@@ -6,7 +6,6 @@ pub mod event;
 pub mod ingest;
 pub mod new_event;
 pub mod outbox;
-mod outbox_turns;
 mod packed;
 pub mod publish;
 pub mod rejected;

@@ -6,36 +6,42 @@
 //!
 //! | item | pk / sk | in the index `byDue` |
 //! |---|---|---|
-//! | event | `OUTBOX#{event}` / `EVENT` | `OUTBOX#{shard}` / place of the entity, then the event |
+//! | event | `OUTBOX#{event}` / `EVENT` | `OUTBOX#{shard}` / time of the change |
 //!
-//! An entity's events stand side by side in one of a few shards, and are published a few at a time, in `outbox_turns.rs`.
+//! The oldest events of a shard are published first, without turns between entities. An entity puts 21 operational events
+//! of webhooks into the outbox in an hour at most (`subscriptions::announcing`), and one event for each payment connection
+//! that is made, broken or removed. A publication takes a tenth of a second or so even to 200 webhooks, and a shard has 32
+//! under way at once: the hour's events of an entity take less than a second from the others, which wait up to a minute
+//! for the sweep anyway.
 
 use std::time::Duration;
 
-use aws_lc_rs::digest;
-use futures::{FutureExt, StreamExt, future::join_all, stream::FuturesUnordered};
+use futures::{
+    FutureExt, StreamExt, TryStreamExt,
+    future::{join_all, ready},
+    stream::{self, BoxStream},
+};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::events::{
     catalogue::{self, EventType},
     event::Event,
-    outbox_turns::{KeyRange, Turns, sort_key},
     publish::Publisher,
 };
 use auth::{AuthorizedEntity, EntityId};
-use base::{EventId, Random, Time, WebhookId, logging, metric::Longest, random};
-use storage::table::{Delete, Put, Query, Table, TableError};
+use base::{EventId, Random, Time, WebhookId, logging, metric::Longest};
+use storage::table::{Delete, Page, Put, Query, Table, TableError};
 
-/// How many shards the outbox has in the index `byDue`. They are emptied side by side.
+/// How many shards the outbox has in the index `byDue`. DynamoDB takes a thousand writes a second for one key of an index,
+/// and a fault of many endpoints at once must not slow the transactions that write into the outbox.
 const SHARDS: u64 = 4;
-/// How many events are read and published in a turn, until another entity has its turn.
-const SHARE: i32 = 4;
-/// How many turns of a shard are under way at once: an entity with 200 webhooks takes long, and must not hold up the
-/// next.
-const TURNS_AT_ONCE: usize = 8;
-/// After this long no new turn begins, and the next sweep goes on. Half of a sweep's 60 s is left for turns under way,
-/// and for announcing the deliveries that jobs made due.
+/// How many events of a shard are read at once.
+const PAGE: i32 = 32;
+/// How many events of a shard are published at once.
+const AT_ONCE: usize = 32;
+/// After this long no new publication begins; the next sweep continues. Half of a sweep's 60 s is left for the publications
+/// under way, and for announcing the deliveries that jobs made due.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 /// An event in the outbox.
@@ -64,9 +70,25 @@ struct OutboxItem {
     pk: String,
     sk: String,
     due_shard: String,
-    due_at: String,
+    due_at: Time,
     #[serde(flatten)]
     outbox_event: OutboxEvent,
+}
+
+/// An entry of the index.
+#[derive(Debug, Deserialize)]
+struct Entry {
+    pk: String,
+}
+
+impl Entry {
+    fn event(self) -> Option<EventId> {
+        let event = self.pk.strip_prefix("OUTBOX#").and_then(EventId::parse);
+        if event.is_none() {
+            tracing::error!(pk = self.pk, "an entry of the outbox names no event");
+        }
+        event
+    }
 }
 
 /// Why an event of the outbox could not be published.
@@ -127,7 +149,7 @@ impl Outbox {
     /// The write that puts an event into the outbox, for the transaction of the change that it announces.
     pub fn put(&self, outbox_event: &OutboxEvent) -> Result<Put, TableError> {
         let (pk, sk) = key(&outbox_event.event);
-        let (due_shard, due_at) = stand(&outbox_event.owner_identifier, &outbox_event.event);
+        let (due_shard, due_at) = (shard_of(&outbox_event.event), outbox_event.timestamp);
         let item = OutboxItem { pk, sk, due_shard, due_at, outbox_event: outbox_event.clone() };
         Put::item(&item, "putting an event into the outbox")
     }
@@ -136,48 +158,27 @@ impl Outbox {
     /// is tried again by the next sweep; one of such errors is returned. Notes how long the events have waited.
     pub async fn empty(&self, publisher: &Publisher, waited: &Longest) -> Result<usize, OutboxError> {
         let until = publisher.clock.now() + TIME_LIMIT;
-        let shards = (0..SHARDS).map(shard_key);
         // Boxed, here and below: a future of futures of streams is more than the compiler follows.
-        let emptied =
-            shards.map(|shard| async move { self.empty_shard(&shard, publisher, (until, waited)).await }.boxed());
+        let emptied = (0..SHARDS).map(|shard| self.empty_shard(shard, publisher, until, waited).boxed());
         join_all(emptied).await.into_iter().sum()
     }
 
     async fn empty_shard(
         &self,
-        shard: &str,
+        shard: u64,
         publisher: &Publisher,
-        (until, waited): (Time, &Longest),
+        until: Time,
+        waited: &Longest,
     ) -> Result<usize, OutboxError> {
-        let mut turns = Turns::from(u64::from_be_bytes(random::bytes(&*publisher.random)));
-        let (mut under_way, mut published, mut failed) = (FuturesUnordered::new(), 0, None);
-        loop {
-            while under_way.len() < TURNS_AT_ONCE && publisher.clock.now() < until {
-                let Some(stretch) = turns.next() else { break };
-                match self.page(shard, &stretch).await {
-                    Ok((events, last)) => {
-                        let rest = last.map(|last| turns.read_up_to(&last, stretch));
-                        let turn =
-                            join_all(events.into_iter().map(|event| self.publish(event, publisher, waited).boxed()));
-                        under_way.push(turn.map(|outcomes| (outcomes, rest)).boxed());
-                    }
-                    Err(error) => failed = Some(error.into()),
-                }
-            }
-            let Some((outcomes, rest)) = under_way.next().await else {
-                return failed.map_or(Ok(published), Err);
-            };
-            for outcome in outcomes {
-                match outcome {
-                    Ok(()) => published += 1,
-                    Err(error) => {
-                        tracing::error!(error = %logging::chain(&error), "an event stays in the outbox");
-                        failed = Some(error);
-                    }
-                }
-            }
-            rest.into_iter().for_each(|rest| turns.put_back(rest));
-        }
+        let outcomes = self
+            .waiting(shard, publisher.clock.now())
+            .take_while(|_| ready(publisher.clock.now() < until))
+            .map(|event| async move { self.publish(event?, publisher, waited).await })
+            .buffer_unordered(AT_ONCE)
+            .inspect_err(|error| tracing::error!(error = %logging::chain(error), "an event stays in the outbox"));
+        let outcomes: Vec<_> = outcomes.collect().await;
+        let published = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
+        outcomes.into_iter().find_map(Result::err).map_or(Ok(published), Err)
     }
 
     async fn publish(&self, event: EventId, publisher: &Publisher, waited: &Longest) -> Result<(), OutboxError> {
@@ -192,22 +193,16 @@ impl Outbox {
         Ok(self.remove(&whole.id).await?)
     }
 
-    /// The next events of a stretch, and the key of the last entry if more may follow.
-    async fn page(&self, shard: &str, stretch: &KeyRange) -> Result<(Vec<EventId>, Option<String>), TableError> {
-        #[derive(Deserialize)]
-        struct Entry {
-            pk: String,
-        }
-        let query = Query::due(shard, (stretch.from.as_str(), stretch.to.as_str())).limit(SHARE);
-        let page = self.0.page::<Entry>(query, "looking into the outbox").await?;
-        let mut events = Vec::new();
-        for Entry { pk } in page.entries {
-            match pk.strip_prefix("OUTBOX#").and_then(EventId::parse) {
-                Some(event) => events.push(event),
-                None => tracing::error!(pk, "an entry of the outbox names no event"),
-            }
-        }
-        Ok((events, page.next.and_then(|place| place.text("dueAt").map(str::to_owned))))
+    /// The events of a shard, the oldest first. Pages are read as they are needed, so that a slow publication at the end of
+    /// one page does not hold up the next.
+    fn waiting(&self, shard: u64, now: Time) -> BoxStream<'_, Result<EventId, TableError>> {
+        let pages = stream::try_unfold(Some(None), move |start| async move {
+            let Some(start) = start else { return Ok(None) };
+            let query = Query::due_by(shard_key(shard), now).limit(PAGE).after(start);
+            let Page { entries, next } = self.0.page::<Entry>(query, "looking into the outbox").await?;
+            Ok(Some((stream::iter(entries.into_iter().filter_map(Entry::event).map(Ok)), next.map(Some))))
+        });
+        pages.try_flatten().boxed()
     }
 
     async fn remove(&self, event: &EventId) -> Result<(), TableError> {
@@ -215,11 +210,10 @@ impl Outbox {
     }
 }
 
-/// The place of an event in the index: in its entity's shard, among the other events of its entity.
-fn stand(entity: &EntityId, event: &EventId) -> (String, String) {
-    let hash = digest::digest(&digest::SHA256, entity.as_str().as_bytes());
-    let place = hash.as_ref().iter().take(8).fold(0, |place, byte| place << 8 | u64::from(*byte));
-    (shard_key(place % SHARDS), sort_key(place, event.as_str()))
+/// The shard of an event. The last characters of an identifier are random.
+fn shard_of(event: &EventId) -> String {
+    let last = event.as_str().bytes().last().map_or(0, u64::from);
+    shard_key(last % SHARDS)
 }
 
 fn shard_key(shard: u64) -> String {
@@ -235,6 +229,7 @@ mod tests {
     use super::*;
     use base::testing::CountingRandom;
     use serde_json::json;
+    use std::collections::BTreeSet;
 
     const BROKEN: &EventType = catalogue::own("payment.connection.broken");
 
@@ -256,19 +251,10 @@ mod tests {
     }
 
     #[test]
-    fn an_entitys_events_stand_side_by_side_in_one_shard_and_entities_in_all_of_them() {
+    fn events_are_spread_over_all_shards() {
         let random = CountingRandom::default();
-        let entity = |number: u32| EntityId::parse(&format!("hotel-{number}")).expect("an entity");
-        let stand_of = |number| stand(&entity(number), &EventId::new(Time::from_millis(0), &random));
-        let place = |key: &str| key.split_once('#').map(|(place, _)| place.to_owned());
-        let mut shards = std::collections::BTreeSet::new();
-        for number in 0..100 {
-            let [(shard, one), (same, other)] = [stand_of(number), stand_of(number)];
-            assert_eq!((&shard, place(&one)), (&same, place(&other)));
-            assert!(one != other && place(&one) != place(&stand_of(number + 1).1));
-            shards.insert(shard);
-        }
-        assert_eq!(shards.len() as u64, SHARDS);
+        let shards: BTreeSet<_> = (0..100).map(|_| shard_of(&EventId::new(Time::from_millis(0), &random))).collect();
+        assert_eq!(shards, (0..SHARDS).map(shard_key).collect());
     }
 
     #[test]

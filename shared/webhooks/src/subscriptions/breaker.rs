@@ -24,8 +24,12 @@ pub const PROBE_LEASE: Duration = Duration::from_secs(25);
 /// How long deliveries wait for the first probe before they are tried again: most probes end at once.
 const PROBE_PATIENCE: Duration = Duration::from_secs(5);
 
-/// When a webhook's breaker opens, and when the webhook is called failing and disabled: `BREAKER_THRESHOLD`,
-/// `BREAKER_OPEN`, `BREAKER_MAX`, `FAILING_AFTER` and `DISABLE_AFTER`.
+/// A webhook is failing after so many failed attempts in a row. A single delivery fails as often within three hours, and
+/// fewer failures may be a deployment of the endpoint.
+const FAILING_AFTER: u32 = 5;
+
+/// When a webhook's breaker opens, and when the webhook is disabled: `BREAKER_THRESHOLD`, `BREAKER_OPEN`, `BREAKER_MAX`
+/// and `DISABLE_AFTER`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BreakerSettings {
     /// So many attempts in a row that never completed open the breaker.
@@ -34,8 +38,6 @@ pub struct BreakerSettings {
     pub open_for: Duration,
     /// The longest time for which it opens.
     pub longest: Duration,
-    /// So many attempts in a row that failed make a webhook failing.
-    pub failing_after: u32,
     /// A webhook whose attempts have all failed for so long is disabled. A streak of failures ends after so long without
     /// an attempt.
     pub disable_after: Duration,
@@ -48,7 +50,6 @@ impl Default for BreakerSettings {
             threshold: 20,
             open_for: Duration::from_secs(30),
             longest: Duration::from_secs(10 * 60),
-            failing_after: 5,
             disable_after: Duration::from_secs(5 * 24 * 60 * 60),
         }
     }
@@ -206,14 +207,14 @@ impl HealthItem {
         consequences.extend(self.opening(was, tally, settings, now));
         if let Some(since) = self.failing_since.filter(|_| tally.failures > 0) {
             let is_due = !self.failing || self.announce_after.is_some_and(|time| time <= now);
-            if is_due && self.failures_in_row >= settings.failing_after {
+            if is_due && self.failures_in_row >= FAILING_AFTER {
                 consequences
                     .push(Consequence::AnnounceFailing(FailureStreak { since, announce_after: self.announce_after }));
             }
         }
         if let Some(since) = self.streak_since.filter(|_| tally.failures > 0) {
             // A single failure after a long silence is no reason.
-            if since + settings.disable_after <= now && self.failures_in_row >= settings.failing_after {
+            if since + settings.disable_after <= now && self.failures_in_row >= FAILING_AFTER {
                 consequences.push(Consequence::Disable { since });
             }
         }
@@ -249,7 +250,6 @@ impl FromEnvironment for BreakerSettings {
         let threshold = environment.parsed("BREAKER_THRESHOLD", AtLeastOne(default.threshold));
         let open_for = environment.parsed("BREAKER_OPEN", Wait(default.open_for));
         let longest = environment.parsed("BREAKER_MAX", Wait(default.longest));
-        let failing_after = environment.parsed("FAILING_AFTER", AtLeastOne(default.failing_after));
         let disable_after = environment.parsed("DISABLE_AFTER", Wait(default.disable_after));
         let (open_for, longest) = (open_for?.0, longest?.0);
         if open_for > longest {
@@ -257,13 +257,7 @@ impl FromEnvironment for BreakerSettings {
             environment.fault("BREAKER_OPEN", &value, &"longer than BREAKER_MAX, the longest pause");
             return None;
         }
-        Some(Self {
-            threshold: threshold?.0,
-            open_for,
-            longest,
-            failing_after: failing_after?.0,
-            disable_after: disable_after?.0,
-        })
+        Some(Self { threshold: threshold?.0, open_for, longest, disable_after: disable_after?.0 })
     }
 }
 

@@ -9,7 +9,6 @@ const SETTINGS: BreakerSettings = BreakerSettings {
     threshold: 3,
     open_for: Duration::from_secs(30),
     longest: Duration::from_secs(600),
-    failing_after: 5,
     disable_after: Duration::from_secs(5 * 24 * 60 * 60),
 };
 
@@ -340,7 +339,7 @@ fn the_settings_of_the_breaker_are_written_like_the_schedule() {
     let error = read_from::<BreakerSettings>(|name| Some(if name == "BREAKER_OPEN" { "soon" } else { "0" }.to_owned()));
     let faults = error.expect_err("refused").0;
     let about = |name: &str| faults.iter().any(|fault| fault.starts_with(name));
-    for name in ["BREAKER_THRESHOLD", "BREAKER_OPEN", "BREAKER_MAX", "FAILING_AFTER", "DISABLE_AFTER"] {
+    for name in ["BREAKER_THRESHOLD", "BREAKER_OPEN", "BREAKER_MAX", "DISABLE_AFTER"] {
         assert!(about(name), "{name}: {faults:?}");
     }
 }

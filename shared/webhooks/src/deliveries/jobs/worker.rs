@@ -98,7 +98,7 @@ impl Worker {
         let until = until.min(now + TURN);
         let DueTurn { place, left } = due;
         let Some(entity) = entity_turns::entity_of(&place) else {
-            tracing::error!(pk = place.pk, "an entry of the turns names no entity");
+            tracing::error!(pk = place.pk, "a turn names no entity");
             return Ok(None);
         };
         let Some(turn) = self.jobs.take_turn(&place, now).await?.done() else { return Ok(None) };
