@@ -59,7 +59,7 @@ impl Endpoints {
         ]
     }
 
-    /// The same with a function's credentials, where it has any of its own.
+    /// The same endpoints with a function's credentials, where it has its own.
     pub fn of(&self, function: Option<&Credentials>) -> Self {
         Self { credentials: function.unwrap_or(&self.credentials).clone(), ..self.clone() }
     }

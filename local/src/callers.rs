@@ -18,9 +18,12 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde_json::json;
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
-use crate::{aws::Credentials, function_rights::FunctionCallers};
+use crate::{aws::Credentials, call_record::CallRecord};
 
 /// Headers that only browsers send. Not `Sec-Fetch-Mode`: Node.js sends it as well, and no browser sends it alone.
 const BROWSERS_OWN: [&str; 3] = ["sec-fetch-site", "sec-fetch-dest", "sec-fetch-user"];
@@ -37,16 +40,36 @@ pub enum Refusal {
     Stranger,
 }
 
-/// Those whom a server answers.
+/// The callers that a server answers.
 #[derive(Clone)]
 pub struct Callers {
-    /// The credentials of `service.env`, which may do everything.
-    pub operator: Credentials,
-    /// The functions' own, where functions call the server.
-    pub functions: Option<Arc<FunctionCallers>>,
+    /// By their access key ids. The map's hash is keyed, so that its time says nothing of the ids in it.
+    known: Arc<HashMap<String, Caller>>,
+    /// Where the calls of functions are recorded, in tests.
+    record: Option<Arc<CallRecord>>,
 }
 
-/// Lets requests through that come from no browser and carry credentials that may do what they ask.
+/// A caller with credentials.
+struct Caller {
+    /// The function's name; `None` for the operator.
+    function: Option<String>,
+}
+
+impl Callers {
+    /// The operator, who has the credentials of `service.env`, and these functions.
+    pub fn new(
+        operator: &Credentials,
+        functions: &BTreeMap<String, Credentials>,
+        record: Option<Arc<CallRecord>>,
+    ) -> Self {
+        let functions = functions.iter().map(|(name, own)| (Some(name.clone()), own));
+        let known = functions.chain([(None, operator)]);
+        let known = known.map(|(function, own)| (own.access_key_id.clone(), Caller { function })).collect();
+        Self { known: Arc::new(known), record }
+    }
+}
+
+/// Lets requests through that come from no browser and carry known credentials.
 pub async fn with_credentials(State(callers): State<Callers>, request: Request, next: Next) -> Response {
     let presented = from_this_machine(request.headers(), request.uri())
         .and_then(|()| access_key_id(request.headers(), request.uri()));
@@ -54,13 +77,10 @@ pub async fn with_credentials(State(callers): State<Callers>, request: Request, 
         Ok(presented) => presented,
         Err(refusal) => return refusal.into_response(),
     };
-    if same(&presented, &callers.operator.access_key_id) {
-        return next.run(request).await;
-    }
-    let functions = callers.functions.as_deref();
-    match functions.and_then(|functions| Some((functions, functions.function(&presented)?))) {
-        Some((functions, function)) => functions.pass(function, request, next).await,
-        None => Refusal::Stranger.into_response(),
+    let Some(caller) = callers.known.get(&presented) else { return Refusal::Stranger.into_response() };
+    match (&callers.record, &caller.function) {
+        (Some(record), Some(function)) => record.pass(function, request, next).await,
+        _ => next.run(request).await,
     }
 }
 

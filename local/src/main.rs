@@ -2,12 +2,12 @@
 
 mod aws;
 mod bundle;
+mod call_record;
 mod callers;
 mod clean_data;
 mod data_folder;
 mod disk;
 mod function_processes;
-mod function_rights;
 mod gateway;
 mod invoke;
 mod lambda_api;

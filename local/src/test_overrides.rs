@@ -1,5 +1,5 @@
 //! Parts that a test or a measurement places itself: a fixed port, so that a proxy can be there before the service, the
-//! proxy in a stand-in's place, other builds of the functions, or some of them only.
+//! proxy in a stand-in's place, other builds of the functions, or some of them only. And a record of what functions call.
 
 use std::path::PathBuf;
 
@@ -29,4 +29,7 @@ pub struct TestOverrides {
     /// The functions that run, by their names; else all. Only these have to be built.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub only: Option<Vec<String>>,
+    /// Records each distinct call of a function to the table, the queues, the secrets and the bucket in this file.
+    #[arg(long, value_name = "FILE")]
+    pub record_calls: Option<PathBuf>,
 }

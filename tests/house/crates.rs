@@ -15,7 +15,6 @@ const DOMAINS: [&str; 4] = ["geo-ip", "issuer", "payments", "webhooks"];
 fn allowed(name: &str) -> Vec<&'static str> {
     match name {
         "base" | "template" | "reference" | "sandbox" => vec![],
-        "rights" => vec!["template"],
         "queue" | "secret-store" => vec!["base"],
         "problem" => vec!["base"],
         "storage" | "outbound" => vec!["base", "problem"],
@@ -43,7 +42,6 @@ fn allowed(name: &str) -> Vec<&'static str> {
             "template",
             "operator",
             "queue",
-            "rights",
             "secret-store",
         ],
         family if family.starts_with("functions-") => {
@@ -65,7 +63,8 @@ fn allowed(name: &str) -> Vec<&'static str> {
 
 /// Tests, doubles and measurements may use everything.
 fn is_for_tests(name: &str) -> bool {
-    ["contract-tests", "doubles", "bench", "hello", "tokens", "documented-receiver", "mcp-fixtures"].contains(&name)
+    ["contract-tests", "doubles", "bench", "hello", "tokens", "documented-receiver", "mcp-fixtures", "rights"]
+        .contains(&name)
 }
 
 /// The names of the packages, ours and others, on which each of ours depends in production.

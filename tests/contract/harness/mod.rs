@@ -9,7 +9,6 @@ mod aws;
 mod browser;
 mod bundle;
 mod bus;
-pub mod changed_grants;
 mod clock;
 mod contract;
 mod entity;

@@ -1,7 +1,6 @@
 //! What all tests share: the bundle, its client, and the contract in machine-readable form.
 
 use std::{
-    fs,
     net::Ipv4Addr,
     path::Path,
     sync::{
@@ -183,17 +182,6 @@ impl Suite {
     ) -> (Bundle, Api, SemaphorePermit<'_>) {
         let permit = self.places().acquire().await.expect("the semaphore is never closed");
         let bundle = Bundle::start_with(settings, secrets, arguments).await;
-        let bundle = bundle.expect("another bundle starts beside the first");
-        let api = Api::of(&bundle, &self.contract);
-        (bundle, api, permit)
-    }
-
-    /// A bundle of this template, in place of the project's.
-    pub async fn other_bundle_of(&self, template: &str, settings: Settings) -> (Bundle, Api, SemaphorePermit<'_>) {
-        let permit = self.no_other_bundle().await;
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        fs::write(folder.path().join("template.yaml"), template).expect("the folder is there");
-        let bundle = Bundle::start_of(folder.path(), settings).await;
         let bundle = bundle.expect("another bundle starts beside the first");
         let api = Api::of(&bundle, &self.contract);
         (bundle, api, permit)
