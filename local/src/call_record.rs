@@ -1,7 +1,8 @@
-//! The calls of functions at the stand-ins, which the contract tests decide against template.yaml at the end of their run.
+//! The calls of functions at the stand-ins, which the contract tests decide against template.yaml at the end of their
+//! run.
 //!
-//! Each line of the file is a distinct call: the function, and the parts of the request that name operation, resources and
-//! partition keys. A function makes the same call for many tenants, so that identifiers are left out: `ENT#{id}`.
+//! Each line of the file is a distinct call: the function, and the parts of the request that name operation, resources
+//! and partition keys. A function makes the same call for many tenants, so that identifiers are left out: `ENT#{id}`.
 
 use std::{
     collections::HashSet,
@@ -13,16 +14,12 @@ use std::{
 };
 
 use axum::{
-    body::{Body, to_bytes},
     extract::Request,
-    http::StatusCode,
+    http::{Method, StatusCode},
     middleware::Next,
-    response::{IntoResponse, Response},
+    response::Response,
 };
 use serde_json::{Map, Value, json};
-
-/// The limit on a body that is read to record it: DynamoDB's, which is the largest.
-const MAX_REQUEST: usize = 16 * 1024 * 1024;
 
 /// The members of requests whose texts name resources and partitions.
 const NAMING: [&str; 9] = [
@@ -58,28 +55,23 @@ impl CallRecord {
         Ok(Self(Mutex::new(Lines { file, known: HashSet::new() })))
     }
 
-    /// Passes a function's request on, and records it.
-    pub async fn pass(&self, function: &str, request: Request, next: Next) -> Response {
-        let (parts, body) = request.into_parts();
-        let Some(target) = parts.headers.get("x-amz-target").and_then(|target| target.to_str().ok()) else {
-            let (method, path) = (parts.method.to_string(), parts.uri.path().to_owned());
-            let pairs = parts.uri.query().unwrap_or_default().split('&');
-            let names: Vec<_> = pairs.map(|pair| pair.split('=').next().unwrap_or_default().to_owned()).collect();
-            let answer = next.run(Request::from_parts(parts, body)).await;
-            let absent = answer.status() == StatusCode::NOT_FOUND && ["GET", "HEAD"].contains(&method.as_str());
-            let query = names.join("&");
-            self.add(
-                &json!({ "function": function, "method": method, "path": path, "query": query, "absent": absent }),
-            );
-            return answer;
-        };
-        let Ok(body) = to_bytes(body, MAX_REQUEST).await else {
-            return StatusCode::PAYLOAD_TOO_LARGE.into_response();
-        };
-        let request: Value = serde_json::from_slice(&body).unwrap_or_default();
-        let naming = naming("", &request).unwrap_or_else(|| json!({}));
-        self.add(&json!({ "function": function, "target": target, "body": naming }));
-        next.run(Request::from_parts(parts, Body::from(body))).await
+    /// Passes a function's request on, and records it. The body is not read here of a request of S3.
+    pub async fn pass(&self, function: &str, request: Request, body: &[u8], next: Next) -> Response {
+        let target = request.headers().get("x-amz-target").and_then(|target| target.to_str().ok());
+        if let Some(target) = target {
+            let body: Value = serde_json::from_slice(body).unwrap_or_default();
+            let naming = naming("", &body).unwrap_or_else(|| json!({}));
+            self.add(&json!({ "function": function, "target": target, "body": naming }));
+            return next.run(request).await;
+        }
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        let pairs = request.uri().query().unwrap_or_default().split('&');
+        let names: Vec<_> = pairs.map(|pair| pair.split('=').next().unwrap_or_default().to_owned()).collect();
+        let answer = next.run(request).await;
+        let absent = answer.status() == StatusCode::NOT_FOUND && [Method::GET, Method::HEAD].contains(&method);
+        let (method, query) = (method.as_str(), names.join("&"));
+        self.add(&json!({ "function": function, "method": method, "path": path, "query": query, "absent": absent }));
+        answer
     }
 
     fn add(&self, call: &Value) {
@@ -129,8 +121,8 @@ fn naming(member: &str, value: &Value) -> Option<Value> {
     }
 }
 
-/// A text that can be a partition key, without the identifiers in it: its parts are separated by `#`, and the first is a word in
-/// capitals.
+/// A text that can be a partition key, without the identifiers in it: its parts are separated by `#`, and the first is a
+/// word in capitals.
 fn key_pattern(text: &str) -> Option<String> {
     let is_name = |part: &str| part.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-');
     let is_kind = |part: &str| part.bytes().all(|byte| byte.is_ascii_uppercase());
@@ -178,7 +170,8 @@ mod tests {
                 }),
                 json!({
                     "TableName": "t", "IndexName": "byDue", "KeyConditionExpression": "#n0 = :v0",
-                    "ExpressionAttributeNames": { "#n0": "pk" }, "ExpressionAttributeValues": { ":v0": { "S": "DUE#{id}" } },
+                    "ExpressionAttributeNames": { "#n0": "pk" },
+                    "ExpressionAttributeValues": { ":v0": { "S": "DUE#{id}" } },
                 }),
             ),
             (

@@ -28,6 +28,7 @@ mod service_env;
 mod services;
 mod settings;
 mod shutdown;
+mod signature;
 mod start;
 mod table;
 mod terminal;

@@ -188,7 +188,7 @@ impl<'a> Start<'a> {
 
     /// The callers that the stand-ins answer.
     fn callers(&self) -> Callers {
-        Callers::new(&self.aws.credentials, &self.functions, self.record.clone())
+        Callers::new(&self.aws.credentials, &self.functions, self.record.clone(), Arc::clone(&self.clock))
     }
 
     /// The steps of a start.
@@ -200,7 +200,7 @@ impl<'a> Start<'a> {
         self.provide(&secrets, &demo, &platform).await?;
         let environments = self.environments()?;
         let invoker = self.start_functions(ports.runtime, &environments);
-        let operator_alone = Callers::new(&self.aws.credentials, &BTreeMap::new(), None);
+        let operator_alone = Callers::new(&self.aws.credentials, &BTreeMap::new(), None, Arc::clone(&self.clock));
         tokio::spawn(lambda_api::serve(ports.lambda.listener, invoker.clone(), operator_alone));
         let probe = Probe::new(ports.gateway.address, invoker.clone());
         let gateway = self.open_gateway(ports.gateway.listener, &invoker);

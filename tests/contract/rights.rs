@@ -1,5 +1,6 @@
-//! Each function has the rights that SAM makes of template.yaml, and declares no variable that it does not read. The end of
-//! every run checks that no call needs a right that is not granted, and that no right is granted that no test needs.
+//! Each function has the rights that SAM makes of template.yaml, and declares no variable that it does not read. The
+//! end of every run checks that no call needs a right that is not granted, and that no right is granted that no test
+//! needs.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,7 +15,7 @@ use template::Template;
 use tokio::process::Command;
 
 use crate::harness::{
-    Agent, Application, Behaviour, Bus, Receiver, Suite, aws_authorization_of, local, now, project, python, queue_url,
+    Agent, Application, Behaviour, Bus, Receiver, Suite, aws_call, local, now, project, python, queue_url,
     rights::template_rights, tests, until,
 };
 
@@ -125,10 +126,8 @@ async fn a_message_that_says_not_whose_its_delivery_is_is_handled(suite: Arc<Sui
     entity.until_status(&delivery, &["delivered"]).await;
     let url = queue_url(env, "DeliveryQueue");
     let body = json!({ "delivery": delivery, "attempt": 1 }).to_string();
-    let request = reqwest::Client::new().post(&url).header("authorization", aws_authorization_of(env));
-    let request = request.header("x-amz-target", "AmazonSQS.SendMessage").header("x-amz-date", "20260101T000000Z");
-    let request = request.header("content-type", "application/x-amz-json-1.0");
-    let sent = request.body(json!({ "QueueUrl": url, "MessageBody": body }).to_string()).send().await;
+    let request = json!({ "QueueUrl": url, "MessageBody": body });
+    let sent = aws_call(env, &url, "AmazonSQS.SendMessage", &request).send().await;
     assert!(sent.expect("the queue answers").status().is_success());
     // An event that is published afterwards passes the queue after it.
     let second = entity.publish(json!({})).await;

@@ -4,9 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
 
-use crate::harness::{
-    AwsCall, Behaviour, Entity, Receiver, Settings, Suite, Table, aws_authorization_of, tests, until,
-};
+use crate::harness::{AwsCall, Behaviour, Entity, Receiver, Settings, Suite, Table, aws_call, tests, until};
 
 tests![
     a_webhook_that_was_slow_comes_back_by_itself,
@@ -75,13 +73,8 @@ async fn a_message_of_an_earlier_version_is_understood(suite: Arc<Suite>) {
     let id = entity.publish(json!({})).await;
     let queue = format!("{}/000000000000/DeliveryQueue", stood.api.env["SERVICES_ENDPOINT"]);
     let body = json!({ "QueueUrl": queue, "MessageBody": format!(r#"{{"delivery":"{id}","attempt":1}}"#) });
-    let client = reqwest::Client::builder().no_proxy().build().expect("a client needs nothing");
-    let sent = client
-        .post(&stood.api.env["SERVICES_ENDPOINT"])
-        .header("x-amz-target", "AmazonSQS.SendMessage")
-        .header("content-type", "application/x-amz-json-1.0")
-        .header("authorization", aws_authorization_of(&stood.api.env))
-        .body(body.to_string());
+    let env = &stood.api.env;
+    let sent = aws_call(env, &env["SERVICES_ENDPOINT"], "AmazonSQS.SendMessage", &body);
     assert!(sent.send().await.expect("the queue's server answers").status().is_success());
     let delivery = entity.until_status(&id, &["delivered"]).await;
     assert_eq!(delivery["attemptCount"], 1);

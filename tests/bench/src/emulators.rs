@@ -9,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use doubles::AwsCaller;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -38,25 +39,18 @@ pub struct Measured {
 #[derive(Clone)]
 pub struct Emulator {
     pub address: Arc<str>,
-    authorization: Arc<str>,
+    caller: AwsCaller,
 }
 
 impl Emulator {
     /// The emulator whose address the stand knows under this name.
     pub fn of(stand: &Stand, name: &str) -> Self {
-        Self::with(stand.var(name), stand.var("AWS_ACCESS_KEY_ID"))
+        Self { address: stand.var(name).into(), caller: stand.aws_caller() }
     }
 
     /// An emulator at this address that asks for no credentials.
     pub fn at(address: &str) -> Self {
-        Self::with(address, "anybody")
-    }
-
-    fn with(address: &str, access_key_id: &str) -> Self {
-        let credential = format!("{access_key_id}/20260101/us-east-1/any/aws4_request");
-        let authorization =
-            format!("AWS4-HMAC-SHA256 Credential={credential}, SignedHeaders=host;x-amz-date, Signature=00").into();
-        Self { address: address.into(), authorization }
+        Self { address: address.into(), caller: AwsCaller::new("anybody", "no secret") }
     }
 }
 
@@ -178,13 +172,13 @@ pub async fn call(
     operation: &str,
     request: &Value,
 ) -> TaskResult<Value> {
-    let headers = [
-        ("content-type", "application/x-amz-json-1.0"),
-        ("x-amz-target", operation),
-        ("authorization", &emulator.authorization),
-        ("x-amz-date", "20260101T000000Z"),
-    ];
-    let answer = connection.post("/", &headers, request.to_string()).await?;
+    let (headers, body) =
+        ([("content-type", "application/x-amz-json-1.0"), ("x-amz-target", operation)], request.to_string());
+    let address = format!("{}/", emulator.address.trim_end_matches('/'));
+    let signature = emulator.caller.signature("POST", &address, headers.into_iter(), body.as_bytes());
+    let signature = signature.iter().map(|(name, value)| (*name, value.as_str()));
+    let headers: Vec<_> = headers.into_iter().chain(signature).collect();
+    let answer = connection.post("/", &headers, body).await?;
     if !answer.status.is_success() {
         return Err(format!("{operation}: {} {}", answer.status, String::from_utf8_lossy(&answer.body)).into());
     }

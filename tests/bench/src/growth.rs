@@ -207,6 +207,7 @@ async fn of_applications(stand: &Stand, filling: &mut Filling<'_>) -> Result<Vec
 async fn of_revocations(stand: &Stand, filling: &mut Filling<'_>) -> Result<Vec<Growth>, Box<dyn Error>> {
     let (subject, proxy) = (Subject::list_events(stand), CountingProxy::start().await?);
     proxy.forward_to(stand.var("DYNAMODB_ENDPOINT"));
+    proxy.sign_as(stand.aws_caller());
     let growth =
         |how| Growth::new(format!("start of `list-events` to its first answer, {how}"), "revocations", THOUSAND);
     let mut all = [growth("without a snapshot"), growth("with a snapshot")];

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::{
-    Admin, Api, Bundle, Contract, Entity, Forge, Secrets, Settings, Simulation, Table, admin, free_port,
+    Admin, Api, Bundle, Contract, Entity, Forge, Secrets, Settings, Simulation, Table, admin, aws_caller, free_port,
     stack::{self, Stack, needs_bundle},
 };
 use doubles::{Interposer, provider::Providers};
@@ -160,6 +160,9 @@ impl Suite {
         ];
         let arguments = arguments.into_iter().flat_map(|(name, value)| [name.to_owned(), value]).collect();
         let (bundle, api, permit) = self.start_other(settings, &self.simulation.secrets, arguments).await;
+        for proxy in [&table, &services] {
+            proxy.sign_as(aws_caller(&api.env));
+        }
         (Interposed { bundle, api, table, services }, permit)
     }
 

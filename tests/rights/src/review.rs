@@ -15,8 +15,7 @@ use crate::{
     rights::{FunctionRights, Rights},
 };
 
-/// The text in a recorded partition key in place of an identifier: `ENT#{id}`. `local` writes it. If the two differed, the
-/// review would call every wildcard too wide.
+/// The text in a recorded partition key in place of an identifier: `ENT#{id}`. `local` writes it.
 pub const IDENTIFIER: &str = "{id}";
 
 /// Calls, and by which grants a template allows them.
@@ -145,9 +144,9 @@ impl Uses {
     }
 }
 
-/// What covers all texts, if it is less than this pattern. The beginning that they share ends at a separator, since the name of
-/// one entity, one webhook or one object is no part of it. A key that is always the same is one item if no name is in
-/// it: `REVOKED#DAY`.
+/// What covers all texts, if it is less than this pattern. The beginning that they share ends at a separator, since the
+/// name of one entity, one webhook or one object is no part of it. A key that is always the same is one item if no name
+/// is in it: `REVOKED#DAY`.
 fn narrower(texts: &BTreeSet<String>, pattern: &str, is_key: bool) -> Option<String> {
     let wildcard = pattern.find(['*', '?'])?;
     // The texts are sorted, so that the first and the last share what all share.
