@@ -12,6 +12,10 @@ from urllib.error import HTTPError
 from urllib.parse import urlencode, urlsplit
 from urllib.request import ProxyHandler, Request, build_opener
 
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+
 import samples
 from faults import Fault
 
@@ -105,11 +109,11 @@ class Service:
 
     def invoke(self, function: str, event: str) -> str:
         """Lets the running function handle an event, and returns what it answers."""
-        credential = f"{self.env['AWS_ACCESS_KEY_ID']}/20260101/{self.env['AWS_REGION']}/lambda/aws4_request"
-        # The stand-ins compare the access key id, and not the signature.
-        headers = {"Authorization": f"AWS4-HMAC-SHA256 Credential={credential}, SignedHeaders=host, Signature=00"}
         address = f"{self.env['LAMBDA_ENDPOINT']}/2015-03-31/functions/{function}/invocations"
-        return _answer(Request(address, event.encode(), headers))
+        request = AWSRequest("POST", address, data=event.encode())
+        caller = Credentials(self.env["AWS_ACCESS_KEY_ID"], self.env["AWS_SECRET_ACCESS_KEY"])
+        SigV4Auth(caller, "lambda", self.env["AWS_REGION"]).add_auth(request)
+        return _answer(Request(address, event.encode(), dict(request.headers)))
 
 
 def _answer(request: Request) -> str:

@@ -16,12 +16,12 @@ pub fn queue_url(services: SocketAddr, queue: &str) -> String {
     format!("http://{services}/{ACCOUNT}/{queue}")
 }
 
-/// The credentials that every request to a stand-in must show.
+/// The credentials with which a caller signs its requests to a stand-in.
 #[derive(Clone)]
 pub struct Credentials {
-    /// The access key id, which the stand-ins compare.
+    /// The access key id, which says who the caller is.
     pub access_key_id: String,
-    /// The key with which an SDK signs.
+    /// The key with which it signs.
     pub secret_access_key: String,
 }
 
@@ -59,7 +59,7 @@ impl Endpoints {
         ]
     }
 
-    /// The same with a function's credentials, where it has any of its own.
+    /// The same endpoints with a function's credentials, where it has its own.
     pub fn of(&self, function: Option<&Credentials>) -> Self {
         Self { credentials: function.unwrap_or(&self.credentials).clone(), ..self.clone() }
     }

@@ -1,26 +1,35 @@
-//! The callers of the stand-ins for AWS. The stand-ins are web servers, so that any page in a browser, any endpoint of a
-//! webhook on 127.0.0.1 and any user of the machine could send them requests. So each asks for credentials, which each start
-//! makes anew and `service.env` names, and refuses every request of a browser.
-//!
-//! The access key id is the secret that is checked, as a bearer token: it is random, only the owner of `service.env` can read
-//! it, and it stays on this machine. Signatures are not checked: an attacker who can read or change requests on the loopback
-//! interface can read the file as well.
+//! The callers of the stand-ins for AWS. The stand-ins are web servers, so that any page in a browser, any endpoint of
+//! a webhook on 127.0.0.1 and any user of the machine could send them requests. So each asks for a signature with
+//! credentials, which each start makes anew and `service.env` names, and refuses every request of a browser.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use axum::{
+    body::{Body, to_bytes},
     extract::{Request, State},
     http::{
         HeaderMap, StatusCode, Uri,
-        header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN},
+        header::{CONTENT_TYPE, HOST, ORIGIN},
         uri::Authority,
     },
     middleware::Next,
     response::{IntoResponse, Response},
 };
+use base::SharedClock;
 use serde_json::json;
-use std::sync::Arc;
 
-use crate::{aws::Credentials, function_rights::FunctionCallers};
+use crate::{
+    aws::Credentials,
+    call_record::CallRecord,
+    signature::{Signature, SignatureError},
+};
+
+/// The limit on a body that is read to check its signature: DynamoDB's, which is the largest.
+const MAX_REQUEST: usize = 16 * 1024 * 1024;
 
 /// Headers that only browsers send. Not `Sec-Fetch-Mode`: Node.js sends it as well, and no browser sends it alone.
 const BROWSERS_OWN: [&str; 3] = ["sec-fetch-site", "sec-fetch-dest", "sec-fetch-user"];
@@ -31,36 +40,76 @@ pub enum Refusal {
     Browser,
     /// It was sent to a name: a page whose name leads to this machine counts as this server's own page in a browser.
     Host,
-    /// It has no credentials.
-    Anonymous,
     /// It has other credentials.
     Stranger,
+    /// It is not signed, or not by the caller whose credentials it names.
+    Signature(SignatureError),
 }
 
-/// Those whom a server answers.
+/// The callers that a server answers.
 #[derive(Clone)]
 pub struct Callers {
-    /// The credentials of `service.env`, which may do everything.
-    pub operator: Credentials,
-    /// The functions' own, where functions call the server.
-    pub functions: Option<Arc<FunctionCallers>>,
+    /// By their access key ids. The map's hash is keyed, so that its time says nothing of the ids in it.
+    known: Arc<HashMap<String, Caller>>,
+    /// Where the calls of functions are recorded, in tests.
+    record: Option<Arc<CallRecord>>,
+    clock: SharedClock,
 }
 
-/// Lets requests through that come from no browser and carry credentials that may do what they ask.
-pub async fn with_credentials(State(callers): State<Callers>, request: Request, next: Next) -> Response {
-    let presented = from_this_machine(request.headers(), request.uri())
-        .and_then(|()| access_key_id(request.headers(), request.uri()));
-    let presented = match presented {
-        Ok(presented) => presented,
-        Err(refusal) => return refusal.into_response(),
-    };
-    if same(&presented, &callers.operator.access_key_id) {
-        return next.run(request).await;
+/// A caller with credentials.
+struct Caller {
+    /// The function's name; `None` for the operator.
+    function: Option<String>,
+    secret_access_key: String,
+}
+
+impl Callers {
+    /// The operator, who has the credentials of `service.env`, and these functions.
+    pub fn new(
+        operator: &Credentials,
+        functions: &BTreeMap<String, Credentials>,
+        record: Option<Arc<CallRecord>>,
+        clock: SharedClock,
+    ) -> Self {
+        let functions = functions.iter().map(|(name, own)| (Some(name.clone()), own));
+        let known = functions.chain([(None, operator)]);
+        let known = known.map(|(function, own)| {
+            let Credentials { access_key_id, secret_access_key } = own.clone();
+            (access_key_id, Caller { function, secret_access_key })
+        });
+        Self { known: Arc::new(known.collect()), record, clock }
     }
-    let functions = callers.functions.as_deref();
-    match functions.and_then(|functions| Some((functions, functions.function(&presented)?))) {
-        Some((functions, function)) => functions.pass(function, request, next).await,
-        None => Refusal::Stranger.into_response(),
+}
+
+/// Lets requests through that come from no browser and are signed by a known caller.
+pub async fn with_credentials(State(callers): State<Callers>, request: Request, next: Next) -> Response {
+    let (parts, body) = request.into_parts();
+    if let Err(refusal) = from_this_machine(&parts.headers, &parts.uri) {
+        return refusal.into_response();
+    }
+    let signature = match Signature::read(&parts.headers) {
+        Ok(signature) => signature,
+        Err(error) => return Refusal::Signature(error).into_response(),
+    };
+    let Some(caller) = callers.known.get(&signature.access_key_id) else {
+        return Refusal::Stranger.answer(&signature);
+    };
+    let (whole, body) = if signature.needs_body(&parts.headers) {
+        let Ok(whole) = to_bytes(body, MAX_REQUEST).await else {
+            return StatusCode::PAYLOAD_TOO_LARGE.into_response();
+        };
+        (Some(whole.clone()), Body::from(whole))
+    } else {
+        (None, body)
+    };
+    let checked = signature.check(&caller.secret_access_key, &parts, whole.as_deref(), callers.clock.now());
+    if let Err(error) = checked {
+        return Refusal::Signature(error).answer(&signature);
+    }
+    let request = Request::from_parts(parts, body);
+    match (&callers.record, &caller.function) {
+        (Some(record), Some(function)) => record.pass(function, request, &whole.unwrap_or_default(), next).await,
+        _ => next.run(request).await,
     }
 }
 
@@ -89,31 +138,26 @@ fn from_this_machine(headers: &HeaderMap, uri: &Uri) -> Result<(), Refusal> {
     if here { Ok(()) } else { Err(Refusal::Host) }
 }
 
-/// The access key id that a request shows.
-fn access_key_id(headers: &HeaderMap, uri: &Uri) -> Result<String, Refusal> {
-    let signed = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let in_header = signed.and_then(|value| {
-        let (_, credential) = value.strip_prefix("AWS4-")?.split_once("Credential=")?;
-        Some(credential.to_owned())
-    });
-    // A URL that was signed in advance has them in the query, by the name of either version of signatures.
-    let in_query = || {
-        let mut pairs = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
-        pairs
-            .find(|(name, _)| name == "X-Amz-Credential" || name == "AWSAccessKeyId")
-            .map(|(_, value)| value.into_owned())
-    };
-    let credential = in_header.or_else(in_query).ok_or(Refusal::Anonymous)?;
-    Ok(credential.split('/').next().unwrap_or_default().to_owned())
-}
-
 impl Refusal {
-    /// AWS's name of the error.
+    /// AWS's name of the error, as services name it that speak JSON.
     fn code(self) -> &'static str {
         match self {
             Self::Browser | Self::Host => "AccessDeniedException",
-            Self::Anonymous => "MissingAuthenticationTokenException",
             Self::Stranger => "UnrecognizedClientException",
+            Self::Signature(SignatureError::Absent) => "MissingAuthenticationTokenException",
+            Self::Signature(SignatureError::Malformed) => "IncompleteSignatureException",
+            Self::Signature(SignatureError::Different | SignatureError::Expired) => "InvalidSignatureException",
+        }
+    }
+
+    /// S3's name of the error.
+    /// <https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html>
+    fn code_of_s3(self) -> &'static str {
+        match self {
+            Self::Stranger => "InvalidAccessKeyId",
+            Self::Signature(SignatureError::Different) => "SignatureDoesNotMatch",
+            Self::Signature(SignatureError::Expired) => "RequestTimeTooSkewed",
+            _ => "AccessDenied",
         }
     }
 
@@ -121,10 +165,34 @@ impl Refusal {
         match self {
             Self::Browser => "Pages in browsers may not call this server.",
             Self::Host => "The Host header must name an address of this machine.",
-            Self::Anonymous | Self::Stranger => {
+            Self::Stranger | Self::Signature(SignatureError::Absent) => {
                 "Sign with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY of service.env, which each start makes anew."
             }
+            Self::Signature(SignatureError::Malformed) => {
+                "The Authorization header must have Credential, SignedHeaders and Signature, and X-Amz-Date must be \
+                 the time, such as 20260102T030405Z."
+            }
+            Self::Signature(SignatureError::Different) => {
+                "The signature is not that of this request. Sign it as it is sent, its body, Host, X-Amz-Date and \
+                 X-Amz-Target included, with AWS_SECRET_ACCESS_KEY of service.env, which each start makes anew."
+            }
+            Self::Signature(SignatureError::Expired) => {
+                "Signature expired: X-Amz-Date is more than 15 minutes away from the clock of this machine. Sign the \
+                 request again with the present time."
+            }
         }
+    }
+
+    /// The answer of the service for which the request was signed.
+    fn answer(self, signature: &Signature) -> Response {
+        if !signature.is_of_s3() {
+            return self.into_response();
+        }
+        let (code, message) = (self.code_of_s3(), self.message());
+        let body = format!(
+            r#"<?xml version="1.0" encoding="UTF-8"?><Error><Code>{code}</Code><Message>{message}</Message></Error>"#
+        );
+        (StatusCode::FORBIDDEN, [(CONTENT_TYPE, "application/xml")], body).into_response()
     }
 }
 
@@ -142,54 +210,28 @@ mod tests {
 
     use super::*;
 
-    const KEY: &str = "LOCALabcdefghijklmnop";
-
-    fn authorization(access_key_id: &str) -> String {
-        format!("AWS4-HMAC-SHA256 Credential={access_key_id}/20260101/us-east-1/any/aws4_request")
-    }
-
-    /// The verdict on a request for this address with these headers.
-    fn said(uri: &str, headers: &[(&str, &str)]) -> Result<(), Refusal> {
+    /// The verdict on a request with these headers.
+    fn said(headers: &[(&str, &str)]) -> Result<(), Refusal> {
         let mut map = HeaderMap::new();
         map.insert(HOST, "127.0.0.2:4566".parse().expect("a value"));
         for (name, value) in headers {
             let name: HeaderName = name.parse().expect("a name");
             map.insert(name, value.parse().expect("a value"));
         }
-        let uri: Uri = uri.parse().expect("an address");
-        let presented = from_this_machine(&map, &uri).and_then(|()| access_key_id(&map, &uri))?;
-        if same(&presented, KEY) { Ok(()) } else { Err(Refusal::Stranger) }
+        from_this_machine(&map, &Uri::from_static("/"))
     }
 
     #[test]
-    fn requests_with_the_credentials_come_in_signed_in_a_header_or_in_the_address() {
-        let credential = authorization(KEY);
-        assert_eq!(said("/", &[("authorization", &credential)]), Ok(()));
-        let other = format!("AWS4-HMAC-SHA256 SignedHeaders=host, Credential={KEY}/2026/x/aws4_request,Signature=0");
-        assert_eq!(said("/", &[("authorization", &other)]), Ok(()));
-        assert_eq!(said(&format!("/b/o?a=b&X-Amz-Credential={KEY}%2F20260101%2Fus-east-1"), &[]), Ok(()));
-        assert_eq!(said(&format!("/b/o?AWSAccessKeyId={KEY}&Signature=0&Expires=1"), &[]), Ok(()));
+    fn requests_to_an_address_of_this_machine_come_in() {
         for host in ["localhost", "LOCALHOST:80", "127.0.0.1", "127.1.2.3:1", "[::1]:9"] {
-            assert_eq!(said("/", &[("host", host), ("authorization", &credential)]), Ok(()), "{host}");
+            assert_eq!(said(&[("host", host)]), Ok(()), "{host}");
         }
         // Node.js sends this.
-        assert_eq!(said("/", &[("sec-fetch-mode", "cors"), ("authorization", &credential)]), Ok(()));
+        assert_eq!(said(&[("sec-fetch-mode", "cors")]), Ok(()));
     }
 
     #[test]
-    fn requests_without_credentials_or_with_others_stay_out() {
-        assert_eq!(said("/", &[]), Err(Refusal::Anonymous));
-        assert_eq!(said("/", &[("authorization", &format!("Bearer {KEY}"))]), Err(Refusal::Anonymous));
-        assert_eq!(said("/", &[("authorization", KEY)]), Err(Refusal::Anonymous));
-        for key in ["", "local", &KEY[1..], &format!("{KEY}x"), &KEY.to_lowercase()] {
-            assert_eq!(said("/", &[("authorization", &authorization(key))]), Err(Refusal::Stranger), "{key}");
-            assert_eq!(said(&format!("/?X-Amz-Credential={key}"), &[]), Err(Refusal::Stranger), "{key}");
-        }
-    }
-
-    #[test]
-    fn requests_of_browsers_stay_out_with_and_without_credentials() {
-        let credential = authorization(KEY);
+    fn requests_of_browsers_stay_out() {
         for header in [
             ("origin", "https://evil.example"),
             ("origin", "null"),
@@ -197,10 +239,10 @@ mod tests {
             ("sec-fetch-dest", "empty"),
             ("sec-fetch-user", "?1"),
         ] {
-            assert_eq!(said("/", &[header, ("authorization", &credential)]), Err(Refusal::Browser), "{header:?}");
+            assert_eq!(said(&[header]), Err(Refusal::Browser), "{header:?}");
         }
         for host in ["evil.example:4566", "127.0.0.1.evil.example", "localhost.evil.example", "10.0.0.1", "", "a b"] {
-            assert_eq!(said("/", &[("host", host), ("authorization", &credential)]), Err(Refusal::Host), "{host}");
+            assert_eq!(said(&[("host", host)]), Err(Refusal::Host), "{host}");
         }
     }
 }

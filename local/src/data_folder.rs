@@ -54,7 +54,7 @@ impl DataFolder {
             }
         }
         let folder = Self { root, _lock: lock };
-        for part in [folder.secrets(), folder.logs(), folder.rights()] {
+        for part in [folder.secrets(), folder.logs()] {
             make_private_folder(&part)?;
         }
         folder.withdraw_service_env()?;
@@ -70,11 +70,6 @@ impl DataFolder {
     /// One file per process.
     pub fn logs(&self) -> PathBuf {
         self.root.join("logs")
-    }
-
-    /// What functions were refused, and which of their grants they used.
-    pub fn rights(&self) -> PathBuf {
-        self.root.join("rights")
     }
 
     pub fn table(&self) -> PathBuf {

@@ -2,12 +2,12 @@
 
 mod aws;
 mod bundle;
+mod call_record;
 mod callers;
 mod clean_data;
 mod data_folder;
 mod disk;
 mod function_processes;
-mod function_rights;
 mod gateway;
 mod invoke;
 mod lambda_api;
@@ -27,6 +27,7 @@ mod service_env;
 mod services;
 mod settings;
 mod shutdown;
+mod signature;
 mod start;
 mod table;
 mod terminal;

@@ -32,10 +32,10 @@ use crate::{
     Arguments,
     aws::{ACCOUNT, Credentials as AwsCredentials, Endpoints, REGION},
     bundle::{Bundle, ENVIRONMENT, Environment, EnvironmentError},
+    call_record::CallRecord,
     callers::Callers,
     data_folder::{DataFolder, DataFolderError, write_private},
     function_processes,
-    function_rights::{FunctionCallers, FunctionRightsError},
     gateway::Gateway,
     invoke::Invoker,
     lambda_api, log_files,
@@ -89,8 +89,8 @@ pub enum StartError {
     PanelLink(#[from] PanelLinkError),
     #[error(transparent)]
     Environment(#[from] EnvironmentError),
-    #[error(transparent)]
-    FunctionRights(#[from] FunctionRightsError),
+    #[error("the file for the calls of functions cannot be opened")]
+    CallRecord(#[source] io::Error),
     #[error(transparent)]
     NotReady(#[from] NotReady),
     #[error(transparent)]
@@ -139,8 +139,10 @@ struct Start<'a> {
     services: SocketAddr,
     /// The stand-ins for AWS, and the credentials that they ask for.
     aws: Endpoints,
-    /// The functions' own credentials.
-    functions: Arc<FunctionCallers>,
+    /// The functions' own credentials, by which the stand-ins know who calls.
+    functions: BTreeMap<String, AwsCredentials>,
+    /// Where the functions' calls are recorded, in tests.
+    record: Option<Arc<CallRecord>>,
     lambda_endpoint: String,
     geo_ip_store: StoreAddress,
     terminal: Terminal,
@@ -160,7 +162,10 @@ impl<'a> Start<'a> {
         let credentials = AwsCredentials::fresh(&random);
         let folder = || StoreAddress::Folder(data.geo_ip());
         let geo_ip_store = plan.settings.geo_ip_store.clone().unwrap_or_else(folder);
-        let functions = FunctionCallers::new(&plan.template, &plan.settings, &geo_ip_store, &data.rights(), &random)?;
+        let functions = plan.template.functions().iter();
+        let functions = functions.map(|function| (function.name.clone(), AwsCredentials::fresh(&random))).collect();
+        let record = plan.overrides.record_calls.as_deref().map(CallRecord::open).transpose();
+        let record = record.map_err(StartError::CallRecord)?.map(Arc::new);
         Ok(Self {
             plan,
             data,
@@ -170,6 +175,7 @@ impl<'a> Start<'a> {
             aws: Endpoints { credentials, table: ports.table.url(), services: ports.services.url() },
             lambda_endpoint: ports.lambda.url(),
             functions,
+            record,
             geo_ip_store,
             terminal,
             clock: Arc::new(SystemClock),
@@ -177,9 +183,9 @@ impl<'a> Start<'a> {
         })
     }
 
-    /// Those whom the stand-ins answer.
+    /// The callers that the stand-ins answer.
     fn callers(&self) -> Callers {
-        Callers { operator: self.aws.credentials.clone(), functions: Some(Arc::clone(&self.functions)) }
+        Callers::new(&self.aws.credentials, &self.functions, self.record.clone(), Arc::clone(&self.clock))
     }
 
     /// The steps of a start.
@@ -191,7 +197,7 @@ impl<'a> Start<'a> {
         self.provide(&secrets, &demo, &platform).await?;
         let environments = self.environments()?;
         let invoker = self.start_functions(ports.runtime, &environments);
-        let operator_alone = Callers { functions: None, ..self.callers() };
+        let operator_alone = Callers::new(&self.aws.credentials, &BTreeMap::new(), None, Arc::clone(&self.clock));
         tokio::spawn(lambda_api::serve(ports.lambda.listener, invoker.clone(), operator_alone));
         let probe = Probe::new(ports.gateway.address, invoker.clone());
         let gateway = self.open_gateway(ports.gateway.listener, &invoker);
@@ -277,7 +283,7 @@ impl<'a> Start<'a> {
         let geo_ip_store = &self.geo_ip_store.to_string();
         let bundle = Bundle { template, settings, base_url: &self.base_url, services: self.services, geo_ip_store };
         let environments = template.functions().iter().map(|function| {
-            let aws = aws.of(self.functions.credentials(&function.name));
+            let aws = aws.of(self.functions.get(&function.name));
             Ok((function.name.clone(), bundle.environment(function, &aws)?))
         });
         environments.collect()
@@ -325,10 +331,7 @@ impl<'a> Start<'a> {
     fn start_triggers(&self, queues: &Queues, invoker: &Invoker) {
         for function in &self.plan.functions {
             for trigger in &function.queues {
-                // The refusal is kept, and logged. On AWS such a mapping receives nothing either.
-                if self.functions.decide_on_mapping(&function.name, &queues.url(&trigger.queue)).is_ok() {
-                    QueuePump::start(&function.name, trigger, queues.clone(), invoker.clone());
-                }
+                QueuePump::start(&function.name, trigger, queues.clone(), invoker.clone());
             }
             if let Some(trigger) = &function.schedule {
                 let pump = SchedulePump {

@@ -1,6 +1,6 @@
 //! Parts that a test or a measurement places itself: a fixed port, so that a proxy can be there before the service, the
 //! proxy in an emulator's place, a server of S3, the life of idle processes, other builds of the functions, or some of
-//! them only.
+//! them only; and a record of the calls of functions.
 
 use std::path::PathBuf;
 
@@ -41,4 +41,7 @@ pub struct TestOverrides {
     /// The functions that run, by their names; else all. Only these have to be built.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub only: Option<Vec<String>>,
+    /// Records each distinct call of a function to the table, the queues, the secrets and the bucket in this file.
+    #[arg(long, value_name = "FILE")]
+    pub record_calls: Option<PathBuf>,
 }

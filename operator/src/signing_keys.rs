@@ -11,8 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use http_body_util::{BodyExt, Full};
-use hyper::{Request, body::Bytes, header::AUTHORIZATION};
+use http_body_util::BodyExt;
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -181,13 +180,8 @@ impl<'a> SigningKeysOf<'a> {
 
     async fn invoke(&self, folder: &Folder, step: Step, version: &str) -> Result<(), SigningKeysError> {
         let unreachable = |error: &(dyn Error + 'static)| SigningKeysError::Unreachable(logging::chain(error));
-        let address =
-            format!("{}/2015-03-31/functions/rotate-signing-key/invocations", folder.value("LAMBDA_ENDPOINT")?);
         let event = json!({ "Step": step.as_str(), "SecretId": self.name, "ClientRequestToken": version });
-        let request = Request::post(address)
-            .header(AUTHORIZATION, folder.authorization()?)
-            .body(Full::<Bytes>::from(event.to_string()));
-        let request = request.map_err(|error| unreachable(&error))?;
+        let request = folder.invocation("rotate-signing-key", event.to_string().as_bytes())?;
         let answer = Client::builder(TokioExecutor::new()).build_http().request(request).await;
         let answer = answer.map_err(|error| unreachable(&error))?;
         let failed = !answer.status().is_success() || answer.headers().contains_key("x-amz-function-error");

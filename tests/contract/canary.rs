@@ -34,8 +34,7 @@ fn member(secret: &Value, name: &str) -> String {
 
 /// Lets the canary run once, as its schedule does.
 async fn run(bundle: &Bundle) {
-    let answer =
-        invocation(&bundle.service_env(), "run-canary").body("{}").send().await.expect("functions can be invoked");
+    let answer = invocation(&bundle.service_env(), "run-canary", "{}").send().await.expect("functions can be invoked");
     assert_eq!(answer.text().await.expect("a text"), "null");
 }
 

@@ -10,7 +10,7 @@ use geo_ip::testing::DatabaseBuilder;
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Api, Behaviour, Settings, Suite, UpdateServer, admin, aws_authorization_of,
+    Api, Behaviour, Settings, Suite, UpdateServer, admin, aws_caller,
     geo_ip::{call, database, day, maxmind, operator, task, told},
     now, tests,
 };
@@ -28,7 +28,7 @@ fn object(api: &Api, name: &str) -> String {
 }
 
 async fn read(api: &Api, name: &str) -> Option<Vec<u8>> {
-    let request = reqwest::Client::new().get(object(api, name)).header("authorization", aws_authorization_of(&api.env));
+    let request = aws_caller(&api.env).sign(reqwest::Client::new().get(object(api, name)));
     let answer = request.send().await.expect("the bucket answers");
     if answer.status() == 404 {
         return None;
@@ -78,7 +78,7 @@ async fn releases_are_published_and_rolled_back_in_a_bucket(suite: Arc<Suite>) {
         server.until(&UpdateServer::download(CITY), 1).await;
         let changed = [first.to_string().as_bytes(), b"\n"].concat();
         let put = reqwest::Client::new().put(object(&api, "current.json")).body(changed);
-        let put = put.header("authorization", aws_authorization_of(&api.env)).send().await;
+        let put = aws_caller(&api.env).sign(put).send().await;
         put.and_then(reqwest::Response::error_for_status).expect("the bucket takes it");
     });
     let (success, message) = told(&answer.expect("an answer"));

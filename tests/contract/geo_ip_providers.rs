@@ -337,7 +337,7 @@ async fn a_server_that_sends_a_byte_a_second_leaves_time_for_the_next_editions(s
     let (bundle, api, _permit) = suite.other_bundle_with(Settings::default(), &[("geo-ip", configuration)]).await;
     // As the schedule invokes it, with the time of the daily run.
     let schedule = json!({ "source": "aws.events", "detail-type": "Scheduled Event", "detail": {} });
-    let invoked = invocation(&api.env, "geo-ip-update").body(schedule.to_string()).send().await;
+    let invoked = invocation(&api.env, "geo-ip-update", schedule.to_string()).send().await;
     let report: Value = invoked.expect("it can be invoked").json().await.expect("the report is JSON");
     let message = report["message"].as_str().expect("a report has a message");
     assert!(message.contains("slow: downloading: the server sends too slowly"), "{message}");

@@ -404,7 +404,7 @@ async fn two_hundred_refreshes_at_once_survive_the_end_of_the_refresher(suite: A
 /// Invokes the refresher as the schedule does; whether it ended well.
 fn invoke(api: &Api) -> impl Future<Output = bool> + Send + 'static {
     let event = fs::read_to_string(project().join("events/refresh-connections.json")).expect("it has a sample event");
-    let request = invocation(&api.env, "refresh-connections").body(event);
+    let request = invocation(&api.env, "refresh-connections", event);
     async move { request.send().await.is_ok_and(|answer| answer.status() == 200) }
 }
 

@@ -1,5 +1,6 @@
-//! Each function may do what template.yaml grants it, here as on AWS, and declares no variable that it does not read. That no
-//! test needs a right that is not granted, and none is granted that no test needs, is what the end of every run checks.
+//! Each function has the rights that SAM makes of template.yaml, and declares no variable that it does not read. The
+//! end of every run checks that no call needs a right that is not granted, and that no right is granted that no test
+//! needs.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,29 +10,20 @@ use std::{
     time::Duration,
 };
 
-use reqwest::StatusCode;
 use serde_json::{Value, json};
 use template::Template;
 use tokio::process::Command;
 
-use crate::harness::{
-    Agent, Behaviour, Bus, Entity, Receiver, Settings, Suite, aws_authorization,
-    changed_grants::NARROWED,
-    local, project, python,
-    rights::{expect_refusal, refusals, template_rights, template_text},
-    tests,
-};
+use crate::harness::{Agent, Behaviour, Bus, Receiver, Suite, local, project, python, rights::template_rights, tests};
 
 tests![
-    what_is_granted_here_is_what_sam_makes_of_the_template,
-    a_function_is_refused_what_it_is_not_granted_as_aws_refuses_it,
-    a_grant_that_is_narrowed_by_hand_is_refused_and_named,
+    the_rights_are_those_that_sam_makes_of_the_template,
     every_variable_that_a_function_declares_is_read,
     what_goes_to_a_slow_webhook_is_announced_in_its_lane_by_every_function_that_publishes,
     every_endpoint_for_clients_notes_their_first_use_and_counts_their_guesses,
 ];
 
-async fn what_is_granted_here_is_what_sam_makes_of_the_template(_: Arc<Suite>) {
+async fn the_rights_are_those_that_sam_makes_of_the_template(_: Arc<Suite>) {
     let template = project().join("template.yaml");
     let expanded = python("expand_template.py", &json!({ "template": template })).await;
     let rights = template_rights();
@@ -46,91 +38,6 @@ async fn what_is_granted_here_is_what_sam_makes_of_the_template(_: Arc<Suite>) {
         assert_eq!(list("statements").map(Value::to_string).collect::<BTreeSet<_>>(), ours, "{}", function.name);
     }
     assert_eq!(expanded.as_object().map(serde_json::Map::len), Some(rights.functions().count()));
-}
-
-async fn a_function_is_refused_what_it_is_not_granted_as_aws_refuses_it(suite: Arc<Suite>) {
-    let env = &suite.api.env;
-    suite.api.get("/oauth2/jwks").expect(200).await;
-    let function = suite.bundle().process("token-keys").await;
-    let own = function.variable("AWS_ACCESS_KEY_ID").expect("a function has credentials");
-    assert_ne!(own, env["AWS_ACCESS_KEY_ID"], "the operator's are the operator's alone");
-    let other = suite.bundle().process("token").await.variable("AWS_ACCESS_KEY_ID");
-    assert_ne!(Some(&own), other.as_ref());
-    let ask = async |endpoint: &str, target: &str, body: Value| {
-        let request = reqwest::Client::new().post(&env[endpoint]).header("authorization", aws_authorization(&own));
-        let request = request.header("x-amz-target", target).header("content-type", "application/x-amz-json-1.0");
-        let answer = request.body(body.to_string()).send().await.expect("a stand-in answers");
-        (answer.status(), answer.text().await.expect("a whole answer"))
-    };
-    let table = &env["TABLE_NAME"];
-    let key = |pk: &str| json!({ "TableName": table, "Key": { "pk": { "S": pk }, "sk": { "S": "JWKS" } } });
-    let get = "DynamoDB_20120810.GetItem";
-    let (status, body) = ask("DYNAMODB_ENDPOINT", get, key("KEYS")).await;
-    assert_eq!(status, StatusCode::OK, "{body}");
-    let queue = json!({ "QueueUrl": "http://queue/000000000000/DeliveryQueue", "MessageBody": "x" });
-    let secret = json!({ "SecretId": "waypost/local/signing-key" });
-    for (endpoint, target, request, expected, action, named) in [
-        ("DYNAMODB_ENDPOINT", get, key("APP#1"), 400, "dynamodb:GetItem", " for the key APP#1"),
-        ("DYNAMODB_ENDPOINT", "DynamoDB_20120810.Scan", json!({ "TableName": table }), 400, "dynamodb:Scan", table),
-        ("SERVICES_ENDPOINT", "AmazonSQS.SendMessage", queue, 403, "sqs:SendMessage", ":DeliveryQueue"),
-        (
-            "SERVICES_ENDPOINT",
-            "secretsmanager.GetSecretValue",
-            secret,
-            400,
-            "secretsmanager:GetSecretValue",
-            "signing-key-stands",
-        ),
-    ] {
-        expect_refusal("token-keys", action, named);
-        let (status, body) = ask(endpoint, target, request).await;
-        assert_eq!(status.as_u16(), expected, "{action}: {body}");
-        let body: Value = serde_json::from_str(&body).expect("a refusal is JSON");
-        assert!(body["__type"].as_str().is_some_and(|kind| kind.ends_with("#AccessDeniedException")), "{body}");
-        let sentence = body["Message"].as_str().unwrap_or_default();
-        let user =
-            "User: arn:aws:sts::000000000000:assumed-role/TokenKeysRole/token-keys is not authorized to perform: ";
-        assert!(sentence.starts_with(&format!("{user}{action} on resource: arn:aws:")), "{sentence}");
-        let why = format!(" because no identity-based policy allows the {action} action");
-        assert!(sentence.ends_with(&why), "{sentence}");
-    }
-    let object = format!("{}/bucket/object", env["SERVICES_ENDPOINT"]);
-    expect_refusal("token-keys", "s3:GetObject", ":::bucket/object");
-    let request = reqwest::Client::new().get(object).header("authorization", aws_authorization(&own));
-    let answer = request.send().await.expect("a stand-in answers");
-    assert_eq!(answer.status(), StatusCode::FORBIDDEN);
-    let body = answer.text().await.expect("a whole answer");
-    assert!(body.contains("<Code>AccessDenied</Code>"), "{body}");
-}
-
-/// That a widened grant is named, and these too without a bundle of their own, is what the end of every run checks.
-async fn a_grant_that_is_narrowed_by_hand_is_refused_and_named(suite: Arc<Suite>) {
-    let narrowed = NARROWED.iter().try_fold(template_text(), |template, change| change.apply(&template));
-    let narrowed = narrowed.unwrap_or_else(|fault| panic!("{fault}"));
-    let (bundle, api, _permit) = suite.other_bundle_of(&narrowed, Settings::default()).await;
-    let entity = Entity::new(&api, "entity".to_owned()).await;
-    let receiver = Receiver::start().await;
-    let hook = entity.hook(&receiver.on("/", [Behaviour::status(204)])).await.id;
-
-    let range = json!({ "since": "2020-01-01T00:00:00Z" });
-    entity.post(&format!("/webhook/{hook}/recover")).json(&range).expect(500).await;
-    entity.post("/webhook/event").json(&json!({ "type": "booking.created", "data": {} })).expect(500).await;
-    entity.get("/webhook/list").expect(500).await;
-    // A secret may also be out of reach for a while.
-    entity.post("/application").json(&json!({ "name": "Client", "scopes": ["booking.read"] })).expect(503).await;
-    // Without the queue, a delivery comes with the next sweep; the refusal alone shows what is missing.
-    let tested = entity.test(&hook).expect(202).await.json();
-    let delivery = tested["deliveryIdentifier"].as_str().expect("openapi.yaml says so");
-    entity.until_status(delivery, &["delivered"]).await;
-
-    let refusals = refusals(&bundle.data());
-    for change in &NARROWED {
-        let said = refusals.iter().any(|sentence| change.is_named_by(sentence));
-        assert!(said, "{} lacks a right, which no refusal names: {refusals:#?}", change.function);
-    }
-    let of_one = |sentence: &String| NARROWED.iter().any(|change| change.is_named_by(sentence));
-    let others: Vec<_> = refusals.iter().filter(|sentence| !of_one(sentence)).collect();
-    assert!(others.is_empty(), "{others:#?}");
 }
 
 /// A function with a variable that it needs does not start without it, and none starts with a malformed one; the error names every

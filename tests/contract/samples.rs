@@ -65,7 +65,7 @@ async fn every_sample_event_is_answered_as_it_should_be(suite: Arc<Suite>) {
             own("CLIENT_SECRET"),
         ];
         let event = filled(&sample, &values);
-        let response = invocation(&suite.api.env, function).body(event).send().await.expect("functions can be invoked");
+        let response = invocation(&suite.api.env, function, event).send().await.expect("functions can be invoked");
         assert_eq!(response.status(), 200, "{name}");
         let failed = response.headers().contains_key("x-amz-function-error");
         let answer = response.text().await.expect("the answer is text");

@@ -7,17 +7,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use reqwest::{Method, StatusCode};
+use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::json;
 use tokio::{net::TcpListener, task::JoinSet};
 
-use crate::harness::{Api, Bundle, Entity, Settings, Suite, aws_authorization, tests};
+use crate::harness::{Api, AwsCaller, Bundle, Entity, Settings, Suite, aws_caller, tests};
 
 tests![
     no_webhook_reaches_a_stand_in,
     where_webhooks_may_send_anywhere_the_credentials_keep_them_out,
     headers_that_speak_to_a_cloud_are_reserved,
     a_stand_in_refuses_whom_it_does_not_know,
+    a_stand_in_refuses_a_request_that_its_caller_did_not_sign,
     a_stand_in_refuses_browsers_whatever_they_bring,
     the_lambda_runtime_is_only_for_the_functions,
     credentials_are_made_anew_at_each_start,
@@ -25,6 +26,12 @@ tests![
 
 /// How long an attempt may take until it is known what it was answered.
 const ATTEMPTED: Duration = Duration::from_secs(30);
+
+/// The header of a caller without the right secret key.
+fn forged(access_key_id: &str) -> String {
+    let credential = format!("{access_key_id}/20260101/us-east-1/any/aws4_request");
+    format!("AWS4-HMAC-SHA256 Credential={credential}, SignedHeaders=host;x-amz-date, Signature=00")
+}
 
 /// Requests that give something away to those who may ask: address, path, target.
 fn questions(env: &BTreeMap<String, String>) -> [(&str, &str, &str); 4] {
@@ -84,7 +91,7 @@ async fn attack(bundle: &Bundle, api: &Api) -> usize {
 
     for (number, (url, target)) in attacked.into_iter().enumerate() {
         let entity = Entity::new(api, format!("attacker-{number}")).await;
-        let mut headers = json!({ "Authorization": aws_authorization("local"), "X-Amz-Target": target });
+        let mut headers = json!({ "Authorization": forged("local"), "X-Amz-Target": target });
         let mut hook = json!({ "name": "x", "eventUrl": url, "eventList": [], "headers": headers });
         if entity.post("/webhook").json(&hook).send().await.status == 400 {
             // The header is refused, or the address; without the header, the address is all that is left.
@@ -133,9 +140,9 @@ async fn headers_that_speak_to_a_cloud_are_reserved(suite: Arc<Suite>) {
     }
 }
 
-/// What a stand-in answers to this question, asked with these headers.
-async fn ask(method: Method, question: (&str, &str, &str), headers: &[(&str, &str)]) -> reqwest::Response {
-    let (address, path, target) = question;
+/// This question with these headers.
+fn question(method: Method, asked: (&str, &str, &str), headers: &[(&str, &str)]) -> RequestBuilder {
+    let (address, path, target) = asked;
     let client = reqwest::Client::builder().no_proxy().build().expect("a client needs nothing");
     let mut request = client
         .request(method, format!("{address}{path}"))
@@ -145,31 +152,53 @@ async fn ask(method: Method, question: (&str, &str, &str), headers: &[(&str, &st
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
+    request
+}
+
+async fn answer(request: RequestBuilder) -> reqwest::Response {
     request.send().await.expect("a stand-in answers")
 }
 
 async fn a_stand_in_refuses_whom_it_does_not_know(suite: Arc<Suite>) {
     let env = &suite.bundle().service_env();
-    let (right, wrong) = (aws_authorization(&env["AWS_ACCESS_KEY_ID"]), aws_authorization("local"));
-    for question in questions(env) {
+    let wrong = forged("local");
+    for asked in questions(env) {
         for headers in [&[][..], &[("authorization", wrong.as_str())], &[("authorization", "Bearer x")]] {
-            let answer = ask(Method::POST, question, headers).await;
-            assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{question:?} {headers:?}");
+            let answer = answer(question(Method::POST, asked, headers)).await;
+            assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{asked:?} {headers:?}");
             let said = answer.text().await.expect("text");
             assert!(said.contains("AWS_ACCESS_KEY_ID"), "it does not say what it asks for: {said}");
         }
-        let answer = ask(Method::POST, question, &[("authorization", &right)]).await;
-        assert_eq!(answer.status(), StatusCode::OK, "{question:?}: {:?}", answer.text().await);
+        let answer = answer(aws_caller(env).sign(question(Method::POST, asked, &[]))).await;
+        assert_eq!(answer.status(), StatusCode::OK, "{asked:?}: {:?}", answer.text().await);
+    }
+}
+
+async fn a_stand_in_refuses_a_request_that_its_caller_did_not_sign(suite: Arc<Suite>) {
+    let env = &suite.bundle().service_env();
+    let id = &env["AWS_ACCESS_KEY_ID"];
+    let signed_with = |secret: &str, asked| AwsCaller::new(id, secret).sign(question(Method::POST, asked, &[]));
+    for asked in questions(env) {
+        for (request, code) in [
+            (signed_with("another key", asked), "InvalidSignatureException"),
+            (signed_with(&env["AWS_SECRET_ACCESS_KEY"], asked).body(r#"{"a":1}"#), "InvalidSignatureException"),
+            (question(Method::POST, asked, &[("authorization", &forged(id))]), "IncompleteSignatureException"),
+        ] {
+            let answer = answer(request).await;
+            assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{asked:?}");
+            let said = answer.text().await.expect("text");
+            assert!(said.contains(code), "{asked:?}: {said}");
+        }
     }
 }
 
 async fn a_stand_in_refuses_browsers_whatever_they_bring(suite: Arc<Suite>) {
     let env = &suite.api.env;
-    let right = aws_authorization(&env["AWS_ACCESS_KEY_ID"]);
+    let caller = aws_caller(env);
     let runtime = runtime_api(suite.bundle()).await;
     let mut all = questions(env).to_vec();
     all.push((&runtime, "/2018-06-01/runtime/init/error", "none"));
-    for question in all {
+    for asked in all {
         for (method, headers) in [
             (Method::POST, [("origin", "https://evil.example"), ("sec-fetch-mode", "cors")]),
             (Method::POST, [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "no-cors")]),
@@ -177,15 +206,14 @@ async fn a_stand_in_refuses_browsers_whatever_they_bring(suite: Arc<Suite>) {
             (Method::OPTIONS, [("origin", "https://evil.example"), ("access-control-request-method", "POST")]),
             (Method::GET, [("sec-fetch-site", "same-origin"), ("sec-fetch-dest", "document")]),
         ] {
-            let headers = [headers[0], headers[1], ("authorization", &right)];
-            let answer = ask(method, question, &headers).await;
-            assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{question:?} {headers:?}");
+            let answer = answer(caller.sign(question(method, asked, &headers))).await;
+            assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{asked:?} {headers:?}");
             let named = answer.headers().keys().find(|name| name.as_str().starts_with("access-control-"));
-            assert_eq!(named, None, "{question:?} {headers:?}");
+            assert_eq!(named, None, "{asked:?} {headers:?}");
         }
-        let answer = ask(Method::POST, question, &[("authorization", &right)]).await;
+        let answer = answer(caller.sign(question(Method::POST, asked, &[]))).await;
         let named = answer.headers().keys().find(|name| name.as_str().starts_with("access-control-"));
-        assert_eq!(named, None, "{question:?}");
+        assert_eq!(named, None, "{asked:?}");
     }
 }
 

@@ -49,8 +49,7 @@ async fn what_cannot_be_read_keeps_no_sweep_from_the_deliveries_behind_it(suite:
         damaged
     });
     table.put_all(unreadable).await;
-    let swept =
-        invocation(&stood.api.env, "sweep-deliveries").body("{}").send().await.expect("functions can be invoked");
+    let swept = invocation(&stood.api.env, "sweep-deliveries", "{}").send().await.expect("functions can be invoked");
     assert!(!swept.headers().contains_key("x-amz-function-error"), "{:?}", swept.text().await);
     entity.until_status(&id, &["delivered"]).await;
     let moved = table.item(&format!("{}000", &pk[..pk.len() - 3]), sk).await.expect("one of them");
@@ -89,7 +88,7 @@ async fn an_entity_whose_deliveries_are_throttled_keeps_no_sweep_from_those_of_o
     table.put_all(copies).await;
     let throttled = move |call: &AwsCall| call.mentions(&prefix) && !call.mentions(&waiting_key);
     stood.table.refuse(usize::MAX, "ProvisionedThroughputExceededException", throttled);
-    let swept = invocation(&stood.api.env, "sweep-deliveries").body("{}").send();
+    let swept = invocation(&stood.api.env, "sweep-deliveries", "{}").send();
     let (swept, delivered) = tokio::join!(swept, quiet.until_status(&waiting, &["delivered"]));
     assert_eq!(delivered["attemptCount"], 1);
     let swept = swept.expect("functions can be invoked");
@@ -114,7 +113,7 @@ async fn a_webhook_that_cannot_be_looked_up_soon_delays_no_announcement(suite: A
     let look_ups = || stood.table.calls_mentioning(&hook.id).into_iter().filter(&looks_up).count();
     let before = look_ups();
     stood.table.delay(usize::MAX, LONG, looks_up.clone());
-    let swept = tokio::spawn(invocation(&stood.api.env, "sweep-deliveries").body("{}").send());
+    let swept = tokio::spawn(invocation(&stood.api.env, "sweep-deliveries", "{}").send());
     until("the sweep has announced it", LONG, async || {
         let announced = stood.services.calls_mentioning(&hook.id).into_iter().filter(&announces).count();
         (announced == 2).then_some(())
@@ -131,7 +130,7 @@ async fn what_stands_in_a_crowded_queue_is_not_announced_again_and_what_was_neve
         (Entity::new(&stood.api, "crowd".to_owned()).await, Receiver::start().await, Table::of(&stood.api.env));
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(500)])).await;
     let sweep = async || {
-        let swept = invocation(&stood.api.env, "sweep-deliveries").body("{}").send().await;
+        let swept = invocation(&stood.api.env, "sweep-deliveries", "{}").send().await;
         let swept = swept.expect("functions can be invoked");
         assert!(!swept.headers().contains_key("x-amz-function-error"), "{:?}", swept.text().await);
     };
@@ -189,7 +188,7 @@ async fn a_delivery_that_was_never_attempted_is_listed_as_pending_however_old(su
         listed["items"].as_array().expect("openapi.yaml says so").len()
     };
     assert_eq!((listed("pending").await, listed("delivered").await), (1, 0));
-    let swept = invocation(&stood.api.env, "sweep-deliveries").body("{}").send().await.expect("it can be invoked");
+    let swept = invocation(&stood.api.env, "sweep-deliveries", "{}").send().await.expect("it can be invoked");
     assert!(!swept.headers().contains_key("x-amz-function-error"), "{:?}", swept.text().await);
     entity.until_status(&id, &["delivered"]).await;
     assert_eq!((listed("pending").await, listed("delivered").await), (0, 1));

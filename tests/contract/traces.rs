@@ -189,7 +189,8 @@ async fn an_event_of_the_bus_goes_on_with_the_trace_of_its_trace_header(suite: A
     let trace = trace_of(&entity, 1);
     let x_ray = format!("1-{}-{}", &trace[..8], &trace[8..]);
     let detail = format!(r#"{{"type":"booking.created","managingEntityIdentifier":"{}","data":{{}}}}"#, entity.id);
-    let handed = invocation(&suite.api.env, "ingest-event").body(Bus::event(&format!("{}-traced", entity.id), &detail));
+    let event = Bus::event(&format!("{}-traced", entity.id), &detail);
+    let handed = invocation(&suite.api.env, "ingest-event", event);
     let handed = handed.header("x-amzn-trace-id", format!("Root={x_ray};Parent={SPAN};Sampled=1")).send().await;
     assert!(handed.expect("functions can be invoked").status().is_success());
     let [of_attempt, _, flags] = sent(&receiver.until("/", 1).await[0]);

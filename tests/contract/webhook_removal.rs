@@ -185,7 +185,7 @@ async fn turns_without_a_job_do_not_stop_the_jobs_behind_them(suite: Arc<Suite>)
         table.put(turn).await;
     }
     entity.remove(&hook.id).expect(200).await;
-    let swept = invocation(&api.env, "sweep-deliveries").body("{}").send().await.expect("functions can be invoked");
+    let swept = invocation(&api.env, "sweep-deliveries", "{}").send().await.expect("functions can be invoked");
     assert_eq!(swept.status(), 200);
     assert_eq!(entity.delivery(&deliveries[0]).await["status"], "cancelled");
     assert!(bundle.stop().await.success());

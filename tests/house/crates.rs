@@ -15,7 +15,6 @@ const DOMAINS: [&str; 4] = ["geo-ip", "issuer", "payments", "webhooks"];
 fn allowed(name: &str) -> Vec<&'static str> {
     match name {
         "base" | "template" | "reference" | "sandbox" => vec![],
-        "rights" => vec!["template"],
         "queue" | "secret-store" => vec!["base"],
         "problem" => vec!["base"],
         "storage" | "outbound" => vec!["base", "problem"],
@@ -43,7 +42,6 @@ fn allowed(name: &str) -> Vec<&'static str> {
             "template",
             "operator",
             "queue",
-            "rights",
             "secret-store",
         ],
         // It includes the source files of all functions.
@@ -86,7 +84,7 @@ fn allowed(name: &str) -> Vec<&'static str> {
 
 /// Tests, doubles and measurements may use everything.
 fn is_for_tests(name: &str) -> bool {
-    ["contract-tests", "contract-test", "doubles", "bench", "hello", "documented-receiver", "mcp-fixtures"]
+    ["contract-tests", "contract-test", "doubles", "bench", "hello", "documented-receiver", "mcp-fixtures", "rights"]
         .contains(&name)
 }
 

@@ -21,7 +21,7 @@ fn crates() -> Vec<PathBuf> {
     let families = ["shared", "functions"].into_iter().flat_map(|folder| entries(&root().join(folder)));
     families
         .chain(
-            ["operator", "operator/waypost-admin", "local", "local/rights", "local/sandbox"]
+            ["operator", "operator/waypost-admin", "local", "local/sandbox", "tests/rights"]
                 .map(|name| root().join(name)),
         )
         .collect()

@@ -1,5 +1,5 @@
-//! S3 is another server's. Requests for it come to the server of queues and secrets, which knows what each function may do, and
-//! are passed on as they are: the other server must check no signatures, since credentials are those of this run.
+//! S3 is another server's. Requests for it come to the server of queues and secrets, which checks their signatures, and are passed
+//! on as they are: the other server must check none, since it does not know the credentials of this run.
 
 use std::str::FromStr;
 

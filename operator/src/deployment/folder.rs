@@ -5,11 +5,18 @@ use std::{
     fs::{self, File, TryLockError},
     io,
     path::{Path, PathBuf},
+    time::{Duration, UNIX_EPOCH},
 };
 
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_sdk_secretsmanager::config::Credentials;
-use hyper::Uri;
+use aws_sigv4::{
+    http_request::{SignableBody, SignableRequest, SigningSettings, sign},
+    sign::v4,
+};
+use base::{Clock, SystemClock};
+use http_body_util::Full;
+use hyper::{Request, Uri, body::Bytes};
 use tokio::net::TcpStream;
 
 use super::DeploymentError;
@@ -58,10 +65,21 @@ impl Folder {
         Ok(config.load().await)
     }
 
-    /// The header with which a request that no SDK makes shows the credentials of this start.
-    pub fn authorization(&self) -> Result<String, DeploymentError> {
-        let id = self.value("AWS_ACCESS_KEY_ID")?;
-        Ok(format!("AWS4-HMAC-SHA256 Credential={id}/20260101/us-east-1/lambda/aws4_request"))
+    /// A request that invokes a function with this event. It needs no SDK for Lambda, which `make run` would compile.
+    pub fn invocation(&self, function: &str, event: &[u8]) -> Result<Request<Full<Bytes>>, DeploymentError> {
+        let malformed = || DeploymentError::ServiceEnv { path: self.data.join("service.env"), name: "LAMBDA_ENDPOINT" };
+        let address = format!("{}/2015-03-31/functions/{function}/invocations", self.value("LAMBDA_ENDPOINT")?);
+        let mut request = Request::post(&address).body(Full::from(event.to_vec())).map_err(|_| malformed())?;
+        request.uri().authority().ok_or_else(malformed)?;
+        let (id, secret) = (self.value("AWS_ACCESS_KEY_ID")?, self.value("AWS_SECRET_ACCESS_KEY")?);
+        let identity = Credentials::new(id, secret, None, None, "service.env").into();
+        let now = UNIX_EPOCH + Duration::from_secs(SystemClock.now().as_seconds().unsigned_abs());
+        let params = v4::SigningParams::builder().identity(&identity).region(self.value("AWS_REGION")?).name("lambda");
+        let params = params.time(now).settings(SigningSettings::default()).build().expect("every part is given");
+        let signable = SignableRequest::new("POST", &address, std::iter::empty(), SignableBody::Bytes(event));
+        let signed = signable.and_then(|signable| sign(signable, &params.into())).map_err(|_| malformed())?;
+        signed.into_parts().0.apply_to_request_http1x(&mut request);
+        Ok(request)
     }
 
     /// Keeps a second rotation out for as long as the file is open: two at once could lose a key.

@@ -48,6 +48,7 @@ impl Cloud {
         fs::write(&file, authority.pem())?;
         let (table, queue) = (CountingProxy::start().await?, Announcements::start().await?);
         table.forward_to(stand.var("DYNAMODB_ENDPOINT"));
+        table.sign_as(stand.aws_caller());
         let table_address = table.address.trim_start_matches("http://").parse()?;
         let secrets = stand.var("SERVICES_ENDPOINT").trim_start_matches("http://").parse()?;
         Ok(Self {

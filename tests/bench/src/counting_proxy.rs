@@ -12,10 +12,14 @@ use axum::{
     Router,
     body::{Body, Bytes},
     extract::State,
-    http::{HeaderMap, StatusCode, header::CONTENT_LENGTH},
+    http::{
+        HeaderMap, StatusCode,
+        header::{AUTHORIZATION, CONTENT_LENGTH, HOST},
+    },
     response::{IntoResponse, Response},
     routing::post,
 };
+use doubles::AwsCaller;
 use http_body_util::{BodyExt, Full};
 use hyper::Request;
 use hyper_util::{
@@ -33,6 +37,7 @@ pub struct CountingProxy {
 struct Shared {
     client: Client<HttpConnector, Full<Bytes>>,
     table: OnceLock<String>,
+    caller: OnceLock<AwsCaller>,
     counted: Mutex<Counted>,
 }
 
@@ -55,7 +60,8 @@ impl CountingProxy {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = format!("http://{}", listener.local_addr()?);
         let client = Client::builder(TokioExecutor::new()).build_http();
-        let shared = Arc::new(Shared { client, table: OnceLock::new(), counted: Mutex::default() });
+        let shared =
+            Arc::new(Shared { client, table: OnceLock::new(), caller: OnceLock::new(), counted: Mutex::default() });
         let service = Router::new().route("/", post(forward)).with_state(Arc::clone(&shared));
         tokio::spawn(async move { axum::serve(listener, service).await });
         Ok(Self { address, shared })
@@ -64,6 +70,12 @@ impl CountingProxy {
     /// Tells it where the table is or will be, once and for all.
     pub fn forward_to(&self, table: &str) {
         self.shared.table.get_or_init(|| table.to_owned());
+    }
+
+    /// Asks for capacity with these credentials, since it changes what the functions have signed. Without them it
+    /// counts no units.
+    pub fn sign_as(&self, caller: AwsCaller) {
+        self.shared.caller.get_or_init(|| caller);
     }
 
     /// The counts since the last time.
@@ -77,11 +89,27 @@ impl Shared {
         self.counted.lock().expect("no holder panics")
     }
 
-    async fn ask(&self, headers: HeaderMap, body: Vec<u8>) -> Result<(StatusCode, HeaderMap, Bytes), Box<dyn Error>> {
+    async fn ask(&self, mut headers: HeaderMap, body: Bytes) -> Result<(StatusCode, HeaderMap, Bytes), Box<dyn Error>> {
         let table = self.table.get().ok_or("there is no table yet")?;
+        headers.remove(CONTENT_LENGTH);
+        let body = match self.caller.get() {
+            None => body,
+            Some(caller) => {
+                let mut request: Value = serde_json::from_slice(&body).unwrap_or_default();
+                request["ReturnConsumedCapacity"] = json!("INDEXES");
+                let body = request.to_string();
+                for name in [AUTHORIZATION.as_str(), HOST.as_str(), "x-amz-date"] {
+                    headers.remove(name);
+                }
+                let signed = headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
+                for (name, value) in caller.signature("POST", table, signed, body.as_bytes()) {
+                    headers.insert(name, value.parse()?);
+                }
+                body.into()
+            }
+        };
         let mut request = Request::post(table).body(Full::from(body))?;
         *request.headers_mut() = headers;
-        request.headers_mut().remove(CONTENT_LENGTH);
         let answer = self.client.request(request).await.map_err(Box::new)?;
         let (parts, body) = answer.into_parts();
         Ok((parts.status, parts.headers, body.collect().await?.to_bytes()))
@@ -91,9 +119,8 @@ impl Shared {
 async fn forward(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Bytes) -> Response {
     let operation = headers.get("x-amz-target").and_then(|target| target.to_str().ok()?.rsplit('.').next());
     let operation = operation.unwrap_or_default().to_owned();
-    let mut request: Value = serde_json::from_slice(&body).unwrap_or_default();
-    request["ReturnConsumedCapacity"] = json!("INDEXES");
-    let answered = shared.ask(headers, request.to_string().into_bytes()).await.ok();
+    let request: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let answered = shared.ask(headers, body).await.ok();
     let Some((status, mut headers, body)) = answered else { return StatusCode::BAD_GATEWAY.into_response() };
     let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
     let units = units(&answer["ConsumedCapacity"]);

@@ -207,6 +207,7 @@ async fn of_applications(stand: &Stand, filling: &mut Filling<'_>) -> Result<Vec
 async fn of_revocations(stand: &Stand, filling: &mut Filling<'_>) -> Result<Vec<Growth>, Box<dyn Error>> {
     let (subject, proxy) = (Subject::list_events(stand), CountingProxy::start().await?);
     proxy.forward_to(stand.var("DYNAMODB_ENDPOINT"));
+    proxy.sign_as(stand.aws_caller());
     let mut growth = Growth::new("start of `list-events` to its first answer", "revocations", THOUSAND);
     for revocations in REVOCATIONS {
         filling.revocations(revocations).await.map_err(in_words)?;

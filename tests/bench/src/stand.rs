@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use doubles::AwsCaller;
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -77,6 +78,9 @@ impl Stand {
         let (env, token, platform_token) = (read_env(&file)?, String::new(), String::new());
         let http = reqwest::Client::new();
         let mut stand = Self { env, token, platform_token, bundle, http, _folder: folder, _process: process };
+        if let Some(proxy) = setup.proxy {
+            proxy.sign_as(stand.aws_caller());
+        }
         stand.token = stand.token_of("CLIENT").await?;
         stand.platform_token = stand.token_of("PLATFORM_CLIENT").await?;
         Ok(stand)
@@ -92,6 +96,11 @@ impl Stand {
         let answer = request.header("content-type", FORM).body(self.form_of(client)).send().await?;
         let answer: Value = serde_json::from_str(&answer.error_for_status()?.text().await?)?;
         Ok(answer["access_token"].as_str().ok_or("no token")?.to_owned())
+    }
+
+    /// The operator, who may call the table, the queues and the secrets.
+    pub fn aws_caller(&self) -> AwsCaller {
+        AwsCaller::new(self.var("AWS_ACCESS_KEY_ID"), self.var("AWS_SECRET_ACCESS_KEY"))
     }
 
     /// A variable of `service.env`.

@@ -1,7 +1,9 @@
-//! The credentials of what stands for AWS, for requests that no SDK makes.
+//! Requests to the stand-ins for AWS that no SDK makes, signed with the credentials of service.env.
 
 use std::collections::BTreeMap;
 
+use doubles::AwsCaller;
+use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 
 use super::secret;
@@ -9,17 +11,17 @@ use super::secret;
 /// The credentials that service.env names, for the environment of an AWS SDK.
 const VARIABLES: [&str; 3] = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"];
 
-/// The header that shows an access key id. The signature is anything: the key id is what is checked.
-pub fn aws_authorization(access_key_id: &str) -> String {
-    format!(
-        "AWS4-HMAC-SHA256 Credential={access_key_id}/20260101/us-east-1/any/aws4_request, \
-         SignedHeaders=host;x-amz-date, Signature=00"
-    )
+/// The operator of the service with this `service.env`.
+pub fn aws_caller(env: &BTreeMap<String, String>) -> AwsCaller {
+    AwsCaller::new(&env["AWS_ACCESS_KEY_ID"], &env["AWS_SECRET_ACCESS_KEY"])
 }
 
-/// The header for the stand-ins of a bundle with this `service.env`.
-pub fn aws_authorization_of(env: &BTreeMap<String, String>) -> String {
-    aws_authorization(&env["AWS_ACCESS_KEY_ID"])
+/// A call in the JSON protocol to this address, signed by the operator.
+pub fn aws_call(env: &BTreeMap<String, String>, url: &str, target: &str, body: &Value) -> RequestBuilder {
+    let client = reqwest::Client::builder().no_proxy().build().expect("a client needs nothing");
+    let request = client.post(url).header("x-amz-target", target);
+    let request = request.header("content-type", "application/x-amz-json-1.0").body(body.to_string());
+    aws_caller(env).sign(request)
 }
 
 /// The variables with which a program reaches the stand-ins.
@@ -27,13 +29,13 @@ pub fn aws_variables(env: &BTreeMap<String, String>) -> [(&'static str, String);
     VARIABLES.map(|name| (name, env[name].clone()))
 }
 
-/// A request that invokes a function, as what triggers it on AWS does; it is still to be given the event.
-pub fn invocation(env: &BTreeMap<String, String>, function: &str) -> reqwest::RequestBuilder {
+/// A request that invokes a function with an event, as its trigger on AWS does.
+pub fn invocation(env: &BTreeMap<String, String>, function: &str, event: impl Into<String>) -> RequestBuilder {
     // In a stack, CloudFormation has named the function.
     let variable = format!("FUNCTION_{}", function.to_uppercase().replace('-', "_"));
     let function = env.get(&variable).map_or(function, String::as_str);
     let url = format!("{}/2015-03-31/functions/{function}/invocations", env["LAMBDA_ENDPOINT"]);
-    reqwest::Client::new().post(url).header("authorization", aws_authorization_of(env))
+    aws_caller(env).sign(reqwest::Client::new().post(url).body(event.into()))
 }
 
 /// The address of a queue of the template. In a stack, CloudFormation has named the queue, and an output says how.
@@ -58,13 +60,8 @@ pub async fn secrets_manager(
 }
 
 async fn ask(env: &BTreeMap<String, String>, operation: &str, request: &Value) -> Result<Value, String> {
-    let sent = reqwest::Client::new()
-        .post(&env["SERVICES_ENDPOINT"])
-        .header("x-amz-target", operation)
-        .header("content-type", "application/x-amz-json-1.1")
-        .header("authorization", aws_authorization_of(env))
-        .body(request.to_string());
-    let answer = sent.send().await.map_err(|error| format!("{operation}: {error}"))?;
+    let sent = aws_call(env, &env["SERVICES_ENDPOINT"], operation, request).send().await;
+    let answer = sent.map_err(|error| format!("{operation}: {error}"))?;
     let (status, text) = (answer.status(), answer.text().await.unwrap_or_default());
     if !status.is_success() {
         return Err(format!("{operation}: {status}: {text}"));

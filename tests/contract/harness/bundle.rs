@@ -23,6 +23,9 @@ use tokio::{
 
 use super::{LONG, Process, Secrets, descendants, group_members, rights, until};
 
+/// The name of the file in which `local` records the calls of functions.
+const RECORD: &str = "calls.jsonl";
+
 /// The settings of a bundle, as `make run` takes them from its environment, and the overrides that `local` has for tests.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -59,8 +62,6 @@ impl Settings {
 pub struct Bundle {
     pub port: u16,
     folder: TempDir,
-    /// The folder with the template.
-    project: PathBuf,
     /// Arguments of `local` beside the project.
     arguments: Vec<String>,
     child: Mutex<Child>,
@@ -76,24 +77,13 @@ impl Bundle {
     pub async fn start_with(settings: Settings, secrets: &Secrets, arguments: Vec<String>) -> Result<Self, String> {
         let folder = tempfile::tempdir().map_err(|error| format!("a temporary folder: {error}"))?;
         keep(secrets, &folder.path().join("data/secrets")).map_err(|error| format!("the bundle's secrets: {error}"))?;
-        Self::start_in(folder, project().to_owned(), &settings, arguments).await
+        Self::start_in(folder, &settings, arguments).await
     }
 
-    /// Starts a bundle of another project's template.
-    pub async fn start_of(project: &Path, settings: Settings) -> Result<Self, String> {
-        let folder = tempfile::tempdir().map_err(|error| format!("a temporary folder: {error}"))?;
-        Self::start_in(folder, project.to_owned(), &settings, Vec::new()).await
-    }
-
-    async fn start_in(
-        folder: TempDir,
-        project: PathBuf,
-        settings: &Settings,
-        arguments: Vec<String>,
-    ) -> Result<Self, String> {
+    async fn start_in(folder: TempDir, settings: &Settings, arguments: Vec<String>) -> Result<Self, String> {
         let port = free_port();
-        let child = spawn(&project, settings, port, folder.path(), &arguments)?;
-        let bundle = Self { port, folder, project, arguments, child: Mutex::new(child) };
+        let child = spawn(settings, port, folder.path(), &arguments)?;
+        let bundle = Self { port, folder, arguments, child: Mutex::new(child) };
         bundle.ready().await?;
         Ok(bundle)
     }
@@ -102,7 +92,7 @@ impl Bundle {
     pub async fn start_again(&self, settings: Settings) {
         // After a crash it is still there from before, and says nothing of whether the service answers.
         let _ = fs::remove_file(self.data().join("service.env"));
-        let child = spawn(&self.project, &settings, self.port, self.folder.path(), &self.arguments);
+        let child = spawn(&settings, self.port, self.folder.path(), &self.arguments);
         *self.child.lock().await = child.expect("it has started before");
         self.ready().await.expect("it has answered before");
     }
@@ -120,6 +110,11 @@ impl Bundle {
     /// The folder with its data.
     pub fn data(&self) -> PathBuf {
         self.folder.path().join("data")
+    }
+
+    /// The file with the calls of its functions.
+    pub fn record(&self) -> PathBuf {
+        self.folder.path().join(RECORD)
     }
 
     /// The variables of `service.env`.
@@ -201,13 +196,10 @@ impl Bundle {
     }
 }
 
-/// The data folder goes with the bundle, so the record of the functions' rights is read before. That of another
-/// template says nothing of this one.
+/// The folder goes with the bundle, so that the record of its functions' calls is read before.
 impl Drop for Bundle {
     fn drop(&mut self) {
-        if self.project == project() {
-            rights::collect(&self.data());
-        }
+        rights::collect(&self.record());
     }
 }
 
@@ -228,12 +220,14 @@ fn keep(secrets: &Secrets, folder: &Path) -> io::Result<()> {
 }
 
 /// The command that runs `local` on a port with data in a folder; its output goes to the file `output` in that folder.
-fn spawn(project: &Path, settings: &Settings, port: u16, folder: &Path, arguments: &[String]) -> Result<Child, String> {
+fn spawn(settings: &Settings, port: u16, folder: &Path, arguments: &[String]) -> Result<Child, String> {
     let output = File::options().create(true).append(true).open(folder.join("output"));
     let (out, err) =
         output.and_then(|out| Ok((out.try_clone()?, out))).map_err(|error| format!("the bundle's output: {error}"))?;
     Command::new(local()?)
-        .args(["--project", &project.display().to_string(), "--stop-with-parent"])
+        .args(["--project", &project().display().to_string(), "--stop-with-parent"])
+        .arg("--record-calls")
+        .arg(folder.join(RECORD))
         .args(settings.overrides.iter().flat_map(|(name, value)| [*name, value.as_str()]))
         .args(arguments)
         .env("PORT", port.to_string())

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
-use super::{LONG, aws_authorization_of, invocation, queue_url, until};
+use super::{LONG, aws_call, invocation, queue_url, until};
 
 /// Messages taken from the queues of all bundles so far, by the queue's address: a reader takes those of others as
 /// well.
@@ -16,7 +16,6 @@ static TAKEN: Mutex<BTreeMap<String, Vec<Rejected>>> = Mutex::const_new(BTreeMap
 #[derive(Debug, Clone)]
 pub struct Bus {
     env: Arc<BTreeMap<String, String>>,
-    http: reqwest::Client,
 }
 
 /// A message of the queue of rejected events.
@@ -30,8 +29,7 @@ pub struct Rejected {
 impl Bus {
     /// The bus of a bundle with this `service.env`.
     pub fn of(env: &Arc<BTreeMap<String, String>>) -> Self {
-        let http = reqwest::Client::builder().no_proxy().build().expect("a client needs nothing");
-        Self { env: Arc::clone(env), http }
+        Self { env: Arc::clone(env) }
     }
 
     /// An event with this detail, as EventBridge writes it.
@@ -43,7 +41,7 @@ impl Bus {
 
     /// Hands an event to the function, as a rule of the bus does; an error is one that Lambda would try again.
     pub async fn hand_over(&self, event: impl Into<String>) -> Result<Value, String> {
-        let invoked = invocation(&self.env, "ingest-event").body(event.into()).send().await;
+        let invoked = invocation(&self.env, "ingest-event", event).send().await;
         let answer = invoked.expect("functions can be invoked");
         let failed = !answer.status().is_success() || answer.headers().contains_key("x-amz-function-error");
         let text = answer.text().await.expect("the answer is text");
@@ -82,14 +80,7 @@ impl Bus {
     async fn call(&self, url: &str, operation: &str, mut request: Value) -> Value {
         request["QueueUrl"] = url.into();
         request["MessageAttributeNames"] = json!(["All"]);
-        let sent = self
-            .http
-            .post(url)
-            .header("x-amz-target", format!("AmazonSQS.{operation}"))
-            .header("content-type", "application/x-amz-json-1.0")
-            .header("authorization", aws_authorization_of(&self.env))
-            .header("x-amz-date", "20260101T000000Z")
-            .body(request.to_string());
+        let sent = aws_call(&self.env, url, &format!("AmazonSQS.{operation}"), &request);
         let answer = sent.send().await.expect("the queue answers");
         let (status, text) = (answer.status(), answer.text().await.expect("the answer is text"));
         assert!(status.is_success(), "{operation}: {status}: {text}");

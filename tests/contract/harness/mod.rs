@@ -9,7 +9,6 @@ mod aws;
 mod browser;
 mod bundle;
 mod bus;
-pub mod changed_grants;
 mod clock;
 mod contract;
 mod entity;
@@ -36,17 +35,15 @@ pub use account::{Account, account, unrecorded};
 pub use admin::{Admin, admin};
 pub use agent::{Agent, message};
 pub use api::{Api, ApiResponse, Call};
-pub use aws::{
-    aws_authorization, aws_authorization_of, aws_variables, delete_secret, invocation, purge, queue_url,
-    secrets_manager,
-};
+pub use aws::{aws_call, aws_caller, aws_variables, delete_secret, invocation, purge, queue_url, secrets_manager};
 pub use browser::{Browser, ENTER, ESCAPE, RIGHT, TAB};
 pub use bundle::{Bundle, Settings, free_port, local, project, refused_start};
 pub use bus::Bus;
 pub use clock::{now, time};
 pub use contract::{Contract, NO_HEAD};
 pub use doubles::{
-    AwsCall, Behaviour, Held, Interposer, LONG, Metered, Moment, Received, Receiver, UpdateServer, in_a_row, until,
+    AwsCall, AwsCaller, Behaviour, Held, Interposer, LONG, Metered, Moment, Received, Receiver, UpdateServer, in_a_row,
+    until,
 };
 pub use entity::{Entity, Hook};
 pub use forge::Forge;

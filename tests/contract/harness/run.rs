@@ -133,7 +133,7 @@ async fn end(bundle: &Bundle, conclusion: &Conclusion, arguments: &Arguments) ->
     if let Err(fault) = ended {
         return failure("the bundle's end", &fault);
     }
-    rights::collect(&bundle.data());
+    rights::collect(&bundle.record());
     let all = arguments.filter.is_none() && arguments.skip.is_empty() && !arguments.ignored;
     #[expect(clippy::disallowed_methods, reason = "a choice of who runs the tests, as the arguments are")]
     let of_one = std::env::var("RIGHTS_OF");

@@ -1,7 +1,6 @@
 //! What all tests share: the bundle, its client, and the contract in machine-readable form.
 
 use std::{
-    fs,
     net::Ipv4Addr,
     path::Path,
     sync::{
@@ -14,7 +13,7 @@ use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::{
-    Admin, Api, Bundle, Contract, Entity, Forge, Secrets, Settings, Simulation, Table, admin, free_port,
+    Admin, Api, Bundle, Contract, Entity, Forge, Secrets, Settings, Simulation, Table, admin, aws_caller, free_port,
     stack::{self, Stack, needs_bundle},
 };
 use doubles::{Interposer, provider::Providers};
@@ -161,6 +160,9 @@ impl Suite {
         ];
         let arguments = arguments.into_iter().flat_map(|(name, value)| [name.to_owned(), value]).collect();
         let (bundle, api, permit) = self.start_other(settings, &self.simulation.secrets, arguments).await;
+        for proxy in [&table, &services] {
+            proxy.sign_as(aws_caller(&api.env));
+        }
         (Interposed { bundle, api, table, services }, permit)
     }
 
@@ -188,15 +190,9 @@ impl Suite {
         (bundle, api, permit)
     }
 
-    /// A bundle of this template, in place of the project's.
-    pub async fn other_bundle_of(&self, template: &str, settings: Settings) -> (Bundle, Api, SemaphorePermit<'_>) {
-        let permit = self.no_other_bundle().await;
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        fs::write(folder.path().join("template.yaml"), template).expect("the folder is there");
-        let bundle = Bundle::start_of(folder.path(), settings).await;
-        let bundle = bundle.expect("another bundle starts beside the first");
-        let api = Api::of(&bundle, &self.contract);
-        (bundle, api, permit)
+    /// A client of a bundle that a test has started itself.
+    pub fn api_of(&self, bundle: &Bundle) -> Api {
+        Api::of(bundle, &self.contract)
     }
 
     /// Takes the place of a bundle, for tests that start one themselves.

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::aws_authorization_of;
+use super::{AwsCaller, aws_caller};
 
 #[derive(Debug, Clone)]
 pub struct Table {
     endpoint: String,
     name: String,
-    authorization: String,
+    caller: AwsCaller,
     http: reqwest::Client,
 }
 
@@ -20,7 +20,7 @@ impl Table {
         Self {
             endpoint: env["DYNAMODB_ENDPOINT"].clone(),
             name: env["TABLE_NAME"].clone(),
-            authorization: aws_authorization_of(env),
+            caller: aws_caller(env),
             http: reqwest::Client::builder().no_proxy().build().expect("a client needs nothing"),
         }
     }
@@ -93,10 +93,8 @@ impl Table {
             .post(&self.endpoint)
             .header("x-amz-target", format!("DynamoDB_20120810.{operation}"))
             .header("content-type", "application/x-amz-json-1.0")
-            .header("authorization", &self.authorization)
-            .header("x-amz-date", "20260101T000000Z")
             .body(request.to_string());
-        let answer = sent.send().await.expect("the table answers");
+        let answer = self.caller.sign(sent).send().await.expect("the table answers");
         let (status, text) = (answer.status(), answer.text().await.expect("the answer is text"));
         if text.contains("ConditionalCheckFailedException") {
             return None;

@@ -6,7 +6,7 @@
 use std::{
     io,
     net::SocketAddr,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, OnceLock},
     time::{Duration, Instant},
 };
 
@@ -21,7 +21,7 @@ use tokio::{
 };
 
 use crate::{
-    LONG, Received,
+    AwsCaller, LONG, Received,
     aws_protocol::{AwsCall, ProxyResponse},
     http::read,
     locked,
@@ -120,6 +120,8 @@ struct State {
     rules: Mutex<Vec<Rule>>,
     seen: Mutex<Vec<AwsCall>>,
     metered: Mutex<Option<Vec<Metered>>>,
+    /// Who signs calls whose bodies are changed here.
+    caller: OnceLock<AwsCaller>,
 }
 
 impl Interposer {
@@ -134,6 +136,7 @@ impl Interposer {
             rules: Mutex::default(),
             seen: Mutex::default(),
             metered: Mutex::default(),
+            caller: OnceLock::new(),
         });
         let serving = Arc::clone(&state);
         let accepting = tokio::spawn(async move {
@@ -149,6 +152,11 @@ impl Interposer {
     /// Its address as a URL.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// Signs calls whose bodies are changed here with these credentials, which the proxy needs before it changes any.
+    pub fn sign_as(&self, caller: AwsCaller) {
+        self.state.caller.get_or_init(|| caller);
     }
 
     /// Holds the first call of this kind.
@@ -290,11 +298,20 @@ impl State {
     async fn forward(&self, received: &Received, body: Vec<u8>) -> Option<ProxyResponse> {
         let url = format!("http://{}{}", self.upstream, received.path);
         let method = received.method.parse().ok()?;
+        let is_changed = body != received.body;
         let mut request = self.http.request(method, url).body(body);
+        let of_this_connection = ["content-length", "connection", "transfer-encoding"];
+        // The caller signed the host, and the whole body.
+        let of_its_signature = ["host", "authorization", "x-amz-date"];
         for (name, value) in &received.headers {
-            if !["host", "content-length", "connection", "transfer-encoding"].contains(&&*name.to_ascii_lowercase()) {
+            let lower = name.to_ascii_lowercase();
+            let is_dropped = is_changed && of_its_signature.contains(&&*lower);
+            if !is_dropped && !of_this_connection.contains(&&*lower) {
                 request = request.header(name, value);
             }
+        }
+        if is_changed {
+            request = self.caller.get().expect("a proxy that changes calls has credentials").sign(request);
         }
         let answer = request.send().await.ok()?;
         let status = answer.status().as_u16();

@@ -5,6 +5,7 @@
 //! Nothing here is shared with the service, so that a fault of the service is not repeated by what is to notice it.
 
 mod aws_protocol;
+mod aws_signature;
 mod booking;
 mod clock;
 mod http;
@@ -22,6 +23,7 @@ mod wait;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use aws_protocol::AwsCall;
+pub use aws_signature::AwsCaller;
 pub use booking::booking;
 pub use http::Received;
 pub use interposer::{Held, Interposer, Moment};

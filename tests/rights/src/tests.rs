@@ -6,7 +6,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use template::Template;
 
-use crate::{Access, Call, CallError, Decision, Deployed, FunctionRights, Rights, RightsError, accesses, sees_absence};
+use crate::{
+    Access, CallError, Decision, Deployed, FunctionRights, Request, Rights, RightsError, accesses, of_mappings,
+};
 
 const TEMPLATE: &str = r"
 Globals: {Function: {Timeout: 15, MemorySize: 256}}
@@ -72,11 +74,19 @@ fn rights(template: &str) -> Rights {
 /// Everything that a call asks, each with whether the function may.
 fn decided(function: &str, target: &str, body: Value) -> Vec<(String, bool)> {
     let rights = rights(TEMPLATE);
-    let body = body.to_string();
-    let asked = accesses(&rights, Call::Json { target, body: body.as_bytes() }).expect("understood");
+    let asked = accesses(&rights, &json_request(target, body)).expect("understood");
     let function = rights.function(function).expect("declared");
     let short = |access: &Access| access.to_string().replace("arn:aws:dynamodb:us-east-1:000000000000:table/", "");
     asked.iter().map(|access| (short(access), may(function, access))).collect()
+}
+
+fn json_request(target: &str, body: Value) -> Request {
+    Request::Json { target: target.to_owned(), body }
+}
+
+fn s3_request(method: &str, path: &str, query: &str, absent: bool) -> Request {
+    let [method, path, query] = [method, path, query].map(str::to_owned);
+    Request::S3 { method, path, query, absent }
 }
 
 fn may(function: &FunctionRights, access: &Access) -> bool {
@@ -189,33 +199,34 @@ fn objects_are_granted_by_bucket_and_key_and_a_denial_wins() {
     let rights = rights(TEMPLATE);
     let token = rights.function("token").expect("declared");
     let decided = |method, path| {
-        let asked = accesses(&rights, Call::S3 { method, path, query: "x-id=Any" }).expect("understood");
+        let asked = accesses(&rights, &s3_request(method, path, "x-id=Any", false)).expect("understood");
         token.decide(&asked[0])
     };
     assert!(matches!(decided("GET", "/files/a%20b/c"), Decision::Allowed(_)));
     assert!(matches!(decided("DELETE", "/files/a"), Decision::Allowed(_)));
     assert_eq!(decided("DELETE", "/files/kept/a"), Decision::Denied);
     assert_eq!(decided("GET", "/other/a"), Decision::NotAllowed);
-    assert!(!may(token, &sees_absence("/files/a").expect("an object")));
+    let absent = accesses(&rights, &s3_request("GET", "/files/a", "x-id", true)).expect("understood");
+    let names: Vec<_> = absent.iter().map(|access| (access.action.as_str(), may(token, access))).collect();
+    assert_eq!(names, [("s3:GetObject", true), ("s3:ListBucket", false)]);
 }
 
 #[test]
 fn an_operation_that_is_not_known_is_an_error() {
     let rights = rights(TEMPLATE);
     for target in ["DynamoDB_20120810.ImportTable", "AmazonSQS.CreateQueue", "secretsmanager.ListSecrets", "x", ""] {
-        let found = accesses(&rights, Call::Json { target, body: b"{}" });
+        let found = accesses(&rights, &json_request(target, json!({})));
         assert!(matches!(found, Err(CallError::Operation(_))), "{target}");
     }
     for (target, body) in [
-        ("DynamoDB_20120810.GetItem", "{}"),
-        ("DynamoDB_20120810.GetItem", "no"),
-        ("DynamoDB_20120810.Query", r#"{"TableName": "things", "KeyConditions": {}}"#),
-        ("AmazonSQS.SendMessage", "{}"),
+        ("DynamoDB_20120810.GetItem", json!({})),
+        ("DynamoDB_20120810.GetItem", Value::Null),
+        ("DynamoDB_20120810.Query", json!({ "TableName": "things", "KeyConditions": {} })),
+        ("AmazonSQS.SendMessage", json!({})),
     ] {
-        assert!(accesses(&rights, Call::Json { target, body: body.as_bytes() }).is_err(), "{target} {body}");
+        assert!(accesses(&rights, &json_request(target, body.clone())).is_err(), "{target} {body}");
     }
-    let acl = Call::S3 { method: "GET", path: "/files/a", query: "acl" };
-    assert!(accesses(&rights, acl).is_err());
+    assert!(accesses(&rights, &s3_request("GET", "/files/a", "acl", false)).is_err());
 }
 
 #[test]
@@ -236,20 +247,23 @@ fn a_policy_that_is_not_understood_names_its_place() {
 }
 
 #[test]
-fn a_refusal_has_the_sentence_of_aws() {
+fn lambda_calls_a_mapped_queue_with_the_function_s_role() {
+    let mapping = r"
+  Mapping:
+    Type: AWS::Lambda::EventSourceMapping
+    Properties:
+      FunctionName: !Ref Token.Alias
+      EventSourceArn: !GetAtt Queue.Arn
+      BatchSize: 10
+      ScalingConfig: {MaximumConcurrency: 2}
+";
+    let template = Template::parse(&format!("{TEMPLATE}{mapping}")).expect("a template");
     let rights = rights(TEMPLATE);
     let token = rights.function("token").expect("declared");
-    let body = json!({ "TableName": "things", "Key": key("APP#1") }).to_string();
-    let call = Call::Json { target: "DynamoDB_20120810.GetItem", body: body.as_bytes() };
-    let access = accesses(&rights, call).expect("understood").remove(0);
-    assert_eq!(
-        token.refusal("000000000000", &access, &token.decide(&access)).as_deref(),
-        Some(
-            "User: arn:aws:sts::000000000000:assumed-role/TokenRole/token is not authorized to perform: \
-             dynamodb:GetItem on resource: arn:aws:dynamodb:us-east-1:000000000000:table/things because no \
-             identity-based policy allows the dynamodb:GetItem action"
-        )
-    );
+    let asked = of_mappings(&template).flat_map(|call| accesses(&rights, &call.request).expect("understood"));
+    let asked: Vec<_> = asked.map(|access| (access.to_string(), may(token, &access))).collect();
+    let on = |action: &str| (format!("sqs:{action} on arn:aws:sqs:us-east-1:000000000000:Queue"), false);
+    assert_eq!(asked, ["ReceiveMessage", "DeleteMessage", "GetQueueAttributes"].map(on));
 }
 
 #[test]
@@ -277,9 +291,9 @@ proptest! {
     ) {
         let rights = rights(TEMPLATE);
         let token = rights.function("token").expect("declared");
-        let body = json!({ "TableName": "things", member: key(&pk) }).to_string();
-        let target = format!("DynamoDB_20120810.{operation}");
-        for access in accesses(&rights, Call::Json { target: &target, body: body.as_bytes() }).unwrap_or_default() {
+        let body = json!({ "TableName": "things", member: key(&pk) });
+        let request = json_request(&format!("DynamoDB_20120810.{operation}"), body);
+        for access in accesses(&rights, &request).unwrap_or_default() {
             prop_assert_eq!(access.leading_keys.clone(), Some(vec![pk.clone()]));
             let granted = match access.action.as_str() {
                 "dynamodb:GetItem" => pk == "KEYS",

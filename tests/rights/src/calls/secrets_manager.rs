@@ -29,8 +29,8 @@ pub fn accesses(deployed: &Deployed, operation: &str, request: &Value) -> Result
     Ok(vec![Access::new(action, deployed.secret_arn(text(request, "SecretId")?))])
 }
 
-/// Several secrets at once: each needs the right to read it. AWS answers the readable ones without the others; here a caller that
-/// lacks one right is refused as a whole, so that the missing grant is seen.
+/// Several secrets at once: each needs the right to read it. AWS answers with those that the caller may read, so that a
+/// missing grant is seen only here.
 /// <https://docs.aws.amazon.com/secretsmanager/latest/apireference/API_BatchGetSecretValue.html>
 fn batch(deployed: &Deployed, action: String, request: &Value) -> Result<Vec<Access>, CallError> {
     let ids = list(request, "SecretIdList")?.iter().map(|id| id.as_str().ok_or(CallError::Member("SecretIdList")));

@@ -2,11 +2,8 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
-
 /// An action on a resource.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Access {
     /// As policies name it: `dynamodb:GetItem`.
     pub action: String,
@@ -14,16 +11,6 @@ pub struct Access {
     pub resource: String,
     /// The partition keys that the request names, where it names any: the condition key `dynamodb:LeadingKeys`.
     pub leading_keys: Option<Vec<String>>,
-}
-
-/// An access that a function asked for, as `local` keeps it and the tests read it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Asked {
-    /// The function's name.
-    pub function: String,
-    /// For what it asked.
-    #[serde(flatten)]
-    pub access: Access,
 }
 
 impl Access {

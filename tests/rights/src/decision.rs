@@ -43,26 +43,4 @@ impl FunctionRights {
         let of_key = |key: &String| named.iter().position(|named| comparison.holds(named, key));
         Decision::Allowed(keys.filter_map(of_key).map(|key| part(Some(key))).collect())
     }
-
-    /// The role's session, as AWS's refusals name it.
-    #[must_use]
-    pub fn principal(&self, account: &str) -> String {
-        format!("arn:aws:sts::{account}:assumed-role/{}Role/{}", self.logical_id, self.name)
-    }
-
-    /// AWS's sentence for a refusal; `None` for an allowed access.
-    /// <https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot_access-denied.html>
-    #[must_use]
-    pub fn refusal(&self, account: &str, access: &Access, decision: &Decision) -> Option<String> {
-        let Access { action, resource, .. } = access;
-        let why = match decision {
-            Decision::Allowed(_) => return None,
-            Decision::Denied => "with an explicit deny in an identity-based policy".to_owned(),
-            Decision::NotAllowed => format!("because no identity-based policy allows the {action} action"),
-        };
-        Some(format!(
-            "User: {} is not authorized to perform: {action} on resource: {resource} {why}",
-            self.principal(account)
-        ))
-    }
 }

@@ -16,11 +16,11 @@ mod statement;
 #[cfg(test)]
 mod tests;
 
-pub use access::{Access, Asked};
-pub use calls::{Call, CallError, accesses, sees_absence};
+pub use access::Access;
+pub use calls::{Call, CallError, Request, accesses, of_mappings};
 pub use decision::{Decision, Use};
 pub use grant::Grant;
 pub use names::Deployed;
-pub use review::{Misfit, Review};
+pub use review::{IDENTIFIER, Misfit, Review};
 pub use rights::{FunctionRights, Rights, RightsError};
 pub use statement::StatementError;

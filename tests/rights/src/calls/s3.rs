@@ -4,7 +4,7 @@
 use super::CallError;
 use crate::{access::Access, names::bucket_arn};
 
-pub fn accesses(method: &str, path: &str, query: &str) -> Result<Vec<Access>, CallError> {
+pub fn accesses(method: &str, path: &str, query: &str, absent: bool) -> Result<Vec<Access>, CallError> {
     let unknown = || CallError::Operation(format!("s3: {method} {path}?{query}"));
     let (bucket, key) = place(path).ok_or_else(unknown)?;
     let named = |name: &str| query.split('&').any(|pair| pair.split('=').next() == Some(name));
@@ -24,15 +24,10 @@ pub fn accesses(method: &str, path: &str, query: &str) -> Result<Vec<Access>, Ca
         ("DELETE", false) => object("s3:DeleteObject"),
         _ => return Err(unknown()),
     };
-    Ok(vec![access])
-}
-
-/// The right that a caller needs to be told that an object is not there: without it, S3 answers 403 in place of 404.
-/// <https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html>
-#[must_use]
-pub fn sees_absence(path: &str) -> Option<Access> {
-    let (bucket, key) = place(path)?;
-    (!key.is_empty()).then(|| Access::new("s3:ListBucket", bucket_arn(&bucket)))
+    // Without this right, S3 answers 403 in place of 404.
+    // <https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html>
+    let sees_absence = absent.then(|| Access::new("s3:ListBucket", bucket_arn(&bucket)));
+    Ok([Some(access), sees_absence].into_iter().flatten().collect())
 }
 
 /// The bucket and the key that a path names.

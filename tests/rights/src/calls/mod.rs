@@ -1,0 +1,111 @@
+//! The calls that functions made, and what each asks of IAM.
+
+mod dynamodb;
+mod s3;
+mod secrets_manager;
+mod sqs;
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use template::Template;
+
+use crate::{access::Access, partiql::Unread, rights::Rights};
+
+/// A call of a function, as `local` records it. Identifiers in partition keys are replaced by [`crate::IDENTIFIER`].
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Call {
+    /// The function's name.
+    pub function: String,
+    /// What it sent.
+    #[serde(flatten)]
+    pub request: Request,
+}
+
+/// The parts of a request that name operation, resources and partition keys.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub enum Request {
+    /// In JSON.
+    Json {
+        /// The header `X-Amz-Target`, with the service's interface and the operation: `DynamoDB_20120810.GetItem`.
+        target: String,
+        /// The body.
+        body: Value,
+    },
+    /// Of S3, with the bucket in the path.
+    S3 {
+        /// The verb, in capitals.
+        method: String,
+        /// The path, as it is sent.
+        path: String,
+        /// The query, as it is sent; the values may be missing.
+        query: String,
+        /// Whether the answer was that the object is not there.
+        absent: bool,
+    },
+}
+
+/// Why it is not known what a request asks.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// Another service, or an operation that is not read here.
+    #[error("the operation {0} is not known here")]
+    Operation(String),
+    /// Something is missing that the operation needs.
+    #[error("{0} is missing or has another form")]
+    Member(&'static str),
+    /// A statement in PartiQL.
+    #[error(transparent)]
+    Statement(#[from] Unread),
+}
+
+/// Everything that a request asks; each has to be allowed.
+///
+/// # Errors
+/// When it is not known, so that nothing of it is.
+pub fn accesses(rights: &Rights, request: &Request) -> Result<Vec<Access>, CallError> {
+    match request {
+        Request::S3 { method, path, query, absent } => s3::accesses(method, path, query, *absent),
+        Request::Json { target, body } => match target.split_once('.') {
+            Some(("DynamoDB_20120810", operation)) => dynamodb::accesses(rights, operation, body),
+            Some(("AmazonSQS", operation)) => sqs::accesses(&rights.deployed, operation, body),
+            Some(("secretsmanager", operation)) => secrets_manager::accesses(&rights.deployed, operation, body),
+            _ => Err(CallError::Operation(target.clone())),
+        },
+    }
+}
+
+/// The calls that Lambda makes with a function's role for the queues that are mapped to the function.
+/// <https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html>
+pub fn of_mappings(template: &Template) -> impl Iterator<Item = Call> {
+    let mapped =
+        template.functions().iter().flat_map(|function| function.queues.iter().map(move |queue| (function, queue)));
+    mapped.flat_map(|(function, trigger)| {
+        ["ReceiveMessage", "DeleteMessage", "GetQueueAttributes"].map(|operation| Call {
+            function: function.name.clone(),
+            request: Request::Json {
+                target: format!("AmazonSQS.{operation}"),
+                body: json!({ "QueueUrl": trigger.queue }),
+            },
+        })
+    })
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Json { target, .. } => f.write_str(target),
+            Self::S3 { method, path, .. } => write!(f, "{method} {path}"),
+        }
+    }
+}
+
+fn text<'a>(request: &'a Value, member: &'static str) -> Result<&'a str, CallError> {
+    request[member].as_str().ok_or(CallError::Member(member))
+}
+
+fn list<'a>(request: &'a Value, member: &'static str) -> Result<&'a [Value], CallError> {
+    request[member].as_array().map(Vec::as_slice).ok_or(CallError::Member(member))
+}
