@@ -12,7 +12,7 @@ export const Stop = ({ webhook: { enabled }, enable, disable, remove }) => html`
   <${Card} title="Stop">
     <div class="choice">
       <p>${enabled
-        ? "A disabled webhook receives no events, neither then nor later. It can be enabled again."
+        ? "A disabled webhook receives no events. Events that are published meanwhile make no delivery to it. It can be enabled again."
         : "It is disabled. Once enabled, it receives the events that are published from then on."}</p>
       ${enabled
         ? html`<${Action} key="disable" scope="integrations.write" onClick=${disable}>Disable …<//>`
