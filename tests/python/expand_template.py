@@ -20,29 +20,6 @@ def statements(document):
     return found if isinstance(found, list) else [found]
 
 
-def decided(value):
-    """The value, with the conditional entries of its lists included or omitted according to the parameters."""
-    if isinstance(value, dict):
-        return {name: decided(member) for name, member in value.items()}
-    if not isinstance(value, list):
-        return value
-    chosen = []
-    for entry in value:
-        if isinstance(entry, dict) and "Fn::If" in entry:
-            condition, yes, no = entry["Fn::If"]
-            entry = yes if holds(condition) else no
-        if entry != {"Ref": "AWS::NoValue"}:
-            chosen.append(decided(entry))
-    return chosen
-
-
-def holds(condition):
-    left, right = (
-        parameters[side["Ref"]] if isinstance(side, dict) else side for side in template["Conditions"][condition]["Fn::Equals"]
-    )
-    return left == right
-
-
 def policies(role, resources):
     managed, granted = [], []
     for policy in role.get("ManagedPolicyArns", []):
