@@ -1,13 +1,14 @@
-// Every view is an address below /panel: the path names the page, the query its filters and its place. The token is never in it.
+// Every view has an address below /panel: the path names the page, the query has its filters and its position. The token is
+// never part of it.
 import { useEffect, useMemo, useState } from "./parts/html.js";
 
 const listeners = new Set();
 const changed = () => listeners.forEach((listener) => listener());
 
-/** What is asked before the page that is shown is left, and its address. */
+/** The question before a person leaves the current page, and the address of that page. */
 let guarded = null;
 
-/** Has somebody asked this before they leave the page, until what is returned is called. */
+/** Asks this question before a person leaves the page, until the returned function is called. */
 export function guard(question) {
   const mine = { question, href: location.href };
   guarded = mine;
@@ -16,17 +17,17 @@ export function guard(question) {
   };
 }
 
-/** Whether nothing would be lost, or the person leaves all the same. */
+/** Whether nothing would be lost, or the person confirms. */
 export const mayLeave = () => !guarded || confirm(guarded.question);
 
-/** An address of the panel; members of `query` that are empty are left out. */
+/** An address of the panel; empty members of `query` are omitted. */
 export function address(path, query = {}) {
   const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== "");
   const text = new URLSearchParams(given).toString();
   return `/panel${path}${text ? `?${text}` : ""}`;
 }
 
-/** Where the browser is: the path below /panel as its parts, and the query. */
+/** The current address: the parts of the path below /panel, and the query. */
 export function here() {
   const parts = location.pathname.split("/").slice(2).filter(Boolean).map(decoded);
   return { parts, query: Object.fromEntries(new URLSearchParams(location.search)) };
@@ -40,29 +41,28 @@ function decoded(part) {
   }
 }
 
-/** Goes to an address of the panel. */
 export function go(to, { replace = false } = {}) {
   history[replace ? "replaceState" : "pushState"](null, "", to);
   changed();
 }
 
-/** Where the browser is, and again whenever it goes elsewhere. */
+/** The current address; draws again when it changes. */
 export function useHere() {
   const [href, move] = useState(location.href);
   useEffect(() => {
     const listener = () => move(location.href);
     listeners.add(listener);
-    // It may have gone elsewhere since this was drawn.
+    // The address may have changed since this was drawn.
     listener();
     return () => listeners.delete(listener);
   }, []);
   return useMemo(here, [href]);
 }
 
-/** Lets links to pages of the panel be followed without loading it again; a new tab or a download stays the browser's. */
+/** Follows links to pages of the panel without a reload; the browser handles new tabs and downloads. */
 export function followLinks() {
   addEventListener("popstate", () => {
-    // A panel link in the address bar leaves no page.
+    // A panel link that is pasted into the address bar leaves no page.
     if (location.hash.startsWith("#code=")) return;
     if (mayLeave()) changed();
     else history.pushState(null, "", guarded.href);

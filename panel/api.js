@@ -1,14 +1,14 @@
-// The one way to the API. A call renews the token when it has to, is repeated while the service is not available, and is
-// refused with a `Refusal`, which says in words what to do.
+// The client of the API. A call renews the token if necessary and retries while the service is not available. Errors are
+// thrown as a `Refusal`, which says in words what to do.
 import { accessToken, entityPath, forget } from "./session.js";
 import { refusalOf, unreachable } from "./refusal.js";
 
-/** Pauses before the repetitions of a call that was answered with 503, in milliseconds. */
-const PAUSES = [400, 1200, 3000];
-/** A longer `Retry-After` is not waited for: a person wants to know. */
-const LONGEST_PAUSE = 5000;
+/** The waits before the retries of a call after a 503, in milliseconds. */
+const BACKOFF_MS = [400, 1200, 3000];
+/** The longest wait, even if `Retry-After` is longer: a person is waiting. */
+const LONGEST_BACKOFF_MS = 5000;
 
-/** A number that JavaScript cannot hold, as it was written. */
+/** The source text of a number that JavaScript cannot represent. */
 export class ExactNumber {
   constructor(source) {
     this.source = source;
@@ -21,7 +21,7 @@ const exactly = (_, value, context) =>
 
 async function call(method, path, { query, body, signal, reviver } = {}) {
   const address = entityPath() + path + search(query);
-  // A call that is repeated does once what it is to do.
+  // A retry must not repeat the effect.
   const key = method === "POST" ? { "Idempotency-Key": unique() } : {};
   const type = body === undefined ? {} : { "Content-Type": "application/json" };
   let mayRenew = true;
@@ -33,8 +33,8 @@ async function call(method, path, { query, body, signal, reviver } = {}) {
     if (answer.status === 401 && mayRenew) {
       mayRenew = false;
       forget(token);
-    } else if (answer.status === 503 && attempt < PAUSES.length) {
-      await pause(answer, PAUSES[attempt++], signal);
+    } else if (answer.status === 503 && attempt < BACKOFF_MS.length) {
+      await backoff(answer, BACKOFF_MS[attempt++], signal);
     } else {
       throw await refusalOf(answer);
     }
@@ -49,9 +49,9 @@ async function answered(address, request) {
   }
 }
 
-async function pause(answer, least, signal) {
+async function backoff(answer, least, signal) {
   const asked = Number(answer.headers.get("retry-after")) * 1000 || 0;
-  await new Promise((proceed) => setTimeout(proceed, Math.min(Math.max(asked, least), LONGEST_PAUSE)));
+  await new Promise((proceed) => setTimeout(proceed, Math.min(Math.max(asked, least), LONGEST_BACKOFF_MS)));
   signal?.throwIfAborted();
 }
 
@@ -60,11 +60,11 @@ function search(query = {}) {
   return given.length ? `?${new URLSearchParams(given)}` : "";
 }
 
-/** As random as an identifier of its own, also where `crypto.randomUUID` is not to be had: over plain HTTP. */
+/** A random key. `crypto.randomUUID` is not available over plain HTTP. */
 const unique = () => Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(36)).join("-");
 
 export const get = (path, query, signal) => call("GET", path, { query, signal });
-/** The same, with every number as it was written. */
+/** Gets a resource with the source text of every number. */
 export const getExactly = (path, signal) => call("GET", path, { signal, reviver: exactly });
 export const post = (path, body = {}) => call("POST", path, { body });
 export const patch = (path, body) => call("PATCH", path, { body });

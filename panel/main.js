@@ -1,5 +1,5 @@
-// The beginning: comes in with the code of a panel link or with the session that is open in this browser, and draws the page
-// that the address names.
+// The entry module: opens a session with the code of a panel link, or resumes the session of this browser, and draws the page
+// of the address.
 import { html, render, useEffect, useState } from "./parts/html.js";
 import { followLinks, go, here, mayLeave, useHere } from "./address.js";
 import { enter, onSession, propose, refuse, resume, session } from "./session.js";
@@ -8,7 +8,7 @@ import { Enter, EnterAgain, Proposed } from "./pages/enter.js";
 import { Notices } from "./parts/notices.js";
 import { Waiting } from "./parts/empty.js";
 
-/** The pages by the parts of their address; `issuer::panel::views` has the same ones. A page is read when it is first opened. */
+/** The pages by the parts of their address, as in `issuer::panel::views`. A page's module is loaded when it is first opened. */
 const PAGES = {
   deliveries: () => import("./pages/deliveries.js"),
   "deliveries/*": () => import("./pages/delivery.js"),
@@ -25,7 +25,7 @@ const PAGES = {
 };
 const missing = () => import("./pages/missing.js");
 
-/** The name of the page that the parts of an address lead to. */
+/** The name of the page for the parts of an address. */
 function nameOf(parts) {
   const [section, second, third] = parts;
   const exact = parts.join("/") || "deliveries";
@@ -34,7 +34,7 @@ function nameOf(parts) {
   return parts.length <= 3 && Object.hasOwn(PAGES, general) ? general : null;
 }
 
-/** A file that is not there is one of an earlier release: the page is read again, once. */
+/** Loads a page's module. A missing file belongs to an earlier release: the whole page is reloaded, once. */
 async function loaded(read) {
   try {
     const page = await read();
@@ -58,7 +58,7 @@ function Current() {
     return () => { left = true; };
   }, [name, parts.length]);
   useEffect(() => scrollTo(0, 0), [parts.join("/")]);
-  if (!page || page.name !== name) return html`<${Waiting} what="The page is read" />`;
+  if (!page || page.name !== name) return html`<${Waiting} what="Loading the page" />`;
   return html`<${page.Page} key=${parts.join("/")} parts=${parts} query=${query} />`;
 }
 
@@ -66,17 +66,17 @@ function Panel() {
   const [{ phase, proposed }, become] = useState(session);
   useEffect(() => {
     const listener = () => become(session());
-    // It may have opened since this was drawn.
+    // The session may have opened since this was drawn.
     listener();
     return onSession(listener);
   }, []);
   if (phase === "opening") return html`<main class="opening"><${Waiting} what="Opening" lines="3" /></main>`;
-  const asked = proposed && html`<${Proposed} key=${proposed.code} ...${proposed} accept=${comeIn} />`;
+  const asked = proposed && html`<${Proposed} key=${proposed.code} ...${proposed} accept=${openWith} />`;
   if (phase === "closed") return asked ?? html`<${Enter} />`;
   return html`<${Frame}><${Current} /><//>${asked ?? (phase === "ended" && html`<${EnterAgain} />`)}<${Notices} />`;
 }
 
-/** The code of a panel link in the address, out of which it is taken: it works once, and is not to stay there. */
+/** Takes the code of a panel link out of the address: it works once, and must not remain there. */
 function takeCode() {
   const code = new URLSearchParams(location.hash.slice(1)).get("code");
   if (code) history.replaceState(null, "", location.pathname + location.search);
@@ -85,7 +85,7 @@ function takeCode() {
 
 async function begin() {
   const code = takeCode();
-  // A link that is pasted where the panel is open already loads no page.
+  // A link that is pasted into an open panel loads no page.
   addEventListener("hashchange", () => {
     const later = takeCode();
     if (later) propose(later);
@@ -95,12 +95,12 @@ async function begin() {
   followLinks();
   const first = PAGES[nameOf(here().parts)] ?? PAGES.deliveries;
   first().catch(() => null);
-  const coming = code ? propose(code) : resume();
+  const opening = code ? propose(code) : resume();
   render(html`<${Panel} />`, root);
-  await coming;
+  await opening;
 }
 
-async function comeIn(code) {
+async function openWith(code) {
   try {
     await enter(code);
     const { phase, place } = session();

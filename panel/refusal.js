@@ -1,4 +1,4 @@
-// An answer that is no success, in words: a Problem (RFC 9457) of the service, or why there was no answer.
+// An unsuccessful response in words: a Problem (RFC 9457) of the service, or the reason why no response arrived.
 
 export class Refusal extends Error {
   constructor({ status = 0, kind = "", title, detail, properties = {}, requestId = "" }) {
@@ -6,13 +6,13 @@ export class Refusal extends Error {
     Object.assign(this, { status, kind, title, detail, properties, requestId });
   }
 
-  /** What is wrong with a member of the body, or of one of its elements; as the end of a sentence. */
+  /** The violations of a member of the body, or of its elements; as the end of a sentence. */
   violation(field) {
     const about = (name) => name === field || name.startsWith(`${field}[`) || name.startsWith(`${field}.`);
     return this.violations.filter(({ field: name }) => about(name)).map(({ message }) => message).join("; ");
   }
 
-  /** The same without what is wrong with a member, which was changed since; nothing, if nothing else was wrong. */
+  /** This refusal without the violations of a member that was changed; `undefined` if no violation remains. */
   without(field) {
     const others = this.violations.filter(({ field: name }) => name.split(/[[.]/)[0] !== field);
     if (others.length === this.violations.length) return this;
@@ -25,24 +25,24 @@ export class Refusal extends Error {
   }
 }
 
-/** The refusal that an answer holds. */
+/** The refusal in a response. */
 export async function refusalOf(answer) {
   const requestId = answer.headers.get("x-request-id") ?? "";
   const problem = await answer.json().catch(() => ({}));
   return new Refusal({
     status: answer.status,
     kind: problem.kind ?? problem.error ?? "",
-    title: problem.title ?? `The service answered ${answer.status}`,
-    detail: problem.detail ?? problem.error_description ?? "It said no more than that. Try again in a moment.",
+    title: problem.title ?? `The service responded with ${answer.status}`,
+    detail: problem.detail ?? problem.error_description ?? "The response has no explanation. Try again in a moment.",
     properties: problem.properties ?? {},
     requestId,
   });
 }
 
-/** There was no answer at all. */
+/** The refusal of a request without any response. */
 export const unreachable = () =>
   new Refusal({
     kind: "unreachable",
     title: "The service cannot be reached",
-    detail: "No answer came. Look at your connection, and try again; what you typed is still here.",
+    detail: "No response arrived. Check your connection, and try again. This page keeps your input.",
   });

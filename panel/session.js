@@ -1,11 +1,10 @@
-// Who is here: an access token that lives in this module's memory and nowhere else, and the session that renews it by a
-// cookie, which no script can read.
+// The session: an access token that exists only in this module's memory, and is renewed by a cookie that no script can read.
 import { Refusal, refusalOf, unreachable } from "./refusal.js";
 
-/** A token is renewed so many milliseconds before its end, or at half its life where that is short. */
-const AHEAD = 30_000;
+/** The time before its expiry at which a token is renewed, in milliseconds; a short-lived token at half its lifetime. */
+const RENEWAL_LEAD_MS = 30_000;
 
-/** Tells the other tabs of this browser which link's session was ended. */
+/** Announces to the other tabs of this browser the link whose session was ended. */
 const tabs = new BroadcastChannel("waypost-session");
 
 const listeners = new Set();
@@ -15,9 +14,9 @@ let renewal = null;
 let waiting = [];
 
 /**
- * `phase` is "opening", "closed" (no session yet), "open", or "ended" (the page stays as it is until somebody comes in again).
- * With `unended`, the session of this browser goes on, since the service could not be told to end it. With `other`, this browser
- * is in the session of that managing entity now. With `proposed`, a link was followed, and the person is asked about it.
+ * `phase` is "opening", "closed" (no session yet), "open", or "ended" (the page stays as it is until a new session opens).
+ * `unended`: the session of this browser continues, since the request to end it failed. `other`: this browser is now in the
+ * session of that managing entity. `proposed`: a link was followed, and the person must confirm it.
  */
 export const session = () => state;
 
@@ -26,13 +25,13 @@ export function onSession(listener) {
   return () => listeners.delete(listener);
 }
 
-/** Whether the token has a scope. Without it the service refuses, whatever is shown here. */
+/** Whether the token has a scope. The service enforces scopes regardless of this check. */
 export const may = (scope) => state.scopes?.includes(scope) ?? false;
 
-/** Where the managing entity's resources stand. */
+/** The path of the managing entity's resources. */
 export const entityPath = () => `/api/managing-entity/${encodeURIComponent(state.entity)}`;
 
-/** Whether the service may answer otherwise in a moment. */
+/** Whether a retry may succeed. */
 const mayPass = ({ status }) => status === 0 || status === 429 || status >= 500;
 
 function become(next) {
@@ -52,16 +51,16 @@ async function ask(method, body) {
   return answer.status === 204 ? {} : answer.json();
 }
 
-/** Takes the session that was answered, and lets the calls go on that waited for it. */
+/** Starts the session in the response, and resumes the calls that waited for it. */
 function open(answer, renewable = true) {
   const entity = answer.managingEntity;
-  // Another entity's session must not go on with what stands on this page.
+  // Another entity's session must not continue with the content of this page.
   if (state.entity && state.entity !== entity) {
     return become({ ...state, phase: "ended", other: entity, refusal: undefined, proposed: undefined });
   }
   const life = answer.expiresIn * 1000;
   const ends = Date.now() + life;
-  token = { text: answer.accessToken, ends, renewed: renewable ? ends - Math.min(AHEAD, life / 2) : ends };
+  token = { text: answer.accessToken, ends, renewed: renewable ? ends - Math.min(RENEWAL_LEAD_MS, life / 2) : ends };
   become({
     phase: "open",
     entity,
@@ -76,8 +75,8 @@ function open(answer, renewable = true) {
 }
 
 /**
- * Keeps the code of a link that was followed until the person decides. Any page can lead a browser to a panel link, and
- * the person would work in the panel of a stranger without noticing.
+ * Keeps the code of a link that was followed until the person decides. Any page can lead a browser to a panel link; without
+ * the question, a person could work in a stranger's panel without noticing.
  */
 export async function propose(code) {
   const [entity] = code.split("/");
@@ -85,13 +84,13 @@ export async function propose(code) {
   become({ ...state, phase: state.phase === "opening" ? "closed" : state.phase, proposed: { code, entity, running } });
 }
 
-/** Forgets the link that was followed. */
+/** Discards the proposed link. */
 export async function decline() {
   become({ ...state, proposed: undefined });
   if (!state.entity) await resume();
 }
 
-/** Comes in with the code of a panel link. A link that was followed twice leads on if the browser is in already. */
+/** Opens a session with the code of a panel link. If the link was used before, an open session of this browser continues. */
 export async function enter(code) {
   try {
     open(await ask("POST", { code }));
@@ -102,7 +101,7 @@ export async function enter(code) {
   }
 }
 
-/** Goes on with the session that is open in this browser, if there is one. */
+/** Resumes the session of this browser, if there is one. */
 export async function resume() {
   try {
     open(await ask("POST"));
@@ -112,11 +111,11 @@ export async function resume() {
   }
 }
 
-/** The link was refused: the panel stays closed, and a page whose session has ended stays as it is. */
+/** Handles a refused link: the panel stays closed, and a page whose session has ended stays as it is. */
 export const refuse = (refusal) => become(
   state.phase === "ended" ? { ...state, refusal, proposed: undefined } : { phase: "closed", refusal });
 
-/** Comes in with an application's id and secret, where the deployment allows it. Neither is kept. */
+/** Signs in with an application's id and secret, if the deployment allows it. Neither is stored. */
 export async function signIn(clientId, secret, entity) {
   const form = new URLSearchParams({ grant_type: "client_credentials", client_id: clientId, client_secret: secret });
   let answer;
@@ -132,20 +131,20 @@ export async function signIn(clientId, secret, entity) {
   if (managingEntity === "*" || (!entity && covered.length > 1)) {
     throw new Refusal({
       title: "Which managing entity?",
-      detail: "This application acts for several. Write the identifier of the one that you want to see.",
+      detail: "This application acts for several. Type the identifier of one of them.",
       properties: { violations: [{ field: "entity", message: "must be named" }] },
     });
   }
   open({ accessToken, expiresIn, scope, managingEntity, name: "Signed in with an application" }, false);
 }
 
-/** What a token says of itself. The service alone decides by it. */
+/** The claims of a token, without verification. Only the service decides by them. */
 function claims(text) {
   const [, body] = text.split(".");
   return JSON.parse(atob(body.replaceAll("-", "+").replaceAll("_", "/")));
 }
 
-/** Ends the session, here and at the service. While the service cannot be told, the cookie would open it again. */
+/** Ends the session, here and at the service. If the service cannot be reached, the cookie could open it again. */
 export async function leave() {
   const { link } = state;
   try {
@@ -169,13 +168,13 @@ tabs.addEventListener("message", ({ data: link }) => {
   if (state.link === link) close();
 });
 
-/** The access token; renewed when it is about to end. When the session has ended, it waits until somebody comes in again. */
+/** The access token; renewed before it expires. After the end of the session it waits until a new session opens. */
 export async function accessToken() {
   while (!token || token.renewed <= Date.now()) await renew();
   return token.text;
 }
 
-/** The service refused a token: the next call gets another. */
+/** Discards a token that the service refused: the next call gets another. */
 export function forget(refused) {
   if (token?.text === refused) token = null;
 }

@@ -1,4 +1,4 @@
-// An application: what it may do, and its credentials.
+// The page of an application: its rights and its credentials.
 import { html, useState } from "../parts/html.js";
 import { get, post, remove } from "../api.js";
 import { go } from "../address.js";
@@ -27,7 +27,7 @@ export default function Application({ parts: [, id] }) {
     return html`
       <${Page} title="Application" above=${above}>
         ${loaded.error ? html`<${Problem} refusal=${loaded.error} retry=${loaded.reload} />`
-          : html`<${Waiting} what="The application is read" />`}
+          : html`<${Waiting} what="Loading the application" />`}
       <//>`;
   }
   return html`<${Shown} application=${loaded.data} above=${above} reload=${loaded.reload} error=${loaded.error} />`;
@@ -40,7 +40,7 @@ function Shown({ application, above, reload, error }) {
     <${Page} title=${application.name} above=${above}
       lead=${html`<${Identifier} id=${application.clientId} what="the client id" />`}>
       <${Problem} refusal=${error} />
-      <${Card} title="What it may do">
+      <${Card} title="Rights">
         <${ScopeList} scopes=${application.scopes} />
         <p class="faint">${publishingWords(application)} ${entities(application.managingEntities)}</p><//>
       <${Credentials} application=${application} path=${pathOf(application.clientId)} reload=${reload}
@@ -49,7 +49,7 @@ function Shown({ application, above, reload, error }) {
         <dl class="facts"><div><dt>Created</dt><dd><${Time} date=${application.createdDate} as="both" /></dd></div><div>
           <dt>Last changed</dt><dd><${Time} date=${application.lastUpdate} as="both" /></dd></div></dl><//>
       <${Card} title="Stop"><div class="choice">
-        <p>Removed, it gets no more tokens, and those that it has end within a minute. Panel links that it made end as
+        <p>A removed application gets no tokens, and its existing tokens end within a minute. Its panel links end as
         well.</p><${Action} kind="danger" scope="account.remove" onClick=${() => show("remove")}>Remove …<//></div>
         <//>
       ${open === "rotate" && html`<${Rotation} application=${application} close=${() => { close(); reload(); }} />`}
@@ -71,13 +71,13 @@ function Rotation({ application, close }) {
         secret=${made.clientSecret}>
         ${made.previousSecretExpiresDate && html`<p>The old one is accepted until <strong>
           <${Time} date=${made.previousSecretExpiresDate} as="both" />
-          </strong>. Give the new one to the application before.</p>`}
+          </strong>. Give the new one to the application before then.</p>`}
       <//>`;
   }
   return html`
     <${Dialog} title="Replace the client secret" close=${close}>
-      <p>A new secret is accepted from now on, and the old one beside it for a while, so that the application goes on
-        while you give it the new one.</p>
+      <p>The new secret is accepted from now on. The old one remains valid for a while, so that the application
+        continues to work until you give it the new one.</p>
       <${SelectField} label="Both are accepted for" value=${overlap} change=${choose} options=${OVERLAPS} />
       <${Problem} refusal=${rotate.refusal} />
       <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>
@@ -86,7 +86,7 @@ function Rotation({ application, close }) {
     <//>`;
 }
 
-/** An application that would remove itself, as the one that made this session may be, says that it means it. */
+/** Removes the application. The service asks for a confirmation if it is the application of this session. */
 function Removal({ application, close }) {
   const removal = useAction(async (query) => {
     const { message } = await remove(pathOf(application.clientId), query);
@@ -96,12 +96,12 @@ function Removal({ application, close }) {
   const itself = removal.refusal?.kind === "confirmation-required";
   return html`
     <${Dialog} title="Remove ${application.name}?" close=${close}>
-      <p>It gets no more tokens at once, and the tokens that it has are refused within a minute. This cannot be undone.
+      <p>It gets no tokens from now on, and its existing tokens are refused within a minute. This cannot be undone.
         </p>
       <${Problem} refusal=${removal.refusal} />
       <div class="dialog-actions"><button type="button" onClick=${close}>Keep it</button>
         <${Action} kind="danger" scope="account.remove" busy=${removal.busy}
         onClick=${() => removal.run(itself ? { confirm: "true" } : {})}>
-        ${itself ? "Remove it all the same" : "Remove it"}<//></div>
+        ${itself ? "Remove it anyway" : "Remove it"}<//></div>
     <//>`;
 }

@@ -1,4 +1,4 @@
-// A new application: its name, what it may do, and then its secret, this once.
+// The page of a new application: its name, its rights, and then its secret, which is shown only once.
 import { html, useState } from "../parts/html.js";
 import { post } from "../api.js";
 import { Action, LinkButton } from "../parts/action.js";
@@ -35,28 +35,28 @@ export default function NewApplication() {
   const above = html`<a href="/panel/applications">Applications</a>`;
   if (made) {
     return html`
-      <${Page} title="${made.name} is made" above=${above}>
+      <${Page} title="${made.name} is created" above=${above}>
         <section class="card">
           <p>Client id: <${Identifier} id=${made.clientId} what="the client id" /></p>
           <${Secret} label="Client secret" secret=${made.clientSecret}>
-            <p>With both, the application asks <code>POST /oauth2/token
-            </code> for access tokens. It needs nothing else.</p><//>
+            <p>With both, the application gets access tokens from <code>POST /oauth2/token
+            </code>. It needs nothing else.</p><//>
           <p><${LinkButton} to="/panel/applications/${made.clientId}">Go to the application<//></p>
         </section>
       <//>`;
   }
   return html`
     <${Page} title="New application" above=${above}
-      lead="It gets a client id and a secret, and may do what you choose here.">
+      lead="It gets a client id, a secret, and the rights that you choose here.">
       <form class="form card" onSubmit=${submit} noValidate>
-        <${TextField} label="Name" hint="For you: which program this is." value=${form.name} change=${set("name")}
+        <${TextField} label="Name" hint="For you, to recognize the program." value=${form.name} change=${set("name")}
           fault=${create.refusal?.violation("name")} autocomplete="off" required />
         <${ScopePicker} chosen=${form.scopes} change=${set("scopes")} fault=${create.refusal?.violation("scopes")} />
         <${Check} label="It may publish events"
-          hint="Publishing needs Integrations: Write as well, which is chosen with it. Receiving events needs neither."
+          hint="Publishing also needs Integrations: Write, which is selected with it. Receiving events needs neither."
           value=${form.mayPublish} change=${publish} />
         <${Problem} refusal=${create.refusal} beside=${["name", "scopes"]} />
-        <div class="form-actions"><${Action} type="submit" kind="primary" scope="account.write" busy=${create.busy}>Make
+        <div class="form-actions"><${Action} type="submit" kind="primary" scope="account.write" busy=${create.busy}>Create
           the application<//> <a href="/panel/applications">Cancel</a></div>
       </form>
     <//>`;

@@ -1,4 +1,4 @@
-// The applications: who gets tokens for this managing entity.
+// The list of applications, which get tokens for this managing entity.
 import { html } from "../parts/html.js";
 import { get } from "../api.js";
 import { Empty, Waiting } from "../parts/empty.js";
@@ -10,7 +10,7 @@ import { dayOf, isOver } from "../parts/time.js";
 import { counted } from "../parts/words.js";
 import { useLoad } from "../parts/load.js";
 
-/** The last day on which any credential of it was used. */
+/** The last day on which any of its credentials was used. */
 const lastUsed = ({ secrets, publicKeys }) =>
   [...secrets, ...publicKeys].map(({ lastUsedDate }) => lastUsedDate).filter(Boolean).sort().at(-1);
 
@@ -18,14 +18,14 @@ export default function Applications() {
   const list = useLoad(() => get("/application/list"), []);
   const add = html`<${LinkButton} to="/panel/applications/new" kind="primary" icon="plus">New application<//>`;
   return html`
-    <${Page} title="Applications" lead="Programs that may ask for access tokens."
+    <${Page} title="Applications" lead="Programs that can get access tokens."
       beside=${list.data?.length > 0 && add}>
       <${Problem} refusal=${list.error} retry=${list.reload} />
-      ${!list.data && !list.error && html`<${Waiting} what="The applications are read" />`}
+      ${!list.data && !list.error && html`<${Waiting} what="Loading the applications" />`}
       ${list.data?.length === 0 && html`
-        <${Empty} icon="applications" title="No application of your own yet">
-          <p>An application is a program with an id and a secret of its own: a channel manager, a job of yours. Give
-            each no more than it needs.</p><p>${add}</p>
+        <${Empty} icon="applications" title="No applications yet">
+          <p>An application is a program with an id and a secret, such as a channel manager or a job. Give each only the
+            rights that it needs.</p><p>${add}</p>
         <//>`}
       ${list.data?.length > 0 && html`
         <table class="list">

@@ -1,4 +1,4 @@
-// The deliveries: what became of every event, filtered; each view is an address.
+// The list of deliveries, with filters; each view has an address.
 import { html, useEffect, useRef, useState } from "../parts/html.js";
 import { get } from "../api.js";
 import { address, go } from "../address.js";
@@ -14,15 +14,15 @@ import { useTypes, useWebhooks } from "../parts/known.js";
 import { useLoad, usePolling } from "../parts/load.js";
 
 const SIZE = 50;
-/** The service looks at some hundred or thousand deliveries for a page; so many pages are asked for before a person is. */
-const ROUNDS = 5;
+/** The service examines hundreds or thousands of deliveries per page; so many pages are read before the person must continue. */
+const PAGES = 5;
 const LIVE = 2000;
 
-/** A page of deliveries, and where the next begins; short where what is wanted is rare. */
+/** A page of deliveries and the cursor of the next; short if matching deliveries are rare. */
 async function page(filters, start) {
   const items = [];
   let cursor = start;
-  for (let round = 0; round < ROUNDS; round += 1) {
+  for (let round = 0; round < PAGES; round += 1) {
     const found = await get("/webhook/delivery/list", { ...filters, cursor, limit: SIZE - items.length });
     items.push(...found.items);
     cursor = found.nextCursor;
@@ -32,7 +32,8 @@ async function page(filters, start) {
 }
 
 export default function Deliveries({ query }) {
-  const [types, webhooks] = [useTypes(), useWebhooks()];
+  const types = useTypes();
+  const webhooks = useWebhooks();
   const wanted = JSON.stringify(query);
   const filters = useRef({});
   const list = useLoad(() => {
@@ -45,20 +46,20 @@ export default function Deliveries({ query }) {
   const toggle = (on) => go(address("/deliveries", { ...query, cursor: "", live: on ? "on" : "" }), { replace: true });
 
   return html`
-    <${Page} title="Deliveries" lead="Every event on its way to a webhook, the newest first."
+    <${Page} title="Deliveries" lead="Events on their way to webhooks, the newest first."
       beside=${html`<${Switch} label="Live" value=${live} change=${toggle} />`}>
       <${DeliveryFilters} query=${query} types=${types} webhooks=${webhooks} />
       <${Problem} refusal=${list.error} retry=${list.reload} />
-      ${!list.data && !list.error && html`<${Waiting} what="The deliveries are read" lines="8" />`}
+      ${!list.data && !list.error && html`<${Waiting} what="Loading the deliveries" lines="8" />`}
       ${list.data?.items.length === 0 && html`<${Nothing} query=${query} hasMore=${list.data.cursor}
         hasWebhooks=${webhooks.length > 0} />`}
       ${list.data?.items.length > 0 && html`<${DeliveryTable} items=${list.data.items} fresh=${fresh} types=${types}
         webhooks=${webhooks} />`}
-      ${list.data && html`<${Turns} query=${query} filters=${filters.current} list=${list.data} />`}
+      ${list.data && html`<${Paging} query=${query} filters=${filters.current} list=${list.data} />`}
     <//>`;
 }
 
-/** The deliveries that were not there before; none of a list that was just opened. */
+/** The deliveries that were not in the list before; none of a list that was just opened. */
 function useFresh(items, view) {
   const known = useRef({ view: null, ids: new Set() });
   const [fresh, become] = useState(new Set());
@@ -73,35 +74,33 @@ function useFresh(items, view) {
 
 function Nothing({ query, hasMore, hasWebhooks }) {
   if (hasMore) {
-    return html`<${Empty} icon="search" title="Nothing found so far">
-      <p>Thousands of deliveries were looked at, and none passes the filters. Look further back, or say when it was
-      made.</p><//>`;
+    return html`<${Empty} icon="search" title="No match so far">
+      <p>No match among thousands of deliveries. Continue with older ones, or filter by the time of creation.</p><//>`;
   }
   if (isFiltered(query)) {
     const { status = "" } = query;
-    return html`<${Empty} icon="filter" title="Nothing passes these filters">
+    return html`<${Empty} icon="filter" title="No delivery matches these filters">
       ${status.includes("failed") && !status.includes("retrying") && html`
-        <p>Those that are still being tried are under${" "}
+        <p>Deliveries that are still being retried are under${" "}
         <a href=${address("/deliveries", { ...query, cursor: "", status: "retrying" })}>Retrying</a>.</p>`}
       <p><a href="/panel/deliveries">Show all deliveries</a></p><//>`;
   }
   if (!hasWebhooks) {
     return html`
-      <${Empty} icon="webhooks" title="Begin with a webhook">
-        <p>A webhook says where events are to be sent. Make one, send it a test event, and you see its delivery here.
-          </p>
-        <p><${LinkButton} to="/panel/webhooks/new" kind="primary" icon="plus">Make the first webhook<//></p>
+      <${Empty} icon="webhooks" title="Start with a webhook">
+        <p>A webhook defines where events are sent. Create one and send it a test event: its delivery appears here.</p>
+        <p><${LinkButton} to="/panel/webhooks/new" kind="primary" icon="plus">Create the first webhook<//></p>
       <//>`;
   }
   return html`
-    <${Empty} icon="deliveries" title="Nothing was delivered yet">
-      <p>Your webhook stands. Send it a test event, and its delivery comes up here.</p>
+    <${Empty} icon="deliveries" title="No deliveries yet">
+      <p>Your webhook is ready. Send it a test event: its delivery appears here.</p>
       <p><${LinkButton} to="/panel/webhooks" kind="primary">Go to the webhooks<//></p>
     <//>`;
 }
 
-/** Where the list goes on. A period that ends now is made one of fixed times, since a cursor is good for one filter. */
-function Turns({ query, filters, list }) {
+/** Links to newer and older pages. A period that ends now becomes one with fixed times: a cursor is valid for one filter only. */
+function Paging({ query, filters, list }) {
   const fixed = { ...query, live: "", period: "", from: filters.createdFrom, to: filters.createdTo };
   if (!query.cursor && !list.cursor) return html`<p class="turns faint">
     ${list.items.length > 0 && `${counted(list.items.length, "delivery", "deliveries")}, and no more.`}</p>`;
@@ -110,7 +109,7 @@ function Turns({ query, filters, list }) {
       ${query.cursor && html`<${LinkButton} to=${address("/deliveries", { ...query, cursor: "" })} icon="back">Newest
         <//>`}
       ${list.cursor ? html`<${LinkButton} to=${address("/deliveries", { ...fixed, cursor: list.cursor })}>
-        ${list.items.length ? "Older" : "Look further back"}<//>` : html`<span class="faint">These are the oldest.
+        ${list.items.length ? "Older" : "Continue with older ones"}<//>` : html`<span class="faint">These are the oldest.
         </span>`}
     </nav>`;
 }

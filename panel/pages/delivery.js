@@ -1,4 +1,4 @@
-// A delivery: how it stands and why, its attempts, its event; and what can be done about it.
+// The page of a delivery: its status and cause, its attempts, its event, and the actions on it.
 import { html, useState } from "../parts/html.js";
 import { get, getExactly, post } from "../api.js";
 import { address, go } from "../address.js";
@@ -24,7 +24,7 @@ import { curlOf, curlWords } from "../words/requests.js";
 
 const SOON = 30_000;
 
-/** The delivery, and its webhook if there still is one. */
+/** The delivery, and its webhook if it still exists. */
 async function read(id) {
   const delivery = await getExactly(`/webhook/delivery/${encodeURIComponent(id)}`);
   const webhook = await get(`/webhook/${encodeURIComponent(delivery.webhookIdentifier)}`).catch((refusal) => {
@@ -34,10 +34,10 @@ async function read(id) {
   return { delivery, webhook };
 }
 
-/** For so long a recovery in the background is watched; it begins within a minute. */
-const WATCHED = 60_000;
+/** How long the page polls for the effect of a recovery, which begins within a minute; in milliseconds. */
+const WATCH_MS = 60_000;
 
-/** Whether it may change by itself, and how soon: in milliseconds, or never. */
+/** The polling interval in milliseconds; `null` for a delivery that no longer changes. */
 function pace(delivery, isWatched) {
   if (isWatched) return 1000;
   if (!delivery?.nextAttemptDate && delivery?.status !== "pending") return null;
@@ -56,10 +56,10 @@ export default function Delivery({ parts: [, id], query }) {
     return html`
       <${Page} title="Delivery" above=${above}>
         ${loaded.error ? html`<${Problem} refusal=${loaded.error} retry=${loaded.reload} />`
-          : html`<${Waiting} what="The delivery is read" />`}
+          : html`<${Waiting} what="Loading the delivery" />`}
       <//>`;
   }
-  const recovered = () => watch(Date.now() + WATCHED);
+  const recovered = () => watch(Date.now() + WATCH_MS);
   const shown = { delivery, webhook, types, above, query, recovered, reload: loaded.reload, error: loaded.error };
   return html`<${Shown} ...${shown} />`;
 }
@@ -70,7 +70,7 @@ function Shown({ delivery, webhook, types, above, query, recovered, reload, erro
   const resend = useAction(async () => {
     await post(`/webhook/delivery/${encodeURIComponent(delivery.id)}/resend`);
     close();
-    say(`Attempt ${delivery.attemptCount + 1} is on its way.`);
+    say(`Attempt ${delivery.attemptCount + 1} is being sent.`);
     go(address(`/deliveries/${delivery.id}`), { replace: true });
     await reload();
   });
@@ -98,7 +98,7 @@ function Shown({ delivery, webhook, types, above, query, recovered, reload, erro
         <${Timeline} delivery=${delivery} chosen=${chosen} choose=${choose} />
         ${delivery.attempts.length > 0
           ? html`<${Attempts} ...${{ delivery, chosen, choose }} />`
-          : html`<p class="faint">None was made yet.</p>`}
+          : html`<p class="faint">No attempts yet.</p>`}
       <//>
       <${Card} title="Event"><${Json} value=${delivery.event} what="the event" /><//>
       <${Card} title="Facts"><${Facts} delivery=${delivery} /><//>
@@ -110,7 +110,7 @@ function Shown({ delivery, webhook, types, above, query, recovered, reload, erro
 
 const Again = ({ resend, close }) => html`
   <${Dialog} title="Send it again?" close=${close}>
-    <p>The endpoint has this event already. It gets the same event once more, under the same identifier.</p>
+    <p>The endpoint has this event already. It receives the same event again, with the same identifier.</p>
     <${Problem} refusal=${resend.refusal} />
     <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>
       <${Action} kind="primary" scope="integrations.write" busy=${resend.busy} onClick=${() => resend.run()}>
@@ -120,7 +120,7 @@ const Again = ({ resend, close }) => html`
 
 function Lead({ delivery: { status, type }, webhook }) {
   const { tone, icon, word } = DELIVERY[status];
-  const target = webhook ? html`<a href="/panel/webhooks/${webhook.id}">${webhook.name}</a>` : "a webhook that was removed";
+  const target = webhook ? html`<a href="/panel/webhooks/${webhook.id}">${webhook.name}</a>` : "a removed webhook";
   return html`<${Badge} tone=${tone} icon=${icon}>${word}<//> <code>${type}</code> to ${target}`;
 }
 
@@ -135,7 +135,7 @@ const Facts = ({ delivery: { id, event, webhookIdentifier, url, createdDate, las
       </dd>
     </div>
     <div><dt>Webhook</dt><dd><${Identifier} id=${webhookIdentifier} what="the webhook’s identifier" /></dd></div>
-    <div><dt>Address, when it was created</dt><dd><code class="break">${url}</code></dd></div>
+    <div><dt>Address at its creation</dt><dd><code class="break">${url}</code></dd></div>
     <div><dt>Created</dt><dd><${Time} date=${createdDate} as="both" /></dd></div>
     <div><dt>Last changed</dt><dd><${Time} date=${lastUpdate} as="both" /></dd></div>
   </dl>`;

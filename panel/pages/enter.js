@@ -1,4 +1,4 @@
-// Coming in: by a panel link, and by an application's id and secret where the deployment allows it.
+// Sign-in: with a panel link, or with an application's id and secret if the deployment allows it.
 import { html, useEffect, useState } from "../parts/html.js";
 import { decline, enter, leave, resume, session, signIn } from "../session.js";
 import { Brand } from "../parts/frame.js";
@@ -7,10 +7,10 @@ import { Problem } from "../parts/problem.js";
 import { TextField } from "../parts/field.js";
 import { useAction } from "../parts/load.js";
 
-/** Whether an application's id and secret are taken here. The page says so, as the deployment is set up. */
+/** Whether an application's id and secret are accepted. The served page says so, by the deployment's setting. */
 const takesCredentials = () => document.querySelector('meta[name="sign-in"]')?.content.includes("credentials");
 
-/** The code in a panel link, or in what was copied of it. */
+/** The code in a panel link, or in a part of one. */
 const codeIn = (text) => text.trim().split("#code=").pop();
 
 function ByLink() {
@@ -22,7 +22,7 @@ function ByLink() {
   };
   return html`
     <form onSubmit=${submit}>
-      <${TextField} label="Panel link" hint="It works once, for ten minutes after it was made." value=${link}
+      <${TextField} label="Panel link" hint="It works once, within ten minutes after its creation." value=${link}
         change=${type} autocomplete="off" spellcheck="false" placeholder="https://…/panel#code=…" />
       <button class="primary" aria-busy=${open.busy}>Open the link</button>
       <${Problem} refusal=${open.refusal} />
@@ -43,7 +43,7 @@ function ByCredentials() {
       <${TextField} label="Application (client id)" value=${given.id} change=${set("id")} autocomplete="off"
         spellcheck="false" required />
       <${TextField} label="Secret" type="password" value=${given.secret} change=${set("secret")} autocomplete="off"
-        required hint="It goes to the token issuer and is not kept." />
+        required hint="It is sent to the token issuer and not stored." />
       ${wantsEntity && html`<${TextField} label="Managing entity" fault=${signingIn.refusal?.violation("entity")}
         value=${given.entity} change=${set("entity")} spellcheck="false" />`}
       <button class="primary" aria-busy=${signingIn.busy}>Sign in</button>
@@ -63,16 +63,16 @@ export function Enter() {
   return html`
     <main class="enter">
       <${Brand} />
-      <h1>${left ? "You are signed out" : "Come in by a panel link"}</h1>
+      <h1>${left ? "You are signed out" : "Sign in with a panel link"}</h1>
       <${Problem} refusal=${refusal} retry=${refusal?.kind === "unreachable" && resume} />
       <p>A panel link lets you see one managing entity’s webhooks and deliveries, for a while, without a password.
-        Whoever runs your integration makes one with a call to <code>…/panel/link
+        The operator of your integration creates one with a call to <code>…/panel/link
         </code>; on one machine, <code>make panel</code> prints one. A link works once, and ends when you sign out.</p>
       <${Ways} />
     </main>`;
 }
 
-/** The question before a link that was followed is used. */
+/** The question before a followed link is used. */
 export function Proposed({ code, entity, running, accept }) {
   const opening = useAction(() => accept(code));
   const declining = useAction(decline);
@@ -82,8 +82,8 @@ export function Proposed({ code, entity, running, accept }) {
     <${Dialog} title="Open the panel of ${entity}?" close=${() => declining.run()}>
       ${replaces && html`<p>You are in the panel of <strong>${running}</strong>. Opening this link ends that session in every tab
         of this browser.</p>`}
-      <p>A link led here. Open it only if you asked for it or know who sent it: what you type there is seen by others who have
-        access to <strong>${entity}</strong>.</p>
+      <p>A link led here. Open it only if you asked for it or know its sender: all people with access to
+        <strong>${entity}</strong> see your input there.</p>
       <div class="actions">
         <button type="button" class="primary" onClick=${() => opening.run()} aria-busy=${opening.busy}>Open the panel</button>
         <button type="button" onClick=${() => declining.run()}>${running ? `Stay in ${running}` : "Do not open it"}</button>
@@ -91,24 +91,24 @@ export function Proposed({ code, entity, running, accept }) {
     <//>`;
 }
 
-/** The service could not be told that the session is to end. */
+/** The page after a sign-out that did not reach the service. */
 const NotOut = ({ refusal }) => html`
   <main class="enter">
     <${Brand} />
     <h1>You are not signed out yet</h1>
-    <p>The service could not end your session. Until it does, or the session comes to its end, the panel opens for everybody at
-      this browser.</p>
+    <p>The service could not end your session. Until it does, or the session expires, any user of this browser can open the
+      panel.</p>
     <${Problem} refusal=${refusal} retry=${leave} />
   </main>`;
 
-/** The session has ended while a page is open. The page stays as it is, with all that was typed. */
+/** The dialog after the end of a session. The page behind it keeps all typed text. */
 export function EnterAgain() {
   const again = useAction(() => resume());
   const { entity, other, refusal } = session();
   if (other) return html`<${Elsewhere} entity=${entity} other=${other} refusal=${refusal} />`;
   return html`
     <${Dialog} title="Your session has ended">
-      <p>Nothing that you typed is lost: this page goes on where it is as soon as you are in again.</p>
+      <p>Your input is not lost: this page continues as soon as you sign in again.</p>
       <p>Open a new panel link in another tab and come back here, or paste it.</p>
       <p><button type="button" onClick=${() => again.run()} aria-busy=${again.busy}>I opened one in another tab</button>
         </p>
@@ -117,11 +117,11 @@ export function EnterAgain() {
     <//>`;
 }
 
-/** A link of another managing entity was opened in this browser, and took the session's place. */
+/** The dialog after a link of another managing entity replaced the session of this browser. */
 const Elsewhere = ({ entity, other, refusal }) => html`
   <${Dialog} title="Another session is open in this browser">
-    <p>It is for <strong>${other}</strong>, and this page is for <strong>${entity}</strong>. What you typed stays here as long as
-      this page is open; it goes on with a panel link for ${entity}.</p>
+    <p>It is for <strong>${other}</strong>, and this page is for <strong>${entity}</strong>. This page keeps your input while it is
+      open, and continues with a panel link for ${entity}.</p>
     <p><button type="button" onClick=${() => location.assign("/panel")}>Go to ${other}</button></p>
     <${Problem} refusal=${refusal} />
     <${Ways} />

@@ -1,4 +1,4 @@
-// The types of event: what there is, and which webhooks want it.
+// The catalogue of event types, with the webhooks that subscribe to each.
 import { html } from "../parts/html.js";
 import { address, go } from "../address.js";
 import { Copy } from "../parts/copy.js";
@@ -22,14 +22,14 @@ export default function EventTypes({ query }) {
   const found = (list.data ?? []).filter(({ label, value }) => value.includes(text) ||
     label.toLowerCase().includes(text));
   return html`
-    <${Page} title="Event types" lead="Everything that a webhook can be sent.">
+    <${Page} title="Event types" lead="All types of event to which a webhook can subscribe.">
       <${Problem} refusal=${list.error} retry=${list.reload} />
       <div class="filters"><div class="filter-row fields">
         <${TextField} type="search" label="Search" placeholder="booking" value=${search}
         change=${(value) => go(address("/event-types", { search: value }), { replace: true })} />
         <p class="faint" role="status">${list.data && counted(found.length, "type", "types")}</p></div></div>
-      ${list.loading && html`<${Waiting} what="The catalogue is read" />`}
-      ${list.data && found.length === 0 && html`<${Empty} icon="search" title="No type is like that"><p>
+      ${list.loading && html`<${Waiting} what="Loading the catalogue" />`}
+      ${list.data && found.length === 0 && html`<${Empty} icon="search" title="No matching type"><p>
         <a href="/panel/event-types">Show all types</a></p><//>`}
       ${bySection(found).map(([section, types]) => html`
         <details class="card section" key=${section} open=${Boolean(text) || undefined}>
@@ -47,6 +47,6 @@ const Type = ({ label, value, webhooks }) => html`
       what="the type ${value}" quiet /></span></span>
     <span class="faint">${webhooks.length
       ? html`goes to ${webhooks.map(({ id, name }, at) => html`${at > 0 && ", "}<a href="/panel/webhooks/${id}">${name}
-      </a>`)}` : "no webhook wants it"}</span>
+      </a>`)}` : "no webhook subscribes to it"}</span>
     <a href=${address("/deliveries", { type: value })} aria-label="Deliveries of ${label}">deliveries</a>
   </li>`;

@@ -1,4 +1,4 @@
-// Panel links: who was let in, a new one, and the end of one.
+// The panel links: the list, the creation and the revocation of links.
 import { html, useState } from "../parts/html.js";
 import { get, post, remove } from "../api.js";
 import { Action } from "../parts/action.js";
@@ -22,17 +22,17 @@ const LIFETIMES = [["3600", "1 hour"], ["1800", "30 minutes"], ["14400", "4 hour
 export default function Links() {
   const list = useLoad(() => get("/panel/link/list"), [], { keep: true });
   const [asked, ask] = useState(null);
-  // The service lets no session that a link opened make others, which could outlive it.
+  // A session that a link opened cannot create links, which could outlive it.
   const add = !session().link && html`<${Action} kind="primary" icon="plus" scope="integrations.write"
     onClick=${() => ask({ make: true })}>New panel link<//>`;
   return html`
     <${Page} title="Panel links"
-      lead="Whom you let in: each link opens this panel once, for a while, without a password." beside=${add}>
+      lead="Each link opens this panel once, for a limited time, without a password." beside=${add}>
       <${Problem} refusal=${list.error} retry=${list.reload} />
-      ${!list.data && !list.error && html`<${Waiting} what="The links are read" />`}
-      ${list.data?.length === 0 && html`<${Empty} icon="links" title="No link is open">
-        <p>A link lets a colleague look at a delivery: it opens once, within ten minutes, and its session ends by
-        itself.</p>${add && html`<p>${add}</p>`}<//>`}
+      ${!list.data && !list.error && html`<${Waiting} what="Loading the links" />`}
+      ${list.data?.length === 0 && html`<${Empty} icon="links" title="No open links">
+        <p>A link gives a colleague access, for example to a delivery: it opens once, within ten minutes, and its session
+        expires.</p>${add && html`<p>${add}</p>`}<//>`}
       ${list.data?.length > 0 && html`<${Rows} links=${list.data} end=${(link) => ask({ end: link })} />`}
       ${session().link && html`<${HowTo} />`}
       ${asked?.make && html`<${NewLink} close=${() => { ask(null); list.reload(); }} />`}
@@ -40,17 +40,17 @@ export default function Links() {
     <//>`;
 }
 
-/** How a link is made: by an application, with a token of its own. */
+/** Explains how an application creates a link with its own token. */
 function HowTo() {
   const call = [
     `curl -s '${location.origin}${entityPath()}/panel/link'`,
     `-H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' -d '{"name": "Ada of support"}'`,
   ].join(" \\\n  ");
   return html`
-    <${Card} title="To let somebody in">
-      <p>You came in by a link yourself, and such a session makes no others, which could outlive it. Your application
-        makes one, with a token of its own:</p>
-      <${Text} text=${call} what="the call" /><//>`;
+    <${Card} title="Create a link">
+      <p>Your session was opened by a link, and such a session cannot create links, which could outlive it. Your
+        application creates one, with its own token:</p>
+      <${Text} text=${call} what="the command" /><//>`;
 }
 
 const Rows = ({ links, end }) => html`
@@ -66,7 +66,7 @@ const Rows = ({ links, end }) => html`
           ${link.id === session().link && html` <span class="tag">this session</span>`}<small><code>${link.id}</code>
           </small></td>
         <td data-label="State">${link.openedDate ? html`opened <${Time} date=${link.openedDate} as="distance" />`
-          : html`not opened; made <${Time} date=${link.createdDate} as="distance" />`}</td>
+          : html`not opened; created <${Time} date=${link.createdDate} as="distance" />`}</td>
         <td data-label="Rights" title=${link.scopes.join("\n")}>${counted(link.scopes.length, "scope", "scopes")}</td>
         <td data-label="Ends"><${Time} date=${link.sessionEndsDate ?? link.expiresDate} as="distance" /></td>
         <td><${Action} kind="small" scope="integrations.remove" onClick=${() => end(link)}>Revoke
@@ -88,14 +88,14 @@ function NewLink({ close }) {
   });
   if (made) {
     return html`
-      <${SecretDialog} title="The link is made" close=${close} label="Panel link" secret=${made.url}>
-        <p>Send it to the person it is for. It opens once, within ten minutes; then the session goes on until it ends or
-          you revoke it.</p>
+      <${SecretDialog} title="The link is created" close=${close} label="Panel link" secret=${made.url}>
+        <p>Send it to the person. It opens once, within ten minutes; then the session lasts until it expires or you revoke
+          it.</p>
       <//>`;
   }
   return html`
     <${Dialog} title="New panel link" close=${close} wide>
-      <${TextField} label="Name" hint="For whom, so that you know it in the list." value=${form.name}
+      <${TextField} label="Name" hint="The person for whom it is, to recognize it in the list." value=${form.name}
         change=${set("name")} fault=${make.refusal?.violation("name")} autocomplete="off" />
       <${SelectField} label="The session ends after" value=${form.lifetime} change=${set("lifetime", "lifetimeSeconds")}
         options=${LIFETIMES} fault=${make.refusal?.violation("lifetimeSeconds")} />
@@ -105,7 +105,7 @@ function NewLink({ close }) {
       <${ScopePicker} chosen=${form.scopes} change=${set("scopes")} fault=${make.refusal?.violation("scopes")} />
       <${Problem} refusal=${make.refusal} beside=${["name", "lifetimeSeconds", "place", "scopes"]} />
       <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>
-        <${Action} kind="primary" scope="integrations.write" busy=${make.busy} onClick=${() => make.run()}>Make the
+        <${Action} kind="primary" scope="integrations.write" busy=${make.busy} onClick=${() => make.run()}>Create the
         link<//></div>
     <//>`;
 }
@@ -120,8 +120,8 @@ function End({ link, close, done }) {
   return html`
     <${Dialog} title="Revoke this link?" close=${close}>
       <p><strong>${link.name ?? link.id}</strong>
-        : ${link.openedDate ? "the session that it opened ends within a minute." : "it can no longer be opened."}</p>
-      ${link.id === session().link && html`<p class="note">This is the link that you came in by: you are signed out as
+        : ${link.openedDate ? "its session ends within a minute." : "it can no longer be opened."}</p>
+      ${link.id === session().link && html`<p class="note">This link opened your session: you are signed out as
         well.</p>`}
       <${Problem} refusal=${end.refusal} />
       <div class="dialog-actions"><button type="button" onClick=${close}>Keep it</button>

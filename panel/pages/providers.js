@@ -1,4 +1,4 @@
-// Payment providers: what is connected, and the way there and back.
+// The payment providers: connections, connecting, and the return from a provider.
 import { html, useState } from "../parts/html.js";
 import { get, post, remove } from "../api.js";
 import { go } from "../address.js";
@@ -29,9 +29,9 @@ export default function Providers({ query }) {
         Connect a provider<//>`}>
       <${Problem} refusal=${list.error} retry=${list.reload} />
       ${list.data && query.outcome && html`<${Landing} ...${query} connections=${connected} />`}
-      ${!list.data && !list.error && html`<${Waiting} what="The connections are read" />`}
-      ${list.data?.length === 0 && html`<p class="hint">Nothing is connected yet. Choose a provider and sign in there:
-        it asks whether you agree, and sends you back here. No password of yours passes through this service.</p>`}
+      ${!list.data && !list.error && html`<${Waiting} what="Loading the connections" />`}
+      ${list.data?.length === 0 && html`<p class="hint">No connections yet. Choose a provider and sign in there: it asks
+        for your consent, and sends you back here. Your password does not pass through this service.</p>`}
       ${list.data && html`
         <ul class="cards">
           ${connected.map((connection) => html`<${Connection} key=${connection.id} connection=${connection} ask=${ask}
@@ -50,17 +50,17 @@ export default function Providers({ query }) {
     <//>`;
 }
 
-/** What is said to somebody who comes back from a provider; the list decides, and not the address. */
+/** The outcome for a person who returns from a provider; by the list of connections, not by the address. */
 function Landing({ outcome, provider, error, connections }) {
   const words = landing(outcome, provider, connections.find((connection) => connection.provider === provider));
   if (!words || !/^[a-z0-9-]{1,40}$/.test(provider)) return null;
   return html`
-    <section class="verdict ${words.tone}" role="status" aria-label="What came of it">
+    <section class="verdict ${words.tone}" role="status" aria-label="Outcome">
       <span class="medal"><${Icon} name=${words.icon} /></span>
       <div><h2>${words.title}</h2><p>${words.text}</p>
         ${error && /^[A-Za-z0-9_.-]{1,64}$/.test(error) && html`<p class="fine">The provider’s code: <code>${error}
           </code></p>`}
-        <p><button type="button" class="small" onClick=${() => go("/panel/providers", { replace: true })}>All right
+        <p><button type="button" class="small" onClick=${() => go("/panel/providers", { replace: true })}>OK
           </button></p></div>
     </section>`;
 }
@@ -72,11 +72,11 @@ function Connection({ connection, ask }) {
     <li class="card">
       <div class="card-head"><h2>${label(provider)}</h2><${Badge} tone=${tone} icon=${icon}>${word}<//></div>
       <dl class="facts">
-        <div><dt>Account</dt><dd>${account ?? "The provider names none"}</dd></div>
+        <div><dt>Account</dt><dd>${account ?? "Not named by the provider"}</dd></div>
         <div><dt>Connected</dt><dd><${Time} date=${connectedDate} as="both" /></dd></div>
         ${expiresDate && html`<div><dt>Access</dt><dd>until <${Time} date=${expiresDate} />
-          ${status === "connected" && ", renewed before by itself"}</dd></div>`}
-        <div><dt>May</dt><dd>${scopes.join(", ")}</dd></div>
+          ${status === "connected" && ", renewed automatically"}</dd></div>`}
+        <div><dt>Scopes</dt><dd>${scopes.join(", ")}</dd></div>
       </dl>
       ${status === "broken" && html`<p class="trouble">
         ${BROKEN[brokenReason] ?? "The connection no longer works. Connect again."}</p>`}
@@ -92,7 +92,7 @@ function Connection({ connection, ask }) {
 
 const OTHER = "other";
 
-/** Where a person is sent to a provider. The address works once; nobody else is to see it. */
+/** The dialog that sends a person to a provider. The address works once, and must not be shown to others. */
 function Connecting({ first, connections, close }) {
   const known = first === "" || first in KNOWN;
   const [chosen, choose] = useState(known ? first || "stripe" : OTHER);
@@ -109,14 +109,14 @@ function Connecting({ first, connections, close }) {
       ${!first && html`<${SelectField} label="Provider" value=${chosen} change=${choose}
         options=${[...Object.entries(KNOWN), [OTHER, "Another, by its name"]]} />`}
       ${chosen === OTHER && html`<${TextField} label="Name of the provider"
-        hint="As the operator of this service has set it up, in lower case." value=${other} change=${type}
+        hint="As configured by the operator of this service, in lower case." value=${other} change=${type}
         spellcheck="false" autocomplete="off" />`}
-      <ol class="steps"><li>A page says once more what is to be connected, and to whom: <strong>${session().entity}
+      <ol class="steps"><li>A page names the provider and the entity of the connection: <strong>${session().entity}
         </strong>.</li><li>You sign in at the provider, and agree.</li>
-        <li>It sends you back, and you are told how it went.</li></ol>
+        <li>It sends you back, and you see the outcome.</li></ol>
       ${working && html`<p class="note"><${Icon} name="warning" /> ${label(provider)} is connected
         already${working.account && html`, with <code>${working.account}</code>`}. The account that you choose now
-        takes its place.</p>`}
+        replaces it.</p>`}
       <${Problem} refusal=${connect.refusal} />
       <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>
         <${Action} kind="primary" scope="payment.write" busy=${connect.busy}
@@ -134,7 +134,7 @@ function Disconnecting({ connection: { provider, account }, close, done }) {
   return html`
     <${Dialog} title="Disconnect ${label(provider)}?" close=${close}>
       <p>The permission is withdrawn at ${label(provider)}
-        ${account && html` for <code>${account}</code>`}, and what was kept of it is removed. Payments over it end. You
+        ${account && html` for <code>${account}</code>`}, and its stored data is removed. Payments over it end. You
         can connect again.</p>
       <${Problem} refusal=${disconnect.refusal} />
       <div class="dialog-actions"><button type="button" onClick=${close}>Keep it</button>

@@ -1,4 +1,4 @@
-// A webhook: how its endpoint does, and what can be done with it.
+// The page of a webhook: the health of its endpoint, and the actions on it.
 import { html, useState } from "../parts/html.js";
 import { get, patch, post } from "../api.js";
 import { address, go } from "../address.js";
@@ -40,7 +40,7 @@ export default function Webhook({ parts: [, id] }) {
     return html`
       <${Page} title="Webhook" above=${above}>
         ${loaded.error ? html`<${Problem} refusal=${loaded.error} retry=${loaded.reload} />`
-          : html`<${Waiting} what="The webhook is read" />`}
+          : html`<${Waiting} what="Loading the webhook" />`}
       <//>`;
   }
   return html`<${Shown} ...${loaded.data} above=${above} error=${loaded.error} reload=${loaded.reload} />`;
@@ -57,13 +57,13 @@ function Shown({ webhook, stats, latest, above, error, reload }) {
   });
   const enable = useAction(async (enabled) => {
     await patch(path, { enabled });
-    say(enabled ? "Enabled: events are sent to it again." : "Disabled: nothing is sent to it.");
+    say(enabled ? "Enabled: events are sent to it again." : "Disabled: no events are sent to it.");
     close();
     await reload();
   });
   const resume = useAction(async () => {
     await post(`${path}/resume`);
-    say("The pause is over. What waited is being sent.");
+    say("The pause is over. Waiting deliveries are being sent.");
     await reload();
   });
   const { tone, icon, word } = WEBHOOK[webhook.deliveryState];
@@ -77,7 +77,7 @@ function Shown({ webhook, stats, latest, above, error, reload }) {
       lead=${html`<${Badge} tone=${tone} icon=${icon}>${word}<//> <code class="break">${webhook.eventUrl}</code>`}>
       <${Problem} refusal=${test.refusal ?? enable.refusal ?? resume.refusal ?? error} />
       <${Health} webhook=${webhook} resume=${resume} enable=${enable} recover=${() => show("recovery")} />
-      <${Card} title="How it does"><${Chart} stats=${stats} /><//>
+      <${Card} title="Delivery statistics"><${Chart} stats=${stats} /><//>
       <${Latest} webhook=${webhook} deliveries=${latest} types=${types} recover=${() => show("recovery")} />
       <${Card} title="Events"><${Wanted} eventList=${webhook.eventList} types=${types} /><//>
       <${Card} title="Signing secret">
@@ -107,28 +107,28 @@ function Latest({ webhook, deliveries, types, recover }) {
         : html`<p class="faint">None yet: send a test event.</p>`}
       <p>
         <a href=${those()}>All its deliveries</a>
-        ${" · "}<a href=${those("failed")}>those that failed</a>
-        ${" · "}<a href=${those("pending,retrying")}>those that are still being tried</a>
+        ${" · "}<a href=${those("failed")}>failed ones</a>
+        ${" · "}<a href=${those("pending,retrying")}>open ones</a>
       </p>
       ${deliveries.length > 0 && html`<div class="actions">
-        <${Action} icon="retrying" scope="integrations.write" onClick=${recover}>Recover what failed …<//></div>`}
+        <${Action} icon="retrying" scope="integrations.write" onClick=${recover}>Recover failed deliveries …<//></div>`}
     <//>`;
 }
 
 const Wanted = ({ eventList, types }) =>
   eventList.length === 0
-    ? html`<p>Every type. Types added later, too.</p>`
+    ? html`<p>Every type, including types added later.</p>`
     : html`<ul class="tags">${eventList.map((key) => html`<li title=${key}>${labelOf(types, key)}</li>`)}</ul>`;
 
 const Signing = ({ until }) => html`
   <p>${until
-    ? html`Two secrets sign at present: the new one, and the one before until <${Time} date=${until} as="both" />.`
-    : "One secret signs what is sent. Replace it when somebody may have seen it, or as often as your rules say."}</p>`;
+    ? html`Two secrets sign at present: the new one, and the old one until <${Time} date=${until} as="both" />.`
+    : "One secret signs all requests. Replace it if it may have leaked, or as often as your policy requires."}</p>`;
 
 const Facts = ({ webhook: { id, headers, createdDate, lastUpdate, version } }) => html`
   <dl class="facts">
     <div><dt>Webhook</dt><dd><${Identifier} id=${id} what="the webhook’s identifier" /></dd></div>
-    <div><dt>Headers of your own</dt><dd>${Object.keys(headers).join(", ") || "None"}</dd></div>
+    <div><dt>Custom headers</dt><dd>${Object.keys(headers).join(", ") || "None"}</dd></div>
     <div><dt>Created</dt><dd><${Time} date=${createdDate} as="both" /></dd></div>
     <div><dt>Last changed</dt><dd><${Time} date=${lastUpdate} as="both" />, version ${version}</dd></div>
   </dl>`;

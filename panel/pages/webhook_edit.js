@@ -1,4 +1,4 @@
-// A webhook that is changed. Where somebody else changed it meanwhile, both sides are shown, and one is chosen.
+// The page that edits a webhook. If another person changed it meanwhile, both versions are shown for a choice.
 import { html, useState } from "../parts/html.js";
 import { get, patch } from "../api.js";
 import { go } from "../address.js";
@@ -17,7 +17,7 @@ export default function EditWebhook({ parts: [, id] }) {
   if (!loaded.data) {
     return html`<${Page} title="Edit the webhook">
       ${loaded.error ? html`<${Problem} refusal=${loaded.error} retry=${loaded.reload} />`
-      : html`<${Waiting} what="The webhook is read" />`}<//>`;
+      : html`<${Waiting} what="Loading the webhook" />`}<//>`;
   }
   return html`<${Editor} webhook=${loaded.data} />`;
 }

@@ -1,4 +1,4 @@
-// A new webhook: its form, then its signing secret, and the first test event.
+// The page of a new webhook: its form, then its signing secret, and the first test event.
 import { html, useState } from "../parts/html.js";
 import { post } from "../api.js";
 import { go, mayLeave } from "../address.js";
@@ -22,12 +22,12 @@ export default function NewWebhook() {
   if (made) return html`<${Made} webhook=${made} />`;
   return html`
     <${Page} title="New webhook" above=${html`<a href="/panel/webhooks">Webhooks</a>`}
-      lead="Events are sent to its address as they happen, signed.">
+      lead="Signed events are sent to its address as they happen.">
       <form class="form card" onSubmit=${submit} noValidate>
         <${WebhookFields} form=${form} change=${change} refusal=${create.refusal} forgive=${create.forgive} />
         <${Problem} refusal=${create.refusal} beside=${FIELDS} />
         <div class="form-actions"><${Action} type="submit" kind="primary" scope="integrations.write"
-          busy=${create.busy}>Make the webhook<//> <a href="/panel/webhooks">Cancel</a></div>
+          busy=${create.busy}>Create the webhook<//> <a href="/panel/webhooks">Cancel</a></div>
       </form>
     <//>`;
 }
@@ -38,14 +38,14 @@ function Made({ webhook }) {
     go(`/panel/deliveries/${deliveryIdentifier}`);
   });
   return html`
-    <${Page} title="${webhook.name} is made" above=${html`<a href="/panel/webhooks">Webhooks</a>`}>
+    <${Page} title="${webhook.name} is created" above=${html`<a href="/panel/webhooks">Webhooks</a>`}>
       <section class="card">
         <${Secret} label="Signing secret" secret=${webhook.signingSecret}>
           <p>Give it to the endpoint at <code class="break">${webhook.eventUrl}
-            </code>, which verifies with it that what it receives comes from here.</p>
+            </code>, which uses it to verify that a request comes from this service.</p>
         <//>
-        <h2>Next: see it arrive</h2>
-        <p>Send a test event. It is signed and sent as every other, and you see what the endpoint answers.</p>
+        <h2>Next: send a test event</h2>
+        <p>A test event is signed and sent like any other, and you see the response of the endpoint.</p>
         <${Problem} refusal=${test.refusal} />
         <div class="form-actions">
           <${Action} kind="primary" scope="integrations.write" icon="resend" busy=${test.busy}

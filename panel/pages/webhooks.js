@@ -1,4 +1,4 @@
-// The webhooks: how each stands.
+// The list of webhooks, with the state of each.
 import { html } from "../parts/html.js";
 import { Badge } from "../parts/badge.js";
 import { Empty, Waiting } from "../parts/empty.js";
@@ -16,12 +16,12 @@ export default function Webhooks() {
   usePolling(list.reload, 10_000, Boolean(list.data));
   const add = html`<${LinkButton} to="/panel/webhooks/new" kind="primary" icon="plus">New webhook<//>`;
   return html`
-    <${Page} title="Webhooks" lead="Where events are sent." beside=${list.data?.length > 0 && add}>
+    <${Page} title="Webhooks" lead="The endpoints to which events are sent." beside=${list.data?.length > 0 && add}>
       <${Problem} refusal=${list.error} retry=${list.reload} />
-      ${!list.data && !list.error && html`<${Waiting} what="The webhooks are read" />`}
+      ${!list.data && !list.error && html`<${Waiting} what="Loading the webhooks" />`}
       ${list.data?.length === 0 && html`
-        <${Empty} icon="webhooks" title="Nothing is sent anywhere yet">
-          <p>A webhook is the address of a server of yours, and the types of event that it wants. Make one, and send it
+        <${Empty} icon="webhooks" title="No webhooks yet">
+          <p>A webhook has the address of your server and the types of event that it receives. Create one, and send it
             a test event: it takes a minute.</p>
           <p>${add}</p>
         <//>`}

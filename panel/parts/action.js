@@ -1,4 +1,4 @@
-// A button that changes something, for those whose session has the scope; others learn what they lack.
+// A button for an action. If the session lacks the scope of the action, the button names the scope.
 import { html } from "./html.js";
 import { Icon } from "./icon.js";
 import { may } from "../session.js";
@@ -9,7 +9,7 @@ export function Action({ scope, icon, kind = "", busy, onClick, children, type =
   const press = (event) => {
     if (busy) event.preventDefault();
     else if (allowed) onClick?.(event);
-    else say(`Your session lacks the scope ${scope}. Ask those who sent you the panel link for one that has it.`);
+    else say(`Your session lacks the scope ${scope}. Ask the sender of the panel link for one with this scope.`);
   };
   return html`
     <button type=${allowed ? type : "button"} class=${kind} aria-disabled=${!allowed || busy ? "true" : undefined}

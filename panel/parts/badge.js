@@ -1,4 +1,4 @@
-// How something stands: a colour, an icon and a word, so that neither colour nor icon is needed to know.
+// A status as colour, icon and word: the word alone is enough to understand it.
 import { html } from "./html.js";
 import { Icon } from "./icon.js";
 

@@ -1,4 +1,4 @@
-// A part of a page with a title of its own.
+// A section of a page with a title.
 import { html, useId } from "./html.js";
 
 export function Card({ title, plain, children }) {

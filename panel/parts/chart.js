@@ -1,4 +1,4 @@
-// How a webhook's endpoint does: the share of attempts that it took, and how long its answers took, of a day and of a week.
+// The statistics of a webhook for a day and a week: the success rate of attempts, and their duration.
 import { html } from "./html.js";
 import { span } from "./time.js";
 import { counted } from "./words.js";
@@ -7,11 +7,11 @@ const WIDTH = 320;
 const percent = new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 1 });
 const percentFine = new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 2 });
 
-/** 99.95 % must not be shown as all of them. */
+/** The success rate; 99.95 % must not be shown as 100 %. */
 const share = (rate) => (rate > 0.995 && rate < 1 ? percentFine : percent).format(rate);
 
-/** Milliseconds on a scale from 10 ms to 15 s, the longest that an attempt may take. */
-const place = (ms) => (Math.log10(Math.min(Math.max(ms, 10), 15_000) / 10) / Math.log10(1500)) * WIDTH;
+/** The position of a duration in milliseconds on a scale from 10 ms to 15 s, the longest that an attempt may take. */
+const position = (ms) => (Math.log10(Math.min(Math.max(ms, 10), 15_000) / 10) / Math.log10(1500)) * WIDTH;
 
 export const Chart = ({ stats }) => html`
   <div class="charts">
@@ -31,19 +31,19 @@ function Period({ title, summary }) {
       <svg viewBox="0 0 ${WIDTH} 10" preserveAspectRatio="none" class="bar" aria-hidden="true">
         <rect class="rest" width=${WIDTH} height="10" /><rect class="share" width=${WIDTH * successRate} height="10" />
       </svg>
-      ${p50Ms === null ? html`<p class="faint">None was answered.
+      ${p50Ms === null ? html`<p class="faint">No attempt got a response.
         </p>` : html`<${Latency} half=${p50Ms} most=${p95Ms} />`}
     </div>`;
 }
 
 const Latency = ({ half, most }) => html`
-  <p class="figure"><strong>${span(half / 1000)}</strong> <span>half of the answers; 95 of 100
+  <p class="figure"><strong>${span(half / 1000)}</strong> <span>median response time; 95 %
     within ${span(most / 1000)}</span></p>
   <svg viewBox="0 0 ${WIDTH} 26" class="latency" aria-hidden="true">
     <path class="scale" d="M0 8H${WIDTH}" />
-    ${[10, 100, 1000, 15_000].map((ms) => html`<path class="scale" d="M${place(ms)} 4v8" />
-      <text x=${place(ms)} y="23" text-anchor=${ms === 10 ? "start" : ms === 15_000 ? "end" : "middle"}>
+    ${[10, 100, 1000, 15_000].map((ms) => html`<path class="scale" d="M${position(ms)} 4v8" />
+      <text x=${position(ms)} y="23" text-anchor=${ms === 10 ? "start" : ms === 15_000 ? "end" : "middle"}>
       ${span(ms / 1000)}</text>`)}
-    <path class="range" d="M${place(half)} 8H${place(most)}" /><circle class="half" cx=${place(half)} cy="8" r="5" />
-      <circle class="most" cx=${place(most)} cy="8" r="3.5" />
+    <path class="range" d="M${position(half)} 8H${position(most)}" /><circle class="half" cx=${position(half)} cy="8" r="5" />
+      <circle class="most" cx=${position(most)} cy="8" r="3.5" />
   </svg>`;

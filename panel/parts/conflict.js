@@ -1,21 +1,22 @@
-// Two people changed the same webhook. What both changed is chosen; what one changed alone stands.
+// The dialog after two people changed the same webhook. A member that both changed needs a choice; other changes are kept.
 import { html, useState } from "./html.js";
 import { Dialog } from "./dialog.js";
 import { Time } from "./time.js";
 
-const LABELS = { name: "Name", eventUrl: "Address", eventList: "Events", headers: "Headers of your own" };
+const LABELS = { name: "Name", eventUrl: "Address", eventList: "Events", headers: "Custom headers" };
 
 const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 
-/** The members that are not the same on both sides, and who changed them. */
+/** The members that differ, with the sides that changed them. */
 function differences(base, mine, theirs) {
   return Object.keys(LABELS).filter((field) => !same(mine[field], theirs[field])).map((field) => {
-    const [byMe, byThem] = [!same(base[field], mine[field]), !same(base[field], theirs[field])];
+    const byMe = !same(base[field], mine[field]);
+    const byThem = !same(base[field], theirs[field]);
     return { field, both: byMe && byThem, proposed: byMe ? "mine" : "theirs" };
   });
 }
 
-/** The form with what was chosen of each member. */
+/** The form with the chosen value of each member. */
 export function merged(base, mine, theirs, choices) {
   const chosen = differences(base, mine, theirs).map(({ field, proposed }) =>
     [field, (choices[field] ?? proposed) === "mine" ? mine[field] : theirs[field]]);
@@ -32,10 +33,10 @@ export function Conflict({ base, mine, theirs, when, settle, close }) {
   const [choices, choose] = useState({});
   const differing = differences(base, mine, theirs);
   return html`
-    <${Dialog} title="Somebody else changed it meanwhile" close=${close} wide>
-      <p>It was saved elsewhere on <${Time} date=${when} />, after you had opened it. Nothing of yours is lost:
-        choose what is to stand.</p>
-      ${differing.length === 0 && html`<p>What they saved is what you wanted as well.</p>`}
+    <${Dialog} title="Another person changed it meanwhile" close=${close} wide>
+      <p>It was saved elsewhere on <${Time} date=${when} />, after you opened it. Your changes are not lost: choose the
+        values to keep.</p>
+      ${differing.length === 0 && html`<p>Both versions are the same.</p>`}
       ${differing.map(({ field, both, proposed }) => html`
         <fieldset class="conflict" key=${field}>
           <legend>${LABELS[field]} <span class="fine">
@@ -46,8 +47,8 @@ export function Conflict({ base, mine, theirs, when, settle, close }) {
               />
               <span><strong>${words}</strong><span class="value">${shown(field, form[field])}</span></span></label>`)}
         </fieldset>`)}
-      <div class="dialog-actions"><button type="button" onClick=${close}>Go on editing
-        </button> <button type="button" class="primary" onClick=${() => settle(choices)}>Save what is chosen</button>
+      <div class="dialog-actions"><button type="button" onClick=${close}>Continue editing
+        </button> <button type="button" class="primary" onClick=${() => settle(choices)}>Save the selection</button>
         </div>
     <//>`;
 }

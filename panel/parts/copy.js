@@ -1,4 +1,4 @@
-// A button that copies a text, and says so.
+// A button that copies a text and confirms it.
 import { html } from "./html.js";
 import { Icon } from "./icon.js";
 import { say } from "./notices.js";
@@ -9,11 +9,11 @@ async function copy(text, what, done) {
     done?.();
     say(`Copied: ${what}.`);
   } catch {
-    say("The browser does not let this page copy. Select the text, and copy it with the keyboard.");
+    say("The browser does not permit this page to copy. Select the text, and copy it with the keyboard.");
   }
 }
 
-/** `what` says what is copied, as in "Copy the identifier". With `quiet`, the button shows an icon alone. */
+/** `what` names the copied text, as in "Copy the identifier". With `quiet`, the button shows only an icon. */
 export const Copy = ({ text, what, label, quiet, kind = "small", done }) => html`
   <button type="button" class=${quiet ? "quiet" : kind} aria-label=${quiet ? `Copy ${what}` : undefined}
     title=${quiet || label ? `Copy ${what}` : undefined} onClick=${() => copy(typeof text === "function" ? text() : text, what, done)}>

@@ -1,4 +1,4 @@
-// The secrets and the public keys of an application: when each was last used, and their end.
+// The secrets and public keys of an application: their last use, and their removal.
 import { html, useState } from "./html.js";
 import { post, remove } from "../api.js";
 import { Action } from "./action.js";
@@ -19,7 +19,7 @@ export function Credentials({ application, path, reload, rotate }) {
     <${Card} title="Secrets and keys">
       <table class="list small">
         <caption class="unseen">Secrets and keys</caption>
-        <thead><tr><th scope="col">Credential</th><th scope="col">Made</th><th scope="col">Last used</th>
+        <thead><tr><th scope="col">Credential</th><th scope="col">Created</th><th scope="col">Last used</th>
           <th scope="col">State</th><th scope="col"><span class="unseen">Remove</span></th></tr></thead>
         <tbody>
           ${secrets.map((secret) => html`<${Row} key=${secret.id} kind="Secret" name=${secret.id} credential=${secret}
@@ -27,11 +27,11 @@ export function Credentials({ application, path, reload, rotate }) {
           ${publicKeys.map((key) => html`<${Row} key=${key.kid} kind="Public key" name=${key.kid} credential=${key}
             end=${() => ask({ kind: "key", name: key.kid })} />`)}
           ${secrets.length + publicKeys.length === 0 && html`<tr>
-            <td colSpan="5" class="faint">It has none, and gets no tokens. Give it a secret or a key.</td></tr>`}
+            <td colSpan="5" class="faint">The application has no credentials and gets no tokens. Give it a secret or a key.</td></tr>`}
         </tbody>
       </table>
       <div class="form-actions"><${Action} icon="key" scope="account.write" onClick=${rotate}>
-        ${secrets.length ? "Replace the secret" : "Make a secret"}
+        ${secrets.length ? "Replace the secret" : "Create a secret"}
         <//> <${Action} icon="plus" scope="account.write" onClick=${() => ask({ add: true })}>Add a public key<//>
         </div>
       ${asked?.add && html`<${NewKey} path=${path} close=${close} done=${reload} />`}
@@ -42,7 +42,7 @@ export function Credentials({ application, path, reload, rotate }) {
 const Row = ({ kind, name, credential, end }) => html`
   <tr>
     <td class="main">${kind}<small><code>${name}</code></small></td>
-    <td data-label="Made"><${Time} date=${credential.createdDate} as="distance" /></td>
+    <td data-label="Created"><${Time} date=${credential.createdDate} as="distance" /></td>
     <td data-label="Last used">
       ${credential.lastUsedDate ? dayOf(credential.lastUsedDate) : html`<span class="faint">never</span>`}
     </td>
@@ -62,12 +62,12 @@ function End({ kind, name, path, close, done }) {
   const last = end.refusal?.kind === "confirmation-required";
   return html`
     <${Dialog} title="Remove this ${kind}?" close=${close}>
-      <p><code class="break">${name}</code> is no longer accepted at once, and the tokens that were got with it end
+      <p><code class="break">${name}</code> is no longer accepted from now on, and the tokens that were issued for it end
         within a minute.</p>
       <${Problem} refusal=${end.refusal} />
       <div class="dialog-actions"><button type="button" onClick=${close}>Keep it</button>
         <${Action} kind="danger" scope="account.remove" busy=${end.busy}
-        onClick=${() => end.run(last ? { confirm: "true" } : {})}>${last ? "Remove it all the same" : "Remove it"}<//>
+        onClick=${() => end.run(last ? { confirm: "true" } : {})}>${last ? "Remove it anyway" : "Remove it"}<//>
         </div>
     <//>`;
 }
@@ -91,7 +91,7 @@ function NewKey({ path, close, done }) {
   });
   return html`
     <${Dialog} title="Add a public key" close=${close}>
-      <p>The application signs what it authenticates with by its private half, which never leaves it.</p>
+      <p>The application signs its assertions with the private key, which never leaves it.</p>
       <${Field} label="Public key (JWK)" fault=${add.refusal?.violation("publicKey")}>
         ${(tied) => html`<textarea ...${tied} rows="7" spellcheck="false" value=${text}
         onInput=${(event) => type(event.target.value)}

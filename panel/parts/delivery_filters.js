@@ -1,4 +1,4 @@
-// The filters of the list of deliveries. They live in the address, so that a view can be sent to somebody.
+// The filters of the list of deliveries. They are part of the address, so that a view can be shared.
 import { html, useState } from "./html.js";
 import { address, go } from "../address.js";
 import { Icon } from "./icon.js";
@@ -15,14 +15,14 @@ const PERIOD_WORDS = [["", "Any time"], ["1h", "Last hour"], ["24h", "Last 24 ho
 export const isFiltered = ({ status, type, webhook, event, period, from, to }) =>
   [status, type, webhook, event, period, from, to].some(Boolean);
 
-/** What the API is asked for, by the query of the address. */
+/** The filters of the API for the query of the address. */
 export function filtersOf({ status, type, webhook, event, period, from, to }) {
   const since = PERIODS[period] && new Date(Date.now() - PERIODS[period]).toISOString();
   return { status, type, webhookIdentifier: webhook, eventIdentifier: event, createdFrom: since ?? from,
     createdTo: to };
 }
 
-/** An identifier leads to what it names. */
+/** Opens the page or the view of an identifier. */
 function find(text, query) {
   const id = text.trim();
   if (id.startsWith("dlv_")) return go(`/panel/deliveries/${encodeURIComponent(id)}`);
@@ -56,7 +56,7 @@ export function DeliveryFilters({ query, types, webhooks }) {
         ${isFiltered(query) && html`<a class="clear" href="/panel/deliveries">Clear filters</a>`}
       </div>
       ${query.event && html`<p class="fine">Only the deliveries of the event <code>${query.event}
-        </code>. <a href=${address("/deliveries", { ...query, cursor: "", event: "" })}>Those of all events</a></p>`}
+        </code>. <a href=${address("/deliveries", { ...query, cursor: "", event: "" })}>All events</a></p>`}
     </section>`;
 }
 
@@ -104,7 +104,7 @@ function webhookOptions(webhooks, chosen) {
   return [["", "Every webhook"], ...strange, ...known];
 }
 
-/** A time as the browser's field has it, in the reader's zone. */
+/** A time in the format of the browser's field, in the reader's zone. */
 function local(date) {
   if (!date || Number.isNaN(Date.parse(date))) return "";
   const time = new Date(date);

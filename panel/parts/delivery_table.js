@@ -8,7 +8,7 @@ import { DELIVERY } from "../words/statuses.js";
 
 const NONE = new Set();
 
-/** `fresh` are the identifiers of those that have just come. */
+/** `fresh` has the identifiers of the deliveries that have just arrived. */
 export function DeliveryTable({ items, types, webhooks, fresh = NONE }) {
   return html`
     <table class="list">

@@ -1,8 +1,8 @@
-// A question that stands before the page. The browser's own dialog keeps the focus inside, and gives it back.
+// A modal dialog. The browser's dialog element keeps the focus inside, and returns it.
 import { html, useId, useLayoutEffect, useRef } from "./html.js";
 import { mayLeave } from "../address.js";
 
-/** `guarded` where something stands in it that would be lost (`useGuard`): Escape asks then. */
+/** `guarded` if closing would lose something (`useGuard`): Escape asks then. */
 export function Dialog({ title, close, children, wide, guarded }) {
   const box = useRef(null);
   const name = useId();
@@ -17,7 +17,7 @@ export function Dialog({ title, close, children, wide, guarded }) {
     event.preventDefault();
     leave();
   };
-  // A browser lets a page hold back one Escape: the second closes the dialog.
+  // A browser permits a page to prevent one Escape; the second closes the dialog, which is opened again.
   const closed = () => {
     if (!box.current) return;
     box.current.showModal();

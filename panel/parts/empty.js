@@ -1,11 +1,11 @@
-// What stands where nothing is yet: why, and the first step.
+// The placeholder of an empty list: the reason, and the first step.
 import { html } from "./html.js";
 import { Icon } from "./icon.js";
 
 export const Empty = ({ icon, title, children }) => html`
   <div class="empty"><span class="medal"><${Icon} name=${icon} /></span><h2>${title}</h2>${children}</div>`;
 
-/** What stands while something is read for the first time. */
+/** The placeholder during the first load. */
 export const Waiting = ({ what, lines = 5 }) => html`
   <div class="waiting" role="status"><span class="unseen">${what} …</span>
     ${Array.from({ length: lines }, () => html`<i aria-hidden="true"></i>`)}</div>`;

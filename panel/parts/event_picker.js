@@ -1,9 +1,9 @@
-// Which types of event a webhook wants: every one, whole sections, or some.
+// The choice of event types for a webhook: every type, whole sections, or single types.
 import { html, useState } from "./html.js";
 import { Check } from "./field.js";
 import { bySection, sectionLabel, useTypes } from "./known.js";
 
-/** The groups of types, such as `booking.*`, are named like the section with a star. */
+/** The group of a section, such as `booking.*`. */
 const group = (section) => `${section}.*`;
 
 export function EventPicker({ chosen, change, fault }) {
@@ -19,18 +19,18 @@ export function EventPicker({ chosen, change, fault }) {
   };
   const text = search.trim().toLowerCase();
   const fits = ({ label, value }) => !text || value.includes(text) || label.toLowerCase().includes(text);
-  // "All of" is no answer to a search for one type, but is to that for a section.
+  // A search for a section also offers "All of"; a search for one type does not.
   const named = (section) => !text || section.includes(text) || sectionLabel(section).toLowerCase().includes(text);
   const sections = bySection(types).map(([section, members]) => ({ section, members, found: members.filter(fits) }))
     .filter(({ found }) => found.length);
-  // What was given through the API may be a narrower group, or a type of a later catalogue.
+  // A webhook that was changed through the API may have a narrower group, or a type of a later catalogue.
   const strange = [...wanted].filter((key) => types.length &&
     !types.some(({ value }) => value === key || group(value.split(".")[0]) === key));
   return html`
     <fieldset class="picker ${fault ? "wrong" : ""}">
       <legend>Events</legend>
       <label class="check"><input type="radio" name="events" checked=${every} onChange=${() => change(null)} />
-        <span>Every type<small>Types added later, too.</small></span></label>
+        <span>Every type<small>Including types added later.</small></span></label>
       <label class="check"><input type="radio" name="events" checked=${!every} onChange=${() => change([])} />
         <span>Some types${!every && html`<small>${wanted.size} chosen</small>`}</span></label>
       ${fault && html`<p class="fault">Events ${fault}</p>`}
@@ -48,13 +48,13 @@ export function EventPicker({ chosen, change, fault }) {
                   : `${members.filter(({ value }) => wanted.has(value)).length} of ${members.length}`}</small>
                   </summary>
                 ${named(section) && html`
-                  <${Check} label="All of ${sectionLabel(section)}" hint="${group(section)}. Types added later, too"
+                  <${Check} label="All of ${sectionLabel(section)}" hint="${group(section)}, including types added later"
                     value=${wanted.has(group(section))} change=${(on) => set(group(section), on)} />`}
                 ${found.map(({ label, value }) => html`<${Check} key=${value} label=${label} hint=${value}
                   disabled=${wanted.has(group(section))} value=${wanted.has(value) || wanted.has(group(section))}
                   change=${(on) => set(value, on)} />`)}
               </details>`)}
-            ${sections.length === 0 && html`<p class="faint">No type is like that.</p>`}
+            ${sections.length === 0 && html`<p class="faint">No matching type.</p>`}
           </div>
         </div>`}
     </fieldset>`;

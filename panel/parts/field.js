@@ -1,14 +1,14 @@
-// Fields of a form: a label, what it means, and what is wrong with what was typed, each tied to the field.
+// Fields of a form, each with its label, hint and error.
 import { html, useId } from "./html.js";
 
-/** `control(attributes)` draws the field itself. */
+/** `control(attributes)` draws the input element. */
 export function Field({ label, hint, fault, children: control }) {
   const name = useId();
-  const told = [hint && `${name}-hint`, fault && `${name}-fault`].filter(Boolean).join(" ") || undefined;
+  const describedBy = [hint && `${name}-hint`, fault && `${name}-fault`].filter(Boolean).join(" ") || undefined;
   return html`
     <div class="field ${fault ? "wrong" : ""}">
       <label for=${name}>${label}</label>
-      ${control({ id: name, "aria-describedby": told, "aria-invalid": fault ? "true" : undefined })}
+      ${control({ id: name, "aria-describedby": describedBy, "aria-invalid": fault ? "true" : undefined })}
       ${hint && html`<p class="hint" id="${name}-hint">${hint}</p>`}
       ${fault && html`<p class="fault" id="${name}-fault">${label} ${fault}</p>`}
     </div>`;

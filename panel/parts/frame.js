@@ -1,11 +1,11 @@
-// What surrounds every page: where one can go, and who is here.
+// The frame of every page: navigation and session.
 import { html, useEffect, useRef } from "./html.js";
 import { mayLeave, useHere } from "../address.js";
 import { leave, may, session } from "../session.js";
 import { Icon } from "./icon.js";
 import { Time } from "./time.js";
 
-const PLACES = [
+const PAGES = [
   ["deliveries", "Deliveries", "integrations.read"],
   ["webhooks", "Webhooks", "integrations.read"],
   ["event-types", "Event types", "integrations.read"],
@@ -26,21 +26,22 @@ export function Frame({ children }) {
   const { parts: [current = "deliveries", ...below] } = useHere();
   const { entity, ends, name, note } = session();
   const menu = useRef(null);
-  // On a phone the menu is one line, of which only a part is seen.
+  // On a phone the menu is one line that scrolls: shows the current page's entry.
   useEffect(() => {
-    const [nav, link] = [menu.current, menu.current.querySelector("[aria-current]")];
+    const nav = menu.current;
+    const link = nav.querySelector("[aria-current]");
     if (link) nav.scrollLeft = link.offsetLeft - nav.offsetLeft - (nav.clientWidth - link.offsetWidth) / 2;
   }, [current]);
-  const places = PLACES.filter(([, , scope]) => may(scope));
+  const pages = PAGES.filter(([, , scope]) => may(scope));
   return html`
     <a class="skip" href="#content" onClick=${toContent}>Skip to the content</a>
     <div class="frame">
       <header class="side">
         <a class="home" href="/panel/deliveries" aria-label="Waypost, deliveries"><${Brand} /></a>
         <nav aria-label="Pages" ref=${menu}>
-          <ul>${places.map(([place, label]) => html`
-            <li><a href="/panel/${place}" aria-current=${current === place ? (below.length ? "true" : "page")
-              : undefined}><${Icon} name=${place} /><span>${label}</span></a></li>`)}
+          <ul>${pages.map(([page, label]) => html`
+            <li><a href="/panel/${page}" aria-current=${current === page ? (below.length ? "true" : "page")
+              : undefined}><${Icon} name=${page} /><span>${label}</span></a></li>`)}
           </ul>
         </nav>
         <div class="who">
@@ -58,7 +59,7 @@ export function Frame({ children }) {
     </div>`;
 }
 
-/** A link to a fragment would change the address, and with it the view. */
+/** Moves the focus to the content. A link to a fragment would change the address, and with it the view. */
 function toContent(event) {
   event.preventDefault();
   document.getElementById("content").focus();

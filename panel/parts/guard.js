@@ -1,13 +1,13 @@
-// Something that would be lost if the page were left: before that, the person is asked.
+// The question before a person leaves a page with content that would be lost.
 import { useLayoutEffect } from "./html.js";
 import { guard } from "../address.js";
 
-/** Asks this before the page is left; nothing, while there is nothing to lose. */
+/** Asks this question before the page is left; a falsy question disables it. */
 export function useGuard(question) {
   useLayoutEffect(() => {
     if (!question) return undefined;
     const end = guard(question);
-    // The browser asks in words of its own, when the tab is closed or read again.
+    // When the tab is closed or reloaded, the browser asks its own question.
     const ask = (event) => event.preventDefault();
     addEventListener("beforeunload", ask);
     return () => {

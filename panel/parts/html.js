@@ -1,4 +1,4 @@
-// What every file that draws something begins with: Preact, its hooks, and htm, which needs no build.
+// The imports of every component: Preact, its hooks, and htm, which needs no build.
 import { h } from "../vendor/preact.js";
 import htm from "../vendor/htm.js";
 

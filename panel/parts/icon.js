@@ -1,4 +1,4 @@
-// Icons: strokes on a grid of 20, in the colour of the text. Each stands beside words, so that none needs a name of its own.
+// Icons: strokes on a grid of 20, in the colour of the text. Each accompanies a text, so it needs no accessible name.
 import { html } from "./html.js";
 
 const STROKES = {

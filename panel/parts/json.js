@@ -1,9 +1,9 @@
-// JSON for people: formatted, coloured, and every text in it nothing but text.
+// JSON for people: formatted and coloured, without markup from its content.
 import { html } from "./html.js";
 import { ExactNumber } from "../api.js";
 import { Copy } from "./copy.js";
 
-/** JSON as text; a number as it was written, however long. */
+/** JSON as text; an exact number keeps its source text. */
 export function formatted(value, indent = 2, depth = 0) {
   if (value instanceof ExactNumber) return value.source;
   if (value === null || typeof value !== "object") return JSON.stringify(value);
@@ -20,7 +20,7 @@ export function formatted(value, indent = 2, depth = 0) {
 
 const TOKENS = /("(?:[^"\\]|\\.)*")(\s*:)?|\b(?:true|false|null)\b|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 
-/** The text's parts, each with the class of what it is. */
+/** The tokens of the text, each with its class. */
 function coloured(text) {
   const parts = [];
   let end = 0;
@@ -47,7 +47,7 @@ export function Json({ value, what }) {
     </div>`;
 }
 
-/** Any text, as it came; JSON is formatted. */
+/** Any text, unchanged; JSON is formatted. */
 export function Text({ text, what }) {
   let value;
   try {

@@ -1,10 +1,10 @@
-// What many pages name: the types of event, which never change while the panel is open, and the webhooks.
+// Data that many pages use: the event types, which do not change while the panel is open, and the webhooks.
 import { get } from "../api.js";
 import { useLoad } from "./load.js";
 
 let catalogue = null;
 
-/** The catalogue of event types, read once. */
+/** The catalogue of event types, loaded once. */
 export function eventTypes() {
   catalogue ??= get("/webhook/event/list").catch((refusal) => {
     catalogue = null;
@@ -15,7 +15,7 @@ export function eventTypes() {
 
 export const webhooks = () => get("/webhook/list");
 
-/** The name of a type for people, once it is known. */
+/** The event types; empty until they are loaded. */
 export const useTypes = () => useLoad(eventTypes, []).data ?? [];
 export const useWebhooks = () => useLoad(webhooks, []).data ?? [];
 

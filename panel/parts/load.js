@@ -1,33 +1,33 @@
-// What a page reads from the API: what it read last, whether it reads, and why it could not.
+// The state of reads and actions at the API: data, progress and error.
 import { useCallback, useEffect, useRef, useState } from "./html.js";
 
-/** Reads when `inputs` change. What was read before stays meanwhile if `keep` says so. */
+/** Reads when `inputs` change. With `keep`, the previous data remains until the new data arrives. */
 export function useLoad(read, inputs, { keep = false } = {}) {
   const [state, become] = useState({ loading: true });
-  const turn = useRef(0);
+  const generation = useRef(0);
   const latest = useRef(read);
   latest.current = read;
 
   const load = useCallback(async () => {
-    const mine = ++turn.current;
+    const mine = ++generation.current;
     become((before) => ({ ...before, loading: true }));
     try {
       const data = await latest.current();
-      if (mine === turn.current) become({ data, loading: false });
+      if (mine === generation.current) become({ data, loading: false });
     } catch (error) {
-      if (mine === turn.current) become((before) => ({ data: before.data, error, loading: false }));
+      if (mine === generation.current) become((before) => ({ data: before.data, error, loading: false }));
     }
   }, []);
 
   useEffect(() => {
     if (!keep) become({ loading: true });
     load();
-    return () => { turn.current += 1; };
+    return () => { generation.current += 1; };
   }, inputs);
   return { ...state, reload: load, replace: (data) => become({ data, loading: false }) };
 }
 
-/** Does something every so many milliseconds while it is wanted and the page is looked at; never twice at once. */
+/** Calls `act` at an interval of `every` milliseconds while `wanted` and the page is visible; never concurrently. */
 export function usePolling(act, every, wanted) {
   const latest = useRef(act);
   latest.current = act;
@@ -47,7 +47,7 @@ export function usePolling(act, every, wanted) {
   }, [every, wanted]);
 }
 
-/** A change that a person asked for: whether it is under way, and why it was refused. */
+/** An action of a person: whether it is running, and its refusal. */
 export function useAction(act) {
   const [state, become] = useState({ busy: false });
   const alive = useRef(true);
@@ -63,7 +63,7 @@ export function useAction(act) {
       return undefined;
     }
   };
-  /** A member of what is asked for was changed: what was wrong with it is not said any more. */
+  /** Removes the violations of a member that the person has changed. */
   const forgive = (field) => become((before) =>
     (before.refusal?.without ? { ...before, refusal: before.refusal.without(field) } : before));
   return { ...state, run, forgive };

@@ -1,13 +1,13 @@
-// What is said in passing, to eyes and to screen readers: that something was copied, sent, saved.
+// Short notices, visible and for screen readers: copied, sent, saved.
 import { html, useEffect, useState } from "./html.js";
 import { useHere } from "../address.js";
 
-/** What is said of a change stays when the page goes on by itself after it, which takes no longer. */
-const ARRIVAL = 1500;
+/** A notice survives an automatic change of the page within this time, in milliseconds. */
+const NAVIGATION_MS = 1500;
 
 const listeners = new Set();
 
-/** Says something for some seconds. */
+/** Shows a notice for some seconds. */
 export const say = (text) => listeners.forEach((listener) => listener(text));
 
 export function Notices() {
@@ -22,8 +22,8 @@ export function Notices() {
     listeners.add(listener);
     return () => listeners.delete(listener);
   }, []);
-  const place = useHere().parts.join("/");
-  useEffect(() => become((before) => (before && Date.now() - before.said > ARRIVAL ? null : before)), [place]);
+  const page = useHere().parts.join("/");
+  useEffect(() => become((before) => (before && Date.now() - before.said > NAVIGATION_MS ? null : before)), [page]);
   return html`
     <div class="notices" role="status" aria-live="polite">
       ${notice && html`<p class="notice">${notice.text}</p>`}

@@ -1,4 +1,4 @@
-// What every page has: its title, in the window as well, where the focus goes when somebody comes; and what can be done here.
+// The head of every page: its title, also of the window, which gets the focus, and its actions.
 import { html, useEffect, useRef } from "./html.js";
 
 let arrived = false;
@@ -9,7 +9,7 @@ export function Page({ title, above, beside, lead, children, window: name = titl
     document.title = `${name} · Waypost`;
   }, [name]);
   useEffect(() => {
-    // At the first page of all, the focus stays where the browser has it.
+    // On the first page, the focus stays where the browser put it.
     if (arrived) heading.current.focus({ preventScroll: true });
     arrived = true;
   }, []);

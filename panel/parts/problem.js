@@ -1,13 +1,13 @@
-// Why something could not be done, with the request's id to quote.
+// An error message, with the request's id to quote.
 import { html } from "./html.js";
 import { Identifier } from "./copy.js";
 import { Icon } from "./icon.js";
 
-/** What a refusal lacks, and what to do then. */
+/** The remedy for a refusal, if there is one. */
 function advice({ kind, properties }) {
   if (kind === "insufficient-scope") {
     const scope = properties.requiredScope ? `the scope ${properties.requiredScope}` : "a scope";
-    return `Your session lacks ${scope}. Ask those who sent you the panel link for one that has it.`;
+    return `Your session lacks ${scope}. Ask the sender of the panel link for one with this scope.`;
   }
   return kind === "entity-not-covered" ? "Ask for a panel link of an application that covers it." : null;
 }
@@ -16,7 +16,7 @@ export function Problem({ refusal, retry, beside }) {
   if (!refusal) return null;
   const shown = new Set(beside);
   const others = (refusal.violations ?? []).filter(({ field }) => !shown.has(field.split(/[[.]/)[0]));
-  // What is said at each field is not said here again, and needs no help of anybody.
+  // Messages beside a field are not repeated here, and need no request id.
   if (refusal.status && refusal.violations?.length && !others.length) {
     return html`
       <div class="problem" role="alert">

@@ -1,4 +1,4 @@
-// "Recover what failed at this webhook": since when is chosen, and how many they are comes first.
+// The dialog that recovers failed deliveries of a webhook: the person chooses a range, and sees its count first.
 import { html, useState } from "./html.js";
 import { get, post } from "../api.js";
 import { Action } from "./action.js";
@@ -11,15 +11,16 @@ import { say } from "./notices.js";
 import { useAction, useLoad } from "./load.js";
 
 const DAY = 86_400_000;
-const AT_ONCE = 100;
+const PAGE_SIZE = 100;
 const PAGES = 10;
 
-/** How many deliveries to a webhook stand so, made at a time or later; counted to a thousand. */
+/** Counts the deliveries of a webhook with these statuses, created at `since` or later; up to a thousand. */
 export async function count(webhook, status, since) {
-  let [found, cursor] = [0, undefined];
+  let found = 0;
+  let cursor;
   for (let page = 0; page < PAGES; page += 1) {
     const list = await get("/webhook/delivery/list",
-      { webhookIdentifier: webhook, status, createdFrom: since, limit: AT_ONCE, cursor });
+      { webhookIdentifier: webhook, status, createdFrom: since, limit: PAGE_SIZE, cursor });
     found += list.items.length;
     cursor = list.nextCursor;
     if (!cursor) break;
@@ -30,7 +31,7 @@ export async function count(webhook, status, since) {
 export const countWords = ({ found, exact }) =>
   `${exact ? "" : "more than "}${counted(found, "delivery", "deliveries")}`;
 
-/** How many there are to recover of those that failed, and of those that wait for their next attempt. */
+/** The numbers of failed deliveries, and of those that wait for their next attempt. */
 async function counts(webhook, since) {
   const statuses = ["failed,cancelled", "pending,retrying"];
   const [failed, waiting] = await Promise.all(statuses.map((status) => count(webhook, status, since)));
@@ -42,25 +43,25 @@ const sum = (one, other) => ({ found: one.found + other.found, exact: one.exact 
 const failedWords = (failed) =>
   failed.found
     ? `${countWords(failed)} failed or ${failed.found === 1 ? "was" : "were"} cancelled since then.`
-    : "None has failed since then.";
+    : "No delivery has failed since then.";
 
-/** What can be recovered: its name, what is in it, and since when. The first is proposed; the last is the widest. */
+/** The ranges to recover, each with label, start and description. The first is proposed; the last is the widest. */
 function rangesOf(webhook, delivery) {
   const day = new Date(Date.now() - DAY).toISOString();
   return [
     ...(delivery ? [{
       key: "delivery", label: "This delivery and later ones", since: delivery.createdDate,
-      words: "this delivery, and those that were created at the same moment or later",
+      words: "this delivery, and all that were created at the same moment or later",
     }] : []),
     ...(webhook.createdDate < day ? [{
-      key: "day", label: "The last 24 hours", since: day, words: "those that were created in the last 24 hours",
+      key: "day", label: "The last 24 hours", since: day, words: "all that were created in the last 24 hours",
     }] : []),
-    { key: "webhook", label: "Since the webhook was made", since: webhook.createdDate,
-      words: "all since the webhook was made" },
+    { key: "webhook", label: "Since the creation of the webhook", since: webhook.createdDate,
+      words: "all since the creation of the webhook" },
   ];
 }
 
-/** The range that was chosen, or the first; before one is chosen, and where nothing failed in the first, the widest. */
+/** The counts of the chosen range, or of the first. Without a choice, if none failed in the first, those of the widest. */
 async function countedFor(webhook, ranges, chosen) {
   const first = ranges.find(({ key }) => key === chosen) ?? ranges[0];
   const found = await counts(webhook.id, first.since);
@@ -68,7 +69,7 @@ async function countedFor(webhook, ranges, chosen) {
   return { range: ranges.at(-1), ...(await counts(webhook.id, ranges.at(-1).since)) };
 }
 
-/** `delivery` is that from whose page it is asked for. */
+/** `delivery` is the delivery on whose page the dialog was opened, if any. */
 export function Recovery({ webhook, delivery, close, done }) {
   const [both, include] = useState(true);
   const [ranges] = useState(() => rangesOf(webhook, delivery));
@@ -85,20 +86,20 @@ export function Recovery({ webhook, delivery, close, done }) {
     close();
   });
   return html`
-    <${Dialog} title="Recover what failed" close=${close}>
+    <${Dialog} title="Recover failed deliveries" close=${close}>
       <p>
-        What has failed or was cancelled of the deliveries to <strong>${webhook.name}</strong> is sent again, the oldest
-        first, in the background: ${shown.words}.
+        Failed and cancelled deliveries to <strong>${webhook.name}</strong> are sent again in the background, the oldest
+        first: ${shown.words}.
       </p>
       ${ranges.length > 1 && html`
-        <${SelectField} label="Which" value=${shown.key} change=${choose}
+        <${SelectField} label="Range" value=${shown.key} change=${choose}
           options=${ranges.map(({ key, label }) => [key, label])} />`}
-      ${found.loading && html`<${Waiting} what="They are counted" lines="1" />`}
+      ${found.loading && html`<${Waiting} what="Counting the deliveries" lines="1" />`}
       ${failed && html`<p role="status">${failedWords(failed)}</p>`}
       ${waiting?.found > 0 && html`
-        <${Check} label="Attempt now what waits, too" value=${both} change=${include}
-          hint="${countWords(waiting)} would else wait for the next attempt of the schedule, or for the end of a pause." />`}
-      ${!webhook.enabled && html`<p class="note">The webhook is disabled. Enable it first, or nothing is sent.</p>`}
+        <${Check} label="Attempt waiting deliveries now, too" value=${both} change=${include}
+          hint="${countWords(waiting)} wait for the next attempt of the schedule, or for the end of a pause." />`}
+      ${!webhook.enabled && html`<p class="note">The webhook is disabled. Enable it first; otherwise no delivery is sent.</p>`}
       <${Problem} refusal=${found.error ?? recovery.refusal} />
       <div class="dialog-actions">
         <button type="button" onClick=${close}>Cancel</button>

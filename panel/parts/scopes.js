@@ -1,13 +1,13 @@
-// Scopes, by section, with what each allows.
+// Scopes by section, with the rights that each grants.
 import { html } from "./html.js";
 import { Check } from "./field.js";
 import { ACTION_MEANINGS, ACTIONS, SECTIONS } from "../words/scopes.js";
 import { may } from "../session.js";
 
-/** The scope without which an application that has the right to publish cannot use it. */
+/** The scope that an application needs in addition to the right to publish. */
 export const PUBLISHING = "integrations.write";
 
-/** What an application may publish, in words. */
+/** The right of an application to publish, in words. */
 export function publishingWords({ mayPublish, scopes }) {
   if (!mayPublish) return "It may not publish events.";
   return scopes.includes(PUBLISHING) ? "It may publish events."
@@ -16,16 +16,16 @@ export function publishingWords({ mayPublish, scopes }) {
 
 const ACTION_WORDS = { read: "Read", write: "Write", remove: "Remove" };
 
-/** A link gives no more than the session that makes it has. */
+/** Only scopes of the current session can be chosen. */
 export function ScopePicker({ chosen, change, fault }) {
   const on = new Set(chosen);
   const set = (scope, wanted) => change(wanted ? [...on, scope] : chosen.filter((each) => each !== scope));
   return html`
     <fieldset class="picker ${fault ? "wrong" : ""}">
-      <legend>What it may do</legend>
-      <p class="hint">Choose only what the integration needs. Each scope is separate: Write does not include Read. AI agents
-        alone need the scopes under “AI agents”. Scopes that your own session lacks cannot be given.</p>
-      ${fault && html`<p class="fault">${chosen.length ? `Scopes ${fault}` : "Choose one at least."}</p>`}
+      <legend>Scopes</legend>
+      <p class="hint">Choose only the scopes that the integration needs. Write does not include Read. Only AI agents need the
+        scopes under “AI agents”. You cannot grant scopes that your session lacks.</p>
+      ${fault && html`<p class="fault">${chosen.length ? `Scopes ${fault}` : "Choose at least one."}</p>`}
       <div class="scope-sections">
         ${Object.entries(SECTIONS).map(([section, words]) => html`
           <div class="scope-section" role="group" aria-label=${words.label} key=${section}>
@@ -42,7 +42,7 @@ const ScopeCheck = ({ scope, label, hint, on, set }) =>
   html`<${Check} label=${label} hint=${hint} value=${on.has(scope)} disabled=${!may(scope)}
     change=${(wanted) => set(scope, wanted)} />`;
 
-/** The scopes that something has, by section. */
+/** A list of scopes, by section. */
 export const ScopeList = ({ scopes }) => html`
   <dl class="facts scopes">${Object.entries(SECTIONS).map(([section, words]) => {
     const has = ACTIONS.filter((action) => scopes.includes(`${section}.${action}`));

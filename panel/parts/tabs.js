@@ -1,9 +1,9 @@
-// Tabs, as the ARIA Authoring Practices have them: one is in the order of the keyboard, arrows lead to the others.
+// Tabs according to the ARIA Authoring Practices: one is in the tab order, arrow keys select the others.
 import { html, useId, useRef } from "./html.js";
 
 const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
 
-/** `tabs` are `{id, label, content}`; `content` is drawn for the chosen one alone. */
+/** `tabs` are `{id, label, content}`; only the chosen tab's `content` is drawn. */
 export function Tabs({ label, tabs, chosen, choose, upright }) {
   const name = useId();
   const list = useRef(null);

@@ -1,4 +1,4 @@
-// Times: in the reader's zone, in UTC on hover, and as the distance from now where that says more.
+// Times: in the reader's zone, in UTC on hover, or relative to now.
 import { html, useEffect, useState } from "./html.js";
 
 const day = { day: "numeric", month: "short" };
@@ -35,7 +35,7 @@ export function fromNow(date, now = Date.now()) {
   return relative.format(Math.round(seconds / size), unit);
 }
 
-/** Now, again every so many milliseconds. */
+/** The current time, updated every `every` milliseconds. */
 export function useNow(every = 1000) {
   const [now, tick] = useState(Date.now);
   useEffect(() => {
@@ -45,11 +45,11 @@ export function useNow(every = 1000) {
   return now;
 }
 
-/** The time alone if it is of today. */
+/** A time, without its day if that is today. */
 const ofToday = (date) => (new Date(date).toDateString() === new Date().toDateString()
   ? new Intl.DateTimeFormat(undefined, clock).format(new Date(date)) : inZone(date, { seconds: false }));
 
-/** The time to the second, with its day if that is not today. */
+/** A time to the second, without its day if that is today. */
 export const clockOf = (date) => (new Date(date).toDateString() === new Date().toDateString()
   ? new Intl.DateTimeFormat(undefined, withSeconds).format(new Date(date)) : inZone(date));
 
@@ -60,7 +60,7 @@ export function dayOf(date) {
   return new Intl.DateTimeFormat(undefined, style).format(new Date(year, month - 1, number));
 }
 
-/** A time; `as` says how: "full", "clock" (without today's date), "distance" (how long ago), or "both". */
+/** A time in the format `as`: "full", "clock" (without today's date), "distance" (relative to now), or "both". */
 export function Time({ date, as = "full", seconds = true }) {
   if (!date) return null;
   const full = inZone(date, { seconds });
@@ -69,7 +69,7 @@ export function Time({ date, as = "full", seconds = true }) {
     </time>`;
 }
 
-/** How long it is until then, as a clock that runs. */
+/** A running countdown to a time. */
 export function Countdown({ until, before = "", over = "now" }) {
   const now = useNow();
   const left = Math.ceil((new Date(until) - now) / 1000);

@@ -1,5 +1,5 @@
-// The attempts of a delivery as a picture on a line of time. Gaps of seconds and of hours stand beside each other, so that a
-// gap's length in the picture is the logarithm of its length in time. Those who do not see it have the list of attempts.
+// The attempts of a delivery on a timeline. Gaps last seconds or hours, so the length of a gap in the picture is the
+// logarithm of its duration. The list of attempts is the accessible alternative.
 import { html, useLayoutEffect, useRef, useState } from "./html.js";
 import { span, useNow } from "./time.js";
 import { shortResult, succeeded } from "../words/results.js";
@@ -7,14 +7,14 @@ import { shortResult, succeeded } from "../words/results.js";
 const HEIGHT = 118;
 const LINE = 52;
 const MARGIN = 44;
-/** Labels below it would stand in each other. */
-const LEAST = 0.7;
+/** The least stretch; labels would overlap below it. */
+const LEAST_STRETCH = 0.7;
 const MARKS = { good: "M-5 0.5 -1.5 4 5 -4", bad: "M-4 -4 4 4M4 -4 -4 4", next: "M0 -5V0L3.5 2" };
 
-/** How far apart two moments are drawn, before the whole is stretched to the width. */
+/** The distance of two moments in the picture, before it is stretched to the width. */
 const gap = (seconds) => 62 + 26 * Math.log10(1 + Math.max(seconds, 0));
 
-/** The points of the picture: the creation, the attempts, and the next one. */
+/** The points of the picture: the creation, the attempts, and the next attempt. */
 function pointsOf({ createdDate, attempts, nextAttemptDate }) {
   const at = (date) => new Date(date).getTime();
   const made = attempts.map((attempt) =>
@@ -23,11 +23,11 @@ function pointsOf({ createdDate, attempts, nextAttemptDate }) {
   return [{ kind: "created", time: at(createdDate) }, ...made, ...next];
 }
 
-/** Where each point stands; the gaps are stretched so that the picture fills the width, and squeezed a little to fit one. */
+/** The points with their positions; the gaps are stretched, or squeezed a little, to fit the width. */
 function placed(points, width) {
   const gaps = points.slice(1).map((point, index) => gap((point.time - points[index].time) / 1000));
   const whole = gaps.reduce((sum, each) => sum + each, 0);
-  const stretch = Math.min(Math.max((width - 2 * MARGIN) / whole, LEAST), 2.4) || 1;
+  const stretch = Math.min(Math.max((width - 2 * MARGIN) / whole, LEAST_STRETCH), 2.4) || 1;
   let x = MARGIN;
   return points.map((point, index) => {
     x += index ? gaps[index - 1] * stretch : 0;
@@ -51,7 +51,7 @@ export function Timeline({ delivery, chosen, choose }) {
   return html`
     <div class="timeline ${isCut ? "cut-off" : ""}" ref=${box} tabIndex="0"
       onScroll=${() => cut(box.current.scrollLeft > 8)} role="group"
-      aria-label="The attempts on a line of time; the list below tells the same">
+      aria-label="Timeline of the attempts; the list below has the same content">
       <svg width=${end} height=${HEIGHT} viewBox="0 0 ${end} ${HEIGHT}" aria-hidden="true">
         ${points.slice(1).map((point, index) => html`<${Gap} from=${points[index]} to=${point} />`)}
         <${Now} points=${points} now=${now} />
@@ -70,7 +70,7 @@ function Gap({ from, to }) {
       </text>`}`;
 }
 
-/** Where it is now, between the last attempt and the next. */
+/** The current time, between the last attempt and the next. */
 function Now({ points, now }) {
   const [last, next] = points.slice(-2);
   if (next?.kind !== "next" || now >= next.time) return null;

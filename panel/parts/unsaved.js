@@ -1,10 +1,10 @@
-// A form that was changed and not sent: before it is left, the person is asked.
+// The question before a person leaves a form with unsaved changes.
 import { useGuard } from "./guard.js";
 
 const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 
-/** Asks while `form` is another than it was in the beginning; `isDone` once there is nothing to lose. */
+/** Asks while `form` differs from `beginning`; `isDone` disables the question. */
 export function useUnsaved(form, beginning, isDone = false) {
   const isChanged = !isDone && !same(form, beginning);
-  useGuard(isChanged && "What you typed here is not saved yet. Leave all the same?");
+  useGuard(isChanged && "Your changes are not saved yet. Leave anyway?");
 }

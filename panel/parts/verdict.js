@@ -1,4 +1,4 @@
-// How a delivery stands, why, and what to do: in words.
+// The status of a delivery in words, with cause and remedy.
 import { html } from "./html.js";
 import { Icon } from "./icon.js";
 import { Countdown, Time, span } from "./time.js";
@@ -19,7 +19,7 @@ function headline({ status, attemptCount, attempts: made }) {
   return attemptCount ? "To be sent again" : "To be sent";
 }
 
-/** What explains it: the cause of the last attempt, or what holds the whole webhook up. */
+/** The cause of the status: that of the last attempt, or that of the whole webhook. */
 function causeFor({ status, waitingFor, attempts: made }, webhook) {
   if (status === "delivered") return null;
   if (status === "cancelled") return webhook && !webhook.enabled ? causeNamed("disabled") : null;
@@ -29,11 +29,11 @@ function causeFor({ status, waitingFor, attempts: made }, webhook) {
 
 const QUOTED = 200;
 
-/** As much of an answer as says what it is; the whole stands with the attempt. */
+/** The beginning of a response; the attempt shows the whole. */
 const beginning = (text = "") => (text?.length > QUOTED ? `${text.slice(0, QUOTED)} …` : text);
 
-const ENABLED_AGAIN = "The webhook is enabled by now: resend the delivery, or recover everything since it.";
-const REMOVED = "The webhook was removed, so that this delivery cannot be sent again.";
+const ENABLED_AGAIN = "The webhook is enabled again: resend the delivery, or recover all deliveries since it.";
+const REMOVED = "The webhook was removed: this delivery cannot be sent again.";
 
 const Next = ({ delivery }) => html`
   <strong><${Countdown} before="in " until=${delivery.nextAttemptDate} /></strong>,${" "}
@@ -44,13 +44,13 @@ export function Verdict({ delivery, webhook }) {
   const cause = causeFor(delivery, webhook);
   const answer = beginning(delivery.attempts.at(-1)?.responseBody);
   return html`
-    <section class="verdict ${tone}" aria-label="How it stands">
+    <section class="verdict ${tone}" aria-label="Status">
       <span class="medal"><${Icon} name=${icon} /></span>
       <div>
         <h2>${headline(delivery)}</h2>
         ${delivery.nextAttemptDate && html`<p>${"Next attempt: "}<${Next} delivery=${delivery} /></p>`}
         ${cause && html`<${Why} cause=${cause} />`}
-        ${cause && answer && html`<p>It answered: <span class="outside">${answer}</span></p>`}
+        ${cause && answer && html`<p>Response: <span class="outside">${answer}</span></p>`}
         ${delivery.status === "cancelled" && !cause && html`<p>${webhook ? ENABLED_AGAIN : REMOVED}</p>`}
       </div>
     </section>`;

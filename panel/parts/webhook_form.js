@@ -1,16 +1,16 @@
-// The fields of a webhook, as they are typed, and as the API takes them.
+// The fields of a webhook: as typed, and as the API accepts them.
 import { html } from "./html.js";
 import { Icon } from "./icon.js";
 import { TextField } from "./field.js";
 import { EventPicker } from "./event_picker.js";
 import { Refusal } from "../refusal.js";
 
-/** The members that have a field, where what is wrong with them is said. */
+/** The members with a field, which shows their violations. */
 export const FIELDS = ["name", "eventUrl", "eventList", "headers"];
 
 export const BLANK = { name: "", eventUrl: "", eventList: null, headers: [] };
 
-/** A webhook as the form has it: `eventList` is null for every type. */
+/** The form of a webhook: `eventList` is null for every type. */
 export const typed = ({ name, eventUrl, eventList, headers }) => ({
   name,
   eventUrl,
@@ -26,10 +26,10 @@ const asked = ({ name, eventUrl, eventList, headers }) => ({
     [header.name.trim(), header.value])),
 });
 
-/** What the API is asked for. "Some types" of which none is chosen would be taken for every type, and is refused here. */
+/** The request to the API. "Some types" without a selection would mean every type to the API, so it is refused here. */
 export function finished(form) {
   if (form.eventList?.length !== 0) return asked(form);
-  const violations = [{ field: "eventList", message: "must be chosen, one at least; or choose every type" }];
+  const violations = [{ field: "eventList", message: "must have at least one type; or choose every type" }];
   throw new Refusal({ title: "Not complete yet", detail: "Look at the field that is marked.",
     properties: { violations } });
 }
@@ -41,10 +41,10 @@ export function WebhookFields({ form, change, refusal, forgive, kept = false }) 
   };
   const fault = (field) => refusal?.violation(field);
   return html`
-    <${TextField} label="Name" hint="For you: what this webhook is for." value=${form.name} change=${set("name")}
+    <${TextField} label="Name" hint="For you, to recognize the webhook." value=${form.name} change=${set("name")}
       fault=${fault("name")} autocomplete="off" required />
     <${TextField} label="Address" type="url"
-      hint="Where events are sent: https, at a public host. The values of its query are never shown again."
+      hint="The endpoint: https, at a public host. The values of its query are never shown again."
       value=${form.eventUrl} change=${set("eventUrl")} fault=${fault("eventUrl")}
       placeholder="https://hooks.example.com/waypost" autocomplete="off" spellcheck="false" required />
     <${EventPicker} chosen=${form.eventList} change=${set("eventList")} fault=${fault("eventList")} />
@@ -57,9 +57,9 @@ function HeaderFields({ headers, change, fault, kept }) {
     (index === at ? { ...header, [member]: value } : header)));
   return html`
     <fieldset class="header-fields ${fault ? "wrong" : ""}">
-      <legend>Headers of your own</legend>
-      <p class="hint">They are sent with every attempt; for a credential that the endpoint wants, perhaps. Values are
-        never shown again${kept ? ": *** keeps the one that is there" : ""}.</p>
+      <legend>Custom headers</legend>
+      <p class="hint">They are sent with every attempt, for example with a credential of the endpoint. Values are
+        never shown again${kept ? ": *** keeps the stored value" : ""}.</p>
       ${headers.map(({ name, value }, at) => html`
         <div class="header-field">
           <input type="text" aria-label="Name of header ${at + 1}" placeholder="X-Api-Key" value=${name}

@@ -1,4 +1,4 @@
-// What is wrong with a webhook, why, and what ends it; nothing of a webhook that is well.
+// The trouble of a webhook, with cause and remedy; empty for a healthy webhook.
 import { html } from "./html.js";
 import { Action } from "./action.js";
 import { Icon } from "./icon.js";
@@ -9,12 +9,12 @@ import { WEBHOOK } from "../words/statuses.js";
 
 const HEADLINES = {
   active: "The last attempts failed",
-  failing: "The endpoint fails",
-  paused: "Paused: the endpoint does not answer",
+  failing: "The endpoint is failing",
+  paused: "Paused: the endpoint does not respond",
   disabled: "Disabled",
 };
 
-/** A webhook that is active and failed lately is not well yet. */
+/** A webhook that is active but failed recently is shown as failing. */
 const shown = (deliveryState) => (deliveryState === "active" ? WEBHOOK.failing : WEBHOOK[deliveryState]);
 
 export function Health({ webhook, resume, enable, recover }) {
@@ -24,7 +24,7 @@ export function Health({ webhook, resume, enable, recover }) {
   const cause = deliveryState === "disabled" ? causeNamed("disabled") : causeOf(failure);
   const { tone, icon } = shown(deliveryState);
   return html`
-    <section class="verdict ${tone}" aria-label="What is wrong">
+    <section class="verdict ${tone}" aria-label="Trouble">
       <span class="medal"><${Icon} name=${icon} /></span>
       <div>
         <h2>${HEADLINES[deliveryState]}</h2>
@@ -39,7 +39,7 @@ export function Health({ webhook, resume, enable, recover }) {
             <${Action} kind="primary" scope="integrations.write" busy=${enable.busy} onClick=${() => enable.run(true)}>
               Enable
             <//>`}
-          <${Action} icon="retrying" scope="integrations.write" onClick=${recover}>Recover what failed …<//>
+          <${Action} icon="retrying" scope="integrations.write" onClick=${recover}>Recover failed deliveries …<//>
         </div>
       </div>
     </section>`;

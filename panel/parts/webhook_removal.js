@@ -1,4 +1,4 @@
-// A webhook is removed: what is still open to it is said first.
+// The dialog that removes a webhook, with the number of its open deliveries.
 import { html } from "./html.js";
 import { remove } from "../api.js";
 import { go } from "../address.js";
@@ -20,12 +20,12 @@ export function Removal({ webhook, close }) {
   const none = open.data?.found === 0;
   return html`
     <${Dialog} title="Remove ${webhook.name}?" close=${close}>
-      ${open.loading && html`<${Waiting} what="What is open is counted" lines="1" />`}
+      ${open.loading && html`<${Waiting} what="Counting the open deliveries" lines="1" />`}
       ${open.data && html`<p role="status">
-        ${none ? "Nothing is on its way to it." : html`<strong>${countWords(open.data)}
-        </strong> to it ${open.data.found === 1 ? "is" : "are"} still open, and will be cancelled for good.`}</p>`}
-      <p>Nothing more is sent to <code class="break">${webhook.eventUrl}
-        </code>. This cannot be undone. To stop for a while, disable it instead.</p>
+        ${none ? "It has no open deliveries." : html`<strong>${countWords(open.data)}
+        </strong> to it ${open.data.found === 1 ? "is" : "are"} still open, and will be cancelled permanently.`}</p>`}
+      <p>No events are sent any more to <code class="break">${webhook.eventUrl}
+        </code>. This cannot be undone. To stop it temporarily, disable it instead.</p>
       <${Problem} refusal=${open.error ?? removal.refusal} />
       <div class="dialog-actions"><button type="button" onClick=${close}>Keep it</button>
         <${Action} kind="danger" scope="integrations.remove" busy=${removal.busy} onClick=${() => removal.run()}>Remove

@@ -1,4 +1,4 @@
-// A signing secret is replaced: for how long both sign, and the new one, this once; and the end of the old one.
+// The dialogs that rotate a signing secret, and that end the old one.
 import { html, useState } from "./html.js";
 import { post, remove } from "../api.js";
 import { Action } from "./action.js";
@@ -17,27 +17,27 @@ export function Rotation({ webhook, close }) {
   const rotate = useAction(async () =>
     show(await post(`/webhook/${encodeURIComponent(webhook.id)}/secret`, {
       overlapSeconds: Number(overlap),
-      // The note below says so: without it, the service refuses to end a secret before its time.
+      // As the note below says. Without it, the service refuses to end a secret early.
       ...(webhook.previousSecretExpiresDate && { endPrevious: true }),
     })));
   if (made) {
     return html`
       <${SecretDialog} title="The secret is replaced" close=${close} label="New signing secret"
         secret=${made.signingSecret}>
-        <p>${overlap === "0" ? "The old secret signs no longer." : html`Until <strong>
+        <p>${overlap === "0" ? "The old secret no longer signs." : html`Until <strong>
           <${Time} date=${made.previousSecretExpiresDate} as="both" />
-          </strong> every request has two signatures, one of each secret. Put the new secret into the endpoint
-          before.`}</p>
+          </strong> every request has two signatures, one of each secret. Configure the new secret in the endpoint
+          before then.`}</p>
       <//>`;
   }
   return html`
     <${Dialog} title="Replace the signing secret" close=${close}>
       <p>A new secret signs from now on. For a while the old one signs beside it, so that an endpoint with either secret
-        finds a signature that it can verify: no request is lost while you put the new one in.</p>
+        can verify each request: none is lost until you configure the new one.</p>
       ${webhook.previousSecretExpiresDate &&
         html`<p class="note">Two secrets sign already, the older one until
           <${Time} date=${webhook.previousSecretExpiresDate} as="both" />. It ends at once if you replace the secret now:
-          an endpoint that has only that one refuses every event.</p>`}
+          an endpoint with only that one refuses every event.</p>`}
       <${SelectField} label="Both sign for" value=${overlap} change=${choose} options=${OVERLAPS} />
       <${Problem} refusal=${rotate.refusal} />
       <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>
@@ -55,7 +55,7 @@ export function Ending({ webhook, close, done }) {
   });
   return html`
     <${Dialog} title="End the old secret now?" close=${close}>
-      <p>The new secret alone signs what is sent from now on. An endpoint that has only the old one refuses it.</p>
+      <p>Only the new secret signs from now on. An endpoint with only the old one refuses every event.</p>
       <${Problem} refusal=${end.refusal} />
       <div class="dialog-actions"><button type="button" onClick=${close}>Keep it</button>
         <${Action} kind="danger" scope="integrations.remove" busy=${end.busy} onClick=${() => end.run()}>

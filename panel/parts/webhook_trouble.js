@@ -1,4 +1,4 @@
-// What is wrong with a webhook, in a sentence.
+// The trouble of a webhook, in a sentence.
 import { html } from "./html.js";
 import { Countdown, Time } from "./time.js";
 import { counted } from "./words.js";
@@ -15,6 +15,6 @@ export function Trouble({ webhook: { deliveryState, failuresInRow, failingSince,
     <p class="trouble">${counted(failuresInRow, "attempt has", "attempts have")} failed in a row, since <${Time}
       date=${failingSince} as="distance" />: <strong>${shortResult({ httpStatus: lastHttpStatus, error: lastError })}
       </strong>.
-      ${pausedUntil && html` Deliveries wait; one attempt goes through <strong>
-        <${Countdown} before="in " until=${pausedUntil} over="at this moment" /></strong>.`}</p>`;
+      ${pausedUntil && html` Deliveries wait; one attempt is sent <strong>
+        <${Countdown} before="in " until=${pausedUntil} over="now" /></strong>.`}</p>`;
 }

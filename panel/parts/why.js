@@ -1,4 +1,4 @@
-// Why something failed, and what to do: an entry of the table of causes.
+// The cause of a failure and its remedy: an entry of the table of causes.
 import { html } from "./html.js";
 import { Words } from "./words.js";
 

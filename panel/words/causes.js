@@ -1,11 +1,11 @@
-// Why an attempt failed, in words, and what to do: the table that the service keeps for everybody who explains a failure.
+// The causes of failed attempts with their remedies: the table that the tools for agents use as well.
 
 const table = await (await fetch(new URL("./causes.json", import.meta.url))).json();
 
-/** What holds a whole webhook up, "disabled" or "paused", or an attempt, by the code of the cause. */
+/** The entry of a cause: of an attempt, or "disabled" or "paused" of a whole webhook. */
 export const causeNamed = (code) => table.find(({ cause }) => cause === code);
 
-/** What is known of a failure: `{cause, meaning, remedy}`; nothing of an attempt that succeeded. */
+/** The entry `{cause, meaning, remedy}` for a failed attempt; `null` for a successful one. */
 export function causeOf({ httpStatus, error }) {
   if (httpStatus >= 200 && httpStatus < 300) return null;
   if (!httpStatus) return error ? causeNamed(error.split(":")[0]) ?? causeNamed("connect") : null;

@@ -1,6 +1,6 @@
-// Payment providers, and how an authorization ended, in words.
+// Payment providers and the outcomes of an authorization, in words.
 
-/** The providers that are built in. An operator can add others, whose names are typed. */
+/** The built-in providers. An operator can add others, whose names a person types. */
 export const KNOWN = {
   adyen: "Adyen",
   mollie: "Mollie",
@@ -13,37 +13,37 @@ export const KNOWN = {
 export const label = (provider) => KNOWN[provider] ?? provider;
 
 /**
- * What is said to somebody who comes back from a provider. Anybody can make up an address, so the list of connections says
- * whether it is connected, and the address only how it came to be.
+ * The text for a person who returns from a provider. Addresses can be forged, so the list of connections decides whether the
+ * provider is connected, and the address only gives the reason.
  */
 export function landing(outcome, provider, connection) {
   const name = label(provider);
   const account = connection?.account ? ` (${connection.account})` : "";
   if (connection?.status === "connected" && outcome === "connected") {
     return { tone: "good", icon: "delivered", title: `${name} is connected`,
-      text: `Your account${account} is connected. There is nothing more to do.` };
+      text: `Your account${account} is connected. No further step is needed.` };
   }
   return {
     connected: {
       tone: "bad", icon: "warning", title: `${name} is not connected`,
-      text: "The provider gave its permission, but there is no working connection by now: somebody disconnected it, or it broke. Connect again.",
+      text: "The provider gave its permission, but the connection no longer works: it was disconnected, or it broke. Connect again.",
     },
     denied: {
       tone: "mute", icon: "cancelled", title: `${name} is not connected`,
-      text: `You did not give the permission at ${name}, so that nothing was changed. You can connect again whenever you like.`,
+      text: `You did not give the permission at ${name}, so nothing was changed. You can connect again at any time.`,
     },
     failed: {
       tone: "bad", icon: "warning", title: `${name} is not connected`,
-      text: `${name} could not give the permission, so that nothing was changed. Try again in a while; if it goes on, tell those who run this service.`,
+      text: `${name} could not give the permission, so nothing was changed. Try again later; if it continues to fail, inform the operator of this service.`,
     },
     "other-account": {
       tone: "warn", icon: "warning", title: `The other account was not connected`,
-      text: `Another account${account} is connected at ${name}, and stays. To put yours in its place, connect again and say that it may replace the other.`,
+      text: `Another account${account} is connected at ${name}, and remains. To replace it with yours, connect again and confirm the replacement.`,
     },
   }[outcome];
 }
 
 export const BROKEN = {
-  refused: "The provider no longer accepts the permission: it was withdrawn there, or it ended. Connect again.",
-  expired: "The access ended, and the provider gave nothing to renew it with. Connect again.",
+  refused: "The provider no longer accepts the permission: it was withdrawn there, or it expired. Connect again.",
+  expired: "The access expired, and the provider gave no refresh token. Connect again.",
 };

@@ -1,7 +1,7 @@
-// Requests to an endpoint: an attempt keeps the address and the names of the headers, not their values.
+// Requests to an endpoint: an attempt stores the address and the names of the headers, not their values.
 import { formatted } from "../parts/json.js";
 
-/** The values that are the same in every request, or follow from the delivery. */
+/** The values that are constant, or follow from the delivery. */
 const known = (delivery) => ({
   "accept-encoding": "identity",
   "content-type": "application/json",
@@ -10,7 +10,7 @@ const known = (delivery) => ({
   "webhook-id": delivery.event.id,
 });
 
-/** The headers of an attempt that was sent: the name of each, and its value, or `null` where the value is not kept. */
+/** The headers of an attempt, as names and values; `null` for a value that is not stored. */
 export function headersOf(delivery, attempt) {
   const values = {
     ...known(delivery),
@@ -22,10 +22,10 @@ export function headersOf(delivery, attempt) {
 
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
-/** What is copied, and what it lacks. */
+/** The description of the copied command, with its omissions. */
 export const curlWords = (delivery, webhook) =>
   `the request as a curl command, without its signature${curlOf(delivery, webhook).includes("***")
-    ? "; put in what stands as ***" : ""}`;
+    ? "; replace each *** by its value" : ""}`;
 
 /** A command that sends the same body to the endpoint, without the signature, whose secret the panel does not know. */
 export function curlOf(delivery, webhook) {

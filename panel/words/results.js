@@ -1,4 +1,4 @@
-// What an attempt was answered with, in a word or two.
+// The result of an attempt, in a word or two.
 
 const STATUSES = {
   200: "OK", 201: "Created", 202: "Accepted", 204: "No Content", 301: "Moved Permanently", 302: "Found",
@@ -18,8 +18,8 @@ export const succeeded = ({ httpStatus }) => httpStatus >= 200 && httpStatus < 3
 /** "500 Internal Server Error", "Timeout". */
 export function result({ httpStatus, error }) {
   if (httpStatus) return STATUSES[httpStatus] ? `${httpStatus} ${STATUSES[httpStatus]}` : String(httpStatus);
-  return ERRORS[error?.split(":")[0]] ?? "No answer";
+  return ERRORS[error?.split(":")[0]] ?? "No response";
 }
 
-/** The same in a few characters, for the time line. */
+/** The result in a few characters, for the timeline. */
 export const shortResult = ({ httpStatus, error }) => (httpStatus ? String(httpStatus) : error?.split(":")[0] ?? "–");

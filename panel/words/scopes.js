@@ -1,4 +1,4 @@
-// What each scope unlocks, in the words of the contract. One scope does not imply another.
+// The meaning of each scope, in the words of the contract. One scope does not imply another.
 
 export const SECTIONS = {
   account: {
@@ -53,7 +53,7 @@ export const SECTIONS = {
   },
 };
 
-/** What each action allows. */
+/** The meaning of each action. */
 export const ACTION_MEANINGS = {
   read: "View resources",
   write: "Create and update resources",

@@ -1,4 +1,4 @@
-// How deliveries and webhooks stand, in words and colours.
+// The statuses of deliveries, webhooks and connections, in words and colours.
 
 /** The tone is a colour of design.css, the icon one of parts/icon.js. */
 export const DELIVERY = {
@@ -21,10 +21,10 @@ export const CONNECTION = {
   broken: { tone: "bad", icon: "warning", word: "Broken" },
 };
 
-/** Why an open delivery has no attempt at this moment, as the end of a sentence about its next attempt. */
+/** The reason why an open delivery waits, as the end of a sentence about its next attempt. */
 export function waits({ status, waitingFor }) {
-  if (waitingFor === "schedule") return "as the schedule of retries says";
-  if (waitingFor === "breaker") return "when the webhook, which is paused, is looked at again: it waits until the endpoint answers";
-  if (waitingFor === "limit") return "as soon as its turn comes: it is due, and much else is under way";
-  return status === "pending" || status === "retrying" ? "at this moment" : "";
+  if (waitingFor === "schedule") return "according to the retry schedule";
+  if (waitingFor === "breaker") return "when the paused webhook is checked again: it waits until the endpoint responds";
+  if (waitingFor === "limit") return "as soon as it gets a permit: it is due, and many other deliveries are in flight";
+  return status === "pending" || status === "retrying" ? "now" : "";
 }

@@ -58,9 +58,9 @@ async fn a_webhook_is_made_and_its_first_delivery_seen(suite: Arc<Suite>) {
     let address = receiver.on("/hook", [Behaviour::answer(200, &[], "thank you")]);
     let browser = Browser::open().await;
     browser.go(&entity.panel_link(json!({})).await).await;
-    browser.click("Make the first webhook").await;
+    browser.click("Create the first webhook").await;
     browser.until_at("/panel/webhooks/new").await;
-    browser.click("Make the webhook").await;
+    browser.click("Create the webhook").await;
     let refused = browser.until_says("must").await;
     assert!(refused.contains("Name "), "each fault stands at its field: {refused}");
     browser.fill("Name", "Channel manager").await;
@@ -68,13 +68,13 @@ async fn a_webhook_is_made_and_its_first_delivery_seen(suite: Arc<Suite>) {
     browser.tick("Some types").await;
     browser.click("Booking 0 of 25").await;
     browser.tick("All of Booking").await;
-    browser.click("Make the webhook").await;
-    let made = browser.until_says("Channel manager is made").await;
+    browser.click("Create the webhook").await;
+    let made = browser.until_says("Channel manager is created").await;
     assert!(made.contains("whsec_"), "{made}");
 
     browser.click("Send a test event").await;
     let question = browser.answer_question(true).await;
-    assert!(question.contains("The signing secret is shown this once"), "{question}");
+    assert!(question.contains("The signing secret is shown only once"), "{question}");
     let page = browser.until_says("Delivered at attempt 1").await;
     assert!(page.contains("thank you") && page.contains("webhook.test"), "{page}");
     let webhooks = entity.get("/webhook/list").expect(200).await.json();
@@ -106,7 +106,7 @@ async fn a_secret_is_replaced_and_both_sign(suite: Arc<Suite>) {
     browser.click("test").await;
     browser.click("End the old secret now …").await;
     browser.click("End it").await;
-    browser.until_says("One secret signs what is sent").await;
+    browser.until_says("One secret signs all requests").await;
     browser.close().await;
 }
 
@@ -115,17 +115,17 @@ async fn who_saves_after_somebody_else_sees_both_sides_and_chooses(suite: Arc<Su
     let hook = entity.hook(&receiver.on("/hook", [Behaviour::status(204)])).await;
     let browser = Browser::open().await;
     browser.go(&entity.panel_link(json!({ "place": format!("/panel/webhooks/{}/edit", hook.id) })).await).await;
-    browser.until_says("Headers of your own").await;
+    browser.until_says("Custom headers").await;
     browser.fill("Name", "Named by me").await;
     entity.changed(&hook.id, json!({ "name": "Named by her", "eventList": ["booking.created"] })).await;
     browser.click("Save").await;
-    let both = browser.until_says("Somebody else changed it meanwhile").await;
+    let both = browser.until_says("Another person changed it meanwhile").await;
     for part in ["Named by me", "Named by her", "changed by both", "changed by them", "booking.created"] {
         assert!(both.contains(part), "{part}: {both}");
     }
     assert_eq!(entity.webhook(&hook.id).await["name"], "Named by her", "nothing is overwritten before it is chosen");
-    browser.click("Save what is chosen").await;
-    browser.until_says("How it does").await;
+    browser.click("Save the selection").await;
+    browser.until_says("Delivery statistics").await;
     let webhook = entity.webhook(&hook.id).await;
     assert_eq!((&webhook["name"], &webhook["eventList"]), (&json!("Named by me"), &json!(["booking.created"])));
     browser.close().await;
@@ -150,10 +150,10 @@ async fn a_payment_provider_is_connected_and_the_person_lands_in_the_panel(suite
         assert!(page.contains("sim-pkce"), "{page}");
     }
     assert_eq!(entity.connection("sim-pkce").await.expect("connected")["status"], "connected");
-    browser.click("All right").await;
+    browser.click("OK").await;
     browser.click("Disconnect …").await;
     browser.click("Disconnect").await;
-    browser.until_says("Nothing is connected yet").await;
+    browser.until_says("No connections yet").await;
     assert!(entity.connections().await.is_empty());
     browser.close().await;
 }
@@ -188,7 +188,7 @@ async fn a_link_that_was_followed_is_used_only_after_a_question(suite: Arc<Suite
     browser.follow(&link).await;
     browser.until_says(&format!("Open the panel of {}?", stranger.id)).await;
     browser.click("Do not open it").await;
-    browser.until_says("Come in by a panel link").await;
+    browser.until_says("Sign in with a panel link").await;
     browser.go(&entity.panel_link(json!({})).await).await;
     browser.until_says("Sign out").await;
     browser.follow(&link).await;
@@ -214,11 +214,11 @@ async fn an_ended_session_loses_nothing_that_was_typed(suite: Arc<Suite>) {
     entity.call("DELETE", &format!("/panel/link/{}", first["id"].as_str().expect("text"))).expect(200).await;
     // The token would be good for a minute more.
     browser.run_to_end(FORGET).await;
-    browser.click("Make the webhook").await;
+    browser.click("Create the webhook").await;
     browser.until_says("Your session has ended").await;
     browser.fill("Panel link", &entity.panel_link(json!({})).await).await;
     browser.click("Open the link").await;
-    browser.until_says("Typed before the end is made").await;
+    browser.until_says("Typed before the end is created").await;
     browser.close().await;
 }
 
@@ -240,7 +240,7 @@ async fn a_page_keeps_what_was_typed_when_a_link_of_another_entity_is_opened_in_
     );
     browser.run_to_end(&open).await;
     browser.run_to_end(FORGET).await;
-    browser.click("Make the webhook").await;
+    browser.click("Create the webhook").await;
     let said = browser.until_says("Another session is open in this browser").await;
     assert!(said.contains(&format!("Go to {}", other.id)), "{said}");
     let asked =
@@ -248,7 +248,7 @@ async fn a_page_keeps_what_was_typed_when_a_link_of_another_entity_is_opened_in_
     assert!(browser.run(asked).await.as_u64().expect("a number") <= 4, "it asks once, and waits");
     browser.fill("Panel link", &entity.panel_link(json!({})).await).await;
     browser.click("Open the link").await;
-    browser.until_says("Typed before is made").await;
+    browser.until_says("Typed before is created").await;
     browser.close().await;
 }
 
@@ -274,14 +274,14 @@ async fn a_link_that_is_pasted_where_the_panel_stands_already_is_opened(suite: A
     let entity = suite.entity().await;
     let browser = Browser::open().await;
     browser.go(&format!("{}/panel", suite.api.base_url())).await;
-    browser.until_says("Come in by a panel link").await;
+    browser.until_says("Sign in with a panel link").await;
     browser.go(&entity.panel_link(json!({})).await).await;
     browser.until_says("Sign out").await;
     let link = entity.panel_link(json!({ "place": "/panel/webhooks" })).await;
     // Only the fragment is another then, so that the browser loads nothing.
     browser.run("history.replaceState(null, '', '/panel')").await;
     browser.go(&link).await;
-    browser.until_says("Nothing is sent anywhere yet").await;
+    browser.until_says("No webhooks yet").await;
     browser.until_at("/panel/webhooks").await;
     let address = browser.address().await;
     assert!(!address.contains("code="), "{address}");
@@ -311,7 +311,7 @@ async fn what_failed_is_recovered_after_it_was_counted(suite: Arc<Suite>) {
     browser.go(&format!("{}/panel/deliveries/{}", suite.api.base_url(), deliveries[2])).await;
     browser.click("Recover the others …").await;
     let widest = browser.until_says("1 delivery failed or was cancelled since then").await;
-    assert!(widest.contains("all since the webhook was made"), "{widest}");
+    assert!(widest.contains("all since the creation of the webhook"), "{widest}");
     browser.close().await;
 }
 
@@ -336,16 +336,16 @@ async fn a_link_that_is_shown_once_is_left_only_by_those_who_mean_it(suite: Arc<
     let make = async |name: &str| {
         browser.click("New panel link").await;
         browser.fill("Name", name).await;
-        browser.click("Make the link").await;
-        browser.until_says("The link is made").await;
+        browser.click("Create the link").await;
+        browser.until_says("The link is created").await;
     };
     make("Ada of support").await;
     // A browser lets a page hold back one Escape, and no second.
     for _ in 0..2 {
         browser.press(&[ESCAPE]).await;
         let question = browser.answer_question(false).await;
-        assert!(question.contains("The panel link is shown this once"), "{question}");
-        assert!(browser.until_says("The link is made").await.contains("/panel#code="));
+        assert!(question.contains("The panel link is shown only once"), "{question}");
+        assert!(browser.until_says("The link is created").await.contains("/panel#code="));
     }
     browser.back().await;
     browser.answer_question(false).await;
@@ -369,12 +369,12 @@ async fn an_application_is_made_with_no_more_than_was_chosen(suite: Arc<Suite>) 
     browser.go(&entity.panel_link(json!({ "place": "/panel/applications/new" })).await).await;
     browser.fill("Name", "Night audit").await;
     browser.run("document.querySelector('[aria-label=Booking] input').click()").await;
-    browser.click("Make the application").await;
-    let made = browser.until_says("Night audit is made").await;
+    browser.click("Create the application").await;
+    let made = browser.until_says("Night audit is created").await;
     assert!(made.contains("Client secret"), "{made}");
     browser.click("Sign out").await;
     let question = browser.answer_question(false).await;
-    assert!(question.contains("The client secret is shown this once"), "{question}");
+    assert!(question.contains("The client secret is shown only once"), "{question}");
     browser.click("Copy").await;
     browser.until_says("Copied: client secret.").await;
     browser.click("Go to the application").await;
@@ -408,7 +408,7 @@ async fn a_lacking_scope_is_said_in_words(suite: Arc<Suite>) {
     let only_reading = json!({ "scopes": ["integrations.read"], "place": format!("/panel/webhooks/{}", hook.id) });
     let browser = Browser::open().await;
     browser.go(&entity.panel_link(only_reading).await).await;
-    let page = browser.until_says("How it does").await;
+    let page = browser.until_says("Delivery statistics").await;
     assert!(!page.contains("Payment providers"), "what the session cannot see is not offered: {page}");
     browser.click("Send a test event").await;
     browser.until_says("Your session lacks the scope integrations.write").await;

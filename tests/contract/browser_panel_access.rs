@@ -24,18 +24,18 @@ async fn pages(entity: &Entity, receiver: &Receiver) -> Vec<(String, &'static st
     let application = application["clientId"].as_str().expect("openapi.yaml says so").to_owned();
     vec![
         ("deliveries".to_owned(), "booking.created"),
-        ("deliveries?status=pending&type=booking.created".to_owned(), "Nothing passes these filters"),
+        ("deliveries?status=pending&type=booking.created".to_owned(), "No delivery matches these filters"),
         (format!("deliveries/{failed}"), "What to do"),
         ("webhooks".to_owned(), "failed in a row"),
-        ("webhooks/new".to_owned(), "Headers of your own"),
-        (format!("webhooks/{}", hook.id), "How it does"),
-        (format!("webhooks/{}/edit", hook.id), "Headers of your own"),
+        ("webhooks/new".to_owned(), "Custom headers"),
+        (format!("webhooks/{}", hook.id), "Delivery statistics"),
+        (format!("webhooks/{}/edit", hook.id), "Custom headers"),
         ("event-types?search=booking".to_owned(), "booking.created"),
         ("providers".to_owned(), "Not connected"),
         ("applications".to_owned(), "Night audit"),
         ("applications/new".to_owned(), "Integrations"),
         (format!("applications/{application}"), "Secrets and keys"),
-        ("links".to_owned(), "To let somebody in"),
+        ("links".to_owned(), "Create a link"),
         ("nothing/of/this/name".to_owned(), "There is no such page"),
     ]
 }
@@ -112,7 +112,7 @@ async fn the_panel_is_used_by_the_keyboard_alone(suite: Arc<Suite>) {
     browser.until_says("What to do").await;
     browser.until_focused("Booking created").await;
 
-    tab_to(&browser, "Answer").await;
+    tab_to(&browser, "Response").await;
     browser.press(&[RIGHT]).await;
     browser.until_says("webhook-signature").await;
     assert_eq!(browser.focused().await, "Request");

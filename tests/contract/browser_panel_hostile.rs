@@ -40,7 +40,7 @@ async fn texts_of_strangers_are_text_wherever_they_stand(suite: Arc<Suite>) {
             format!("deliveries?type={escaped}&webhook={escaped}&event={escaped}&from={escaped}&status={escaped}"),
             "Quote this request",
         ),
-        (format!("event-types?search={escaped}"), "No type is like that"),
+        (format!("event-types?search={escaped}"), "No matching type"),
         (format!("providers?outcome=connected&provider={escaped}&error={escaped}"), "Connect a provider"),
         (format!("{escaped}/{escaped}"), "There is no such page"),
     ] {

@@ -1,5 +1,5 @@
-// Makes types of the served document with openapi-typescript, compiles them with their use, and uses them with openapi-fetch:
-// how the bundle is reached comes in as JSON, what the client saw goes out.
+// Generates types from the served document with openapi-typescript, compiles them with their use, and uses them with
+// openapi-fetch. Input: the settings of the bundle as JSON; output: the client's results as JSON.
 
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -14,8 +14,8 @@ import { use } from "./generated/use.ts";
 
 const USE = fileURLToPath(new URL("./generated/use.ts", import.meta.url));
 
-/** What the compiler has to say of a program, every word of which is a fault. */
-function complaints(program) {
+/** The compiler's diagnostics of a program, each of which is a failure. */
+function diagnostics(program) {
   const host = { getCanonicalFileName: (name) => name, getCurrentDirectory: () => "", getNewLine: () => "\n" };
   return ts.formatDiagnostics(ts.getPreEmitDiagnostics(program), host);
 }
@@ -35,8 +35,8 @@ try {
     types: [],
     paths: { waypost: [types] },
   });
-  const faults = complaints(program);
-  if (faults) throw new Error(`it does not compile:\n${faults}`);
+  const faults = diagnostics(program);
+  if (faults) throw new Error(`the generated types do not compile:\n${faults}`);
 } finally {
   await rm(folder, { recursive: true });
 }

@@ -1,5 +1,5 @@
-// Uses the service as users of @modelcontextprotocol/client do, with an address, an identifier, and a secret or a private
-// key: a list of attempts as JSON comes in, a list of outcomes goes out.
+// Uses the service with @modelcontextprotocol/client, by an address, an identifier, and a secret or a private key. Input: a
+// list of attempts as JSON; output: a list of outcomes.
 
 import { text } from "node:stream/consumers";
 

@@ -1,6 +1,6 @@
-// Runs the official conformance suite of the Model Context Protocol at a service: its address, a token, the arguments and the
-// names of the lists of expected failures come in as JSON, and the exit status and what was printed go out. The suite sends no
-// tokens, so that it calls a proxy, which adds one, and in whose place the service stands for the Origin of a request as well.
+// Runs the official conformance suite of the Model Context Protocol against a service. Input as JSON: the service's address, a
+// token, the arguments and the lists of expected failures; output: the exit status and the suite's output. The suite sends no
+// tokens, so it calls a proxy, which adds the token and replaces its own Origin by that of the service.
 
 import { spawn } from "node:child_process";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -29,18 +29,18 @@ const proxy = createServer((incoming, outgoing) => {
 });
 await new Promise((listening) => proxy.listen(0, "127.0.0.1", listening));
 
-// The suite takes one list.
+// The suite accepts one list only.
 const folder = await mkdtemp(join(tmpdir(), "conformance-"));
 const baseline = join(folder, "expected-failures.yaml");
 const lists = await Promise.all(expectedFailures.map((list) => readFile(beside(list), "utf8")));
 await writeFile(baseline, ["server:", ...lists].join("\n"));
 
-const place =
+const target =
   given[0] === "server"
     ? ["--url", `http://127.0.0.1:${proxy.address().port}/mcp`, "--expected-failures", baseline]
     : ["--url", issuer];
-const suite = spawn(process.execPath, [SUITE, ...given, ...place], { stdio: ["ignore", "pipe", "pipe"] });
-const [printed, complaints, status] = await Promise.all([
+const suite = spawn(process.execPath, [SUITE, ...given, ...target], { stdio: ["ignore", "pipe", "pipe"] });
+const [output, errors, status] = await Promise.all([
   text(suite.stdout),
   text(suite.stderr),
   new Promise((ended) => suite.on("close", ended)),
@@ -48,4 +48,4 @@ const [printed, complaints, status] = await Promise.all([
 proxy.close();
 proxy.closeAllConnections();
 await rm(folder, { recursive: true });
-console.log(JSON.stringify({ status, output: printed + complaints }));
+console.log(JSON.stringify({ status, output: output + errors }));

@@ -1,4 +1,5 @@
-// The same with @modelcontextprotocol/sdk, the library's former generation. It asks for all scopes of the application at once.
+// Uses the service with @modelcontextprotocol/sdk, the library's previous generation, which requests all scopes of the
+// application at once. Input and output as in mcp_client.js.
 
 import { text } from "node:stream/consumers";
 

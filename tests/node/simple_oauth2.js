@@ -1,4 +1,4 @@
-// Gets tokens as users of simple-oauth2 do: a list of attempts as JSON comes in, a list of outcomes goes out.
+// Gets tokens with simple-oauth2. Input: a list of attempts as JSON; output: a list of outcomes.
 
 import { text } from "node:stream/consumers";
 

@@ -1,10 +1,10 @@
-"""Gets tokens as users of Authlib do: a list of attempts as JSON comes in, a list of outcomes goes out."""
+"""Gets tokens with Authlib. Input: a list of attempts as JSON; output: a list of outcomes."""
 
 import json
 import os
 import sys
 
-# The library insists on TLS; here the issuer is on this machine.
+# The library requires TLS; the issuer of the test is on this machine.
 os.environ["AUTHLIB_INSECURE_TRANSPORT"] = "1"
 
 from authlib.common.errors import AuthlibBaseError
@@ -37,7 +37,7 @@ def outcome(attempt):
         return {"error": error.error}
     if not attempt["revoke"]:
         return {"token": token}
-    # Whether it is active, asked before and after it is revoked.
+    # The token's state before and after its revocation.
     active = lambda: session.introspect_token(attempt["introspectionEndpoint"], token["access_token"]).json()["active"]
     before = active()
     session.revoke_token(attempt["revocationEndpoint"], token["access_token"]).raise_for_status()

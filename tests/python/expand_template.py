@@ -1,8 +1,8 @@
 """Expands template.yaml as SAM does, and prints the policies of each function's role, or all resources.
 
-Standard input: {"template": "<path>", "parameters": {…}}; parameters that are not named have their defaults. Standard output:
-{"<function's logical id>": {"managed": [...], "statements": [...]}}, where "managed" has the names of AWS's own policies, and
-"statements" those of all others. With "whole": true in the input, the output is the expanded template.
+Standard input: {"template": "<path>", "parameters": {…}}; omitted parameters have their defaults. Standard output:
+{"<function's logical id>": {"managed": [...], "statements": [...]}}, where "managed" has the names of AWS managed policies, and
+"statements" the statements of all others. With "whole": true in the input, the output is the expanded template.
 """
 
 import json
@@ -32,15 +32,15 @@ def policies(role, resources):
     return {"managed": managed, "statements": granted}
 
 
-# For each function it says that a switch of AWS's own service is not set here.
+# It logs for each function that a feature toggle of AWS's own service is not set.
 logging.getLogger("samtranslator.feature_toggle").setLevel(logging.ERROR)
 request = json.load(sys.stdin)
 with open(request["template"], encoding="utf-8") as file:
-    # YAML is a matter of seconds.
+    # Parsing YAML takes seconds, JSON does not.
     template = json.load(file) if file.name.endswith(".json") else json.loads(json.dumps(yaml_parse(file.read())))
 for resource in template["Resources"].values():
     if resource["Type"] == "AWS::Serverless::Function":
-        # What is deployed lies in a bucket by then.
+        # A deployed function's code is in a bucket.
         resource["Properties"]["CodeUri"] = "s3://bucket/code"
 parameters = {name: parameter.get("Default", "any") for name, parameter in template["Parameters"].items()}
 parameters |= request.get("parameters", {})

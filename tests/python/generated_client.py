@@ -1,5 +1,5 @@
-"""Makes a client of the served document with openapi-python-client, checks it and its use with mypy, and uses it: how the
-bundle is reached comes in as JSON, what the client saw goes out."""
+"""Generates a client from the served document with openapi-python-client, checks it and its use with mypy, and uses it.
+Input: the settings of the bundle as JSON; output: the client's results."""
 
 import json
 import os
@@ -12,7 +12,7 @@ USE = Path(__file__).parent / "generated" / "use.py"
 
 
 def run(*command, **options):
-    """Runs a program of the environment; what it complains of is the reason of a failure."""
+    """Runs a program of the environment; its output is the error text of a failure."""
     done = subprocess.run([sys.executable, "-m", *command], capture_output=True, text=True, check=False, **options)
     if done.returncode:
         sys.exit(f"{command[0]} fails:\n{done.stdout}{done.stderr}")
@@ -20,11 +20,11 @@ def run(*command, **options):
 
 with tempfile.TemporaryDirectory() as folder:
     settings, made = json.load(sys.stdin), Path(folder)
-    # Without the formatter, which would write for the Python that it is told of and not for this one.
+    # Without the formatter, which would format for its configured Python version and not for this one.
     (made / "settings.yaml").write_text("post_hooks: []\n")
     generate = ["--url", settings["document"], "--output-path", made / "waypost_client", "--meta", "none"]
     run("openapi_python_client", "generate", *generate, "--config", made / "settings.yaml", "--fail-on-warning")
-    # A library of the generator's choice has no types.
+    # A library that the generator uses has no types.
     checks = ["--disable-error-code", "import-untyped", "--check-untyped-defs", "--cache-dir", made / "checked"]
     run("mypy", *checks, made / "waypost_client", USE, env={**os.environ, "MYPYPATH": folder})
     sys.path[:0] = [folder, str(USE.parent)]

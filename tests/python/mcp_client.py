@@ -1,5 +1,5 @@
-"""Uses the service as users of mcp, the official library, do, with an address, an identifier and a secret: a list of
-attempts as JSON comes in, a list of outcomes goes out."""
+"""Uses the service with mcp, the official library, by an address, an identifier and a secret. Input: a list of attempts as
+JSON; output: a list of outcomes."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 
 class Memory:
-    """The storage of tokens that the library asks for."""
+    """The token storage that the library requires."""
 
     tokens = None
 

@@ -1,5 +1,5 @@
 """Manages webhooks and applications with a client that was published for another platform of this kind. Only its paths are
-rewritten, and the verb of one: how the bundle is reached comes in as JSON, what the client read goes out."""
+rewritten, and the method of one. Input: the settings of the bundle as JSON; output: the client's results."""
 
 import json
 import sys
@@ -17,7 +17,7 @@ from wink_sdk_user_settings.exceptions import BadRequestException, NotFoundExcep
 
 
 class Rewriting(ApiClient):
-    """Asks this service: paths name the managing entity, and nothing changes by a GET."""
+    """Adapts requests to this service: paths name the managing entity, and no GET changes data."""
 
     def __init__(self, configuration, entity):
         super().__init__(configuration)
@@ -31,12 +31,12 @@ class Rewriting(ApiClient):
 
 
 def shown(model):
-    """A model as it stands in what goes out."""
+    """A model as JSON for the output."""
     return [shown(one) for one in model] if isinstance(model, list) else model.model_dump(mode="json", by_alias=True)
 
 
 def kind(call, refusal):
-    """The kind of the Problem with which a call is refused."""
+    """The kind of the Problem that refuses the call."""
     try:
         call()
     except refusal as error:

@@ -1,10 +1,10 @@
-"""Gets tokens as users of requests-oauthlib do: a list of attempts as JSON comes in, a list of outcomes goes out."""
+"""Gets tokens with requests-oauthlib. Input: a list of attempts as JSON; output: a list of outcomes."""
 
 import json
 import os
 import sys
 
-# The library insists on TLS; here the issuer is on this machine.
+# The library requires TLS; the issuer of the test is on this machine.
 os.environ["OAUTHLIB_INSECURE_TRANSPORT"] = "1"
 
 from oauthlib.oauth2 import BackendApplicationClient, OAuth2Error
@@ -24,7 +24,7 @@ def outcome(attempt):
         token = session.fetch_token(attempt["tokenEndpoint"], **credentials[attempt["method"]])
     except OAuth2Error as error:
         return {"error": error.error}
-    return {"token": {**token, "scope": token.scope}}  # a text again, of which the library has made a list
+    return {"token": {**token, "scope": token.scope}}  # as a string; the library has split it into a list
 
 
 json.dump([outcome(attempt) for attempt in json.load(sys.stdin)], sys.stdout)

@@ -1,4 +1,4 @@
-"""Verifies received webhooks with the `standardwebhooks` package: a list of requests as JSON comes in, of verdicts goes out."""
+"""Verifies received webhooks with the `standardwebhooks` package. Input: a list of requests as JSON; output: a list of verdicts."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-// What users of generated types do: token, webhook, publish, show, and a publication that is refused.
+// The use of generated types: token, webhook, publish, show, and a refused publication.
 
 import createClient from "openapi-fetch";
 import type { components, paths } from "waypost";
@@ -15,7 +15,7 @@ type Problem = components["schemas"]["Problem"];
 
 const LONGEST_MS = 60_000;
 
-/** What a call answers, where it was not refused. */
+/** The data of a successful call. */
 function good<T>({ data, error }: { data?: T; error?: unknown }): T {
   if (data === undefined) throw new Error(JSON.stringify(error));
   return data;
@@ -29,7 +29,7 @@ export async function use(settings: Settings) {
       headers: { "Content-Type": "application/x-www-form-urlencoded" },
     });
   const refused = (await asked("wrong")).error;
-  if (refused === undefined || !("error" in refused)) throw new Error("a wrong secret is refused");
+  if (refused === undefined || !("error" in refused)) throw new Error("a wrong secret is not refused");
   const { access_token } = good(await asked(settings.clientSecret));
 
   const client = createClient<paths>({
@@ -38,7 +38,7 @@ export async function use(settings: Settings) {
   });
   const path = { managingEntityIdentifier: settings.entity };
 
-  // `enabled` has a default, and is not asked for.
+  // `enabled` has a default, and is not required.
   const webhook = good(
     await client.POST("/api/managing-entity/{managingEntityIdentifier}/webhook", {
       params: { path },
@@ -59,7 +59,7 @@ export async function use(settings: Settings) {
       }),
     );
   const [made] = published.deliveries;
-  if (made === undefined) throw new Error("the webhook gets the event");
+  if (made === undefined) throw new Error("the event made no delivery for the webhook");
   const end = Date.now() + LONGEST_MS;
   let delivery = await show(made.deliveryIdentifier);
   while (delivery.status !== "delivered" && Date.now() < end) {
@@ -68,7 +68,7 @@ export async function use(settings: Settings) {
   }
 
   const problem: Problem | undefined = (await publish("booking.creatd")).error;
-  if (problem === undefined) throw new Error("a type that does not exist is refused");
+  if (problem === undefined) throw new Error("an unknown type is not refused");
 
   return {
     refusedToken: [refused.error, refused.kind],

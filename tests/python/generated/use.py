@@ -1,4 +1,4 @@
-"""What users of a generated client do: token, webhook, publish, show, and a publication that is refused."""
+"""The use of a generated client: token, webhook, publish, show, and a refused publication."""
 
 import time
 from base64 import b64encode
@@ -28,7 +28,7 @@ LONGEST = 60.0
 
 
 def delivered(client: AuthenticatedClient, entity: str, identifier: str) -> Delivery:
-    """The delivery, once it has arrived."""
+    """Waits until the delivery has arrived, and returns it."""
     end = time.monotonic() + LONGEST
     while True:
         shown = show_delivery.sync(entity, identifier, client=client)
@@ -39,11 +39,11 @@ def delivered(client: AuthenticatedClient, entity: str, identifier: str) -> Deli
 
 
 def use(settings: dict[str, str]) -> dict[str, Any]:
-    """What the client sees, in its own words."""
+    """The client's results."""
     address, entity = settings["address"], settings["entity"]
 
     def authenticated(credential: str, scheme: str) -> AuthenticatedClient:
-        # No proxy of the environment stands between.
+        # Ignores a proxy of the environment.
         return AuthenticatedClient(address, credential, prefix=scheme, httpx_args={"trust_env": False})
 
     def asked(secret: str) -> Any:
@@ -55,7 +55,7 @@ def use(settings: dict[str, str]) -> dict[str, Any]:
     assert isinstance(refused, TokenError) and isinstance(granted, Token), (refused, granted)
     client = authenticated(granted.access_token, "Bearer")
 
-    # `enabled` has a default, and is not asked for.
+    # `enabled` has a default, and is not required.
     request = WebhookRequest(name="Generated", event_url=settings["eventUrl"], event_list=["booking.created"])
     webhook = create_webhook.sync(entity, client=client, body=request)
     assert isinstance(webhook, WebhookCreated), webhook
