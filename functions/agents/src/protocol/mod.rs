@@ -1,8 +1,7 @@
-//! The Model Context Protocol over HTTP, without sessions and without streams: a message in, its answer out. What is offered
-//! by it is a [`Server`]'s.
+//! The Model Context Protocol over HTTP, without sessions and without streams: one message in, its response out. A
+//! [`Server`] provides tools, resources and prompts.
 
 mod answer;
-pub mod door;
 mod headers;
 mod json;
 mod json_rpc;
@@ -10,6 +9,7 @@ mod methods;
 mod revision;
 mod server;
 mod tool_result;
+pub mod transport;
 
 pub use server::{Refusal, Server};
 pub use tool_result::ToolResult;

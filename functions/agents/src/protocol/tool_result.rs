@@ -14,18 +14,18 @@ pub struct ToolResult {
 }
 
 impl ToolResult {
-    /// A result of these parts, for the model (`ContentBlock`).
+    /// A result with these parts, for the model (`ContentBlock`).
     pub fn of_parts(content: Vec<Value>) -> Self {
         Self { content, structured_content: None, is_error: false }
     }
 
-    /// A structured result, and the same as a text for clients that know no structured results.
+    /// A structured result, repeated as a text for clients without support for structured results.
     pub fn structured(value: Value) -> Self {
         Self { structured_content: Some(value.clone()), ..Self::of_parts(vec![text(&value)]) }
     }
 
-    /// The Problem with these members, as a text: what is structured conforms to the tool's output schema, which a Problem
-    /// does not.
+    /// The Problem with these members, as a text: structured content must conform to the tool's output schema, which a
+    /// Problem does not.
     pub fn refused(problem: &Value) -> Self {
         Self { is_error: true, ..Self::of_parts(vec![text(problem)]) }
     }
