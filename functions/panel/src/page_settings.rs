@@ -1,11 +1,11 @@
-//! What the page is told of this deployment.
+//! The settings of the panel's page.
 
 use base::{Environment, FromEnvironment};
 
-/// How people come in: `PANEL_CREDENTIALS`.
+/// The ways to sign in: `PANEL_CREDENTIALS`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageSettings {
-    /// Whether the page also takes the identifier and the secret of an application, beside links.
+    /// Whether the page accepts the identifier and the secret of an application, in addition to links.
     pub takes_credentials: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What stands in a list on a condition, as in a deployment that has the parameters' defaults.
+//! Conditional entries of lists, evaluated with the parameters' defaults.
 //!
 //! <https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/intrinsic-function-reference-conditions.html>
 
@@ -16,10 +16,10 @@ pub(crate) struct Conditions<'a> {
 }
 
 impl Conditions<'_> {
-    /// The value with each `Fn::If` that is an entry of a list replaced by what it is, or left out where it is nothing.
+    /// The value, with each `Fn::If` in a list replaced by its result, or removed if the result is `AWS::NoValue`.
     ///
     /// # Errors
-    /// When a condition has a form that is not decided here, or compares a parameter without a default.
+    /// If a condition has an unsupported form, or compares a parameter without a default.
     pub(crate) fn decide(&self, value: &Value) -> Result<Value, TemplateError> {
         match value {
             Value::Array(entries) => {
@@ -35,7 +35,7 @@ impl Conditions<'_> {
                 }
                 Ok(decided.into())
             }
-            // It is a whole value, whose parts are no list.
+            // A whole value, whose parts are no list.
             Value::Object(members) if members.contains_key("Fn::If") => Ok(value.clone()),
             Value::Object(members) => {
                 let members = members.iter().map(|(name, member)| Ok((name.clone(), self.decide(member)?)));
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_of_a_list_is_there_where_its_condition_holds_by_the_defaults() {
+    fn an_entry_of_a_list_stays_if_its_condition_holds_by_the_defaults() {
         let on = |condition: &str| json!([1, { "Fn::If": [condition, { "a": [2] }, { "Ref": "AWS::NoValue" }] }]);
         assert_eq!(decided(&on("Former")), Some(json!([1])));
         assert_eq!(decided(&json!({ "in": on("Present") })), Some(json!({ "in": [1, { "a": [2] }] })));
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_value_on_a_condition_stays_as_it_is_written() {
+    fn a_conditional_whole_value_stays_unchanged() {
         let whole = json!({ "AlarmActions": { "Fn::If": ["Unknown", ["a"], { "Ref": "AWS::NoValue" }] } });
         assert_eq!(decided(&whole), Some(whole));
     }

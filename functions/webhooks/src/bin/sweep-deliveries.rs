@@ -1,5 +1,5 @@
-//! A schedule: publishes the events in the outbox, announces overdue deliveries again, and works on jobs. Beside that it
-//! keeps the snapshot of the revocations, which is too little work for a schedule of its own.
+//! A schedule: publishes the events in the outbox, announces overdue deliveries again, and works on jobs. It also
+//! updates the snapshot of revocations, which is too little work for a separate schedule.
 
 use function::{Scheduled, Service, StartError};
 use functions_webhooks::publisher;
