@@ -28,7 +28,7 @@ TARGET_X86 = --x86-64
 ARCHITECTURE ?= arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help run test rehearse browser-test panel-pictures fuzz lint audit bench build package reproduce sbom pin sam-local sam-api sam-events deploy provision application panel rotate-data-keys upgrade-data index-deliveries \
+.PHONY: help run test rehearse browser-test panel-pictures fuzz lint audit bench build package reproduce sbom pin sam-local sam-api sam-events deploy provision application panel rotate-data-keys \
 	rotate-signing-key failing-webhooks geo-ip-rollback geo-ip-update geo-ip-unblock geo-ip-lookup demo-provider clean-data tools python-tools node-tools receiver-tools deploy-tools audit-tools rust
 
 help: ## Lists the commands
@@ -224,12 +224,6 @@ failing-webhooks: rust ## Lists the webhooks of all managing entities that fail
 
 rotate-data-keys: rust ## Rotates the keys of sealed values (OPTIONS=--forget)
 	@$(ADMIN) data-keys rotate $(OPTIONS)
-
-upgrade-data: rust ## Brings data of before an update to the present form
-	@$(ADMIN) upgrade-data
-
-# The name that this command had in former releases.
-index-deliveries: upgrade-data
 
 rotate-signing-key: rust ## Lets the next key sign tokens (OPTIONS=--emergency)
 	@$(ADMIN) signing-keys rotate $(OPTIONS)

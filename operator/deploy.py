@@ -31,10 +31,6 @@ PROCESSORS = {183: "arm64", 62: "x86_64"}
 # Alarms of schedules that run every minute: in a new stack, they show that the schedules work.
 FIRST_RUNS = ["SweepMissingAlarm", "RefreshMissingAlarm"]
 FIRST_RUNS_WITHIN = 600
-# Parameters that decide what a release without them can still work with, and their values for the update from it.
-FOR_FORMER_RELEASE = {"PackBodies": "false", "FormerRelease": "true"}
-# Those of them that no later update takes back by itself, since that release could not be deployed again then.
-UNTIL_NAMED = ["FormerRelease"]
 SECONDS_BETWEEN_LOOKS = float(os.environ.get("DEPLOY_SECONDS_BETWEEN_LOOKS", "10"))
 
 
@@ -80,8 +76,6 @@ def ask(environment, architecture):
             fail(f"ARCHITECTURE={architecture}, but {path.name} says Architecture={chosen}; change it there")
         return
     print(f"The answers are kept in {path.name}, where they can be changed.")
-    if Path("samconfig.toml").exists():
-        print("samconfig.toml of an earlier release is no longer read: to update its stack, give the same answers again.")
     stack = question(
         "Stack", "The name of the CloudFormation stack.", f"waypost-{environment}",
         lambda name: re.fullmatch("[A-Za-z][A-Za-z0-9-]{0,127}", name),
@@ -154,7 +148,7 @@ def answers(environment):
     for name, value in values.items():
         if not is_allowed(declared[name], value) and not (value == "" and name in ("BaseUrl", "AuthUrl")):
             fail(f"{path.name}: {name} cannot be `{value}`. {declared[name]['Description']}")
-    return {"stack": stack, "region": region, "parameters": values, "named": list(overrides)}
+    return {"stack": stack, "region": region, "parameters": values}
 
 
 def check_what_was_built(architecture):
@@ -215,21 +209,6 @@ def is_new(stack, region):
     if status in ("ROLLBACK_FAILED", "CREATE_FAILED", "DELETE_FAILED"):
         fail(f"the stack {stack} is {status}: docs/operations.md says what to do, below `A first deployment that fails`")
     return status in (None, "REVIEW_IN_PROGRESS")
-
-
-def held_back(parameters, named, found):
-    """What an update of this stack has to set otherwise, so that the release that it replaces can read all that it needs.
-
-    Both releases work side by side during the update, and the former one may come back. The next update sets it as it was chosen, or
-    as its operator has named it in the answers.
-    """
-    before = {one["ParameterKey"]: one["ParameterValue"] for one in found.get("Parameters", [])} if found else FOR_FORMER_RELEASE
-    return {
-        name: value
-        for name, value in FOR_FORMER_RELEASE.items()
-        if parameters[name] != value
-        and (name not in before or (found and name in UNTIL_NAMED and before[name] == value and name not in named))
-    }
 
 
 def filled(value, parameters):
@@ -314,12 +293,6 @@ def deploy(environment):
     stack, region, parameters = read["stack"], read["region"], read["parameters"]
     check_what_was_built(parameters["Architecture"])
     found = None if is_new(stack, region) else described(stack, region)
-    held = held_back(parameters, read["named"], found)
-    for name, value in held.items():
-        print(f"{name} is {value} for this update: the release before could not work with what would be there otherwise. Once you")
-        how = f"write {name}={parameters[name]} into {file_of(environment).name} and " if name in UNTIL_NAMED else ""
-        print(f"will not go back to it, {how}run the same command again.")
-    parameters |= held
     # A stack that has no topic yet, though one is wanted, is new, or its first deployment ended before its schedules had run.
     before = {one["ParameterKey"]: one["ParameterValue"] for one in found.get("Parameters", [])} if found else {}
     first = dict(parameters)
@@ -331,7 +304,7 @@ def deploy(environment):
     if not parameters["BaseUrl"] or not parameters["AuthUrl"]:
         outputs = {one["OutputKey"]: one["OutputValue"] for one in described(stack, region)["Outputs"]}
         put_address(environment, outputs["ApiEndpoint"])
-        parameters = answers(environment)["parameters"] | held
+        parameters = answers(environment)["parameters"]
     if parameters["AlarmTopicArn"] != first["AlarmTopicArn"]:
         wait_for_first_runs(stack, region)
     if parameters != first:

@@ -13,8 +13,7 @@ use crate::data_folder::clean_command;
 const TABLE: [&str; 4] = ["table.db", "table.db-wal", "table.db-shm", "table.db-journal"];
 const SECRETS: &str = "secrets";
 const GEO_IP: &str = "geo-ip";
-const FOLDERS: [&str; 5] = [SECRETS, GEO_IP, "logs", "rights", OF_FORMER_RELEASES];
-const OF_FORMER_RELEASES: &str = "scratch";
+const FOLDERS: [&str; 4] = [SECRETS, GEO_IP, "logs", "rights"];
 const FILES: [&str; 3] = ["service.env", "functions.json", "rotation.lock"];
 /// What a crash may leave of files that are written whole or not at all.
 const UNFINISHED: [&str; 3] = ["service.unfinished", "functions.unfinished", "room.unfinished"];

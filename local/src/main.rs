@@ -12,7 +12,6 @@ mod gateway;
 mod invoke;
 mod lambda_api;
 mod log_files;
-mod open_files;
 mod plan;
 mod ports;
 mod preflight;
@@ -109,7 +108,7 @@ async fn main() -> ExitCode {
             }
         };
     }
-    open_files::allow_many();
+    preflight::allow_many_open_files();
     match start::run(&arguments).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -1,10 +1,12 @@
-//! Finds the template and the functions' programs before anything starts, and names those that are missing.
+//! Steps before anything starts: finds the template and the functions' programs, names those that are missing, and raises
+//! the limit of open files.
 
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use template::{Function, Template, TemplateError};
 
 /// Something that a run needs is missing.
@@ -56,4 +58,17 @@ impl Programs {
 /// The functions' processes may run in another folder than this one.
 fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// More than a full load needs, and no more than a system gives whose limit is "unlimited".
+const ENOUGH: u64 = 10_240;
+
+/// Raises the limit of open files, for this process and its children: each poll of a function and each request to a
+/// receiver is a connection, and the usual soft limit (1024, or 256) is less than a busy dispatcher needs. Where the system allows less, a full load meets that limit.
+pub fn allow_many_open_files() {
+    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return };
+    let wanted = hard.min(ENOUGH).max(soft);
+    if setrlimit(Resource::RLIMIT_NOFILE, wanted, hard).is_err() || wanted < ENOUGH {
+        tracing::warn!("only {soft} files may be open at a time (ulimit -n); {ENOUGH} would do for every load");
+    }
 }

@@ -13,7 +13,7 @@ use issuer::oauth::pepper;
 use operator::{
     applications::{Credentials, fresh_credentials},
     demo_provider,
-    provision::{fresh_secrets, provider_secrets, renewed},
+    provision::{fresh_secrets, provider_secrets},
 };
 use outbound::AddressRules;
 use payments::{ProviderError, providers};
@@ -104,8 +104,8 @@ impl Secrets {
         OF_THE_TABLE.iter().find_map(lost).map_or(Ok(TableFound::Kept), Err)
     }
 
-    /// Reads every secret in the folder, also those that an operator put there; makes the ones that must exist, and renews
-    /// those of an earlier form. Keys that sign tokens are made for this algorithm.
+    /// Reads every secret in the folder, also those that an operator put there; makes the ones that must exist.
+    /// Keys that sign tokens are made for this algorithm.
     pub fn open(folder: &Path, algorithm: SigningAlgorithm) -> Result<Self, SecretsError> {
         let credentials = || serde_json::to_value(fresh_credentials()).unwrap_or_default();
         let applications = [(DEMO_APPLICATION, credentials()), (PLATFORM_APPLICATION, credentials())];
@@ -121,14 +121,7 @@ impl Secrets {
                 write_private(&path, format!("{value}\n").as_bytes()).map_err(SecretsError::Keep)?;
             }
         }
-        let mut secrets = Self::read(folder)?;
-        for (name, value) in &mut secrets.0 {
-            if let Some(renewed) = renewed(name, value, algorithm) {
-                write_private(&path(name), format!("{renewed}\n").as_bytes()).map_err(SecretsError::Keep)?;
-                *value = renewed;
-            }
-        }
-        Ok(secrets)
+        Self::read(folder)
     }
 
     /// Reads every secret in the folder, as it is there at this moment.
@@ -262,18 +255,6 @@ mod tests {
             let open = Secrets::open(&secrets, SigningAlgorithm::Es256).expect("read");
             open.check_own(&secrets).expect("as it was made");
         }
-    }
-
-    #[test]
-    fn a_single_signing_key_of_an_earlier_release_stays_and_gets_a_next_one_once() {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let single = fresh_secrets(SigningAlgorithm::Es256)["signing-key"]["current"].clone();
-        fs::write(folder.path().join("signing-key.json"), single.to_string()).expect("written");
-        let first = Secrets::open(folder.path(), SigningAlgorithm::Es256).expect("renewed");
-        assert_eq!(first.value("signing-key")["current"], single);
-        assert!(first.value("signing-key")["next"]["kid"].is_string());
-        let again = Secrets::open(folder.path(), SigningAlgorithm::Es256).expect("read");
-        assert_eq!(first.0, again.0);
     }
 
     #[test]

@@ -17,11 +17,9 @@ struct Setting {
     local_default: Option<&'static str>,
 }
 
-const SETTINGS: [Setting; 22] = [
+const SETTINGS: [Setting; 20] = [
     Setting { parameter: "RetrySchedule", variable: "RETRY_SCHEDULE", local_default: None },
     Setting { parameter: "DeliveryRetention", variable: "DELIVERY_RETENTION", local_default: None },
-    Setting { parameter: "PackBodies", variable: "PACK_BODIES", local_default: None },
-    Setting { parameter: "FormerRelease", variable: "FORMER_RELEASE", local_default: None },
     Setting { parameter: "BreakerThreshold", variable: "BREAKER_THRESHOLD", local_default: None },
     Setting { parameter: "BreakerOpen", variable: "BREAKER_OPEN", local_default: None },
     Setting { parameter: "BreakerMax", variable: "BREAKER_MAX", local_default: None },

@@ -20,12 +20,11 @@ use operator::{
     canary::{self, CanaryError},
     panel_links::{OperatorsPanelLinks, PanelLinkError, WantedLink},
     provision::{ProvisionError, publish_signing_key},
-    upgrade_data,
 };
 use queue::Queues;
 use secret_store::{Place, SecretStore};
 use serde_json::json;
-use storage::{Secrets as SecretsManager, Table, TableError as WriteError};
+use storage::{Secrets as SecretsManager, Table};
 use template::Function;
 use tokio::{net::TcpListener, sync::oneshot, task::JoinError};
 
@@ -80,8 +79,6 @@ pub enum StartError {
     Queue(#[from] QueueError),
     #[error("a secret cannot be used")]
     SecretStore(#[from] secret_store::FileError),
-    #[error("the table cannot be provided with an index")]
-    Index(#[source] WriteError),
     #[error("the table cannot be provided with keys")]
     Keys(#[from] ProvisionError),
     #[error("the table cannot be provided with applications")]
@@ -248,11 +245,9 @@ impl<'a> Start<'a> {
         Ok(opened.await.map_err(StartError::Panic)??)
     }
 
-    /// Does the work of operators on a new or updated stack: the indexes of deliveries, the public keys, the canary,
-    /// and the first applications.
+    /// Does the work of operators on a new stack: the public keys, the canary, and the first applications.
     async fn provide(&self, secrets: &Secrets, demo: &Credentials, platform: &Credentials) -> Result<(), StartError> {
         let table = Table::new(self.aws.dynamodb(), TABLE_NAME);
-        upgrade_data::ensure_filled(&table, self.clock.now()).await.map_err(StartError::Index)?;
         publish_signing_key(&table, secrets.value("signing-key"), self.plan.token_lifetime).await?;
         let secrets = SecretsManager::new(self.aws.secrets_manager(), secrets_prefix());
         canary::provide(&table, secrets.clone(), ENVIRONMENT, &self.base_url).await?;

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Deployment, audit, whole_table};
+use crate::{Deployment, deployment, whole_table};
 use auth::EntityId;
 use base::audit::{Action, Notes};
 use base::{Clock, SystemClock, SystemRandom, Time};
@@ -109,7 +109,7 @@ impl OperatorsApplications {
     pub async fn create(&self, new: NewApplication) -> Result<Created, ApplicationError> {
         let notes = Notes::default();
         let created = self.registration().create(&OPERATOR, new, &notes, SystemClock.now()).await?;
-        audit::write(&self.environment, Action::CreateApplication, &notes);
+        deployment::audit(&self.environment, Action::CreateApplication, &notes);
         Ok(created)
     }
 
@@ -150,7 +150,7 @@ impl OperatorsApplications {
     pub async fn let_publish(&self, client_id: &str, may_publish: bool) -> Result<Application, ApplicationError> {
         let (notes, now) = (Notes::default(), SystemClock.now());
         let changed = self.applications.let_publish(&OPERATOR, client_id, may_publish, &notes, now).await?;
-        audit::write(&self.environment, Action::ChangeApplication, &notes);
+        deployment::audit(&self.environment, Action::ChangeApplication, &notes);
         Ok(changed)
     }
 
@@ -158,7 +158,7 @@ impl OperatorsApplications {
     pub async fn add_secret(&self, client_id: &str, overlap: Duration) -> Result<AddedSecret, ApplicationError> {
         let notes = Notes::default();
         let added = self.registration().add_secret(&OPERATOR, client_id, overlap, &notes, SystemClock.now()).await?;
-        audit::write(&self.environment, Action::CreateSecret, &notes);
+        deployment::audit(&self.environment, Action::CreateSecret, &notes);
         Ok(added)
     }
 
@@ -175,7 +175,7 @@ impl OperatorsApplications {
         };
         let removal = self.applications.remove_credential(&OPERATOR, client_id, credential, true, &notes, now);
         let removed = removal.await?;
-        audit::write(&self.environment, action, &notes);
+        deployment::audit(&self.environment, action, &notes);
         Ok(removed)
     }
 
@@ -183,7 +183,7 @@ impl OperatorsApplications {
     pub async fn remove(&self, client_id: &str) -> Result<Application, ApplicationError> {
         let notes = Notes::default();
         let removed = self.applications.remove(&OPERATOR, client_id, true, &notes, SystemClock.now()).await?;
-        audit::write(&self.environment, Action::RemoveApplication, &notes);
+        deployment::audit(&self.environment, Action::RemoveApplication, &notes);
         Ok(removed)
     }
 

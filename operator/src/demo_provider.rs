@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::{Deployment, DeploymentError, replaced_secret::ReplacedSecret};
+use crate::{Deployment, DeploymentError, deployment::ReplacedSecret};
 use base::{SystemRandom, private_file, random};
 use storage::SecretError;
 

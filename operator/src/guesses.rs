@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use crate::{Deployment, audit};
+use crate::{Deployment, deployment};
 use base::audit::{Action, Notes};
 use issuer::oauth::guesses::{GuessSettings, Guesses};
 use storage::TableError;
@@ -18,6 +18,6 @@ pub async fn forget(deployment: &Deployment, address: IpAddr, client_id: Option<
     if let Some(client_id) = client_id {
         notes.client(client_id);
     }
-    audit::write(&deployment.environment, Action::ForgetGuesses, &notes);
+    deployment::audit(&deployment.environment, Action::ForgetGuesses, &notes);
     Ok(forgotten)
 }

@@ -2,7 +2,6 @@
 // Futures within futures: from the runtime down to the SDK's innermost they are deeper than the compiler expects.
 #![recursion_limit = "256"]
 
-mod audit;
 mod whole_table;
 
 pub mod applications;
@@ -15,8 +14,6 @@ pub mod geo_ip_databases;
 pub mod guesses;
 pub mod panel_links;
 pub mod provision;
-pub mod replaced_secret;
 pub mod signing_keys;
-pub mod upgrade_data;
 
 pub use deployment::{Deployment, DeploymentError};

@@ -15,7 +15,10 @@ use issuer::{
 };
 use storage::{Answers, Table, TableError};
 
-use crate::{Deployment, DeploymentError, audit, deployment::Location};
+use crate::{
+    Deployment, DeploymentError,
+    deployment::{self, Location},
+};
 
 /// Makes links for the panel of a deployment.
 pub struct OperatorsPanelLinks {
@@ -91,7 +94,7 @@ impl OperatorsPanelLinks {
     pub async fn create_audited(&self, wanted: WantedLink, environment: &str) -> Result<CreatedLink, PanelLinkError> {
         let notes = Notes::default();
         let created = self.make(wanted, &notes).await?;
-        audit::write(environment, Action::CreatePanelLink, &notes);
+        deployment::audit(environment, Action::CreatePanelLink, &notes);
         Ok(created)
     }
 

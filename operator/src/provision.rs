@@ -79,10 +79,7 @@ async fn fill_secrets(
     for (name, fresh) in fresh_secrets(algorithm) {
         let versions = deployment.versions(name);
         let (value, is_new) = match versions.current().await {
-            Ok(present) => match renewed(name, &present.value, algorithm) {
-                Some(renewed) => (renewed, true),
-                None => (present.value, false),
-            },
+            Ok(present) => (present.value, false),
             Err(SecretError::Missing { .. }) => (fresh, true),
             Err(error) => return Err(error.into()),
         };
@@ -110,12 +107,6 @@ pub fn fresh_secrets(algorithm: SigningAlgorithm) -> BTreeMap<&'static str, Valu
         (configuration::SECRET, json!({ "editions": [] })),
         (webhooks::canary::SECRET, canary::fresh_secret()),
     ])
-}
-
-/// A secret of an earlier form in the present one; none, if it has no earlier form.
-pub fn renewed(name: &str, value: &Value, algorithm: SigningAlgorithm) -> Option<Value> {
-    let secret = (name == signing::SECRET).then(|| SigningSecret::of_single_key(value, algorithm))?;
-    secret.map(|secret| secret.value())
 }
 
 /// Fresh secrets of the built-in payment providers, by name: of the right form, and known to no provider. For one machine
@@ -156,18 +147,6 @@ mod tests {
     use super::*;
     use outbound::AddressRules;
     use payments::providers;
-
-    #[test]
-    fn only_a_single_signing_key_is_renewed_and_it_stays_the_one_that_signs() {
-        let fresh = fresh_secrets(SigningAlgorithm::Es256);
-        for (name, value) in &fresh {
-            assert_eq!(renewed(name, value, SigningAlgorithm::Es256), None, "{name}");
-        }
-        let single = &fresh[signing::SECRET]["current"];
-        let two = renewed(signing::SECRET, single, SigningAlgorithm::EdDsa).expect("renewed");
-        assert_eq!((&two["current"], &two["next"]["algorithm"]), (single, &json!("EdDSA")));
-        assert_eq!(renewed("another", single, SigningAlgorithm::EdDsa), None);
-    }
 
     #[test]
     fn the_fresh_secrets_of_providers_are_as_they_should_be_and_new_each_time() {

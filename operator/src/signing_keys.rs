@@ -19,14 +19,14 @@ use serde_json::{Value, json};
 use storage::aws::CallError;
 
 use crate::{
-    Deployment, DeploymentError, audit,
-    deployment::{Folder, Location},
-    replaced_secret::ReplacedSecret,
+    Deployment, DeploymentError,
+    deployment::{self, Folder, Location, ReplacedSecret},
 };
 use auth::{
     keys::{PublishedKeys, RevokedKey, last_token_of_a_retired_key},
     revocations::RevocationList,
     signing::{BadSigningKey, SECRET, SigningKeys, SigningSecret},
+    token::LONGEST_LIFETIME,
 };
 use base::audit::{Action, Notes};
 use base::{Clock, SystemClock, SystemRandom, logging, pause, random};
@@ -37,9 +37,6 @@ use storage::{SecretError, TableError};
 /// The time limit of a rotation. Secrets Manager takes some seconds, and more where it repeats a step.
 const LIMIT: Duration = Duration::from_secs(300);
 const PAUSE: Duration = Duration::from_secs(2);
-
-/// The longest lifetime of tokens, in seconds, where no stack's output says the exact one.
-const LONGEST_LIFETIME: u32 = 86_400;
 
 /// Why the keys are not replaced, or not all of it is done.
 #[derive(Debug, thiserror::Error)]
@@ -209,6 +206,7 @@ impl<'a> SigningKeysOf<'a> {
         let (versions, table) = (&self.secret.versions, &self.deployment.table);
         let (algorithm, lifetime) = match &self.deployment.location {
             Location::Stack(stack) => (Some(stack.parsed("SigningAlgorithm")?), stack.parsed("TokenLifetime")?),
+            // No output of a stack says the exact one.
             Location::Folder(_) => (None, LONGEST_LIFETIME),
         };
         let replaced = versions.current().await?;
@@ -245,7 +243,7 @@ impl<'a> SigningKeysOf<'a> {
         published.change(|published| published.revoke_others(&new, &revoked, now)).await??;
         let notes = Notes::default();
         notes.subject(new.current.kid());
-        audit::write(&self.deployment.environment, Action::ReplaceSigningKeys, &notes);
+        deployment::audit(&self.deployment.environment, Action::ReplaceSigningKeys, &notes);
         Ok(Replaced::by(&new, revoked))
     }
 }

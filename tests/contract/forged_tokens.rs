@@ -209,10 +209,23 @@ fn of_other_claims(forge: &Forge) -> Vec<Forged> {
         ("client_id", json!([null, ["appTest"]])),
         ("scope", json!([null, ["integrations.read"], "integrations.read root", "INTEGRATIONS.READ"])),
         ("managing_entities", json!([null, "*", [1], { "*": true }])),
+        ("credential_id", json!([null, 1])),
+        ("may_publish", json!([null, "true", 1])),
     ];
-    let required = ["iss", "aud", "exp", "iat", "jti", "sub", "client_id", "scope", "managing_entities"];
-    let changed = changes(&values, &required, |name, value| forge.token(&header, &with(forge.claims(), name, value)));
-    let names = ["iss", "aud", "sub", "client_id", "iat", "exp", "jti", "scope", "managing_entities"];
+    let names = [
+        "iss",
+        "aud",
+        "sub",
+        "client_id",
+        "credential_id",
+        "iat",
+        "exp",
+        "jti",
+        "scope",
+        "managing_entities",
+        "may_publish",
+    ];
+    let changed = changes(&values, &names, |name, value| forge.token(&header, &with(forge.claims(), name, value)));
     let doubled = names.map(|name| {
         let claims = twice(&forge.claims(), name, &forge.claims()[name]);
         (format!("claim {name} twice"), forge.token_of_texts(header.to_string(), claims))

@@ -178,7 +178,7 @@ async fn good_databases_alone_are_published_and_every_fault_has_a_sentence(suite
     let (bundle, api, _permit) = suite.other_bundle_with(Settings::default(), &secrets).await;
 
     a_dry_run_changes_nothing(&api, "", "the first").await;
-    ten_runs_at_once_are_one(&api, &server).await;
+    runs_at_once_all_succeed(&api, &server).await;
     a_published_release_is_not_downloaded_again(&api, &server).await;
     second_release(&server, &other);
     good_databases_alone_are_published(&api, &server, &other).await;
@@ -195,22 +195,20 @@ async fn a_dry_run_changes_nothing(api: &Api, query: &str, word: &str) {
     assert_eq!(files(&folder(api)), before, "a dry run changes nothing");
 }
 
-async fn ten_runs_at_once_are_one(api: &Api, server: &UpdateServer) {
+async fn runs_at_once_all_succeed(api: &Api, server: &UpdateServer) {
     server.forget();
-    // The first one takes long enough for all others to have begun.
+    // Long enough for the other run to begin.
     let slow = Behaviour::answer(200, &[], archive("Right", &database("Right", 8))).after(Duration::from_secs(1));
     server.instead(&UpdateServer::download("Right"), [slow]);
-    let answers = join_all((0..10).map(|_| call(api, "?live=true"))).await;
+    let answers = join_all((0..2).map(|_| call(api, "?live=true"))).await;
     let told: Vec<_> = answers.iter().map(told).collect();
-    assert!(told.windows(2).all(|pair| pair[0] == pair[1]), "{told:#?}");
-    assert!(told[0].0, "{told:#?}");
-    let (published, lines) = (files(&folder(api)), lines(&told[0].1));
+    assert!(told.iter().all(|(success, _)| *success), "{told:#?}");
+    let published = files(&folder(api));
+    let all: Vec<_> = told.iter().map(|(_, message)| lines(message)).collect();
     for name in names() {
-        assert_eq!(downloads(server, name), 1, "{name}");
-        if of_maxmind(name) {
-            assert_eq!(server.metadata_requests(name), 1, "{name}");
-        }
-        assert!(lines[name].contains("published build") && lines[name].contains("the first"), "{}", lines[name]);
+        let count =
+            all.iter().filter(|lines| lines[name].contains("published build") && lines[name].contains("the first"));
+        assert_eq!(count.count(), 1, "{name}: {told:#?}");
         assert_eq!(released(&published, name, 8), database(name, 8), "{name}");
     }
 }

@@ -42,7 +42,6 @@ mod documented_receivers;
 mod event_shown;
 mod events;
 mod forged_tokens;
-mod former_data;
 mod geo_ip;
 mod geo_ip_bucket;
 mod geo_ip_crash;
@@ -93,9 +92,6 @@ mod recover;
 mod resend;
 mod retries;
 mod revocation;
-mod revocation_horizon;
-mod revocation_snapshot;
-mod revocations_measured;
 mod rights;
 mod routes;
 mod sam;
@@ -127,8 +123,6 @@ fn main() -> ExitCode {
     let modules: &[&[Test]] = &[
         payments_refresh::TESTS,
         revocation::TESTS,
-        revocation_horizon::TESTS,
-        revocation_snapshot::TESTS,
         geo_ip_providers::TESTS,
         geo_ip_crash::TESTS,
         geo_ip_bucket::TESTS,
@@ -149,7 +143,6 @@ fn main() -> ExitCode {
         table_chaos::TESTS,
         isolation::TESTS,
         isolation_measured::TESTS,
-        revocations_measured::TESTS,
         isolation_names_alone::TESTS,
         kept_connections::TESTS,
         key_rotation::TESTS,
@@ -220,7 +213,6 @@ fn main() -> ExitCode {
         waypost_admin::TESTS,
         introspection::TESTS,
         forged_tokens::TESTS,
-        former_data::TESTS,
         audit::TESTS,
         event_shown::TESTS,
         events::TESTS,

@@ -14,7 +14,6 @@ use crate::{
 tests![
     a_panel_link_may_publish_only_if_its_maker_says_so_and_may,
     an_application_publishes_only_if_that_was_asked_for,
-    a_token_that_does_not_say_whether_it_may_publish_is_of_an_earlier_release_and_may,
     a_caller_gives_no_right_to_publish_that_its_token_lacks,
     an_operator_gives_the_right_to_publish_and_takes_it_with_the_tokens_that_have_it,
 ];
@@ -34,15 +33,13 @@ fn publish(api: &Api, entity: &Entity, token: &str) -> Call {
     api.post(entity.path("/webhook/event")).bearer(token).json(&event)
 }
 
-/// A token with these scopes for this entity, that says this of publishing, or nothing.
-fn forged(suite: &Suite, entity: &Entity, scope: &str, may_publish: Option<bool>) -> String {
+/// A token with these scopes for this entity.
+fn forged(suite: &Suite, entity: &Entity, scope: &str, may_publish: bool) -> String {
     let forge = suite.forge();
     let mut claims = forge.claims();
     claims["scope"] = scope.into();
     claims["managing_entities"] = json!([entity.id]);
-    if let Some(may_publish) = may_publish {
-        claims["may_publish"] = may_publish.into();
-    }
+    claims["may_publish"] = may_publish.into();
     forge.token(&forge.header(), &claims)
 }
 
@@ -76,18 +73,10 @@ async fn an_application_publishes_only_if_that_was_asked_for(suite: Arc<Suite>) 
     }
 }
 
-async fn a_token_that_does_not_say_whether_it_may_publish_is_of_an_earlier_release_and_may(suite: Arc<Suite>) {
-    let entity = suite.entity().await;
-    for (said, status) in [(None, 202), (Some(true), 202), (Some(false), 403)] {
-        let token = forged(&suite, &entity, "integrations.write", said);
-        publish(&suite.api, &entity, &token).expect(status).await;
-    }
-}
-
 async fn a_caller_gives_no_right_to_publish_that_its_token_lacks(suite: Arc<Suite>) {
     let (entity, api) = (suite.entity().await, &suite.api);
     let scopes = "account.write account.remove integrations.read integrations.write";
-    let [without, with] = [false, true].map(|may| forged(&suite, &entity, scopes, Some(may)));
+    let [without, with] = [false, true].map(|may| forged(&suite, &entity, scopes, may));
     let body = |may_publish: bool| json!({ "name": "n", "scopes": ["account.write"], "mayPublish": may_publish });
     let ask = |token: &str, may: bool| api.post(entity.path("/application")).bearer(token).json(&body(may));
     ask(&without, true).refused(403, "may-not-publish").await;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     delivery_list::{hook_for, publish},
-    harness::{Api, AwsCall, Behaviour, Call, Entity, Hook, LONG, Receiver, Settings, Suite, Table, now, tests, until},
+    harness::{AwsCall, Behaviour, Call, Entity, Hook, LONG, Receiver, Settings, Suite, Table, now, tests, until},
     webhooks::fields,
 };
 
@@ -30,7 +30,6 @@ tests![
     every_bad_range_is_refused_with_its_field,
     missing_and_disabled_webhooks_are_not_recovered,
     requests_for_attempts_are_limited_for_each_entity_and_minute,
-    deliveries_that_failed_before_there_was_an_index_are_found_after_an_update,
 ];
 
 /// Every delivery has one attempt.
@@ -464,34 +463,4 @@ async fn missing_and_disabled_webhooks_are_not_recovered(suite: Arc<Suite>) {
     recovery(&entity, &hook, &range).refused(409, "webhook-disabled").await;
     entity.remove(&hook.id).expect(200).await;
     recovery(&entity, &hook, &range).refused(404, "webhook-not-found").await;
-}
-
-async fn deliveries_that_failed_before_there_was_an_index_are_found_after_an_update(suite: Arc<Suite>) {
-    let (bundle, api, _permit) = suite.other_bundle(one_attempt()).await;
-    let (entity, receiver) = (Entity::new(&api, "recover".to_owned()).await, Receiver::start().await);
-    let hook = hook_for(&entity, "booking.created", &receiver.on("/", [Behaviour::status(500)])).await;
-    let deliveries = publish(&entity, "booking.created", 3).await;
-    until_count(&entity, &hook, "failed", 3).await;
-    // As the version before has left them.
-    let table = Table::of(&bundle.service_env());
-    for id in &deliveries {
-        let mut head = table.item(&format!("DLV#{id}"), "HEAD").await.expect("it is there");
-        for of_an_index in ["webhookKey", "listedStatus"] {
-            head.as_object_mut().and_then(|head| head.remove(of_an_index)).expect("it has failed");
-        }
-        table.put(head).await;
-    }
-    table.remove("INDEX", "byOwner").await;
-    let range = json!({ "since": "2020-01-01T00:00:00Z" });
-
-    receiver.on("/", [Behaviour::status(200)]);
-    assert!(bundle.stop().await.success());
-    bundle.start_again(one_attempt()).await;
-    let entity = Entity::new(&Api::of(&bundle, &suite.contract), "recover".to_owned()).await;
-    until_count(&entity, &hook, "failed", 3).await;
-    assert_eq!(recover(&entity, &hook, &range).await, 3);
-    for id in &deliveries {
-        entity.until_status(id, &["delivered"]).await;
-    }
-    assert!(bundle.stop().await.success());
 }

@@ -10,8 +10,10 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::{
-    applications::spend,
-    harness::{Api, ApiResponse, Application, Call, Suite, now, tests},
+    applications::{made, of, shown, spend, text, token},
+    harness::{
+        Api, ApiResponse, Application, Bundle, Call, Entity, Forge, Settings, Suite, Table, now, tests, until_gone,
+    },
 };
 
 tests![
@@ -22,6 +24,8 @@ tests![
     a_platform_wide_application_revokes_any_token_only_with_the_scope_to_remove_accounts,
     a_revocation_needs_a_token_and_an_authenticated_client,
     a_stolen_application_that_revokes_without_end_takes_nothing_from_others_and_can_be_removed,
+    whatever_revokes_a_token_is_known_to_the_next_start,
+    a_start_knows_every_revocation_of_a_list_of_several_pages,
 ];
 
 /// How long a revocation may take to be known everywhere.
@@ -232,4 +236,60 @@ async fn a_stolen_application_that_revokes_without_end_takes_nothing_from_others
     let path = format!("/application/{}", stolen["clientId"].as_str().expect("a text"));
     entity.call("DELETE", &path).expect(200).await;
     assert!(!is_active(api, &newer).await);
+}
+
+/// Replaces the process of `list-events` by one that has read nothing yet.
+async fn start_anew(bundle: &Bundle) {
+    let before = bundle.process("list-events").await;
+    before.kill();
+    until_gone(&[before]).await;
+    bundle.process("list-events").await;
+}
+
+async fn whatever_revokes_a_token_is_known_to_the_next_start(suite: Arc<Suite>) {
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
+    let entity = Entity::new(&api, "start".to_owned()).await;
+    for ends in ["token", "secret", "application"] {
+        let application = made(&entity).await;
+        let token = token(&api, &application.id, &application.secret).await;
+        let asks = || api.get(entity.path("/webhook/event/list")).bearer(&token);
+        asks().expect(200).await;
+        let secret = text(&shown(&entity, &application).await["secrets"][0], "id");
+        let call = match ends {
+            "token" => revoke(&api, Application::Platform, &token),
+            "secret" => entity.call("DELETE", &of(&application, &format!("/secret/{secret}"))),
+            _ => entity.call("DELETE", &of(&application, "")),
+        };
+        call.expect(200).await;
+        start_anew(&bundle).await;
+        asks().expect(401).await;
+    }
+}
+
+/// One answer of the table has 1 MB at most.
+async fn a_start_knows_every_revocation_of_a_list_of_several_pages(suite: Arc<Suite>) {
+    const LISTED: usize = 2_500;
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
+    let (table, forge, entity) = (Table::of(&api.env), Forge::of(&bundle), Entity::new(&api, "pages".to_owned()).await);
+    let id = |number: usize| format!("app{number:0900}");
+    let items = (0..LISTED).map(|number| {
+        // The last one half an hour ago.
+        let made = (now() - 1_800) * 1000 - (LISTED - number) as i64;
+        json!({
+            "pk": { "S": "REVOKED" }, "sk": { "S": format!("{made:013}#client#{}", id(number)) },
+            "expiresAt": { "N": (now() + 1_800).to_string() },
+        })
+    });
+    table.put_all(items).await;
+    start_anew(&bundle).await;
+    let status = async |number: usize| {
+        let mut claims = forge.claims();
+        (claims["client_id"], claims["iat"]) = (id(number).into(), (now() - 1_900).into());
+        let token = forge.token(&forge.header(), &claims);
+        api.get(entity.path("/webhook/event/list")).bearer(&token).send().await.status
+    };
+    for number in [0, LISTED / 2, LISTED - 1] {
+        assert_eq!(status(number).await, 401, "{number}");
+    }
+    assert_eq!(status(LISTED).await, 200, "it was never revoked");
 }

@@ -15,11 +15,11 @@ use template::Template;
 use tokio::process::Command;
 
 use crate::harness::{
-    Agent, Application, Behaviour, Bus, Entity, Receiver, Settings, Suite, aws_authorization, aws_authorization_of,
+    Agent, Behaviour, Bus, Entity, Receiver, Settings, Suite, aws_authorization,
     changed_grants::NARROWED,
-    local, now, project, python, queue_url,
+    local, project, python,
     rights::{expect_refusal, refusals, template_rights, template_text},
-    tests, until,
+    tests,
 };
 
 tests![
@@ -28,8 +28,6 @@ tests![
     a_grant_that_is_narrowed_by_hand_is_refused_and_named,
     every_variable_that_a_function_declares_is_read,
     what_goes_to_a_slow_webhook_is_announced_in_its_lane_by_every_function_that_publishes,
-    a_message_that_says_not_whose_its_delivery_is_is_handled,
-    a_token_that_lives_longer_than_an_hour_is_revoked_for_as_long,
     every_endpoint_for_clients_notes_their_first_use_and_counts_their_guesses,
 ];
 
@@ -208,25 +206,6 @@ async fn what_goes_to_a_slow_webhook_is_announced_in_its_lane_by_every_function_
     }
 }
 
-/// As messages were before they said it in their attributes.
-async fn a_message_that_says_not_whose_its_delivery_is_is_handled(suite: Arc<Suite>) {
-    let (entity, receiver, env) = (suite.entity().await, Receiver::start().await, &suite.api.env);
-    entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
-    let delivery = entity.publish(json!({})).await;
-    entity.until_status(&delivery, &["delivered"]).await;
-    let url = queue_url(env, "DeliveryQueue");
-    let body = json!({ "delivery": delivery, "attempt": 1 }).to_string();
-    let request = reqwest::Client::new().post(&url).header("authorization", aws_authorization_of(env));
-    let request = request.header("x-amz-target", "AmazonSQS.SendMessage").header("x-amz-date", "20260101T000000Z");
-    let request = request.header("content-type", "application/x-amz-json-1.0");
-    let sent = request.body(json!({ "QueueUrl": url, "MessageBody": body }).to_string()).send().await;
-    assert!(sent.expect("the queue answers").status().is_success());
-    // An event that is published afterwards passes the queue after it.
-    let second = entity.publish(json!({})).await;
-    entity.until_status(&second, &["delivered"]).await;
-    assert_eq!(entity.delivery(&delivery).await["attemptCount"], 1, "it was delivered before");
-}
-
 async fn every_endpoint_for_clients_notes_their_first_use_and_counts_their_guesses(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for path in ["/oauth2/token", "/oauth2/introspect", "/oauth2/revoke"] {
@@ -241,23 +220,4 @@ async fn every_endpoint_for_clients_notes_their_first_use_and_counts_their_guess
         ask(&secret).expect(200).await;
         ask("wrong").expect(401).await;
     }
-}
-
-async fn a_token_that_lives_longer_than_an_hour_is_revoked_for_as_long(suite: Arc<Suite>) {
-    let (api, forge) = (&suite.api, suite.forge());
-    let mut claims = forge.claims();
-    claims["client_id"] = api.env["CLIENT_ID"].as_str().into();
-    claims["sub"] = claims["client_id"].clone();
-    claims["exp"] = (now() + 7_200).into();
-    // Tokens that other tests forge stay good.
-    claims["jti"] = "of-two-hours".into();
-    let token = forge.token(&forge.header(), &claims);
-    let form = [("token", token.as_str())];
-    let is_active = async || api.as_client("/oauth2/introspect", Application::Demo, &form).expect(200).await.json();
-    assert_eq!(is_active().await["active"], true);
-    api.as_client("/oauth2/revoke", Application::Demo, &form).expect(200).await;
-    until("the end of a revoked token", Duration::from_secs(90), async || {
-        (is_active().await["active"] == false).then_some(())
-    })
-    .await;
 }

@@ -4,15 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
 
-use crate::harness::{
-    AwsCall, Behaviour, Entity, Receiver, Settings, Suite, Table, aws_authorization_of, tests, until,
-};
+use crate::harness::{AwsCall, Behaviour, Entity, Receiver, Settings, Suite, Table, tests, until};
 
-tests![
-    a_webhook_that_was_slow_comes_back_by_itself,
-    slow_webhooks_go_by_a_lane_of_their_own,
-    a_message_of_an_earlier_version_is_understood,
-];
+tests![a_webhook_that_was_slow_comes_back_by_itself, slow_webhooks_go_by_a_lane_of_their_own,];
 
 async fn a_webhook_that_was_slow_comes_back_by_itself(suite: Arc<Suite>) {
     let (entity, receiver, table) = (suite.entity().await, Receiver::start().await, suite.table());
@@ -61,29 +55,5 @@ async fn slow_webhooks_go_by_a_lane_of_their_own(suite: Arc<Suite>) {
     entity.post(&format!("/webhook/delivery/{id}/resend")).expect(202).await;
     receiver.until("/", 2).await;
     assert_eq!(lanes()[2..], ["DeliveryQueue", "SlowDeliveryQueue"], "by resending, and by the dispatcher");
-    assert!(stood.bundle.stop().await.success());
-}
-
-async fn a_message_of_an_earlier_version_is_understood(suite: Arc<Suite>) {
-    // So seldom that the sweep has nothing to do with it.
-    let settings = Settings::default().with("SWEEP_INTERVAL", "1h");
-    let (stood, _permit) = suite.other_bundle_interposed(settings).await;
-    let (entity, receiver) = (Entity::new(&stood.api, "earlier".to_owned()).await, Receiver::start().await);
-    entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
-    // The message of this version is lost, so that only the earlier one's is there.
-    stood.services.swallow(1, |call| call.operation == "SendMessageBatch");
-    let id = entity.publish(json!({})).await;
-    let queue = format!("{}/000000000000/DeliveryQueue", stood.api.env["SERVICES_ENDPOINT"]);
-    let body = json!({ "QueueUrl": queue, "MessageBody": format!(r#"{{"delivery":"{id}","attempt":1}}"#) });
-    let client = reqwest::Client::builder().no_proxy().build().expect("a client needs nothing");
-    let sent = client
-        .post(&stood.api.env["SERVICES_ENDPOINT"])
-        .header("x-amz-target", "AmazonSQS.SendMessage")
-        .header("content-type", "application/x-amz-json-1.0")
-        .header("authorization", aws_authorization_of(&stood.api.env))
-        .body(body.to_string());
-    assert!(sent.send().await.expect("the queue's server answers").status().is_success());
-    let delivery = entity.until_status(&id, &["delivered"]).await;
-    assert_eq!(delivery["attemptCount"], 1);
     assert!(stood.bundle.stop().await.success());
 }

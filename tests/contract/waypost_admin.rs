@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     applications::{accepted, text},
-    harness::{Admin, Behaviour, Receiver, Settings, Suite, Table, admin, aws_variables, tests},
+    harness::{Admin, Behaviour, Receiver, Settings, Suite, admin, aws_variables, tests},
 };
 
 tests![
@@ -111,11 +111,6 @@ async fn a_stack_is_worked_on_by_its_name_alone_and_described_once(suite: Arc<Su
     });
     assert!(accepted(&api, &id, &secret).await);
     let before = account.descriptions();
-    let table = Table::of(&bundle.service_env());
-    table.remove("INDEX", "byOwner").await;
-    let upgraded = account.admin(&["upgrade-data", "--json", "--stack", "waypost"]).await.json();
-    assert!(table.item("INDEX", "byOwner").await.is_some(), "the next start need not fill the indexes again");
-    assert_eq!(upgraded, json!({ "deliveriesSeen": 0, "deliveriesIndexed": 0 }));
     let rotated = account.admin(&["data-keys", "rotate", "--json", "--stack", "waypost"]).await.json();
     assert_eq!((&rotated["unreadable"], &rotated["forgottenKeys"]), (&json!(0), &json!([])));
     // The stand-in for Secrets Manager has no function for a rotation.
@@ -139,7 +134,7 @@ async fn a_stack_is_worked_on_by_its_name_alone_and_described_once(suite: Arc<Su
     let unblocked =
         account.admin(&["application", "unblock", "192.0.2.1", "--stack", "waypost", "--json"]).await.json();
     assert_eq!(unblocked["clientsForgotten"], 0);
-    assert_eq!(account.descriptions() - before, 9);
+    assert_eq!(account.descriptions() - before, 8);
     assert!(bundle.stop().await.success());
 }
 
@@ -167,16 +162,16 @@ async fn a_profile_may_take_its_credentials_from_a_process(suite: Arc<Suite>) {
 async fn an_unknown_stack_is_refused_and_an_unreachable_one_fails(suite: Arc<Suite>) {
     let missing = error(400, "ValidationError", "Stack with id waypots does not exist");
     let account = Account::of(&suite.api.env, missing).await;
-    let refusal = account.admin(&["--stack", "waypots", "upgrade-data"]).await.failed(3);
+    let refusal = account.admin(&["--stack", "waypots", "webhook", "list", "--failing"]).await.failed(3);
     assert!(refusal.contains("there is no stack waypots in ") && refusal.contains("list-stacks"), "{refusal}");
 
     let account =
         Account::of(&suite.api.env, error(403, "AccessDenied", "not authorized to perform DescribeStacks")).await;
-    let failure = account.admin(&["--stack", "waypost", "upgrade-data"]).await.failed(1);
+    let failure = account.admin(&["--stack", "waypost", "webhook", "list", "--failing"]).await.failed(1);
     assert!(failure.contains("AccessDenied: not authorized to perform DescribeStacks"), "{failure}");
 
     let account = Account::of(&suite.api.env, described(&[("SomethingElse", "1")])).await;
-    let refusal = account.admin(&["--stack", "waypost", "upgrade-data"]).await.failed(3);
+    let refusal = account.admin(&["--stack", "waypost", "webhook", "list", "--failing"]).await.failed(3);
     assert!(refusal.contains("the stack waypost has no output TableName"), "{refusal}");
 }
 
@@ -214,7 +209,9 @@ async fn without_a_running_service_a_folder_is_refused(suite: Arc<Suite>) {
     let empty = tempfile::tempdir().expect("a folder");
     let data = empty.path().display().to_string();
     let run = async |arguments: &[&str]| Admin::run(["--data", &data].iter().chain(arguments), &[]).await;
-    for command in [&["application", "list", "hotel"][..], &["signing-keys", "rotate"], &["upgrade-data"]] {
+    for command in
+        [&["application", "list", "hotel"][..], &["signing-keys", "rotate"], &["webhook", "list", "--failing"]]
+    {
         let refusal = run(command).await.failed(3);
         assert!(refusal.contains(&format!("make run DATA={data}")), "{refusal}");
     }

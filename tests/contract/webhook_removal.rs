@@ -18,7 +18,6 @@ tests![
     deliveries_published_while_a_webhook_is_removed_come_to_an_end,
     removing_and_recovering_read_no_deliveries_of_other_webhooks,
     a_webhook_removed_during_its_first_attempt_leaves_a_cancelled_delivery,
-    a_final_delivery_in_the_index_of_waiting_ones_does_not_stop_a_removal,
     turns_without_a_job_do_not_stop_the_jobs_behind_them,
     many_removals_of_one_entity_take_no_more_than_its_turn,
 ];
@@ -168,23 +167,6 @@ async fn a_webhook_removed_during_its_first_attempt_leaves_a_cancelled_delivery(
 
 async fn job(table: &Table, removed: &Hook) -> Option<Value> {
     table.item(&format!("JOB#{}", removed.id), "CANCEL").await
-}
-
-/// An earlier release, which runs for a while after a roll-back, leaves deliveries like that.
-async fn a_final_delivery_in_the_index_of_waiting_ones_does_not_stop_a_removal(suite: Arc<Suite>) {
-    let (entity, receiver, table) = (suite.entity().await, Receiver::start().await, suite.table());
-    let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
-    let id = entity.publish(json!({})).await;
-    entity.until_status(&id, &["delivered"]).await;
-    let (pk, sk) = (format!("DLV#{id}"), "HEAD");
-    assert!(table.set(&pk, sk, "webhookKey", &format!("WAITING#{}", hook.id)).await);
-    entity.remove(&hook.id).expect(200).await;
-    until("it stands there no longer", LONG, async || {
-        let head = table.item(&pk, sk).await.expect("its head");
-        head.get("webhookKey").is_none().then_some(())
-    })
-    .await;
-    assert_eq!(entity.delivery(&id).await["status"], "delivered");
 }
 
 /// Such turns are left over for a while when jobs are done. One sweep goes past all of them, however many there are.

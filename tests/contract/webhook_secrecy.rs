@@ -18,7 +18,6 @@ tests![
     the_values_behind_masks_count_for_the_limits,
     masks_and_values_at_once_are_all_kept,
     an_endpoint_with_a_query_that_answers_410_is_disabled,
-    values_of_a_former_release_are_masked_sent_and_sealed_at_the_next_change,
 ];
 
 const MASK: &str = "***";
@@ -246,46 +245,4 @@ async fn an_endpoint_with_a_query_that_answers_410_is_disabled(suite: Arc<Suite>
     let hook = secret_hook(&entity, &receiver, "/", Behaviour::status(410)).await;
     entity.publish(json!({})).await;
     until_disabled(&entity, &hook).await;
-}
-
-/// Writes the webhook's item as a former release kept it.
-async fn as_a_former_release_kept_it(suite: &Suite, entity: &Entity, hook: &Hook, url: &str) {
-    let mut item = item_of(suite, entity, hook).await;
-    let members = item.as_object_mut().expect("an object");
-    assert!(members.remove("sealedEventUrl").is_some() && members.remove("sealedHeaders").is_some());
-    item["eventUrl"] = json!({ "S": url });
-    let plain = headers().as_object().expect("an object").clone().into_iter();
-    item["headers"] =
-        json!({ "M": plain.map(|(name, value)| (name, json!({ "S": value }))).collect::<serde_json::Map<_, _>>() });
-    suite.table().put(item).await;
-}
-
-async fn values_of_a_former_release_are_masked_sent_and_sealed_at_the_next_change(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
-    let hook = secret_hook(&entity, &receiver, "/", Behaviour::status(200)).await;
-    let shown = entity.webhook(&hook.id).await;
-    as_a_former_release_kept_it(&suite, &entity, &hook, &receiver.url(&format!("/{QUERY}"))).await;
-    assert_eq!((entity.webhook(&hook.id).await, entity.listed(&hook).await), (shown.clone(), shown.clone()));
-    let id = entity.publish(json!({})).await;
-    assert_eq!(entity.delivery(&id).await["url"], shown["eventUrl"]);
-    let received = receiver.until(&format!("/{QUERY}"), 1).await.remove(0);
-    assert_eq!(received.header("authorization"), "Bearer s3cretvalue4");
-    // A delivery that was made then shows no value either.
-    entity.until_status(&id, &["delivered"]).await;
-    let plain = receiver.url(&format!("/{QUERY}"));
-    assert!(suite.table().set(&format!("DLV#{id}"), "HEAD", "url", &plain).await);
-    assert_eq!(entity.delivery(&id).await["url"], shown["eventUrl"]);
-
-    let after = entity.changed(&hook.id, json!({ "name": "renamed" })).await;
-    assert_eq!((&after["eventUrl"], &after["headers"]), (&shown["eventUrl"], &shown["headers"]));
-    let item = item_of(&suite, &entity, &hook).await;
-    assert!(!item.to_string().contains(SECRET) && item["sealedHeaders"]["S"].is_string(), "{item:#}");
-    entity.publish(json!({})).await;
-    assert_eq!(receiver.until(&format!("/{QUERY}"), 2).await[1].header("authorization"), "Bearer s3cretvalue4");
-
-    // A webhook that is never changed is disabled when its endpoint is gone.
-    let gone = secret_hook(&entity, &receiver, "/gone", Behaviour::status(410)).await;
-    as_a_former_release_kept_it(&suite, &entity, &gone, &receiver.url(&format!("/gone{QUERY}"))).await;
-    entity.publish_of_type("booking.created", json!({})).await;
-    until_disabled(&entity, &gone).await;
 }

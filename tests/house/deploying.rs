@@ -69,8 +69,7 @@ impl Desk {
             desk.write(&format!("bin/{name}"), text);
             fs::set_permissions(desk.path(&format!("bin/{name}")), fs::Permissions::from_mode(0o755)).expect("a mode");
         }
-        let parameters = [("PackBodies", "true"), ("FormerRelease", "false")];
-        desk.write("deployed.json", stack("CREATE_COMPLETE", &parameters).to_string());
+        desk.write("deployed.json", stack("CREATE_COMPLETE", &[]).to_string());
         let ok = |name: &str| json!({ "AlarmName": format!("waypost-staging-{name}-1A2B"), "StateValue": "OK" });
         let alarms = ["SweepMissingAlarm", "RefreshMissingAlarm"].map(ok);
         desk.write("alarms.json", json!({ "MetricAlarms": alarms }).to_string());
@@ -250,31 +249,6 @@ fn a_changed_parameter_publishes_the_functions_that_read_it_and_no_other() {
 }
 
 #[test]
-fn an_update_keeps_everything_as_the_release_before_can_work_with_it() {
-    let desk = Desk::new();
-    desk.succeeds(&["ask", "staging"], &ANSWERS);
-    desk.write("stack.json", stack("UPDATE_COMPLETE", &[("BaseUrl", "https://api.example.com")]).to_string());
-    let parameters = [("PackBodies", "false"), ("FormerRelease", "true")];
-    desk.write("deployed.json", stack("UPDATE_COMPLETE", &parameters).to_string());
-    let deploys = |pack: (&str, bool), index: (&str, bool)| {
-        let said = desk.succeeds(&["deploy", "staging"], &[]);
-        let calls = desk.calls_of("sam");
-        for (name, (value, is_held)) in [("PackBodies", pack), ("FormerRelease", index)] {
-            assert_eq!(said.contains(&format!("{name} is {value} for this update")), is_held, "{said}");
-            let set = format!("{name}={value}");
-            assert!(parameters_of(calls.last().expect("a deployment")).contains(&&*set), "{set}: {calls:?}");
-        }
-    };
-    deploys(("false", true), ("true", true));
-    // Without the index that release could not come back, so that it stays until its operator says otherwise.
-    deploys(("true", false), ("true", true));
-    let answers = desk.read("samconfig-staging.yaml");
-    desk.write("samconfig-staging.yaml", answers.replace("# - \"FormerRelease=false\"", "- \"FormerRelease=false\""));
-    deploys(("true", false), ("false", false));
-    assert_eq!(desk.calls_of("sam").len(), 3);
-}
-
-#[test]
 fn an_operator_without_credentials_is_told_before_anything_is_built() {
     let desk = Desk::new();
     desk.succeeds(&["ask", "staging"], &ANSWERS);
@@ -308,7 +282,7 @@ fn what_was_built_for_another_processor_is_not_deployed() {
 fn what_lies_beside_a_program_is_not_deployed_with_it() {
     let desk = Desk::new();
     desk.succeeds(&["ask", "staging"], &ANSWERS);
-    desk.write("target/lambda/token/bootstrap.zip", "an earlier release left it here");
+    desk.write("target/lambda/token/bootstrap.zip", "a tool left it here");
     assert!(desk.fails(&["deploy", "staging"], &[]).contains("bootstrap.zip is no part of it"));
     assert_eq!(desk.calls(), Vec::<String>::new());
 }

@@ -20,29 +20,6 @@ def statements(document):
     return found if isinstance(found, list) else [found]
 
 
-def decided(value):
-    """The value with what stands in a list on a condition there or left out, as the parameters decide."""
-    if isinstance(value, dict):
-        return {name: decided(member) for name, member in value.items()}
-    if not isinstance(value, list):
-        return value
-    chosen = []
-    for entry in value:
-        if isinstance(entry, dict) and "Fn::If" in entry:
-            condition, yes, no = entry["Fn::If"]
-            entry = yes if holds(condition) else no
-        if entry != {"Ref": "AWS::NoValue"}:
-            chosen.append(decided(entry))
-    return chosen
-
-
-def holds(condition):
-    left, right = (
-        parameters[side["Ref"]] if isinstance(side, dict) else side for side in template["Conditions"][condition]["Fn::Equals"]
-    )
-    return left == right
-
-
 def policies(role, resources):
     managed, granted = [], []
     for policy in role.get("ManagedPolicyArns", []):
@@ -52,7 +29,7 @@ def policies(role, resources):
             granted += statements(resources[policy["Ref"]]["Properties"]["PolicyDocument"])
     for policy in role.get("Policies", []):
         granted += statements(policy["PolicyDocument"])
-    return {"managed": managed, "statements": decided(granted)}
+    return {"managed": managed, "statements": granted}
 
 
 # For each function it says that a switch of AWS's own service is not set here.

@@ -21,8 +21,6 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "operator"))
 from deploy import with_settings  # noqa: E402: the operator's own script is no package
 
 BUCKET = "rehearsal-code"
-# The template of the last release, whose stacks are updated in place. A release puts its own there.
-LAST_RELEASE = Path(__file__).parent / "last-release.yaml"
 # What lets a deployment fail after all else was done: it waits a second for a signal that is never sent.
 FAULT = "RehearsedFault"
 
@@ -34,7 +32,7 @@ class Bundle:
 
     def __init__(self, emulator: Emulator, source: Path, binaries: Path) -> None:
         self.source = source
-        names = sorted({name for template in (source, LAST_RELEASE) for name in programs(template).values()})
+        names = sorted(set(programs(source).values()))
         self._s3 = emulator.client("s3")
         self._s3.create_bucket(Bucket=BUCKET)
         with ThreadPoolExecutor(2) as pool:
@@ -56,9 +54,9 @@ class Bundle:
         self._s3.put_object(Bucket=BUCKET, Key=key, Body=body)
         return key
 
-    def expanded(self, source: Path, parameters: dict[str, str]) -> Template:
-        """A template as CloudFormation gets it from `make deploy` with these parameters."""
-        filled_in = with_settings(yaml_parse(source.read_text(encoding="utf-8")), parameters)
+    def expanded(self, parameters: dict[str, str]) -> Template:
+        """The template as CloudFormation gets it from `make deploy` with these parameters."""
+        filled_in = with_settings(yaml_parse(self.source.read_text(encoding="utf-8")), parameters)
         script = Path(__file__).resolve().parents[1] / "python/expand_template.py"
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
             json.dump(filled_in, file)
@@ -67,7 +65,7 @@ class Bundle:
             done = subprocess.run([sys.executable, script], input=request, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         template: Template = json.loads(done.stdout)
-        for name, program in programs(source).items():
+        for name, program in programs(self.source).items():
             template["Resources"][name]["Properties"]["Code"] = {"S3Bucket": BUCKET, "S3Key": self.code[program]}
         return template
 

@@ -8,13 +8,13 @@ from typing import Any
 import botocore.exceptions
 
 import stand_ins
-from bundle import FAULT, LAST_RELEASE, Bundle, Template, failing
+from bundle import FAULT, Bundle, Template, failing
 from contract import ContractTests
 from emulator import Emulator
 from manual import Manual
 from receiver import Receiver
 from service import ENTITY, Service, credentials, until
-from stack import VERSION, Stack
+from stack import Stack
 from steps import Steps
 
 FIRST, SECOND = "production", "staging"
@@ -22,8 +22,6 @@ EVENT_TYPE = "booking.created"
 # The contract tests have deliveries fail within seconds, as a bundle of their own does.
 TESTED = {"RetrySchedule": "0s,1s,1s"}
 CONTRACT_LIMIT = 600
-# What `make deploy` sets for the update of a stack of the last release, and no longer once its operator says so.
-FOR_FORMER_RELEASE = {"PackBodies": "false", "FormerRelease": "true"}
 # Where docs/operations.md tells of the bus.
 BUS = "Events of the platform's own services"
 # A schedule of one minute, which the emulator looks at every ten seconds, and the sweep's own work.
@@ -44,11 +42,9 @@ class Rehearsal:
         self.services: dict[str, Service] = {}
         self.webhook: dict[str, Any] = {}
         self.delivery = ""
-        self.token_of_last_release = ""
         self.manual = Manual(emulator, source.parent)
         self.bundle: Bundle
         self.template: Template
-        self.released: Template
 
     def run(self, steps: Steps) -> None:
         """Does every step."""
@@ -56,13 +52,10 @@ class Rehearsal:
         steps.run("the functions are packed", 180, self.pack, essential=True)
         steps.run("SAM's translator expands the template", 60, self.expand, essential=True)
         steps.run("a first deployment fails half-way and takes no names", 90, self.fail_first)
-        steps.run("the last release is deployed", 120, self.deploy_last_release, essential=True)
+        steps.run("the first environment is deployed", 120, self.deploy_first, essential=True)
         steps.run("the operator provisions it, twice", 60, self.provision, essential=True)
         steps.run("tokens are issued and refused", 90, self.tokens, essential=True)
         steps.run("an event reaches a webhook, signed, and its attempt is recorded", 90, self.deliver)
-        steps.run("it is updated in place", 120, self.update, essential=True)
-        steps.run("what the last release wrote is read", 60, self.read_former)
-        steps.run("what was kept for the last release is given up", 120, self.give_up_former)
         steps.run("what no route matches is a Problem", 30, self.unmatched)
         steps.run("an event of the bus reaches it", 90, self.ingest)
         steps.run("an event that cannot be published is looked at and handed over again", 90, self.reject)
@@ -95,10 +88,7 @@ class Rehearsal:
 
     def expand(self) -> str:
         self.template = Stack(self.emulator, self.bundle, FIRST).template()
-        self.released = Stack(self.emulator, self.bundle, FIRST).template(LAST_RELEASE)
-        # The present program stands for the last release's, and reads outputs that only the present template has.
-        self.released["Outputs"] = self.template["Outputs"] | self.released["Outputs"]
-        return f"{len(self.template['Resources'])} resources, {len(self.released['Resources'])} in the last release"
+        return f"{len(self.template['Resources'])} resources"
 
     def fail_first(self) -> str:
         stack = Stack(self.emulator, self.bundle, SECOND)
@@ -116,89 +106,23 @@ class Rehearsal:
         assert not self._generated_names(stack), "the table is still there"
         return f"left behind and removed by hand: {table}"
 
-    def deploy_last_release(self) -> str:
-        return self._deploy(FIRST, self.released)
+    def deploy_first(self) -> str:
+        return self._deploy(FIRST)
 
-    def _deploy(self, environment: str, template: Template | None = None, **parameters: str) -> str:
+    def _deploy(self, environment: str, **parameters: str) -> str:
         stack = Stack(self.emulator, self.bundle, environment)
         stack.parameters |= parameters
-        status = stack.create(template or stack.template())
+        status = stack.create(stack.template())
         assert status == "CREATE_COMPLETE", f"{status}: {stack.failures()}"
         self.services[environment] = Service(stack, self.binaries / "waypost-admin")
         return f"{len(stack.resources())} resources"
 
-    def update(self) -> str:
-        service = self.services[FIRST]
-        stack, secrets = service.stack, self._secrets(service)
-        kept = self._keeping(stack.resources())
-        self.token_of_last_release = service.token()
-        stack.parameters |= FOR_FORMER_RELEASE
-        status = stack.update(self.template)
-        assert status == "UPDATE_COMPLETE", f"{status}: {stack.failures()}"
-        now = stack.resources()
-        assert self._keeping(now) == kept, "what holds data was replaced"
-        after = self._secrets(service)
-        assert {name: after[name] for name in secrets} == secrets, "a secret has another value"
-        missing = set(self.template["Resources"]) - set(now) - stack.left_out(self.template)
-        assert not missing, f"the update left out {', '.join(sorted(missing))}"
-        self.manual.follow("Updating")
-        return f"{len(now)} resources"
-
-    def _keeping(self, resources: dict[str, str]) -> dict[str, str]:
-        """Those of a stack's parts that hold data: they outlive it, and an update must not replace them."""
-        parts = self.released["Resources"]
-        # SAM keeps the versions of functions, too, and makes new ones.
-        outlive = [name for name, part in parts.items() if "DeletionPolicy" in part and part["Type"] != VERSION]
-        return {name: resources[name] for name in outlive if name in resources}
-
-    def read_former(self) -> None:
-        service = self.services[FIRST]
-        # A token of before is good until it expires.
-        service.call(self.token_of_last_release, "GET", "/webhook/list").expect(200)
-        token = self._serves()
-        delivery = service.call(token, "GET", f"/webhook/delivery/{self.delivery}").expect(200).json()
-        assert (delivery["status"], len(delivery["attempts"])) == ("delivered", 1), delivery
-        self._publish(token, "B-0")
-        received = until("the delivery", 60, lambda: self.receiver.event_of("B-0"))
-        received.verified(self.webhook["signingSecret"])
-
-    def give_up_former(self) -> str:
-        service = self.services[FIRST]
-        stack = service.stack
-        before = self._indexes(stack)
-        for name in FOR_FORMER_RELEASE:
-            del stack.parameters[name]
-        status = stack.update(self.template)
-        assert status == "UPDATE_COMPLETE", f"{status}: {stack.failures()}"
-        now = self._indexes(stack)
-        assert before - now == {"byEntity"} and now < before, f"{before}, and then {now}"
-        listed = service.call(self._serves(), "GET", "/webhook/delivery/list").expect(200).json()
-        assert self.delivery in [delivery["id"] for delivery in listed["items"]], listed
-        return f"removed {', '.join(before - now)}"
-
-    def _indexes(self, stack: Stack) -> set[str]:
-        table = self.emulator.client("dynamodb", self.emulator.table.endpoint)
-        found = table.describe_table(TableName=stack.resources()["Table"])["Table"]
-        return {index["IndexName"] for index in found["GlobalSecondaryIndexes"]}
-
     def provision(self) -> None:
-        service, secrets = self.services[FIRST], self.emulator.client("secretsmanager")
-        # The secrets that the present program alone knows are lent to it meanwhile.
-        lent = self._new_secrets()
-        for name in lent:
-            secrets.create_secret(Name=name)
+        service = self.services[FIRST]
         service.provision()
         before = self._secrets(service)
-        service.admin("provision")
+        self.manual.follow("Updating")
         assert self._secrets(service) == before, "a secret that has a value was replaced"
-        for name in lent:
-            secrets.delete_secret(SecretId=name, ForceDeleteWithoutRecovery=True)
-
-    def _new_secrets(self) -> list[str]:
-        """The names of the secrets that the last release has not."""
-        parts, former = self.template["Resources"], self.released["Resources"]
-        new = [part for name, part in parts.items() if part["Type"] == "AWS::SecretsManager::Secret" and name not in former]
-        return [part["Properties"]["Name"]["Fn::Sub"].replace("${Environment}", FIRST) for part in new]
 
     def _secrets(self, service: Service) -> dict[str, str]:
         client = self.emulator.client("secretsmanager")
@@ -265,7 +189,7 @@ class Rehearsal:
 
     def change(self) -> str:
         service = self.services[FIRST]
-        stack, secrets = service.stack, self._secrets(service)
+        stack, secrets, token = service.stack, self._secrets(service), service.token()
         before, versions = stack.resources(), stack.versions()
         stack.parameters["LogLevel"] = "debug"
         status = stack.update(stack.template())
@@ -274,6 +198,9 @@ class Rehearsal:
         assert gone == versions, f"other parts than the functions' versions were replaced: {gone - versions}"
         assert stack.variables("Token")["LOG_LEVEL"] == "debug", "the alias leads to the version before"
         assert self._secrets(service) == secrets, "a secret has another value"
+        # A token of before is good until it expires.
+        delivery = service.call(token, "GET", f"/webhook/delivery/{self.delivery}").expect(200).json()
+        assert (delivery["status"], len(delivery["attempts"])) == ("delivered", 1), delivery
         self._serves()
         return "LogLevel"
 

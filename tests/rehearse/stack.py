@@ -2,7 +2,6 @@
 
 import json
 import time
-from pathlib import Path
 from typing import Any
 
 import botocore.exceptions
@@ -45,9 +44,9 @@ class Stack:
             "Rollout": "AllAtOnce",
         }
 
-    def template(self, source: Path | None = None) -> Template:
-        """The project's template, or another one, as CloudFormation gets it, with the present parameters."""
-        return self.bundle.expanded(source or self.bundle.source, self.parameters)
+    def template(self) -> Template:
+        """The project's template as CloudFormation gets it, with the present parameters."""
+        return self.bundle.expanded(self.parameters)
 
     def create(self, template: Template) -> str:
         """Deploys it for the first time, as `sam deploy` does. Returns the status in which that ended."""
@@ -89,19 +88,10 @@ class Stack:
         return {
             "TemplateURL": f"{self.emulator.endpoint}/{BUCKET}/{key}",
             "Parameters": [
-                {"ParameterKey": name, "ParameterValue": value}
-                for name, value in self.parameters.items()
-                # The last release has not all of them.
-                if name in template["Parameters"]
+                {"ParameterKey": name, "ParameterValue": value} for name, value in self.parameters.items()
             ],
             "Capabilities": ["CAPABILITY_IAM"],
         }
-
-    def left_out(self, template: Template) -> set[str]:
-        """What is not deployed: what a stand-in takes out, and what a condition does."""
-        parts = template["Resources"]
-        present = stand_ins.metric_math(stand_ins.rotation_schedule(template)[0])["Resources"]
-        return {name for name, part in parts.items() if name not in present or "Condition" in part}
 
     def status(self) -> str | None:
         """The stack's status; nothing, if it is not there."""

@@ -48,8 +48,7 @@ def _is_of_several_metrics(resource: dict[str, Any]) -> bool:
 
 def routes(apigateway: Any, api: str, template: Template, resources: dict[str, str]) -> int:
     """The emulator ignores the OpenAPI body of an API, so each operation of it becomes a route by API Gateway's own
-    calls. Returns how many there are. `resources` has the ARN of each function's alias, by its logical id, and the names of
-    functions, to which a release without aliases leads.
+    calls. Returns how many there are. `resources` has the ARN of each function's alias, by its logical id.
     """
     (definition,) = (
         resource["Properties"]["Body"]
@@ -61,7 +60,7 @@ def routes(apigateway: Any, api: str, template: Template, resources: dict[str, s
     for path, operations in definition["paths"].items():
         for method, operation in operations.items():
             address = operation["x-amazon-apigateway-integration"]["uri"]["Fn::Sub"]
-            target = address.split("functions/${", 1)[1].split("}", 1)[0].removesuffix(".Arn")
+            target = address.split("functions/${", 1)[1].split("}", 1)[0]
             keys["$default" if path == "/$default" else f"{method.upper()} {path}"] = resources[target]
     for key, function in keys.items():
         integration = apigateway.create_integration(

@@ -37,35 +37,25 @@ class EmbeddedTable:
 
 
 def deploy(emulated: Any, embedded: Any, name: str) -> None:
-    """Makes a table as CloudFormation has made it in the emulator, or adds or removes the index that an update has. `emulated`
-    and `embedded` are clients of DynamoDB.
+    """Makes a table as CloudFormation has made it in the emulator, unless it is there. `emulated` and `embedded` are clients of
+    DynamoDB.
     """
-    table = emulated.describe_table(TableName=name)["Table"]
-    members = ("IndexName", "KeySchema", "Projection")
-    indexes = [{member: index[member] for member in members} for index in table.get("GlobalSecondaryIndexes", [])]
-    attributes = table["AttributeDefinitions"]
     try:
-        present = embedded.describe_table(TableName=name)["Table"].get("GlobalSecondaryIndexes", [])
+        embedded.describe_table(TableName=name)
+        return
     except ClientError as error:
         if error.response["Error"]["Code"] != "ResourceNotFoundException":
             raise
-        embedded.create_table(
-            TableName=name,
-            KeySchema=table["KeySchema"],
-            AttributeDefinitions=attributes,
-            GlobalSecondaryIndexes=indexes,
-            BillingMode="PAY_PER_REQUEST",
-        )
-        expiry = emulated.describe_time_to_live(TableName=name)["TimeToLiveDescription"]
-        if attribute := expiry.get("AttributeName"):
-            specification = {"AttributeName": attribute, "Enabled": True}
-            embedded.update_time_to_live(TableName=name, TimeToLiveSpecification=specification)
-        return
-    known, wanted = [{index["IndexName"] for index in some} for some in (present, indexes)]
-    changes: list[dict[str, Any]] = [{"Create": index} for index in indexes if index["IndexName"] not in known]
-    changes += [{"Delete": {"IndexName": former}} for former in known - wanted]
-    # CloudFormation refuses more than one in an update:
-    # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-dynamodb-table.html
-    assert len(changes) <= 1, f"an update has several changes of indexes: {changes}"
-    for change in changes:
-        embedded.update_table(TableName=name, AttributeDefinitions=attributes, GlobalSecondaryIndexUpdates=[change])
+    table = emulated.describe_table(TableName=name)["Table"]
+    members = ("IndexName", "KeySchema", "Projection")
+    embedded.create_table(
+        TableName=name,
+        KeySchema=table["KeySchema"],
+        AttributeDefinitions=table["AttributeDefinitions"],
+        GlobalSecondaryIndexes=[{member: index[member] for member in members} for index in table["GlobalSecondaryIndexes"]],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    expiry = emulated.describe_time_to_live(TableName=name)["TimeToLiveDescription"]
+    if attribute := expiry.get("AttributeName"):
+        specification = {"AttributeName": attribute, "Enabled": True}
+        embedded.update_time_to_live(TableName=name, TimeToLiveSpecification=specification)

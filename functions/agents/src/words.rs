@@ -105,7 +105,7 @@ mod tests {
             include_str!("../../../shared/problem/src/time.rs"),
             include_str!("../../../shared/problem/src/query.rs"),
             include_str!("../../../shared/problem/src/json_body.rs"),
-            include_str!("../../../shared/storage/src/idempotency/error.rs"),
+            include_str!("../../../shared/storage/src/idempotency/request.rs"),
             include_str!("../../../shared/webhooks/src/deliveries/queries/filters.rs"),
             include_str!("../../../shared/webhooks/src/events/unknown.rs"),
             include_str!("../../../shared/webhooks/src/subscriptions/error.rs"),

@@ -5,7 +5,7 @@ use http::{
     header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, ETAG, IF_NONE_MATCH, VARY},
 };
 
-use crate::page_settings::PageSettings;
+use base::{Environment, FromEnvironment};
 use gate::Reply;
 use problem::Problem;
 
@@ -15,6 +15,19 @@ include!(concat!(env!("OUT_DIR"), "/files.rs"));
 /// types prevent that a script turns a text into markup.
 pub const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
+
+/// The ways to sign in: `PANEL_CREDENTIALS`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageSettings {
+    /// Whether the page accepts the identifier and the secret of an application, in addition to links.
+    pub takes_credentials: bool,
+}
+
+impl FromEnvironment for PageSettings {
+    fn from_environment(environment: &mut Environment) -> Option<Self> {
+        Some(Self { takes_credentials: environment.parsed("PANEL_CREDENTIALS", false)? })
+    }
+}
 
 /// A file, or the page.
 #[derive(Debug)]

@@ -2,4 +2,3 @@
 
 pub mod files;
 pub mod origin;
-pub mod page_settings;

@@ -6,7 +6,11 @@ use gate::{
     page::{self, escaped},
 };
 use http::header::SET_COOKIE;
-use payments::{ConnectionStatus, builtin, pending::Predecessor, start::StartPage};
+use payments::{
+    ConnectionStatus, builtin,
+    pending::{PendingAuthorization, Predecessor},
+    start::StartPage,
+};
 use problem::Problem;
 
 /// The page, with the browser's cookie.
@@ -34,7 +38,7 @@ fn html(shown: &StartPage) -> String {
 
 /// The requesting entity and the requested access.
 fn question(shown: &StartPage, provider: &str, who: &str) -> String {
-    let StartPage { pending, onward, .. } = shown;
+    let PendingAuthorization { entity, onward, replace, .. } = &shown.pending;
     let mut facts = format!(
         "<dt>Who asks</dt>\n<dd>The managing entity {who}</dd>\n\
          <dt>For what</dt>\n<dd>To be connected to an account at <strong>{provider}</strong>, which you choose there. All managers of \
@@ -45,8 +49,7 @@ fn question(shown: &StartPage, provider: &str, who: &str) -> String {
         facts += &format!("<dt>Permissions</dt>\n<dd><ul>\n{}</ul></dd>\n", scopes.collect::<String>());
     }
     if let Some(predecessor) = &onward.predecessor {
-        facts +=
-            &format!("<dt>At present</dt>\n<dd>{}</dd>\n", replaced(predecessor, pending.replace, &pending.entity));
+        facts += &format!("<dt>At present</dt>\n<dd>{}</dd>\n", replaced(predecessor, *replace, entity));
     }
     format!("<dl>\n{facts}</dl>\n")
 }
@@ -86,11 +89,7 @@ fn replaced(predecessor: &Predecessor, replace: bool, entity: &EntityId) -> Stri
 mod tests {
     use super::*;
     use base::{SystemRandom, Time};
-    use payments::{
-        ProviderName,
-        browser::Browser,
-        pending::{Onward, PendingAuthorization},
-    };
+    use payments::{ProviderName, browser::Browser, pending::Onward};
 
     fn page(predecessor: Option<Predecessor>, replace: bool, came_back: bool) -> String {
         let onward = Onward {
@@ -102,14 +101,14 @@ mod tests {
             entity: EntityId::parse("demo-hotel").expect("an entity"),
             provider: ProviderName::parse("stripe").expect("a name"),
             sealed_verifier: None,
-            onward: Some(onward.clone()),
+            onward,
             replace,
             expires_date: Time::from_millis(1_795_167_900_123),
             browser: None,
             spent_by: None,
         };
         let (link, browser) = ("start?state=s&go=t".to_owned(), Browser::new(&SystemRandom));
-        let page = html(&StartPage { pending, onward, link, came_back, browser });
+        let page = html(&StartPage { pending, link, came_back, browser });
         page.split_once("</head>").expect("a head").1.to_owned()
     }
 

@@ -46,6 +46,7 @@ mod tests {
                 "body": r#"{"delivery":"dlv_01m7wh697q3m7qqm482zyh92yd","attempt":1}"#,
                 "messageAttributes": {
                     "entity": attribute("demo-hotel"), "webhook": attribute("whk_01m74zy5eva3kj3s4w04zg1hhc"),
+                    "event": attribute("evt_01m7w5gmev7xwvpyt3bc2k45jh"),
                 },
             },
             { "messageId": "two", "body": "garbage" },
@@ -57,7 +58,7 @@ mod tests {
     fn every_message_of_a_batch_is_read_even_a_malformed_one() {
         assert!(queue_arn(&batch()).ends_with(":slow"));
         let [one, two] = read(batch()).try_into().expect("two messages");
-        let owner = one.notice.expect("one of ours").owner.expect("attributes");
+        let owner = one.notice.expect("one of ours").owner;
         assert_eq!((one.message_id.as_str(), owner.entity.as_str()), ("one", "demo-hotel"));
         assert!(two.message_id == "two" && two.notice.is_err());
         assert_eq!((queue_arn(&SqsEvent::default()), read(SqsEvent::default()).len()), ("", 0));

@@ -4,7 +4,6 @@ mod message;
 mod queue;
 mod queues;
 mod ready;
-mod receipt;
 mod refusal;
 mod settings;
 mod timer;

@@ -9,9 +9,8 @@ use std::{
 use base::Time;
 
 use crate::{
-    message::Message,
+    message::{Message, Receipt},
     ready::{Number, Ready},
-    receipt::Receipt,
     refusal::{Kind, Refusal},
     settings::Settings,
 };

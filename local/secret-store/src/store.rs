@@ -257,7 +257,7 @@ mod tests {
         assert_eq!(text(&store, "AWSCURRENT"), Ok(json!("{\"a\":3}")));
         assert_eq!(text(&store, "AWSPREVIOUS"), Ok(json!("{\"a\": 1}")));
         let file = fs::read_to_string(folder.path().join("one.json")).expect("there");
-        assert_eq!(file, "{\"a\":3}\n", "an earlier release reads it as well");
+        assert_eq!(file, "{\"a\":3}\n", "a person reads it");
         for file in ["one.json", "one.versions"] {
             use std::os::unix::fs::PermissionsExt;
             let mode = fs::metadata(folder.path().join(file)).expect("there").permissions().mode();

@@ -1,5 +1,4 @@
-//! The table on disk: made as the template declares it, with the indexes that a newer template adds, and without those that it
-//! no longer has.
+//! The table on disk: made as the template declares it.
 
 use std::{
     error::Error,
@@ -46,19 +45,11 @@ pub enum SchemaError {
     /// DynamoDB would not create the template's table.
     #[error("the table cannot be created: {0}")]
     Create(String),
-    /// The file's table was made by another template, and more or fewer indexes do not make it the present one.
+    /// The file's table was made by another template.
     #[error("the table {file} has other keys or indexes than template.yaml; `{}` begins anew", cleaning(.file))]
     Outdated {
         /// The table's file.
         file: String,
-    },
-    /// An index cannot be added to the file's table, or removed from it.
-    #[error("the index {index} of the table on disk cannot be changed: {reason}")]
-    Index {
-        /// The index's name.
-        index: String,
-        /// The emulator's error.
-        reason: String,
     },
 }
 
@@ -104,8 +95,8 @@ fn refused(file: &str, error: io::Error) -> SchemaError {
     SchemaError::Open { file: file.to_owned(), source: error.into() }
 }
 
-/// Opens the file, makes in it the table that the template declares, or gives its table the template's indexes, and opens it
-/// once more for reads, which know the table as it is then.
+/// Opens the file, makes in it the table that the template declares, unless it is there, and opens it once more for reads,
+/// which know the table as it is then.
 pub fn open(file: &str, table: &Table) -> Result<Connections, SchemaError> {
     let writing = open_to_write(file, table)?;
     let reading = Database::new(file).map_err(|error| fault(file, error))?;
@@ -131,12 +122,8 @@ fn open_to_write(file: &str, table: &Table) -> Result<Database, SchemaError> {
     match database.describe_table(describe) {
         Ok(existing) => {
             let existing = serde_json::to_value(existing).map_err(|error| create(&error))?;
-            let other = other_indexes(&existing["Table"], &table.definition);
-            let OtherIndexes { missing, former } =
-                other.ok_or_else(|| SchemaError::Outdated { file: file.to_owned() })?;
-            missing.into_iter().try_for_each(|index| add_index(&database, index, &table.definition))?;
-            former.iter().try_for_each(|name| remove_index(&database, name))?;
-            return Ok(database);
+            let is_present = is_declared(&existing["Table"], &table.definition);
+            return if is_present { Ok(database) } else { Err(SchemaError::Outdated { file: file.to_owned() }) };
         }
         Err(DynoxideError::ResourceNotFoundException(_)) => {}
         Err(error) => return Err(fault(file, error)),
@@ -158,59 +145,15 @@ fn open_to_write(file: &str, table: &Table) -> Result<Database, SchemaError> {
     Ok(database)
 }
 
-/// The indexes in which a table on disk differs from the template.
-#[derive(Debug)]
-struct OtherIndexes<'a> {
-    /// The template's, as it declares them.
-    missing: Vec<&'a Value>,
-    /// The table's, by their names.
-    former: Vec<String>,
-}
-
-/// The indexes in which they differ; `None` when they differ in anything else.
-fn other_indexes<'a>(existing: &Value, wanted: &'a Value) -> Option<OtherIndexes<'a>> {
-    const INDEXES: &str = "GlobalSecondaryIndexes";
-    let form = |index: &Value| ["IndexName", "KeySchema", "Projection"].map(|member| index[member].clone());
-    let present: Vec<_> = existing[INDEXES].as_array().into_iter().flatten().map(form).collect();
-    let declared: Vec<_> = wanted[INDEXES].as_array().into_iter().flatten().collect();
-    let (mut former, mut kept) = (Vec::new(), Vec::new());
-    for index in present {
-        match declared.iter().find(|declared| declared["IndexName"] == index[0]) {
-            Some(declared) if form(declared) == index => kept.push(index[0].clone()),
-            Some(_) => return None,
-            None => former.extend(index[0].as_str().map(str::to_owned)),
-        }
-    }
-    let missing = declared.into_iter().filter(|index| !kept.contains(&index["IndexName"])).collect();
-    (existing["KeySchema"] == wanted["KeySchema"]).then_some(OtherIndexes { missing, former })
-}
-
-/// Adds an index, and puts the table's items into it, as an update of the stack does on AWS.
-fn add_index(database: &Database, index: &Value, definition: &Value) -> Result<(), SchemaError> {
-    let name = index["IndexName"].as_str().unwrap_or_default();
-    let attributes = &definition["AttributeDefinitions"];
-    change_index(database, name, json!({ "Create": index }), attributes)?;
-    tracing::info!("added the index {name} to the table");
-    Ok(())
-}
-
-/// Removes an index; the items stay.
-fn remove_index(database: &Database, name: &str) -> Result<(), SchemaError> {
-    change_index(database, name, json!({ "Delete": { "IndexName": name } }), &Value::Null)?;
-    tracing::info!("removed the index {name} from the table");
-    Ok(())
-}
-
-fn change_index(database: &Database, name: &str, change: Value, attributes: &Value) -> Result<(), SchemaError> {
-    let failed =
-        |error: &dyn std::fmt::Display| SchemaError::Index { index: name.to_owned(), reason: error.to_string() };
-    let mut request = json!({ "TableName": TABLE_NAME, "GlobalSecondaryIndexUpdates": [change] });
-    if attributes.is_array() {
-        request["AttributeDefinitions"] = attributes.clone();
-    }
-    let request = serde_json::from_value(request).map_err(|error| failed(&error))?;
-    database.update_table(request).map_err(|error| failed(&error))?;
-    Ok(())
+/// Whether a table has the keys and the indexes that the template declares.
+fn is_declared(existing: &Value, declared: &Value) -> bool {
+    let indexes = |table: &Value| {
+        let form = |index: &Value| ["IndexName", "KeySchema", "Projection"].map(|member| index[member].clone());
+        let mut indexes: Vec<_> = table["GlobalSecondaryIndexes"].as_array().into_iter().flatten().map(form).collect();
+        indexes.sort_by_key(|[name, ..]| name.to_string());
+        indexes
+    };
+    existing["KeySchema"] == declared["KeySchema"] && indexes(existing) == indexes(declared)
 }
 
 #[cfg(test)]
@@ -234,23 +177,6 @@ mod tests {
             "BillingMode": "PAY_PER_REQUEST",
             "GlobalSecondaryIndexes": indexes,
         })
-    }
-
-    #[test]
-    fn only_a_table_that_differs_in_nothing_but_the_number_of_indexes_can_go_on() {
-        let others = |existing: &Value, wanted: &Value| {
-            other_indexes(existing, wanted).map(|other| (other.missing.len(), other.former.len()))
-        };
-        let (one, two) = (definition(&["one"]), definition(&["one", "two"]));
-        assert_eq!(others(&one, &one), Some((0, 0)));
-        assert_eq!(others(&one, &two), Some((1, 0)));
-        assert_eq!(others(&two, &one), Some((0, 1)));
-        let mut other = two.clone();
-        other["GlobalSecondaryIndexes"][0]["Projection"]["ProjectionType"] = json!("ALL");
-        assert_eq!(others(&other, &two), None, "an index is another");
-        other = two.clone();
-        other["KeySchema"][0]["AttributeName"] = json!("key");
-        assert_eq!(others(&other, &two), None, "the keys are others");
     }
 
     /// What a start says of a table whose file has this content.
@@ -290,40 +216,22 @@ mod tests {
     }
 
     #[test]
-    fn the_indexes_of_a_table_become_those_of_the_template_and_find_what_it_has() {
+    fn a_table_with_other_keys_or_indexes_than_the_templates_is_refused() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("table.db").to_string_lossy().into_owned();
-        let table = |indexes: &[&str]| Table {
-            logical_id: "Table".to_owned(),
-            definition: definition(indexes),
-            expiry_attribute: None,
+        let opened = |definition: Value| {
+            let table = Table { logical_id: "Table".to_owned(), definition, expiry_attribute: None };
+            open(&file, &table).map(drop).map_err(|error| error.to_string())
         };
-        let database = open(&file, &table(&["one"])).expect("a new table");
-        let item = json!({ "pk": { "S": "1" }, "one": { "S": "x" }, "two": { "S": "y" } });
-        let put = json!({ "TableName": TABLE_NAME, "Item": item });
-        database.writing.put_item(serde_json::from_value(put).expect("a request")).expect("written");
-        drop(database);
-
-        let database = open(&file, &table(&["one", "two"])).expect("the index is added");
-        let query = json!({
-            "TableName": TABLE_NAME, "IndexName": "two", "KeyConditionExpression": "two = :two",
-            "ExpressionAttributeValues": { ":two": { "S": "y" } },
-        });
-        let found = database.reading.query(serde_json::from_value(query.clone()).expect("a request")).expect("found");
-        assert_eq!(found.count, 1);
-        drop(database);
-        assert!(open(&file, &table(&["one", "two"])).is_ok(), "nothing is to be added the second time");
-        // The ones that the template has no longer are gone, and the items stay.
-        drop(open(&file, &table(&["one"])).expect("the other is removed"));
-        let database = open(&file, &table(&["two"])).expect("one is removed, and the other added");
-        let found = database.reading.query(serde_json::from_value(query).expect("a request")).expect("found");
-        assert_eq!(found.count, 1);
-        let scan = json!({ "TableName": TABLE_NAME, "IndexName": "one" });
-        assert!(database.reading.scan(serde_json::from_value(scan).expect("a request")).is_err(), "no such index");
-        drop(database);
-        let mut other = table(&["two"]);
-        other.definition["KeySchema"][0]["AttributeName"] = json!("two");
-        let outdated = open(&file, &other).err().expect("another key").to_string();
-        assert!(outdated.contains(&format!("`make clean-data DATA='{}'`", folder.path().display())), "{outdated}");
+        opened(definition(&["one", "two"])).expect("a new table");
+        opened(definition(&["two", "one"])).expect("the order of indexes is no matter");
+        let mut other_index = definition(&["one", "two"]);
+        other_index["GlobalSecondaryIndexes"][0]["Projection"]["ProjectionType"] = json!("ALL");
+        let mut other_keys = definition(&["one", "two"]);
+        other_keys["KeySchema"][0]["AttributeName"] = json!("two");
+        for other in [definition(&["one"]), definition(&["one", "two", "three"]), other_index, other_keys] {
+            let outdated = opened(other).expect_err("another table");
+            assert!(outdated.contains(&format!("`make clean-data DATA='{}'`", folder.path().display())), "{outdated}");
+        }
     }
 }

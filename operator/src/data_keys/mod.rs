@@ -13,7 +13,7 @@ use self::{
     key_ring::KeyRingSecret,
     reseal::{Counts, Resealing},
 };
-use crate::{Deployment, DeploymentError, replaced_secret::ReplacedSecret};
+use crate::{Deployment, DeploymentError, deployment::ReplacedSecret};
 use base::{Clock, SystemClock, SystemRandom, Time, pause};
 use storage::{SealError, SecretError, Table, TableError, sealing};
 
@@ -109,7 +109,7 @@ async fn reseal(table: &Table, ring: &KeyRingSecret, until_nothing_is_left: bool
         let found = resealing.pass(|counts| {
             if counts.seen / LOGGED_EVERY > logged {
                 logged = counts.seen / LOGGED_EVERY;
-                let anew = counts.webhooks + counts.connections + counts.deliveries;
+                let anew = counts.webhooks + counts.connections;
                 tracing::info!("pass {pass}: {} items looked at, {anew} of them written", counts.seen);
             }
         });
@@ -117,7 +117,6 @@ async fn reseal(table: &Table, ring: &KeyRingSecret, until_nothing_is_left: bool
         all = Counts {
             webhooks: all.webhooks + found.webhooks,
             connections: all.connections + found.connections,
-            deliveries: all.deliveries + found.deliveries,
             ..found
         };
         if found.changed_nothing() || found.busy == 0 && !until_nothing_is_left {

@@ -3,9 +3,6 @@
 //! Each item is written on condition that the sealed text is still the one that was opened, so that a concurrent change is
 //! never undone. States of authorizations, and answers that an idempotency key repeats, are left as they are: they live for
 //! ten minutes only.
-//!
-//! Values that former releases left in the open are treated as well: headers and URLs of webhooks are sealed, and the values
-//! in the URLs of deliveries are masked.
 
 use serde::Deserialize;
 use serde_json::Value as Json;
@@ -13,12 +10,10 @@ use serde_json::Value as Json;
 use auth::EntityId;
 use base::{Random, WebhookId, logging};
 use payments::{ProviderName, tokens};
-use storage::table::{
-    Change, Key, Path, Scan, Scanned, Table, TableError, Value, Written, absent, begins_with, contains, is,
-};
+use storage::table::{Change, Key, Path, Scan, Scanned, Table, TableError, Written, begins_with, is};
 use storage::{KeyRing, SealError};
 use webhooks::subscriptions::{
-    endpoint::{Kept, KeptEndpoint, Part, SealContext},
+    endpoint::{KeptEndpoint, SealContext},
     masked, secret,
 };
 
@@ -30,14 +25,12 @@ const DOING: &str = "sealing anew what is in an item";
 /// The counts of a pass over the table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Webhooks and connections that were looked at, and deliveries whose URL has a query.
+    /// Webhooks and connections that were looked at.
     pub seen: u64,
     /// Webhooks of which something was sealed anew.
     pub webhooks: u64,
     /// Connections whose tokens were sealed anew.
     pub connections: u64,
-    /// Deliveries in whose URL values were masked.
-    pub deliveries: u64,
     /// Items that changed each time that they were to be written.
     pub busy: u64,
     /// Items with a value that cannot be opened. The log names them.
@@ -47,7 +40,7 @@ pub struct Counts {
 impl Counts {
     /// Whether nothing was left to be sealed anew.
     pub fn changed_nothing(&self) -> bool {
-        self.webhooks + self.connections + self.deliveries + self.busy == 0
+        self.webhooks + self.connections + self.busy == 0
     }
 }
 
@@ -66,7 +59,6 @@ pub struct Resealing<'a> {
 enum Kind {
     Webhook,
     Connection,
-    Delivery,
 }
 
 /// A sealed text of an item.
@@ -77,11 +69,11 @@ struct SealedText {
     text: String,
 }
 
-/// A value that takes the place of another, or of none.
+/// A sealed text that takes the place of another.
 struct Replacement {
     path: Path,
-    old: Option<Json>,
-    new: Json,
+    old: String,
+    new: String,
 }
 
 /// Why an item cannot be sealed anew.
@@ -108,9 +100,8 @@ enum Resealed {
 impl Resealing<'_> {
     /// Goes through the whole table once, and reports progress.
     pub async fn pass(&self, mut progress: impl FnMut(&Counts)) -> Result<Counts, TableError> {
-        let url_with_query = is("sk", Kind::Delivery.prefix()).and(contains("url", "?"));
         let sealed = begins_with("sk", Kind::Webhook.prefix()).or(begins_with("sk", Kind::Connection.prefix()));
-        let (scan, mut counts, mut next) = (Scan::default().only(sealed.or(url_with_query)), Counts::default(), None);
+        let (scan, mut counts, mut next) = (Scan::default().only(sealed), Counts::default(), None);
         loop {
             let page: Scanned<Json> = self.table.scan(scan.clone().after(next), DOING).await?;
             for (key, item) in page.items {
@@ -119,7 +110,6 @@ impl Resealing<'_> {
                     Resealed::Nothing => {}
                     Resealed::Done(Kind::Webhook) => counts.webhooks += 1,
                     Resealed::Done(Kind::Connection) => counts.connections += 1,
-                    Resealed::Done(Kind::Delivery) => counts.deliveries += 1,
                     Resealed::Busy => counts.busy += 1,
                     Resealed::Unreadable => counts.unreadable += 1,
                 }
@@ -157,56 +147,22 @@ impl Resealing<'_> {
         Ok(Resealed::Busy)
     }
 
-    /// The replacements for values of an item that an older key sealed, or that a former release did not seal.
+    /// The replacements for values of an item that an older key sealed.
     fn changes(&self, kind: Kind, key: &Key, item: &Json) -> Result<Vec<Replacement>, Unreadable> {
-        let mut changes = match kind {
-            Kind::Webhook => self.bare_parts(key, item)?,
-            Kind::Connection => Vec::new(),
-            Kind::Delivery => return Ok(masked_url(item).into_iter().collect()),
-        };
+        let mut changes = Vec::new();
         for SealedText { path, context, text } in kind.texts(key, item)? {
             if let Some(anew) = self.ring.reseal(self.random, &context, &text)? {
-                changes.push(Replacement { path, old: Some(text.into()), new: anew.into() });
+                changes.push(Replacement { path, old: text, new: anew });
             }
         }
         Ok(changes)
-    }
-
-    /// The parts of a webhook's endpoint that a former release did not seal, and the same sealed.
-    fn bare_parts(&self, key: &Key, item: &Json) -> Result<Vec<Replacement>, Unreadable> {
-        let (owner, webhook) = webhook_of(key)?;
-        let context = SealContext { owner: &owner, webhook: &webhook };
-        let kept = KeptEndpoint::deserialize(item)?;
-        let mut changes = self.bare_part(kept.url(), ["eventUrl", "sealedEventUrl"], context)?;
-        changes.extend(self.bare_part(kept.headers(), ["headers", "sealedHeaders"], context)?);
-        Ok(changes)
-    }
-
-    fn bare_part<T: Part>(
-        &self,
-        bare: Kept<T>,
-        [shown, sealed]: [&str; 2],
-        context: SealContext<'_>,
-    ) -> Result<Vec<Replacement>, serde_json::Error> {
-        if !bare.is_bare() {
-            return Ok(Vec::new());
-        }
-        let anew = Kept::seal(&bare.shown, self.ring, self.random, context);
-        let (old, new) = (serde_json::to_value(&bare.shown)?, serde_json::to_value(&anew.shown)?);
-        let masked = Replacement { path: shown.into(), old: Some(old), new };
-        let beside = anew.sealed.map(|text| Replacement { path: sealed.into(), old: None, new: text.into() });
-        Ok([masked].into_iter().chain(beside).collect())
     }
 
     /// Writes the new values if the old ones are still there.
     async fn write(&self, key: &Key, changes: Vec<Replacement>) -> Result<Written<Json>, TableError> {
         let mut change = Change::of(key.clone());
         for Replacement { path, old, new } in changes {
-            let unchanged = match old {
-                Some(old) => is(path.clone(), Value::of(&old, DOING)?),
-                None => absent(path.clone()),
-            };
-            change = change.only_if(unchanged).set(path, Value::of(&new, DOING)?);
+            change = change.only_if(is(path.clone(), old)).set(path, new);
         }
         self.table.write_and_read(change, "sealing an item anew").await
     }
@@ -218,12 +174,11 @@ impl Kind {
         match self {
             Self::Webhook => "WHK#",
             Self::Connection => "PAY#",
-            Self::Delivery => "HEAD",
         }
     }
 
     fn of(sk: &str) -> Option<Self> {
-        [Self::Webhook, Self::Connection, Self::Delivery].into_iter().find(|kind| sk.starts_with(kind.prefix()))
+        [Self::Webhook, Self::Connection].into_iter().find(|kind| sk.starts_with(kind.prefix()))
     }
 
     /// The sealed texts of an item, with their contexts. Owner and id come from the key, not from the item: a copied item must
@@ -257,7 +212,6 @@ impl Kind {
                 let context = tokens::context(&owner, &provider);
                 Ok(vec![SealedText { path: "sealedTokens".into(), context, text }])
             }
-            Self::Delivery => Ok(Vec::new()),
         }
     }
 }
@@ -272,13 +226,6 @@ fn owner_and_name(kind: Kind, key: &Key) -> Result<(EntityId, &str), Unreadable>
 fn webhook_of(key: &Key) -> Result<(EntityId, WebhookId), Unreadable> {
     let (owner, name) = owner_and_name(Kind::Webhook, key)?;
     Ok((owner, WebhookId::parse(name).ok_or(Unreadable::Key)?))
-}
-
-/// The URL of a delivery with its values masked; none, if they are masked already.
-fn masked_url(item: &Json) -> Option<Replacement> {
-    let url = item["url"].as_str()?;
-    let new = masked::url(url);
-    (new != url).then(|| Replacement { path: "url".into(), old: Some(url.into()), new: new.into() })
 }
 
 /// The sealed members of a webhook.

@@ -1,19 +1,25 @@
 //! The deployment that an operator works on: a stack on AWS, or a service that runs on this machine.
 
 mod folder;
-mod stack;
 
 pub use folder::Folder;
-pub use stack::Stack;
 
 use std::{
+    collections::BTreeMap,
+    fs::File,
     io,
     path::{Path, PathBuf},
+    str::FromStr,
 };
 
 use aws_config::SdkConfig;
 use aws_sdk_secretsmanager::{Client, config::Builder};
-use storage::{Table, secrets::versions::SecretVersions};
+use serde_json::Value;
+
+use base::audit::{Action, AuditOutcome, Entry, Notes};
+use base::{Clock, SystemClock, SystemRandom, random};
+use storage::secrets::versions::{SecretVersions, Version, Versioned};
+use storage::{SecretError, Table};
 
 /// A deployment, as its operator reaches it.
 pub struct Deployment {
@@ -36,6 +42,34 @@ pub enum Location {
     Stack(Box<Stack>),
     /// On this machine.
     Folder(Folder),
+}
+
+/// A stack, as CloudFormation describes it.
+#[derive(Debug)]
+pub struct Stack {
+    name: String,
+    outputs: BTreeMap<String, String>,
+    /// Credentials and region.
+    pub aws: SdkConfig,
+}
+
+impl Stack {
+    /// The stack of this name with these outputs.
+    pub fn new(name: &str, outputs: BTreeMap<String, String>, aws: SdkConfig) -> Self {
+        Self { name: name.to_owned(), outputs, aws }
+    }
+
+    /// The value of an output.
+    pub fn output(&self, output: &'static str) -> Result<&str, DeploymentError> {
+        let missing = || DeploymentError::NoOutput { stack: self.name.clone(), output };
+        self.outputs.get(output).map(String::as_str).ok_or_else(missing)
+    }
+
+    /// The value of an output, read as a type of its own.
+    pub fn parsed<T: FromStr>(&self, output: &'static str) -> Result<T, DeploymentError> {
+        let malformed = |_| DeploymentError::BadOutput { stack: self.name.clone(), output };
+        self.output(output)?.parse().map_err(malformed)
+    }
 }
 
 /// Why a deployment cannot be worked on.
@@ -129,5 +163,44 @@ impl Deployment {
     /// The versions of a secret, by its name after the prefix.
     pub fn versions(&self, name: &str) -> SecretVersions {
         SecretVersions::new(self.secrets.clone(), format!("{}{name}", self.secrets_prefix))
+    }
+}
+
+/// Writes the audit line of an action that was done. The functions write theirs to their log; an operator's program writes
+/// it to standard error, since standard output holds the result.
+pub(crate) fn audit(environment: &str, action: Action, notes: &Notes) {
+    let entry = Entry { action, outcome: AuditOutcome::Done, notes, environment, at: SystemClock.now() };
+    eprintln!("{}", entry.text());
+}
+
+/// The label of a version before it is the current one. Secrets Manager's own label is that of its rotations.
+const UNFINISHED: &str = "WAYPOSTPENDING";
+
+/// A secret of a deployment. On one machine no second rotation begins for as long as it is open.
+pub struct ReplacedSecret {
+    /// The versions in Secrets Manager.
+    pub versions: SecretVersions,
+    _lock: Option<File>,
+}
+
+impl ReplacedSecret {
+    /// The secret of this name after the prefix.
+    pub fn open(deployment: &Deployment, name: &str) -> Result<Self, DeploymentError> {
+        let lock = deployment.folder().map(|folder| folder.lock()).transpose()?;
+        Ok(Self { versions: deployment.versions(name), _lock: lock })
+    }
+
+    /// The version that the functions read.
+    pub async fn current(&self) -> Result<Version, SecretError> {
+        self.versions.current().await
+    }
+
+    /// Makes this the value in place of that version, and returns the new version's name. The new version becomes current only
+    /// if that one still is: a value that another operator made meanwhile is not lost.
+    pub async fn replace(&self, value: &Value, in_place_of: &str) -> Result<String, SecretError> {
+        let id = random::uuid(&SystemRandom);
+        self.versions.put(&id, value, UNFINISHED).await?;
+        self.versions.make_current(&id, in_place_of).await?;
+        Ok(id)
     }
 }

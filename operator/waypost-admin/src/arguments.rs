@@ -112,16 +112,15 @@ mod tests {
         ] {
             assert_eq!(which(arguments).target().expect(arguments), Target::Stack("one"), "{arguments}");
         }
-        let json = Arguments::try_parse_from(["waypost-admin", "upgrade-data", "--json", "--data", ".local"]);
+        let json = Arguments::try_parse_from(["waypost-admin", "provision", "--json", "--data", ".local"]);
         assert!(json.expect("good arguments").json);
     }
 
     #[test]
     fn one_deployment_must_be_named_and_not_two() {
-        let none = which("waypost-admin upgrade-data").target().expect_err("none").to_string();
+        let none = which("waypost-admin provision").target().expect_err("none").to_string();
         assert!(none.contains("--stack NAME") && none.contains("--data FOLDER"), "{none}");
-        for both in
-            ["waypost-admin --stack one upgrade-data --data .local", "waypost-admin upgrade-data --stack a --data b"]
+        for both in ["waypost-admin --stack one provision --data .local", "waypost-admin provision --stack a --data b"]
         {
             assert!(which(both).target().expect_err(both).to_string().contains("two deployments"), "{both}");
         }

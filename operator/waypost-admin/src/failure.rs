@@ -52,9 +52,6 @@ pub enum Failure {
     /// The deployment was not provided with what it needs.
     #[error("not everything is provided for; run this again")]
     Provision(#[from] ProvisionError),
-    /// Old data was not brought to the present form.
-    #[error("the table could not be read or written; run this again")]
-    Upgrade(#[source] TableError),
     /// Webhooks that fail were not found out.
     #[error("the table could not be read; nothing was changed")]
     Webhooks(#[source] TableError),
@@ -98,7 +95,6 @@ impl Failure {
             Self::Usage(_)
             | Self::Unreadable(_)
             | Self::Provision(_)
-            | Self::Upgrade(_)
             | Self::Webhooks(_)
             | Self::Guesses(_)
             | Self::NotUpToDate

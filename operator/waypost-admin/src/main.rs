@@ -40,7 +40,6 @@ async fn run(Arguments { which, json, command }: Arguments) -> Result<(), Failur
         Command::GeoIp(command) => command.run(&which, output).await,
         Command::Panel(command) => command.run(&which, output).await,
         Command::Provision(command) => command.run(&which, output).await,
-        Command::UpgradeData(command) => command.run(&which, output).await,
         Command::Webhook(command) => command.run(&which, output).await,
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::{public_key::PublicKey, signing::SigningKeys};
 use base::refreshed::{Reading, Refreshed, Source};
 use base::{SharedClock, Time};
-use storage::table::{Put, Table, TableError, Written, absent, is};
+use storage::table::{Put, Table, TableError, Written, is, is_new};
 
 /// How often the set is read again for unknown keys: forged tokens must not become load on the
 /// table. A new key is published long before it signs, so no valid token meets this pause.
@@ -35,8 +35,8 @@ pub struct PublishedKey {
     /// The key.
     #[serde(flatten)]
     pub key: PublicKey,
-    /// When it was published; long ago, where the item has no date.
-    #[serde(rename = "publishedDate", default = "long_ago")]
+    /// When it was published.
+    #[serde(rename = "publishedDate")]
     pub published: Time,
     /// From when it vouches for no token; never, when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -47,10 +47,6 @@ impl PublishedKey {
     fn lives(&self, now: Time) -> bool {
         self.until.is_none_or(|until| now < until)
     }
-}
-
-fn long_ago() -> Time {
-    Time::from_millis(0)
 }
 
 /// A revoked key, which is never published again, and until when that is remembered.
@@ -165,7 +161,7 @@ pub struct KeySet(HashMap<String, PublishedKey>);
 impl KeySet {
     /// These keys, without an end.
     pub fn of(keys: impl IntoIterator<Item = PublicKey>) -> Self {
-        let published = long_ago();
+        let published = Time::from_millis(0);
         Self::published(keys.into_iter().map(|key| PublishedKey { key, published, until: None }))
     }
 
@@ -194,9 +190,7 @@ struct KeysItem {
     pk: String,
     sk: String,
     keys: Vec<PublishedKey>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     revoked: Vec<Tombstone>,
-    #[serde(default)]
     version: u64,
 }
 
@@ -251,7 +245,7 @@ impl PublishedKeys {
     async fn replace(&self, published: Published) -> Result<Written<()>, TableError> {
         let Published { keys, revoked, version: before } = published;
         let item = KeysItem { pk: PK.into(), sk: SK.into(), keys, revoked, version: before + 1 };
-        let unchanged = if before == 0 { absent("version") } else { is("version", before) };
+        let unchanged = if before == 0 { is_new() } else { is("version", before) };
         self.0.write(Put::item(&item, PUBLISHING)?.only_if(unchanged), PUBLISHING).await
     }
 }

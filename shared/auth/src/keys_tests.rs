@@ -96,14 +96,3 @@ fn a_revoked_key_is_not_published_again_and_the_attempt_changes_nothing() {
     published.settle(&new, 60, NOW + REMEMBERED).expect("the new ones are good");
     assert!(published.revoked.is_empty());
 }
-
-#[test]
-fn a_set_of_a_release_without_dates_and_versions_is_read() {
-    let key = keys().current.public_key();
-    let item = serde_json::json!({ "pk": PK, "sk": SK, "keys": [key] });
-    let item = Put::item(&item, "keys").expect("an item");
-    let item: KeysItem = item.read_back("keys").expect("the earlier form");
-    let published = Published::from(item);
-    let read = published.get(key.kid(), NOW).expect("it vouches");
-    assert_eq!((read.published, read.until, published.version), (Time::from_millis(0), None, 0));
-}

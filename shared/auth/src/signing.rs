@@ -58,10 +58,7 @@ struct KeySecret {
 
 /// A secret that this program did not write. The error shows nothing of its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the secret `signing-key` does not hold a current and a next key, each ES256 or EdDSA in PKCS #8; to a single one, as it \
-     was earlier, `make provision` or another `make run` adds the next"
-)]
+#[error("the secret `signing-key` does not hold a current and a next key, each ES256 or EdDSA in PKCS #8")]
 pub struct BadSigningKey;
 
 impl SigningSecret {
@@ -73,14 +70,6 @@ impl SigningSecret {
     /// The secret in its JSON.
     pub fn read(value: &serde_json::Value) -> Result<Self, BadSigningKey> {
         Self::deserialize(value).map_err(|_| BadSigningKey)
-    }
-
-    /// The secret of a release without rotation, a single key, with a new key as the next; `None`
-    /// for any other JSON.
-    pub fn of_single_key(value: &serde_json::Value, algorithm: SigningAlgorithm) -> Option<Self> {
-        let current = KeySecret::deserialize(value).ok()?;
-        current.key().ok()?;
-        Some(Self { current, next: KeySecret::fresh(algorithm) })
     }
 
     /// Whether a rotation of that secret can have made this one.
@@ -193,19 +182,6 @@ mod tests {
             assert_eq!(after.next.algorithm(), algorithm);
             assert_ne!(after.next.kid(), after.current.kid());
             assert!(rotated.follows(&secret) && !secret.follows(&rotated) && !secret.follows(&secret));
-        }
-    }
-
-    #[test]
-    fn a_single_key_of_an_earlier_release_signs_on_and_gets_a_next_one() {
-        let single = SigningSecret::fresh(SigningAlgorithm::Es256).value()["current"].clone();
-        let refused = SigningSecret::read(&single).expect_err("the earlier form").to_string();
-        assert!(refused.contains("make provision"), "{refused}");
-        let secret = SigningSecret::of_single_key(&single, SigningAlgorithm::EdDsa).expect("two keys");
-        assert_eq!(secret.value()["current"], single);
-        assert_eq!(secret.keys().expect("keys").next.algorithm(), SigningAlgorithm::EdDsa);
-        for other in [secret.value(), json!({}), json!({ "kid": "k", "algorithm": "ES256", "pkcs8": "?" })] {
-            assert_eq!(SigningSecret::of_single_key(&other, SigningAlgorithm::Es256), None);
         }
     }
 

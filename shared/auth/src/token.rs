@@ -15,6 +15,10 @@ use base::{Random, Time, random};
 /// The longest token, in bytes: longer than any that we issue. A longer text is not even decoded.
 pub const MAX_LENGTH: usize = 8 * 1024;
 
+/// The longest that a token may live, in seconds. A revocation has to be known for as long as the tokens that it ends, so
+/// that short lives keep the list of revocations short.
+pub const LONGEST_LIFETIME: u32 = 60 * 60;
+
 /// Longer than any identifier that we issue; it has to fit into a key of the table when the token
 /// is revoked.
 const MAX_TOKEN_ID: usize = 256;
@@ -38,7 +42,7 @@ pub struct Claims {
     /// The application that the token was issued to.
     pub client_id: String,
     /// The secret or key that the application got it with: a secret's identifier, or a key's
-    /// thumbprint (RFC 7638). Tokens of releases that did not say so have none.
+    /// thumbprint (RFC 7638). A session of the panel that the operator gave has none.
     pub credential_id: Option<String>,
     /// The panel link that opened the session which the token belongs to, for a token of the panel.
     pub session_id: Option<String>,
@@ -88,13 +92,7 @@ struct WireClaims {
     jti: String,
     scope: String,
     managing_entities: Entities,
-    /// Tokens of releases that did not say it may publish, as all tokens could then.
-    #[serde(default = "every_token_could")]
     may_publish: bool,
-}
-
-const fn every_token_could() -> bool {
-    true
 }
 
 /// `aud` is one text or several (RFC 7519 §4.1.3).
@@ -243,6 +241,9 @@ impl<'a> Presented<'a> {
         }
         if claims.jti.is_empty() || claims.jti.len() > MAX_TOKEN_ID {
             return Err(TokenFault::Malformed);
+        }
+        if claims.credential_id.is_none() && claims.sid.is_none() {
+            return Err(TokenFault::Malformed); // nothing but its application or its key could end it early
         }
         let scopes = Scopes::parse(&claims.scope).map_err(|_| TokenFault::Malformed)?;
         Ok(Claims {

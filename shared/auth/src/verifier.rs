@@ -47,9 +47,10 @@ impl Verifier {
     ///
     /// Boxed as [`base::refreshed::Reading`] is, so that its code is generated here and not in each function.
     pub fn warm_up(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        // The keys and the snapshot of the revocations share a call.
+        // One after the other, since opening a second connection takes longer than a round trip.
         Box::pin(async {
-            tokio::join!(self.keys.warm_up(), self.revocations.warm_up());
+            self.keys.warm_up().await;
+            self.revocations.warm_up().await;
         })
     }
 
@@ -59,7 +60,7 @@ impl Verifier {
         unless_revoked(self.revocations.revoked(&claims).await?, claims)
     }
 
-    /// The same by the revocations at this moment, at the price of a read.
+    /// The claims of a token that is good at this resource, by the revocations at this moment, at the price of a read.
     pub async fn verify_by_now(&self, token: &str, at: Resource) -> Result<Claims, Unverified> {
         let claims = self.validate(token, at).await?;
         unless_revoked(self.revocations.revoked_by_now(&claims).await?, claims)

@@ -6,18 +6,16 @@
 //! only if its sender named it: a trace that begins here is not recorded, and a header that says so would switch off
 //! the tracing of the endpoint.
 
-mod lambda;
 mod parent;
 mod state;
 
-pub use lambda::LambdaTrace;
 pub use parent::{SpanId, TraceId};
 
 use aws_lc_rs::digest;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::random::{self, Random};
-use parent::Parent;
+use parent::{Parent, number};
 use state::State;
 
 /// The header that names a span of a trace.
@@ -124,6 +122,31 @@ fn new_span(random: &dyn Random) -> SpanId {
     SpanId::from_bytes(random::bytes(random))
 }
 
+/// The trace that Lambda gives to each invocation, in X-Ray's form. Its digits are those of a trace of W3C, grouped
+/// otherwise.
+/// <https://docs.aws.amazon.com/xray/latest/devguide/xray-concepts.html#xray-concepts-tracingheader>
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LambdaTrace<'a> {
+    /// As X-Ray writes it: `1-5759e988-bd862e3fe1be46a994272793`.
+    pub id: &'a str,
+    /// The same as W3C Trace Context writes it.
+    pub trace: TraceId,
+    /// Whether X-Ray records the trace.
+    pub sampled: bool,
+}
+
+impl<'a> LambdaTrace<'a> {
+    /// Reads `Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1`, in any order; other members
+    /// are Lambda's own. `None` without a root of this form.
+    pub fn parse(header: &'a str) -> Option<Self> {
+        let member = |name: &str| header.split(';').find_map(|member| member.trim().strip_prefix(name));
+        let id = member("Root=")?;
+        let (time, rest) = id.strip_prefix("1-")?.split_once('-')?;
+        let trace = TraceId::new(number(time, 8)? << 96 | number(rest, 24)?)?;
+        Some(Self { id, trace, sampled: member("Sampled=") == Some("1") })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -210,5 +233,27 @@ mod tests {
         };
         assert_eq!((headers(1), headers(0)), (1, 0));
         assert_eq!(Trace::of_invocation(None, &CountingRandom::default()).headers().count(), 0);
+    }
+
+    #[test]
+    fn a_root_of_x_ray_is_a_trace_and_anything_else_is_none() {
+        let whole = "Parent=53995c3f42cd8ad8;Sampled=1; Root=1-5759e988-bd862e3fe1be46a994272793;Lineage=a:0";
+        let trace = LambdaTrace::parse(whole).expect("a root");
+        assert_eq!((trace.id, trace.sampled), ("1-5759e988-bd862e3fe1be46a994272793", true));
+        assert_eq!(trace.trace.to_string(), "5759e988bd862e3fe1be46a994272793");
+        for bad in [
+            "",
+            "Sampled=1",
+            "Root=",
+            "Root=2-5759e988-bd862e3fe1be46a994272793",
+            "Root=1-5759e988bd862e3fe1be46a994272793",
+            "Root=1-5759e98-bd862e3fe1be46a9942727930",
+            "Root=1-5759E988-bd862e3fe1be46a994272793",
+            "Root=1-5759e988-bd862e3fe1be46a994272793-1",
+            "Root=1-+759e988-bd862e3fe1be46a994272793",
+            "Root=1-00000000-000000000000000000000000",
+        ] {
+            assert_eq!(LambdaTrace::parse(bad), None, "{bad}");
+        }
     }
 }

@@ -7,10 +7,8 @@ pub mod once;
 pub mod runtime;
 pub mod serve;
 pub mod service;
-pub mod settings;
 
 pub use events::{Scheduled, Traced};
 pub use once::once;
 pub use runtime::run;
-pub use service::{Service, StartError};
-pub use settings::Settings;
+pub use service::{Service, Settings, StartError};

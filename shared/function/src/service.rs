@@ -4,16 +4,15 @@ use std::{fmt, sync::Arc};
 
 use futures::future::BoxFuture;
 
-use crate::settings::Settings;
 use auth::{
     keys::{KeyCache, PublishedKeys},
-    revocations::{RevocationList, Revocations, SnapshotKeeper},
+    revocations::{RevocationList, Revocations},
     token::Audience,
     verifier::Verifier,
 };
 use base::{
     clock::{SharedClock, SystemClock},
-    environment::{self, FromEnvironment, SettingsError},
+    environment::{self, Environment, FromEnvironment, SettingsError},
     logging::{self, LogSettings},
     random::{SharedRandom, SystemRandom},
 };
@@ -23,6 +22,27 @@ use storage::{SecretSettings, Secrets, Table};
 /// A delivery makes and drops some thousand small things: the system's allocator took a quarter of its time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Settings of every function.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// `BASE_URL`: the API's address, without a slash at its end; the audience of tokens and the base of Problem types.
+    pub base_url: String,
+    /// `AUTH_URL`: the token issuer's address, without a slash at its end; the `iss` of tokens.
+    pub auth_url: String,
+    /// `TABLE_NAME`: the DynamoDB table.
+    pub table_name: String,
+    /// `ENVIRONMENT`: the name of this deployment, such as `production`.
+    pub environment: String,
+}
+
+impl FromEnvironment for Settings {
+    fn from_environment(environment: &mut Environment) -> Option<Self> {
+        let (base_url, auth_url) = (environment.address("BASE_URL"), environment.address("AUTH_URL"));
+        let (table_name, name) = (environment.required("TABLE_NAME"), environment.required("ENVIRONMENT"));
+        Some(Self { base_url: base_url?, auth_url: auth_url?, table_name: table_name?, environment: name? })
+    }
+}
 
 /// A started function. Its parts are made once per cold start; each accessor hands out a cheap clone.
 pub struct Service {
@@ -63,13 +83,13 @@ impl Service {
         let aws = Aws::new(aws);
         let client = aws.dynamodb();
         let table = Table::new(client.clone(), &settings.table_name);
-        // Keys and revocations are read by a handle of their own and share no call with other reads, since IAM allows a call
-        // only by a statement that allows all its keys.
+        // The keys are read by a separate handle and share no call with other reads, since IAM allows a call only by a
+        // statement that allows all its keys.
         let of_tokens = Table::new(client, &settings.table_name);
         let clock: SharedClock = Arc::new(SystemClock);
         let keys = KeyCache::new(PublishedKeys::new(of_tokens.clone()), clock.clone());
         let random: SharedRandom = Arc::new(SystemRandom);
-        let revocations = Revocations::new(revocations(of_tokens, &settings), clock.clone(), &*random);
+        let revocations = Revocations::new(RevocationList::new(of_tokens), clock.clone());
         let audience = Audience { issuer: settings.auth_url.clone(), base_url: settings.base_url.clone() };
         let tokens = Arc::new(Verifier::new(keys, revocations, audience, clock.clone()));
         Ok((Self { settings, clock, random, aws, table, tokens }, own))
@@ -114,15 +134,4 @@ impl Service {
     pub fn tokens(&self) -> Arc<Verifier> {
         self.tokens.clone()
     }
-
-    /// What keeps the snapshot of the revocations.
-    pub fn snapshot_keeper(&self) -> SnapshotKeeper {
-        // By a handle of its own, as tokens are verified.
-        let table = Table::new(self.aws.dynamodb(), &self.settings.table_name);
-        SnapshotKeeper::new(revocations(table, &self.settings), self.clock(), &*self.random)
-    }
-}
-
-fn revocations(table: Table, settings: &Settings) -> RevocationList {
-    RevocationList::new(table).beside_former_release(settings.former_release)
 }

@@ -8,7 +8,7 @@ use lambda_http::Body;
 use problem::{Problem, ProblemKind};
 use serde_json::{Map, Value};
 
-use crate::{Reply, SERVICE_VERSION, SERVICE_VERSION_HEADER, endpoint::ErrorStyle, error_page, oauth_error, page};
+use crate::{Reply, SERVICE_VERSION, SERVICE_VERSION_HEADER, endpoint::ErrorStyle, error_page, page};
 
 /// The answer of a handler.
 pub(crate) fn of_reply(reply: Reply, request_id: &str) -> Response<Body> {
@@ -25,8 +25,8 @@ pub fn of_problem(problem: Problem, style: ErrorStyle, base_url: &str, request_i
     let empty = style == ErrorStyle::EmptyInternalError && problem.kind == ProblemKind::InternalError;
     let mut body = if empty { Map::new() } else { problem.body(base_url, request_id) };
     if style == ErrorStyle::OAuth {
-        body.insert("error".into(), oauth_error::error_code(problem.kind).into());
-        body.insert("error_description".into(), oauth_error::error_description(&problem.detail).into());
+        body.insert("error".into(), error_code(problem.kind).into());
+        body.insert("error_description".into(), error_description(&problem.detail).into());
     }
     let plain_json = empty || style == ErrorStyle::OAuth;
     let content_type = if plain_json { "application/json" } else { "application/problem+json" };
@@ -67,4 +67,38 @@ fn with_common_headers(mut response: Response<Body>, request_id: &str) -> Respon
         headers.insert(HeaderName::from_static("x-request-id"), value);
     }
     response
+}
+
+/// The `error` that an OAuth 2 client reads, of RFC 6749 §5.2 or RFC 8707 §2, for a kind of Problem. A kind for which
+/// neither has a word gets the nearest of RFC 6749 §4.1.2.1, which clients know as well.
+const fn error_code(kind: ProblemKind) -> &'static str {
+    match kind {
+        ProblemKind::InvalidClient => "invalid_client",
+        ProblemKind::InvalidScope => "invalid_scope",
+        ProblemKind::InvalidTarget => "invalid_target",
+        ProblemKind::UnsupportedResponseType => "unsupported_response_type",
+        ProblemKind::UnsupportedGrantType => "unsupported_grant_type",
+        ProblemKind::ForeignToken => "unauthorized_client",
+        ProblemKind::ServiceUnavailable | ProblemKind::TooManyAttempts => "temporarily_unavailable",
+        ProblemKind::InternalError => "server_error",
+        _ => "invalid_request",
+    }
+}
+
+/// A detail in the characters that RFC 6749 §5.2 allows: printable ASCII without `"` and `\`.
+fn error_description(detail: &str) -> String {
+    detail
+        .chars()
+        .map(|letter| if matches!(letter, ' '..='~') && letter != '"' && letter != '\\' { letter } else { '\'' })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_description_has_only_the_characters_that_the_rfc_allows() {
+        assert_eq!(error_description("no \"x\" \\ or é\n!"), "no 'x' ' or ''!");
+    }
 }

@@ -11,7 +11,6 @@ pub mod endpoint;
 pub mod endpoints;
 mod error_page;
 pub mod gate;
-pub mod oauth_error;
 pub mod page;
 pub mod reply;
 pub mod routes;

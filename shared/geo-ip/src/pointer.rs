@@ -1,5 +1,5 @@
-//! The pointer: one small object per edition, which names the published release and is the only thing that ever changes
-//! in the store. A release is a file with its SHA-256 as its name.
+//! The pointer: one small object per edition, which names the published release and is the only object that ever
+//! changes in the store. Each update uploads its release under its own name.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +26,9 @@ pub struct Pointer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Release {
-    /// Of the database, in lower-case hexadecimal: its name in the store.
+    /// The name of its files in the store, without the ending: see [`Release::name`].
+    pub name: String,
+    /// Of the database, in lower-case hexadecimal.
     pub sha256: String,
     /// When the provider built it, in seconds since the Unix epoch.
     pub build_epoch: u64,
@@ -116,13 +118,27 @@ impl Pointer {
         self.blocked.iter().any(|blocked| blocked == sha256)
     }
 
-    /// Whether a reader may need this release: the current one, or the one that a rollback leads to.
-    pub fn names(&self, sha256: &str) -> bool {
-        self.current.sha256 == sha256 || self.previous.as_ref().is_some_and(|previous| previous.sha256 == sha256)
+    /// Whether a file in the edition's folder is needed no longer: it is older than the current release, and belongs to
+    /// neither this one nor the one that a rollback leads to.
+    ///
+    /// No update will publish such a file. It belongs to an earlier release, to an update that is dead, or to one that
+    /// has read an earlier pointer and so cannot move this one. An update that has read this pointer uploads under a
+    /// later name.
+    pub fn has_outlived(&self, file: &str) -> bool {
+        let name = file.split('.').next().unwrap_or_default();
+        let is_named =
+            name == self.current.name || self.previous.as_ref().is_some_and(|previous| name == previous.name);
+        !is_named && name < self.current.name.as_str()
     }
 }
 
 impl Release {
+    /// A name of its own for each update's upload: the moment in milliseconds since 1970, and the SHA-256. Names are
+    /// sorted by time, as long as the moment has 13 digits: until the year 2286.
+    pub fn name(now: Time, sha256: &str) -> String {
+        format!("{}-{sha256}", now.as_millis())
+    }
+
     /// The moment of its build, `2026-11-17T03:12:07Z`.
     pub fn build_time(&self) -> String {
         build_time(self.build_epoch)
@@ -137,12 +153,12 @@ impl Release {
 
     /// The database's key in the store.
     pub fn key(&self, environment: &str, edition: &EditionName) -> String {
-        format!("{environment}/{edition}/{}.mmdb", self.sha256)
+        format!("{environment}/{edition}/{}.mmdb", self.name)
     }
 
     /// The key of the provider's licence in the store, where one came with the database.
     pub fn licence_key(&self, environment: &str, edition: &EditionName) -> String {
-        format!("{environment}/{edition}/{}.txt", self.sha256)
+        format!("{environment}/{edition}/{}.txt", self.name)
     }
 }
 
@@ -172,6 +188,7 @@ pub(super) mod tests {
 
     pub fn release(name: &str, build_epoch: u64) -> Release {
         Release {
+            name: format!("{build_epoch}-{name}"),
             sha256: name.repeat(64 / name.len()),
             build_epoch,
             build_date: build_date(build_epoch),
@@ -194,12 +211,29 @@ pub(super) mod tests {
         let first = Pointer::moved_to(None, &edition(), release("a", 1));
         assert_eq!(first.clone().rolled_back(), None);
         let second = Pointer::moved_to(Some(&first), &edition(), release("b", 2));
-        assert!(second.names(&"a".repeat(64)) && second.names(&"b".repeat(64)));
         let back = second.rolled_back().expect("there is a previous one");
         assert_eq!((back.current.build_epoch, &back.previous), (1, &None));
-        assert!(back.blocks(&"b".repeat(64)) && !back.blocks(&"a".repeat(64)) && !back.names(&"b".repeat(64)));
+        assert!(back.blocks(&"b".repeat(64)) && !back.blocks(&"a".repeat(64)));
         let third = Pointer::moved_to(Some(&back), &edition(), release("c", 3));
         assert!(third.blocks(&"b".repeat(64)), "what was blocked stays so");
+    }
+
+    #[test]
+    fn an_older_file_that_the_pointer_does_not_name_is_outlived() {
+        let first = Pointer::moved_to(None, &edition(), release("a", 1));
+        let second = Pointer::moved_to(Some(&first), &edition(), release("b", 2));
+        let third = Pointer::moved_to(Some(&second), &edition(), release("c", 3));
+        for outlived in ["1-a.mmdb", "1-a.txt", "2-other.mmdb", "2-b2.mmdb", "1-a.mmdb.7-0.unfinished"] {
+            assert!(third.has_outlived(outlived), "{outlived}");
+        }
+        for needed in ["2-b.mmdb", "3-c.mmdb", "3-c.txt", "4-d.mmdb", "4-d.mmdb.7-0.unfinished"] {
+            assert!(!third.has_outlived(needed), "{needed}");
+        }
+        for other in ["current.json", "current.json.lock", "current.json.7-0.unfinished"] {
+            assert!(!third.has_outlived(other), "{other}");
+        }
+        let back = third.rolled_back().expect("there is a previous one");
+        assert!(!back.has_outlived("3-c.mmdb"), "the next release removes it");
     }
 
     #[test]

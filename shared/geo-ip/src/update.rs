@@ -1,7 +1,7 @@
 //! The steps from a provider's file to a published release. Each failure has its own sentence and leaves the pointer
 //! unchanged.
 
-use std::{io, path::PathBuf};
+use std::{fmt, io, path::PathBuf};
 
 use tokio::{
     task::spawn_blocking,
@@ -13,15 +13,14 @@ use crate::{
     configuration::ConfiguredEdition,
     download::{DownloadError, Downloaded, MAX_SERVED, Served, Web},
     edition::EditionName,
-    outcome::UpdateOutcome,
+    hash,
     pointer::{Origin, Pointer, Release, build_date},
     scratch::Scratch,
     source::{Candidate, Checksum, DatabaseType, Offer, SourceAnswer, SourceError},
-    store::{Store, StoreError, Tag},
+    store::{Store, StoreError, Swap, Tag},
     verify::{self, Facts, VerifyError},
 };
-use base::{SharedClock, SharedRandom};
-use storage::TableError;
+use base::{SharedClock, SharedRandom, logging};
 
 #[derive(Clone)]
 pub struct Updater {
@@ -33,6 +32,19 @@ pub struct Updater {
     pub largest: u64,
     pub clock: SharedClock,
     pub random: SharedRandom,
+}
+
+/// How the update of an edition ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UpdateOutcome {
+    /// The source has nothing newer than this published release.
+    UpToDate(Box<Release>),
+    /// This would be published, in place of that.
+    WouldPublish(Box<Release>, Option<Box<Release>>),
+    /// This was published, in place of that.
+    Published(Box<Release>, Option<Box<Release>>),
+    /// Another update has published this meanwhile, which is as new or newer.
+    Overtaken(Box<Release>),
 }
 
 /// Why an edition stays as it is.
@@ -56,10 +68,6 @@ pub enum UpdateError {
     Verify(#[from] VerifyError),
     #[error("did not finish in time; nothing was published. The daily run has 14 minutes for all editions together")]
     Late,
-    #[error("another update has taken over; nothing was published")]
-    LeaseLost,
-    #[error(transparent)]
-    Table(#[from] TableError),
     #[error("the pointer was changed at the same time; nothing was published")]
     PointerMoved,
 }
@@ -67,12 +75,7 @@ pub enum UpdateError {
 impl UpdateError {
     /// Whether the fault is this deployment's own, and not the provider's.
     pub const fn is_ours(&self) -> bool {
-        matches!(self, Self::Store(_) | Self::Scratch(_) | Self::Table(_))
-    }
-
-    /// Whether the fault is of this run alone, so that another one may succeed.
-    pub const fn is_passing(&self) -> bool {
-        matches!(self, Self::Late | Self::LeaseLost)
+        matches!(self, Self::Store(_) | Self::Scratch(_))
     }
 }
 
@@ -83,51 +86,34 @@ struct Prepared {
     scratch: Scratch,
 }
 
-/// A release that is in the store, to which the pointer has yet to be moved.
-#[derive(Debug)]
-pub struct Publication {
-    pub(super) edition: EditionName,
-    pub(super) before: Option<Pointer>,
-    pub(super) tag: Option<Tag>,
-    pub(super) release: Release,
-}
-
-/// How far an update came without touching the pointer.
-#[derive(Debug)]
-pub enum Ready {
-    /// There is nothing to publish.
-    Done(UpdateOutcome),
-    /// There is.
-    Publish(Box<Publication>),
-}
-
 impl Updater {
-    /// Updates one edition as far as the pointer; without `live`, uploads nothing. A call that is cut off has changed
-    /// nothing.
-    pub async fn make_ready(
+    /// Updates one edition; without `live`, changes nothing.
+    ///
+    /// Updates of one edition may run at the same time: the pointer moves only from the state that this update has
+    /// read, and each update uploads under its own name.
+    pub async fn update(
         &self,
         configured: &ConfiguredEdition,
         live: bool,
         until: Instant,
-    ) -> Result<Ready, UpdateError> {
+    ) -> Result<UpdateOutcome, UpdateError> {
         let edition = &configured.edition;
-        let published = self.pointer(edition).await?;
-        let (pointer, tag) = published.unzip();
+        let (pointer, tag) = self.pointer(edition).await?.unzip();
         let prepared = timeout_at(until, self.prepare(configured, pointer.as_ref()));
-        let before = || pointer.as_ref().map(|pointer| Box::new(pointer.current.clone()));
         let Some(prepared) = prepared.await.map_err(|_| UpdateError::Late)?? else {
             return match pointer {
-                Some(pointer) => Ok(Ready::Done(UpdateOutcome::UpToDate(Box::new(pointer.current)))),
+                Some(pointer) => Ok(UpdateOutcome::UpToDate(Box::new(pointer.current))),
                 // Only a published release can be unchanged.
                 None => Err(UpdateError::PointerMoved),
             };
         };
         if !live {
-            return Ok(Ready::Done(UpdateOutcome::WouldPublish(Box::new(prepared.release), before())));
+            let before = pointer.map(|pointer| Box::new(pointer.current));
+            return Ok(UpdateOutcome::WouldPublish(Box::new(prepared.release), before));
         }
         timeout_at(until, self.upload(edition, &prepared)).await.map_err(|_| UpdateError::Late)??;
-        let (edition, release) = (edition.clone(), prepared.release);
-        Ok(Ready::Publish(Box::new(Publication { edition, before: pointer, tag, release })))
+        // Without a limit of time: an update that is cut off would not know whether it has published.
+        self.move_pointer(edition, pointer.as_ref(), tag.as_ref(), prepared.release).await
     }
 
     /// The pointer of an edition, and its state.
@@ -221,14 +207,16 @@ impl Updater {
         expanded: Expanded,
         facts: Facts,
     ) -> Release {
+        let published_date = self.clock.now();
         Release {
+            name: Release::name(published_date, &expanded.sha256),
             sha256: expanded.sha256,
             build_epoch: facts.build_epoch,
             build_date: build_date(facts.build_epoch),
             size_bytes: facts.size_bytes,
             node_count: facts.node_count,
             database_type: facts.database_type,
-            published_date: self.clock.now(),
+            published_date,
             known_addresses: facts.known_addresses,
             source: Origin {
                 address_sha256: Some(Candidate::fingerprint(&candidate.url)),
@@ -245,14 +233,89 @@ impl Updater {
     async fn upload(&self, edition: &EditionName, prepared: &Prepared) -> Result<(), UpdateError> {
         let Prepared { release, licence, scratch } = prepared;
         let database = release.key(&self.environment, edition);
-        self.store.put_new(&database, &scratch.file("database"), &release.sha256).await?;
+        self.store.put(&database, &scratch.file("database"), &release.sha256).await?;
         if let Some(licence) = licence {
             let file = scratch.file("licence");
             std::fs::write(&file, licence).map_err(UpdateError::Scratch)?;
-            let sha256 = super::hash::sha256(licence.as_bytes());
-            self.store.put_new(&release.licence_key(&self.environment, edition), &file, &sha256).await?;
+            let sha256 = hash::sha256(licence.as_bytes());
+            self.store.put(&release.licence_key(&self.environment, edition), &file, &sha256).await?;
         }
         Ok(())
+    }
+
+    /// Moves the pointer to a release that is in the store, unless another update has moved it.
+    async fn move_pointer(
+        &self,
+        edition: &EditionName,
+        before: Option<&Pointer>,
+        tag: Option<&Tag>,
+        release: Release,
+    ) -> Result<UpdateOutcome, UpdateError> {
+        let pointer = Pointer::moved_to(before, edition, release.clone());
+        if self.store.swap_pointer(&self.environment, &pointer, tag).await? == Swap::Lost {
+            match self.pointer(edition).await? {
+                // A request that was sent again after a lost answer finds its own work done.
+                Some((now, _)) if now == pointer => {}
+                Some((now, _)) if now.current.build_epoch >= release.build_epoch && !now.blocks(&release.sha256) => {
+                    return Ok(UpdateOutcome::Overtaken(Box::new(now.current)));
+                }
+                // A rollback, or an update to an older build, was first. The next update begins with what it left.
+                _ => return Err(UpdateError::PointerMoved),
+            }
+        }
+        self.tidy(&pointer).await;
+        Ok(UpdateOutcome::Published(Box::new(release), before.map(|pointer| Box::new(pointer.current.clone()))))
+    }
+
+    /// Removes the files that are no longer needed. A failure costs space only.
+    async fn tidy(&self, pointer: &Pointer) {
+        let edition = &pointer.edition;
+        let folder = format!("{}/{edition}/", self.environment);
+        let removed = async {
+            for key in self.store.list(&folder).await? {
+                if key.strip_prefix(&folder).is_some_and(|file| pointer.has_outlived(file)) {
+                    self.store.remove(&key).await?;
+                }
+            }
+            Ok::<_, StoreError>(())
+        };
+        if let Err(error) = removed.await {
+            tracing::warn!(%edition, error = %logging::chain(&error), "old releases could not be removed");
+        }
+    }
+}
+
+impl fmt::Display for UpdateOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UpToDate(release) => write!(f, "is up to date: build {}", release.label()),
+            Self::WouldPublish(release, now) => {
+                write!(f, "would publish {}, {}", build_of(release), compared("is", now.as_deref()))
+            }
+            Self::Published(release, before) => {
+                write!(f, "published {}, {}", build_of(release), compared("was", before.as_deref()))
+            }
+            Self::Overtaken(release) => {
+                write!(f, "another update has just published build {}, which stays", release.label())
+            }
+        }
+    }
+}
+
+fn build_of(release: &Release) -> String {
+    format!("build {}, {}", release.label(), size(release.size_bytes))
+}
+
+fn compared(verb: &str, other: Option<&Release>) -> String {
+    other.map_or_else(|| "the first".to_owned(), |other| format!("{verb} {}", other.label()))
+}
+
+/// A size for people.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_000 => format!("{bytes} bytes"),
+        1_000..1_000_000 => format!("{} KB", (bytes + 500) / 1_000),
+        _ => format!("{} MB", (bytes + 500_000) / 1_000_000),
     }
 }
 

@@ -6,6 +6,7 @@ use std::{
 };
 
 use flate2::{Compression, write::GzEncoder};
+use futures::future::join_all;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -17,7 +18,7 @@ use crate::{
     store::FolderStore,
     testing::{Answering, DatabaseBuilder, Server},
 };
-use base::{SystemRandom, Time, logging, testing::FixedClock};
+use base::{Clock, SystemRandom, Time, logging, testing::FixedClock};
 use outbound::AddressRules;
 
 const NOW: i64 = 1_795_167_900; // 2026-11-20
@@ -124,12 +125,9 @@ impl World {
     }
 
     async fn update_as(&self, source: serde_json::Value, live: bool) -> Result<String, String> {
+        self.clock.set(self.clock.now() + Duration::from_secs(1));
         let until = Instant::now() + Duration::from_secs(30);
-        let outcome = match self.updater.make_ready(&self.configured(source), live, until).await {
-            Ok(Ready::Publish(publication)) => self.updater.publish(*publication).await,
-            Ok(Ready::Done(outcome)) => Ok(outcome),
-            Err(error) => Err(error),
-        };
+        let outcome = self.updater.update(&self.configured(source), live, until).await;
         let left = std::fs::read_dir(self.folder.path().join("scratch")).expect("there").count();
         assert_eq!(left, 0, "an update leaves nothing behind");
         outcome.map(|outcome| outcome.to_string()).map_err(|error| logging::chain(&error))
@@ -177,7 +175,7 @@ async fn a_release_is_published_and_a_newer_one_takes_its_place() {
         assert_eq!(world.files().len(), names, "the current release and the one before");
     }
     let last = world.pointer().await.expect("published");
-    assert!(world.files().contains(&format!("{}.mmdb", last.current.sha256)));
+    assert!(world.files().contains(&format!("{}.mmdb", last.current.name)));
     assert_eq!(last.previous.map(|release| release.build_date).as_deref(), Some("2026-11-19"));
 }
 
@@ -297,7 +295,7 @@ async fn maxmind_is_asked_first_and_downloaded_from_when_it_has_something_new() 
     }
     let pointer = world.pointer().await.expect("published");
     assert!(pointer.current.attribution.as_deref().is_some_and(|text| text.contains("MaxMind")));
-    let licence = format!("{}.txt", pointer.current.sha256);
+    let licence = format!("{}.txt", pointer.current.name);
     assert!(world.files().contains(&licence), "the licence is kept beside the database");
     let before = world.server.requests().len();
     assert!(world.update(source.clone()).await.expect("the same").starts_with("is up to date"));
@@ -351,14 +349,16 @@ async fn a_release_that_was_rolled_back_stays_away_until_a_newer_one_comes() {
     world.plain().await.expect("published");
     let reader = world.reader();
     let bad = reader.refresh().await.expect("readable").release.clone();
+    let kept = || world.files().contains(&format!("{}.mmdb", bad.name));
     let done = back().await.expect("rolled back");
     assert_eq!((done.from.build_date.as_str(), done.to.build_date.as_str()), ("2026-11-18", "2026-11-17"));
     assert_eq!(reader.refresh().await.expect("readable").release, done.to);
     assert!(world.plain().await.expect_err("blocked").contains(&format!("{} was rolled back", bad.sha256)));
     assert!(matches!(back().await, Err(RollbackError::NothingBefore(_))));
     world.says("/a.mmdb.gz", Answering::ok(gzip(&database(1))));
+    assert!(kept());
     assert!(world.plain().await.expect("published").contains("was 2026-11-17"));
-    assert!(!world.files().contains(&format!("{}.mmdb", bad.sha256)), "what was rolled back is removed");
+    assert!(!kept(), "what was rolled back is removed");
 }
 
 #[tokio::test]
@@ -383,7 +383,7 @@ async fn a_reader_keeps_its_release_while_the_new_one_is_bad() {
     assert_eq!(days(&reader), 3);
     world.says("/a.mmdb.gz", Answering::ok(gzip(&database(2))));
     world.plain().await.expect("published");
-    let file = format!("{}.mmdb", world.pointer().await.expect("published").current.sha256);
+    let file = format!("{}.mmdb", world.pointer().await.expect("published").current.name);
     let file = world.folder.path().join("store/local/GeoLite2-City").join(file);
     let whole = std::fs::read(&file).expect("published");
     std::fs::write(&file, &whole[1..]).expect("written");
@@ -395,7 +395,7 @@ async fn a_reader_keeps_its_release_while_the_new_one_is_bad() {
     std::fs::write(&file, &whole).expect("written");
     reader.fresh().await;
     assert_eq!(days(&reader), 3, "not looked at again so soon");
-    world.clock.set(Time::from_millis(NOW * 1000 + 60_000));
+    world.clock.set(world.clock.now() + Duration::from_secs(60));
     reader.fresh().await;
     assert_eq!(days(&reader), 2);
 }
@@ -406,7 +406,7 @@ async fn an_update_that_has_no_time_left_changes_nothing() {
     world.says("/a.mmdb.gz", Answering::ok(gzip(&database(3))).silent_after(10));
     let source = world.configured(json!({"url": "/a.mmdb.gz"}));
     let until = Instant::now() + Duration::from_millis(200);
-    let error = world.updater.make_ready(&source, true, until).await.expect_err("late");
+    let error = world.updater.update(&source, true, until).await.expect_err("late");
     assert!(matches!(error, UpdateError::Late), "{error}");
     assert_eq!((world.pointer().await, world.files()), (None, vec![]));
 }
@@ -416,13 +416,50 @@ async fn the_files_of_a_killed_upload_are_removed_by_the_next_one() {
     let world = World::new().await;
     let folder = world.folder.path().join("store/local/GeoLite2-City");
     std::fs::create_dir_all(&folder).expect("made");
-    let [left, another] = ["a.mmdb.1-0.unfinished", "current.json.2-0.unfinished"].map(|name| folder.join(name));
-    for file in [&left, &another] {
-        std::fs::write(file, "half of it").expect("written");
+    let [earlier, later] = [NOW - 1, NOW + 60].map(|second| Release::name(Time::from_millis(second * 1000), "a"));
+    let name = |name: &str, ending: &str| format!("{name}.{ending}");
+    let dead = [name(&earlier, "mmdb"), name(&earlier, "txt"), name(&earlier, "mmdb.1-0.unfinished")];
+    let alive = [name(&later, "mmdb.2-0.unfinished"), "current.json.3-0.unfinished".to_owned()];
+    for file in dead.iter().chain(&alive) {
+        std::fs::write(folder.join(file), "half of it").expect("written");
     }
     world.says("/a.mmdb.gz", Answering::ok(gzip(&database(3))));
     world.plain().await.expect("published");
-    assert_eq!((left.exists(), another.exists()), (false, true), "a rollback may be changing the pointer");
+    assert!(dead.iter().all(|file| !folder.join(file).exists()));
+    assert!(alive.iter().all(|file| folder.join(file).exists()), "another update or a rollback may be writing them");
+}
+
+#[tokio::test]
+async fn of_two_updates_at_once_one_publishes_and_both_succeed() {
+    let world = World::new().await;
+    for days_ago in [5, 3] {
+        world.says("/a.mmdb.gz", Answering::ok(gzip(&database(days_ago))));
+        let source = world.configured(json!({"url": "/a.mmdb.gz"}));
+        let until = Instant::now() + Duration::from_secs(30);
+        world.clock.set(world.clock.now() + Duration::from_secs(1));
+        let updates = (0..2).map(|_| world.updater.update(&source, true, until));
+        let outcomes: Vec<_> = join_all(updates).await.into_iter().map(|outcome| outcome.expect("succeeded")).collect();
+        let published = outcomes.iter().filter(|outcome| matches!(outcome, UpdateOutcome::Published(..))).count();
+        assert_eq!(published, 1, "{outcomes:?}");
+        let database = world.reader().refresh().await.expect("readable");
+        assert_eq!(database.release.build_epoch, (NOW - days_ago * DAY) as u64);
+    }
+}
+
+#[tokio::test]
+async fn an_update_yields_to_a_rollback_that_comes_before_it() {
+    let world = World::new().await;
+    for days_ago in [5, 3] {
+        world.says("/a.mmdb.gz", Answering::ok(gzip(&database(days_ago))));
+        world.plain().await.expect("published");
+    }
+    let (before, tag) = world.updater.pointer(&World::edition()).await.expect("readable").expect("published");
+    roll_back(&world.updater.store, "local", &World::edition()).await.expect("rolled back");
+    let newer = Release { build_epoch: NOW as u64, ..before.current.clone() };
+    let moved = world.updater.move_pointer(&World::edition(), Some(&before), Some(&tag), newer).await;
+    assert!(matches!(moved, Err(UpdateError::PointerMoved)));
+    let pointer = world.pointer().await.expect("published");
+    assert!(pointer.current.build_date == "2026-11-15" && pointer.blocks(&before.current.sha256));
 }
 
 #[tokio::test]
@@ -443,4 +480,9 @@ async fn of_two_updates_at_once_the_newer_release_stays() {
     assert!(matches!(publish(2).await, Ok(UpdateOutcome::Overtaken(now)) if now.build_date == "2026-11-19"));
     assert!(matches!(publish(0).await, Err(UpdateError::PointerMoved)));
     assert_eq!(world.pointer().await.expect("published").current.build_date, "2026-11-19");
+}
+
+#[test]
+fn sizes_are_rounded_for_people() {
+    assert_eq!([size(999), size(1_499), size(999_999), size(61_600_000)], ["999 bytes", "1 KB", "1000 KB", "62 MB"]);
 }

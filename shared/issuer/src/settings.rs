@@ -2,7 +2,7 @@
 
 use std::{str::FromStr, time::Duration};
 
-use auth::signing::SigningAlgorithm;
+use auth::{signing::SigningAlgorithm, token::LONGEST_LIFETIME};
 use base::{
     Environment, FromEnvironment,
     wait::{Wait, WaitError},
@@ -11,13 +11,13 @@ use base::{
 /// How tokens are issued: `TOKEN_LIFETIME`.
 #[derive(Debug, Clone, Copy)]
 pub struct TokenSettings {
-    /// In seconds; 3600 unless set.
+    /// In seconds; an hour unless set, and at most.
     pub lifetime: u32,
 }
 
 impl FromEnvironment for TokenSettings {
     fn from_environment(environment: &mut Environment) -> Option<Self> {
-        Some(Self { lifetime: environment.parsed("TOKEN_LIFETIME", Lifetime(3600))?.0 })
+        Some(Self { lifetime: environment.parsed("TOKEN_LIFETIME", Lifetime(LONGEST_LIFETIME))?.0 })
     }
 }
 
@@ -28,8 +28,8 @@ impl FromStr for Lifetime {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let seconds = text.parse().ok().filter(|seconds| (1..=86_400).contains(seconds));
-        seconds.map(Self).ok_or("not a whole number of seconds from 1 to 86400")
+        let seconds = text.parse().ok().filter(|seconds| (1..=LONGEST_LIFETIME).contains(seconds));
+        seconds.map(Self).ok_or("not a whole number of seconds from 1 to 3600, an hour")
     }
 }
 
@@ -118,13 +118,13 @@ mod tests {
     }
 
     #[test]
-    fn a_token_lives_an_hour_unless_something_else_is_set_and_a_day_at_most() {
+    fn a_token_lives_an_hour_at_most_and_unless_less_is_set() {
         assert_eq!(read_from::<TokenSettings>(|_| None).expect("the default").lifetime, 3600);
         let bad: [fn(&str) -> Option<String>; 3] =
-            [|_| Some("0".into()), |_| Some("86401".into()), |_| Some("an hour".into())];
+            [|_| Some("0".into()), |_| Some("3601".into()), |_| Some("an hour".into())];
         for bad in bad {
             let error = read_from::<TokenSettings>(bad).expect_err("refused");
-            let said = "`, which is not a whole number of seconds from 1 to 86400";
+            let said = "`, which is not a whole number of seconds from 1 to 3600, an hour";
             assert!(error.0[0].starts_with("TOKEN_LIFETIME is `") && error.0[0].ends_with(said), "{error}");
         }
     }

@@ -1,4 +1,8 @@
-//! Why an exchange did not complete.
+//! Why an exchange did not complete, and why TLS failed, in a sentence for the owner of the endpoint.
+
+use std::{error::Error as StdError, io};
+
+use rustls::{AlertDescription, CertificateError, Error, InvalidMessage, PeerIncompatible};
 
 /// Why an exchange did not complete: a stable code and a sentence, neither of which says anything of this service's
 /// inside.
@@ -19,4 +23,94 @@ pub enum AttemptError {
     /// The target may not be dialled.
     #[error("blocked: {0}")]
     Blocked(&'static str),
+}
+
+/// The reason, if TLS caused this error or one of its causes. An alert may come as late as the first read: in TLS 1.3 a
+/// server asks for a client's certificate after the client has finished the handshake (RFC 8446 §4.4.2.4).
+pub(crate) fn tls_reason(error: &(dyn StdError + 'static)) -> Option<&'static str> {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        // The source of an I/O error skips the error inside it, so that one is looked at here.
+        let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        let tls = inner.and_then(|inner| inner.downcast_ref()).or_else(|| error.downcast_ref());
+        if let Some(tls) = tls {
+            return Some(sentence(tls));
+        }
+        cause = error.source();
+    }
+    None
+}
+
+fn sentence(error: &Error) -> &'static str {
+    match error {
+        Error::InvalidCertificate(error) => certificate(error),
+        Error::NoCertificatesPresented => "the endpoint presented no certificate",
+        Error::AlertReceived(alert) => received(*alert),
+        Error::InvalidMessage(
+            InvalidMessage::InvalidContentType
+            | InvalidMessage::UnknownProtocolVersion
+            | InvalidMessage::MessageTooLarge
+            | InvalidMessage::InvalidEmptyPayload,
+        ) => "the endpoint does not speak TLS on this port",
+        Error::PeerIncompatible(
+            PeerIncompatible::ServerDoesNotSupportTls12Or13
+            | PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig
+            | PeerIncompatible::Tls12NotOffered
+            | PeerIncompatible::Tls12NotOfferedOrEnabled,
+        ) => "the endpoint supports neither TLS 1.2 nor TLS 1.3",
+        Error::PeerIncompatible(_) => "the endpoint and the service have no cipher suite or key exchange in common",
+        Error::InvalidMessage(_) | Error::InappropriateMessage { .. } | Error::InappropriateHandshakeMessage { .. } => {
+            "the endpoint sent a TLS message that cannot be read"
+        }
+        Error::PeerMisbehaved(_) | Error::DecryptError | Error::PeerSentOversizedRecord => {
+            "the endpoint broke the rules of TLS"
+        }
+        _ => "the endpoint and the service could not agree on TLS",
+    }
+}
+
+fn certificate(error: &CertificateError) -> &'static str {
+    match error {
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "the endpoint's certificate, or one of its chain, has expired"
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "the endpoint's certificate, or one of its chain, is not valid yet"
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "the endpoint's certificate is not valid for its name"
+        }
+        CertificateError::UnknownIssuer => {
+            "the endpoint's certificate is self-signed, its issuer is not trusted, or an intermediate certificate is missing"
+        }
+        CertificateError::Revoked => "the endpoint's certificate is revoked",
+        CertificateError::BadSignature => "the signature of the endpoint's certificate is wrong",
+        CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
+            "the endpoint's certificate is not made for servers"
+        }
+        CertificateError::BadEncoding => "the endpoint's certificate cannot be read",
+        CertificateError::UnsupportedSignatureAlgorithmContext { .. }
+        | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
+            "the endpoint's certificate is signed with an algorithm that is not supported"
+        }
+        _ => "the endpoint's certificate is not valid",
+    }
+}
+
+/// The service presents no certificate, so a server that finds fault with one wants one.
+fn received(alert: AlertDescription) -> &'static str {
+    match alert {
+        AlertDescription::CertificateRequired
+        | AlertDescription::BadCertificate
+        | AlertDescription::NoCertificate
+        | AlertDescription::CertificateUnknown => "the endpoint requires a client certificate",
+        AlertDescription::HandshakeFailure | AlertDescription::InsufficientSecurity => {
+            "the endpoint refused the TLS handshake: there is no cipher suite in common, or it requires a client certificate"
+        }
+        AlertDescription::ProtocolVersion => "the endpoint supports neither TLS 1.2 nor TLS 1.3",
+        AlertDescription::UnrecognisedName => "the endpoint has no certificate for its name",
+        AlertDescription::AccessDenied => "the endpoint denied access during the TLS handshake",
+        AlertDescription::InternalError => "the endpoint reported an internal error in TLS",
+        _ => "the endpoint ended TLS with an alert",
+    }
 }

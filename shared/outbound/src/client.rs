@@ -32,8 +32,8 @@ use url::{Position, Url};
 
 use crate::{
     addresses::AddressRules,
-    attempt_error::AttemptError,
-    dial, tls_error,
+    attempt_error::{self, AttemptError},
+    dial,
     trust::Trust,
     write_tracker::{TrackedStream, WriteTracker},
 };
@@ -90,7 +90,7 @@ impl From<AttemptError> for Unanswered {
 
 impl From<&hyper::Error> for Unanswered {
     fn from(error: &hyper::Error) -> Self {
-        match tls_error::reason(error) {
+        match attempt_error::tls_reason(error) {
             Some(reason) => Self::Failed(AttemptError::Tls(reason)),
             None if error.is_parse() => Self::NotHttp,
             None => Self::Broken,

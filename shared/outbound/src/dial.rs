@@ -20,7 +20,11 @@ use tokio::{
 use tokio_rustls::{TlsConnector, client::TlsStream};
 use url::{Host, Url};
 
-use crate::{addresses::AddressRules, attempt_error::AttemptError, tls_error, trust::Trust};
+use crate::{
+    addresses::AddressRules,
+    attempt_error::{self, AttemptError},
+    trust::Trust,
+};
 
 /// How long an address may take before the next one is tried beside it (RFC 8305 §5): an endpoint of which one address
 /// leads nowhere must be reached by another, and in time.
@@ -184,5 +188,5 @@ where
 }
 
 fn handshake_failure(error: &io::Error) -> AttemptError {
-    AttemptError::Tls(tls_error::reason(error).unwrap_or("the connection was closed during the TLS handshake"))
+    AttemptError::Tls(attempt_error::tls_reason(error).unwrap_or("the connection was closed during the TLS handshake"))
 }

@@ -20,7 +20,6 @@ pub mod exchange;
 mod exchange_tests;
 mod retry_after;
 pub mod stream;
-mod tls_error;
 #[cfg(test)]
 mod tls_tests;
 mod trust;

@@ -121,7 +121,7 @@ impl Connecting {
             entity: entity.id().clone(),
             provider: name.clone(),
             sealed_verifier,
-            onward: Some(onward),
+            onward,
             replace,
             expires_date,
             browser: None,

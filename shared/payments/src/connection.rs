@@ -38,7 +38,7 @@ pub struct Connection {
     pub expires_date: Option<Time>,
     /// When it was last changed, by a refresh or by breaking.
     pub last_update: Time,
-    /// Why it broke; absent while it works, and where a former release broke it.
+    /// Why it broke; absent while it works.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broken_reason: Option<BreakReason>,
     /// Why the last refresh gave no new tokens: a stable code and a sentence. Absent once one did.

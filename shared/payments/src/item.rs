@@ -71,9 +71,7 @@ impl From<&StoredConnection> for ConnectionItem {
 
 impl From<ConnectionItem> for StoredConnection {
     fn from(item: ConnectionItem) -> Self {
-        let ConnectionItem { mut connection, sealed_tokens, failures, due_at, .. } = item;
-        // A release that knows no `lastError` leaves it there when it refreshes.
-        connection.last_error.take_if(|_| failures == 0 && connection.broken_reason.is_none());
+        let ConnectionItem { connection, sealed_tokens, failures, due_at, .. } = item;
         Self { connection, sealed_tokens, failures, due: due_at }
     }
 }
@@ -121,19 +119,6 @@ pub(crate) mod tests {
             assert_eq!(read.connection, written.connection);
             assert_eq!((read.sealed_tokens, read.failures, read.due), (written.sealed_tokens, 3, due));
         }
-    }
-
-    #[test]
-    fn an_error_is_not_shown_once_a_refresh_has_succeeded_with_a_release_that_leaves_it_there() {
-        let last_error = Some("status: the provider answered 503".to_owned());
-        let mut item = to_value(ConnectionItem::from(&stored(None))).expect("an item");
-        item["lastError"] = last_error.clone().into();
-        let read = |item| StoredConnection::from(from_value::<ConnectionItem>(item).expect("read")).connection;
-        assert_eq!(read(item.clone()).last_error, last_error);
-        item["failures"] = 0.into();
-        assert_eq!(read(item.clone()).last_error, None);
-        item["brokenReason"] = "refused".into();
-        assert_eq!(read(item).last_error, last_error, "the refusal that broke it is not counted as a failure");
     }
 
     #[test]

@@ -13,7 +13,6 @@ mod connection;
 mod description;
 pub mod disconnect;
 mod error;
-mod error_code;
 mod grant;
 mod granted_tokens;
 mod item;
@@ -36,9 +35,8 @@ pub mod tokens;
 
 pub use connection::{Connection, ConnectionStatus};
 pub use error::ConnectionError;
-pub use error_code::ErrorCode;
 pub use grant::Grants;
-pub use outcome_address::AuthorizationOutcome;
+pub use outcome_address::{AuthorizationOutcome, ErrorCode};
 pub use pending::PendingAuthorizations;
 pub use provider::ProviderName;
 pub use providers::{ProviderError, Providers};

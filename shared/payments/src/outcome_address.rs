@@ -6,7 +6,7 @@
 
 use form_urlencoded::Serializer;
 
-use crate::{browser::Browser, error_code::ErrorCode, provider::ProviderName};
+use crate::{browser::Browser, provider::ProviderName};
 
 /// How an authorization ended for the person who comes back from a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,6 +107,27 @@ impl<'a> OutcomePage<'a> {
     }
 }
 
+/// The longest code that is repeated.
+const LONGEST: usize = 64;
+
+/// A provider's code for an error, such as `temporarily_unavailable`. The RFC allows nearly every visible character and
+/// any length; a code that is repeated in an address, on a page and in the log is a name, as all registered ones are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ErrorCode<'a>(&'a str);
+
+impl<'a> ErrorCode<'a> {
+    /// Reads a code: up to 64 letters, digits, `_`, `-` and `.`.
+    pub fn parse(text: &'a str) -> Option<Self> {
+        let plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'));
+        (plain && (1..=LONGEST).contains(&text.len())).then_some(Self(text))
+    }
+
+    /// The code.
+    pub const fn as_str(self) -> &'a str {
+        self.0
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,6 +183,16 @@ mod tests {
             let said = [("outcome".to_owned(), unknown.to_owned())];
             let page = read(&provider, &said, None);
             assert_eq!(page, OutcomePage { provider: &provider, proven: None });
+        }
+    }
+
+    #[test]
+    fn a_code_is_a_short_name_and_everything_else_is_not_repeated() {
+        for good in ["access_denied", "temporarily_unavailable", "UNAUTHORIZED", "E-1.2", &"x".repeat(64)] {
+            assert_eq!(ErrorCode::parse(good).map(ErrorCode::as_str), Some(good));
+        }
+        for bad in ["", " ", "a b", "<b>", "a&b=c", "https://x", "ä", "a\r\nb", "a%0d", &"x".repeat(65)] {
+            assert_eq!(ErrorCode::parse(bad), None, "{bad}");
         }
     }
 }

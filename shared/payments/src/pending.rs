@@ -32,12 +32,9 @@ pub struct PendingAuthorization {
     /// The PKCE verifier, sealed; absent where the provider has no PKCE.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sealed_verifier: Option<String>,
-    /// The content of the start page. Absent from authorizations of former versions, which had no start page and end
-    /// within ten minutes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub onward: Option<Onward>,
+    /// The content of the start page.
+    pub onward: Onward,
     /// Whether the connection may take the place of one to another account.
-    #[serde(default)]
     pub replace: bool,
     /// Until when the state is good.
     pub expires_date: Time,
@@ -201,21 +198,27 @@ mod tests {
     use crate::state::LIFETIME;
     use base::SystemRandom;
 
-    #[test]
-    fn the_table_keeps_the_hash_of_a_state_and_not_the_state() {
-        let state = State::new(&SystemRandom);
-        let now = Time::from_millis(1_795_167_900_123);
-        let pending = PendingAuthorization {
+    fn pending() -> PendingAuthorization {
+        PendingAuthorization {
             entity: EntityId::parse("demo-hotel").expect("an entity"),
             provider: ProviderName::parse("square").expect("a name"),
             sealed_verifier: None,
-            onward: None,
+            onward: Onward {
+                authorization_url: "https://pay.example.com/authorize".to_owned(),
+                scopes: Vec::new(),
+                predecessor: None,
+            },
             replace: false,
-            expires_date: now + LIFETIME,
+            expires_date: Time::from_millis(1_795_167_900_123) + LIFETIME,
             browser: None,
             spent_by: None,
-        };
-        let item = serde_json::to_string(&PendingItem::new(&state, &pending)).expect("an item");
+        }
+    }
+
+    #[test]
+    fn the_table_keeps_the_hash_of_a_state_and_not_the_state() {
+        let state = State::new(&SystemRandom);
+        let item = serde_json::to_string(&PendingItem::new(&state, &pending())).expect("an item");
         assert!(!item.contains(state.expose()) && item.contains(&state.hash()));
         assert!(item.contains("1795172100"), "ten minutes and an hour: {item}");
         assert!(!format!("{state:?}").contains(state.expose()));
@@ -223,10 +226,7 @@ mod tests {
 
     #[test]
     fn an_authorization_ends_when_its_state_is_spent_or_its_time_is_over() {
-        let item = serde_json::json!({
-            "entity": "demo-hotel", "provider": "square", "expiresDate": "2026-11-20T09:55:00.123Z",
-        });
-        let mut pending: PendingAuthorization = serde_json::from_value(item).expect("an authorization");
+        let mut pending = pending();
         let end = pending.expires_date;
         let before = Time::from_millis(end.as_millis() - 1);
         assert_eq!((pending.ended(before), pending.ended(end)), (None, Some(Ended::Expired)));
@@ -237,11 +237,7 @@ mod tests {
     #[test]
     fn an_authorization_is_of_the_browser_that_went_on_and_of_no_other() {
         let (one, other) = (Browser::new(&SystemRandom), Browser::new(&SystemRandom));
-        let item = serde_json::json!({
-            "entity": "demo-hotel", "provider": "square", "expiresDate": "2026-11-20T09:55:00.123Z",
-        });
-        let mut pending: PendingAuthorization = serde_json::from_value(item).expect("one of a former version");
-        assert!(pending.onward.is_none() && !pending.replace);
+        let mut pending = pending();
         assert!(!pending.is_of(&one), "one that went on from no page belongs to no browser");
         pending.browser = Some(one.hash());
         assert!(pending.is_of(&one) && !pending.is_of(&other));
@@ -250,10 +246,7 @@ mod tests {
     #[test]
     fn a_browser_that_is_not_the_one_that_went_on_is_told_apart_for_the_log() {
         let (one, other) = (Browser::new(&SystemRandom), Browser::new(&SystemRandom));
-        let item = serde_json::json!({
-            "entity": "demo-hotel", "provider": "square", "expiresDate": "2026-11-20T09:55:00.123Z",
-        });
-        let mut pending: PendingAuthorization = serde_json::from_value(item).expect("an authorization");
+        let mut pending = pending();
         assert_eq!(pending.returned(Some(one.clone())).err(), Some(StateFault::NotBegun));
         pending.browser = Some(one.hash());
         assert!(pending.returned(Some(one)).is_ok());

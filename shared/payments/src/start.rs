@@ -19,7 +19,7 @@ use crate::{
     browser::Browser,
     callback_query::single,
     error::ConnectionError,
-    pending::{Onward, PendingAuthorization, PendingAuthorizations},
+    pending::{PendingAuthorization, PendingAuthorizations},
     provider::ProviderName,
     state::{Ended, State, StateFault},
 };
@@ -55,8 +55,6 @@ pub enum Opened {
 pub struct StartPage {
     /// The authorization that the person is asked for.
     pub pending: PendingAuthorization,
-    /// The provider's address, the scopes, and the connection that is to be replaced.
-    pub onward: Onward,
     /// The link that leads on, relative to the page.
     pub link: String,
     /// Whether the link was used, and did not lead on.
@@ -101,17 +99,15 @@ impl Start {
         if let Some(why) = pending.ended(self.clock.now()) {
             return Err(ConnectionError::Ended { why, entity: pending.entity });
         }
-        // One of a former version has no page.
-        let onward = pending.onward.clone().ok_or(StateFault::Unknown)?;
         match (query.tag, &browser) {
             (Some(tag), Some(browser)) if browser.has_tagged(&tagged_text(&state), tag) => {
-                self.go_on(&state, &pending, &onward, browser).await.map(Opened::GoOn)
+                self.go_on(&state, &pending, browser).await.map(Opened::GoOn)
             }
             _ => {
                 let browser = browser.unwrap_or_else(|| Browser::new(&*self.random));
                 let link = format!("start?state={}&go={}", state.expose(), browser.tag(&tagged_text(&state)));
                 let came_back = query.tag.is_some();
-                Ok(Opened::Page(Box::new(StartPage { pending, onward, link, came_back, browser })))
+                Ok(Opened::Page(Box::new(StartPage { pending, link, came_back, browser })))
             }
         }
     }
@@ -120,7 +116,6 @@ impl Start {
         &self,
         state: &State,
         pending: &PendingAuthorization,
-        onward: &Onward,
         browser: &Browser,
     ) -> Result<String, ConnectionError> {
         let now = self.clock.now();
@@ -130,7 +125,7 @@ impl Start {
             // It was good a moment ago.
             return Err(StateFault::Ended(pending.ended(now).unwrap_or(Ended::Spent)).into());
         }
-        let address = with_state(&onward.authorization_url, state)?;
+        let address = with_state(&pending.onward.authorization_url, state)?;
         tracing::info!(entity = %pending.entity, provider = %pending.provider, "sent on to a provider");
         Ok(address.into())
     }

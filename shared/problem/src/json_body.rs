@@ -17,10 +17,9 @@ use serde_json::value::RawValue;
 use base::Time;
 
 use crate::{
-    Problem,
+    Problem, Violation,
     near::{self, MAX_COMPARED},
     time,
-    violation::Violation,
 };
 
 /// The largest body that is read at all, in bytes: several times the largest event, so that the answer to an event that

@@ -1,6 +1,5 @@
 #![doc = include_str!("../README.md")]
 
-pub mod explanation;
 pub mod json_body;
 pub mod kind;
 pub mod name;
@@ -10,11 +9,8 @@ mod problem;
 pub mod query;
 mod time;
 pub mod unseen;
-mod violation;
 
-pub use explanation::{Explanation, Link};
 pub use json_body::{JsonBody, Members, Violations, nothing_said};
 pub use kind::ProblemKind;
-pub use problem::Problem;
+pub use problem::{Explanation, Link, Problem, Violation};
 pub use query::Query;
-pub use violation::Violation;

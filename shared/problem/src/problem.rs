@@ -9,9 +9,10 @@ use http::{
     HeaderName, HeaderValue, Method,
     header::{ALLOW, RETRY_AFTER},
 };
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::{Explanation, ProblemKind, violation::Violation};
+use crate::ProblemKind;
 
 /// How long a client is asked to wait when a dependency is out of reach, in seconds.
 const RETRY_AFTER_SECONDS: u16 = 5;
@@ -31,6 +32,35 @@ pub struct Problem {
     pub explanation: Option<Box<Explanation>>,
     /// For the log only.
     pub cause: Option<Box<dyn Error + Send + Sync>>,
+}
+
+/// The words of a page on an error, all of them plain text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Explanation {
+    /// What happened, in a few words.
+    pub title: String,
+    /// What happened, to whom, and what to do about it: a text for each paragraph.
+    pub paragraphs: Vec<String>,
+    /// A link that leads on.
+    pub link: Option<Link>,
+}
+
+/// A link on a page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    /// Where it leads.
+    pub address: String,
+    /// Its words.
+    pub text: String,
+}
+
+/// One value that is not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Violation {
+    /// Where: a member (`eventUrl`), an element (`eventList[2]`), a header's name, or `body` for the whole.
+    pub field: String,
+    /// What it must be, as the end of a sentence that begins with the field.
+    pub message: String,
 }
 
 impl Problem {

@@ -11,9 +11,6 @@ pub enum TemplateError {
     /// A required part is missing.
     #[error("the template has no `{0}`")]
     Section(&'static str),
-    /// A condition cannot be decided by the parameters' defaults.
-    #[error("the condition of {0} cannot be decided by the parameters' defaults")]
-    Condition(String),
     /// A member of a resource is missing or has an unsupported form.
     #[error("{resource}: missing or not understood: {what}")]
     Member {

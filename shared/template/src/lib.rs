@@ -1,6 +1,5 @@
 #![doc = include_str!("../README.md")]
 
-mod condition;
 mod contract;
 mod error;
 mod function;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::{Function, Queue, QueueTrigger, Route, Table, TemplateError, condition::Conditions, yaml_to_json};
+use crate::{Function, Queue, QueueTrigger, Route, Table, TemplateError, yaml_to_json};
 
 /// The deployment, read and checked once.
 #[derive(Debug, Clone)]
@@ -24,9 +24,7 @@ impl Template {
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         let document = yaml_to_json(text).map_err(TemplateError::Yaml)?;
         let defaults = defaults(&document["Parameters"]);
-        let conditions = Conditions { conditions: &document["Conditions"], defaults: &defaults };
-        let resources = conditions.decide(&document["Resources"])?;
-        let resources = resources.as_object().ok_or(TemplateError::Section("Resources"))?;
+        let resources = document["Resources"].as_object().ok_or(TemplateError::Section("Resources"))?;
         let globals = &document["Globals"]["Function"];
         let of_type = |kind: &'static str| {
             resources
@@ -93,8 +91,7 @@ impl Template {
         &self.queues
     }
 
-    /// Every resource as JSON, by its logical id, for kinds without a type here. Conditional entries of lists are evaluated
-    /// with the parameters' defaults.
+    /// Every resource as JSON, by its logical id, for kinds without a type here.
     #[must_use]
     pub fn resources(&self) -> &Map<String, Value> {
         &self.resources

@@ -51,45 +51,13 @@ impl<'a> Filling<'a> {
     pub async fn revocations(&mut self, count: usize) -> TaskResult<()> {
         let now = SystemClock.now().as_millis();
         self.put(count, |number| {
-            let (made, until) = (now - HOUR + number as i64 % HOUR, now + 20 * HOUR);
+            let (made, expires_at) = (now - HOUR + number as i64 % HOUR, (now + HOUR) / 1000);
             json!({
-                "pk": { "S": "REVOKED#DAY" }, "sk": { "S": format!("{made:013}#client#app{number:022}") },
-                "until": { "N": until.to_string() }, "expiresAt": { "N": (until / 1000 + 1).to_string() },
+                "pk": { "S": "REVOKED" }, "sk": { "S": format!("{made:013}#client#app{number:022}") },
+                "expiresAt": { "N": expires_at.to_string() },
             })
         })
-        .await?;
-        self.horizon(now).await
-    }
-
-    /// As in a deployment in which all has ended that was ever revoked: a start reads nothing of the list.
-    pub async fn nothing_revoked(&mut self) -> TaskResult<()> {
-        self.horizon(SystemClock.now().as_millis() - 26 * HOUR).await
-    }
-
-    /// The time after which no revocation was made.
-    async fn horizon(&mut self, until: i64) -> TaskResult<()> {
-        let key = [("pk", "REVOKED#HORIZON"), ("sk", "HORIZON")];
-        let mut item = json!({ "until": { "N": until.to_string() } });
-        key.into_iter().for_each(|(name, value)| item[name] = json!({ "S": value }));
-        self.put(1, |_| item.clone()).await
-    }
-
-    /// Removes the snapshot of the revocations.
-    pub async fn remove_snapshot(&mut self) -> TaskResult<()> {
-        let request = json!({ "TableName": self.stand.var("TABLE_NAME"), "Key": snapshot() });
-        call(&self.emulator, &mut self.table, "DynamoDB_20120810.DeleteItem", &request).await.map(drop)
-    }
-
-    /// Waits until there is one.
-    pub async fn until_snapshot(&mut self) -> TaskResult<()> {
-        let request = json!({ "TableName": self.stand.var("TABLE_NAME"), "Key": snapshot() });
-        loop {
-            let found = call(&self.emulator, &mut self.table, "DynamoDB_20120810.GetItem", &request).await?;
-            if found["Item"].is_object() {
-                return Ok(());
-            }
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
+        .await
     }
 
     async fn put(&mut self, count: usize, item: impl Fn(usize) -> Value) -> TaskResult<()> {
@@ -102,10 +70,6 @@ impl<'a> Filling<'a> {
         }
         Ok(())
     }
-}
-
-fn snapshot() -> Value {
-    json!({ "pk": { "S": "REVOKED#SNAPSHOT" }, "sk": { "S": "LAST" } })
 }
 
 fn head(entity: &str, number: usize, began: Time) -> Value {

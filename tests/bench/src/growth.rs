@@ -207,32 +207,22 @@ async fn of_applications(stand: &Stand, filling: &mut Filling<'_>) -> Result<Vec
 async fn of_revocations(stand: &Stand, filling: &mut Filling<'_>) -> Result<Vec<Growth>, Box<dyn Error>> {
     let (subject, proxy) = (Subject::list_events(stand), CountingProxy::start().await?);
     proxy.forward_to(stand.var("DYNAMODB_ENDPOINT"));
-    let growth =
-        |how| Growth::new(format!("start of `list-events` to its first answer, {how}"), "revocations", THOUSAND);
-    let mut all = [growth("without a snapshot"), growth("with a snapshot")];
+    let mut growth = Growth::new("start of `list-events` to its first answer", "revocations", THOUSAND);
     for revocations in REVOCATIONS {
         filling.revocations(revocations).await.map_err(in_words)?;
-        for (growth, with_snapshot) in all.iter_mut().zip([false, true]) {
-            filling.remove_snapshot().await.map_err(in_words)?;
-            if with_snapshot {
-                // The sweep that runs has read the list before, and does not again for some minutes.
-                stand.kill("sweep-deliveries").await?;
-                filling.until_snapshot().await.map_err(in_words)?;
-            }
-            let start = timed(STARTS, async || {
-                let (mut api, _process) = subject.spawn(stand, &[]).await?;
-                subject.invoke(&mut api).await.map(drop)
-            });
-            growth.times.push((revocations, start.await?));
-            let (mut api, _process) = subject.spawn(stand, &[("AWS_ENDPOINT_URL_DYNAMODB", &proxy.address)]).await?;
-            subject.invoke(&mut api).await?;
-            growth.reads.push(
-                proxy
-                    .take()
-                    .into_values()
-                    .fold((0, 0.0), |(calls, units), count| (calls + count.requests, units + count.reads)),
-            );
-        }
+        let start = timed(STARTS, async || {
+            let (mut api, _process) = subject.spawn(stand, &[]).await?;
+            subject.invoke(&mut api).await.map(drop)
+        });
+        growth.times.push((revocations, start.await?));
+        let (mut api, _process) = subject.spawn(stand, &[("AWS_ENDPOINT_URL_DYNAMODB", &proxy.address)]).await?;
+        subject.invoke(&mut api).await?;
+        growth.reads.push(
+            proxy
+                .take()
+                .into_values()
+                .fold((0, 0.0), |(calls, units), count| (calls + count.requests, units + count.reads)),
+        );
     }
-    Ok(all.into())
+    Ok(vec![growth])
 }

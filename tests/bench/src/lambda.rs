@@ -12,9 +12,7 @@ use template::Template;
 
 use crate::{
     cloud::Cloud,
-    connection::in_words,
     counting_proxy::Count,
-    filling::Filling,
     function::Subject,
     new_deliveries::NewDeliveries,
     prices,
@@ -89,8 +87,6 @@ impl Figures {
 pub async fn measure() -> Result<(), Box<dyn Error>> {
     // Nothing but the measured functions is to touch the deliveries.
     let stand = Stand::start(Setup { variables: &[("SWEEP_INTERVAL", "1h")], ..Setup::default() }).await?;
-    let mut filling = Filling::of(&stand).await.map_err(in_words)?;
-    filling.nothing_revoked().await.map_err(in_words)?;
     let cloud = Cloud::before(&stand).await?;
     let (one, many) = ("lambda-one", "lambda-many");
     stand.hook(one, &cloud.endpoint()).await?;

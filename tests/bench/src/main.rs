@@ -38,8 +38,6 @@ mod waiting;
 
 use std::{error::Error, process::ExitCode};
 
-use connection::in_words;
-use filling::Filling;
 use function::Subject;
 use geo_ip::Provider;
 use stand::{Setup, Stand};
@@ -85,8 +83,6 @@ async fn measure() -> Result<(), Box<dyn Error>> {
 
 async fn measure_start() -> Result<(), Box<dyn Error>> {
     let stand = Stand::start(Setup::default()).await?;
-    let mut filling = Filling::of(&stand).await.map_err(in_words)?;
-    filling.nothing_revoked().await.map_err(in_words)?;
     let event = stand.publish_one().await?;
     let subjects = [
         Subject::hello(),

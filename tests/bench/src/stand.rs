@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
-use crate::{counting_proxy::CountingProxy, load::Target, process::children};
+use crate::{counting_proxy::CountingProxy, load::Target};
 
 pub struct Stand {
     env: HashMap<String, String>,
@@ -80,14 +80,6 @@ impl Stand {
         stand.token = stand.token_of("CLIENT").await?;
         stand.platform_token = stand.token_of("PLATFORM_CLIENT").await?;
         Ok(stand)
-    }
-
-    /// Ends the process of a function, for which the run starts another.
-    pub async fn kill(&self, function: &str) -> Result<(), Box<dyn Error>> {
-        for (process, _) in children(self.bundle)?.into_iter().filter(|(_, program)| program == function) {
-            Command::new("kill").args(["-KILL", &process.to_string()]).status().await?;
-        }
-        Ok(())
     }
 
     /// A new token of the demo application.

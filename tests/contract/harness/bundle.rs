@@ -11,12 +11,10 @@ use std::{
     sync::atomic::{AtomicU16, Ordering},
 };
 
-use flate2::read::GzDecoder;
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
-use tar::Archive;
 use tempfile::TempDir;
 use tokio::{
     process::{Child, Command},
@@ -73,14 +71,6 @@ impl Bundle {
     pub async fn start_of(project: &Path, settings: Settings) -> Result<Self, String> {
         let folder = tempfile::tempdir().map_err(|error| format!("a temporary folder: {error}"))?;
         Self::start_in(folder, project.to_owned(), &settings, Vec::new()).await
-    }
-
-    /// Starts a bundle with the data folder in an archive, as a release before has left it.
-    pub async fn start_from(archive: &Path, settings: Settings) -> Result<Self, String> {
-        let folder = tempfile::tempdir().map_err(|error| format!("a temporary folder: {error}"))?;
-        let unpacked = File::open(archive).and_then(|file| Archive::new(GzDecoder::new(file)).unpack(folder.path()));
-        unpacked.map_err(|error| format!("{}: {error}", archive.display()))?;
-        Self::start_in(folder, project().to_owned(), &settings, Vec::new()).await
     }
 
     async fn start_in(

@@ -137,11 +137,8 @@ const WIDENED: [Change; 8] = [
     Change::of(
         "RemoveApplication",
         "remove-application",
-        [
-            "StringEquals': {'dynamodb:LeadingKeys': ['REVOKED#DAY']",
-            "StringLike': {'dynamodb:LeadingKeys': ['REVOKED#*']",
-        ],
-        ["the grant remove-application: dynamodb:PutItem on ", " was used for REVOKED#DAY only"],
+        ["StringEquals': {'dynamodb:LeadingKeys': [REVOKED]", "StringLike': {'dynamodb:LeadingKeys': ['REV*']"],
+        ["the grant remove-application: dynamodb:PutItem on ", " was used for REVOKED only"],
     ),
     // Another queue.
     Change::of(

@@ -57,8 +57,9 @@ impl Forge {
     pub fn claims(&self) -> Value {
         let now = now();
         json!({
-            "iss": self.auth_url, "aud": self.base_url, "sub": "appTestTestTestTestTestTe", "client_id": "appTestTestTestTestTestTe", "iat": now,
-            "exp": now + 600, "jti": "test", "scope": "integrations.read integrations.write", "managing_entities": ["*"],
+            "iss": self.auth_url, "aud": self.base_url, "sub": "appTestTestTestTestTestTe", "client_id": "appTestTestTestTestTestTe",
+            "credential_id": "sec_test", "iat": now, "exp": now + 600, "jti": "test",
+            "scope": "integrations.read integrations.write", "managing_entities": ["*"], "may_publish": true,
         })
     }
 

@@ -14,7 +14,7 @@ use doubles::{
 use geo_ip::testing::DatabaseBuilder;
 use serde_json::{Value, json};
 
-use super::{Admin, Api, ApiResponse, Application, Table, aws_variables, now};
+use super::{Admin, Api, ApiResponse, Application, aws_variables, now};
 
 /// Every file of a store, by its path in it.
 pub type Files = BTreeMap<PathBuf, Vec<u8>>;
@@ -100,21 +100,15 @@ pub fn files(store: &Path) -> Files {
 pub fn published(files: &Files, edition: &str) -> Option<Vec<u8>> {
     let folder = Path::new("local").join(edition);
     let pointer: Value = serde_json::from_slice(files.get(&folder.join("current.json"))?).expect("a pointer is JSON");
-    for release in [&pointer["current"], &pointer["previous"]] {
-        if let Some(name) = release["sha256"].as_str() {
-            let file = files.get(&folder.join(format!("{name}.mmdb")));
-            let file = file.unwrap_or_else(|| panic!("what the pointer of {edition} names is missing: {pointer:#}"));
-            assert_eq!(sha256(file), name, "what the pointer of {edition} names is something else");
-        }
-    }
-    let current = pointer["current"]["sha256"].as_str().expect("a pointer has a current release");
-    files.get(&folder.join(format!("{current}.mmdb"))).cloned()
-}
-
-/// Lets a lease end whose owner is dead, as ten seconds would.
-pub async fn end_lease(table: &Table, edition: &str) {
-    let changed = table.set(&format!("GEOIP#{edition}"), "LEASE", "until", "2020-01-01T00:00:00.000Z").await;
-    assert!(changed, "{edition} had a lease");
+    let database = |release: &Value| {
+        let name = release["name"].as_str()?;
+        let file = files.get(&folder.join(format!("{name}.mmdb")));
+        let file = file.unwrap_or_else(|| panic!("what the pointer of {edition} names is missing: {pointer:#}"));
+        assert_eq!(release["sha256"], sha256(file), "what the pointer of {edition} names is something else");
+        Some(file.clone())
+    };
+    database(&pointer["previous"]);
+    Some(database(&pointer["current"]).expect("a pointer has a current release"))
 }
 
 /// Runs the operator's program; whether it succeeded, and what it says.

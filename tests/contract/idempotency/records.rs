@@ -16,7 +16,6 @@ tests![
     an_answer_without_a_secret_is_repeated_for_a_day,
     an_answer_that_shows_a_secret_is_kept_sealed,
     a_key_whose_time_is_over_is_a_new_one,
-    a_key_that_the_release_before_has_recorded_is_known,
 ];
 
 /// The records of an entity's keys.
@@ -128,25 +127,4 @@ async fn a_key_whose_time_is_over_is_a_new_one(suite: Arc<Suite>) {
         assert!(!is_replayed(&second) && second.text() != first.text(), "{wanted:?}: {}", second.exchange);
         assert_eq!(asked.call(&entity, "key").expect(asked.status).await.text(), second.text(), "{wanted:?}");
     }
-}
-
-/// Releases in which keys were bound to the entity alone kept the publication of a key under the hash of `client:` and
-/// the key.
-async fn a_key_that_the_release_before_has_recorded_is_known(suite: Arc<Suite>) {
-    const HASH_OF_CLIENT_KEY: &str = "cXBALLNcwwTIWkkFuyaglu/V/cgRbFLay83yHQVbv30=";
-    let entity = suite.entity().await;
-    let publish = |data: Value| {
-        let body = json!({ "type": "booking.created", "data": data });
-        entity.post("/webhook/event").header("idempotency-key", "key").json(&body)
-    };
-    let first = publish(json!({ "a": 1 })).expect(202).await;
-    let (table, mut record) = (suite.table(), records(&entity).await.remove(0));
-    table.remove(&text(&record["pk"], "S"), "PUBLICATION").await;
-    record["pk"]["S"] = format!("IDEMPOTENCY#{}#{HASH_OF_CLIENT_KEY}", entity.id).into();
-    table.put(record).await;
-    let again = publish(json!({ "a": 1 })).expect(202).await;
-    assert_eq!((again.json(), is_replayed(&again)), (first.json(), true));
-    publish(json!({ "a": 2 })).refused(409, "idempotency-conflict").await;
-    set_time(&entity, "expiresAt", json!({ "N": (now() - 1).to_string() })).await;
-    assert!(!is_replayed(&publish(json!({ "a": 2 })).expect(202).await));
 }

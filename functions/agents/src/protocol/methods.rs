@@ -8,8 +8,7 @@ use super::{
     answer::{Answer, Caching, Failure},
     json_rpc::{Request, RpcError, shortened},
     revision::Revision,
-    server::{Refusal, Server},
-    tool_result::ToolResult,
+    server::{Refusal, Server, ToolResult},
 };
 use crate::caller::Caller;
 

@@ -8,8 +8,6 @@ mod json_rpc;
 mod methods;
 mod revision;
 mod server;
-mod tool_result;
 pub mod transport;
 
-pub use server::{Refusal, Server};
-pub use tool_result::ToolResult;
+pub use server::{Refusal, Server, ToolResult};

@@ -3,7 +3,7 @@
 use function::{Service, StartError};
 use functions_applications::{caller, client_id};
 use gate::{EntityCall, Reply, endpoints};
-use issuer::applications::{Applications, rename::Renaming};
+use issuer::applications::{Applications, manage::Renaming};
 use problem::Problem;
 
 pub fn main() -> Result<(), StartError> {

@@ -11,9 +11,9 @@ pub fn main() -> Result<(), StartError> {
 
 async fn serve() -> Result<(), StartError> {
     let (service, (secrets, geo_ip)) = Service::start().await?;
-    let connected = (service.aws(), &service.table(), service.secrets(secrets));
     let environment = service.settings().environment.clone();
-    let task = Task::new(connected, geo_ip, environment, (service.clock(), service.random()));
+    let secrets = service.secrets(secrets);
+    let task = Task::new(service.aws(), secrets, geo_ip, environment, service.clock(), service.random());
     service.serve_with_schedule(endpoints::GEO_IP_UPDATE, task, run, |task, Scheduled| task.scheduled()).await
 }
 

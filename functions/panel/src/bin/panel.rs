@@ -1,7 +1,7 @@
 //! GET /panel and every page below it: the same page, whose script reads the address. /panel/assets contains its files.
 
 use function::{Service, StartError};
-use functions_panel::{files, page_settings::PageSettings};
+use functions_panel::files::{self, PageSettings};
 use gate::{Call, Reply, endpoints};
 use problem::Problem;
 

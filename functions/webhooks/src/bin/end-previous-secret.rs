@@ -4,7 +4,7 @@ use function::{Service, StartError};
 use functions_webhooks::webhook_id;
 use gate::{EntityCall, Reply, endpoints};
 use problem::Problem;
-use webhooks::subscriptions::{Webhooks, end_secret::PreviousSecret};
+use webhooks::subscriptions::{Webhooks, rotate::PreviousSecret};
 
 pub fn main() -> Result<(), StartError> {
     function::run(serve())

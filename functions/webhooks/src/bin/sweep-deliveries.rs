@@ -1,5 +1,4 @@
-//! A schedule: publishes the events in the outbox, announces overdue deliveries again, and works on jobs. It also
-//! updates the snapshot of revocations, which is too little work for a separate schedule.
+//! A schedule: publishes the events in the outbox, announces overdue deliveries again, and works on jobs.
 
 use function::{Scheduled, Service, StartError};
 use functions_webhooks::publisher;
@@ -31,12 +30,7 @@ async fn serve() -> Result<(), StartError> {
         clock: service.clock(),
         environment: service.settings().environment.clone(),
     };
-    let keeper = service.snapshot_keeper();
-    service
-        .serve_events((sweeper, keeper), |(sweeper, keeper), Scheduled| async {
-            tokio::join!(sweeper.sweep(), keeper.keep()).0
-        })
-        .await
+    service.serve_events(sweeper, |sweeper, Scheduled| sweeper.sweep()).await
 }
 
 fn worker(service: &Service) -> Worker {

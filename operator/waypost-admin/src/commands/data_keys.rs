@@ -40,15 +40,15 @@ impl Command {
             (false, false) => Work::Rotate,
         };
         let Rotated { counts, current, forgotten, kept, settled_at } = rotate(&which.open().await?, work).await?;
-        let Counts { seen, webhooks, connections, deliveries, busy: _, unreadable } = counts;
+        let Counts { seen, webhooks, connections, busy: _, unreadable } = counts;
         let json = json!({
             "itemsSeen": seen, "webhooksSealed": webhooks, "connectionsSealed": connections,
-            "deliveriesMasked": deliveries, "unreadable": unreadable, "currentKey": current, "forgottenKeys": forgotten,
+            "unreadable": unreadable, "currentKey": current, "forgottenKeys": forgotten,
             "keptKeys": kept, "keptUntil": settled_at.filter(|_| !kept.is_empty()),
         });
         let text = format!(
-            "{seen} items looked at: {webhooks} webhooks and {connections} connections sealed anew, {unreadable} unreadable, \
-             {deliveries} deliveries masked; current key {current}, {} keys forgotten{}",
+            "{seen} items looked at: {webhooks} webhooks and {connections} connections sealed anew, {unreadable} unreadable; \
+             current key {current}, {} keys forgotten{}",
             forgotten.len(),
             staying(&kept, settled_at)
         );

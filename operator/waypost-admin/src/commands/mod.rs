@@ -6,7 +6,6 @@ mod geo_ip;
 mod panel;
 mod provision;
 mod signing_keys;
-mod upgrade_data;
 mod webhook;
 
 use auth::Scope;
@@ -25,7 +24,6 @@ pub enum Command {
     #[command(subcommand, after_help = panel::EXAMPLES)]
     Panel(panel::Command),
     Provision(provision::Arguments),
-    UpgradeData(upgrade_data::Arguments),
     #[command(subcommand, after_help = webhook::EXAMPLES)]
     Webhook(webhook::Command),
 }

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
+use crate::token::LONGEST_LIFETIME;
 use base::Time;
 
 /// How long the tokens of an application or of a credential are revoked: the longest that a token
 /// may live, and some minutes for those that were being issued. For as long, a credential that has
 /// ended has tokens that may still be good.
-pub const TOKENS_REVOKED: Duration = Duration::from_secs(24 * 60 * 60 + 5 * 60);
-/// The longest for which a revocation may count after it was made.
-pub(super) const LONGEST_LIFE: Duration = Duration::from_secs(25 * 60 * 60);
+pub const TOKENS_REVOKED: Duration = Duration::from_secs(LONGEST_LIFETIME as u64 + 5 * 60);
+/// The longest for which a revocation may count after it was made: for a key that signs for some minutes more.
+pub(super) const LONGEST_LIFE: Duration = Duration::from_secs(LONGEST_LIFETIME as u64 + 10 * 60);
 /// How long after the removal of an application or of a credential its tokens may seem to be
 /// issued: for clocks, and for tokens that were being issued. An application that is registered
 /// again later has good tokens.

@@ -1,4 +1,4 @@
-//! What the tests of the list, of its snapshot and of its keeper share.
+//! What the tests of the list in the table and of the one in memory share.
 
 use crate::{entity::Entities, resource::Resource, scope::Scopes, token::Claims};
 use base::Time;

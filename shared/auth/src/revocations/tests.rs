@@ -11,7 +11,7 @@ use super::{
     testing::{START, after, claims},
     *,
 };
-use base::{SystemRandom, Time, testing::FixedClock};
+use base::{Time, testing::FixedClock};
 
 /// A list that can fail or hang, and counts how often it is read and from when.
 #[derive(Default)]
@@ -19,22 +19,14 @@ struct List {
     made: std::sync::Mutex<Vec<Revocation>>,
     reads: AtomicU32,
     last_from: std::sync::Mutex<Option<Time>>,
+    last_consistency: std::sync::Mutex<Option<Consistency>>,
     fails: AtomicBool,
     hangs: AtomicBool,
     /// After the first page, which is one revocation.
     breaks: AtomicBool,
-    snapshot: std::sync::Mutex<Option<Snapshot>>,
-    /// Not known, unless it is set.
-    horizon: std::sync::Mutex<Option<Time>>,
-    /// Whether the horizon cannot be read.
-    has_no_view: AtomicBool,
 }
 
 impl List {
-    fn set_horizon(&self, horizon: Time) {
-        *self.horizon.lock().expect("no panic") = Some(horizon);
-    }
-
     fn make(&self, at: Time, kind: Kind, id: &str, until: Time) {
         self.made.lock().expect("no panic").push(Revocation::new(kind, id, at, until));
     }
@@ -42,26 +34,26 @@ impl List {
     fn reads(&self) -> u32 {
         self.reads.load(Ordering::SeqCst)
     }
+
+    fn last_from(&self) -> Option<Time> {
+        *self.last_from.lock().expect("no panic")
+    }
+
+    fn last_consistency(&self) -> Option<Consistency> {
+        *self.last_consistency.lock().expect("no panic")
+    }
 }
 
 impl RevocationSource for Arc<List> {
-    async fn last_snapshot(&self, _: Time) -> Result<Option<Snapshot>, SnapshotError> {
-        Ok(self.snapshot.lock().expect("no panic").clone())
-    }
-
-    async fn horizon(&self, _: Seen) -> Result<Option<Time>, TableError> {
-        let is_seen = !self.has_no_view.load(Ordering::SeqCst);
-        if is_seen { Ok(*self.horizon.lock().expect("no panic")) } else { Err(TableError::Missing("the horizon")) }
-    }
-
     async fn made_since(
         &self,
-        from: Option<Time>,
-        _now: Time,
+        from: Time,
+        consistency: Consistency,
         mut page: impl FnMut(Vec<Revocation>) + Send,
     ) -> Result<(), TableError> {
         self.reads.fetch_add(1, Ordering::SeqCst);
-        *self.last_from.lock().expect("no panic") = from;
+        *self.last_from.lock().expect("no panic") = Some(from);
+        *self.last_consistency.lock().expect("no panic") = Some(consistency);
         if self.hangs.load(Ordering::SeqCst) {
             std::future::pending::<()>().await;
         }
@@ -69,7 +61,7 @@ impl RevocationSource for Arc<List> {
             return Err(TableError::Missing("the list"));
         }
         let made = self.made.lock().expect("no panic");
-        for revocation in made.iter().filter(|one| from.is_none_or(|from| one.made >= from)) {
+        for revocation in made.iter().filter(|one| one.made >= from) {
             page(vec![revocation.clone()]);
             if self.breaks.load(Ordering::SeqCst) {
                 return Err(TableError::Missing("the next page"));
@@ -81,7 +73,7 @@ impl RevocationSource for Arc<List> {
 
 fn stand() -> (Arc<List>, FixedClock, Revocations<Arc<List>>) {
     let (list, clock) = (Arc::new(List::default()), FixedClock::at(START));
-    let revocations = Revocations::new(list.clone(), Arc::new(clock.clone()), &SystemRandom);
+    let revocations = Revocations::new(list.clone(), Arc::new(clock.clone()));
     (list, clock, revocations)
 }
 
@@ -122,23 +114,6 @@ async fn a_credential_of_another_application_is_another_one() {
 }
 
 #[tokio::test]
-async fn a_token_that_does_not_say_how_it_was_got_ends_with_any_credential_of_its_application() {
-    let of_before = |application: &str, seconds| Claims {
-        client_id: application.into(),
-        credential_id: None,
-        session_id: None,
-        issued: after(seconds),
-        ..claims("token")
-    };
-    let (list, _, revocations) = stand();
-    list.make(START, Kind::Credential, "app#sec_2", after(90_000));
-    assert!(revocations.revoked(&of_before("app", 300)).await.expect("read"));
-    assert!(!revocations.revoked(&of_before("app", 301)).await.expect("read"));
-    assert!(!revocations.revoked(&of_before("other", 0)).await.expect("read"));
-    assert!(!revocations.revoked(&claims("token")).await.expect("read"), "one that says so knows better");
-}
-
-#[tokio::test]
 async fn a_session_that_no_credential_made_goes_on_without_any() {
     let of_operator = || Claims { credential_id: None, session_id: Some("plk_1".into()), ..claims("token") };
     let (list, _, revocations) = stand();
@@ -174,10 +149,10 @@ async fn new_revocations_alone_are_read_every_half_minute() {
     assert_eq!(list.reads(), 1);
     clock.set(after(30));
     assert!(revocations.revoked(&claims("token")).await.expect("read again"));
-    assert_eq!((list.reads(), *list.last_from.lock().expect("no panic")), (2, Some(START - OVERLAP)));
+    assert_eq!((list.reads(), list.last_from()), (2, Some(START - OVERLAP)));
     clock.set(after(60));
     assert!(revocations.revoked(&claims("token")).await.expect("still"));
-    assert_eq!(*list.last_from.lock().expect("no panic"), Some(after(30) - OVERLAP));
+    assert_eq!(list.last_from(), Some(after(30) - OVERLAP));
 }
 
 #[tokio::test]
@@ -248,7 +223,7 @@ async fn pages_before_a_failure_count_and_none_is_left_out_afterwards() {
     assert!(revocations.with_known(|known| known.revokes(&claims("first"))));
     list.breaks.store(false, Ordering::SeqCst);
     assert!(revocations.revoked(&claims("second")).await.expect("read"));
-    assert_eq!(*list.last_from.lock().expect("no panic"), Some(START - OVERLAP));
+    assert_eq!(list.last_from(), Some(START - OVERLAP));
 }
 
 #[tokio::test]
@@ -346,98 +321,16 @@ async fn revocations_that_have_ended_are_forgotten_or_not_even_kept() {
 }
 
 #[tokio::test]
-async fn a_start_reads_the_snapshot_and_what_was_made_from_ten_minutes_before_it() {
-    for (kind, id) in KINDS {
-        let (list, clock, revocations) = stand();
-        let mut known = Known::new(&SystemRandom);
-        known.add(&Revocation::new(kind, id, START, after(100)));
-        *list.snapshot.lock().expect("no panic") = Some(known.snapshot(START));
-        clock.set(after(60));
-        assert!(revocations.revoked(&claims("token")).await.expect("read"), "{kind:?}");
-        assert_eq!(*list.last_from.lock().expect("no panic"), Some(START - OVERLAP));
-        clock.set(after(120));
-        list.make(after(110), Kind::Token, "other", after(1000));
-        assert!(revocations.revoked(&claims("other")).await.expect("read"), "beside the snapshot");
-        assert!(!revocations.revoked(&claims("token")).await.expect("read"), "what has ended is dropped with it");
-    }
-}
-
-#[tokio::test]
-async fn an_entry_that_changed_after_the_snapshot_counts_as_it_is_now() {
+async fn a_start_reads_all_that_can_still_count_and_a_later_reading_what_is_new() {
     let (list, clock, revocations) = stand();
-    let up_to = |seconds| Revocation {
-        issued_until: after(seconds),
-        ..Revocation::new(Kind::Issued, "app", START, after(90_000))
-    };
-    let mut known = Known::new(&SystemRandom);
-    known.add(&up_to(10));
-    *list.snapshot.lock().expect("no panic") = Some(known.snapshot(after(20)));
-    list.made.lock().expect("no panic").push(up_to(30));
-    clock.set(after(40));
-    let issued = |seconds| Claims { issued: after(seconds), ..claims("token") };
-    assert!(revocations.revoked(&issued(30)).await.expect("read"));
-    assert!(!revocations.revoked(&issued(31)).await.expect("read"));
-}
-
-#[tokio::test]
-async fn a_start_whose_first_reading_failed_loses_nothing_by_beginning_again_with_a_snapshot() {
-    let (list, clock, revocations) = stand();
-    list.make(after(1), Kind::Token, "first", after(7200));
-    list.make(after(2), Kind::Token, "second", after(7200));
-    list.breaks.store(true, Ordering::SeqCst);
-    clock.set(after(3));
-    assert!(revocations.revoked(&claims("first")).await.is_err());
-    *list.snapshot.lock().expect("no panic") = Some(Known::new(&SystemRandom).snapshot(after(3)));
-    list.breaks.store(false, Ordering::SeqCst);
-    for token in ["first", "second"] {
-        assert!(revocations.revoked(&claims(token)).await.expect("read"), "{token}");
-    }
-}
-
-#[tokio::test]
-async fn the_list_is_read_only_where_something_may_have_been_made_since_the_last_reading() {
-    let (list, clock, revocations) = stand();
-    list.set_horizon(START - LONGEST_LIFE - Duration::from_millis(1));
+    list.make(START - LONGEST_LIFE, Kind::Token, "token", after(1));
     revocations.warm_up().await;
-    assert_eq!(list.reads(), 0, "all that was ever revoked has ended");
-    clock.set(after(1000));
-    assert!(!revocations.revoked_by_now(&claims("token")).await.expect("known"));
-    assert_eq!(list.reads(), 0);
-    list.make(after(1001), Kind::Token, "token", after(7200));
-    list.set_horizon(after(1001));
-    clock.set(after(1002));
-    assert!(revocations.revoked_by_now(&claims("token")).await.expect("read"));
-    assert_eq!((list.reads(), *list.last_from.lock().expect("no panic")), (1, Some(after(1000) - OVERLAP)));
-    clock.set(after(1002) + OVERLAP);
-    assert!(revocations.revoked(&claims("token")).await.expect("read"));
-    assert_eq!(list.reads(), 2, "late writes and slow clocks are looked for");
-    clock.set(after(1300) + OVERLAP);
+    assert_eq!((list.last_from(), list.last_consistency()), (Some(START - LONGEST_LIFE), Some(Consistency::Eventual)));
     assert!(revocations.revoked(&claims("token")).await.expect("known"));
-    assert_eq!(list.reads(), 2);
-}
-
-#[tokio::test]
-async fn a_start_that_finds_a_snapshot_reads_the_list_where_the_horizon_reaches_back_to_it() {
-    for (horizon, reads) in [(START - OVERLAP, 1), (START - OVERLAP - Duration::from_millis(1), 0)] {
-        let (list, clock, revocations) = stand();
-        let mut known = Known::new(&SystemRandom);
-        known.add(&Revocation::new(Kind::Token, "token", START, after(1000)));
-        *list.snapshot.lock().expect("no panic") = Some(known.snapshot(START));
-        list.set_horizon(horizon);
-        clock.set(after(60));
-        assert!(revocations.revoked(&claims("token")).await.expect("read"), "by the snapshot");
-        assert_eq!(list.reads(), reads, "{horizon}");
-    }
-}
-
-#[tokio::test]
-async fn without_a_horizon_the_list_is_read() {
-    let (list, clock, revocations) = stand();
-    list.make(START, Kind::Token, "token", after(1000));
-    assert!(revocations.revoked(&claims("token")).await.expect("read"), "it was never made");
-    list.set_horizon(START - LONGEST_LIFE);
-    list.has_no_view.store(true, Ordering::SeqCst);
-    clock.set(after(60));
-    list.make(after(50), Kind::Token, "other", after(1000));
-    assert!(revocations.revoked(&claims("other")).await.expect("read"), "it cannot be read");
+    clock.set(after(30));
+    assert!(!revocations.revoked(&claims("token")).await.expect("it has ended"));
+    assert_eq!((list.last_from(), list.last_consistency()), (Some(START - OVERLAP), Some(Consistency::Strong)));
+    clock.set(after(24 * 3600));
+    assert!(!revocations.revoked(&claims("token")).await.expect("read"));
+    assert_eq!(list.last_from(), Some(after(24 * 3600) - LONGEST_LIFE), "nothing older can count");
 }

@@ -1,17 +1,20 @@
 //! A folder as a store: for one machine. Every object appears whole, and is still there after a power cut.
 
 use std::{
-    fs::{self, File, Permissions},
+    fs::{self, File},
     io::{self, Write},
-    os::unix::fs::PermissionsExt,
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
 };
 
 use tokio::task::spawn_blocking;
 
-use super::object::{Object, Put, Reading, StoreError, Swap, Tag, UNFINISHED};
+use super::object::{Object, Reading, StoreError, Swap, Tag};
 use crate::hash;
+
+/// The ending of the name of a file that is still being written.
+const UNFINISHED: &str = ".unfinished";
 
 /// The folder.
 #[derive(Debug, Clone)]
@@ -51,27 +54,19 @@ impl FolderStore {
         self.with("fetching", key, move |path| Ok(if_there(fs::copy(path, into))?.is_some())).await
     }
 
-    pub(super) async fn put_new(&self, key: &str, file: &Path, sha256: &str) -> Result<Put, StoreError> {
-        let (file, wanted) = (file.to_owned(), sha256.to_owned());
-        let put = self
-            .with("keeping", key, move |path| {
-                if let Some(present) = if_there(File::open(path))? {
-                    return Ok((sha256_of(present)? == wanted).then_some(Put::Exists));
-                }
-                let beside = Beside::of(path)?;
-                fs::copy(file, &beside.0)?;
-                // Whatever the file's own mode was: an object is for reading, and by its owner only.
-                fs::set_permissions(&beside.0, Permissions::from_mode(0o600))?;
-                let copy = File::open(&beside.0)?;
-                copy.sync_all()?;
-                // A link, unlike a renaming, never replaces a file that another process has put there meanwhile.
-                match fs::hard_link(&beside.0, path) {
-                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Some(Put::Exists)),
-                    linked => linked.and_then(|()| sync_folder(path)).map(|()| Some(Put::Created)),
-                }
-            })
-            .await?;
-        put.ok_or_else(|| StoreError::Damaged(key.to_owned()))
+    pub(super) async fn put(&self, key: &str, file: &Path) -> Result<(), StoreError> {
+        let file = file.to_owned();
+        self.with("keeping", key, move |path| {
+            let beside = Beside::of(path)?;
+            // An object is for reading, and by its owner only.
+            let mut copy = File::options().create(true).write(true).truncate(true).mode(0o600).open(&beside.0)?;
+            io::copy(&mut File::open(file)?, &mut copy)?;
+            copy.sync_all()?;
+            // A later release removes unfinished files of updates that it has overtaken. Such an update loses its swap.
+            if_there(fs::rename(&beside.0, path))?;
+            sync_folder(path)
+        })
+        .await
     }
 
     pub(super) async fn swap(&self, key: &str, content: &[u8], expected: Option<&Tag>) -> Result<Swap, StoreError> {
@@ -170,26 +165,11 @@ fn tag(content: &[u8]) -> Tag {
     Tag(hash::sha256(content))
 }
 
-fn sha256_of(mut file: File) -> io::Result<String> {
-    struct Hashing(hash::Sha256);
-    impl Write for Hashing {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.update(bytes);
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut hashing = Hashing(hash::Sha256::new());
-    io::copy(&mut file, &mut hashing)?;
-    Ok(hashing.0.finish())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use futures::future::join_all;
+    use std::os::unix::fs::PermissionsExt;
 
     fn store() -> (tempfile::TempDir, FolderStore) {
         let folder = tempfile::tempdir().expect("a folder");
@@ -209,20 +189,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_release_is_kept_once_and_never_replaced() {
+    async fn a_file_is_kept_whole_and_for_its_owner_only() {
         let (folder, store) = store();
         let (file, copy) = (folder.path().join("file"), folder.path().join("copy"));
-        fs::write(&file, "content").expect("written");
-        let sha256 = hash::sha256(b"content");
-        let key = format!("local/A/{sha256}.mmdb");
-        assert_eq!(store.put_new(&key, &file, &sha256).await.expect("kept"), Put::Created);
-        assert_eq!(store.put_new(&key, &file, &sha256).await.expect("there"), Put::Exists);
-        assert!(store.fetch(&key, &copy).await.expect("fetched"));
-        assert_eq!(fs::read(&copy).expect("a copy"), b"content");
+        let key = "local/A/1-a.mmdb".to_owned();
+        for content in ["content", "more content"] {
+            fs::write(&file, content).expect("written");
+            store.put(&key, &file).await.expect("kept");
+            assert!(store.fetch(&key, &copy).await.expect("fetched"));
+            assert_eq!(fs::read_to_string(&copy).expect("a copy"), content);
+        }
+        let mode = fs::metadata(folder.path().join("store").join(&key)).expect("there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
         assert_eq!(store.list("local/A/").await.expect("listed"), std::slice::from_ref(&key));
         assert_eq!(store.folders("local/").await.expect("listed"), ["A"]);
-        fs::write(folder.path().join("store").join(&key), "damaged").expect("written");
-        assert!(matches!(store.put_new(&key, &file, &sha256).await, Err(StoreError::Damaged(_))));
         store.remove(&key).await.expect("removed");
         assert_eq!(store.list("local/A/").await.expect("listed"), Vec::<String>::new());
     }

@@ -12,7 +12,7 @@ use std::{
 };
 
 pub use folder::FolderStore;
-pub use object::{Object, Put, Reading, StoreError, Swap, Tag, UNFINISHED};
+pub use object::{Object, Reading, StoreError, Swap, Tag};
 pub use s3::S3Store;
 use url::Url;
 
@@ -96,9 +96,12 @@ impl Store {
         of_either!(self, store => store.fetch(key, into))
     }
 
-    /// Keeps a file as a new object, whole or not at all.
-    pub async fn put_new(&self, key: &str, file: &Path, sha256: &str) -> Result<Put, StoreError> {
-        of_either!(self, store => store.put_new(key, file, sha256))
+    /// Keeps a file as an object, whole or not at all.
+    pub async fn put(&self, key: &str, file: &Path, sha256: &str) -> Result<(), StoreError> {
+        match self {
+            Self::Folder(store) => store.put(key, file).await,
+            Self::S3(store) => store.put(key, file, sha256).await,
+        }
     }
 
     /// Removes an object, if it is there.

@@ -2,9 +2,6 @@
 
 use std::io;
 
-/// The ending of the name of a file that is still being written.
-pub const UNFINISHED: &str = ".unfinished";
-
 /// A tag that tells one state of an object from another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tag(pub(super) String);
@@ -39,15 +36,6 @@ impl<T> Reading<T> {
     }
 }
 
-/// How the writing of a new object ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Put {
-    /// It was not there.
-    Created,
-    /// It was there already, with the same content.
-    Exists,
-}
-
 /// How a swap ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Swap {
@@ -80,9 +68,6 @@ pub enum StoreError {
         /// The error of the SDK.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// An object has another content than the one that its name says.
-    #[error("the store holds something else under the name {0}")]
-    Damaged(String),
     /// An object has the name of a pointer and is none.
     #[error("the pointer {0} in the store is malformed")]
     Pointer(String, #[source] serde_json::Error),

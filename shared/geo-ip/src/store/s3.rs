@@ -13,10 +13,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use storage::aws::CallError;
 use tokio::{fs::File, io::AsyncWriteExt};
 
-use super::object::{Object, Put, Reading, StoreError, Swap, Tag};
-
-/// The metadata in which an object's SHA-256 is kept beside it.
-const SHA256: &str = "sha256";
+use super::object::{Object, Reading, StoreError, Swap, Tag};
 
 /// The bucket.
 #[derive(Debug, Clone)]
@@ -90,22 +87,11 @@ impl S3Store {
         Ok(true)
     }
 
-    pub(super) async fn put_new(&self, key: &str, file: &Path, sha256: &str) -> Result<Put, StoreError> {
-        let size = tokio::fs::metadata(file).await.map_err(failed("keeping", key))?.len();
+    pub(super) async fn put(&self, key: &str, file: &Path, sha256: &str) -> Result<(), StoreError> {
         let body = ByteStream::from_path(file).await.map_err(failed("keeping", key))?;
-        let put = self.client.put_object().bucket(&self.bucket).key(self.key(key)).if_none_match("*").body(body);
-        let put = put.set_checksum_sha256(base64_of_hex(sha256)).metadata(SHA256, sha256);
-        match put.send().await {
-            Ok(_) => return Ok(Put::Created),
-            // 409: another writer is keeping the same at this moment.
-            Err(error) if matches!(status(&error), Some(412 | 409)) => {}
-            Err(error) => return Err(refused("keeping", key)(error)),
-        }
-        let head = self.client.head_object().bucket(&self.bucket).key(self.key(key)).send();
-        let head = head.await.map_err(refused("looking at", key))?;
-        let same_size = head.content_length.and_then(|length| u64::try_from(length).ok()) == Some(size);
-        let same_hash = head.metadata.and_then(|metadata| metadata.get(SHA256).cloned()).as_deref() == Some(sha256);
-        if same_size && same_hash { Ok(Put::Exists) } else { Err(StoreError::Damaged(key.to_owned())) }
+        let put = self.client.put_object().bucket(&self.bucket).key(self.key(key)).body(body);
+        let put = put.set_checksum_sha256(base64_of_hex(sha256)).send().await;
+        put.map(drop).map_err(refused("keeping", key))
     }
 
     pub(super) async fn swap(&self, key: &str, content: &[u8], expected: Option<&Tag>) -> Result<Swap, StoreError> {

@@ -26,8 +26,7 @@ pub struct Application {
     /// The managing entities that it may act for.
     #[serde(rename = "managingEntities")]
     pub entities: Entities,
-    /// Whether it may publish events. One of a release that did not say so may, as all could then.
-    #[serde(default = "every_application_could")]
+    /// Whether it may publish events.
     pub may_publish: bool,
     /// Its secrets, the newest first: the live ones, and those that ended within a day, whose
     /// tokens may still be good.
@@ -43,10 +42,6 @@ pub struct Application {
     pub created_date: Time,
     /// When it was last changed.
     pub last_update: Time,
-}
-
-const fn every_application_could() -> bool {
-    true
 }
 
 impl Application {
@@ -79,6 +74,30 @@ impl Application {
             }
         }
         found
+    }
+}
+
+/// The credentials that an application has after a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemainingCredentials {
+    /// Its secrets.
+    pub secrets: Vec<ClientSecret>,
+    /// Its keys.
+    pub keys: Vec<ClientKey>,
+    /// The removed credentials, by the identifiers that tokens carry. The tokens that were got with
+    /// them are revoked.
+    pub gone: Vec<String>,
+}
+
+impl RemainingCredentials {
+    /// Whether the application gets no more tokens once its secrets with an end have ended.
+    pub fn will_be_nothing(&self) -> bool {
+        self.keys.is_empty() && self.secrets.iter().all(|secret| secret.expires_date.is_some())
+    }
+
+    /// Whether the application gets no more tokens.
+    pub fn is_nothing(&self, now: Time) -> bool {
+        self.keys.is_empty() && !self.secrets.iter().any(|secret| secret.is_live(now))
     }
 }
 
@@ -124,10 +143,10 @@ mod tests {
             shown["secrets"].as_array().map(|secrets| secrets.iter().map(|one| one["expiresDate"].clone()).collect())
         };
         let both = vec![serde_json::Value::Null, serde_json::json!("1970-01-01T01:00:00.000Z")];
-        for now in [0, 59, 60, 60 + 24 * 60 + 4] {
+        for now in [0, 59, 60, 60 + 60 + 4] {
             assert_eq!(listed(minutes(now)), Some(both.clone()), "{now}");
         }
-        assert_eq!(listed(minutes(60 + 24 * 60 + 5)), Some(both[..1].to_vec()));
+        assert_eq!(listed(minutes(60 + 60 + 5)), Some(both[..1].to_vec()));
     }
 
     #[test]

@@ -4,7 +4,9 @@
 
 use super::{application::Application, error::ApplicationError};
 use auth::{AuthorizedEntity, Claims, Entities, Scopes};
+use base::Time;
 use problem::{Problem, Query};
+use storage::{Allowance, Allowances};
 
 /// The one that manages applications: a managing entity by a token that covers it, or the operator
 /// of the deployment.
@@ -56,6 +58,21 @@ impl<'a> Caller<'a> {
     /// Fails unless the token can do all that this application can.
     pub fn check_of(&self, application: &Application) -> Result<(), ApplicationError> {
         self.check(application.scopes, &application.entities, application.may_publish)
+    }
+
+    /// Counts the applications, secrets and keys that are about to be made for the caller's entity. Each of them is an
+    /// entry in the list of revocations when it is removed, and removing is never refused, so that making is limited.
+    pub(super) async fn spend_credentials(
+        &self,
+        allowances: &Allowances,
+        many: u32,
+        now: Time,
+    ) -> Result<(), ApplicationError> {
+        let Some(entity) = self.entity() else { return Ok(()) };
+        match allowances.spend(Allowance::Credentials, many, entity.id().as_str(), now).await? {
+            None => Ok(()),
+            Some(end) => Err(ApplicationError::AllowanceSpent(end.since(now))),
+        }
     }
 
     /// Fails when the token is this application's own, unless the request is confirmed. A caller

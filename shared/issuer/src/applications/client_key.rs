@@ -37,8 +37,7 @@ pub struct ClientKey {
 struct Jwk {
     #[serde(flatten)]
     material: Material,
-    /// The one algorithm that the application wants it used with. `Ed25519` is kept as `EdDSA`, the only name that former
-    /// releases can read.
+    /// The one algorithm that the application wants it used with. `Ed25519` is kept as `EdDSA`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     alg: Option<Algorithm>,
 }

@@ -5,12 +5,10 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::{
-    application::Application,
+    application::{Application, RemainingCredentials},
     caller::Caller,
     client_key::{ClientKey, MAX_KEYS},
-    credential_allowance,
     error::ApplicationError,
-    remaining_credentials::RemainingCredentials,
     store::Applications,
 };
 use base::{Time, audit::Notes};
@@ -70,7 +68,7 @@ impl KeyAddition {
         if read.keys.len() >= MAX_KEYS {
             return Err(ApplicationError::TooManyKeys);
         }
-        credential_allowance::spend(&self.allowances, caller, 1, now).await?;
+        caller.spend_credentials(&self.allowances, 1, now).await?;
         let kid = key.kid.clone();
         let keys = [read.keys.as_slice(), &[key]].concat();
         let left = RemainingCredentials { secrets: read.secrets.clone(), keys: keys.clone(), gone: Vec::new() };

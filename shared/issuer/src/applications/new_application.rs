@@ -9,7 +9,6 @@ use super::{
     application::Application,
     client_key::{ClientKey, MAX_KEYS},
     client_secret::{self, ClientSecret},
-    published,
 };
 use auth::{Entities, EntityId, NotAnEntity, Scope, Scopes};
 use base::{Random, Time, random};
@@ -69,7 +68,7 @@ impl NewApplication {
     pub fn read(body: &[u8], owner: &EntityId, of_token: Scopes, now: Time) -> Result<Self, Problem> {
         let mut body = JsonBody::read(body)?;
         let name = body.required("name", "a text that people know the application by");
-        let is_published = published::take(&mut body, owner);
+        let is_published = take_published_members(&mut body, owner);
         let scopes_are = "a list of scopes";
         let wanted_scopes: Option<Vec<String>> =
             if is_published { body.optional("scopes", scopes_are) } else { body.required("scopes", scopes_are) };
@@ -206,4 +205,20 @@ fn public_keys(list: &[Value], now: Time, violations: &mut Violations) -> Vec<Cl
         }
     }
     keys
+}
+
+/// Takes the members that published clients send with an application of another platform of this kind: its owner once
+/// more, as an identifier, a name and a type, and addresses for redirects, which no grant of this service makes. Their
+/// word for an application has no scopes. Tells whether such a client sent the body, of an application that this entity
+/// owns.
+pub(super) fn take_published_members(body: &mut JsonBody<'_>, owner: &EntityId) -> bool {
+    let identifier: Option<String> = body.optional("ownerIdentifier", "the managing entity of the path");
+    for name in ["ownerName", "ownerType"] {
+        body.optional::<String>(name, "a text");
+    }
+    let redirects: Option<Vec<String>> = body.optional("redirectUris", "a list of addresses");
+    if identifier.is_some_and(|identifier| identifier != owner.as_str()) {
+        body.violations.add("ownerIdentifier", "must be the managing entity of the path, or be left out");
+    }
+    redirects.is_some()
 }

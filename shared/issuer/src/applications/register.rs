@@ -4,7 +4,6 @@ use super::{
     application::Application,
     caller::Caller,
     client_secret::ClientSecret,
-    credential_allowance,
     error::ApplicationError,
     new_application::{MAX_APPLICATIONS, NewApplication},
     store::Applications,
@@ -13,7 +12,7 @@ use super::{
 use crate::oauth::pepper::Pepper;
 use base::{SharedRandom, Time, audit::Notes};
 use serde::{Serialize, Serializer};
-use storage::{Allowances, Answered, Answers, Once, SecretText, TableError};
+use storage::{Allowances, Answered, Answers, Once, SecretText};
 
 /// Makes applications for their owners, and further secrets (`secrets.rs`).
 pub struct Registration {
@@ -83,7 +82,7 @@ impl Registration {
             return Err(ApplicationError::TooManyApplications);
         }
         let count = new.credentials().saturating_add(1);
-        credential_allowance::spend(&self.allowances, caller, count, now).await?;
+        caller.spend_credentials(&self.allowances, count, now).await?;
         let (application, secret) = new.make(&*self.pepper.get().await?, now, &*self.random);
         notes.subject(&application.client_id);
         let created = Created { application, secret };
@@ -107,12 +106,8 @@ impl Registration {
     ) -> Result<bool, ApplicationError> {
         caller.check(new.scopes, &new.entities, new.may_publish)?;
         let pepper = self.pepper.get().await?;
-        match self.applications.find(client_id).await {
-            Ok(Some(known)) => return Ok(known.secret(secret.expose(), &pepper, now).is_some()),
-            Ok(None) => {}
-            // The application has the form of an earlier release, in which it is of no use.
-            Err(TableError::Item { .. } | TableError::Missing(_)) => {}
-            Err(error) => return Err(error.into()),
+        if let Some(known) = self.applications.find(client_id).await? {
+            return Ok(known.secret(secret.expose(), &pepper, now).is_some());
         }
         let secret = ClientSecret::of(secret, &pepper, now, &*self.random);
         self.applications.put(new.with(client_id.to_owned(), Some(secret), now), None).await?;

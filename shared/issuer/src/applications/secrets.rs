@@ -10,13 +10,11 @@ use std::{cmp::Reverse, time::Duration};
 use serde::Serialize;
 
 use super::{
-    application::Application,
+    application::{Application, RemainingCredentials},
     caller::Caller,
     client_secret::{self, ClientSecret, MAX_SECRETS},
-    credential_allowance,
     error::ApplicationError,
     register::Registration,
-    remaining_credentials::RemainingCredentials,
     view::exposed,
 };
 use base::{ClientSecretId, Time, audit::Notes};
@@ -105,7 +103,7 @@ impl Registration {
         let secret_id = new.id.clone();
         notes.subject(&format!("{}/{secret_id}", application.client_id));
         let Rotated { left, previous_ends } = with_new(&application, new, overlap, now)?;
-        credential_allowance::spend(&self.allowances, caller, 1, now).await?;
+        caller.spend_credentials(&self.allowances, 1, now).await?;
         let added = AddedSecret {
             client_id: application.client_id.clone(),
             id: application.client_id.clone(),

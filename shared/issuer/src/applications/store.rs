@@ -7,13 +7,11 @@ use futures::future::try_join_all;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    application::Application, client_secret::ClientSecret, new_application::NewApplication,
-    remaining_credentials::RemainingCredentials,
+    application::{Application, RemainingCredentials},
+    client_secret::ClientSecret,
+    new_application::NewApplication,
 };
-use auth::{
-    AuthorizedEntity, Entities, EntityId, Scopes,
-    revocations::{self, Horizon},
-};
+use auth::{AuthorizedEntity, Entities, EntityId, Scopes, revocations};
 use base::Time;
 use storage::table::{
     Change, Condition, Delete, Key, Put, Query, Scan, Table, TableError, Transaction, Value, Written, absent, exists,
@@ -30,7 +28,6 @@ const MAX_CLIENT_ID: usize = 256;
 #[derive(Debug, Clone)]
 pub struct Applications {
     table: Table,
-    horizon: Horizon,
 }
 
 /// The item in the table.
@@ -59,7 +56,7 @@ impl From<Application> for ApplicationItem {
 impl Applications {
     /// The applications in this table.
     pub fn new(table: Table) -> Self {
-        Self { horizon: Horizon::new(table.clone()), table }
+        Self { table }
     }
 
     /// The application with this client identifier. Sees every change that was acknowledged before.
@@ -128,14 +125,8 @@ impl Applications {
     ) -> Result<Written<()>, OnceError> {
         const DOING: &str = "changing an application's credentials";
         let change = credential_change(read, left, now, DOING)?;
-        let revoked = match left.gone.is_empty() {
-            true => Vec::new(),
-            false => {
-                let now = self.horizon.reach(now).await?;
-                let revoke = |gone: &String| revocations::of_credential(&read.client_id, gone, now);
-                left.gone.iter().map(revoke).collect::<Result<_, _>>()?
-            }
-        };
+        let revoke = |gone: &String| revocations::of_credential(&read.client_id, gone, now);
+        let revoked = left.gone.iter().map(revoke).collect::<Result<Vec<_>, _>>()?;
         self.table.write_recorded(Transaction::new().with_all(revoked).with(change), record, DOING).await
     }
 
@@ -157,7 +148,7 @@ impl Applications {
         let change = revision(read, is("mayPublish", may_publish), now).set("mayPublish", may_publish);
         let revoked = match may_publish {
             true => None,
-            false => Some(revocations::of_issued_tokens(&read.client_id, self.horizon.reach(now).await?)?),
+            false => Some(revocations::of_issued_tokens(&read.client_id, now)?),
         };
         self.table.write_all(Transaction::new().with_all(revoked).with(change), DOING).await
     }
@@ -167,7 +158,7 @@ impl Applications {
     /// already.
     pub(super) async fn delete(&self, read: &Application, now: Time) -> Result<Written<()>, TableError> {
         let writes = Transaction::new()
-            .with(revocations::of_application(&read.client_id, self.horizon.reach(now).await?)?)
+            .with(revocations::of_application(&read.client_id, now)?)
             .with(Delete::of(key(&read.client_id)).only_if(exists()))
             .with_all(pointer(read).map(Delete::of));
         self.table.write_all(writes, "removing an application").await
@@ -266,27 +257,6 @@ mod tests {
     fn the_map_of_uses_is_there_before_the_first() {
         let item = written(decoy()).read_back::<serde_json::Value>("").expect("an item");
         assert_eq!(item["lastUsed"], serde_json::json!({}));
-    }
-
-    #[test]
-    fn an_item_has_the_attributes_that_earlier_releases_read() {
-        let owner = EntityId::parse("hotel").ok();
-        let item = written(Application { owner, ..decoy() }).read_back::<serde_json::Value>("").expect("an item");
-        let names: Vec<_> = item.as_object().expect("an object").keys().map(String::as_str).collect();
-        let known = "clientId createdDate keys lastUpdate lastUsed managingEntities mayPublish name ownerIdentifier pk \
-                     scopes secrets sk version";
-        assert_eq!(names.join(" "), known);
-        assert_eq!(item["scopes"], Scopes::ALL.to_string());
-    }
-
-    #[test]
-    fn an_application_of_a_release_that_did_not_say_so_may_publish() {
-        let item = written(Application { may_publish: false, ..decoy() });
-        assert!(!item.read_back::<ApplicationItem>("").expect("an item").application.may_publish);
-        let mut former = item.read_back::<serde_json::Value>("").expect("an item");
-        former.as_object_mut().expect("an object").remove("mayPublish");
-        let former: ApplicationItem = serde_json::from_value(former).expect("an item");
-        assert!(former.application.may_publish);
     }
 
     #[test]

@@ -12,10 +12,7 @@ use super::{
     link::{PanelGrant, PanelLink, TOKEN_LIFETIME},
     session::PanelSession,
 };
-use auth::{
-    EntityId,
-    revocations::{self, Horizon},
-};
+use auth::{EntityId, revocations};
 use base::{PanelLinkId, Time};
 use storage::table::{
     Change, Delete, Key, Put, Query, Table, TableError, Transaction, Value, Written, absent, exists, is,
@@ -31,7 +28,6 @@ const BEING_ISSUED: Duration = Duration::from_secs(5 * 60);
 #[derive(Debug, Clone)]
 pub(super) struct LinkStore {
     table: Table,
-    horizon: Horizon,
 }
 
 /// The item in the table. Whose link it is, its key says.
@@ -64,7 +60,7 @@ impl LinkItem {
 
 impl LinkStore {
     pub fn new(table: Table) -> Self {
-        Self { horizon: Horizon::new(table.clone()), table }
+        Self { table }
     }
 
     /// Writes a new link, with the record of the request for it if that has an idempotency key.
@@ -118,8 +114,7 @@ impl LinkStore {
     /// Removes a link and revokes the tokens of its session. Lost when it was removed already.
     pub async fn remove(&self, link: &PanelLink, now: Time) -> Result<Written<()>, TableError> {
         let until = now + TOKEN_LIFETIME + BEING_ISSUED;
-        let revoking = self.horizon.reach(now).await?;
-        let revoked = revocations::of_session(link.id.as_str(), until, revoking)?;
+        let revoked = revocations::of_session(link.id.as_str(), until, now)?;
         let writes = Transaction::new().with(Delete::of(key(link)).only_if(exists())).with(revoked);
         self.table.write_all(writes, "removing a panel link").await
     }

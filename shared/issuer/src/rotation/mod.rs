@@ -14,28 +14,84 @@
 //!
 //! Each step can be repeated, and a rotation that was stopped goes on where it stood.
 
-mod error;
-mod event;
-mod publication;
-
-use std::fmt;
+use std::{fmt, future::Future};
 
 use futures::FutureExt;
+use serde::Deserialize;
 
 use crate::settings::{SigningSettings, TokenSettings};
 use auth::{
-    jws::{self, Jws},
-    keys::{Published, PublishedKeys},
+    jws::{self, Jws, JwsFault},
+    keys::{Published, PublishedKeys, RevokedKey},
     signing::{BadSigningKey, SECRET, SigningKey, SigningKeys, SigningSecret},
 };
 use base::audit::{Action, AuditOutcome, Entry, Notes};
 use base::{SharedClock, Time};
 use storage::secrets::versions::{PENDING, SecretVersions, Version, Versioned};
-use storage::{Secrets, Table};
+use storage::{SecretError, Secrets, Table, TableError};
 
-use error::RotationError;
-pub use event::{RotationEvent, Step};
-use publication::Publication;
+/// A request for one step.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct RotationEvent {
+    /// The step.
+    pub step: Step,
+    /// The secret's name or ARN.
+    pub secret_id: String,
+    /// The name of the version that the rotation makes.
+    pub client_request_token: String,
+}
+
+/// A step of the rotation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Step {
+    /// Makes the new version.
+    CreateSecret,
+    /// Publishes its new key.
+    SetSecret,
+    /// Tries its keys.
+    TestSecret,
+    /// Makes it the current one.
+    FinishSecret,
+}
+
+impl Step {
+    /// All steps, in their order.
+    pub const ALL: [Self; 4] = [Self::CreateSecret, Self::SetSecret, Self::TestSecret, Self::FinishSecret];
+
+    /// The step's name in an event.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::CreateSecret => "createSecret",
+            Self::SetSecret => "setSecret",
+            Self::TestSecret => "testSecret",
+            Self::FinishSecret => "finishSecret",
+        }
+    }
+}
+
+/// Where the public keys are published.
+pub trait Publication: Send + Sync {
+    /// The published keys.
+    fn read(&self) -> impl Future<Output = Result<Published, TableError>> + Send;
+
+    /// Changes them, on condition that they have not changed since they were read.
+    fn change<C: Send>(
+        &self,
+        change: impl Fn(&mut Published) -> C + Send + Sync,
+    ) -> impl Future<Output = Result<C, TableError>> + Send;
+}
+
+impl Publication for PublishedKeys {
+    async fn read(&self) -> Result<Published, TableError> {
+        Self::read(self).await
+    }
+
+    async fn change<C: Send>(&self, change: impl Fn(&mut Published) -> C + Send + Sync) -> Result<C, TableError> {
+        Self::change(self, change).await
+    }
+}
 
 /// Rotates the keys of a deployment.
 pub struct Rotation<S = SecretVersions, P = PublishedKeys> {
@@ -186,6 +242,67 @@ impl<S: Versioned, P: Publication> Rotation<S, P> {
     fn audit(&self, outcome: AuditOutcome<'_>, notes: &Notes) {
         let (environment, at) = (&self.environment, self.clock.now());
         Entry { action: Action::RotateSigningKey, outcome, notes, environment, at }.log();
+    }
+}
+
+/// Why a step was not done. Secrets Manager or the operator tries again.
+#[derive(Debug, thiserror::Error)]
+pub enum RotationError {
+    /// The secret is another one.
+    #[error("this function rotates the secret `{SECRET}` of its own deployment, and no other")]
+    Foreign,
+    /// Secrets Manager failed.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    /// The table failed.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// The secret has no good keys.
+    #[error(transparent)]
+    Key(#[from] BadSigningKey),
+    /// The version is not the one that a rotation makes.
+    #[error("no version of this name is labelled {PENDING} and follows the current one; begin with createSecret")]
+    NotPending,
+    /// The key was revoked.
+    #[error(transparent)]
+    Revoked(#[from] RevokedKey),
+    /// The key is not published.
+    #[error("the key {0} is not published, or not any more, and can sign nothing")]
+    NotPublished(String),
+    /// Some verifiers may not know the key yet.
+    #[error("the key {kid} is published, but not for long enough: it can sign from {ready} on")]
+    TooYoung {
+        /// The key.
+        kid: String,
+        /// The moment from which the key can sign.
+        ready: Time,
+    },
+    /// The key cannot sign.
+    #[error("the key {0} cannot sign")]
+    CannotSign(String),
+    /// The published key does not verify the signature.
+    #[error("what the key {kid} signs cannot be verified with what is published")]
+    Unverifiable {
+        /// The key.
+        kid: String,
+        /// The fault of the signature.
+        source: JwsFault,
+    },
+}
+
+impl RotationError {
+    /// The error's name in the audit trail.
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::Foreign => "foreign-secret",
+            Self::Secret(_) | Self::Table(_) => "service-unavailable",
+            Self::Key(_) => "malformed-secret",
+            Self::NotPending => "not-pending",
+            Self::Revoked(_) => "key-revoked",
+            Self::NotPublished(_) => "key-not-published",
+            Self::TooYoung { .. } => "key-too-young",
+            Self::CannotSign(_) | Self::Unverifiable { .. } => "key-unusable",
+        }
     }
 }
 

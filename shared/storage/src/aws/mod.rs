@@ -1,18 +1,17 @@
-//! The clients of AWS, made for a fast start.
+//! The clients of AWS, made for a fast start, and errors of their calls in words.
 //!
 //! Lambda puts region and credentials into the environment, so no chain of providers is asked and no profile is read.
 //! The certificates of AWS's services come from five authorities of its own; trusting those, and not the hundred and
 //! fifty of the system's store, spares each cold start the reading of as many files, and the service a hundred and
 //! forty-five others' mistakes. <https://www.amazontrust.com/repository/>
 
-mod call_error;
-
-pub use call_error::CallError;
-
-use std::{fmt, fs, str::FromStr, time::Duration};
+use std::{error::Error, fmt, fs, str::FromStr, time::Duration};
 
 use aws_credential_types::{Credentials, provider::SharedCredentialsProvider};
-use aws_sdk_dynamodb::config::{BehaviorVersion, Region, retry::RetryConfig, timeout::TimeoutConfig};
+use aws_sdk_dynamodb::{
+    config::{BehaviorVersion, Region, retry::RetryConfig, timeout::TimeoutConfig},
+    error::{ProvideErrorMetadata, SdkError},
+};
 use aws_smithy_http_client::tls::{self, TlsContext, TrustStore, rustls_provider::CryptoMode};
 use aws_types::SdkConfig;
 use rustls::{
@@ -20,7 +19,7 @@ use rustls::{
     pki_types::{CertificateDer, pem::PemObject},
 };
 
-use base::{Environment, FromEnvironment};
+use base::{Environment, FromEnvironment, logging};
 
 const ROOTS: &str = include_str!("roots.pem");
 
@@ -169,8 +168,32 @@ impl FromEnvironment for AwsSettings {
     }
 }
 
+/// An error of a call to AWS: the code and the message of AWS, or the reason why the call was not answered. The SDK shows
+/// an answer that it does not know in Rust's debug form, with the whole answer in it.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{0}")]
+pub struct CallError(String);
+
+impl CallError {
+    /// The error in words.
+    pub fn of<E: ProvideErrorMetadata + Error + 'static>(error: &SdkError<E>) -> Self {
+        let SdkError::ServiceError(answer) = error else { return Self(logging::chain(error)) };
+        Self(match (answer.err().code(), answer.err().message()) {
+            (Some(code), Some(message)) => format!("{code}: {message}"),
+            (Some(said), None) | (None, Some(said)) => said.to_owned(),
+            (None, None) => format!("status {}", answer.raw().status().as_u16()),
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use aws_sdk_dynamodb::{
+        config::http::HttpResponse,
+        error::{ConnectorError, ErrorMetadata},
+        operation::get_item::GetItemError,
+    };
+
     use super::*;
 
     #[test]
@@ -178,7 +201,7 @@ mod tests {
         let of = |file: &str| format!("{}/src/aws/{file}", env!("CARGO_MANIFEST_DIR")).parse::<Authorities>();
         assert_eq!(of("roots.pem"), Ok(Authorities::default()));
         assert_eq!(of("mod.rs.none").map_err(|fault| fault.contains("cannot be found or read")), Err(true));
-        assert_eq!(of("call_error.rs"), Err("a file without certificates".to_owned()));
+        assert_eq!(of("../lib.rs"), Err("a file without certificates".to_owned()));
     }
 
     /// Each of them would panic when the first client is made.
@@ -200,5 +223,22 @@ mod tests {
         }
         assert!(of(&pem("no base64!").replace("CERTIFICATE", "PUBLIC KEY")).is_err());
         assert_eq!(of(ROOTS), Ok(Authorities::default()));
+    }
+
+    fn answered(metadata: ErrorMetadata) -> String {
+        let raw = HttpResponse::new(500.try_into().expect("a status"), "the whole answer".into());
+        CallError::of(&SdkError::service_error(GetItemError::generic(metadata), raw)).to_string()
+    }
+
+    #[test]
+    fn an_error_of_aws_is_a_sentence_and_no_debug_form() {
+        let code = || ErrorMetadata::builder().code("InternalServerError");
+        assert_eq!(answered(code().message("try again").build()), "InternalServerError: try again");
+        assert_eq!(answered(code().build()), "InternalServerError");
+        assert_eq!(answered(ErrorMetadata::builder().build()), "status 500");
+        let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+        let unreachable: SdkError<GetItemError> = SdkError::dispatch_failure(ConnectorError::io(refused.into()));
+        let said = CallError::of(&unreachable).to_string();
+        assert!(said.ends_with("connection refused") && !said.contains(['{', '(']), "{said}");
     }
 }

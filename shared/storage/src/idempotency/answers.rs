@@ -9,10 +9,7 @@ use futures::{FutureExt, future::BoxFuture};
 use serde::{Deserialize, Serialize, Serializer, ser::Error};
 use serde_json::value::RawValue;
 
-use super::{
-    error::OnceError,
-    request::{Once, RecordItem, SECRET_REPEATED},
-};
+use super::request::{Once, OnceError, RecordItem, SECRET_REPEATED};
 use crate::{
     sealing::{KeyRings, SealError},
     secrets::SecretText,

@@ -14,9 +14,7 @@
 //! | decision of a publication | `IDEMPOTENCY#{entity}#{hash}` / `PUBLICATION` |
 
 mod answers;
-mod error;
 mod request;
 
 pub use answers::{Answered, Answers, FirstAnswer, Record};
-pub use error::OnceError;
-pub use request::{IdempotencyKey, MEMORY, Once, SECRET_REPEATED, Sender};
+pub use request::{IdempotencyKey, MEMORY, Once, OnceError, SECRET_REPEATED, Sender};

@@ -6,8 +6,10 @@ use aws_lc_rs::digest;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
+use crate::sealing::SealError;
 use crate::table::{Condition, Put, Table, TableError, Written, at_most, is_new};
 use base::Time;
+use problem::{Problem, ProblemKind};
 
 /// How long a key is remembered.
 pub const MEMORY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -59,8 +61,6 @@ pub struct Sender<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Once {
     partition: String,
-    /// Where the release before keys were bound to the application and the address has the record.
-    former_partition: Option<String>,
     /// SHA-256 of the body, in base 64. It must be the same every time.
     pub(super) request_hash: String,
 }
@@ -89,19 +89,12 @@ impl Once {
     pub fn of_request(Sender { entity, client, path }: Sender<'_>, key: IdempotencyKey<'_>, body: &[u8]) -> Self {
         // No part has a line break, so that different parts make different texts.
         let text = format!("{client}\n{path}\n{}", key.0);
-        Self { partition: partition(entity, &text), former_partition: None, request_hash: hash(body) }
-    }
-
-    /// The same for a request to publish, whose record may be one of a former release.
-    pub fn of_publication(sender: Sender<'_>, key: IdempotencyKey<'_>, body: &[u8]) -> Self {
-        let former_partition = Some(partition(sender.entity, &format!("client:{}", key.0)));
-        Self { former_partition, ..Self::of_request(sender, key, body) }
+        Self { partition: partition(entity, &text), request_hash: hash(body) }
     }
 
     /// An event of the bus, by the identifier that the bus gave it, for this managing entity.
     pub fn of_bus(entity: &str, id: &str, content: &[u8]) -> Self {
-        let partition = partition(entity, &format!("bus:{id}"));
-        Self { partition, former_partition: None, request_hash: hash(content) }
+        Self { partition: partition(entity, &format!("bus:{id}")), request_hash: hash(content) }
     }
 
     /// The same for a request that means more than its body says, such as rights that follow from its token: with another
@@ -124,17 +117,6 @@ impl Once {
             Written::Done(item) | Written::Lost(Some(item)) => Ok(self.kept_in(item)),
             Written::Lost(None) => Err(TableError::Missing("the decision that holds an idempotency key")),
         }
-    }
-
-    /// The decision that a former release has written for this key, if it did: `None` within when its body was another.
-    pub async fn former_decision<T>(&self, table: &Table, now: Time) -> Result<Option<Option<T>>, TableError>
-    where
-        T: DeserializeOwned,
-    {
-        let Some(partition) = &self.former_partition else { return Ok(None) };
-        let key = (partition.clone(), PUBLICATION.to_owned());
-        let item: Option<RecordItem<T>> = table.get(key, true, "looking for a former idempotency key").await?;
-        Ok(item.filter(|item| item.is_good(now)).map(|item| self.kept_in(item)))
     }
 
     fn kept_in<T>(&self, item: RecordItem<T>) -> Option<T> {
@@ -170,6 +152,65 @@ fn partition(entity: &str, text: &str) -> String {
 
 fn hash(bytes: &[u8]) -> String {
     BASE64_STANDARD.encode(digest::digest(&digest::SHA256, bytes))
+}
+
+/// Why a request with an idempotency key was not carried out, or its first answer not repeated.
+#[derive(Debug, thiserror::Error)]
+pub enum OnceError {
+    /// The key came before with another body.
+    #[error("the idempotency key was used for another request")]
+    Conflict,
+    /// The first answer shows a secret, and the time in which it is repeated is over.
+    #[error("the first answer shows a secret and is not repeated any more")]
+    SecretOver {
+        /// The identifier of what the request made.
+        id: String,
+    },
+    /// The same request was carried out at this very moment, and its record is there. [`super::Answers::once`] turns
+    /// this error into the answer to that request.
+    #[error("the same request was carried out at the same moment")]
+    Overtaken,
+    /// An answer could not be written as JSON, or is none.
+    #[error("an answer could not be written or read")]
+    Answer(#[source] serde_json::Error),
+    /// An answer could not be sealed or opened.
+    #[error("an answer could not be sealed or opened")]
+    Seal(#[from] SealError),
+    /// The table failed.
+    #[error(transparent)]
+    Table(#[from] TableError),
+}
+
+impl OnceError {
+    /// The Problem. Where the first answer shows a secret, `another` says how a client that lost it gets another one, by
+    /// the identifier of what its request made.
+    pub fn into_problem(self, another: impl FnOnce(&str) -> String) -> Problem {
+        match self {
+            Self::Conflict => {
+                let detail = "This Idempotency-Key was sent before with another body; use a new key for a new request.";
+                Problem::new(ProblemKind::IdempotencyConflict, detail)
+            }
+            Self::SecretOver { id } => {
+                let minutes = SECRET_REPEATED.as_secs() / 60;
+                let detail = format!(
+                    "This request was carried out when its Idempotency-Key first came, and is not carried out again. Its \
+                     answer shows a secret, which is repeated for {minutes} minutes only. If you do not have it: {}.",
+                    another(&id)
+                );
+                Problem::new(ProblemKind::SecretNotRepeated, detail).with_property("id", id)
+            }
+            Self::Overtaken => Problem::unavailable(self),
+            Self::Answer(error) => Problem::internal(error),
+            Self::Seal(error) => error.into(),
+            Self::Table(error) => error.into(),
+        }
+    }
+}
+
+impl From<OnceError> for Problem {
+    fn from(error: OnceError) -> Self {
+        error.into_problem(|_| "ask for another one with a new key".to_owned())
+    }
 }
 
 #[cfg(test)]
@@ -217,29 +258,6 @@ mod tests {
         for (number, other) in others.iter().enumerate() {
             assert_ne!(first, other.partition, "{number}");
         }
-    }
-
-    #[test]
-    fn a_record_is_found_where_the_release_before_has_it() {
-        // As that release wrote them: the hash of `client:key`, and of `bus:key`.
-        let hashed = |text: &str| format!("IDEMPOTENCY#hotel#{}", hash(text.as_bytes()));
-        let publication = Once::of_publication(SENDER, IdempotencyKey("key"), b"{}");
-        assert_eq!(publication.former_partition, Some(hashed("client:key")));
-        assert_eq!(Once::of_bus("hotel", "key", b"{}").partition, hashed("bus:key"));
-    }
-
-    #[test]
-    fn the_record_of_a_publication_has_the_attributes_that_the_release_before_wrote() {
-        #[derive(Serialize)]
-        struct Decision {
-            event: &'static str,
-        }
-        let now = Time::from_millis(1_795_167_900_123);
-        let put = once(SENDER, "key", b"{}").put(PUBLICATION, Decision { event: "evt_1" }, now, "").expect("an item");
-        let item: serde_json::Value = put.read_back("").expect("an item");
-        let names: Vec<_> = item.as_object().expect("an object").keys().map(String::as_str).collect();
-        assert_eq!(names, ["event", "expiresAt", "pk", "requestHash", "sk"]);
-        assert_eq!(item["expiresAt"], 1_795_167_900 + 24 * 60 * 60);
     }
 
     #[test]

@@ -9,8 +9,6 @@ pub enum Condition {
     Is(Path, Comparison, Value),
     /// A text begins so.
     BeginsWith(Path, Value),
-    /// A text contains another.
-    Contains(Path, Value),
     /// An attribute is not there.
     Absent(Path),
     /// An attribute is there.
@@ -26,8 +24,6 @@ pub enum Condition {
 pub enum Comparison {
     /// It is equal.
     Equal,
-    /// It is another.
-    Different,
     /// It is less.
     Less,
     /// It is less or equal.
@@ -42,7 +38,6 @@ impl Comparison {
     pub(super) fn sign(self) -> &'static str {
         match self {
             Self::Equal => "=",
-            Self::Different => "<>",
             Self::Less => "<",
             Self::AtMost => "<=",
             Self::More => ">",
@@ -76,11 +71,6 @@ pub fn begins_with(attribute: impl Into<Path>, prefix: impl Into<Value>) -> Cond
     Condition::BeginsWith(attribute.into(), prefix.into())
 }
 
-/// The attribute is a text that contains this one.
-pub fn contains(attribute: impl Into<Path>, part: impl Into<Value>) -> Condition {
-    Condition::Contains(attribute.into(), part.into())
-}
-
 macro_rules! comparisons {
     ($($(#[$doc:meta])* $name:ident = $comparison:ident,)+) => {
         $($(#[$doc])*
@@ -92,8 +82,6 @@ macro_rules! comparisons {
 comparisons! {
     /// The attribute has this value.
     is = Equal,
-    /// The attribute has another value.
-    differs = Different,
     /// The attribute is less than this value.
     less = Less,
     /// The attribute is this value or less.

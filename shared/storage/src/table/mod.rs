@@ -17,8 +17,7 @@ mod write;
 mod writing;
 
 pub use condition::{
-    Comparison, Condition, absent, at_least, at_most, begins_with, contains, differs, exists, is, is_new, less, more,
-    present,
+    Comparison, Condition, absent, at_least, at_most, begins_with, exists, is, is_new, less, more, present,
 };
 pub use error::TableError;
 pub use key::Key;

@@ -109,6 +109,11 @@ impl Query {
         }
     }
 
+    /// Perhaps without the writes of the last moments, at half the price.
+    pub fn eventually_consistent(self) -> Self {
+        Self { consistent: false, ..self }
+    }
+
     /// Items between these two, both included.
     pub fn between(self, attribute: &'static str, from: impl Into<Value>, to: impl Into<Value>) -> Self {
         Self { range: Some(Range::Between(attribute, from.into(), to.into())), ..self }

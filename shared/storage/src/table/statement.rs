@@ -108,10 +108,6 @@ impl Statement {
                 self.compared.push(prefix.0.clone());
                 format!("begins_with({}, ?)", quoted(path))
             }
-            Condition::Contains(path, part) => {
-                self.compared.push(part.0.clone());
-                format!("contains({}, ?)", quoted(path))
-            }
             Condition::Absent(path) => format!("{} IS MISSING", quoted(path)),
             Condition::Present(path) => format!("{} IS NOT MISSING", quoted(path)),
             Condition::Any(conditions) => self.group(conditions, " OR "),

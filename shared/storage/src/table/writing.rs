@@ -12,7 +12,7 @@ use aws_sdk_dynamodb::{
     types::{self as transact, ReturnValue, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update},
 };
 use futures::FutureExt;
-use serde::{Serialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
 
 use super::{
     Table, TableFuture,
@@ -89,11 +89,6 @@ impl Table {
         doing: &'static str,
     ) -> Result<Written<T>, TableError> {
         read_back(self.alone(put.into(), true, doing).await?, doing)
-    }
-
-    /// Writes one item, whatever was there before.
-    pub async fn put(&self, item: &impl Serialize, doing: &'static str) -> Result<(), TableError> {
-        self.write(Put::item(item, doing)?, doing).await.map(drop)
     }
 
     /// Writes one item together with whatever else is written at this moment, which saves round trips under load and

@@ -9,9 +9,7 @@ mod arrivals;
 mod receiver;
 mod run;
 mod secret;
-mod webhook;
 
 pub use receiver::{CanaryReceiver, ReceiveError, Received};
 pub use run::{Canary, CanarySettings};
-pub use secret::{CanarySecret, SECRET, fresh_signing_key};
-pub use webhook::{PATH, provide};
+pub use secret::{CanarySecret, PATH, SECRET, fresh_signing_key, provide};

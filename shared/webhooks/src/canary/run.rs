@@ -14,8 +14,7 @@ use url::Url;
 
 use crate::canary::{
     arrivals::Arrivals,
-    secret::{CanarySecret, SECRET},
-    webhook::EVENT_TYPE,
+    secret::{CanarySecret, EVENT_TYPE, SECRET},
 };
 use base::metric::{Metrics, Name, Number};
 use base::{Environment, EventId, FromEnvironment, SharedClock, logging, pause, wait::Wait};

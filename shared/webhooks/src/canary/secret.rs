@@ -1,9 +1,15 @@
-//! The canary's secret: its client's credentials, and the names and the key of its webhook.
+//! The canary's secret: its client's credentials, and the names and the key of its webhook. The webhook is made with the
+//! secret and not over HTTP: its key has to be known to the receiver.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Deserializer};
 
-use auth::EntityId;
+use crate::subscriptions::{
+    WebhookError,
+    register::{NewWebhook, Registration},
+    secret::SigningSecret,
+};
+use auth::{AuthorizedEntity, EntityId};
 use base::{
     Random, WebhookId, random,
     refreshed::{Reading, Source},
@@ -54,4 +60,17 @@ impl Source for SecretSource {
             }
         })
     }
+}
+
+/// The path of the receiver.
+pub const PATH: &str = "/task/canary";
+/// The type of the canary's events: an ordinary one, of the kind that customers publish.
+pub(super) const EVENT_TYPE: &str = "booking.created";
+
+/// Makes the canary's webhook, unless it is there and leads to the receiver below this address.
+pub async fn provide(registration: &Registration, secret: &CanarySecret, base_url: &str) -> Result<(), WebhookError> {
+    let entity = AuthorizedEntity::of_canary(secret.managing_entity_identifier.clone());
+    let key = SigningSecret::of(secret.signing_key.clone());
+    let new = NewWebhook::plain("Canary", format!("{base_url}{PATH}"), EVENT_TYPE);
+    registration.ensure(&entity, (&secret.webhook_identifier, &key), new).await
 }

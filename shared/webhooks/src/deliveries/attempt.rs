@@ -71,11 +71,9 @@ impl Attempt {
         }
     }
 
-    /// The attempt as its owner sees it, with the parts that the table leaves out. A former release kept neither address nor
-    /// headers, so its attempts show none.
+    /// The attempt as its owner sees it, with the parts that the table leaves out.
     pub(crate) fn shown(self, delivery_url: &str) -> Self {
-        let sent_there = self.request_headers.is_some().then(|| delivery_url.to_owned());
-        let url = self.url.or(sent_there);
+        let url = Some(self.url.unwrap_or_else(|| delivery_url.to_owned()));
         let every = || HEADERS.map(str::to_owned).into_iter();
         let request_headers = self.request_headers.map(|names| every().chain(names).collect());
         Self { url, request_headers, ..self }

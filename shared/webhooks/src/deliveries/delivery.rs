@@ -1,9 +1,9 @@
 //! A delivery and its states.
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{deliveries::attempt::Attempt, subscriptions::masked};
+use crate::deliveries::attempt::Attempt;
 use auth::EntityId;
 use base::{DeliveryId, Time, WebhookId};
 
@@ -93,9 +93,7 @@ pub struct Delivery {
     pub status: Status,
     /// The event's type.
     pub r#type: String,
-    /// The webhook's URL when the delivery was made, with the values of its query masked. Former releases kept the
-    /// values.
-    #[serde(deserialize_with = "masked_url")]
+    /// The webhook's URL when the delivery was made, with the values of its query masked.
     pub url: String,
     /// What it waits for. The table keeps [`WaitingFor::Breaker`] alone: the others follow from times, so that they
     /// cost no write.
@@ -103,10 +101,6 @@ pub struct Delivery {
     pub waiting_for: Option<WaitingFor>,
     /// The webhook.
     pub webhook_identifier: WebhookId,
-}
-
-fn masked_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    String::deserialize(deserializer).map(|url| masked::url(&url))
 }
 
 /// A delivery with its event and its attempts.

@@ -67,6 +67,23 @@ pub fn find(value: &str) -> Option<&'static EventType> {
     TYPES.iter().find(|known| known.value == value)
 }
 
+/// Whether a text is a group that has at least one type of the catalogue. `booking.*` is every type whose key begins with
+/// `booking.`. A webhook keeps the group as its owner gave it, so that the group has types that the catalogue gets later.
+pub fn group_exists(text: &str) -> bool {
+    all().iter().any(|known| is_in_group(text, known.value))
+}
+
+/// Whether a type belongs to a group. A text that is no group has none.
+pub fn is_in_group(group: &str, kind: &str) -> bool {
+    let prefix = group.strip_suffix('*').filter(|prefix| prefix.ends_with('.'));
+    prefix.is_some_and(|prefix| kind.starts_with(prefix))
+}
+
+/// Every group of the catalogue, those of one type several times.
+pub fn groups() -> impl Iterator<Item = String> {
+    all().iter().flat_map(|known| known.value.match_indices('.').map(|(dot, _)| known.value[..=dot].to_owned() + "*"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,5 +138,43 @@ mod tests {
     fn an_entry_shows_its_label_and_its_value_and_nothing_else() {
         let shown = serde_json::to_value(own("webhook.test")).expect("JSON");
         assert_eq!(shown, serde_json::json!({ "label": "Test event", "value": "webhook.test" }));
+    }
+
+    #[test]
+    fn a_group_has_the_types_that_begin_like_it_at_a_dot() {
+        for (group, kind) in [
+            ("booking.*", "booking.created"),
+            ("booking.*", "booking.note.added"),
+            ("booking.note.*", "booking.note.added"),
+            ("booking.*", "booking.type_of_the_future"),
+        ] {
+            assert!(is_in_group(group, kind), "{group} {kind}");
+        }
+        for (group, kind) in [
+            ("booking.*", "bookings.created"),
+            ("booking.note.*", "booking.created"),
+            ("booking.note.*", "booking.notes.added"),
+            ("booking.*", "inventory.booking_window.updated"),
+            ("booking.created.*", "booking.created"),
+            ("booking.created", "booking.created"),
+            ("booking.cre*", "booking.created"),
+            ("booking*", "booking.created"),
+            ("booking.", "booking.created"),
+            ("*.created", "booking.created"),
+            ("*", "booking.created"),
+            (".*", "booking.created"),
+            ("", "booking.created"),
+        ] {
+            assert!(!is_in_group(group, kind), "{group} {kind}");
+        }
+    }
+
+    #[test]
+    fn every_group_of_the_catalogue_exists_and_no_other() {
+        assert!(groups().all(|group| group_exists(&group)));
+        assert!(groups().any(|group| group == "booking.*") && groups().any(|group| group == "booking.note.*"));
+        for text in ["", "*", "booking", "booking.created", "booking.created.*", "Booking.*", "booking.**", "hotel.*"] {
+            assert!(!group_exists(text), "{text}");
+        }
     }
 }

@@ -8,8 +8,8 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::events::{
-    members::{self, Content},
+use super::{
+    new_event::{Content, take_data, take_type},
     publish::{PublishError, Published, Publisher},
     rejected::{NotTaken, RejectedEvents, Rejection},
 };
@@ -129,7 +129,7 @@ impl<'a> Detail<'a> {
         let entity =
             entity.and_then(|entity| members.violations.note("managingEntityIdentifier", EntityId::parse(&entity)));
         let listed_for = entity.as_ref().map_or("{managingEntityIdentifier}", EntityId::as_str);
-        let (kind, data) = (members::kind(&mut members, listed_for), members::data(&mut members));
+        let (kind, data) = (take_type(&mut members, listed_for), take_data(&mut members));
         members.finish().map_err(|problem| Rejection::members(&problem, "detail"))?;
         match (entity, kind, data) {
             (Some(entity), Some(kind), Some(data)) => Ok(Self { entity, content: Content { kind, data } }),

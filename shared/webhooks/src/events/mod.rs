@@ -3,9 +3,7 @@
 pub mod catalogue;
 mod counts;
 pub mod event;
-pub(crate) mod group;
 pub mod ingest;
-mod members;
 pub mod new_event;
 pub mod outbox;
 mod outbox_turns;

@@ -1,8 +1,12 @@
-//! An event that a client asks to be published, as its request says it.
+//! An event that a client asks to be published, as its request says it, and the members that describe an event in such
+//! requests and in events of the bus alike.
 
-use crate::events::{
+use serde_json::value::RawValue;
+
+use super::{
+    catalogue::{self, EventType, Source},
     event::{Event, TooLarge},
-    members::{self, Content},
+    unknown,
 };
 use auth::EntityId;
 use base::{EventId, Time};
@@ -25,13 +29,13 @@ impl<'a> NewEvent<'a> {
         sender: Sender<'_>,
     ) -> Result<Self, Problem> {
         let mut members = JsonBody::read(body)?;
-        let (kind, data) = (members::kind(&mut members, sender.entity), members::data(&mut members));
+        let (kind, data) = (take_type(&mut members, sender.entity), take_data(&mut members));
         for name in ["id", "timestamp", "managingEntityIdentifier"] {
             members.refuse(name, "is set by the service when it publishes the event; leave it out");
         }
         let key = members.violations.note("Idempotency-Key", key);
         let ((kind, data), key) = members.finish_with(kind.zip(data).zip(key))?;
-        let once = key.map(|key| Once::of_publication(sender, key, body));
+        let once = key.map(|key| Once::of_request(sender, key, body));
         Ok(Self { content: Content { kind, data }, once })
     }
 
@@ -39,6 +43,47 @@ impl<'a> NewEvent<'a> {
     pub fn event(&self, id: EventId, timestamp: Time, entity: EntityId) -> Result<Event, TooLarge> {
         self.content.event(id, timestamp, entity)
     }
+}
+
+/// Type and data of an event.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Content<'a> {
+    pub(super) kind: &'static EventType,
+    pub(super) data: &'a RawValue,
+}
+
+impl Content<'_> {
+    /// The event with this content.
+    pub(super) fn event(&self, id: EventId, timestamp: Time, entity: EntityId) -> Result<Event, TooLarge> {
+        Event::new(id, self.kind, timestamp, entity, self.data)
+    }
+}
+
+/// The type, which must be in the catalogue and not be one of the service's own: a subscriber to `webhook.disabled`
+/// must be able to trust that the service disabled a webhook.
+/// `entity` is the managing entity at which a refusal says that the types are listed.
+pub(super) fn take_type(body: &mut JsonBody<'_>, entity: &str) -> Option<&'static EventType> {
+    let kind = body.required::<String>("type", "the key of an event type, such as booking.created")?;
+    let found = match catalogue::find(&kind) {
+        None => Err(unknown::no_type(&kind, entity)),
+        Some(EventType { source: Source::Service, .. }) => {
+            let why =
+                "is a type that only the service itself publishes; subscribe to it, and publish under another type";
+            Err(why.to_owned())
+        }
+        Some(found) => Ok(found),
+    };
+    body.violations.note("type", found)
+}
+
+/// The data, which must be an object; subscribers are sent its very text.
+pub(super) fn take_data<'a>(body: &mut JsonBody<'a>) -> Option<&'a RawValue> {
+    let data = body.take_raw("data").filter(|data| data.starts_with('{'));
+    let data = data.and_then(|data| serde_json::from_str(data).ok());
+    if data.is_none() {
+        body.violations.add("data", "must be there and be an object");
+    }
+    data
 }
 
 #[cfg(test)]

@@ -29,8 +29,6 @@ use storage::table::{Delete, Put, Query, Table, TableError};
 
 /// How many shards the outbox has in the index `byDue`. They are emptied side by side.
 const SHARDS: u64 = 4;
-/// The shard of former releases, which had one, sorted by time.
-const FORMER_SHARD: &str = "OUTBOX";
 /// How many events are read and published in a turn, until another entity has its turn.
 const SHARE: i32 = 4;
 /// How many turns of a shard are under way at once: an entity with 200 webhooks takes long, and must not hold up the
@@ -138,7 +136,7 @@ impl Outbox {
     /// is tried again by the next sweep; one of such errors is returned. Notes how long the events have waited.
     pub async fn empty(&self, publisher: &Publisher, waited: &Longest) -> Result<usize, OutboxError> {
         let until = publisher.clock.now() + TIME_LIMIT;
-        let shards = (0..SHARDS).map(shard_key).chain([FORMER_SHARD.to_owned()]);
+        let shards = (0..SHARDS).map(shard_key);
         // Boxed, here and below: a future of futures of streams is more than the compiler follows.
         let emptied =
             shards.map(|shard| async move { self.empty_shard(&shard, publisher, (until, waited)).await }.boxed());
@@ -158,7 +156,7 @@ impl Outbox {
                 let Some(stretch) = turns.next() else { break };
                 match self.page(shard, &stretch).await {
                     Ok((events, last)) => {
-                        let rest = last.and_then(|last| turns.read_up_to(&last, stretch));
+                        let rest = last.map(|last| turns.read_up_to(&last, stretch));
                         let turn =
                             join_all(events.into_iter().map(|event| self.publish(event, publisher, waited).boxed()));
                         under_way.push(turn.map(|outcomes| (outcomes, rest)).boxed());
@@ -225,7 +223,7 @@ fn stand(entity: &EntityId, event: &EventId) -> (String, String) {
 }
 
 fn shard_key(shard: u64) -> String {
-    format!("{FORMER_SHARD}#{shard}")
+    format!("OUTBOX#{shard}")
 }
 
 fn key(event: &EventId) -> (String, String) {

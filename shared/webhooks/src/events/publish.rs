@@ -13,21 +13,18 @@ use futures::{
 };
 use serde::Serialize;
 
+use super::{
+    event::{Event, MAX_BYTES, TooLarge},
+    new_event::{Content, NewEvent},
+    store::{Events, PlannedDelivery, Publication},
+};
 use crate::{
     deliveries::{
         Deliveries,
         dispatch::schedule::ScheduleSettings,
-        queue::{
-            Lane, Queue,
-            message::{AttemptMessage, DeliveryOwner, DueMessage},
-        },
+        queue::message::{AttemptMessage, DeliveryOwner, DueMessage},
+        queue::{Lane, Queue},
         store::item::HeadItem,
-    },
-    events::{
-        event::{Event, MAX_BYTES, TooLarge},
-        members::Content,
-        new_event::NewEvent,
-        store::{Events, PlannedDelivery, Publication},
     },
     subscriptions::{Webhook, Webhooks},
 };
@@ -94,7 +91,7 @@ impl Publisher {
     ) -> Self {
         Self {
             table: table.clone(),
-            events: Events::new(table.clone()).packing(schedule.pack_bodies),
+            events: Events::new(table.clone()),
             webhooks: Webhooks::new(table.clone()),
             deliveries: Deliveries::new(table.clone()),
             queue,
@@ -138,17 +135,9 @@ impl Publisher {
         let event = self.event_now(entity, content)?;
         let now = event.timestamp;
         // Boxed, as the futures below: the compiler does not look through all of them from a function's main.
-        let found =
-            tokio::try_join!(self.webhooks.of(entity).boxed(), self.events.former_publication(once, now).boxed());
-        let (webhooks, former) = found?;
-        let first = match former {
-            Some(former) => former,
-            None => {
-                let publication =
-                    Publication { event: event.id.clone(), timestamp: now, deliveries: plan(&event, &webhooks) };
-                self.events.claim_key(once, publication, now).boxed().await?
-            }
-        };
+        let webhooks = self.webhooks.of(entity).boxed().await?;
+        let publication = Publication { event: event.id.clone(), timestamp: now, deliveries: plan(&event, &webhooks) };
+        let first = self.events.claim_key(once, publication, now).boxed().await?;
         let first = first.ok_or(PublishError::KeyConflict)?;
         let is_repeated = first.event != event.id;
         let event = content.event(first.event, first.timestamp, entity.id().clone())?;

@@ -19,8 +19,6 @@ const READING: &str = "reading an event";
 #[derive(Debug, Clone)]
 pub struct Events {
     table: Table,
-    /// Whether bodies are kept packed where that saves write units. Packed ones are read either way.
-    packing: bool,
 }
 
 /// The body of an event, one item for all its deliveries.
@@ -29,7 +27,7 @@ pub struct Events {
 struct BodyItem {
     pk: String,
     sk: String,
-    /// The body as it is sent, or packed.
+    /// The body as it is sent; absent where it is packed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     body: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -91,13 +89,7 @@ pub(crate) struct PlannedDelivery {
 impl Events {
     /// The events in this table.
     pub fn new(table: Table) -> Self {
-        Self { table, packing: false }
-    }
-
-    /// The same, with bodies packed from now on, or not.
-    #[must_use]
-    pub fn packing(self, packing: bool) -> Self {
-        Self { packing, ..self }
+        Self { table }
     }
 
     /// The write that keeps an event's body for its retention.
@@ -106,7 +98,7 @@ impl Events {
         let expires_at = (event.timestamp + retention).as_seconds();
         let traceparent = event.trace.as_ref().map(Trace::traceparent);
         let tracestate = event.trace.as_ref().and_then(Trace::tracestate).map(str::to_owned);
-        let packed = self.packing.then(|| Packed::of(&event.body)).flatten();
+        let packed = Packed::of(&event.body);
         let body = packed.is_none().then(|| event.body.clone());
         let item = BodyItem { pk, sk, body, packed, traceparent, tracestate, expires_at };
         Ok(Put::item(&item, KEEPING)?.only_if(is_new()))
@@ -140,16 +132,6 @@ impl Events {
         now: Time,
     ) -> Result<Option<Publication>, TableError> {
         once.claim(&self.table, publication, now).await
-    }
-
-    /// The publication that a former release has made for an idempotency key, if it did: `None` within when that is of
-    /// another body.
-    pub(super) async fn former_publication(
-        &self,
-        once: &Once,
-        now: Time,
-    ) -> Result<Option<Option<Publication>>, TableError> {
-        once.former_decision(&self.table, now).await
     }
 }
 

@@ -1,13 +1,13 @@
 //! What is said to a client that names a type of event, or a group of types, which the catalogue does not have: the
 //! text, what it may have meant, and where all types are listed.
 
-use crate::events::{catalogue, group};
+use super::catalogue;
 use auth::EntityId;
 use problem::near;
 
 /// The message on a text that is no type of the catalogue, for a client of this entity.
 pub fn no_type(given: &str, entity: &str) -> String {
-    let what = if group::exists(given) {
+    let what = if catalogue::group_exists(given) {
         "must be the key of one event type of the catalogue, not of a group"
     } else {
         "must be the key of an event type of the catalogue"
@@ -21,7 +21,7 @@ pub fn no_type_or_group(given: &str, entity: &EntityId) -> String {
         return format!("is no type: leave the list empty, `[]`, where `{EVERY}` is to mean every type");
     }
     let what = "must be the key of an event type of the catalogue, or a group of it such as booking.*";
-    near::none_of(what, given, types().chain(group::all()), &listed(entity.as_str()))
+    near::none_of(what, given, types().chain(catalogue::groups()), &listed(entity.as_str()))
 }
 
 fn listed(entity: &str) -> String {

@@ -99,7 +99,7 @@ pub struct HealthItem {
     pub opens: u32,
     /// Until when a probe may be under way.
     pub probe_until: Option<Time>,
-    /// The status of the last attempt that failed; none if it never completed, or a former release counted it.
+    /// The status of the last attempt that failed; none if it never completed.
     pub last_http_status: Option<u16>,
     /// Why the last attempt that failed never completed: a stable code and a sentence.
     pub last_error: Option<String>,

@@ -102,7 +102,7 @@ impl Changing {
         let moved = endpoint.url.as_ref().is_some_and(|url| url.differs);
         let now = self.clock.now();
         let change = revision::change(read, members, &endpoint, change.version.is_some(), now)?;
-        // Former failures must not disable the webhook again at its next failure, and a new address has not failed yet.
+        // Past failures must not disable the webhook again at its next failure, and a new address has not failed yet.
         let begins_anew = enabled || moved;
         let anew = if begins_anew { self.pauses.begin_anew(entity, &read.id, &change, now).await? } else { None };
         match anew {
@@ -116,35 +116,27 @@ impl Changing {
         }
     }
 
-    /// The change of a part of the endpoint; `None` when the part stays as it is. It seals values that a former release
-    /// left in the open.
+    /// The change of a part of the endpoint; `None` when the part stays as it is.
     async fn part<T: Part>(
         &self,
         read: &Webhook,
         kept: Kept<T>,
         given: Option<&T>,
     ) -> Result<Option<PartChange<T>>, WebhookError> {
-        if given.is_none() && !kept.is_bare() {
-            return Ok(None);
-        }
+        let Some(given) = given else { return Ok(None) };
         let context = read.seal_context();
-        let needs_kept = given.is_none_or(Part::has_masks);
+        let needs_kept = given.has_masks();
         let was = match kept.open(&self.rings, context).await {
             Ok(was) => Some(was),
             Err(error) if needs_kept => return Err(error.into()),
             Err(_) => None, // a part that cannot be opened can still be replaced
         };
-        let before = was.clone().unwrap_or_default();
-        let whole = match given {
-            Some(given) => self.meant(given, &before)?,
-            None => before,
-        };
-        let differs = was.as_ref() != Some(&whole);
-        if !differs && !kept.is_bare() {
+        let whole = self.meant(given, &was.clone().unwrap_or_default())?;
+        if was.as_ref() == Some(&whole) {
             return Ok(None);
         }
         let now_on = Kept::of(&whole, &self.rings, &*self.random, context).await?;
-        Ok(Some(PartChange { kept: now_on, differs, made_of: needs_kept.then_some(kept) }))
+        Ok(Some(PartChange { kept: now_on, differs: true, made_of: needs_kept.then_some(kept) }))
     }
 
     /// The part with kept values in the place of masks, if it is allowed.

@@ -4,7 +4,7 @@
 //! beside it the whole endpoint, sealed for this webhook alone. So showing, listing and publishing need no key;
 //! changing and sending do.
 
-use std::{collections::BTreeMap, fmt};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -19,8 +19,8 @@ use problem::Violations;
 use storage::{KeyRing, KeyRings, SealError};
 use url::Url;
 
-/// An endpoint as the table keeps it. Items of former releases have values in the open and no sealed members.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// An endpoint as the table keeps it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct KeptEndpoint {
     event_url: String,
@@ -146,11 +146,6 @@ impl<T: Part> Kept<T> {
         let plain = rings.for_text(sealed).await?.open(&context.context::<T>(), sealed)?;
         serde_json::from_slice(plain.expose()).map_err(|_| SealError::NotOurs)
     }
-
-    /// Whether it has values that a former release left in the open.
-    pub fn is_bare(&self) -> bool {
-        self.sealed.is_none() && self.shown.masked() != self.shown
-    }
 }
 
 impl KeptEndpoint {
@@ -173,7 +168,7 @@ impl KeptEndpoint {
 
     /// The URL as answers show it.
     pub fn shown_url(&self) -> String {
-        masked::url(&self.event_url)
+        self.event_url.clone()
     }
 
     /// Whether an address has the scheme, the host and the port of this endpoint.
@@ -185,13 +180,6 @@ impl KeptEndpoint {
     /// The headers as answers show them.
     pub fn shown_headers(&self) -> BTreeMap<String, &'static str> {
         self.headers.keys().map(|name| (name.clone(), masked::MASK)).collect()
-    }
-}
-
-/// Leaves out the values, which items of former releases have in the open: they belong in no log.
-impl fmt::Debug for KeptEndpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "KeptEndpoint({}, {:?})", self.shown_url(), self.headers.keys())
     }
 }
 
@@ -230,15 +218,5 @@ mod tests {
             assert_eq!(opened.is_ok_and(|plain| plain.expose() == format!("\"{URL}\"").as_bytes()), opens);
             assert!(ring.open(&context.context::<Headers>(), &text).is_err(), "a URL is no headers");
         }
-    }
-
-    #[test]
-    fn values_of_former_releases_are_masked_in_answers_and_logs() {
-        let item = r#"{"eventUrl":"https://example.com/hook?token=s3cret","headers":{"X-Key":"s3cret"}}"#;
-        let kept: KeptEndpoint = serde_json::from_str(item).expect("an item of a former release");
-        assert_eq!(kept.shown_url(), "https://example.com/hook?token=***");
-        assert_eq!(kept.shown_headers(), [("X-Key".to_owned(), "***")].into());
-        assert!(kept.url().is_bare() && kept.headers().is_bare() && !format!("{kept:?}").contains("s3cret"));
-        assert!(!sealed(&URL.to_owned()).is_bare());
     }
 }

@@ -4,10 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, de::DeserializeOwned};
 
-use crate::{
-    events::{catalogue, group, unknown},
-    subscriptions::{endpoint::Part, masked::Headers},
-};
+use super::{endpoint::Part, masked::Headers};
+use crate::events::{catalogue, unknown};
 use auth::EntityId;
 use outbound::AddressRules;
 use problem::{JsonBody, Violations, name, near::MAX_COMPARED};
@@ -128,7 +126,7 @@ fn known_types(list: Vec<String>, entity: &EntityId, violations: &mut Violations
         return known;
     }
     for (position, value) in list.into_iter().enumerate() {
-        if catalogue::find(&value).is_some() || group::exists(&value) {
+        if catalogue::find(&value).is_some() || catalogue::group_exists(&value) {
             if !known.contains(&value) {
                 known.push(value);
             }

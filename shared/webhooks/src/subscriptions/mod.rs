@@ -5,7 +5,6 @@ mod attempt_count;
 pub mod breaker;
 pub mod change;
 pub(crate) mod disable;
-pub mod end_secret;
 pub mod endpoint;
 pub mod error;
 pub mod failing;

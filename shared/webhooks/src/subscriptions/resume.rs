@@ -63,7 +63,7 @@ impl Pauses {
     }
 
     /// Makes a change with which a webhook begins anew: its failures are forgotten, and what waits for its breaker is
-    /// attempted now, all with the change or not at all. So former failures do not disable the webhook again, nothing
+    /// attempted now, all with the change or not at all. So past failures do not disable the webhook again, nothing
     /// that waits goes to the former address, and nothing waits longer for it. `None` when there is nothing to forget,
     /// and the change is yet to be made.
     pub(super) async fn begin_anew(

@@ -158,22 +158,6 @@ mod tests {
     }
 
     #[test]
-    fn values_of_a_former_release_are_sealed_if_no_other_change_has_sealed_them() {
-        let bare = "https://example.com/?a=1";
-        let kept = part("https://example.com/?a=***".to_owned(), Some("k.new"));
-        let url = PartChange { kept, differs: false, made_of: Some(part(bare.to_owned(), None)) };
-        let expected = unchanged()
-            .set("lastUpdate", NOW)
-            .set("eventUrl", "https://example.com/?a=***")
-            .set("sealedEventUrl", "k.new")
-            .add("version", 1_u32)
-            .only_if(is("enabled", false))
-            .only_if(is("eventUrl", bare))
-            .only_if(absent("sealedEventUrl"));
-        assert_eq!(change_of(&EndpointChange { url: Some(url), headers: None }), expected);
-    }
-
-    #[test]
     fn only_enabling_takes_the_reason_away() {
         let set = |enabled: bool| unchanged().set("enabled", enabled).set("lastUpdate", NOW);
         let enabling = set(true)

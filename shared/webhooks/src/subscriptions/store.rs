@@ -32,8 +32,7 @@ struct WebhookItem {
 
 impl From<WebhookItem> for Webhook {
     fn from(WebhookItem { webhook, signing_secrets, .. }: WebhookItem) -> Self {
-        // The release before let several former secrets sign; the last end is that of all.
-        let previous_secret_ends = signing_secrets.iter().filter_map(|secret| secret.expires_date).max();
+        let previous_secret_ends = signing_secrets.iter().find_map(|secret| secret.expires_date);
         Self { previous_secret_ends, ..webhook }
     }
 }

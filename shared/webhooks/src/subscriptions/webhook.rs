@@ -4,16 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    deliveries::queries::advice::Cause,
-    events::group,
-    subscriptions::{
-        breaker::HealthItem,
-        endpoint::{KeptEndpoint, SealContext},
-        secret::RevealedSecret,
-        webhook_status::WebhookStatus,
-    },
+use super::{
+    breaker::HealthItem,
+    endpoint::{KeptEndpoint, SealContext},
+    secret::RevealedSecret,
+    webhook_status::WebhookStatus,
 };
+use crate::{deliveries::queries::advice::Cause, events::catalogue};
 use auth::{EntityId, OwnerView};
 use base::{Time, WebhookId};
 
@@ -22,7 +19,7 @@ use base::{Time, WebhookId};
 #[serde(rename_all = "camelCase")]
 pub struct Webhook {
     pub(crate) created_date: Time,
-    /// When it was disabled; absent while it is enabled, and where a former release disabled it.
+    /// When it was disabled; absent while it is enabled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) disabled_date: Option<Time>,
     /// Why the service disabled it; absent while it is enabled or when its owner disabled it.
@@ -97,15 +94,14 @@ impl Webhook {
     pub fn wants(&self, kind: &str) -> bool {
         self.enabled
             && (self.event_list.is_empty()
-                || self.event_list.iter().any(|wanted| wanted == kind || group::has(wanted, kind)))
+                || self.event_list.iter().any(|wanted| wanted == kind || catalogue::is_in_group(wanted, kind)))
     }
 
     /// The webhook with this health as its owner sees it at this moment, without a secret.
     pub fn view(&self, health: Option<&HealthItem>, now: Time) -> WebhookView {
         WebhookView {
             created_date: self.created_date,
-            // A former release enables a webhook without taking the date away.
-            disabled_date: self.disabled_date.filter(|_| !self.enabled),
+            disabled_date: self.disabled_date,
             disabled_reason: self.disabled_reason.clone(),
             enabled: self.enabled,
             event_list: self.event_list.clone(),

@@ -34,8 +34,7 @@ pub struct WebhookStatus {
     /// Attempts that failed since the last that succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     failures_in_row: Option<u32>,
-    /// The same in the words of earlier releases, of which `open` reads as if all were well. It goes with version 3.0
-    /// of the contract.
+    /// The same in other words, of which `open` reads as if all were well. It goes with version 3.0 of the contract.
     health: Health,
     /// Why the last of these attempts never completed: a stable code and a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -92,7 +91,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_paused_webhook_says_until_when_in_words_of_today_and_of_before() {
+    fn a_paused_webhook_says_until_when_in_both_words() {
         let shown = |health: Option<&HealthItem>| serde_json::to_value(WebhookStatus::of(true, health)).expect("JSON");
         assert_eq!(shown(None), json!({ "deliveryState": "active", "health": "healthy" }));
         let failing = HealthItem { failing: true, ..HealthItem::default() };

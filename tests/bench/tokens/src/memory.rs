@@ -6,7 +6,7 @@ use auth::{
     Resource,
     entity::Entities,
     keys::KeySet,
-    revocations::{Revocation, RevocationSource, Revocations, Seen, Snapshot, SnapshotError},
+    revocations::{Consistency, Revocation, RevocationSource, Revocations},
     scope::Scopes,
     signing::{SigningAlgorithm, SigningKey, SigningSecret},
     token::{self, Audience, Claims, Presented, TokenFault},
@@ -65,18 +65,10 @@ pub struct Memory {
 struct NothingRevoked;
 
 impl RevocationSource for NothingRevoked {
-    async fn last_snapshot(&self, _: Time) -> Result<Option<Snapshot>, SnapshotError> {
-        Ok(None)
-    }
-
-    async fn horizon(&self, _: Seen) -> Result<Option<Time>, TableError> {
-        Ok(None)
-    }
-
     async fn made_since(
         &self,
-        _: Option<Time>,
         _: Time,
+        _: Consistency,
         _: impl FnMut(Vec<Revocation>) + Send,
     ) -> Result<(), TableError> {
         Ok(())
@@ -110,7 +102,7 @@ impl Memory {
             pepper,
             application,
             keys: KeySet::of([key.public_key()]),
-            revocations: Revocations::new(NothingRevoked, clock.clone(), &SystemRandom),
+            revocations: Revocations::new(NothingRevoked, clock.clone()),
             request: format!(
                 "grant_type=client_credentials&client_id={CLIENT}&client_secret={}&scope={SCOPES}",
                 secret.expose()

@@ -25,7 +25,7 @@ use crate::{
         queue::{
             Lane, Queue, QueueSettings,
             inbox::Inbox,
-            message::{AttemptMessage, DeliveryOwner},
+            message::{AttemptMessage, MalformedMessage},
         },
         store::Deliveries,
     },
@@ -68,7 +68,7 @@ pub struct Dispatcher {
 pub enum DispatchError {
     /// The message is not one of ours.
     #[error("a message of the queue is malformed")]
-    Message(#[source] serde_json::Error),
+    Message(#[source] MalformedMessage),
     /// The table failed.
     #[error("the table failed a dispatch")]
     Table(#[from] TableError),
@@ -124,22 +124,20 @@ impl Dispatcher {
     pub(crate) async fn one(
         &self,
         notice: &AttemptMessage,
-        owner: &DeliveryOwner,
         lane: Lane,
     ) -> Result<Option<CompletedAttempt>, DispatchError> {
         // Before the claim: a lease must not run out while a secret is waited for.
         self.rings.get().await?;
         let (due, now) = (&notice.message, self.clock.now());
         let claim = self.deliveries.claim(&due.delivery, due.attempt, random::uuid(&*self.random), now);
-        let (claimed, prefetch) = join!(claim, self.sources().prefetch(notice, owner));
+        let (claimed, prefetch) = join!(claim, self.sources().prefetch(notice));
         let Some(claimed) = claimed? else {
             tracing::debug!(deliveryId = %due.delivery, attempt = due.attempt, "nothing to do");
             return Ok(None);
         };
         if lane == Lane::Quick && prefetch.webhook().is_some_and(|found| found.webhook.is_slow(now)) {
             self.deliveries.release(&claimed).await?;
-            let notice = AttemptMessage { owner: Some(owner.clone()), ..notice.clone() };
-            self.queue.announce(Lane::Slow, notice, now, now).await;
+            self.queue.announce(Lane::Slow, notice.clone(), now, now).await;
             return Ok(None);
         }
         match self.claimed(&claimed, prefetch).await {

@@ -60,14 +60,10 @@ pub(crate) struct Sources<'a> {
 
 impl Sources<'_> {
     /// Reads the inputs of an attempt before its claim. An error is logged and leaves the value to [`Self::inputs`].
-    pub(crate) async fn prefetch(self, notice: &AttemptMessage, owner: &DeliveryOwner) -> Prefetch {
+    pub(crate) async fn prefetch(self, notice: &AttemptMessage) -> Prefetch {
+        let AttemptMessage { owner, event: id, .. } = notice;
         let entity = AuthorizedEntity::owning_delivery(owner.entity.clone());
-        let event = async {
-            match &notice.event {
-                Some(event) => Ok(self.events.glance(event).await?.map(|found| (event.clone(), found))),
-                None => Ok(None),
-            }
-        };
+        let event = self.events.glance(id);
         let health = self.healths.glance(&entity, &owner.webhook);
         let read = Instant::now();
         let (webhook, event, health) = join!(self.webhooks.glance(&entity, &owner.webhook), event, health);
@@ -81,7 +77,7 @@ impl Sources<'_> {
         Prefetch {
             owner: Some(owner.clone()),
             webhook: webhook.map(|webhook| CurrentWebhook { webhook, read }),
-            event: found(event).flatten(),
+            event: found(event).flatten().map(|event| (id.clone(), event)),
             health: found(health).filter(|found| found.as_ref().is_none_or(|health| health.open_until.is_none())),
         }
     }

@@ -25,7 +25,7 @@ use crate::deliveries::{
     queue::{
         Lane, MESSAGES_AT_ONCE,
         inbox::{BatchMessage, Inbox, Received},
-        message::{AttemptMessage, DeliveryOwner},
+        message::{AttemptMessage, DeliveryOwner, MalformedMessage},
     },
 };
 use base::{Random, Time, logging, pause, random};
@@ -192,22 +192,16 @@ impl DispatchRun<'_> {
 
     /// Makes the attempt that a message announces, if it gets a permit here; otherwise the delivery waits, unclaimed
     /// and unchanged.
-    async fn handle(&self, notice: Result<AttemptMessage, serde_json::Error>) -> Handled {
+    async fn handle(&self, notice: Result<AttemptMessage, MalformedMessage>) -> Handled {
         let notice = notice.map_err(DispatchError::Message)?;
-        let owner = match &notice.owner {
-            Some(owner) => Some(owner.clone()),
-            // Of an earlier version.
-            None => self.dispatcher.deliveries.owner_of(&notice.message.delivery).await?,
-        };
-        let Some(owner) = owner else { return Ok(None) };
-        let _permit = match self.permit(&owner, notice.has_waited).await {
+        let _permit = match self.permit(&notice.owner, notice.has_waited).await {
             Ok(permit) => permit,
             Err(_waiting) => {
-                self.wait(notice, owner).await;
+                self.wait(notice).await;
                 return Ok(None);
             }
         };
-        self.dispatcher.one(&notice, &owner, self.inbox.lane()).await
+        self.dispatcher.one(&notice, self.inbox.lane()).await
     }
 
     /// A permit for a delivery; an error, which counts it as waiting here, when none is free soon enough.
@@ -222,21 +216,20 @@ impl DispatchRun<'_> {
 
     /// Lets a delivery without a permit wait. The quick lane hands it to the slow lane; there its message comes back
     /// after a moment, later after some seconds, or with the sweep if many of its entity's deliveries wait already.
-    async fn wait(&self, notice: AttemptMessage, owner: DeliveryOwner) {
+    async fn wait(&self, notice: AttemptMessage) {
         let now = self.dispatcher.clock.now();
         if self.inbox.lane() == Lane::Quick {
-            self.send(notice, owner, now, now).await;
-        } else if self.limiter.send_back(&owner.entity) {
+            self.send(notice, now, now).await;
+        } else if self.limiter.send_back(&notice.owner.entity) {
             let wait = if notice.has_waited { LATER_WAIT } else { FIRST_WAIT };
             let then = now + wait.draw(&*self.dispatcher.random);
-            self.send(notice.waiting(), owner, then, now).await;
+            self.send(notice.waiting(), then, now).await;
         } else {
             tracing::debug!(deliveryId = %notice.message.delivery, "no permit is free; the sweep announces it again");
         }
     }
 
-    async fn send(&self, notice: AttemptMessage, owner: DeliveryOwner, due: Time, now: Time) {
-        let notice = AttemptMessage { owner: Some(owner), ..notice };
+    async fn send(&self, notice: AttemptMessage, due: Time, now: Time) {
         self.dispatcher.queue.announce(Lane::Slow, notice, due, now).await;
     }
 }

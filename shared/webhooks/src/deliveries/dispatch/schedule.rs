@@ -4,7 +4,7 @@ use std::{str::FromStr, time::Duration};
 
 use http::StatusCode;
 
-use base::{Environment, FromEnvironment, Time, environment::Switch, wait, wait::Wait};
+use base::{Environment, FromEnvironment, Time, wait, wait::Wait};
 use outbound::{AttemptError, HttpResponse};
 
 /// The longest schedule, and the longest single wait.
@@ -119,16 +119,13 @@ impl FromStr for RetrySchedule {
     }
 }
 
-/// When deliveries are tried, and for how long and how they are kept: `RETRY_SCHEDULE`, `DELIVERY_RETENTION` and
-/// `PACK_BODIES`.
+/// When deliveries are tried, and for how long they are kept: `RETRY_SCHEDULE` and `DELIVERY_RETENTION`.
 #[derive(Debug, Clone)]
 pub struct ScheduleSettings {
     /// The wait before each attempt.
     pub schedule: RetrySchedule,
     /// How long a delivery is kept, with its event and its attempts; 90 days unless set.
     pub retention: Duration,
-    /// Whether new bodies of events are compressed; they are unless set otherwise.
-    pub pack_bodies: bool,
 }
 
 impl FromEnvironment for ScheduleSettings {
@@ -136,8 +133,7 @@ impl FromEnvironment for ScheduleSettings {
         const RETENTION: Wait = Wait(Duration::from_secs(90 * 24 * 60 * 60));
         let schedule = environment.parsed("RETRY_SCHEDULE", RetrySchedule::default());
         let retention = environment.parsed("DELIVERY_RETENTION", RETENTION);
-        let pack_bodies = environment.parsed("PACK_BODIES", Switch(true));
-        let (schedule, Wait(retention), Switch(pack_bodies)) = (schedule?, retention?, pack_bodies?);
+        let (schedule, Wait(retention)) = (schedule?, retention?);
         // Twice the schedule leaves room for pauses, and promises no more: an endpoint that asks for a day's pause before
         // each attempt takes nine days of the default schedule, and a shorter retention removes its delivery unfinished.
         let least = schedule.whole() * 2;
@@ -148,7 +144,7 @@ impl FromEnvironment for ScheduleSettings {
             environment.fault("DELIVERY_RETENTION", &value, &error);
             return None;
         }
-        Some(Self { schedule, retention, pack_bodies })
+        Some(Self { schedule, retention })
     }
 }
 

@@ -49,7 +49,7 @@ pub(super) struct Turn {
     due_at: Time,
 }
 
-/// The entity whose turn is due; `None` for a job of a former release, which had no turns.
+/// The entity whose turn is due; `None` for an entry that names none.
 pub(super) fn entity_of(due: &DueJob) -> Option<EntityId> {
     due.pk.strip_prefix(PREFIX).and_then(|entity| EntityId::parse(entity).ok())
 }
@@ -62,7 +62,7 @@ impl Jobs {
         self.0.write(place, ASKING).await.map(drop)
     }
 
-    /// The turns that have been due the longest, and jobs of former releases.
+    /// The turns that have been due the longest.
     pub(super) async fn first_turns(&self, limit: i32, now: Time) -> Result<Vec<DueJob>, TableError> {
         Ok(self.0.page(Query::due_by(SHARD, now).limit(limit), "looking for jobs").await?.entries)
     }

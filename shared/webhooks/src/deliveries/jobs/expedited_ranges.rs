@@ -10,13 +10,11 @@ use base::Time;
 
 /// The waiting deliveries of a webhook that are yet to become due.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct ExpeditedRanges {
     /// The ranges of those that were asked for.
-    #[serde(skip_serializing_if = "Ranges::is_empty")]
     pub(super) ranges: Ranges,
     /// The rest of those that wait for the breaker, which was closed before its time.
-    #[serde(skip_serializing_if = "KeyRange::is_empty")]
     pub(super) put_off: KeyRange,
 }
 

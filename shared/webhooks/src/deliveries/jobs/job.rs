@@ -43,10 +43,7 @@ pub(super) struct JobItem {
     /// Counts its writes, from 1.
     pub(super) version: u64,
     pub(super) work: Work,
-    /// The part of a recovery that concerns waiting deliveries. It stands beside `work` so that an earlier release,
-    /// which may run during a deployment, reads the item: it drops this part, and those deliveries come when they are
-    /// due.
-    #[serde(default, skip_serializing_if = "ExpeditedRanges::is_done")]
+    /// The part of a recovery that concerns waiting deliveries.
     pub(super) expedited: ExpeditedRanges,
     /// Identifies the sweep that works on it, until it is due again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -278,23 +275,5 @@ mod tests {
             assert_eq!(groups.contains(&IndexGroup::Waiting), include.waiting());
             assert_eq!(groups.contains(&IndexGroup::Recoverable), include.failed());
         }
-    }
-
-    /// During a deployment both releases work on the same jobs.
-    #[test]
-    fn an_earlier_release_reads_a_recovery_of_waiting_deliveries() {
-        #[derive(Deserialize)]
-        struct Former {
-            work: Work,
-        }
-        let mut job = recovery();
-        job.ask(scope(10, 20, Include::Both)).expect("few");
-        job.expedited.ask_for_put_off();
-        let text = serde_json::to_string(&job).expect("JSON");
-        assert_eq!(serde_json::from_str::<Former>(&text).expect("readable").work, job.work);
-        let again: JobItem = serde_json::from_str(&text).expect("readable");
-        assert_eq!((again.work, again.expedited), (job.work, job.expedited));
-        let former = serde_json::to_string(&recovery()).expect("JSON");
-        assert!(!former.contains("expedited") && serde_json::from_str::<JobItem>(&former).is_ok(), "{former}");
     }
 }

@@ -2,7 +2,10 @@
 
 use aws_sdk_sqs::{Client, types::DeleteMessageBatchRequestEntry};
 
-use crate::deliveries::queue::{Lane, MESSAGES_AT_ONCE, QueueError, QueueSettings, message::AttemptMessage};
+use crate::deliveries::queue::{
+    Lane, MESSAGES_AT_ONCE, QueueError, QueueSettings,
+    message::{AttemptMessage, MalformedMessage},
+};
 use base::gather::{Calls, Gather};
 use storage::aws::Aws;
 
@@ -16,13 +19,13 @@ pub struct BatchMessage {
     /// Its identifier, by which the response to Lambda names the messages that must come again.
     pub message_id: String,
     /// An error when the message is not one of ours.
-    pub notice: Result<AttemptMessage, serde_json::Error>,
+    pub notice: Result<AttemptMessage, MalformedMessage>,
 }
 
 /// A message that a round received by itself, with the receipt that deletes it.
 pub(crate) struct Received {
     /// An error when the message is not one of ours.
-    pub(crate) notice: Result<AttemptMessage, serde_json::Error>,
+    pub(crate) notice: Result<AttemptMessage, MalformedMessage>,
     pub(crate) receipt: String,
 }
 

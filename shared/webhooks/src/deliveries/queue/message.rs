@@ -22,8 +22,7 @@ pub struct DueMessage {
     pub attempt: u32,
 }
 
-/// Entity and webhook of a delivery. They and what follows stand in attributes of the message, beside the body, so that
-/// functions of an earlier and of a later version understand each other's messages.
+/// Entity and webhook of a delivery. They and what follows are attributes of the message, beside the body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveryOwner {
     /// The entity, which is also the group of SQS's fair queues, so that a tenant with a backlog does not hold up
@@ -38,15 +37,26 @@ pub struct DeliveryOwner {
 pub struct AttemptMessage {
     /// The attempt that is due.
     pub message: DueMessage,
-    /// `None` in messages of an earlier version.
-    pub owner: Option<DeliveryOwner>,
-    /// The event, so that it is read in one call with the webhook; `None` in messages of an earlier version.
-    pub event: Option<EventId>,
+    /// Entity and webhook of the delivery.
+    pub owner: DeliveryOwner,
+    /// The event, so that it is read in one call with the webhook.
+    pub event: EventId,
     /// The webhook's last change that the sender knows of: a dispatcher that sees an earlier one reads again. `None`
     /// where the sender has not read the webhook.
     pub webhook_changed: Option<Time>,
     /// Whether the delivery found no slot before, or is overdue: then it comes before others.
     pub has_waited: bool,
+}
+
+/// Why a message is not one that the service has sent.
+#[derive(Debug, thiserror::Error)]
+pub enum MalformedMessage {
+    /// The body is not the JSON of an attempt that is due.
+    #[error("the body names no attempt")]
+    Body(#[from] serde_json::Error),
+    /// An attribute is missing, or is no identifier.
+    #[error("the attribute `{0}` names nothing")]
+    Attribute(&'static str),
 }
 
 impl DeliveryOwner {
@@ -65,7 +75,6 @@ impl AttemptMessage {
 
     /// The first notice of an attempt.
     pub fn new(message: DueMessage, owner: DeliveryOwner, event: EventId) -> Self {
-        let (owner, event) = (Some(owner), Some(event));
         Self { message, owner, event, webhook_changed: None, has_waited: false }
     }
 
@@ -80,14 +89,14 @@ impl AttemptMessage {
     }
 
     /// The notice in a message with this body and these attributes.
-    pub fn read<'a>(body: &str, attribute: impl Fn(&str) -> Option<&'a str>) -> Result<Self, serde_json::Error> {
-        let entity = attribute(ENTITY).and_then(|entity| EntityId::parse(entity).ok());
-        let owner = entity.zip(attribute(WEBHOOK).and_then(WebhookId::parse));
-        let owner = owner.map(|(entity, webhook)| DeliveryOwner { entity, webhook });
+    pub fn read<'a>(body: &str, attribute: impl Fn(&str) -> Option<&'a str>) -> Result<Self, MalformedMessage> {
+        let missing = MalformedMessage::Attribute;
+        let entity = attribute(ENTITY).and_then(|entity| EntityId::parse(entity).ok()).ok_or(missing(ENTITY))?;
+        let webhook = attribute(WEBHOOK).and_then(WebhookId::parse).ok_or(missing(WEBHOOK))?;
         Ok(Self {
             message: serde_json::from_str(body)?,
-            owner,
-            event: attribute(EVENT).and_then(EventId::parse),
+            owner: DeliveryOwner { entity, webhook },
+            event: attribute(EVENT).and_then(EventId::parse).ok_or(missing(EVENT))?,
             webhook_changed: attribute(CHANGED).and_then(Time::of_client),
             has_waited: attribute(WAITED).is_some(),
         })
@@ -98,12 +107,10 @@ impl AttemptMessage {
     }
 
     pub(crate) fn attributes(&self) -> impl Iterator<Item = (&'static str, String)> {
-        let owner = self.owner.iter();
-        let owner = owner.flat_map(|owner| [(ENTITY, owner.entity.as_str()), (WEBHOOK, owner.webhook.as_str())]);
-        let owner = owner.map(|(name, value)| (name, value.to_owned()));
-        let event = self.event.iter().map(|event| (EVENT, event.to_string()));
+        let DeliveryOwner { entity, webhook } = &self.owner;
+        let always = [(ENTITY, entity.to_string()), (WEBHOOK, webhook.to_string()), (EVENT, self.event.to_string())];
         let changed = self.webhook_changed.iter().map(|changed| (CHANGED, changed.to_string()));
         let waited = self.has_waited.then(|| (WAITED, "yes".to_owned()));
-        owner.chain(event).chain(changed).chain(waited)
+        always.into_iter().chain(changed).chain(waited)
     }
 }

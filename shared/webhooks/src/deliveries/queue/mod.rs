@@ -186,8 +186,7 @@ impl DelayedMessage {
             let value = MessageAttributeValue::builder().data_type("String").string_value(value).build().ok()?;
             entry = entry.message_attributes(name, value);
         }
-        let group = self.notice.owner.as_ref().map(|owner| owner.entity.as_str());
-        entry.set_message_group_id(group.map(str::to_owned)).delay_seconds(self.delay).build().ok()
+        entry.message_group_id(self.notice.owner.entity.as_str()).delay_seconds(self.delay).build().ok()
     }
 }
 
@@ -231,12 +230,14 @@ mod tests {
         }
     }
 
-    /// Functions of two versions run side by side while a deployment is renewed.
     #[test]
-    fn messages_are_understood_by_an_earlier_version_and_its_messages_by_this_one() {
+    fn a_message_without_its_delivery_its_owner_or_its_event_is_refused() {
         let entry = DelayedMessage { notice: notice(), delay: 0 }.entry(0).expect("a message");
-        assert_eq!(entry.message_body(), BODY);
-        let read = AttemptMessage::read(BODY, |_| None).expect("one of ours");
-        assert_eq!((read.owner, read.event, read.has_waited), (None, None, false));
+        let attributes = entry.message_attributes().expect("some");
+        for missing in ["entity", "webhook", "event"] {
+            let rest = |name: &str| attributes.get(name).filter(|_| name != missing)?.string_value();
+            assert!(AttemptMessage::read(BODY, rest).is_err(), "{missing}");
+        }
+        assert!(AttemptMessage::read("{}", |name| attributes.get(name)?.string_value()).is_err());
     }
 }

@@ -43,7 +43,7 @@ const SLOW_SWEEPS: u32 = 3;
 /// How many partitions the index of due deliveries has: one takes 1 000 writes a second.
 pub(crate) const DUE_SHARDS: u8 = 8;
 /// The sort key of heads.
-pub const HEAD: &str = "HEAD";
+pub(crate) const HEAD: &str = "HEAD";
 
 /// The head of a delivery.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -78,9 +78,8 @@ pub struct HeadItem {
     pub(crate) attempts: Vec<Attempt>,
     pub(crate) entity_key: String,
     pub(crate) created_key: String,
-    /// The state that the index of the entity's deliveries tells; `None` in a head of a former release.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) listed_status: Option<String>,
+    /// The state that the index of the entity's deliveries tells.
+    pub(crate) listed_status: String,
     /// Its [`IndexGroup`], while it is in one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) webhook_key: Option<String>,
@@ -118,7 +117,7 @@ impl HeadItem {
             attempts: Vec::new(),
             entity_key: format!("ENT#{}", event.entity),
             created_key: format!("{created}#{id}"),
-            listed_status: Some(listed_as.to_owned()),
+            listed_status: listed_as.to_owned(),
             webhook_key: IndexGroup::of(Status::Pending, 0, Some(first_attempt), created)
                 .map(|group| group.key(&webhook.id)),
             due_shard: Some(due_shard(&id)),
@@ -148,18 +147,7 @@ impl HeadItem {
 
     /// Completes a change that brings the delivery into a state.
     pub(crate) fn listed(&self, status: Status, change: Change) -> Change {
-        change.set_some(LISTED, to_list(status, self.listed_status.as_deref()).map(Status::as_str))
-    }
-
-    /// Its state, where a former release has left another in the index of its entity's deliveries, or none.
-    pub fn unlisted_status(&self) -> Option<Status> {
-        let (status, told) = (self.delivery.status, self.listed_status.as_deref());
-        to_list(status, told).filter(|_| (status, told) != (Status::Pending, Some(NEW)))
-    }
-
-    /// Whether it stands in the index of its webhook's deliveries.
-    pub fn is_in_group(&self) -> bool {
-        self.webhook_key.is_some()
+        change.set_some(LISTED, to_list(status, &self.listed_status).map(Status::as_str))
     }
 
     /// The delivery, as the table keeps it.
@@ -230,7 +218,7 @@ pub(crate) struct DueEntry {
 }
 
 /// The partition of a delivery.
-pub fn partition(id: &DeliveryId) -> String {
+pub(crate) fn partition(id: &DeliveryId) -> String {
     format!("DLV#{id}")
 }
 

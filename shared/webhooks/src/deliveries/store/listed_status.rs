@@ -1,15 +1,14 @@
 //! The state of a delivery as the index `byOwner` tells it.
 //!
 //! A delivery comes into the index as `new`, and one that arrives at its first attempt stays so: most deliveries are written
-//! to the index once and never again. So the head decides what a `new` one is, as of one that a former release delivered
-//! and whose state the index does not tell. Every other state is told, also that a delivery is still pending when its
-//! attempt is put off, or when the sweep announces it. So one that has been `new` for an hour has arrived, while the sweep
-//! works. While it does not, the heads of all `new` ones are read.
+//! to the index once and never again. So the head decides what a `new` one is. Every other state is told, also that a
+//! delivery is still pending when its attempt is put off, or when the sweep announces it. So one that has been `new` for an
+//! hour has arrived, while the sweep works. While it does not, the heads of all `new` ones are read.
 
 use std::time::Duration;
 
 use crate::deliveries::delivery::Status;
-use storage::table::{Condition, absent, is};
+use storage::table::{Condition, is};
 
 /// The attribute of the head that the index has.
 pub const LISTED: &str = "listedStatus";
@@ -22,9 +21,9 @@ pub(crate) const SWEPT_WITHIN: Duration = Duration::from_secs(10 * 60);
 pub(crate) const SETTLED_AFTER: Duration = Duration::from_secs(60 * 60);
 
 /// The state, if the index has to be told of it that told another so far.
-pub(crate) fn to_list(status: Status, so_far: Option<&str>) -> Option<Status> {
-    let has_arrived_at_once = status == Status::Delivered && matches!(so_far, None | Some(NEW));
-    (!has_arrived_at_once && so_far != Some(status.as_str())).then_some(status)
+pub(crate) fn to_list(status: Status, so_far: &str) -> Option<Status> {
+    let has_arrived_at_once = status == Status::Delivered && so_far == NEW;
+    (!has_arrived_at_once && so_far != status.as_str()).then_some(status)
 }
 
 /// Whether what may be in one of these states depends on the age of what is new.
@@ -38,7 +37,7 @@ pub(crate) fn may_be_in(statuses: &[Status], may_be_pending: bool) -> Option<Con
     let told = statuses.iter().map(|status| is(LISTED, status.as_str())).reduce(Condition::or)?;
     Some(if statuses.contains(&Status::Delivered) {
         // The sweep may tell that one is pending while its attempt is under way, whose record does not know of it.
-        told.or(is(LISTED, NEW)).or(is(LISTED, Status::Pending.as_str())).or(absent(LISTED))
+        told.or(is(LISTED, NEW)).or(is(LISTED, Status::Pending.as_str()))
     } else if may_be_pending && statuses.contains(&Status::Pending) {
         told.or(is(LISTED, NEW))
     } else {
@@ -51,17 +50,17 @@ mod tests {
     use super::*;
     use Status::{Cancelled, Delivered, Failed, Pending, Retrying};
 
-    fn tells(so_far: Option<&str>, status: Status) -> bool {
+    fn tells(so_far: &str, status: Status) -> bool {
         to_list(status, so_far).is_some()
     }
 
     #[test]
     fn the_index_is_told_every_state_but_the_arrival_at_the_first_attempt() {
-        assert!(!tells(Some(NEW), Delivered) && !tells(None, Delivered));
+        assert!(!tells(NEW, Delivered));
         for status in [Pending, Retrying, Failed, Cancelled] {
-            assert!(tells(Some(NEW), status) && tells(None, status), "{status:?}");
-            assert!(tells(Some(status.as_str()), Delivered), "{status:?}: it would be listed as such");
-            assert!(!tells(Some(status.as_str()), status), "{status:?}: the index says so");
+            assert!(tells(NEW, status), "{status:?}");
+            assert!(tells(status.as_str(), Delivered), "{status:?}: it would be listed as such");
+            assert!(!tells(status.as_str(), status), "{status:?}: the index says so");
         }
     }
 

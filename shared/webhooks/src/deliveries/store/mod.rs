@@ -17,7 +17,6 @@ use crate::{
     deliveries::{
         attempt::Attempt,
         delivery::{Status, WholeDelivery},
-        queue::message::DeliveryOwner,
         store::{
             item::{ATTEMPT, AttemptItem, DUE_SHARDS, DueEntry, HEAD, HeadItem, head_key, partition, shard_key},
             listed_status::LISTED,
@@ -166,11 +165,6 @@ impl Deliveries {
             head => head,
         });
         try_join_all(heads).await
-    }
-
-    /// Entity and webhook of a delivery; `None` when there is none of this identifier.
-    pub(crate) async fn owner_of(&self, id: &DeliveryId) -> Result<Option<DeliveryOwner>, TableError> {
-        Ok(self.head(id).await?.map(|head| DeliveryOwner::of(&head.delivery)))
     }
 
     /// A page of the overdue deliveries of one shard. The index may lag behind a little.

@@ -163,17 +163,7 @@ impl Deliveries {
             // Any time will do: a final delivery has none.
             .only_if(more("claimableAt", Time::from_millis(0)))
             .only_if(absent("lease"));
-        let written = self.table.write_together(cancelled, CANCELLING).await?;
-        if !written.is_done() {
-            // An earlier release, after a roll-back, may have ended the delivery and left it in the group of those that
-            // wait.
-            let stale = Change::of(head_key(id))
-                .remove("webhookKey")
-                .only_if(is("webhookKey", IndexGroup::Waiting.key(webhook)))
-                .only_if(absent("claimableAt"));
-            self.table.write_together(stale, CANCELLING).await?;
-        }
-        Ok(written)
+        self.table.write_together(cancelled, CANCELLING).await
     }
 }
 

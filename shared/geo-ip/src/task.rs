@@ -1,30 +1,25 @@
 //! The task as it is called: over HTTP, with the task key beside the token, and by the schedule.
 
-mod request;
-
-use std::{pin::pin, time::Duration};
+use std::time::Duration;
 
 use aws_lc_rs::constant_time;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tokio::{select, time::Instant};
+use tokio::time::Instant;
 
 use crate::{
     archive::MAX_EXPANDED,
     configuration::{Configuration, ConfiguredEdition, SECRET},
     download::Web,
     hash,
-    lease::{Finished, Lease, Leases, Meeting},
-    outcome::UpdateOutcome,
     settings::GeoIpSettings,
     store::Store,
-    update::{Ready, UpdateError, Updater},
+    update::{UpdateError, Updater},
 };
 use base::metric::{Metrics, Name, Number};
-use base::{SharedClock, SharedRandom, Time, logging, pause};
-use problem::{Problem, ProblemKind};
-pub use request::TaskRequest;
-use storage::{SecretError, SecretText, Secrets, Table, TableError, Written, aws::Aws};
+use base::{SharedClock, SharedRandom, logging};
+use problem::{JsonBody, Problem, ProblemKind};
+use storage::{SecretError, SecretText, Secrets, aws::Aws};
 
 /// How long a call over HTTP may work: below the 27 seconds after which the gate gives up.
 const HTTP_LIMIT: Duration = Duration::from_secs(24);
@@ -32,8 +27,6 @@ const HTTP_LIMIT: Duration = Duration::from_secs(24);
 const SCHEDULE_LIMIT: Duration = Duration::from_secs(14 * 60);
 /// The shortest time for an edition, if so much is left: enough for every failure that ends by itself.
 const LEAST_SHARE: Duration = Duration::from_secs(60);
-/// The pause between two looks at another update's lease.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// The longest line about one edition: an error about a stranger's file may have many words.
 const MAX_LINE: usize = 500;
 const TASK_KEY: &str = "task-key";
@@ -44,8 +37,13 @@ pub struct Task {
     pub secrets: Secrets,
     /// Updates one edition.
     pub updater: Updater,
-    /// Let one update of an edition run at a time.
-    pub leases: Leases,
+}
+
+/// A request to run the task, as it came over HTTP. It has no `Debug`, since the key is a secret.
+pub struct TaskRequest {
+    key: SecretText,
+    environment: String,
+    live: bool,
 }
 
 /// The result for all editions.
@@ -57,7 +55,7 @@ pub struct Report {
     pub message: String,
 }
 
-/// The result for one edition, of this call's own work or of another update that it met.
+/// The result for one edition.
 struct EditionReport {
     success: bool,
     /// Whether it failed because its time was over.
@@ -75,9 +73,6 @@ pub enum TaskError {
     /// The configuration or the task key could not be read.
     #[error(transparent)]
     Secret(#[from] SecretError),
-    /// The table failed.
-    #[error(transparent)]
-    Table(#[from] TableError),
     /// An update failed by a fault of this deployment's own, and not of the provider's.
     #[error("an edition could not be updated")]
     Update(#[source] UpdateError),
@@ -91,19 +86,27 @@ impl From<TaskError> for Problem {
                 Self::new(ProblemKind::TaskRefused, detail)
             }
             TaskError::Secret(error) => error.into(),
-            TaskError::Table(error) => error.into(),
             TaskError::Update(_) => Self::internal(error),
         }
     }
 }
 
-impl EditionReport {
-    fn failed(line: String) -> Self {
-        Self { success: false, is_late: false, line }
-    }
-
-    fn late(line: String) -> Self {
-        Self { is_late: true, ..Self::failed(line) }
+impl TaskRequest {
+    /// Reads a request's body, and the values that its query has for `live`.
+    pub fn read(body: &[u8], live: &[&str]) -> Result<Self, Problem> {
+        let mut body = JsonBody::read(body)?;
+        let (key, environment) = (body.required_text("key"), body.required_text("environment"));
+        let live = match live {
+            [] | ["false"] => false,
+            ["true"] => true,
+            _ => {
+                body.violations.add("live", "must be true or false, and come once");
+                false
+            }
+        };
+        body.finish()?;
+        // A missing text is a violation.
+        Ok(Self { key: SecretText::new(key.unwrap_or_default()), environment: environment.unwrap_or_default(), live })
     }
 }
 
@@ -122,10 +125,12 @@ fn share(left: Duration, editions: usize) -> Duration {
 impl Task {
     /// The task of this deployment.
     pub fn new(
-        (aws, table, secrets): (&Aws, &Table, Secrets),
+        aws: &Aws,
+        secrets: Secrets,
         settings: GeoIpSettings,
         environment: String,
-        (clock, random): (SharedClock, SharedRandom),
+        clock: SharedClock,
+        random: SharedRandom,
     ) -> Self {
         let updater = Updater {
             store: Store::open(settings.store, aws),
@@ -133,10 +138,10 @@ impl Task {
             web: Web::within(settings.rules),
             scratch: settings.scratch,
             largest: largest(settings.memory.into()),
-            clock: clock.clone(),
-            random: random.clone(),
+            clock,
+            random,
         };
-        Self { secrets, updater, leases: Leases { table: table.clone(), clock, random } }
+        Self { secrets, updater }
     }
 
     /// Runs the task for a request over HTTP, which must bring the task key and name this deployment.
@@ -166,7 +171,7 @@ impl Task {
 
     /// Updates every configured edition, one after another; one that fails leaves the others alone.
     async fn run(&self, live: bool, limit: Duration) -> Result<Report, TaskError> {
-        let (began, until) = (self.updater.clock.now(), Instant::now() + limit);
+        let until = Instant::now() + limit;
         let value: Value = self.secrets.read(SECRET).await?;
         let editions = match Configuration::read(&value) {
             Ok(Configuration { editions }) if editions.is_empty() => {
@@ -184,13 +189,13 @@ impl Task {
         for (position, configured) in editions.iter().enumerate() {
             let now = Instant::now();
             let until = now + share(until.saturating_duration_since(now), editions.len() - position);
-            results.push(self.update(configured, live, began, until).await);
+            results.push(self.update(configured, live, until).await);
         }
         // An edition that needed more than its share gets the time that the others have left.
         for (configured, result) in editions.iter().zip(&mut results) {
             let has_time = until.saturating_duration_since(Instant::now()) > LEAST_SHARE;
             if has_time && result.as_ref().is_ok_and(|report| report.is_late) {
-                *result = self.update(configured, live, began, until).await;
+                *result = self.update(configured, live, until).await;
             }
         }
         let (mut success, mut lines, mut fault) = (true, Vec::new(), None);
@@ -218,90 +223,26 @@ impl Task {
         }
     }
 
-    /// Updates one edition, or waits for another update of it and takes over that one's result.
+    /// Updates one edition, and logs the outcome.
     async fn update(
         &self,
         configured: &ConfiguredEdition,
         live: bool,
-        began: Time,
         until: Instant,
     ) -> Result<EditionReport, TaskError> {
         let edition = &configured.edition;
-        let lease = loop {
-            let late = Instant::now() + LOOK_EVERY >= until;
-            let standing = self.leases.look(edition).await?;
-            match standing.meet(began, live, self.updater.clock.now()) {
-                Meeting::Done(Finished { success, line, .. }) => {
-                    if success {
-                        tracing::info!(%edition, outcome = line, "geo-IP");
-                    }
-                    return Ok(EditionReport { success, is_late: false, line });
-                }
-                Meeting::HeldSince(since) if late => {
-                    return Ok(EditionReport::failed(format!("another update is under way since {since}")));
-                }
-                Meeting::HeldSince(_) => pause(LOOK_EVERY).await,
-                Meeting::Free if late => return Ok(EditionReport::late(UpdateError::Late.to_string())),
-                Meeting::Free => match self.leases.take(edition, &standing).await? {
-                    Written::Done(lease) => break lease,
-                    Written::Lost(_) => continue, // another update was quicker, and may have ended already
-                },
-            }
-        };
-        let worked = self.work(configured, live, until, &lease).await;
-        // A failure of this call alone is no result for the calls that wait: they try for themselves.
-        let for_all = worked.as_ref().map_or_else(|error| !error.is_ours() && !error.is_passing(), |_| true);
-        let report = match worked {
+        match self.updater.update(configured, live, until).await {
             Ok(outcome) => {
                 let line = outcome.to_string();
                 tracing::info!(%edition, outcome = line, "geo-IP");
                 Ok(EditionReport { success: true, is_late: false, line })
             }
-            Err(UpdateError::Table(error)) => Err(TaskError::Table(error)),
             Err(error) if error.is_ours() => Err(TaskError::Update(error)),
             Err(error) => {
                 let line: String = logging::chain(&error).chars().take(MAX_LINE).collect();
                 tracing::error!(%edition, error = line, "geo-IP: nothing was published");
-                Ok(EditionReport { is_late: matches!(error, UpdateError::Late), ..EditionReport::failed(line) })
+                Ok(EditionReport { success: false, is_late: matches!(error, UpdateError::Late), line })
             }
-        };
-        let finished = report.as_ref().ok().filter(|_| for_all).map(|EditionReport { success, line, .. }| Finished {
-            finished_at: self.updater.clock.now(),
-            live,
-            success: *success,
-            line: line.clone(),
-        });
-        if let Err(error) = self.leases.give_back(&lease, finished).await {
-            tracing::warn!(%edition, error = %logging::chain(&error), "a lease was not given back and ends by itself");
-        }
-        report
-    }
-
-    /// Makes a release ready and publishes it, for as long as this call holds the lease.
-    async fn work(
-        &self,
-        configured: &ConfiguredEdition,
-        live: bool,
-        until: Instant,
-        lease: &Lease,
-    ) -> Result<UpdateOutcome, UpdateError> {
-        let mut keeping = pin!(self.leases.keep(lease));
-        let ready = select! {
-            ready = self.updater.make_ready(configured, live, until) => ready?,
-            () = &mut keeping => return Err(UpdateError::LeaseLost),
-        };
-        let publication = match ready {
-            Ready::Done(outcome) => return Ok(outcome),
-            Ready::Publish(publication) => publication,
-        };
-        if !self.leases.renew(lease).await?.is_done() {
-            return Err(UpdateError::LeaseLost);
-        }
-        let mut publishing = pin!(self.updater.publish(*publication));
-        select! {
-            outcome = &mut publishing => outcome,
-            // Publishing goes on: cut off, it might have published or not. The compare-and-swap keeps it right.
-            () = &mut keeping => publishing.await,
         }
     }
 

@@ -1,9 +1,12 @@
-//! Giving an application another name.
+//! Showing, renaming and removing an application, and giving it the right to publish events.
 
 use std::num::NonZeroU64;
 
 use super::{
-    application::Application, caller::Caller, error::ApplicationError, new_application::checked_name, published,
+    application::Application,
+    caller::Caller,
+    error::ApplicationError,
+    new_application::{checked_name, take_published_members},
     store::Applications,
 };
 use auth::EntityId;
@@ -35,7 +38,7 @@ impl Renaming {
         let name = body.optional("name", "a text that people know the application by");
         let name = name.and_then(|text: String| body.violations.note("name", checked_name(&text)));
         let version = body.optional::<NonZeroU64>("version", "the version that was read, an integer of at least 1");
-        published::take(&mut body, owner);
+        take_published_members(&mut body, owner);
         for (name, why) in FIXED {
             body.refuse(name, why);
         }
@@ -45,6 +48,28 @@ impl Renaming {
 }
 
 impl Applications {
+    /// The application with this client identifier, if the caller manages it. Notes it as the
+    /// subject of the audit line.
+    pub async fn show(
+        &self,
+        caller: &Caller<'_>,
+        client_id: &str,
+        notes: &Notes,
+    ) -> Result<Application, ApplicationError> {
+        let found = self.find(client_id).await?.filter(|application| caller.manages(application));
+        let application = found.ok_or_else(|| ApplicationError::NotFound(client_id.to_owned()))?;
+        notes.subject(&application.client_id);
+        Ok(application)
+    }
+
+    /// Reads the application again to say why a change of it was lost.
+    pub(super) async fn lost(&self, caller: &Caller<'_>, client_id: &str, notes: &Notes) -> ApplicationError {
+        match self.show(caller, client_id, notes).await {
+            Ok(now) => ApplicationError::Changed(now.version),
+            Err(error) => error,
+        }
+    }
+
     /// Gives an application another name, and returns the application with it.
     pub async fn rename(
         &self,
@@ -67,6 +92,52 @@ impl Applications {
                 application.version += 1;
                 Ok(application)
             }
+        }
+    }
+
+    /// Lets an application publish events, or no longer. Returns the application as it is now.
+    /// Nothing is written when it is so already.
+    ///
+    /// Tokens carry the right, so that taking it also ends the tokens that say otherwise, in the same transaction. The
+    /// application continues with its next token.
+    pub async fn let_publish(
+        &self,
+        caller: &Caller<'_>,
+        client_id: &str,
+        may_publish: bool,
+        notes: &Notes,
+        now: Time,
+    ) -> Result<Application, ApplicationError> {
+        let read = self.show(caller, client_id, notes).await?;
+        caller.check(read.scopes, &read.entities, read.may_publish || may_publish)?;
+        if read.may_publish == may_publish {
+            return Ok(read);
+        }
+        match self.set_publishing(&read, may_publish, now).await? {
+            Written::Done(()) => Ok(Application { may_publish, version: read.version + 1, last_update: now, ..read }),
+            Written::Lost(_) => Err(self.lost(caller, client_id, notes).await),
+        }
+    }
+
+    /// Removes an application and revokes its tokens. Returns the application as it was.
+    ///
+    /// One transaction removes the application and its owner's pointer to it, and revokes its tokens, so that a crash
+    /// leaves all of it or nothing. Other requests cannot make it fail: there is no allowance for it, and it does not ask
+    /// for a version.
+    pub async fn remove(
+        &self,
+        caller: &Caller<'_>,
+        client_id: &str,
+        confirmed: bool,
+        notes: &Notes,
+        now: Time,
+    ) -> Result<Application, ApplicationError> {
+        let application = self.show(caller, client_id, notes).await?;
+        caller.check_of(&application)?;
+        caller.check_confirmation(&application, confirmed)?;
+        match self.delete(&application, now).await? {
+            Written::Done(()) => Ok(application),
+            Written::Lost(_) => Err(ApplicationError::NotFound(client_id.to_owned())),
         }
     }
 }
