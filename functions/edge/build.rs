@@ -1,5 +1,5 @@
-//! Turns openapi.yaml into JSON, the API reference and the uses of each kind of Problem, so that functions start with nothing
-//! to parse.
+//! Turns openapi.yaml into JSON, the API reference and the uses of each kind of Problem, so that functions parse nothing at
+//! their start.
 
 use std::{collections::BTreeMap, env, fmt::Write, fs, path::Path};
 
@@ -7,13 +7,13 @@ use reference::ProblemUse;
 
 const DOCUMENT: &str = "../../openapi.yaml";
 
-#[expect(clippy::disallowed_methods, reason = "cargo speaks to build scripts through the environment")]
+#[expect(clippy::disallowed_methods, reason = "cargo passes settings to build scripts in the environment")]
 fn main() {
     println!("cargo::rerun-if-changed={DOCUMENT}");
-    let yaml = fs::read_to_string(DOCUMENT).expect("openapi.yaml stands at the root of the workspace");
+    let yaml = fs::read_to_string(DOCUMENT).expect("openapi.yaml is at the root of the workspace");
     let document = template::contract(&yaml).expect("openapi.yaml is YAML");
-    let out = env::var("OUT_DIR").expect("cargo says where generated code goes");
-    let write = |name, text| fs::write(Path::new(&out).join(name), text).expect("cargo's own folder can be written");
+    let out = env::var("OUT_DIR").expect("cargo sets the output folder");
+    let write = |name, text| fs::write(Path::new(&out).join(name), text).expect("the output folder is writable");
     write("openapi.json", document.to_string());
     write("reference.html", reference::content(&document));
     write("problem_uses.rs", table(&reference::problem_uses(&document)));
@@ -23,7 +23,7 @@ fn main() {
 fn table(uses: &BTreeMap<String, ProblemUse>) -> String {
     let mut code = String::from("&[\n");
     for (kind, ProblemUse { example, operations }) in uses {
-        writeln!(code, "    ({kind:?}, {example:?}, &{operations:?}),").expect("a String takes all");
+        writeln!(code, "    ({kind:?}, {example:?}, &{operations:?}),").expect("writing to a String cannot fail");
     }
     code + "]"
 }

@@ -1,4 +1,4 @@
-//! Packs the files of `panel/` into the program: each as it is and compressed, below a folder that is named by a hash of all.
+//! Packs the files of `panel/` into the program: each plain and compressed, in a folder named by a hash of all files.
 
 use std::{
     collections::BTreeMap,
@@ -15,16 +15,16 @@ use sha2::{Digest, Sha256};
 const FOLDER: &str = "../../panel";
 /// The page, which is not served among the files.
 const PAGE: &str = "index.html";
-/// What the page writes for the folder of its files.
+/// The folder of files in the source of the page.
 const ASSETS: &str = "/panel/assets/";
-/// What the page writes for its ways in, which a deployment decides.
-const WAYS_IN: &str = r#"<meta name="sign-in" content="link">"#;
-const MORE_WAYS_IN: &str = r#"<meta name="sign-in" content="link credentials">"#;
+/// The ways to sign in, in the source of the page. The deployment selects them.
+const SIGN_IN: &str = r#"<meta name="sign-in" content="link">"#;
+const MORE_SIGN_IN: &str = r#"<meta name="sign-in" content="link credentials">"#;
 
-#[expect(clippy::disallowed_methods, reason = "cargo speaks to build scripts through the environment")]
+#[expect(clippy::disallowed_methods, reason = "cargo passes settings to build scripts in the environment")]
 fn main() {
     println!("cargo::rerun-if-changed={FOLDER}");
-    let out = PathBuf::from(env::var("OUT_DIR").expect("cargo says where generated code goes"));
+    let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets the output folder"));
     let mut files = BTreeMap::new();
     read(Path::new(FOLDER), "", &mut files);
     let page = files.remove(PAGE).expect("the panel has a page");
@@ -32,23 +32,23 @@ fn main() {
     let release = &hash(files.iter().flat_map(|(path, content)| [path.as_bytes(), content.as_slice()]))[..16];
 
     let mut code = format!("const RELEASE: &str = {release:?};\n");
-    assert!(page.contains(WAYS_IN), "{PAGE} lacks {WAYS_IN}");
+    assert!(page.contains(SIGN_IN), "{PAGE} lacks {SIGN_IN}");
     let page = page.replace(ASSETS, &format!("{ASSETS}{release}/"));
-    for (name, page) in [("PAGE", page.clone()), ("PAGE_WITH_CREDENTIALS", page.replace(WAYS_IN, MORE_WAYS_IN))] {
+    for (name, page) in [("PAGE", page.clone()), ("PAGE_WITH_CREDENTIALS", page.replace(SIGN_IN, MORE_SIGN_IN))] {
         let packed = packed(&out, name, "text/html; charset=utf-8", page.as_bytes());
-        writeln!(code, "const {name}: File = {packed};").expect("a String takes all");
+        writeln!(code, "const {name}: File = {packed};").expect("writing to a String cannot fail");
     }
     code += "const FILES: &[(&str, File)] = &[\n";
     for (position, (path, content)) in files.iter().enumerate() {
         let media_type = media_type(path).expect("other files are not read");
         let packed = packed(&out, &position.to_string(), media_type, content);
-        writeln!(code, "    ({path:?}, {packed}),").expect("a String takes all");
+        writeln!(code, "    ({path:?}, {packed}),").expect("writing to a String cannot fail");
     }
     code += "];\n";
-    fs::write(out.join("files.rs"), code).expect("cargo's own folder can be written");
+    fs::write(out.join("files.rs"), code).expect("the output folder is writable");
 }
 
-/// The files below a folder that browsers load, by their paths; others are for those who work on the panel.
+/// The files below a folder that browsers load, by their paths. Other files are for developers.
 fn read(folder: &Path, prefix: &str, files: &mut BTreeMap<String, Vec<u8>>) {
     for entry in fs::read_dir(folder).expect("the panel is part of the project") {
         let entry = entry.expect("the panel can be read");
@@ -70,19 +70,19 @@ fn media_type(path: &str) -> Option<&'static str> {
         "svg" => Some("image/svg+xml"),
         "png" => Some("image/png"),
         "json" => Some("application/json"),
-        // The licences of what others wrote go where it goes.
+        // The licences of third-party files are served with them.
         "LICENSE" => Some("text/plain; charset=utf-8"),
         _ => None,
     }
 }
 
-/// Writes a file and its compressed form, and gives the Rust expression that is both.
+/// Writes a file and its compressed form, and returns the Rust expression for both.
 fn packed(out: &Path, name: &str, media_type: &str, content: &[u8]) -> String {
     let (plain, gzip) = (out.join(name), out.join(format!("{name}.gz")));
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    encoder.write_all(content).expect("memory takes all");
-    fs::write(&plain, content).expect("cargo's own folder can be written");
-    fs::write(&gzip, encoder.finish().expect("memory takes all")).expect("cargo's own folder can be written");
+    encoder.write_all(content).expect("writing to memory cannot fail");
+    fs::write(&plain, content).expect("the output folder is writable");
+    fs::write(&gzip, encoder.finish().expect("writing to memory cannot fail")).expect("the output folder is writable");
     let hash = &hash([content])[..32];
     format!(
         "File {{ media_type: {media_type:?}, hash: {hash:?}, plain: include_bytes!({plain:?}), gzip: include_bytes!({gzip:?}) }}"

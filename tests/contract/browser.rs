@@ -24,7 +24,7 @@ async fn land(entity: &Entity, button: &str, outcome: &str) -> (Browser, String)
     let words = browser.until_at("/oauth2/start").await;
     assert!(words.contains(&entity.id), "{words}");
     browser.screenshot("start.png").await;
-    browser.click("Go on to sim-pkce").await;
+    browser.click("Continue to sim-pkce").await;
     browser.until_at("/authorize").await;
     browser.click(button).await;
     let words = browser.until_at(&format!("/panel/provider/sim-pkce?outcome={outcome}")).await;
@@ -56,7 +56,7 @@ async fn a_person_whose_link_has_expired_is_told_so_in_words(suite: Arc<Suite>) 
     let browser = Browser::open().await;
     browser.go(&address).await;
     browser.until_at("/oauth2/start").await;
-    browser.click("Go on to sim-pkce").await;
+    browser.click("Continue to sim-pkce").await;
     browser.until_at("/authorize").await;
     let key = format!("STATE#{}", hash_of(&state_of(&address)));
     assert!(

@@ -141,7 +141,7 @@ async fn a_payment_provider_is_connected_and_the_person_lands_in_the_panel(suite
         browser.fill("Name of the provider", "sim-pkce").await;
         browser.click("Go to sim-pkce").await;
         browser.until_at("/oauth2/start").await;
-        browser.click("Go on to sim-pkce").await;
+        browser.click("Continue to sim-pkce").await;
         browser.until_at("/authorize").await;
         browser.click(button).await;
         browser.until_at("/panel/provider/sim-pkce").await;

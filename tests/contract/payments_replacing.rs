@@ -60,10 +60,7 @@ async fn the_start_page_names_the_account_that_is_replaced(suite: Arc<Suite>) {
     let start = entity.replacing_url("sim-basic").await;
     let path = start.strip_prefix(suite.api.base_url()).expect("the start page is the service's own");
     let page = suite.api.get(path).expect(200).await.text();
-    assert!(
-        page.contains(&format!("<strong>{}</strong>", visit.account)) && page.contains("takes its place"),
-        "{page}"
-    );
+    assert!(page.contains(&format!("<strong>{}</strong>", visit.account)) && page.contains("replaces it"), "{page}");
 }
 
 async fn a_broken_connection_is_connected_again_by_the_same_account_without_asking(suite: Arc<Suite>) {

@@ -1,5 +1,5 @@
-//! Arguments that several tools take: their schemas, and how they are read. Everything else is read by the use case, as
-//! from the body or the query of a request, so that each fault is the same Problem as there.
+//! Arguments that several tools share: their schemas and their parsing. The use case reads all other arguments like the
+//! body or the query of a request, so that each fault is the same Problem as there.
 
 use std::{collections::BTreeSet, ops::RangeInclusive};
 
@@ -16,69 +16,69 @@ const WEBHOOK: &str = "webhookIdentifier";
 const DELIVERY: &str = "deliveryIdentifier";
 const EVENT: &str = "eventIdentifier";
 const KEY: &str = "idempotencyKey";
-/// The member that names the next page of a list.
+/// The member for the next page of a list.
 const CURSOR: &str = "cursor";
 
-/// The schema of the member that names a webhook.
+/// The schema of the argument for a webhook.
 pub fn webhook() -> Value {
     json!({ WEBHOOK: {
         "type": "string",
         "pattern": "^whk_[0-9a-z]+$",
         "maxLength": 64,
-        "description": "The identifier of the webhook, as `list_webhooks` shows it: not its name.",
+        "description": "The identifier of the webhook, as in `list_webhooks`: not its name.",
         "examples": ["whk_01m74zy5eva3kj3s4w04zg1hhc"],
     } })
 }
 
-/// The schema of the member that names a delivery.
+/// The schema of the argument for a delivery.
 pub fn delivery() -> Value {
     json!({ DELIVERY: {
         "type": "string",
         "pattern": "^dlv_[0-9a-z]+$",
         "maxLength": 64,
-        "description": "The identifier of the delivery, as `list_deliveries` and `diagnose_webhook` show it.",
+        "description": "The identifier of the delivery, as in `list_deliveries` and `diagnose_webhook`.",
         "examples": ["dlv_01m7w5gmev32p3wwt3y0b8j32h"],
     } })
 }
 
-/// The schema of the member that names an event.
+/// The schema of the argument for an event.
 pub fn event() -> Value {
     json!({ EVENT: {
         "type": "string",
         "pattern": "^evt_[0-9a-z]+$",
         "maxLength": 64,
-        "description": "The identifier of the event, as `show_delivery` shows it.",
+        "description": "The identifier of the event, as in `show_delivery`.",
         "examples": ["evt_01m7w5gmev7xwvpyt3bc2k45jh"],
     } })
 }
 
-/// The schema of the member that makes a call safe to repeat.
+/// The schema of the argument that makes a call safe to repeat.
 pub fn idempotency_key() -> Value {
     json!({ KEY: {
         "type": "string",
         "minLength": 1,
         "maxLength": 255,
         "pattern": "^[ -~]+$",
-        "description": "A text of your own, such as a UUID, under which this call is carried out once within 24 \
-                        hours: if no answer came, send the same call again with the same key. Use a new key for \
-                        each new request.",
+        "description": "Any text, such as a UUID, under which this call is carried out once within 24 hours: if \
+                        you got no result, send the same call again with the same key. Use a new key for each \
+                        new request.",
         "examples": ["4f9c2f1e-8f3b-4c55-9f0a-6d1f6f2f7a10"],
     } })
 }
 
-/// The schema of the member of a result that says that the call was a repetition.
+/// The schema of the member of a result that marks a repetition.
 pub fn repeated() -> Value {
     json!({ "repeated": {
         "type": "boolean",
-        "description": "True where the `idempotencyKey` had come before: nothing was done again, and this is the \
-                        first answer.",
+        "description": "True if the `idempotencyKey` was used before: the call was not carried out again, and \
+                        this is the first result.",
     } })
 }
 
-/// The arguments in the form in which use cases read them. Models fill in members that they mean to leave out, and some
-/// write integers as `2.0`: such a call means the same as one without the member, or with the integer.
+/// Normalizes arguments for use cases. Models send null for members that they mean to leave out, and some write integers
+/// as `2.0`: such a call means the same as a call without the member, or with the integer.
 ///
-/// Only members of the schema change: an unknown one stays, and is refused by its name.
+/// Only members of the schema change: an unknown member stays, and is refused by its name.
 pub fn normalized(arguments: Map<String, Value>, schema: &Value) -> Map<String, Value> {
     let normalize = |(name, value): (String, Value)| {
         let member = &schema["properties"][&name];
@@ -94,15 +94,15 @@ pub fn normalized(arguments: Map<String, Value>, schema: &Value) -> Map<String, 
     arguments.into_iter().filter_map(normalize).collect()
 }
 
-/// The webhook or the delivery that a call is about, if it names one, for the audit trail.
+/// The webhook or the delivery that a call names, for the audit trail.
 pub fn subject(arguments: &Map<String, Value>) -> Option<String> {
     let text = |name| arguments.get(name).and_then(Value::as_str);
     let webhook = text(WEBHOOK).and_then(WebhookId::parse).map(|id| id.to_string());
     webhook.or_else(|| text(DELIVERY).and_then(DeliveryId::parse).map(|id| id.to_string()))
 }
 
-/// A Problem of invalid arguments with the other arguments that do not conform to the tool's schema. A use case reads its
-/// input only when the call's managing entity and identifiers are good, so that the model would find the faults one by one.
+/// Adds the other arguments that do not conform to the tool's schema to a Problem of invalid arguments. A use case reads
+/// its input only after the call's managing entity and identifiers, so that the model would learn the faults one by one.
 pub fn with_other_faults(problem: Problem, arguments: &Map<String, Value>, schema: &Value) -> Problem {
     if problem.kind != ProblemKind::InvalidRequest {
         return problem;
@@ -120,7 +120,7 @@ pub fn with_other_faults(problem: Problem, arguments: &Map<String, Value>, schem
     Problem { detail, properties, ..problem }
 }
 
-/// The arguments that do not conform to a tool's schema, each with what it must be.
+/// The arguments that do not conform to a tool's schema, each with its requirement.
 fn faults(arguments: &Map<String, Value>, schema: &Value) -> Vec<(String, String)> {
     let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let missing = required.filter(|name| !arguments.contains_key(*name));
@@ -132,7 +132,7 @@ fn faults(arguments: &Map<String, Value>, schema: &Value) -> Vec<(String, String
     missing.chain(arguments.iter().filter_map(of_value)).collect()
 }
 
-/// What a value must be, where its schema has another type, other texts or another range.
+/// The requirement that a value violates: its type, its permitted values or its range.
 fn fault(value: &Value, schema: &Value) -> Option<String> {
     let kinds = [
         ("string", "a text", value.is_string()),
@@ -181,43 +181,43 @@ fn integer(value: Value) -> Value {
 }
 
 impl ToolCall {
-    /// Takes the webhook that the call is about.
+    /// Takes the call's webhook.
     ///
     /// # Errors
-    /// 400 where it is missing, and 404 for a text that cannot be an identifier: no webhook has it.
+    /// 400 if it is missing, and 404 for a text that cannot be an identifier: no webhook has it.
     pub fn webhook(&mut self) -> Result<WebhookId, Problem> {
         WebhookId::parse(&self.text(WEBHOOK)?).ok_or_else(|| WebhookError::NotFound.into())
     }
 
-    /// Takes the delivery that the call is about.
+    /// Takes the call's delivery.
     ///
     /// # Errors
-    /// 400 where it is missing, and 404 for a text that cannot be an identifier: no delivery has it.
+    /// 400 if it is missing, and 404 for a text that cannot be an identifier: no delivery has it.
     pub fn delivery(&mut self) -> Result<DeliveryId, Problem> {
         DeliveryId::parse(&self.text(DELIVERY)?).ok_or_else(|| DeliveryError::NotFound.into())
     }
 
-    /// Takes the event that the call is about.
+    /// Takes the call's event.
     ///
     /// # Errors
-    /// 400 where it is missing, and 404 for a text that cannot be an identifier: no event has it.
+    /// 400 if it is missing, and 404 for a text that cannot be an identifier: no event has it.
     pub fn event(&mut self) -> Result<EventId, Problem> {
         EventId::parse(&self.text(EVENT)?).ok_or_else(|| DeliveryError::EventNotFound.into())
     }
 
-    /// Takes the idempotency key: the call as a request that is carried out once, if it has one. All other arguments
-    /// are the request, so that it is to be taken first.
+    /// Takes the idempotency key, and returns the call as an idempotent request if it has one. All other arguments
+    /// identify the request, so call this first.
     ///
     /// # Errors
-    /// 400 for a key of another form.
+    /// 400 for a malformed key.
     pub fn once(&mut self, entity: &AuthorizedEntity) -> Result<Option<Once>, Problem> {
         let Some(key) = self.take(KEY) else { return Ok(None) };
         let key = key.as_str().ok_or_else(|| Problem::invalid_value(KEY, "must be a text"))?;
         self.caller.once(entity, self.tool, key, &self.body()).map(Some)
     }
 
-    /// Reads the arguments that were not taken as a use case reads a query. `schema` is the tool's: an argument of
-    /// another type is a violation beside those that the use case finds.
+    /// Reads the remaining arguments as the query of a request. `schema` is the tool's: an argument of another type is a
+    /// violation, in addition to those that the use case finds.
     pub fn read_query<T>(&self, schema: &Value, read: impl FnOnce(Query<'_>) -> T) -> T {
         read_query(&self.arguments, schema, read)
     }
@@ -244,13 +244,13 @@ fn read_query<T>(arguments: &Map<String, Value>, schema: &Value, read: impl FnOn
     read(query)
 }
 
-/// The values of a parameter that says the same as an argument. An array is a parameter that comes several times.
+/// The values of the query parameter that corresponds to an argument. An array is a repeated parameter.
 ///
-/// A query has texts alone, so that the type is looked at here: a text, an integer, or an array of texts. An empty
-/// array would make no parameter, and a filter that is lost gives a list that was not asked for.
+/// A query contains only texts, so that the type is checked here: a text, an integer, or an array of texts. An empty
+/// array would become no parameter, and a lost filter would return an unfiltered list.
 ///
 /// # Errors
-/// What the argument must be, where its schema has another type.
+/// The requirement, if the argument has another type than its schema.
 fn in_query(value: &Value, schema: &Value) -> Result<Vec<String>, String> {
     match (schema["type"].as_str(), value) {
         (Some("string"), Value::String(text)) => Ok(vec![text.clone()]),
@@ -265,12 +265,12 @@ fn in_query(value: &Value, schema: &Value) -> Result<Vec<String>, String> {
             let message = || format!("must be an array of {least} to {most} different texts, each without a comma");
             texts(value, least..=most).ok_or_else(message)
         }
-        // The use case does not know the name, and refuses it whatever the value.
+        // The use case refuses an unknown name with any value.
         _ => Ok(vec![String::new()]),
     }
 }
 
-/// The texts of an array that has so many, all different. None has a comma, at which a query would divide it.
+/// The texts of an array with `count` different texts. None has a comma, at which a query would split it.
 fn texts(value: &Value, count: RangeInclusive<u64>) -> Option<Vec<String>> {
     let items = value.as_array().filter(|items| count.contains(&(items.len() as u64)))?;
     let texts: BTreeSet<&str> = items.iter().map(Value::as_str).collect::<Option<_>>()?;
@@ -285,7 +285,7 @@ mod tests {
 
     const TEXTS: [&str; 6] = ["type", "webhookIdentifier", "eventIdentifier", "createdFrom", "createdTo", "cursor"];
 
-    /// What a use case that takes any text reads of the arguments of `list_deliveries`: the states, and the limit.
+    /// Reads arguments of `list_deliveries` like a use case that accepts any text, and returns the states and the limit.
     fn read(arguments: &Value) -> Result<(Vec<String>, Option<String>), Vec<String>> {
         let schema = (tools::find("list_deliveries").expect("a tool").input)();
         read_query(arguments.as_object().expect("an object"), &schema, |mut query| {
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn no_filter_is_lost_because_its_type_is_another() {
+    fn no_filter_of_a_wrong_type_is_lost() {
         let others = [json!([]), json!(["x"]), json!({}), Value::Null, json!(true)];
         for name in TEXTS.into_iter().chain(["limit"]) {
             for value in &others {
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn an_argument_that_a_model_means_to_leave_out_is_left_out() {
+    fn null_arguments_count_as_absent() {
         for tool in tools::ALL {
             let schema = (tool.input)();
             let names = schema["properties"].as_object().expect("an object").keys().cloned();
@@ -352,7 +352,7 @@ mod tests {
         let given =
             |arguments: Value| Value::Object(normalized(arguments.as_object().cloned().expect("an object"), &schema));
         assert_eq!(given(json!({ "cursor": "", "limit": 2.0 })), json!({ "limit": 2 }));
-        // Nothing else changes: each of these is refused.
+        // All other arguments stay, and each of these is refused.
         for refused in [
             json!({ "unknown": null }),
             json!({ "type": "" }),
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn the_audit_trail_names_an_identifier_and_no_other_text() {
+    fn the_audit_trail_names_only_identifiers() {
         let of = |arguments: Value| subject(arguments.as_object().expect("an object"));
         let (webhook, delivery) = ("whk_01m74zy5eva3kj3s4w04zg1hhc", "dlv_01m7w5gmev32p3wwt3y0b8j32h");
         assert_eq!(of(json!({ "webhookIdentifier": webhook, "name": "n" })).as_deref(), Some(webhook));
@@ -392,7 +392,7 @@ mod tests {
         let all = of(missing(), "list_deliveries", arguments);
         assert_eq!(fields(&all), ["managingEntity", "createdTo", "limit", "status"]);
         assert!(all.violations().any(|(_, message)| message == "must be 1 to 100"), "{all:?}");
-        // Those that the use case has found are not listed again.
+        // Violations of the use case are not listed again.
         let found = Problem::invalid_value("eventList[0]", "must be a type");
         let all = of(found, "create_webhook", json!({ "name": "n", "eventUrl": "x", "eventList": [1] }));
         assert_eq!(fields(&all), ["eventList[0]"]);
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn an_argument_that_no_schema_names_is_refused_whatever_its_value() {
+    fn an_unknown_argument_is_refused_with_any_value() {
         for value in [json!([]), json!({}), Value::Null, json!("x"), json!(["x", "x"])] {
             assert_eq!(read(&json!({ "unknown": value })), Err(vec!["unknown".to_owned()]), "{value}");
         }

@@ -1,4 +1,4 @@
-//! Who calls, and what may be done for whom: the same for tools, resources and prompts.
+//! The caller and its rights, for tools, resources and prompts.
 
 use auth::{AuthorizedEntity, Claims, Entities, EntityId, Scope, Scopes, refusal};
 use base::{Time, audit::Notes, trace::Trace};
@@ -14,15 +14,15 @@ pub const MANAGING_ENTITY: &str = "managingEntity";
 /// The application behind a request, whose token the gate has verified.
 #[derive(Debug, Clone)]
 pub struct Caller {
-    /// What the token says.
+    /// The claims of the token.
     pub claims: Claims,
     /// The request's own identifier.
     pub request_id: String,
     /// The time at which the gate admitted the request.
     pub now: Time,
-    /// The span of the request's trace that this call is.
+    /// This call's span of the request's trace.
     pub trace: Trace,
-    /// Takes what a call is about for the line of the audit trail.
+    /// Collects the details of a call for the audit trail.
     pub notes: Notes,
     /// The tools that the client selects.
     pub selection: Selection,
@@ -32,7 +32,7 @@ impl Caller {
     /// The caller of an admitted request.
     ///
     /// # Errors
-    /// 500, when the endpoint admits calls without a token; 400 for headers that are no selection of tools.
+    /// 500 if the endpoint admits calls without a token; 400 for headers that are no selection of tools.
     pub fn of(call: Call) -> Result<Self, Problem> {
         let selection = Selection::of(call.headers())?;
         let claims = call.claims.ok_or_else(|| Problem::internal("agents are admitted without a token"))?;
@@ -42,7 +42,7 @@ impl Caller {
     /// The managing entity that a call names, or the only one that the token covers.
     ///
     /// # Errors
-    /// 400 where the token covers several and the call names none; 403 where the token does not cover the one it names.
+    /// 400 if the token covers several and the call names none; 403 if the token does not cover the named one.
     pub fn entity(&self, named: Option<&str>) -> Result<AuthorizedEntity, Problem> {
         let named = named.map_or_else(|| self.only_entity(), Ok)?;
         if let Ok(entity) = EntityId::parse(named) {
@@ -56,19 +56,19 @@ impl Caller {
         self.claims.authorize(entity).ok_or_else(refusal::entity_not_covered)
     }
 
-    /// The token has these scopes.
+    /// Checks that the token has these scopes.
     ///
     /// # Errors
-    /// 403 with all scopes that the call needs, `mcp.read` among them: a client asks for a token with the very ones.
+    /// 403 with all scopes that the call needs, including `mcp.read`: a client requests a token with exactly these.
     pub fn needs(&self, scopes: &[Scope]) -> Result<(), Problem> {
         let needed: Scopes = scopes.iter().copied().chain([Scope::McpRead]).collect();
         if needed.without(self.claims.scopes).is_empty() { Ok(()) } else { Err(refusal::lacks_scope(needed)) }
     }
 
-    /// A request of this caller that is carried out once for its key: the tool, and its arguments as JSON.
+    /// An idempotent request of this caller: the tool, and its arguments as JSON.
     ///
     /// # Errors
-    /// 400 for a key of another form.
+    /// 400 for a malformed key.
     pub fn once(&self, entity: &AuthorizedEntity, tool: &str, key: &str, arguments: &[u8]) -> Result<Once, Problem> {
         let key = IdempotencyKey::read([key.as_bytes()]);
         let key = key.map_err(|fault| Problem::invalid_value("idempotencyKey", fault))?;
@@ -83,7 +83,7 @@ impl Caller {
             (Some(only), None) if only != Entities::EVERY => Ok(only),
             _ => Err(Problem::invalid_value(
                 MANAGING_ENTITY,
-                "is missing; the application covers several, so that each call names one",
+                "is missing; the application covers several, so each call must name one",
             )),
         }
     }

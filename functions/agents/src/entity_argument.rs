@@ -1,4 +1,4 @@
-//! The argument by which a call names its managing entity: the same for all tools that act for one.
+//! The argument for the managing entity of a call, shared by all tools that act for one.
 
 use auth::Entities;
 use problem::Problem;
@@ -6,10 +6,10 @@ use serde_json::{Map, Value, json};
 
 use crate::caller::MANAGING_ENTITY;
 
-/// The most managing entities that a schema lists.
+/// The maximum number of managing entities in a schema.
 const MOST_LISTED: usize = 100;
 
-/// A tool's schema with this argument, for a caller who may act for these entities: it may be absent where there is one.
+/// Adds the argument to a tool's schema, for a caller that may act for these entities. It is optional if there is only one.
 pub fn added_to(mut schema: Value, entities: &Entities) -> Value {
     let covered: Vec<&str> = entities.iter().collect();
     let may_choose = covered.len() != 1 || covered == [Entities::EVERY];
@@ -29,16 +29,16 @@ pub fn added_to(mut schema: Value, entities: &Entities) -> Value {
 
 const fn description(may_choose: bool) -> &'static str {
     if may_choose {
-        "The managing entity that the call is about, such as a hotel."
+        "The managing entity of the call, such as a hotel."
     } else {
-        "The managing entity that the call is about. There is one, so that it need not be named."
+        "The managing entity of the call. Optional, since there is only one."
     }
 }
 
-/// Takes the argument out of a call's.
+/// Takes the argument out of a call's arguments.
 ///
 /// # Errors
-/// 400 where it is no text.
+/// 400 if it is not a text.
 pub fn take(arguments: &mut Map<String, Value>) -> Result<Option<String>, Problem> {
     match arguments.remove(MANAGING_ENTITY) {
         None | Some(Value::Null) => Ok(None),
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entity_that_is_null_is_one_that_is_not_named() {
+    fn a_null_entity_counts_as_absent() {
         let taken = |value: Value| take(&mut Map::from_iter([(MANAGING_ENTITY.to_owned(), value)]));
         assert_eq!(taken(Value::Null).expect("none"), None);
         assert_eq!(taken(json!("hotel")).expect("a name").as_deref(), Some("hotel"));
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn an_application_of_several_entities_names_one_and_an_application_of_one_need_not() {
+    fn the_argument_is_required_unless_the_token_covers_one_entity() {
         let schema = |entities: &[&str]| {
             let entities = Entities::new(entities.iter().map(|entity| (*entity).to_owned()));
             added_to(json!({"type": "object", "properties": {"a": {}}, "required": ["a"]}), &entities)

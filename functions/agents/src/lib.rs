@@ -2,7 +2,6 @@
 
 pub mod arguments;
 pub mod caller;
-pub mod desk;
 mod entity_argument;
 pub mod prompts;
 pub mod protocol;
@@ -15,5 +14,6 @@ mod tool_call;
 mod tool_list;
 pub mod tools;
 pub mod untrusted;
+pub mod use_cases;
 mod waypost;
 mod words;

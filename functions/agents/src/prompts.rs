@@ -1,10 +1,10 @@
-//! Texts with which people begin a conversation. What a person fills in stands behind the instructions, quoted as JSON.
+//! Texts with which people begin a conversation. The person's input follows the instructions, quoted as JSON.
 
 use problem::{JsonBody, Problem};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-/// The most characters of what a person fills in.
+/// The maximum length of an input, in characters.
 const MAX_LENGTH: usize = 2_048;
 
 /// A prompt in the list.
@@ -14,25 +14,25 @@ pub struct Prompt {
     pub name: &'static str,
     /// For people.
     pub title: &'static str,
-    /// For people: what the conversation will be about.
+    /// For people: the subject of the conversation.
     pub description: &'static str,
-    /// What the person fills in.
+    /// The inputs of the person.
     pub arguments: &'static [PromptArgument],
-    /// What the model is asked to do with it.
+    /// The task of the model.
     #[serde(skip)]
     instructions: &'static str,
 }
 
-/// What a person fills in. Its value is a text.
+/// An input of the person. Its value is a text.
 #[derive(Debug, Serialize)]
 pub struct PromptArgument {
     /// For programs.
     pub name: &'static str,
     /// For people.
     pub title: &'static str,
-    /// For people: what to write there.
+    /// For people: the expected input.
     pub description: &'static str,
-    /// Whether the prompt makes no sense without it.
+    /// Whether the prompt needs it.
     pub required: bool,
 }
 
@@ -63,12 +63,12 @@ pub const ALL: &[Prompt] = &[
     Prompt {
         name: "set_up_webhook",
         title: "Set up a webhook",
-        description: "Sets up a webhook for what you want to be told of, and tests it.",
+        description: "Sets up a webhook for events of your choice, and tests it.",
         arguments: &[
             PromptArgument {
                 name: "events",
                 title: "Events",
-                description: "What you want to be told of, in your own words: new and cancelled bookings, for example.",
+                description: "The events that interest you, in your own words: new and cancelled bookings, for example.",
                 required: true,
             },
             PromptArgument {
@@ -88,12 +88,12 @@ pub fn find(name: &str) -> Option<&'static Prompt> {
     ALL.iter().find(|prompt| prompt.name == name)
 }
 
-/// What the person says with this prompt and these arguments.
+/// The text of a prompt with these arguments.
 ///
 /// # Errors
-/// 400 for arguments that are missing or malformed.
+/// 400 for missing, malformed and unknown arguments.
 pub fn text(prompt: &Prompt, arguments: &Map<String, Value>) -> Result<String, Problem> {
-    // Clients send null, or an empty text, for a field that was left empty.
+    // Clients send null, or an empty text, for an empty field.
     let is_optional = |name: &str| prompt.arguments.iter().any(|known| known.name == name && !known.required);
     let given = arguments.iter().filter(|(name, value)| !(value.is_null() && is_optional(name)));
     let given: Map<_, _> = given.map(|(name, value)| (name.clone(), value.clone())).collect();
@@ -139,14 +139,14 @@ mod tests {
     }
 
     #[test]
-    fn what_a_person_fills_in_stands_behind_the_instructions_as_json() {
+    fn the_input_follows_the_instructions_as_json() {
         let text = said("why_webhook_fails", &json!({ "webhook": "a \"b\"" })).expect("a text");
         assert!(text.ends_with("{\n  \"webhook\": \"a \\\"b\\\"\"\n}"), "{text}");
         assert!(text.starts_with("Find out why"));
     }
 
     #[test]
-    fn every_argument_that_is_missing_malformed_or_unknown_is_named() {
+    fn every_missing_malformed_or_unknown_argument_is_named() {
         let fields = |name, arguments: Value| {
             let problem = said(name, &arguments).expect_err("refused");
             problem.fields().map(str::to_owned).collect::<Vec<_>>()
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_was_left_empty_is_not_filled_in() {
+    fn an_empty_field_is_left_out() {
         for empty in [json!(""), Value::Null] {
             let left_empty = said("why_webhook_fails", &json!({ "webhook": "x", "managingEntity": empty }));
             let without = said("why_webhook_fails", &json!({ "webhook": "x" }));

@@ -1,4 +1,4 @@
-//! What agents may read by an address of its own: the catalogue of event types, deliveries, and what Problems mean.
+//! Resources that agents read by address: the catalogue of event types, deliveries, and the explanations of Problems.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::json;
 use webhooks::{deliveries::DeliveryError, events::catalogue};
 
-use crate::{caller::Caller, desk::Desk, tools};
+use crate::{caller::Caller, tools, use_cases::UseCases};
 
 const CATALOGUE: &str = "waypost://catalogue/events";
 const PROBLEMS: &str = "waypost://problems";
@@ -33,11 +33,11 @@ pub struct Resource {
     pub mime_type: &'static str,
 }
 
-/// Resources of which there are too many to list.
+/// A family of resources that are too many to list.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceTemplate {
-    /// The form of their addresses (RFC 6570).
+    /// The template of their addresses (RFC 6570).
     pub uri_template: &'static str,
     /// For programs.
     pub name: &'static str,
@@ -53,7 +53,7 @@ pub struct ResourceTemplate {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Contents {
-    /// Its address, as it was asked for.
+    /// Its address, as requested.
     pub uri: String,
     /// Its media type.
     pub mime_type: &'static str,
@@ -61,8 +61,7 @@ pub struct Contents {
     pub text: String,
 }
 
-/// The resources that are few enough to list. One for which a token lacks the scope is listed as well: who reads it is
-/// told the scope.
+/// The listed resources. A resource is listed even if the token lacks its scope: the refusal names the scope.
 pub const ALL: &[Resource] = &[
     Resource {
         uri: CATALOGUE,
@@ -76,8 +75,7 @@ pub const ALL: &[Resource] = &[
         uri: PROBLEMS,
         name: "problems",
         title: "Kinds of errors",
-        description: "Every kind of error (Problem) that this service answers with, and the address of the text \
-                      that explains it.",
+        description: "Every kind of error (Problem) of this service, and the address of its explanation.",
         mime_type: MARKDOWN,
     },
 ];
@@ -88,19 +86,19 @@ pub const TEMPLATES: &[ResourceTemplate] = &[
         uri_template: "waypost://{managingEntity}/delivery/{deliveryIdentifier}",
         name: "delivery",
         title: "A delivery",
-        description: "One event on its way to one webhook, with its last attempts, as `show_delivery` shows it.",
+        description: "One event on its way to one webhook, with its last attempts, as in `show_delivery`.",
         mime_type: JSON,
     },
     ResourceTemplate {
         uri_template: "waypost://problems/{kind}",
         name: "problem",
         title: "A kind of error",
-        description: "What a kind of error (the `kind` of a Problem) means, and what to do.",
+        description: "The meaning and the remedy of a kind of error (the `kind` of a Problem).",
         mime_type: MARKDOWN,
     },
 ];
 
-/// What an address leads to.
+/// The target of an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Address<'a> {
     Catalogue,
@@ -132,25 +130,25 @@ pub fn scopes(uri: &str) -> &'static [Scope] {
     }
 }
 
-/// The content of the resource at this address; `None` where there is none.
+/// The content of the resource at this address; `None` if there is none.
 ///
 /// # Errors
-/// The Problem of the endpoint that shows the same.
-pub async fn read(desk: &Desk, caller: &Caller, uri: &str) -> Result<Option<Contents>, Problem> {
+/// The Problem of the corresponding endpoint.
+pub async fn read(use_cases: &UseCases, caller: &Caller, uri: &str) -> Result<Option<Contents>, Problem> {
     let Some(address) = Address::parse(uri) else { return Ok(None) };
     let (mime_type, text) = match address {
         Address::Catalogue => (JSON, json!({ "eventTypes": catalogue::all() }).to_string()),
         Address::Problems => (MARKDOWN, problems()),
         Address::Problem(kind) => (MARKDOWN, explanation(kind)),
-        Address::Delivery { entity, delivery } => (JSON, delivered(desk, caller, &entity, &delivery).await?),
+        Address::Delivery { entity, delivery } => (JSON, delivered(use_cases, caller, &entity, &delivery).await?),
     };
     Ok(Some(Contents { uri: uri.to_owned(), mime_type, text }))
 }
 
-async fn delivered(desk: &Desk, caller: &Caller, entity: &str, delivery: &str) -> Result<String, Problem> {
+async fn delivered(use_cases: &UseCases, caller: &Caller, entity: &str, delivery: &str) -> Result<String, Problem> {
     let entity = caller.entity(Some(entity))?;
     let delivery = DeliveryId::parse(delivery).ok_or(DeliveryError::NotFound)?;
-    let shown = tools::delivery(desk, &entity, &delivery, caller).await?;
+    let shown = tools::delivery(use_cases, &entity, &delivery, caller).await?;
     Ok(tools::SHOW_DELIVERY.shown(shown).to_string())
 }
 
@@ -174,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn every_address_that_is_listed_leads_somewhere() {
+    fn every_listed_address_has_a_resource() {
         for resource in ALL {
             assert!(Address::parse(resource.uri).is_some(), "{}", resource.uri);
         }
@@ -189,15 +187,15 @@ mod tests {
     }
 
     #[test]
-    fn a_delivery_is_named_by_its_entity_and_itself_escaped_or_not() {
+    fn a_delivery_address_has_its_entity_and_identifier() {
         assert_eq!(Address::parse("waypost://hotel/delivery/dlv_1"), delivery("hotel", "dlv_1"));
         assert_eq!(Address::parse("waypost://a%3Ab%40c/delivery/dlv_1"), delivery("a:b@c", "dlv_1"));
-        // An entity may be called like a part of another address.
+        // An entity may have the name of a part of another address.
         assert_eq!(Address::parse("waypost://problems/delivery/dlv_1"), delivery("problems", "dlv_1"));
     }
 
     #[test]
-    fn any_other_address_leads_nowhere_and_needs_no_scope() {
+    fn any_other_address_has_no_resource_and_needs_no_scope() {
         for uri in [
             "",
             "waypost://",

@@ -1,5 +1,5 @@
-//! The schemas of tools. What the API takes and gives as well has its schema in the contract (openapi.yaml): tools show
-//! that one, and none of their own that could differ.
+//! The schemas of tools. Objects of the API have their schema in the contract (openapi.yaml); tools use that schema instead
+//! of a copy that could differ.
 
 use std::{collections::HashSet, sync::LazyLock};
 
@@ -7,8 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::untrusted;
 
-/// Members that say once more what another member says, for clients that were published for other platforms: a model
-/// would only read them.
+/// Members that repeat another member for published clients of other platforms. A model does not need them.
 const LEFT_OUT: [&str; 5] = ["entity", "health", "ownerName", "ownerType", "userIdentifier"];
 
 /// The schemas of the contract, by name.
@@ -16,29 +15,28 @@ static CONTRACT: LazyLock<Value> = LazyLock::new(|| {
     serde_json::from_str(include_str!(concat!(env!("OUT_DIR"), "/schemas.json"))).expect("the build script wrote JSON")
 });
 
-/// The schema of this name in the contract: references resolved, and strangers' texts in the form in which they are
-/// marked.
+/// The schema of this name in the contract, with references resolved and third-party texts in their marked form.
 pub fn of(name: &str) -> Value {
     resolved(&CONTRACT[name])
 }
 
-/// An object with these members, some of which must be there, and no others.
+/// The schema of an object with these members, some of them required, and no others.
 pub fn object(members: Value, required: &[&str]) -> Value {
     json!({ "type": "object", "properties": members, "required": required, "additionalProperties": false })
 }
 
-/// A list of things with this schema.
+/// The schema of a list of items with this schema.
 pub fn list(items: Value, description: &str) -> Value {
     json!({ "type": "array", "items": items, "description": description })
 }
 
-/// The same schema with another description.
+/// The schema with another description.
 pub fn described(mut schema: Value, description: &str) -> Value {
     schema["description"] = description.into();
     schema
 }
 
-/// The schema of an object with these members as well.
+/// The schema of an object with additional members.
 pub fn with(mut object: Value, members: Value) -> Value {
     if let (Some(known), Value::Object(more)) = (object["properties"].as_object_mut(), members) {
         known.extend(more);
@@ -46,7 +44,7 @@ pub fn with(mut object: Value, members: Value) -> Value {
     object
 }
 
-/// The same where this member must be there.
+/// The schema with this member required.
 pub fn requiring(mut object: Value, member: &str) -> Value {
     match object["required"].as_array_mut() {
         Some(required) => required.push(member.into()),
@@ -55,16 +53,15 @@ pub fn requiring(mut object: Value, member: &str) -> Value {
     object
 }
 
-/// The same with examples.
+/// The schema with examples.
 pub fn with_examples(mut schema: Value, examples: Value) -> Value {
     schema["examples"] = examples;
     schema
 }
 
-/// Writes the schemas of results as clients list them: what a model needs to read a result. A model pays for each word of a
-/// list in each conversation, so that names, types and short meanings are left of a schema: no bounds and formats, which
-/// results keep anyway, and each meaning once, since several tools show the same webhook. A result that conforms to the
-/// whole schema conforms to the listed one.
+/// Writes the schemas of results for the list of tools. A model pays for each word of the list in each conversation, so
+/// that a listed schema keeps only names, types and short descriptions: no bounds and formats, and each description once,
+/// since several tools show the same webhook. A result that conforms to the whole schema conforms to the listed one.
 #[derive(Debug, Default)]
 pub struct Listing {
     said: HashSet<String>,
@@ -73,18 +70,18 @@ pub struct Listing {
 impl Listing {
     /// The next schema of the list.
     pub fn schema(&mut self, schema: &Value) -> Value {
-        /// Longer lists of values are not needed to read a result.
+        /// Longer enumerations are not needed to read a result.
         const MOST_VALUES: usize = 10;
         let Some(keywords) = schema.as_object() else { return schema.clone() };
-        let is_strangers = untrusted::is_so(schema);
+        let is_untrusted = untrusted::is_so(schema);
         let mut listed = Map::new();
         for (name, value) in keywords {
             let value = match name.as_str() {
                 "type" => Some(value.clone()),
                 "enum" => Some(value.clone()).filter(|values| values.as_array().map_or(0, Vec::len) <= MOST_VALUES),
-                "description" if !is_strangers => self.meaning(value),
+                "description" if !is_untrusted => self.meaning(value),
                 "items" => Some(self.schema(value)),
-                "properties" if !is_strangers => {
+                "properties" if !is_untrusted => {
                     let members = value.as_object().into_iter().flatten();
                     Some(members.map(|(name, member)| (name.clone(), self.schema(member))).collect())
                 }
@@ -95,7 +92,7 @@ impl Listing {
         listed.into()
     }
 
-    /// The first sentence of a description, on one line, unless it was said before.
+    /// The first sentence of a description, on one line, unless an earlier schema of the list has it.
     fn meaning(&mut self, description: &Value) -> Option<Value> {
         let sentence = first_sentence(description.as_str().unwrap_or_default());
         self.said.insert(sentence.clone()).then(|| sentence.into())
@@ -115,7 +112,7 @@ fn resolved(schema: &Value) -> Value {
         Value::Object(keywords) => {
             let reference = keywords.get("$ref").and_then(Value::as_str);
             let referred = reference.and_then(|reference| reference.rsplit('/').next()).map(of);
-            // What stands beside a reference is said of this place.
+            // Keywords beside a reference apply to this occurrence.
             let mut whole = referred.and_then(|referred| referred.as_object().cloned()).unwrap_or_default();
             let beside = keywords.iter().filter(|(name, _)| *name != "$ref");
             whole.extend(beside.map(|(name, value)| (name.clone(), resolved(value))));
@@ -141,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_schema_of_the_contract_stands_for_itself() {
+    fn a_schema_of_the_contract_is_complete_in_itself() {
         for name in ["Webhook", "WebhookRequest", "Delivery", "DeliveryPage", "Recovery", "Connection"] {
             let schema = of(name);
             assert_eq!(schema["type"], "object", "{name}");
@@ -151,14 +148,14 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_beside_a_reference_is_said_of_its_place() {
+    fn keywords_beside_a_reference_apply_to_its_occurrence() {
         let created = &of("Delivery")["properties"]["createdDate"];
-        assert_eq!(created["description"], "When the delivery was made of the event.");
+        assert_eq!(created["description"], "When the delivery was created for the event.");
         assert_eq!(created["format"], "date-time");
     }
 
     #[test]
-    fn a_listed_schema_has_names_types_and_meanings_alone() {
+    fn a_listed_schema_has_only_names_types_and_short_descriptions() {
         let whole = json!({
             "type": "object", "additionalProperties": false, "required": ["a"], "description": "One.\nTwo. Three.",
             "properties": {
@@ -178,11 +175,11 @@ mod tests {
         let mut listing = Listing::default();
         assert_eq!(listing.schema(&whole), expected);
         let again = listing.schema(&whole).to_string();
-        assert!(again.contains(r#""enum""#) && !again.contains("this"), "each meaning is listed once: {again}");
+        assert!(again.contains(r#""enum""#) && !again.contains("this"), "each description is listed once: {again}");
     }
 
     #[test]
-    fn nothing_is_said_twice() {
+    fn repeated_members_are_left_out() {
         let webhook = of("Webhook");
         for name in LEFT_OUT {
             assert!(webhook["properties"].get(name).is_none(), "{name}");

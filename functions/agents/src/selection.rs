@@ -1,15 +1,15 @@
-//! The tools that a client selects by headers, which a person sets where the server is configured: an agent that is only to
-//! look cannot change anything, whatever its token opens, and a short list costs a model less.
+//! The selection of tools by headers, which a person sets in the configuration of the client: a read-only agent cannot
+//! change anything, regardless of its token, and a short list costs a model less.
 
 use http::HeaderMap;
 use problem::Problem;
 
-/// `true` leaves the tools out that change something.
+/// `true` excludes tools that change something.
 const READ_ONLY: &str = "X-MCP-Readonly";
-/// The names of the only tools, with commas between them.
+/// The comma-separated names of the selected tools.
 const TOOLS: &str = "X-MCP-Tools";
 
-/// Which tools a client may list and call; without headers, all of them.
+/// The tools that a client may list and call; without headers, all of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
     is_read_only: bool,
@@ -20,19 +20,19 @@ impl Selection {
     /// The selection of a request.
     ///
     /// # Errors
-    /// 400 for a header that is none of these: it must not open every tool.
+    /// 400 for a malformed header, which must not allow every tool.
     pub fn of(headers: &HeaderMap) -> Result<Self, Problem> {
         Ok(Self { is_read_only: is_read_only(headers)?, names: names(headers)? })
     }
 
-    /// Whether the tool of this name is selected, which only reads or not. A name that no tool has selects nothing.
+    /// Whether the tool of this name is selected. An unknown name selects nothing.
     pub fn has(&self, name: &str, only_reads: bool) -> bool {
         let is_named = |names: &Vec<String>| names.iter().any(|selected| selected == name);
         (only_reads || !self.is_read_only) && self.names.as_ref().is_none_or(is_named)
     }
 }
 
-/// A header that comes several times means all of its values (RFC 9110 §5.3).
+/// The values of a header; a repeated header means all of its values (RFC 9110 §5.3).
 fn values(headers: &HeaderMap, name: &str) -> Vec<String> {
     let text = headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
     let values: Vec<_> = text.collect();
@@ -52,7 +52,7 @@ fn names(headers: &HeaderMap) -> Result<Option<Vec<String>>, Problem> {
     let is_name =
         |name: &String| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
     if !names.iter().all(is_name) {
-        return Err(Problem::invalid_value(TOOLS, "must be names of tools with commas between them"));
+        return Err(Problem::invalid_value(TOOLS, "must be names of tools, separated by commas"));
     }
     Ok((!names.is_empty()).then_some(names))
 }
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_select_tools_that_read_or_those_that_they_name() {
+    fn headers_select_reading_tools_or_named_ones() {
         assert_eq!(selected(&[]).expect("all").len(), tools::ALL.len());
         assert_eq!(selected(&[("x-mcp-readonly", "false")]).expect("all").len(), tools::ALL.len());
         let reading = selected(&[("x-mcp-readonly", "True")]).expect("some");
@@ -88,12 +88,12 @@ mod tests {
         assert_eq!(selected(&both).expect("one"), ["list_webhooks"]);
         assert!(
             selected(&[("x-mcp-tools", "list_webhook")]).expect("none").is_empty(),
-            "a misspelt name opens nothing"
+            "a misspelt name selects nothing"
         );
     }
 
     #[test]
-    fn a_header_with_another_value_is_refused_and_opens_nothing() {
+    fn a_malformed_header_is_refused() {
         for (name, value) in [
             ("x-mcp-readonly", ""),
             ("x-mcp-readonly", "yes"),

@@ -1,11 +1,11 @@
-//! A tool, as `tools` declares each, and a call of it.
+//! The declaration of a tool, and a call of it.
 
 use auth::{AuthorizedEntity, Scope};
 use futures::future::BoxFuture;
 use problem::Problem;
 use serde_json::{Map, Value};
 
-use crate::{caller::Caller, desk::Desk, untrusted};
+use crate::{caller::Caller, untrusted, use_cases::UseCases};
 
 /// A tool that agents may call.
 pub struct Tool {
@@ -13,53 +13,53 @@ pub struct Tool {
     pub name: &'static str,
     /// For people.
     pub title: &'static str,
-    /// For models: what it is for, when to use it, what to do next.
+    /// For models: its purpose, when to use it, and the next step.
     pub description: &'static str,
-    /// The schema of its arguments (JSON Schema 2020-12), an object. `managingEntity` is not among its properties: the
-    /// door adds it to each tool that acts for a managing entity.
+    /// The schema of its arguments (JSON Schema 2020-12), an object. It lacks `managingEntity`: the list of tools adds it
+    /// to each tool that acts for a managing entity.
     pub input: fn() -> Value,
     /// The schema of its result, an object.
     pub output: fn() -> Value,
-    /// The scopes that a call needs beside `mcp.read`: `mcp.write` where it changes something, `mcp.remove` where it
-    /// removes something, and that of the endpoint that does the same.
+    /// The scopes that a call needs beside `mcp.read`: `mcp.write` if it changes something, `mcp.remove` if it removes
+    /// something, and the scope of the corresponding endpoint.
     pub scopes: &'static [Scope],
-    /// What clients may tell people about it.
+    /// Its effects, for clients to show to people.
     pub hints: Hints,
-    /// Does it.
+    /// Its implementation.
     pub run: Run,
 }
 
 impl Tool {
-    /// A result of its work as its schema describes it, with the texts of strangers marked.
+    /// A result in the form of the tool's output schema, with third-party texts marked.
     pub fn shown(&self, result: Value) -> Value {
         untrusted::shown(result, &(self.output)())
     }
 }
 
-/// What clients may tell people about a tool before it is called.
+/// The effects of a tool, for clients to show to people before a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hints {
     /// It changes nothing.
     pub read_only: bool,
-    /// It may replace or remove what there was, or show data to others: clients ask a person before they call it.
+    /// It may replace or remove data, or disclose it: clients ask a person before they call it.
     pub destructive: bool,
-    /// To call it again with the same arguments changes nothing more.
+    /// Another call with the same arguments changes nothing more.
     pub idempotent: bool,
     /// It reaches servers beyond this service: the endpoints of webhooks.
     pub open_world: bool,
 }
 
 impl Hints {
-    /// Of a tool that only reads.
+    /// The hints of a tool that only reads.
     pub const READS: Self = Self { read_only: true, destructive: false, idempotent: true, open_world: false };
 }
 
-/// What does a tool's work: for one managing entity, or for none.
+/// The implementation of a tool: for one managing entity, or for none.
 pub enum Run {
     /// For the managing entity that the call names, or the only one that the token covers.
-    ForEntity(fn(&'static Desk, AuthorizedEntity, ToolCall) -> Running),
+    ForEntity(fn(&'static UseCases, AuthorizedEntity, ToolCall) -> Running),
     /// For the service as a whole.
-    ForAll(fn(&'static Desk, ToolCall) -> Running),
+    ForAll(fn(&'static UseCases, ToolCall) -> Running),
 }
 
 /// The work of a tool. The result conforms to the tool's output schema.
@@ -70,7 +70,7 @@ pub type Running = BoxFuture<'static, Result<Value, Problem>>;
 pub struct ToolCall {
     /// The name of the tool.
     pub tool: &'static str,
-    /// Who calls, and when.
+    /// The caller.
     pub caller: Caller,
     /// The arguments, without the managing entity.
     pub arguments: Map<String, Value>,
@@ -82,7 +82,7 @@ impl ToolCall {
         self.arguments.remove(name)
     }
 
-    /// The arguments that were not taken, as the body of a request: use cases read their input from one.
+    /// The remaining arguments, as the body of a request, from which use cases read their input.
     pub fn body(&self) -> Vec<u8> {
         Value::Object(self.arguments.clone()).to_string().into_bytes()
     }
@@ -96,7 +96,7 @@ pub fn result(value: &impl serde::Serialize) -> Result<Value, Problem> {
     serde_json::to_value(value).map_err(Problem::internal)
 }
 
-/// A result that may be the first one once more: then it says so.
+/// A result that is marked if the call was a repetition.
 ///
 /// # Errors
 /// As of [`result`].

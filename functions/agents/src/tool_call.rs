@@ -1,4 +1,4 @@
-//! A call of a tool: rights first, then the managing entity, then the tool's own work.
+//! A tool call: rights first, then the managing entity, then the tool itself.
 
 use base::audit::Action;
 use problem::Problem;
@@ -7,20 +7,21 @@ use serde_json::{Map, Value};
 use crate::{
     arguments,
     caller::Caller,
-    desk::Desk,
     entity_argument,
     protocol::{Refusal, ToolResult},
     registration,
     tool::{Run, Tool, ToolCall},
-    tools, words,
+    tools,
+    use_cases::UseCases,
+    words,
 };
 
 /// Calls the tool of this name.
 ///
 /// # Errors
-/// There is no such tool, or the client has not selected it; the token lacks a scope, or the tool's work ends in a Problem.
+/// The tool does not exist, the client has not selected it, the token lacks a scope, or the tool returns a Problem.
 pub async fn result(
-    desk: &'static Desk,
+    use_cases: &'static UseCases,
     caller: Caller,
     name: &str,
     arguments: Map<String, Value>,
@@ -34,7 +35,7 @@ pub async fn result(
         notes.action(Action::CallTool);
         notes.tool(tool.name);
     }
-    registration::check(desk, &caller, tool.scopes).await?;
+    registration::check(use_cases, &caller, tool.scopes).await?;
     let schema = (tool.input)();
     let mut arguments = arguments::normalized(arguments, &schema);
     let named = match tool.run {
@@ -43,12 +44,12 @@ pub async fn result(
     };
     let subject = arguments::subject(&arguments);
     let done = match named {
-        Ok(named) => run(desk, tool, caller, named, arguments.clone()).await,
+        Ok(named) => run(use_cases, tool, caller, named, arguments.clone()).await,
         Err(problem) => Err(problem),
     };
-    // A tool that makes something names it in its result.
-    let made = done.as_ref().ok().and_then(|value| value["id"].as_str());
-    if let Some(subject) = subject.as_deref().or(made) {
+    // A tool that creates an object names it in its result.
+    let created = done.as_ref().ok().and_then(|value| value["id"].as_str());
+    if let Some(subject) = subject.as_deref().or(created) {
         notes.subject(subject);
     }
     match done {
@@ -58,17 +59,17 @@ pub async fn result(
 }
 
 async fn run(
-    desk: &'static Desk,
+    use_cases: &'static UseCases,
     tool: &Tool,
     caller: Caller,
     named: Option<String>,
     arguments: Map<String, Value>,
 ) -> Result<Value, Problem> {
     match tool.run {
-        Run::ForAll(run) => run(desk, ToolCall { tool: tool.name, caller, arguments }).await,
+        Run::ForAll(run) => run(use_cases, ToolCall { tool: tool.name, caller, arguments }).await,
         Run::ForEntity(run) => {
             let entity = caller.entity(named.as_deref())?;
-            run(desk, entity, ToolCall { tool: tool.name, caller, arguments }).await
+            run(use_cases, entity, ToolCall { tool: tool.name, caller, arguments }).await
         }
     }
 }

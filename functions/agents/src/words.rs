@@ -1,9 +1,9 @@
-//! Problems in the words of tools. Use cases write them for callers of the API: a model that reads a path or the name of a
-//! header there would look for a tool that there is not.
+//! Problems in the words of tools. Use cases write Problems for callers of the API: a model that reads a path or a header
+//! name in one would look for a tool that does not exist.
 
 use problem::{Problem, Violation};
 
-/// A phrase of the API, and its replacement for a caller of a tool. The first that fits counts, so that longer ones come first.
+/// Phrases of the API with their replacements for callers of tools. The first match counts, so that longer ones come first.
 const PHRASES: [(&str, &str); 12] = [
     ("or several of these with commas between them", "or an array of several of these"),
     ("is not a member that this operation knows", "is not an argument that this tool knows"),
@@ -19,12 +19,12 @@ const PHRASES: [(&str, &str); 12] = [
     ("Idempotency-Key", "`idempotencyKey`"),
 ];
 
-/// What stands around the managing entity in the address of the catalogue.
+/// The parts before and after the managing entity in the address of the catalogue.
 const CATALOGUE: (&str, &str) = ("are listed at /api/managing-entity/", "/webhook/event/list");
-/// What stands around a webhook in the address that replaces its secret.
+/// The parts before and after a webhook in the address that replaces its secret.
 const NEW_SECRET: (&str, &str) = ("`POST …/webhook/whk_", "/secret`");
 
-/// A Problem for a caller of a tool: the same with its sentences in the words of tools.
+/// The Problem for a caller of a tool, with its sentences in the words of tools.
 pub fn of_tools(problem: Problem) -> Problem {
     let translated = |(field, message): (&str, &str)| Violation { field: field.to_owned(), message: text(message) };
     let violations: Vec<_> = problem.violations().map(translated).collect();
@@ -42,7 +42,7 @@ pub fn text(text: &str) -> String {
     PHRASES.iter().fold(text, |text, (phrase, words)| text.replace(phrase, words))
 }
 
-/// The text with these words in the place of what begins and ends so.
+/// The text, with `words` instead of the part from `begin` to `end`.
 fn between(text: &str, (begin, end): (&str, &str), words: &str) -> String {
     let found = text.split_once(begin).and_then(|(before, rest)| Some((before, rest.split_once(end)?)));
     found.map_or_else(|| text.to_owned(), |(before, (_, after))| format!("{before}{words}{after}"))
@@ -62,7 +62,7 @@ mod tests {
 
     use super::*;
 
-    /// Signs of the API's words.
+    /// Words of the API that no tool's caller knows.
     const FOREIGN: [&str; 10] =
         ["/api/", "…/", "POST", "Idempotency-Key", "comma", "%2B", "query", "parameter", "member that", "path"];
 
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_problem_of_a_use_case_is_told_in_the_words_of_tools() {
+    fn a_problem_of_a_use_case_is_in_the_words_of_tools() {
         let entity = EntityId::parse("demo-hotel").expect("an entity");
         let body =
             br#"{"name":"n","eventUrl":"https://example.com","eventList":["x"],"entity":{"identifier":"y"},"z":1}"#;
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn every_phrase_is_one_that_the_service_says() {
+    fn every_phrase_is_in_a_text_of_the_service() {
         let sources = [
             include_str!("../../../shared/problem/src/kind.rs"),
             include_str!("../../../shared/problem/src/near.rs"),
@@ -112,22 +112,22 @@ mod tests {
             include_str!("../../../shared/webhooks/src/subscriptions/members.rs"),
         ]
         .concat();
-        // The two words are put together where they are said.
-        let put_together = ["is not a member", "is not a parameter"];
+        // The code composes these two phrases.
+        let composed = ["is not a member", "is not a parameter"];
         for (phrase, _) in PHRASES {
-            let is_said = put_together.iter().any(|said| phrase.starts_with(said)) || sources.contains(phrase);
-            assert!(is_said, "no text has `{phrase}` by now: remove it");
+            let is_used = composed.iter().any(|begin| phrase.starts_with(begin)) || sources.contains(phrase);
+            assert!(is_used, "no text has `{phrase}` any more: remove it");
         }
         for phrase in [CATALOGUE.0, CATALOGUE.1, NEW_SECRET.1] {
-            assert!(sources.contains(phrase), "no text has `{phrase}` by now");
+            assert!(sources.contains(phrase), "no text has `{phrase}` any more");
         }
     }
 
     #[test]
-    fn a_problem_keeps_its_kind_and_what_programs_read() {
+    fn a_problem_keeps_its_kind_and_its_properties() {
         let problem = Problem::new(ProblemKind::WebhookLimit, "A limit.").with_property("limit", 200);
-        let told = of_tools(problem);
-        assert_eq!((told.kind, told.detail.as_str()), (ProblemKind::WebhookLimit, "A limit."));
-        assert_eq!(told.properties["limit"], 200);
+        let translated = of_tools(problem);
+        assert_eq!((translated.kind, translated.detail.as_str()), (ProblemKind::WebhookLimit, "A limit."));
+        assert_eq!(translated.properties["limit"], 200);
     }
 }

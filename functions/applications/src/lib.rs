@@ -14,10 +14,10 @@ use issuer::{
 use problem::Problem;
 use storage::{Allowances, Answers, KeyRings, SecretSettings};
 
-/// Makes applications and secrets for the function that runs here.
+/// The registration of applications and secrets for this function.
 pub async fn registration(service: &Service, secrets: SecretSettings) -> Registration {
     let secrets = service.secrets(secrets);
-    let rings = KeyRings::new(secrets.clone(), service.clock()); // not warm: only answers to idempotency keys are sealed
+    let rings = KeyRings::new(secrets.clone(), service.clock()); // not warm: only stored responses are encrypted
     Registration {
         applications: Applications::new(service.table()),
         allowances: Allowances::new(service.table()),
@@ -27,7 +27,7 @@ pub async fn registration(service: &Service, secrets: SecretSettings) -> Registr
     }
 }
 
-/// The managing entity that calls, and its token.
+/// The calling managing entity, and its token.
 pub fn caller(call: &EntityCall) -> Result<Caller<'_>, Problem> {
     let token = call.claims.as_ref();
     let token = token.ok_or_else(|| Problem::internal("an endpoint of applications admits calls without a token"))?;
@@ -39,7 +39,7 @@ pub fn client_id(call: &EntityCall) -> &str {
     call.path("clientId")
 }
 
-/// Removes a secret or a key, and replies with a sentence on the consequences.
+/// Removes a secret or a key, and replies with the consequences.
 pub async fn remove_credential(
     applications: &Applications,
     call: &EntityCall,

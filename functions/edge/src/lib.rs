@@ -10,7 +10,7 @@ pub const DOCUMENT: &str = include_str!(concat!(env!("OUT_DIR"), "/openapi.json"
 /// The contract as a page, without its frame.
 pub const REFERENCE: &str = include_str!(concat!(env!("OUT_DIR"), "/reference.html"));
 
-/// A text that was made of openapi.yaml, with this deployment's addresses. The document names hosts that do not exist.
+/// A text generated from openapi.yaml, with this deployment's addresses instead of the document's example hosts.
 pub fn with_addresses(text: &str, settings: &Settings) -> String {
     text.replace("https://auth.waypost.example", &settings.auth_url)
         .replace("https://api.waypost.example", &settings.base_url)

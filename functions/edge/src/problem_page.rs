@@ -1,18 +1,18 @@
-//! The pages on Problems: one for each kind, to which the `type` of a Problem leads, and the list of them.
+//! The pages about Problems: one for each kind, at the address in a Problem's `type`, and the list of kinds.
 
 use gate::page::{self, escaped, prose};
 use problem::{Problem, ProblemKind};
 
-/// What openapi.yaml says of a kind: its slug, an example, and the operations that answer with it (identifier, summary).
+/// A kind in openapi.yaml: its slug, an example, and the operations that return it (identifier, summary).
 type Use = (&'static str, Option<&'static str>, &'static [(&'static str, &'static str)]);
 
 /// The uses of the kinds, in the order of their slugs.
 const USES: &[Use] = include!(concat!(env!("OUT_DIR"), "/problem_uses.rs"));
 
-/// The request of an example that openapi.yaml does not give.
+/// The request identifier of a generated example.
 const EXAMPLE_REQUEST: &str = "0199a3f2-6f3e-7c11-9a51-3f1d2b7c8e90";
 
-/// The page of a kind: what it means and what to do, an example, and the operations that answer with it.
+/// The page of a kind: its meaning and remedy, an example, and the operations that return it.
 pub fn of_kind(kind: ProblemKind, base_url: &str) -> String {
     let (slug, status) = (kind.slug(), kind.status());
     let base = escaped(base_url);
@@ -24,7 +24,7 @@ pub fn of_kind(kind: ProblemKind, base_url: &str) -> String {
     );
     let operations = use_of(slug).map_or(&[][..], |(.., operations)| operations);
     if operations.is_empty() {
-        content += "<p>Any request may be answered with it, whatever its operation.</p>\n";
+        content += "<p>Any request to any operation may return it.</p>\n";
     } else {
         content += "<ul>\n";
         for (id, summary) in operations {
@@ -60,7 +60,7 @@ fn use_of(slug: &str) -> Option<&'static Use> {
     USES.iter().find(|(kind, ..)| *kind == slug)
 }
 
-/// The example of openapi.yaml; where it has none, one with the texts of the kind.
+/// The example of openapi.yaml, or a generated one with the texts of the kind.
 fn example(kind: ProblemKind, base_url: &str) -> String {
     match use_of(kind.slug()) {
         Some((_, Some(example), _)) => example.replace("https://api.waypost.example", base_url),
@@ -77,14 +77,14 @@ mod tests {
 
     const BASE: &str = "https://api.example.com";
 
-    /// The words of a page: an example is what is sent, backticks in its sentences included.
+    /// A page without its example, which may contain backticks.
     fn without_example(page: &str) -> String {
         let (before, rest) = page.split_once("<pre>").expect("a page has an example");
         format!("{before}{}", rest.split_once("</pre>").expect("it ends").1)
     }
 
     #[test]
-    fn every_page_explains_its_kind_with_an_example_operations_and_the_way_back() {
+    fn every_page_has_an_explanation_an_example_operations_and_links() {
         for kind in ProblemKind::ALL {
             let page = of_kind(*kind, BASE);
             let address = format!("{BASE}/problems/{}", kind.slug());
@@ -103,10 +103,10 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_leads_to_its_operations() {
+    fn the_page_of_a_kind_links_to_its_operations() {
         let page = of_kind(ProblemKind::WebhookLimit, BASE);
         assert!(page.contains(&format!("<a href=\"{BASE}/#createWebhook\">")), "{page}");
-        assert!(of_kind(ProblemKind::HeadersTooLarge, BASE).contains("Any request"), "no operation says it alone");
+        assert!(of_kind(ProblemKind::HeadersTooLarge, BASE).contains("Any request"), "no single operation declares it");
     }
 
     #[test]

@@ -11,15 +11,15 @@ use problem::Problem;
 
 include!(concat!(env!("OUT_DIR"), "/files.rs"));
 
-/// The browser loads scripts, styles and pictures of this service, sends to it alone, and stands in no other site's frame. A
-/// script makes no markup of texts: nothing may be assigned to where the browser would read it as such.
+/// The page loads scripts, styles and pictures of this service, sends requests to it alone, and cannot be framed. Trusted
+/// types prevent that a script turns a text into markup.
 pub const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// How people come in: `PANEL_CREDENTIALS`.
+/// The ways to sign in: `PANEL_CREDENTIALS`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageSettings {
-    /// Whether the page also takes the identifier and the secret of an application, beside links.
+    /// Whether the page accepts the identifier and the secret of an application, in addition to links.
     pub takes_credentials: bool,
 }
 
@@ -33,13 +33,13 @@ impl FromEnvironment for PageSettings {
 #[derive(Debug)]
 pub struct File {
     media_type: &'static str,
-    /// Of its content.
+    /// The hash of its content.
     hash: &'static str,
     plain: &'static [u8],
     gzip: &'static [u8],
 }
 
-/// The page, as this deployment shows it.
+/// The page of this deployment.
 pub fn page(settings: PageSettings) -> &'static File {
     if settings.takes_credentials { &PAGE_WITH_CREDENTIALS } else { &PAGE }
 }
@@ -52,13 +52,13 @@ pub fn asset(path: &str) -> Option<&'static File> {
 }
 
 impl File {
-    /// The file for a browser that may keep it for ever: another content has another address.
+    /// The file, cacheable for ever: other content has another address.
     pub fn as_asset(&self, request: &HeaderMap) -> Result<Reply, Problem> {
         let reply = self.reply(request)?.with_header(CACHE_CONTROL, "public, max-age=31536000, immutable");
         Ok(reply.with_header(HeaderName::from_static("cross-origin-resource-policy"), "same-origin"))
     }
 
-    /// The file as the page, which a browser asks for each time whether it is still the same.
+    /// The file as the page, which a browser revalidates on each visit.
     pub fn as_page(&self, request: &HeaderMap) -> Result<Reply, Problem> {
         let reply = self.reply(request)?.with_header(CACHE_CONTROL, "no-cache");
         let reply = reply.with_header(CONTENT_SECURITY_POLICY, POLICY);
@@ -80,7 +80,7 @@ impl File {
     }
 }
 
-/// Whether the client takes `gzip` (RFC 9110 §12.5.3).
+/// Whether the client accepts `gzip` (RFC 9110 §12.5.3).
 fn takes_gzip(request: &HeaderMap) -> bool {
     let lists = request.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     lists.flat_map(|list| list.split(',')).any(|coding| {
@@ -94,7 +94,7 @@ fn takes_gzip(request: &HeaderMap) -> bool {
     })
 }
 
-/// Whether the client has what this tag names (RFC 9110 §13.1.2). A proxy on the way may have made the tag a weak one.
+/// Whether the client has the content of this tag (RFC 9110 §13.1.2). A proxy may have weakened the tag.
 fn has_already(request: &HeaderMap, tag: &str) -> bool {
     let lists = request.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
     lists.flat_map(|list| list.split(',')).any(|known| {
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn gzip_is_sent_to_clients_that_take_it() {
+    fn gzip_is_sent_to_clients_that_accept_it() {
         for taken in ["gzip", "GZIP", "br, gzip;q=0.5", "deflate,gzip ;q=1"] {
             assert!(takes_gzip(&asking(ACCEPT_ENCODING, taken)), "{taken}");
         }
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_has_the_page_is_told_so_in_the_form_that_it_has() {
+    fn a_client_with_the_current_page_gets_304_in_either_form() {
         let tag = format!("\"{}\"", PAGE.hash);
         for known in [tag.clone(), format!("W/{tag}"), format!("\"x\", {tag}"), "*".to_owned()] {
             let request = [(IF_NONE_MATCH, HeaderValue::from_str(&known).expect("a value"))].into_iter().collect();
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_found_below_the_name_of_its_release_alone() {
+    fn a_file_is_found_only_below_its_release() {
         let (path, _) = FILES.first().expect("the panel has files");
         assert!(asset(&format!("{RELEASE}/{path}")).is_some());
         for bad in [format!("0123456789abcdef/{path}"), (*path).to_owned(), format!("{RELEASE}/"), RELEASE.to_owned()] {
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_names_its_files_and_only_one_of_its_forms_takes_credentials() {
+    fn the_page_names_its_files_and_only_one_form_accepts_credentials() {
         let text = |file: &File| String::from_utf8(file.plain.to_vec()).expect("a page is text");
         let (page, open) = (text(&PAGE), text(&PAGE_WITH_CREDENTIALS));
         assert!(page.contains(&format!("/panel/assets/{RELEASE}/")));

@@ -1,7 +1,7 @@
-//! Whether a request comes from the panel's own page.
+//! The check that a request comes from the panel's own page.
 //!
-//! A page of another site could otherwise open its own link in a reader's browser, so that the reader's work goes to a
-//! stranger's managing entity (login CSRF). The cookie is `SameSite=Strict`, but a code comes without one.
+//! A page of another site could otherwise open its own link in a user's browser, so that the user works on a foreign
+//! managing entity (login CSRF). The cookie is `SameSite=Strict`, but a code needs no cookie.
 
 use http::{HeaderMap, HeaderName, header::ORIGIN};
 use problem::{Problem, ProblemKind};
@@ -9,9 +9,9 @@ use url::Url;
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Refuses a browser's request that comes from another origin than this service. A client that is no browser names none.
+/// Refuses a browser's request from another origin than this service. A client that is no browser sends no origin.
 pub fn check(headers: &HeaderMap, base_url: &str) -> Result<(), Problem> {
-    // Browsers set the first themselves, also where the service is opened under another of its names.
+    // Browsers set the first header themselves, even if the service is opened under another of its names.
     let is_own = match (headers.get(FETCH_SITE), headers.get(ORIGIN)) {
         (Some(site), _) => site == "same-origin",
         (None, Some(origin)) => Url::parse(base_url).is_ok_and(|base| *origin == base.origin().ascii_serialization()),
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_service_s_own_page_is_let_through() {
+    fn only_the_panels_own_page_is_accepted() {
         let passes = |headers: &[(HeaderName, &'static str)]| {
             let values = headers.iter().map(|(name, value)| (name.clone(), http::HeaderValue::from_static(value)));
             check(&values.collect(), "https://api.example.com").is_ok()

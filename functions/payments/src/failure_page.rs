@@ -1,5 +1,5 @@
-//! The words for a person whose connection did not come about: what happened, to which managing entity and at which provider,
-//! and what to do. Programs get the Problem without them.
+//! The explanation for a person whose connection failed: the failure, the managing entity, the provider, and the next step.
+//! Programs get the Problem without it.
 
 use gate::Call;
 use payments::{
@@ -9,14 +9,14 @@ use payments::{
 };
 use problem::{Explanation, Link, Problem};
 
-/// A person's words for the managing entity and the provider of a connection.
+/// The names of a connection's managing entity and provider, for people.
 struct Named {
     entity: Option<String>,
     provider: String,
 }
 
 impl Named {
-    /// `demo-hotel to Stripe`, or `to Stripe` where the entity is not known.
+    /// `demo-hotel to Stripe`, or `to Stripe` if the entity is unknown.
     fn connecting(&self) -> String {
         match &self.entity {
             Some(entity) => format!("{entity} to {}", self.provider),
@@ -29,15 +29,15 @@ impl Named {
     }
 }
 
-/// The provider's name, for people. A stranger can put any name into an address, so that only one that is built in counts
-/// until the state has proven the address.
+/// The provider's name, for people. Anyone can put a name into an address, so that only built-in names are shown until the
+/// state has proven the address.
 fn provider_name(call: &Call, is_proven: bool) -> String {
     let name = crate::provider(call);
     let known = name.as_ref().filter(|name: &&ProviderName| is_proven || builtin::find(name).is_some());
     known.map_or_else(|| "the payment provider".to_owned(), |name| builtin::label(name).to_owned())
 }
 
-/// The Problem of a callback that failed, with the words of its page.
+/// The Problem of a failed callback, with the explanation for its page.
 pub fn of_callback(failure: CallbackFailure, call: &Call, panel: &PanelSettings) -> Problem {
     let provider = provider_name(call, failure.entity.is_some());
     let named = Named { provider, entity: failure.entity.as_ref().map(|entity| entity.as_str().to_owned()) };
@@ -45,14 +45,14 @@ pub fn of_callback(failure: CallbackFailure, call: &Call, panel: &PanelSettings)
     explained(failure.error.into(), explanation, panel)
 }
 
-/// A Problem with the words of its page, and a link to the admin panel where the deployment has one.
+/// A Problem with the explanation for its page, and a link to the admin panel if the deployment has one.
 fn explained(problem: Problem, words: Option<Words>, panel: &PanelSettings) -> Problem {
     let Some((title, paragraphs)) = words else { return problem };
     let to_panel = || Link { address: panel.address.clone(), text: "Go to the admin panel".to_owned() };
     problem.explained(Explanation { title, paragraphs, link: (!panel.is_own).then(to_panel) })
 }
 
-/// The Problem of a start page that was not shown, with the words of its page.
+/// The Problem of a refused start page, with the explanation for its page.
 pub fn of_start(error: ConnectionError, call: &Call, panel: &PanelSettings) -> Problem {
     let entity = match &error {
         ConnectionError::Ended { entity, .. } => Some(entity.as_str().to_owned()),
@@ -72,39 +72,34 @@ type Words = (String, Vec<String>);
 
 fn explain_callback(error: &CallbackError, named: &Named) -> Option<Words> {
     let (connecting, provider) = (named.connecting(), &named.provider);
-    let again = format!("Begin again: ask for a new link to connect {connecting}. The one that you used works once.");
+    let again = format!("Begin again: ask for a new link to connect {connecting}. The old link works only once.");
     Some(match error {
         CallbackError::InvalidState(_) => invalid(),
         CallbackError::Ended(why) => ended(*why, named),
-        // A browser sends no token, so that a program sees this.
+        // A browser sends no token, so that only a program gets this error.
         CallbackError::EntityNotCovered => return None,
         CallbackError::Read(_) | CallbackError::Provider(_) | CallbackError::Seal(_) | CallbackError::TooSlow => (
             "Please try once more".to_owned(),
             vec![
-                format!("Something on our side did not answer when we were about to connect {connecting}."),
+                format!("A part of this service did not respond while connecting {connecting}."),
                 "Nothing is lost, and nothing is connected yet. Wait a few seconds and reload this page.".to_owned(),
             ],
         ),
         CallbackError::Spend(_) => (
             "Not connected".to_owned(),
-            vec![
-                format!(
-                    "Something on our side failed when we were about to connect {connecting}. Nothing was connected."
-                ),
-                again,
-            ],
+            vec![format!("A part of this service failed while connecting {connecting}. Nothing was connected."), again],
         ),
         CallbackError::Exchange(error) if error.is_our_client() => (
             "Not connected".to_owned(),
             vec![
                 format!(
-                    "You gave your permission, but {provider} does not accept this service, which is set up wrongly there. \
+                    "You gave your permission, but {provider} does not accept this service, whose credentials there are wrong. \
                      Nothing was connected for {}, and trying again does not help.",
                     named.entity()
                 ),
                 format!(
-                    "Tell those who sent you here, so that the operator of this service corrects its credentials at \
-                     {provider}. Ask for a new link then."
+                    "Report this to the people who gave you the link, so that the operator of this service corrects its \
+                     credentials at {provider}. Then ask for a new link."
                 ),
             ],
         ),
@@ -116,9 +111,9 @@ fn explain_callback(error: &CallbackError, named: &Named) -> Option<Words> {
                 ),
                 again,
             ];
-            said.extend(error.may_have_granted().then(|| may_stand(provider)));
+            said.extend(error.may_have_granted().then(|| access_may_remain(provider)));
             said.push(format!(
-                "If it keeps failing, tell those who sent you here that {provider} refuses or does not answer."
+                "If it keeps failing, report to the people who gave you the link that {provider} refuses or does not answer."
             ));
             ("Not connected".to_owned(), said)
         }
@@ -126,25 +121,25 @@ fn explain_callback(error: &CallbackError, named: &Named) -> Option<Words> {
             "Perhaps not connected".to_owned(),
             vec![
                 format!(
-                    "{provider} was asked to connect {}, but we could not finish in time what belongs to it.",
+                    "{provider} was asked to connect {}, but this service could not complete the connection in time.",
                     named.entity()
                 ),
                 format!(
-                    "The list of connections says in a minute whether {provider} is connected. If it is not there, ask for a \
-                     new link and begin again. The one that you used works once."
+                    "The list of connections shows in a minute whether {provider} is connected. If it is not there, ask for a \
+                     new link and begin again. The old link works only once."
                 ),
-                may_stand(provider),
+                access_may_remain(provider),
             ],
         ),
     })
 }
 
-/// The access that the provider may have given although it did not come to a connection. This service has no token of it,
-/// so that only the person can withdraw it.
-fn may_stand(provider: &str) -> String {
+/// The warning that the provider may have granted access without a connection. This service has no token for it, so that
+/// only the person can withdraw it.
+fn access_may_remain(provider: &str) -> String {
     format!(
-        "The settings of your account at {provider} may show the access all the same, among the applications that are \
-         connected. If you do not connect again, withdraw it there."
+        "The settings of your account at {provider} may still show the access, among the connected applications. If \
+         you do not connect again, withdraw it there."
     )
 }
 
@@ -152,10 +147,10 @@ fn invalid() -> Words {
     (
         "This link is not valid".to_owned(),
         vec![
-            "The link that brought you here is not valid, or not any more, or you began in another browser. Nothing was \
-             connected by it now."
+            "Your link is not valid, or no longer, or you began in another browser. Nothing was connected now."
                 .to_owned(),
-            "Begin again: ask for a new link, and stay in one browser, with cookies allowed, until you are back.".to_owned(),
+            "Begin again: ask for a new link, and stay in one browser, with cookies allowed, until you are back."
+                .to_owned(),
         ],
     )
 }
@@ -167,7 +162,7 @@ fn ended(why: Ended, named: &Named) -> Words {
             "This link has expired".to_owned(),
             vec![
                 format!(
-                    "The link to connect {connecting} was good for ten minutes, which are over. Nothing was connected by it."
+                    "The link to connect {connecting} was valid for ten minutes and has expired. Nothing was connected."
                 ),
                 "Begin again: ask for a new link.".to_owned(),
             ],
@@ -176,10 +171,10 @@ fn ended(why: Ended, named: &Named) -> Words {
             "This link was used already".to_owned(),
             vec![
                 format!(
-                    "The link to connect {connecting} works once, and was used before; perhaps this page was reloaded."
+                    "The link to connect {connecting} works once, and was already used; perhaps this page was reloaded."
                 ),
                 format!(
-                    "The list of connections says whether {provider} is connected. If it is not there, ask for a new link and \
+                    "The list of connections shows whether {provider} is connected. If it is not there, ask for a new link and \
                      begin again."
                 ),
             ],
@@ -202,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_told_with_entity_provider_and_what_to_do() {
+    fn a_failure_names_the_entity_the_provider_and_the_remedy() {
         for (error, parts) in [
             (CallbackError::Ended(Ended::Expired), ["expired", "ten minutes", "ask for a new link"]),
             (CallbackError::Ended(Ended::Spent), ["used already", "list of connections", "ask for a new link"]),
@@ -217,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn every_page_of_a_failure_leads_to_the_panel_of_the_deployment_and_not_to_our_own() {
+    fn every_failure_page_links_only_to_a_separate_panel() {
         let link = |is_own| {
             let panel = PanelSettings { address: "https://panel.example.com".into(), is_own };
             explained(Problem::not_json(), Some(invalid()), &panel).explanation.expect("words").link
@@ -227,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_strangers_state_is_told_without_entity_and_provider() {
+    fn an_unproven_state_reveals_no_entity_and_no_provider() {
         let said = said(explain_callback(&CallbackError::InvalidState(StateFault::NoCookie), &named()));
         assert!(
             !said.contains("demo-hotel") && !said.contains("Stripe") && said.contains("ask for a new link"),

@@ -10,7 +10,7 @@ pub mod failure_page;
 pub mod outcome_page;
 pub mod start_page;
 
-/// The provider in the path; `None` where the path has no well-formed name.
+/// The provider in the path; `None` for a malformed name.
 pub fn provider(call: &Call) -> Option<ProviderName> {
     ProviderName::parse(call.path("provider")).ok()
 }
@@ -21,7 +21,7 @@ pub fn browser(call: &Call) -> Option<Browser> {
     Browser::of_cookies(lines)
 }
 
-/// Sends a browser on to this address. No cache may keep the reply.
+/// Redirects a browser to this address. The reply must not be cached.
 pub fn redirect(address: &str) -> Result<Reply, Problem> {
     Reply::bare(StatusCode::FOUND).uncached().with_computed_header(LOCATION, address)
 }

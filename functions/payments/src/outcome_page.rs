@@ -1,4 +1,4 @@
-//! The page for a person who comes back from a provider, as HTML: it says the outcome in words.
+//! The page for a person who returns from a provider, as HTML: it describes the outcome in words.
 
 use form_urlencoded::Serializer;
 use gate::{
@@ -22,8 +22,8 @@ fn html(page: &OutcomePage<'_>) -> String {
     let strong = |text: &str| format!("<strong>{}</strong>", escaped(text));
     let entity = strong(arrival.entity);
     let code = arrival.error.map(|code| format!("<code>{}</code>", escaped(code.as_str())));
-    let said = code.map(|code| format!(" It said {code}.")).unwrap_or_default();
-    let it = if said.is_empty() { "" } else { " that word" };
+    let said = code.map(|code| format!(" The code is {code}.")).unwrap_or_default();
+    let it = if said.is_empty() { "" } else { ", with this code" };
     let account = arrival.account.map(|account| format!(" {}", strong(account))).unwrap_or_default();
     let (title, text) = match arrival.outcome {
         AuthorizationOutcome::Connected => (
@@ -43,14 +43,14 @@ fn html(page: &OutcomePage<'_>) -> String {
             "Not connected",
             format!(
                 "<strong>{name}</strong> could not give the permission, so nothing was connected to {entity}.{said} \
-                 Try again in a while; if it keeps failing, tell those who sent you here{it}."
+                 Try again in a while; if it keeps failing, report it to the people who gave you the link{it}."
             ),
         ),
         AuthorizationOutcome::OtherAccount => (
             "Not connected",
             format!(
                 "Your account{account} at <strong>{name}</strong> was not connected, since {entity} is connected to another account \
-                 there, which stays. To put this account in its place, connect again and say that it may replace the other. \
+                 there, which stays. To replace that account, connect again and confirm the replacement. \
                  If the settings of this account still show the access, withdraw it there."
             ),
         ),
@@ -58,7 +58,7 @@ fn html(page: &OutcomePage<'_>) -> String {
     page::html(title, &format!("<p>{text}</p>\n{}", to_panel(&in_panel(&arrival))))
 }
 
-/// The page of the panel that shows the connections; it asks for them itself, and is told only why somebody comes.
+/// The panel page with the connections, which it loads itself; the address has only the outcome.
 fn in_panel(arrival: &Arrival<'_>) -> String {
     let mut query = Serializer::new(String::new());
     query.append_pair("outcome", arrival.outcome.as_str()).append_pair("provider", arrival.provider.as_str());
@@ -72,15 +72,15 @@ fn to_panel(address: &str) -> String {
     format!("<p><a class=\"button\" href=\"{}\">Go to the panel</a></p>\n", escaped(address))
 }
 
-/// The page for an address that nothing proves: typed, sent by somebody, or opened again later. It repeats nothing of the
-/// address but the name of a provider that is built in.
+/// The page for an unproven address: typed, forged, or opened again later. It repeats nothing of the address except the
+/// name of a built-in provider.
 fn unproven(provider: &ProviderName) -> String {
     let name = builtin::find(provider).map_or("your payment provider", |known| &known.label);
     page::html(
         "Payment provider",
         &format!(
-            "<p>This page tells how a connection ended only to the browser that came back from the provider, and only for \
-             some minutes. Whether <strong>{}</strong> is connected, the list of connections says.</p>\n{}",
+            "<p>This page shows the outcome of a connection only in the browser that returned from the provider, and only for \
+             some minutes. The list of connections shows whether <strong>{}</strong> is connected.</p>\n{}",
             escaped(name),
             to_panel("/panel/providers")
         ),
@@ -103,12 +103,12 @@ mod tests {
     }
 
     #[test]
-    fn the_page_says_each_outcome_that_is_proven() {
+    fn the_page_shows_each_proven_outcome() {
         let stripe = name("stripe");
         for (outcome, sentence) in [
             (AuthorizationOutcome::Connected, "<strong>Stripe</strong> is connected to <strong>demo-hotel</strong>"),
             (AuthorizationOutcome::Denied, "You did not give the permission"),
-            (AuthorizationOutcome::Failed, "It said <code>temporarily_unavailable</code>."),
+            (AuthorizationOutcome::Failed, "The code is <code>temporarily_unavailable</code>."),
             (AuthorizationOutcome::OtherAccount, "is connected to another account"),
         ] {
             assert!(page(&stripe, outcome, None).contains(sentence), "{sentence}");
@@ -116,18 +116,18 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_nothing_proves_tells_no_outcome() {
+    fn an_unproven_address_shows_no_outcome() {
         let page = |text: &str| html(&OutcomePage { provider: &name(text), proven: None });
         let known = page("stripe");
         assert!(known.contains("<strong>Stripe</strong>") && known.contains("list of connections"), "{known}");
         for word in ["Connected", "is connected to", "Not connected", "permission"] {
             assert!(!known.contains(word), "{word}: {known}");
         }
-        assert!(!page("call-0900-for-help").contains("0900"), "a name that is not built in may be a stranger's words");
+        assert!(!page("call-0900-for-help").contains("0900"), "an unknown name may be a stranger's text");
     }
 
     #[test]
-    fn the_page_leads_to_the_panel_with_the_outcome_that_is_proven_and_with_none_else() {
+    fn the_page_links_to_the_panel_with_the_proven_outcome_only() {
         let stripe = name("stripe");
         let proven = page(&stripe, AuthorizationOutcome::Denied, Some("acct_1"));
         let address = "/panel/providers?outcome=denied&amp;provider=stripe&amp;error=temporarily_unavailable";

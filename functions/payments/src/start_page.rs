@@ -1,4 +1,4 @@
-//! The page from which a person goes on to the provider, as HTML.
+//! The start page of a connection, as HTML: it leads a person to the provider.
 
 use auth::EntityId;
 use gate::{
@@ -13,7 +13,7 @@ use payments::{
 };
 use problem::Problem;
 
-/// The page, which gives the browser its cookie.
+/// The page, with the browser's cookie.
 pub fn reply(shown: &StartPage) -> Result<Reply, Problem> {
     page::reply(html(shown)).uncached().with_computed_header(SET_COOKIE, &shown.browser.cookie())
 }
@@ -36,13 +36,13 @@ fn html(shown: &StartPage) -> String {
     page::html(&format!("Connect an account at {label}"), &content)
 }
 
-/// Who asks for what.
+/// The requesting entity and the requested access.
 fn question(shown: &StartPage, provider: &str, who: &str) -> String {
     let PendingAuthorization { entity, onward, replace, .. } = &shown.pending;
     let mut facts = format!(
         "<dt>Who asks</dt>\n<dd>The managing entity {who}</dd>\n\
-         <dt>For what</dt>\n<dd>To be connected to an account at <strong>{provider}</strong>, which you choose there. Whoever \
-         manages {who} can use it from then on.</dd>\n"
+         <dt>For what</dt>\n<dd>To be connected to an account at <strong>{provider}</strong>, which you choose there. All managers of \
+         {who} can use it from then on.</dd>\n"
     );
     if !onward.scopes.is_empty() {
         let scopes = onward.scopes.iter().map(|scope| format!("<li><code>{}</code></li>\n", escaped(scope)));
@@ -54,13 +54,13 @@ fn question(shown: &StartPage, provider: &str, who: &str) -> String {
     format!("<dl>\n{facts}</dl>\n")
 }
 
-/// What the person who goes on will meet.
+/// The next steps of the person.
 fn next_steps(provider: &str) -> String {
     format!(
         "<h2>What happens next</h2>\n<ol>\n\
-         <li>You go on to {provider} and sign in there. This service sees nothing of what you type.</li>\n\
+         <li>You continue to {provider} and sign in there. This service cannot see your input.</li>\n\
          <li>{provider} asks whether you allow the connection. You can still decline.</li>\n\
-         <li>{provider} sends you back to this service, in this browser, which says how it went.</li>\n</ol>\n"
+         <li>{provider} sends you back to this service, in this browser, which shows the outcome.</li>\n</ol>\n"
     )
 }
 
@@ -78,9 +78,9 @@ fn replaced(predecessor: &Predecessor, replace: bool, entity: &EntityId) -> Stri
         }
     };
     let then = if replace || predecessor.account.is_none() {
-        "The account that you choose takes its place."
+        "The account that you choose replaces it."
     } else {
-        "Choose this account again; another one will not be connected in its place."
+        "Choose this account again; another account will not replace it."
     };
     format!("{now} {then}")
 }
@@ -122,22 +122,22 @@ mod tests {
         for word in ["<strong>demo-hotel</strong>", "<strong>Stripe</strong>", "<code>read_write</code>", "&lt;b&gt;"] {
             assert!(page.contains(word), "{word}: {page}");
         }
-        assert!(page.contains("href=\"start?state=s&amp;go=t\">Go on to Stripe</a>"), "{page}");
-        assert!(!page.contains("place") && !page.contains("role=\"alert\"") && !page.contains("  "), "{page}");
+        assert!(page.contains("href=\"start?state=s&amp;go=t\">Continue to Stripe</a>"), "{page}");
+        assert!(!page.contains("replace") && !page.contains("role=\"alert\"") && !page.contains("  "), "{page}");
     }
 
     #[test]
-    fn the_page_names_the_account_that_a_new_one_would_replace() {
+    fn the_page_names_the_account_to_be_replaced() {
         use ConnectionStatus::{Broken, Connected};
         let hostile = Some("<script>acct_1");
         let connected = page(before(hostile, Connected), true, false);
         assert!(connected.contains("is connected to the account <strong>&lt;script&gt;acct_1</strong>"), "{connected}");
-        assert!(connected.contains("takes its place") && !connected.contains("<script>"), "{connected}");
+        assert!(connected.contains("replaces it") && !connected.contains("<script>"), "{connected}");
         let broken = page(before(hostile, Broken), false, false);
         assert!(broken.contains("no longer works") && broken.contains("Choose this account again"), "{broken}");
         assert!(page(before(None, Broken), false, false).contains("does not name"));
         for page in [connected, broken] {
-            assert!(!page.contains("  "), "no sentence has a gap: {page}");
+            assert!(!page.contains("  "), "no sentence has two spaces: {page}");
         }
     }
 

@@ -19,7 +19,7 @@ pub async fn client_authentication(service: &Service, secrets: Secrets, limits: 
     ClientAuthentication::start(&service.table(), secrets, limits, issuer, service.clock()).await
 }
 
-/// The authentication of clients, and the verifier of the tokens that they ask about, both ready for the first request.
+/// The authentication of clients, and the verifier of the submitted tokens, both ready for the first request.
 pub async fn clients_and_tokens(
     service: &Service,
     secrets: SecretSettings,
@@ -30,7 +30,7 @@ pub async fn clients_and_tokens(
     (clients, tokens)
 }
 
-/// The form of a call, and the headers that it is read with.
+/// The form of a call, and the headers for its parsing.
 pub fn posted(call: &Call) -> Posted<'_> {
     let authorization = call.headers().get_all(AUTHORIZATION).iter();
     Posted {
@@ -46,7 +46,7 @@ pub fn context(call: &Call) -> RequestContext<'_> {
     RequestContext { id: &call.request_id, path: call.whole_path(), source: call.source_address(), notes: &call.notes }
 }
 
-/// The reply as RFC 6749 §5.1 wants it: kept by no cache.
+/// The reply as RFC 6749 §5.1 requires it: not cached.
 pub fn uncached(reply: Reply) -> Reply {
     reply.uncached().with_header(PRAGMA, "no-cache")
 }

@@ -1,4 +1,4 @@
-//! Events as EventBridge hands them to a function.
+//! The form of EventBridge's events.
 //! <https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-events-structure.html>
 
 use serde::{Deserialize, de::IgnoredAny};
@@ -9,8 +9,8 @@ use webhooks::events::{ingest::BusEvent, rejected::Rejection};
 /// The longest identifier of a bus event; EventBridge's own are UUIDs.
 const MAX_ID_LENGTH: usize = 255;
 
-/// Lambda's own record of an event that it gave up: a message of the queue of rejected events, which an operator sends again
-/// unchanged.
+/// Lambda's record of an event that exhausted its retries: a message of the queue of rejected events, which an operator
+/// sends again unchanged.
 /// <https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html>
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -21,7 +21,7 @@ struct GivenUp<'a> {
     request_payload: &'a RawValue,
 }
 
-/// The event itself, taken out of Lambda's record if it comes in one.
+/// The event itself, extracted from Lambda's record if there is one.
 pub fn unwrapped(event: &RawValue) -> &RawValue {
     serde_json::from_str(event.get()).map_or(event, |GivenUp { request_payload, .. }| request_payload)
 }
@@ -29,7 +29,7 @@ pub fn unwrapped(event: &RawValue) -> &RawValue {
 /// Reads the identifier and the detail of an event. Other members are ignored, since EventBridge may add some.
 ///
 /// # Errors
-/// The rejection of an event that has no such envelope.
+/// The rejection of an event without this envelope.
 pub fn read(event: &RawValue) -> Result<BusEvent<'_>, Rejection> {
     #[derive(Deserialize)]
     struct Members<'a> {
@@ -38,7 +38,7 @@ pub fn read(event: &RawValue) -> Result<BusEvent<'_>, Rejection> {
         #[serde(borrow)]
         detail: Option<&'a RawValue>,
     }
-    // Without the first condition, a list of two would be taken for the two members.
+    // Without the first condition, a list of two elements would be read as the two members.
     let members = Some(event.get()).filter(|event| event.starts_with('{')).map(serde_json::from_str);
     let Some(Ok(Members { id, detail })) = members else {
         return Err(Rejection::invalid("event", "must be an object with one `id` and one `detail`"));
@@ -46,7 +46,7 @@ pub fn read(event: &RawValue) -> Result<BusEvent<'_>, Rejection> {
     let id = id.and_then(|id| serde_json::from_str(id.get()).ok()).filter(|id: &String| is_id(id));
     match (id, detail) {
         (Some(id), Some(detail)) => Ok(BusEvent { id, detail }),
-        (None, _) => Err(Rejection::invalid("id", "must be there and be the identifier that the bus gave")),
+        (None, _) => Err(Rejection::invalid("id", "is missing, or is not an identifier of the bus")),
         (_, None) => Err(Rejection::invalid("detail", "is missing")),
     }
 }
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_its_identifier_and_its_detail_as_it_came() {
+    fn an_event_has_its_identifier_and_its_unchanged_detail() {
         assert_eq!(read_text(&whole()), Ok(("e-1".into(), DETAIL.into())));
         // A member that AWS adds to its envelope must not lose an event.
         let replayed = whole().replace("\"version\"", "\"replay-name\":\"again\",\"more\":{},\"version\"");
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_lambda_gave_up_is_the_same_event() {
+    fn an_event_is_extracted_from_the_record_of_lambda() {
         let event = whole();
         let given_up = format!(
             r#"{{"version":"1.0","requestContext":{{"condition":"RetriesExhausted"}},"requestPayload": {event},"responsePayload":{{}}}}"#

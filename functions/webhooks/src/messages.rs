@@ -1,4 +1,4 @@
-//! Messages of the queues of due deliveries, as Lambda sends them, and the response that has some of them sent again.
+//! Messages of the queues of due deliveries, as Lambda sends them, and the response that returns some of them to the queue.
 
 use aws_lambda_events::event::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
 
@@ -20,7 +20,7 @@ fn handed(message: SqsMessage) -> BatchMessage {
     BatchMessage { message_id: message.message_id.unwrap_or_default(), notice }
 }
 
-/// The response that has the messages with these identifiers sent again.
+/// The response that returns the messages with these identifiers to the queue.
 pub fn again(message_ids: Vec<String>) -> SqsBatchResponse {
     let failures = message_ids.into_iter().map(|message_id| {
         let mut failure = BatchItemFailure::default();
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn the_response_names_the_messages_to_send_again_and_no_other() {
+    fn the_response_names_only_the_messages_to_retry() {
         let response = serde_json::to_value(again(vec!["two".to_owned()])).expect("JSON");
         assert_eq!(response, json!({ "batchItemFailures": [{ "itemIdentifier": "two" }] }));
         assert_eq!(serde_json::to_value(again(Vec::new())).expect("JSON"), json!({ "batchItemFailures": [] }));

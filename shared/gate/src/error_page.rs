@@ -89,7 +89,7 @@ mod tests {
         ] {
             assert!(page.contains(part), "{part}: {page}");
         }
-        assert!(!page.contains("hunter2") && !page.contains("unforeseen") && !page.contains("/problems/"), "{page}");
+        assert!(!page.contains("hunter2") && !page.contains("unexpected") && !page.contains("/problems/"), "{page}");
     }
 
     #[test]

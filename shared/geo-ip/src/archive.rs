@@ -33,7 +33,7 @@ pub struct Expanded {
 /// Why the served file gives no database.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
-    #[error("what was served is damaged: it could not be unpacked")]
+    #[error("the served file is damaged: it could not be unpacked")]
     Damaged(#[source] io::Error),
     #[error("what was served unpacks to more than {} MB", .0 / (1024 * 1024))]
     TooLarge(u64),

@@ -136,7 +136,7 @@ kinds! {
     ServiceUnavailable = "service-unavailable", SERVICE_UNAVAILABLE, "The service cannot answer at the moment",
         "Something that the answer needs did not respond. Nothing is wrong with the request: send it again after the time in the Retry-After header.";
     InternalError = "internal-error", INTERNAL_SERVER_ERROR, "The service failed",
-        "Something unforeseen went wrong on our side. Send the request again later; if it keeps failing, tell support the `instance` of the Problem.";
+        "An unexpected error occurred in the service. Send the request again later; if it keeps failing, report the `instance` of the Problem to support.";
     InvalidTokenRequest = "invalid-token-request", BAD_REQUEST, "The token request is malformed",
         "The endpoints of the token issuer take a form (application/x-www-form-urlencoded), and the client's credentials in one way: in HTTP Basic, or as client_secret or client_assertion in the form. No parameter may come twice; the detail says which is missing or malformed.";
     InvalidClient = "invalid-client", UNAUTHORIZED, "The client could not be authenticated",
@@ -148,9 +148,9 @@ kinds! {
     InvalidScope = "invalid-scope", BAD_REQUEST, "A requested scope cannot be granted",
         "One of the requested scopes does not exist, or the application is not registered for it. The whole request fails, so that no client works with fewer rights than it believes to have. Without the scope parameter a token has all scopes of the application.";
     InvalidTarget = "invalid-target", BAD_REQUEST, "The token is asked for another service",
-        "A `resource` of the token request (RFC 8707) is none of this service. Name the API's own address for a token that is good everywhere, or the address of its endpoint for agents, `/mcp`, for one that is good there only; both stand in /.well-known/oauth-protected-resource. Without the parameter a token is good everywhere.";
-    UnsupportedResponseType = "unsupported-response-type", BAD_REQUEST, "Nobody can sign in here",
-        "Applications get tokens for themselves: with the client_credentials grant, at the token endpoint, with a client identifier and a secret or key. The authorization endpoint stands in the issuer's metadata because client libraries refuse metadata without one. Configure the library for client credentials, and register an application if there is none.";
+        "A `resource` of the token request (RFC 8707) is none of this service. Name the API's own address for a token that is good everywhere, or the address of its endpoint for agents, `/mcp`, for one that is good there only; /.well-known/oauth-protected-resource lists both. Without the parameter a token is good everywhere.";
+    UnsupportedResponseType = "unsupported-response-type", BAD_REQUEST, "User sign-in is not available",
+        "Applications get tokens for themselves: with the client_credentials grant, at the token endpoint, with a client identifier and a secret or key. The issuer's metadata name an authorization endpoint because client libraries refuse metadata without one. Configure the library for client credentials, and register an application if there is none.";
     UnsupportedGrantType = "unsupported-grant-type", BAD_REQUEST, "This grant is not supported",
         "The token endpoint supports the client_credentials grant only.";
 }

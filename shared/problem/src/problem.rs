@@ -184,10 +184,10 @@ impl Problem {
             .caused_by(cause)
     }
 
-    /// Something unforeseen.
+    /// An unexpected error.
     pub fn internal(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         let detail =
-            "Something unforeseen went wrong; try again later, and tell support the `instance` if it keeps failing.";
+            "An unexpected error occurred; try again later, and report the `instance` to support if it keeps failing.";
         Self::new(ProblemKind::InternalError, detail).caused_by(cause)
     }
 

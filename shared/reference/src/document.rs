@@ -1,26 +1,26 @@
-//! Looking things up in the document.
+//! Access to the parts of the document.
 
 use serde_json::{Map, Value};
 
-/// The verbs of a path, in the order in which a reader looks for them.
+/// The methods of a path, in the order of the reference.
 const VERBS: [&str; 6] = ["get", "post", "put", "patch", "delete", "head"];
 
-/// One operation: something that a client asks of the service, or that the service asks of an endpoint.
+/// One operation: a request to the service, or a request of the service to an endpoint.
 pub struct Operation<'a> {
     /// Its name, and its anchor in the reference.
     pub id: &'a str,
-    /// The verb, in capitals.
+    /// The method, in capitals.
     pub verb: String,
-    /// The address, with parameters in braces; absent where the endpoint is the client's.
+    /// The address, with parameters in braces; `None` for the client's endpoint.
     pub address: Option<String>,
     /// Its declaration.
     pub declared: &'a Value,
-    /// The parameters of its path and its own.
+    /// The parameters of the path and of the operation.
     pub parameters: Vec<&'a Value>,
 }
 
 impl<'a> Operation<'a> {
-    /// What it does, in a few words.
+    /// The summary.
     pub fn summary(&self) -> &'a str {
         text(self.declared, "summary").unwrap_or(self.id)
     }
@@ -50,10 +50,10 @@ pub fn members<'a>(value: &'a Value, member: &str) -> impl Iterator<Item = (&'a 
         .map(|(name, value)| (name.as_str(), value))
 }
 
-/// The value that a `$ref` leads to, or the value itself.
+/// The target of a `$ref`, or the value itself.
 ///
 /// # Panics
-/// When the reference leads nowhere: the build stops then, and tests read the same document.
+/// If the reference has no target: the build stops then, and tests read the same document.
 pub fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     match text(value, "$ref") {
         Some(reference) => {
@@ -73,7 +73,7 @@ pub fn server(value: &Value) -> Option<String> {
     }))
 }
 
-/// Every operation, those of clients' endpoints included.
+/// Every operation, including those of clients' endpoints.
 pub fn operations(document: &Value) -> Vec<Operation<'_>> {
     let base = server(document).unwrap_or_default();
     let ours = members(document, "paths").map(|(path, item)| {
@@ -98,7 +98,7 @@ pub fn operations(document: &Value) -> Vec<Operation<'_>> {
         .collect()
 }
 
-/// The tags with their operations, in the order of the tags; within one, by what is read, made, changed and removed.
+/// The tags with their operations, in the order of the tags; within a tag, in the order of the methods.
 pub fn by_tag(document: &Value) -> Vec<(&str, &Value, Vec<Operation<'_>>)> {
     let tags = list(document, "tags").iter().filter_map(|tag| Some((text(tag, "name")?, tag)));
     tags.map(|(name, tag)| {

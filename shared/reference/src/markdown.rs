@@ -3,7 +3,7 @@
 use pulldown_cmark::{CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
 use pulldown_cmark_escape::escape_html;
 
-/// A description as paragraphs, lists and tables. Its headings stand two levels lower, below those of the page.
+/// A description as paragraphs, lists and tables. Its headings are two levels lower, below those of the page.
 pub fn block(text: &str) -> String {
     let options = Options::ENABLE_TABLES;
     let mut written = String::new();
@@ -11,14 +11,14 @@ pub fn block(text: &str) -> String {
     written
 }
 
-/// A description within a line: the same, without the paragraph around a single one.
+/// A description within a line, without the paragraph element around a single paragraph.
 pub fn inline(text: &str) -> String {
     let html = block(text);
     let single = html.trim().strip_prefix("<p>").and_then(|html| html.strip_suffix("</p>"));
     single.filter(|html| !html.contains("<p>")).unwrap_or(html.trim()).to_owned()
 }
 
-/// A text as it stands in HTML, in an attribute between double quotes too.
+/// A text escaped for HTML, including attributes in double quotes.
 pub fn escaped(text: &str) -> String {
     let mut written = String::with_capacity(text.len());
     // Writing to a String cannot fail.
@@ -26,12 +26,12 @@ pub fn escaped(text: &str) -> String {
     written
 }
 
-/// HTML becomes the text that it is, and an image its words.
+/// Replaces HTML by its text, and an image by its alternative text.
 fn harmless(event: Event<'_>) -> Event<'_> {
     match event {
         Event::Html(html) | Event::InlineHtml(html) => Event::Text(html),
         Event::Start(Tag::Image { .. }) | Event::End(TagEnd::Image) => Event::Text(CowStr::Borrowed("")),
-        Event::Start(Tag::Link { dest_url, .. }) if !leads_somewhere(&dest_url) => Event::Text(CowStr::Borrowed("")),
+        Event::Start(Tag::Link { dest_url, .. }) if !is_permitted(&dest_url) => Event::Text(CowStr::Borrowed("")),
         Event::Start(Tag::Heading { level, id, classes, attrs }) => {
             Event::Start(Tag::Heading { level: lower(level), id, classes, attrs })
         }
@@ -40,8 +40,8 @@ fn harmless(event: Event<'_>) -> Event<'_> {
     }
 }
 
-/// Whether a link's address is one that a page should lead to.
-fn leads_somewhere(address: &str) -> bool {
+/// Whether a link's address is permitted on a page.
+fn is_permitted(address: &str) -> bool {
     ["https://", "http://", "#", "/"].iter().any(|start| address.starts_with(start))
 }
 

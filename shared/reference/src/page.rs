@@ -1,4 +1,4 @@
-//! The reference: navigation, introduction, every operation with its answers, and every schema.
+//! The reference: navigation, introduction, every operation with its responses, and every schema.
 
 use serde_json::Value;
 
@@ -54,7 +54,7 @@ fn navigation(document: &Value) -> String {
     written + "<strong><a href=\"#schemas\">Schemas</a></strong>\n</nav>\n"
 }
 
-/// What each scope lets an access token do.
+/// The rights of each scope.
 fn scopes(document: &Value) -> String {
     let scheme = &document["components"]["securitySchemes"]["oauth2"];
     let flow = &scheme["flows"]["clientCredentials"];
@@ -98,7 +98,7 @@ fn article(document: &Value, operation: &Operation<'_>, base: &str) -> String {
     written + "</article>\n"
 }
 
-/// Who may call, in a few words.
+/// The required access, in a few words.
 fn access(declared: &Value) -> String {
     let ways = list(declared, "security");
     let scopes: Vec<&str> = ways.iter().flat_map(|way| list(way, "oauth2")).filter_map(Value::as_str).collect();
@@ -108,7 +108,10 @@ fn access(declared: &Value) -> String {
         (true, false, []) => " · an access token with any scope".to_owned(),
         (true, false, scopes) => format!(" · scope <code>{}</code>", escaped(&scopes.join(" "))),
         (true, true, scopes) => {
-            format!(" · no access token; one that comes needs the scope <code>{}</code>", escaped(&scopes.join(" ")))
+            format!(
+                " · no access token; a token that is sent needs the scope <code>{}</code>",
+                escaped(&scopes.join(" "))
+            )
         }
         (false, ..) => String::new(),
     }
@@ -135,7 +138,7 @@ fn parameter(parameter: &Value) -> String {
 /// One status with its headers, forms, examples and kinds of Problems.
 fn answer(document: &Value, status: &str, declared: &Value, base: &str) -> String {
     let response = resolved(document, declared);
-    // What stands beside a reference counts more.
+    // Keywords beside a reference have precedence.
     let description = text(declared, "description").or(text(response, "description")).unwrap_or_default();
     let mut written =
         format!("<details>\n<summary><code>{}</code> {}</summary>\n", escaped(status), inline(description));
@@ -190,12 +193,12 @@ mod tests {
     }
 
     #[test]
-    fn every_operation_and_schema_has_its_place_and_every_link_within_the_page_leads_to_one() {
+    fn every_operation_and_schema_has_an_anchor_and_every_link_a_target() {
         let document = document();
         let html = content(&document);
         let ids: Vec<&str> = html.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
         let places: BTreeSet<&str> = ids.iter().copied().collect();
-        assert_eq!(ids.len(), places.len(), "no place is there twice");
+        assert_eq!(ids.len(), places.len(), "no anchor is there twice");
         for operation in operations(&document) {
             assert!(places.contains(operation.id), "{}", operation.id);
         }
@@ -215,19 +218,19 @@ mod tests {
     }
 
     #[test]
-    fn the_reference_runs_nothing_styles_nothing_itself_and_fits_into_an_answer() {
+    fn the_reference_has_no_script_and_no_style_and_fits_into_a_response() {
         let html = content(&document());
         for forbidden in ["<script", "style=", "javascript:", "<img", "<iframe"] {
             assert!(!html.contains(forbidden), "{forbidden}");
         }
-        // Lambda's answers are below 6 MB; a reader waits for less.
+        // Lambda's responses are below 6 MB; a reader should not wait for that much.
         assert!(html.len() < 1_500_000, "{}", html.len());
     }
 
     #[test]
-    fn every_scope_stands_on_the_page_with_its_meaning() {
+    fn every_scope_is_on_the_page_with_its_rights() {
         let html = content(&document());
-        let (_, table) = html.split_once("<h2 id=\"scopes\">").expect("it has its place");
+        let (_, table) = html.split_once("<h2 id=\"scopes\">").expect("it has an anchor");
         let (table, _) = table.split_once("</table>").expect("a table");
         assert_eq!(table.matches("<td><code>").count(), 30);
         assert!(table.contains(
@@ -236,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_of_problems_lead_to_their_pages() {
+    fn kinds_of_problems_link_to_their_pages() {
         let html = content(&document());
         assert!(html.contains("<a href=\"https://api.waypost.example/problems/invalid-request\">invalid-request</a>"));
     }

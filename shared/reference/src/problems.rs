@@ -6,15 +6,15 @@ use serde_json::Value;
 
 use crate::document::{list, members, operations, resolved, text};
 
-/// The part of an address after which the kind stands.
+/// The part of an address before the kind.
 const BEFORE: &str = "/problems/";
 
-/// What the document says of a kind.
+/// The uses of a kind in the document.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProblemUse {
-    /// A Problem of this kind, as JSON in lines; the document may have none.
+    /// A Problem of this kind, as indented JSON, if the document has one.
     pub example: Option<String>,
-    /// The operations that answer with it: the identifier and the summary.
+    /// The operations that return it: the identifier and the summary.
     pub operations: Vec<(String, String)>,
 }
 
@@ -55,7 +55,7 @@ pub fn kinds(response: &Value) -> BTreeSet<String> {
     }
 }
 
-/// The kinds at the beginning of a text: one, or several as a pattern has them.
+/// The kinds at the beginning of a text: one, or several in the form of a pattern.
 fn named(text: &str) -> Vec<String> {
     let is_name = |letter: char| letter.is_ascii_lowercase() || letter == '-';
     let several = match text.strip_prefix('(').and_then(|rest| rest.split_once(')')) {
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_has_an_example_and_the_operations_that_answer_with_it() {
+    fn a_kind_has_an_example_and_its_operations() {
         let example = json!({ "type": "https://a.example/problems/gone", "status": 404 });
         let document = json!({
             "paths": { "/a": {

@@ -7,7 +7,7 @@ use crate::{
     markdown::{block, escaped},
 };
 
-/// The keywords that `kind` and `html` write in words. Every other one is shown as it stands.
+/// The keywords that `kind` and `html` write in words. All others are shown literally.
 const IN_WORDS: [&str; 17] = [
     "$ref",
     "type",
@@ -70,13 +70,13 @@ fn kind(schema: &Value) -> String {
     }
 }
 
-/// All keywords that no words stand for.
+/// All keywords that are shown literally.
 fn limits(schema: &Value) -> String {
     let keywords = schema.as_object().into_iter().flatten().filter(|(name, _)| !IN_WORDS.contains(&name.as_str()));
     keywords.map(|(name, value)| format!(" <small>{} {}</small>", escaped(name), code(value))).collect()
 }
 
-/// The members of an object, each with its own below it; those of the parts of `allOf`, `anyOf` and `oneOf`, too.
+/// The members of an object, each followed by its own members, including the parts of `allOf`, `anyOf` and `oneOf`.
 fn table(schema: &Value) -> String {
     let required = list(schema, "required");
     let rows: String = members(schema, "properties")

@@ -1,4 +1,4 @@
-//! The contract as it is served: openapi.yaml with the headers that many responses share.
+//! The served contract: openapi.yaml with the headers that many responses share.
 
 use std::collections::BTreeSet;
 
@@ -6,13 +6,13 @@ use serde_json::{Map, Value};
 
 use crate::{YamlError, yaml_to_json};
 
-/// The member of openapi.yaml that lists the shared headers, in groups. It is no part of the served document.
+/// The member of openapi.yaml that lists the shared headers, in groups. It is not part of the served document.
 const COMMON_HEADERS: &str = "x-common-headers";
 
 /// Reads openapi.yaml and adds the shared headers to its responses.
 ///
 /// # Errors
-/// When the text is not exactly one YAML document.
+/// If the text is not exactly one YAML document.
 pub fn contract(text: &str) -> Result<Value, YamlError> {
     let mut document = yaml_to_json(text)?;
     let common = document.as_object_mut().and_then(|members| members.remove(COMMON_HEADERS)).unwrap_or_default();

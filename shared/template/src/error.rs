@@ -2,16 +2,16 @@
 
 use crate::{ScheduleError, YamlError};
 
-/// Why a text is not a template of the kind that this project uses.
+/// The reason why a text is not a supported template.
 #[derive(Debug, thiserror::Error)]
 pub enum TemplateError {
     /// The text is not YAML.
     #[error("the template is not one YAML document")]
     Yaml(#[source] YamlError),
-    /// A part that every template has is missing.
+    /// A required part is missing.
     #[error("the template has no `{0}`")]
     Section(&'static str),
-    /// A resource lacks something, or has it in a form that is not understood.
+    /// A member of a resource is missing or has an unsupported form.
     #[error("{resource}: missing or not understood: {what}")]
     Member {
         /// The resource's logical id.

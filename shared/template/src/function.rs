@@ -1,4 +1,4 @@
-//! A function as the template declares it, and its triggers.
+//! The declaration of a function, and its triggers.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -15,7 +15,7 @@ pub struct Function {
     pub logical_id: String,
     /// The environment, with references yet to be resolved. It includes the variables of all functions.
     pub environment: BTreeMap<String, Value>,
-    /// How long an invocation may take.
+    /// The maximum duration of an invocation.
     pub timeout: Duration,
     /// Memory in MB.
     pub memory: u64,
@@ -33,19 +33,19 @@ pub struct Function {
     pub rotates: bool,
 }
 
-/// A verb and a path that reach a function.
+/// A method and a path that invoke a function.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Route {
     /// The path, its parameters in braces: `/problems/{kind}`.
     pub path: String,
-    /// The verb, in capitals.
+    /// The method, in capitals.
     pub method: String,
     /// The function's name.
     pub function: String,
 }
 
 impl Route {
-    /// The path as openapi.yaml has it, which has no greedy parameters: `/panel/{page+}` is `/panel/{page}` there.
+    /// The path in the form of openapi.yaml, which has no greedy parameters: `/panel/{page+}` is `/panel/{page}` there.
     pub fn documented_path(&self) -> String {
         self.path.replace("+}", "}")
     }
@@ -56,13 +56,13 @@ impl Route {
 pub struct QueueTrigger {
     /// The queue's logical id in the template.
     pub queue: String,
-    /// Most messages in one invocation.
+    /// The maximum number of messages in one invocation.
     pub batch_size: u32,
-    /// How long Lambda gathers messages for a batch; not at all without it.
+    /// How long Lambda collects messages for a batch; not at all by default.
     pub batching_window: Duration,
-    /// Whether the answer names the messages that failed, rather than all or none.
+    /// Whether the response names the failed messages, rather than all or none.
     pub reports_failures: bool,
-    /// Most batches of this queue under way at once.
+    /// The maximum number of concurrent batches of this queue.
     pub maximum_concurrency: u32,
 }
 
@@ -71,7 +71,7 @@ pub struct QueueTrigger {
 pub struct ScheduleTrigger {
     /// The time between two invocations.
     pub every: Duration,
-    /// The event that the function gets; without it, the scheduler's own.
+    /// The event for the function; by default the scheduler's own.
     pub input: Option<Value>,
 }
 
@@ -120,7 +120,7 @@ impl Function {
         let properties = &event["Properties"];
         match event["Type"].as_str() {
             Some("HttpApi") => match (properties["Path"].as_str(), properties["Method"].as_str()) {
-                // An HttpApi event that names neither is SAM's way to say `$default`.
+                // An HttpApi event without both means `$default` in SAM.
                 (None, None) => self.answers_unmatched = true,
                 (Some("$default"), _) => self.answers_unmatched = true,
                 (Some(path), Some(method)) => self.routes.push(Route {
@@ -143,9 +143,9 @@ impl Function {
                         .map_err(TemplateError::Input)?,
                 });
             }
-            // SAM would let the function read every queue of the account; a mapping of its own needs a grant of that queue.
+            // SAM would let the function read every queue of the account; a separate mapping needs a grant of that queue.
             Some("SQS") => return Err(fault("an SQS event, in place of an AWS::Lambda::EventSourceMapping")),
-            // There is no bus on one machine: tests invoke the function in its place.
+            // There is no bus on one machine: tests invoke the function instead.
             Some("EventBridgeRule") => self.bus = true,
             _ => return Err(fault("an event of an unknown Type")),
         }
@@ -158,7 +158,7 @@ impl QueueTrigger {
     pub(crate) fn read(logical_id: &str, properties: &Value) -> Result<(String, Self), TemplateError> {
         let fault = |what| TemplateError::Member { resource: logical_id.to_owned(), what };
         let number = |value: &Value| value.as_u64().and_then(|number| u32::try_from(number).ok());
-        // The function itself would be what is deployed last, whatever becomes of its deployment.
+        // The function itself would be the version deployed last, even if its deployment fails.
         let alias = properties["FunctionName"]["Ref"].as_str();
         let function = alias.and_then(|alias| alias.strip_suffix(".Alias"));
         let function = function.ok_or_else(|| fault("FunctionName (a !Ref of a function's Alias)"))?;

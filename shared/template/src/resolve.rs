@@ -20,13 +20,13 @@ impl std::fmt::Display for Reference<'_> {
     }
 }
 
-/// Why an expression has no value here.
+/// The reason why an expression cannot be resolved.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResolveError {
-    /// Nothing is known by this name.
-    #[error("nothing is known as `{0}`")]
+    /// The name is unknown.
+    #[error("`{0}` is unknown")]
     Unknown(String),
-    /// This module does not read this function of CloudFormation.
+    /// This function of CloudFormation is not supported.
     #[error("`{0}` is not supported")]
     Unsupported(String),
     /// The expression has the wrong form.
@@ -34,10 +34,10 @@ pub enum ResolveError {
     Malformed(&'static str),
 }
 
-/// The value with every reference in it replaced by its value in `lookup`.
+/// The value, with every reference replaced by its value in `lookup`.
 ///
 /// # Errors
-/// Names the first reference that `lookup` does not know, or the form that is not supported.
+/// The first unknown reference, or the unsupported form.
 pub fn resolve(value: &Value, lookup: &dyn Fn(Reference<'_>) -> Option<Value>) -> Result<Value, ResolveError> {
     match value {
         Value::Array(items) => items.iter().map(|item| resolve(item, lookup)).collect(),
@@ -67,10 +67,10 @@ pub fn resolve(value: &Value, lookup: &dyn Fn(Reference<'_>) -> Option<Value>) -
     }
 }
 
-/// The resolved value as an environment variable holds it: text as it is, numbers and booleans spelt out.
+/// The resolved value in the form of an environment variable: text unchanged, numbers and booleans as text.
 ///
 /// # Errors
-/// As [`resolve`], and when the value is a list or a map.
+/// As [`resolve`], and if the value is a list or a map.
 pub fn resolve_to_text(value: &Value, lookup: &dyn Fn(Reference<'_>) -> Option<Value>) -> Result<String, ResolveError> {
     match resolve(value, lookup)? {
         Value::String(text) => Ok(text),
@@ -91,7 +91,7 @@ fn known(reference: Reference<'_>, lookup: &dyn Fn(Reference<'_>) -> Option<Valu
     lookup(reference).ok_or_else(|| ResolveError::Unknown(reference.to_string()))
 }
 
-/// `${Name}` and `${Resource.Attribute}` are replaced; `${!Literal}` stands for `${Literal}`.
+/// Replaces `${Name}` and `${Resource.Attribute}`; `${!Literal}` means `${Literal}`.
 fn substitute(text: &str, lookup: &dyn Fn(Reference<'_>) -> Option<Value>) -> Result<String, ResolveError> {
     let mut result = String::with_capacity(text.len());
     let mut rest = text;
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn references_are_replaced_wherever_they_stand() {
+    fn references_are_replaced_at_any_depth() {
         let value = json!({
             "NAME": {"Fn::Sub": "waypost-${Environment}-${Count}-${Queue.Arn}-${!Kept}"},
             "LIST": [{"Ref": "Count"}, {"Fn::GetAtt": ["Queue", "Arn"]}, true],

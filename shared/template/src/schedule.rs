@@ -11,13 +11,13 @@ const DAY: u64 = 24 * HOUR;
 
 /// A schedule's expression has no fixed interval.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the schedule `{0}` is neither a rate of minutes, hours or days nor a cron that comes once a day")]
+#[error("the schedule `{0}` is neither a rate of minutes, hours or days nor a cron that runs once a day")]
 pub struct ScheduleError(String);
 
 /// Reads the interval of a schedule: `rate(5 minutes)`, or once a day, `cron(15 4 * * ? *)`.
 ///
 /// # Errors
-/// When the text is anything else: other crons have no fixed interval.
+/// If the text is anything else: other crons have no fixed interval.
 pub(crate) fn interval(expression: &str) -> Result<Duration, ScheduleError> {
     let seconds = expression.strip_suffix(')').and_then(|expression| {
         let (kind, inner) = expression.split_once('(')?;
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_are_read_and_crons_that_come_once_a_day() {
+    fn rates_and_daily_crons_are_read() {
         for (expression, seconds) in [
             ("rate(1 minute)", 60),
             ("rate(2 hours)", 7_200),

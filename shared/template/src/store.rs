@@ -1,4 +1,4 @@
-//! The table and the queues, in the shape in which their own services create them.
+//! The table and the queues, in the form in which their services create them.
 
 use serde_json::{Value, json};
 
@@ -9,9 +9,9 @@ use crate::TemplateError;
 pub struct Table {
     /// Its name in the template.
     pub logical_id: String,
-    /// Body of a `CreateTable` request, but for the `TableName`.
+    /// The body of a `CreateTable` request, without the `TableName`.
     pub definition: Value,
-    /// The attribute that says when an item expires, in seconds since 1970.
+    /// The attribute with the expiry of an item, in seconds since 1970.
     pub expiry_attribute: Option<String>,
 }
 
@@ -46,12 +46,12 @@ pub struct Queue {
     pub logical_id: String,
     /// Its properties, with references yet to be resolved.
     pub properties: Value,
-    /// The queue that gets failed messages, by logical id, and after how many receives.
+    /// The dead-letter queue, by logical id, and the number of receives before it.
     pub dead_letter: Option<(String, u64)>,
 }
 
 impl Queue {
-    /// Properties that are not attributes of the queue itself in `CreateQueue`, or are of another shape there.
+    /// Properties that are not attributes of the queue itself in `CreateQueue`, or have another form there.
     const NOT_ATTRIBUTES: [&str; 3] = ["QueueName", "RedrivePolicy", "Tags"];
 
     pub(crate) fn read(logical_id: &str, properties: &Value) -> Self {

@@ -20,7 +20,7 @@ impl Template {
     /// Reads a template.
     ///
     /// # Errors
-    /// When the text is not YAML, or a resource is not of the form that is used here.
+    /// If the text is not YAML, or a resource has an unsupported form.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         let document = yaml_to_json(text).map_err(TemplateError::Yaml)?;
         let defaults = defaults(&document["Parameters"]);
@@ -70,7 +70,7 @@ impl Template {
         self.functions.iter().find(|function| function.name == name)
     }
 
-    /// Every HTTP route, sorted by path and verb.
+    /// Every HTTP route, sorted by path and method.
     #[must_use]
     pub fn routes(&self) -> Vec<Route> {
         let mut routes: Vec<Route> =
@@ -91,13 +91,13 @@ impl Template {
         &self.queues
     }
 
-    /// Every resource as the template writes it, by its logical id, for kinds that have no type here.
+    /// Every resource as JSON, by its logical id, for kinds without a type here.
     #[must_use]
     pub fn resources(&self) -> &Map<String, Value> {
         &self.resources
     }
 
-    /// The parameters that have a default, with it.
+    /// The parameters with a default, and the default.
     #[must_use]
     pub fn defaults(&self) -> &BTreeMap<String, String> {
         &self.defaults

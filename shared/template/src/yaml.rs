@@ -4,7 +4,7 @@
 use saphyr::{LoadableYamlNode, Scalar, Yaml};
 use serde_json::{Map, Value, json};
 
-/// Why a text is not one YAML document that JSON can hold.
+/// The reason why a text is not one YAML document that JSON can represent.
 #[derive(Debug, thiserror::Error)]
 pub enum YamlError {
     /// The text is not YAML.
@@ -17,14 +17,14 @@ pub enum YamlError {
     #[error("a key that is not a scalar")]
     Key,
     /// JSON has no infinities, and a scalar can contradict its tag.
-    #[error("a scalar that JSON cannot hold")]
+    #[error("a scalar that JSON cannot represent")]
     Scalar,
 }
 
 /// One YAML document as JSON.
 ///
 /// # Errors
-/// When the text is not exactly one YAML document, or holds what JSON cannot.
+/// If the text is not exactly one YAML document, or contains a value that JSON cannot represent.
 pub fn yaml_to_json(text: &str) -> Result<Value, YamlError> {
     let documents = Yaml::load_from_str(text).map_err(YamlError::Syntax)?;
     match documents.as_slice() {
@@ -44,7 +44,7 @@ fn convert(node: &Yaml<'_>) -> Result<Value, YamlError> {
             .map(Value::Object),
         Yaml::Tagged(tag, inner) if tag.handle == "!" => Ok(intrinsic(&tag.suffix, convert(inner)?)),
         Yaml::Tagged(_, inner) => convert(inner),
-        // The loader resolves representations and aliases by default; one that remains is a scalar against its tag.
+        // The loader resolves representations and aliases by default; a remaining one contradicts its tag.
         Yaml::Representation(..) | Yaml::Alias(_) | Yaml::BadValue => Err(YamlError::Scalar),
     }
 }

@@ -9,7 +9,7 @@ mod tools;
 use function::{Service, StartError};
 use functions_agents::{
     caller::Caller,
-    protocol::{Refusal, Server, ToolResult, door},
+    protocol::{Refusal, Server, ToolResult, transport},
 };
 use gate::endpoints;
 use serde_json::{Map, Value, json};
@@ -26,7 +26,7 @@ fn main() -> Result<(), StartError> {
 async fn serve() -> Result<(), StartError> {
     let (service, ()) = Service::start().await?;
     let fixtures = Fixtures { base_url: service.settings().base_url.clone() };
-    service.serve(endpoints::MCP, fixtures, door::answer).await
+    service.serve(endpoints::MCP, fixtures, transport::answer).await
 }
 
 impl Server for Fixtures {

@@ -1,7 +1,7 @@
 //! POST /mcp: the Model Context Protocol, for AI agents.
 
 use function::{Service, StartError};
-use functions_agents::{desk::Desk, protocol::door};
+use functions_agents::{protocol::transport, use_cases::UseCases};
 use gate::endpoints;
 
 pub fn main() -> Result<(), StartError> {
@@ -10,5 +10,5 @@ pub fn main() -> Result<(), StartError> {
 
 async fn serve() -> Result<(), StartError> {
     let (service, settings) = Service::start().await?;
-    service.serve(endpoints::MCP, Desk::new(&service, settings), door::answer).await
+    service.serve(endpoints::MCP, UseCases::new(&service, settings), transport::answer).await
 }

@@ -1,4 +1,4 @@
-//! The answer to a request, and what makes none of it.
+//! The response to a request, or the reason for its failure.
 
 use problem::Problem;
 use serde_json::{Value, json};
@@ -10,20 +10,20 @@ use super::{json_rpc::RpcError, revision::Revision, server::Server};
 pub struct Answer {
     result: Value,
     caching: Option<Caching>,
-    /// The Problem that the result tells of, if it does.
+    /// The Problem that the result reports, if any.
     pub problem: Option<Problem>,
 }
 
-/// Why a request has no result.
+/// The reason why a request has no result.
 #[derive(Debug)]
 pub enum Failure {
     /// An error in the protocol's words.
     Rpc(RpcError),
-    /// The token is not enough. HTTP says so, with a challenge, so that clients fetch a better one by themselves.
+    /// The token does not suffice. The HTTP response has a challenge, so that clients get a wider token automatically.
     Token(Problem),
 }
 
-/// For how long, and by whom, a result may be kept.
+/// How long, and by whom, a result may be cached.
 /// <https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/caching>
 #[derive(Debug, Clone, Copy)]
 pub struct Caching {
@@ -32,31 +32,31 @@ pub struct Caching {
 }
 
 impl Caching {
-    /// Of what changes with a release only, and is the same for everybody.
+    /// For results that change only with a release, and are the same for all callers.
     pub const OF_RELEASE: Self = Self { milliseconds: 3_600_000, scope: "public" };
-    /// Of what changes with a release only, and depends on the token.
+    /// For results that change only with a release, and depend on the token.
     pub const OF_TOKEN: Self = Self { milliseconds: 300_000, scope: "private" };
-    /// Of what may change at any time.
+    /// For results that may change at any time.
     pub const OF_MOMENT: Self = Self { milliseconds: 0, scope: "private" };
 }
 
 impl Answer {
-    /// A result of which the protocol says nothing about keeping it.
+    /// A result for which the protocol defines no caching.
     pub fn new(result: Value) -> Self {
         Self { result, caching: None, problem: None }
     }
 
-    /// A result that may be kept.
+    /// A result that may be cached.
     pub fn kept(result: Value, caching: Caching) -> Self {
         Self { result, caching: Some(caching), problem: None }
     }
 
-    /// A result that tells of a Problem.
+    /// A result that reports a Problem.
     pub fn telling(result: Value, problem: Problem) -> Self {
         Self { result, caching: None, problem: Some(problem) }
     }
 
-    /// The result of this server as this revision has it.
+    /// The result of this server in the form of this revision.
     pub fn in_revision(self, revision: Revision, server: &impl Server) -> (Value, Option<Problem>) {
         let mut result = self.result;
         if !revision.has_handshake() {

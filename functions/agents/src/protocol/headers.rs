@@ -1,4 +1,4 @@
-//! The headers of a message, which repeat what it says, so that gateways need not read it.
+//! The headers of a message, which repeat parts of it, so that gateways need not parse it.
 //! <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#request-metadata>
 
 use std::borrow::Cow;
@@ -13,26 +13,26 @@ use super::json_rpc::{Request, RpcError};
 pub const PROTOCOL_VERSION: &str = "mcp-protocol-version";
 /// The method of a request.
 const METHOD: &str = "mcp-method";
-/// What a request is about: a tool, a prompt or a resource.
+/// The subject of a request: a tool, a prompt or a resource.
 const NAME: &str = "mcp-name";
 
-/// What stands around a value that is no plain text.
+/// The prefix and suffix of an encoded value.
 const ENCODED: (&str, &str) = ("=?base64?", "?=");
 
-/// A header's value; `None` where it did not come.
+/// A header's value; `None` if it is absent.
 ///
 /// # Errors
-/// The header came several times, or is no text.
+/// The header is repeated, or is not a text.
 pub fn only<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, RpcError> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else { return Ok(None) };
     match (value.to_str(), values.next()) {
         (Ok(text), None) => Ok(Some(text.trim_matches([' ', '\t']))),
-        _ => Err(RpcError::header_mismatch(&format!("{name} must come once, as a text"))),
+        _ => Err(RpcError::header_mismatch(&format!("{name} must occur once, as a text"))),
     }
 }
 
-/// The headers name the method of a request, and what it is about.
+/// Checks that the headers name the method and the subject of a request.
 pub fn agree(headers: &HeaderMap, request: &Request) -> Result<(), RpcError> {
     agrees(headers, METHOD, &request.method)?;
     let subject = match request.method.as_str() {
@@ -40,7 +40,7 @@ pub fn agree(headers: &HeaderMap, request: &Request) -> Result<(), RpcError> {
         "resources/read" => "uri",
         _ => return Ok(()),
     };
-    // A request without it is refused by its method.
+    // The method refuses a request without it.
     request.params.get(subject).and_then(Value::as_str).map_or(Ok(()), |subject| agrees(headers, NAME, subject))
 }
 
@@ -49,10 +49,10 @@ fn agrees(headers: &HeaderMap, name: &str, expected: &str) -> Result<(), RpcErro
     if decoded(given).is_some_and(|given| given == expected) {
         return Ok(());
     }
-    Err(RpcError::header_mismatch(&format!("{name} does not say what the message says")))
+    Err(RpcError::header_mismatch(&format!("{name} does not match the message")))
 }
 
-/// A value as it was before a client made a header of it; `None` where that cannot be told.
+/// The decoded value of a header; `None` if it cannot be decoded.
 fn decoded(value: &str) -> Option<Cow<'_, str>> {
     let (before, after) = ENCODED;
     let Some(encoded) = value.strip_prefix(before).and_then(|rest| rest.strip_suffix(after)) else {
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_agree_with_the_message_or_it_is_refused() {
+    fn a_message_is_refused_unless_its_headers_match() {
         let call = request("tools/call", json!({"name": "résumé"}));
         for good in ["=?base64?csOpc3Vtw6k=?=", "  =?base64?csOpc3Vtw6k=?=\t"] {
             assert!(agree(&sent(&[("Mcp-Method", "tools/call"), ("mcp-name", good)]), &call).is_ok(), "{good}");

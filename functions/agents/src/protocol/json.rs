@@ -1,5 +1,5 @@
-//! The JSON of a message. A member that comes twice in an object is found at every depth: of two values that a client
-//! sent, none is to be chosen in silence.
+//! The JSON of a message. A duplicate member is found at every depth: the server must not silently choose one of two
+//! values.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -8,22 +8,22 @@ use serde_json::{Error, Map, Value, map::Entry};
 
 use problem::json_body::without_byte_order_mark;
 
-/// The deepest nesting that is read: the limit of `serde_json`.
+/// The maximum nesting: the limit of `serde_json`.
 pub const MAX_DEPTH: usize = 127;
 
-/// JSON as it was sent.
+/// A parsed JSON document.
 #[derive(Debug)]
 pub struct Json {
-    /// The value, without the members that come twice.
+    /// The value, without duplicate members.
     pub value: Value,
-    /// The name of a member that comes twice, if there is one.
+    /// The name of a duplicate member, if there is one.
     pub doubled: Option<String>,
 }
 
-/// Reads JSON. A byte order mark before it is ignored (RFC 8259 §8.1).
+/// Reads JSON. A leading byte order mark is ignored (RFC 8259 §8.1).
 ///
 /// # Errors
-/// It is no JSON in UTF-8, has a number beyond the range of a double, or nests deeper than [`MAX_DEPTH`].
+/// The text is not JSON in UTF-8, has a number beyond the range of a double, or nests deeper than [`MAX_DEPTH`].
 pub fn read(json: &[u8]) -> Result<Json, Error> {
     let mut deserializer = serde_json::Deserializer::from_slice(without_byte_order_mark(json));
     let mut doubled = None;
@@ -32,7 +32,7 @@ pub fn read(json: &[u8]) -> Result<Json, Error> {
     Ok(Json { value, doubled })
 }
 
-/// Reads one value, and those in it.
+/// Reads one value and its descendants.
 struct Reader<'a> {
     doubled: &'a mut Option<String>,
 }
@@ -85,12 +85,13 @@ impl<'de> Visitor<'de> for Reader<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
-        let (mut object, mut doubled) = (Map::new(), BTreeSet::new());
+        let mut object = Map::new();
+        let mut doubled = BTreeSet::new();
         while let Some(name) = members.next_key::<String>()? {
             let value = members.next_value_seed(Reader { doubled: &mut *self.doubled })?;
             match object.entry(name) {
-                Entry::Vacant(place) => {
-                    place.insert(value);
+                Entry::Vacant(vacant) => {
+                    vacant.insert(value);
                 }
                 Entry::Occupied(known) => {
                     doubled.insert(known.key().clone());
@@ -116,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_that_comes_twice_is_found_at_every_depth_and_has_no_value() {
+    fn a_duplicate_member_is_found_at_every_depth_and_removed() {
         for (text, value) in [
             (r#"{"a":1,"b":2,"a":3}"#, json!({ "b": 2 })),
             (r#"{"a":1,"a":1,"a":1}"#, json!({})),
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_read_to_the_depth_and_the_numbers_that_the_limit_says() {
+    fn json_is_read_up_to_the_limits_of_depth_and_numbers() {
         assert!(read(nested(MAX_DEPTH).as_bytes()).is_ok());
         assert!(read(nested(MAX_DEPTH + 1).as_bytes()).is_err());
         for number in ["1e308", "-1e308", "18446744073709551616", "-0", "1e-400"] {
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_looks_like_a_part_of_the_parser_is_a_text() {
+    fn a_text_that_looks_like_parser_internals_is_a_text() {
         let text = r#"{"$serde_json::private::RawValue":"{\"a\":1}"}"#;
         let read = read(text.as_bytes()).expect("read");
         assert_eq!(read.value, json!({ "$serde_json::private::RawValue": "{\"a\":1}" }));
@@ -158,7 +159,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn json_without_doubled_members_is_read_as_by_serde_json(text in "[\\[\\]{}:,\"ab01e.\\-ntrulfs ]{0,24}") {
+        fn json_without_duplicate_members_is_read_as_by_serde_json(text in "[\\[\\]{}:,\"ab01e.\\-ntrulfs ]{0,24}") {
             let (ours, theirs) = (read(text.as_bytes()), serde_json::from_str::<Value>(&text));
             prop_assert_eq!(ours.is_ok(), theirs.is_ok());
             if let Ok(ours) = ours && ours.doubled.is_none() {

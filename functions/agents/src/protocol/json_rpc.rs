@@ -1,4 +1,4 @@
-//! Messages of JSON-RPC 2.0, as MCP has them: one in a request, and its answer in the response.
+//! Messages of JSON-RPC 2.0 as in MCP: one in an HTTP request, and its response in the HTTP response.
 
 use gate::Reply;
 use http::StatusCode;
@@ -10,26 +10,26 @@ use super::json::{self, Json, MAX_DEPTH};
 /// A message of a client.
 #[derive(Debug, PartialEq)]
 pub enum Message {
-    /// It wants an answer.
+    /// A message that expects a response.
     Request(Request),
-    /// It wants none.
+    /// A message without a response.
     Notification,
-    /// It answers a request of ours. We never send one.
+    /// A response to a request of the server, which never sends one.
     Response,
 }
 
 /// A request.
 #[derive(Debug, PartialEq)]
 pub struct Request {
-    /// What the answer repeats: a text or an integer.
+    /// The identifier that the response repeats: a text or an integer.
     pub id: Value,
     /// The method.
     pub method: String,
-    /// The parameters; none where there were none.
+    /// The parameters; empty if absent.
     pub params: Map<String, Value>,
 }
 
-/// An error, by a code that the client understands.
+/// An error with a code of JSON-RPC.
 #[derive(Debug)]
 pub struct RpcError {
     code: i32,
@@ -40,7 +40,7 @@ pub struct RpcError {
 }
 
 impl Message {
-    /// Reads the body of an HTTP request. The error comes with the identifier of the request, where there is one.
+    /// Reads the body of an HTTP request. The error has the identifier of the request, if there is one.
     pub fn read(body: &[u8]) -> Result<Self, (Option<Value>, RpcError)> {
         let Json { value, doubled } = json::read(body).map_err(|_| (None, RpcError::not_json()))?;
         let Value::Object(mut message) = value else {
@@ -92,7 +92,7 @@ impl Request {
         text.ok_or_else(|| RpcError::invalid_params(format!("`{name}` is missing; it must be a text")))
     }
 
-    /// The parameter `arguments`: an object, which may be absent. Some clients send null for none.
+    /// The parameter `arguments`: an object, which may be absent. Some clients send null instead.
     pub fn arguments(&self) -> Result<Map<String, Value>, RpcError> {
         match self.params.get("arguments") {
             None | Some(Value::Null) => Ok(Map::new()),
@@ -108,7 +108,7 @@ pub fn result(id: &Value, result: Value) -> Result<Reply, Problem> {
 }
 
 impl RpcError {
-    /// The code for a resource that there is not, in revisions with a handshake.
+    /// The code for a missing resource, in revisions with a handshake.
     pub const NO_RESOURCE: i32 = -32002;
 
     /// The code for a Problem: the service's fault, or the client's.
@@ -116,53 +116,53 @@ impl RpcError {
         if problem.kind.status().is_server_error() { -32603 } else { -32602 }
     }
 
-    /// The body is no JSON, or JSON that is not read.
+    /// The body is not JSON, or exceeds the limits of the parser.
     pub fn not_json() -> Self {
         let limits = format!("numbers in the range of a double, and at most {MAX_DEPTH} levels of nesting");
         let message = format!("Parse error: the body must be JSON in UTF-8, with {limits}");
         Self::new(-32700, message).with_status(StatusCode::BAD_REQUEST)
     }
 
-    /// The message is none.
+    /// The message is invalid.
     pub fn invalid_request(what: &str) -> Self {
         Self::new(-32600, format!("Invalid request: {what}")).with_status(StatusCode::BAD_REQUEST)
     }
 
-    /// There is no such method.
+    /// The method does not exist.
     pub fn no_method(method: &str) -> Self {
         Self::new(-32601, format!("Method not found: {}", shortened(method)))
     }
 
-    /// The parameters are not as the method wants them.
+    /// The parameters are invalid for the method.
     pub fn invalid_params(what: impl AsRef<str>) -> Self {
         Self::new(-32602, format!("Invalid params: {}", what.as_ref()))
     }
 
-    /// The headers say something else than the message, or too little.
+    /// The headers contradict the message, or are missing.
     pub fn header_mismatch(what: &str) -> Self {
         Self::new(-32020, format!("Header mismatch: {what}")).with_status(StatusCode::BAD_REQUEST)
     }
 
-    /// The revision of the protocol is none of these.
+    /// The revision of the protocol is not supported.
     pub fn unsupported_revision(requested: &str, supported: &[&str]) -> Self {
         let data = json!({"supported": supported, "requested": shortened(requested)});
         Self::new(-32022, "Unsupported protocol version").with_status(StatusCode::BAD_REQUEST).with_data(data)
     }
 
-    /// A Problem, under this code; its members are the error's data.
+    /// A Problem with this code; its members are the error's data.
     pub fn of_problem(code: i32, problem: Problem, base_url: &str, request_id: &str) -> Self {
         let body = problem.body(base_url, request_id);
         Self { problem: Some(Box::new(problem)), ..Self::new(code, body_text(&body, "detail")) }.with_data(body.into())
     }
 
-    /// The same with a client's text as one more member of its data, as much of it as an error repeats.
+    /// Adds a client's text, shortened, as a member of the data.
     pub fn with_datum(self, name: &str, text: &str) -> Self {
         let mut data = self.data.unwrap_or_else(|| json!({}));
         data[name] = shortened(text).into();
         Self { data: Some(data), ..self }
     }
 
-    /// The same with this status of HTTP; it is 200 else.
+    /// Sets the HTTP status, which is 200 by default.
     pub fn with_status(self, status: StatusCode) -> Self {
         Self { status, ..self }
     }
@@ -175,7 +175,7 @@ impl RpcError {
         Self { code, message: message.into(), data: None, status: StatusCode::OK, problem: None }
     }
 
-    /// The reply to the request with this identifier; it is absent where none could be read.
+    /// The reply to the request with this identifier; `None` if it could not be read.
     pub fn reply(self, id: Option<&Value>) -> Result<Reply, Problem> {
         let mut error = json!({"code": self.code, "message": self.message});
         if let Some(data) = self.data {
@@ -197,7 +197,7 @@ fn body_text(body: &Map<String, Value>, name: &str) -> String {
     body.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// As much of a client's text as an error repeats.
+/// The beginning of a client's text, as errors repeat it.
 pub fn shortened(text: &str) -> String {
     text.chars().take(100).collect()
 }
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_told_from_what_is_no_json() {
+    fn an_invalid_message_is_distinguished_from_invalid_json() {
         for no_json in ["", "{", "nonsense", r#"{"jsonrpc":"2.0",}"#] {
             assert_eq!(code(no_json), (-32700, None), "{no_json}");
         }
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_repeats_the_identifier_where_it_is_one() {
+    fn an_error_repeats_a_valid_identifier() {
         for (body, id) in [
             (r#"{"jsonrpc":"1.0","id":7,"method":"ping"}"#, Some(json!(7))),
             (r#"{"id":"a","method":"ping"}"#, Some(json!("a"))),
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_that_comes_twice_is_refused_by_its_name_with_the_identifier_that_comes_once() {
+    fn a_duplicate_member_is_refused_by_its_name_and_a_unique_identifier_kept() {
         for (body, name, id) in [
             (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#, "id", None),
             (r#"{"jsonrpc":"2.0","id":1,"id":1,"id":1,"method":"ping"}"#, "id", None),
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn json_that_is_not_read_is_told_the_limits() {
+    fn the_error_on_unreadable_json_names_the_limits() {
         for value in ["1e400".to_owned(), "9".repeat(400), "[".repeat(127) + &"]".repeat(127)] {
             let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"x":{value}}}}}"#);
             let (id, error) = Message::read(body.as_bytes()).expect_err("refused");
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_repeats_no_more_than_the_beginning_of_a_clients_text() {
+    fn an_error_repeats_only_the_beginning_of_a_clients_text() {
         let long = "é".repeat(500_000);
         let begun = json!("é".repeat(100));
         let error = RpcError::invalid_params("x").with_datum("uri", &long);

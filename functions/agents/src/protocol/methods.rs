@@ -1,4 +1,4 @@
-//! The methods of the protocol, and what each answers.
+//! The methods of the protocol and their results.
 
 use http::StatusCode;
 use problem::{Problem, ProblemKind};
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::caller::Caller;
 
-/// The answer to a request.
+/// Answers a request.
 pub async fn answer<S: Server>(
     server: &'static S,
     caller: Caller,
@@ -60,7 +60,7 @@ fn discover<S: Server>() -> Answer {
     Answer::kept(result, Caching::OF_RELEASE)
 }
 
-/// What a server of this protocol can do. A client gets tokens by client credentials, without a person who signs in.
+/// The capabilities of a server. A client gets tokens by client credentials, without user sign-in.
 /// <https://modelcontextprotocol.io/extensions/auth/oauth-client-credentials>
 fn capabilities() -> Value {
     json!({
@@ -71,17 +71,17 @@ fn capabilities() -> Value {
     })
 }
 
-/// A list that depends on the release alone.
+/// Answers a request for a list that depends only on the release.
 fn list(request: &Request, caching: Caching, result: impl FnOnce() -> Value) -> Result<Answer, Failure> {
     has_one_page(request)?;
     Ok(Answer::kept(result(), caching))
 }
 
-/// The request for a list names no page but the first, which is the only one. An empty cursor is that of the first page.
+/// Checks that the request names the first page, which is the only one. An empty cursor means the first page.
 fn has_one_page(request: &Request) -> Result<(), RpcError> {
     let cursor = request.params.get("cursor");
     if cursor.is_some_and(|cursor| !cursor.is_null() && cursor != "") {
-        return Err(RpcError::invalid_params("`cursor` is none of this list's; it has one page"));
+        return Err(RpcError::invalid_params("`cursor` is not a cursor of this list, which has one page"));
     }
     Ok(())
 }
@@ -92,7 +92,7 @@ async fn call_tool<S: Server>(server: &'static S, caller: Caller, request: &Requ
     let request_id = caller.request_id.clone();
     match server.call_tool(caller, name, arguments).await {
         Ok(result) => Ok(Answer::new(json!(result))),
-        Err(Refusal::Unknown) => Err(none_has_the_name("tool", name).into()),
+        Err(Refusal::Unknown) => Err(unknown_name("tool", name).into()),
         Err(Refusal::Token(problem)) => Err(Failure::Token(problem)),
         Err(Refusal::Problem(problem)) => {
             let body = problem.body(server.base_url(), &request_id).into();
@@ -101,9 +101,9 @@ async fn call_tool<S: Server>(server: &'static S, caller: Caller, request: &Requ
     }
 }
 
-/// The error on a name that no tool, or no prompt, has.
-fn none_has_the_name(what: &str, name: &str) -> RpcError {
-    RpcError::invalid_params(format!("no {what} has the name `{}`; {what}s/list lists them", shortened(name)))
+/// The error for an unknown name of a tool or a prompt.
+fn unknown_name(kind: &str, name: &str) -> RpcError {
+    RpcError::invalid_params(format!("no {kind} has the name `{}`; {kind}s/list lists them", shortened(name)))
 }
 
 async fn read_resource<S: Server>(
@@ -120,7 +120,7 @@ async fn read_resource<S: Server>(
         Err(Refusal::Problem(problem)) => problem,
     };
     let is_missing = problem.kind.status() == StatusCode::NOT_FOUND;
-    // Revisions with a handshake have a code of their own for a resource that there is not.
+    // Revisions with a handshake have a special code for a missing resource.
     let code = if is_missing && revision.has_handshake() { RpcError::NO_RESOURCE } else { RpcError::code_of(&problem) };
     Err(RpcError::of_problem(code, problem, server.base_url(), &caller.request_id).with_datum("uri", uri).into())
 }
@@ -133,7 +133,7 @@ fn no_resource(uri: &str) -> Problem {
 fn prompt<S: Server>(server: &S, caller: &Caller, request: &Request) -> Result<Answer, Failure> {
     let (name, arguments) = (request.text("name")?, request.arguments()?);
     server.prompt(name, &arguments).map(Answer::new).map_err(|refusal| match refusal {
-        Refusal::Unknown => none_has_the_name("prompt", name).into(),
+        Refusal::Unknown => unknown_name("prompt", name).into(),
         Refusal::Token(problem) => Failure::Token(problem),
         Refusal::Problem(problem) => {
             let code = RpcError::code_of(&problem);

@@ -1,13 +1,13 @@
-//! The Model Context Protocol over HTTP, without sessions and without streams: a message in, its answer out. What is offered
-//! by it is a [`Server`]'s.
+//! The Model Context Protocol over HTTP, without sessions and without streams: one message in, its response out. A
+//! [`Server`] provides tools, resources and prompts.
 
 mod answer;
-pub mod door;
 mod headers;
 mod json;
 mod json_rpc;
 mod methods;
 mod revision;
 mod server;
+pub mod transport;
 
 pub use server::{Refusal, Server, ToolResult};

@@ -1,7 +1,7 @@
-//! The revisions of the protocol that are spoken here, and which of them a message is in.
+//! The supported revisions of the protocol, and the revision of a message.
 //!
 //! Up to 2025-11-25 a client begins with `initialize`, and names the revision in a header afterwards. Since 2026-07-28 each
-//! request says all about itself, in its `_meta`, and headers repeat it.
+//! request is self-contained: it names the revision in its `_meta`, and headers repeat it.
 //! <https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning>
 
 use http::HeaderMap;
@@ -14,10 +14,10 @@ use super::{
 
 /// The member of `_meta` that names a request's revision.
 const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-/// The member of `_meta` that says what the client can do. We ask it for nothing, but the protocol has each request say it.
+/// The member of `_meta` with the capabilities of the client. This server uses none, but the protocol requires it.
 const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
-/// A revision of the protocol; a later one is greater.
+/// A revision of the protocol, ordered by date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Revision {
     /// 2025-06-18.
@@ -49,12 +49,12 @@ impl Revision {
         Self::ALL.into_iter().find(|revision| revision.name() == name)
     }
 
-    /// Whether a client begins with `initialize`. In later revisions each request stands for itself.
+    /// Whether a client begins with `initialize`. In later revisions each request is self-contained.
     pub fn has_handshake(self) -> bool {
         self <= Self::NEWEST_WITH_HANDSHAKE
     }
 
-    /// The revision of a request, whose headers agree with it.
+    /// The revision of a request, after a check of its headers.
     pub fn of_request(request: &Request, headers: &HeaderMap) -> Result<Self, RpcError> {
         let header = headers::only(headers, PROTOCOL_VERSION)?;
         let meta = request.meta(META_VERSION).and_then(Value::as_str);
@@ -79,7 +79,7 @@ impl Revision {
         Self::of_name(name).ok_or_else(|| RpcError::unsupported_revision(name, &Self::ALL.map(Self::name)))
     }
 
-    /// The revision to go on with, for a client that begins with `initialize` and names this one.
+    /// The revision to continue with, for a client that begins with `initialize` and names `wanted`.
     pub fn negotiated(wanted: &str) -> Self {
         Self::of_name(wanted).filter(|revision| revision.has_handshake()).unwrap_or(Self::NEWEST_WITH_HANDSHAKE)
     }
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_does_not_say_one_thing_is_refused() {
+    fn a_contradictory_request_is_refused() {
         let meta = json!({META_VERSION: "2026-07-28", META_CAPABILITIES: {}});
         assert_eq!(code(meta.clone(), None), -32020);
         assert_eq!(code(meta, Some("2025-11-25")), -32020);

@@ -1,5 +1,5 @@
-//! What the protocol knows of a server: what it says of itself, and what it offers. How that looks in a message, which revision
-//! a message is in, and how it is refused, is the protocol's own.
+//! The interface of a server: its description and its tools, resources and prompts. The protocol itself handles the form
+//! of messages, revisions and refusals.
 
 use problem::Problem;
 use serde::Serialize;
@@ -9,16 +9,16 @@ use crate::caller::Caller;
 
 /// A server of the protocol.
 pub trait Server: Sync + 'static {
-    /// What a model should know before it calls a tool.
+    /// Instructions for a model before it calls a tool.
     const INSTRUCTIONS: &'static str;
 
     /// Its name and version, as messages have them (`Implementation`).
     fn info(&self) -> Value;
 
-    /// The API's address, without a slash at its end, below which the pages of Problems are.
+    /// The API's address, without a slash at its end; the pages of Problems are below it.
     fn base_url(&self) -> &str;
 
-    /// Its tools, as this caller sees them (`Tool`).
+    /// Its tools for this caller (`Tool`).
     fn tools(&self, caller: &Caller) -> impl Future<Output = Vec<Value>> + Send;
 
     /// Calls a tool.
@@ -32,7 +32,7 @@ pub trait Server: Sync + 'static {
     /// The resources that are few enough to list (`Resource`).
     fn resources(&self) -> Vec<Value>;
 
-    /// The forms of the others' addresses (`ResourceTemplate`).
+    /// The address templates of the other resources (`ResourceTemplate`).
     fn resource_templates(&self) -> Vec<Value>;
 
     /// The content of the resource at an address (`TextResourceContents` or `BlobResourceContents`).
@@ -41,18 +41,18 @@ pub trait Server: Sync + 'static {
     /// Its prompts (`Prompt`).
     fn prompts(&self) -> Vec<Value>;
 
-    /// What a prompt says with these arguments (`GetPromptResult`).
+    /// A prompt with these arguments (`GetPromptResult`).
     fn prompt(&self, name: &str, arguments: &Map<String, Value>) -> Result<Value, Refusal>;
 }
 
-/// Why a server does not do what a request asks.
+/// The reason why a server refuses a request.
 #[derive(Debug)]
 pub enum Refusal {
-    /// It offers nothing of this name, or at this address.
+    /// The name or the address is unknown.
     Unknown,
-    /// The token is not enough.
+    /// The token does not suffice.
     Token(Problem),
-    /// What was asked for ended in a Problem.
+    /// The operation returned a Problem.
     Problem(Problem),
 }
 
@@ -73,18 +73,18 @@ pub struct ToolResult {
 }
 
 impl ToolResult {
-    /// A result of these parts, for the model (`ContentBlock`).
+    /// A result with these parts, for the model (`ContentBlock`).
     pub fn of_parts(content: Vec<Value>) -> Self {
         Self { content, structured_content: None, is_error: false }
     }
 
-    /// A structured result, and the same as a text for clients that know no structured results.
+    /// A structured result, repeated as a text for clients without support for structured results.
     pub fn structured(value: Value) -> Self {
         Self { structured_content: Some(value.clone()), ..Self::of_parts(vec![text(&value)]) }
     }
 
-    /// The Problem with these members, as a text: what is structured conforms to the tool's output schema, which a Problem
-    /// does not.
+    /// The Problem with these members, as a text: structured content must conform to the tool's output schema, which a
+    /// Problem does not.
     pub fn refused(problem: &Value) -> Self {
         Self { is_error: true, ..Self::of_parts(vec![text(problem)]) }
     }

@@ -10,34 +10,32 @@ use serde_json::{Value, json};
 use webhooks::subscriptions::change::WebhookChange;
 
 use crate::{
-    arguments,
-    desk::Desk,
-    schemas,
+    arguments, schemas,
     tool::{Hints, Run, Tool, ToolCall, result},
+    use_cases::UseCases,
 };
 
 /// Changes a webhook.
 pub const CHANGE_WEBHOOK: Tool = Tool {
     name: "change_webhook",
     title: "Change a webhook",
-    description: "Changes the members of a webhook that are given, and leaves the others as they are: its name, \
-                  address, event types and headers, and whether it is enabled. A list or an object takes the place \
-                  of the former one as a whole, so call `show_webhook` first, and send its `version` along: if \
-                  somebody has changed the webhook meanwhile, the call fails with `version-conflict` and changes \
-                  nothing. `***` stands for a value that is kept. Enabling a webhook, or giving it another \
-                  address, forgets its failures and sends what waits for the end of a pause. Next, call \
-                  `publish_test_event`, and after an outage `recover_deliveries`.",
+    description: "Changes the given members of a webhook and leaves the others unchanged: its name, address, event \
+                  types and headers, and whether it is enabled. A list or an object replaces the previous one as a \
+                  whole, so call `show_webhook` first, and send its `version`: if the webhook was changed since, the \
+                  call fails with `version-conflict` and changes nothing. `***` keeps the stored value. Enabling a \
+                  webhook, or giving it another address, resets its failures and sends the deliveries that wait for \
+                  the end of a pause. Next, call `publish_test_event`, and after an outage `recover_deliveries`.",
     input,
     output: || schemas::of("Webhook"),
     scopes: &[McpWrite, IntegrationsWrite],
     hints: Hints { read_only: false, destructive: true, idempotent: true, open_world: true },
-    run: Run::ForEntity(|desk, entity, call| change(desk, entity, call).boxed()),
+    run: Run::ForEntity(|use_cases, entity, call| change(use_cases, entity, call).boxed()),
 };
 
-async fn change(desk: &Desk, entity: AuthorizedEntity, mut call: ToolCall) -> Result<Value, Problem> {
+async fn change(use_cases: &UseCases, entity: AuthorizedEntity, mut call: ToolCall) -> Result<Value, Problem> {
     let webhook = call.webhook()?;
-    let change = WebhookChange::read(&call.body(), entity.id(), &desk.changing.rules)?;
-    result(&desk.changing.change(&entity, &webhook, &change).await?)
+    let change = WebhookChange::read(&call.body(), entity.id(), &use_cases.changing.rules)?;
+    result(&use_cases.changing.change(&entity, &webhook, &change).await?)
 }
 
 fn input() -> Value {

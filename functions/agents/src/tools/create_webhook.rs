@@ -10,34 +10,33 @@ use serde_json::{Value, json};
 use webhooks::subscriptions::register::NewWebhook;
 
 use crate::{
-    arguments,
-    desk::Desk,
-    schemas,
+    arguments, schemas,
     tool::{Hints, Run, Tool, ToolCall, repeatable},
+    use_cases::UseCases,
 };
 
 /// Registers a webhook.
 pub const CREATE_WEBHOOK: Tool = Tool {
     name: "create_webhook",
     title: "Create a webhook",
-    description: "Registers an endpoint for a managing entity's events. From then on each event of its types is \
-                  sent there. The result has the webhook's `signingSecret`, this once: the receiver needs it to \
-                  verify signatures, so hand it to the person at once and repeat it nowhere. Look up event types \
-                  with `list_event_types`, and see with `list_webhooks` whether there is one for the same address \
-                  already. Give an `idempotencyKey`, so that a repetition makes no second webhook. Next, call \
-                  `publish_test_event` to see whether the endpoint answers.",
+    description: "Registers an endpoint for a managing entity's events. From then on each event of its types is sent \
+                  there. The result has the webhook's `signingSecret`, which is shown only once: the receiver needs \
+                  it to verify signatures, so give it to the person at once and repeat it nowhere. Look up event \
+                  types with `list_event_types`, and check with `list_webhooks` whether a webhook for the same \
+                  address exists. Give an `idempotencyKey`, so that a repetition creates no second webhook. Next, \
+                  call `publish_test_event` to see whether the endpoint answers.",
     input,
     output: || schemas::with(schemas::of("WebhookCreated"), arguments::repeated()),
     scopes: &[McpWrite, IntegrationsWrite],
-    // It can send every event of the managing entity to a stranger, so that clients ask a person first.
+    // It can disclose every event of the managing entity to a third party, so that clients ask a person first.
     hints: Hints { read_only: false, destructive: true, idempotent: false, open_world: true },
-    run: Run::ForEntity(|desk, entity, call| create(desk, entity, call).boxed()),
+    run: Run::ForEntity(|use_cases, entity, call| create(use_cases, entity, call).boxed()),
 };
 
-async fn create(desk: &Desk, entity: AuthorizedEntity, mut call: ToolCall) -> Result<Value, Problem> {
+async fn create(use_cases: &UseCases, entity: AuthorizedEntity, mut call: ToolCall) -> Result<Value, Problem> {
     let once = call.once(&entity)?;
-    let new = NewWebhook::read(&call.body(), entity.id(), &desk.changing.rules)?;
-    let created = desk.registration.register(&entity, new, once.as_ref()).await?;
+    let new = NewWebhook::read(&call.body(), entity.id(), &use_cases.changing.rules)?;
+    let created = use_cases.registration.register(&entity, new, once.as_ref()).await?;
     repeatable(&created, created.is_repeated())
 }
 

@@ -1,4 +1,4 @@
-//! `explain_problem`: what a kind of Problem means.
+//! `explain_problem`: the meaning of a kind of Problem.
 
 use std::future::ready;
 
@@ -7,9 +7,9 @@ use problem::{JsonBody, Problem, ProblemKind, near};
 use serde_json::{Value, json};
 
 use crate::{
-    desk::Desk,
     schemas,
     tool::{Hints, Run, Tool, ToolCall},
+    use_cases::UseCases,
     words,
 };
 
@@ -17,24 +17,23 @@ use crate::{
 pub const EXPLAIN_PROBLEM: Tool = Tool {
     name: "explain_problem",
     title: "Explain an error",
-    description: "Explains a kind of error (a Problem, RFC 9457) of this service: what it means and what to do. \
-                  Every failed call of a tool and every error of the API carries a Problem, whose member `kind` \
-                  names it. Its `detail` says what was wrong with the one call, so read that first. Needs no \
-                  managing entity.",
+    description: "Explains a kind of error (a Problem, RFC 9457) of this service: its meaning and its remedy. Every \
+                  failed tool call and every error of the API has a Problem, whose member `kind` names it. Its \
+                  `detail` describes the fault of the call, so read that first. Needs no managing entity.",
     input,
     output,
     scopes: &[],
     hints: Hints::READS,
-    run: Run::ForAll(|desk, call| ready(explain(desk, &call)).boxed()),
+    run: Run::ForAll(|use_cases, call| ready(explain(use_cases, &call)).boxed()),
 };
 
-fn explain(desk: &Desk, call: &ToolCall) -> Result<Value, Problem> {
+fn explain(use_cases: &UseCases, call: &ToolCall) -> Result<Value, Problem> {
     let body = call.body();
     let mut body = JsonBody::read(&body)?;
     let slug = body.required_text("kind");
     let kind = slug.and_then(|slug| body.violations.note("kind", of_slug(&slug)));
     let kind = body.finish_with(kind)?;
-    Ok(explained(kind, &desk.base_url))
+    Ok(explained(kind, &use_cases.base_url))
 }
 
 fn explained(kind: ProblemKind, base_url: &str) -> Value {
@@ -47,7 +46,7 @@ fn explained(kind: ProblemKind, base_url: &str) -> Value {
     })
 }
 
-/// The kind of this slug, or the message on one that does not exist.
+/// The kind of this slug, or the message for an unknown one.
 fn of_slug(slug: &str) -> Result<ProblemKind, String> {
     ProblemKind::of_slug(slug).ok_or_else(|| {
         let all = "the resource waypost://problems lists all";
@@ -56,7 +55,7 @@ fn of_slug(slug: &str) -> Result<ProblemKind, String> {
 }
 
 fn input() -> Value {
-    // A list of all kinds would be the longest part of the tool, and an error has the one that is asked for.
+    // A list of all kinds would be the longest part of the tool, and every error names its kind.
     let kind = json!({
         "type": "string",
         "maxLength": 64,
@@ -70,11 +69,10 @@ fn output() -> Value {
     schemas::object(
         json!({
             "kind": schemas::of("ProblemKind"),
-            "status": { "type": "integer", "minimum": 400, "maximum": 599, "description": "The HTTP status that it \
-                                                                                           comes with." },
+            "status": { "type": "integer", "minimum": 400, "maximum": 599, "description": "Its HTTP status." },
             "title": { "type": "string", "description": "The kind in a few words." },
-            "explanation": { "type": "string", "description": "What it means and what to do." },
-            "page": { "type": "string", "format": "uri", "description": "The page that explains it to people." },
+            "explanation": { "type": "string", "description": "Its meaning and its remedy." },
+            "page": { "type": "string", "format": "uri", "description": "The page about it, for people." },
         }),
         &["kind", "status", "title", "explanation", "page"],
     )

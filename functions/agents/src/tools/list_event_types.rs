@@ -17,9 +17,9 @@ use crate::{
 pub const LIST_EVENT_TYPES: Tool = Tool {
     name: "list_event_types",
     title: "List event types",
-    description: "Lists every type of event that a webhook can subscribe to, as `{value, label}`: `value` is what \
-                  a webhook's `eventList` takes, `label` says it in words. The list is the same for everybody and \
-                  is complete. Use it before you create or change a webhook.",
+    description: "Lists every type of event that a webhook can subscribe to, as `{value, label}`: `value` is for a \
+                  webhook's `eventList`, `label` describes it in words. The list is complete and the same for every \
+                  managing entity. Use it before you create or change a webhook.",
     input: || schemas::object(json!({}), &[]),
     output,
     scopes: &[IntegrationsRead],

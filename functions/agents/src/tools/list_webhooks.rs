@@ -6,30 +6,30 @@ use problem::{Problem, nothing_said};
 use serde_json::{Value, json};
 
 use crate::{
-    desk::Desk,
     schemas,
     tool::{Hints, Run, Tool, ToolCall},
+    use_cases::UseCases,
 };
 
 /// Lists webhooks.
 pub const LIST_WEBHOOKS: Tool = Tool {
     name: "list_webhooks",
     title: "List webhooks",
-    description: "Lists all webhooks of a managing entity, the oldest first, each with its endpoint, its event \
-                  types and how deliveries to it go (`deliveryState`): `active`, `failing` (the last attempts \
-                  failed), `paused` (the endpoint does not answer, and deliveries wait) or `disabled`. No signing \
-                  secret is shown. Use it to find the identifier of a webhook; call `diagnose_webhook` for one \
-                  that is not `active`.",
+    description: "Lists all webhooks of a managing entity, the oldest first, each with its endpoint, its event types \
+                  and the state of its deliveries (`deliveryState`): `active`, `failing` (the last attempts failed), \
+                  `paused` (the endpoint does not answer, and deliveries wait) or `disabled`. No signing secret is \
+                  shown. Use it to find the identifier of a webhook; call `diagnose_webhook` for a webhook that is \
+                  not `active`.",
     input: || schemas::object(json!({}), &[]),
     output,
     scopes: &[IntegrationsRead],
     hints: Hints::READS,
-    run: Run::ForEntity(|desk, entity, call| list(desk, entity, call).boxed()),
+    run: Run::ForEntity(|use_cases, entity, call| list(use_cases, entity, call).boxed()),
 };
 
-async fn list(desk: &Desk, entity: AuthorizedEntity, call: ToolCall) -> Result<Value, Problem> {
+async fn list(use_cases: &UseCases, entity: AuthorizedEntity, call: ToolCall) -> Result<Value, Problem> {
     nothing_said(&call.body())?;
-    Ok(json!({"webhooks": desk.showing.all(&entity, call.caller.now).await?}))
+    Ok(json!({"webhooks": use_cases.showing.all(&entity, call.caller.now).await?}))
 }
 
 fn output() -> Value {

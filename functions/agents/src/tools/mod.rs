@@ -1,4 +1,4 @@
-//! The tools, a file for each or for a few that belong together.
+//! The tools, one file for each.
 
 mod change_webhook;
 mod create_webhook;
@@ -22,7 +22,7 @@ pub use show_delivery::{SHOW_DELIVERY, shown as delivery};
 
 use crate::tool::Tool;
 
-/// Every tool, in the order in which clients list them: what shows comes before what changes.
+/// Every tool, in the order in which clients list them: reading tools before changing ones.
 pub const ALL: &[Tool] = &[
     list_event_types::LIST_EVENT_TYPES,
     list_webhooks::LIST_WEBHOOKS,

@@ -9,20 +9,19 @@ use problem::{Problem, nothing_said};
 use serde_json::Value;
 
 use crate::{
-    arguments,
-    desk::Desk,
-    schemas,
+    arguments, schemas,
     tool::{Hints, Run, Tool, ToolCall, repeatable},
+    use_cases::UseCases,
 };
 
 /// Sends a test event.
 pub const PUBLISH_TEST_EVENT: Tool = Tool {
     name: "publish_test_event",
     title: "Send a test event",
-    description: "Sends an event of the type `webhook.test` to one webhook and to no other, at once, even while \
-                  deliveries to it are paused: an answer with any status ends the pause. Use it after a webhook \
-                  was created or its endpoint mended. The result names the delivery; call `show_delivery` after a \
-                  few seconds to see what the endpoint answered (an attempt takes 15 seconds at most).",
+    description: "Sends an event of the type `webhook.test` to one webhook only, at once, even while deliveries to \
+                  it are paused: an answer with any status ends the pause. Use it after you create a webhook or its \
+                  endpoint is repaired. The result names the delivery; call `show_delivery` after a few seconds to \
+                  see the endpoint's answer (an attempt takes 15 seconds at most).",
     input: || {
         let members = schemas::object(arguments::webhook(), &["webhookIdentifier"]);
         schemas::with(members, arguments::idempotency_key())
@@ -30,13 +29,13 @@ pub const PUBLISH_TEST_EVENT: Tool = Tool {
     output: || schemas::with(schemas::of("TestSent"), arguments::repeated()),
     scopes: &[McpWrite, IntegrationsWrite],
     hints: Hints { read_only: false, destructive: false, idempotent: false, open_world: true },
-    run: Run::ForEntity(|desk, entity, call| test(desk, entity, call).boxed()),
+    run: Run::ForEntity(|use_cases, entity, call| test(use_cases, entity, call).boxed()),
 };
 
-async fn test(desk: &Desk, entity: AuthorizedEntity, mut call: ToolCall) -> Result<Value, Problem> {
+async fn test(use_cases: &UseCases, entity: AuthorizedEntity, mut call: ToolCall) -> Result<Value, Problem> {
     let once = call.once(&entity)?;
     let webhook = call.webhook()?;
     nothing_said(&call.body())?;
-    let sent = desk.testing.send(&entity, &webhook, once.as_ref(), &call.caller.trace).await?;
+    let sent = use_cases.testing.send(&entity, &webhook, once.as_ref(), &call.caller.trace).await?;
     repeatable(&sent, sent.is_repeated())
 }

@@ -1,4 +1,4 @@
-//! `recover_deliveries`: has the deliveries of a range of time attempted again.
+//! `recover_deliveries`: attempts the deliveries of a time range again.
 
 use auth::{
     AuthorizedEntity,
@@ -10,35 +10,35 @@ use serde_json::{Value, json};
 use webhooks::deliveries::jobs::RecoveryScope;
 
 use crate::{
-    arguments,
-    desk::Desk,
-    schemas,
+    arguments, schemas,
     tool::{Hints, Run, Tool, ToolCall, repeatable},
+    use_cases::UseCases,
 };
 
 /// Recovers deliveries.
 pub const RECOVER_DELIVERIES: Tool = Tool {
     name: "recover_deliveries",
     title: "Recover deliveries",
-    description: "Has a webhook's deliveries of a range of time attempted again, after an outage: those that \
-                  failed or were cancelled, those that wait, or both. It begins in the background and goes on by \
-                  itself; the result counts what there is. Ask for the whole outage at once: `since` is compared \
-                  with when a delivery was made, so take a time shortly before the outage began, or the \
-                  `oldestCreatedDate` that `diagnose_webhook` shows. Mend the endpoint first, and see with `publish_test_event` that it answers: else everything fails again. It ends a pause, and \
-                  may send an endpoint thousands of events. What was published while the webhook was disabled made \
-                  no delivery, and is not recovered.",
+    description: "Repeats a webhook's deliveries of a time range after an outage: failed and cancelled ones, waiting \
+                  ones, or both. It runs in the background; the result counts the deliveries. Name the whole outage \
+                  at once: `since` is compared with the creation time of deliveries, so use a time shortly before \
+                  the outage began, or the `oldestCreatedDate` that `diagnose_webhook` shows. Have the endpoint \
+                  repaired first, and check with `publish_test_event` that it answers: otherwise everything fails \
+                  again. It ends a pause, and may send an endpoint thousands of events. Events published while the \
+                  webhook was disabled created no deliveries, and are not recovered.",
     input,
     output: || schemas::with(schemas::of("Recovery"), arguments::repeated()),
     scopes: &[McpWrite, IntegrationsWrite],
     hints: Hints { read_only: false, destructive: false, idempotent: true, open_world: true },
-    run: Run::ForEntity(|desk, entity, call| recover(desk, entity, call).boxed()),
+    run: Run::ForEntity(|use_cases, entity, call| recover(use_cases, entity, call).boxed()),
 };
 
-async fn recover(desk: &Desk, entity: AuthorizedEntity, mut call: ToolCall) -> Result<Value, Problem> {
+async fn recover(use_cases: &UseCases, entity: AuthorizedEntity, mut call: ToolCall) -> Result<Value, Problem> {
     let once = call.once(&entity)?;
-    let (webhook, now) = (call.webhook()?, call.caller.now);
+    let webhook = call.webhook()?;
+    let now = call.caller.now;
     let scope = RecoveryScope::read(&call.body(), now)?;
-    let recovered = desk.recovery.recover(&entity, &webhook, scope, once.as_ref(), now).await?;
+    let recovered = use_cases.recovery.recover(&entity, &webhook, scope, once.as_ref(), now).await?;
     repeatable(&recovered, recovered.is_repeated())
 }
 

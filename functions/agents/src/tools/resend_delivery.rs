@@ -1,4 +1,4 @@
-//! `resend_delivery`: has a delivery attempted again, now.
+//! `resend_delivery`: attempts a delivery again, now.
 
 use auth::{
     AuthorizedEntity,
@@ -9,21 +9,20 @@ use problem::{Problem, nothing_said};
 use serde_json::Value;
 
 use crate::{
-    arguments,
-    desk::Desk,
-    schemas,
+    arguments, schemas,
     tool::{Hints, Run, Tool, ToolCall, repeatable},
+    use_cases::UseCases,
 };
 
 /// Sends a delivery again.
 pub const RESEND_DELIVERY: Tool = Tool {
     name: "resend_delivery",
     title: "Send a delivery again",
-    description: "Has one delivery attempted again now, whatever its status, with the very same body; a \
-                  `delivered` one arrives a second time, which receivers are to take as the same event. One that \
-                  was over begins a fresh schedule. Use it for a single delivery, or to try out whether an \
-                  endpoint is mended; for all that failed during an outage use `recover_deliveries`. The result \
-                  shows the delivery as it is now, before the attempt: call `show_delivery` after a few seconds.",
+    description: "Attempts one delivery again now, regardless of its status, with exactly the same body; a \
+                  `delivered` one arrives a second time, and receivers must treat it as the same event. A completed \
+                  delivery starts a fresh schedule. Use it for a single delivery, or to check whether an endpoint is \
+                  repaired; for all failures of an outage use `recover_deliveries`. The result shows the delivery \
+                  before the attempt: call `show_delivery` after a few seconds.",
     input: || {
         let members = schemas::object(arguments::delivery(), &["deliveryIdentifier"]);
         schemas::with(members, arguments::idempotency_key())
@@ -31,13 +30,13 @@ pub const RESEND_DELIVERY: Tool = Tool {
     output: || schemas::with(schemas::of("ListedDelivery"), arguments::repeated()),
     scopes: &[McpWrite, IntegrationsWrite],
     hints: Hints { read_only: false, destructive: false, idempotent: false, open_world: true },
-    run: Run::ForEntity(|desk, entity, call| resend(desk, entity, call).boxed()),
+    run: Run::ForEntity(|use_cases, entity, call| resend(use_cases, entity, call).boxed()),
 };
 
-async fn resend(desk: &Desk, entity: AuthorizedEntity, mut call: ToolCall) -> Result<Value, Problem> {
+async fn resend(use_cases: &UseCases, entity: AuthorizedEntity, mut call: ToolCall) -> Result<Value, Problem> {
     let once = call.once(&entity)?;
     let delivery = call.delivery()?;
     nothing_said(&call.body())?;
-    let resent = desk.resending.resend(&entity, &delivery, once.as_ref()).await?;
+    let resent = use_cases.resending.resend(&entity, &delivery, once.as_ref()).await?;
     repeatable(resent.delivery(), resent.is_repeated)
 }

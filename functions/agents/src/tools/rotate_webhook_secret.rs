@@ -10,22 +10,21 @@ use serde_json::Value;
 use webhooks::subscriptions::rotate::RotationRequest;
 
 use crate::{
-    arguments,
-    desk::Desk,
-    schemas,
+    arguments, schemas,
     tool::{Hints, Run, Tool, ToolCall, repeatable},
+    use_cases::UseCases,
 };
 
 /// Replaces a signing secret.
 pub const ROTATE_WEBHOOK_SECRET: Tool = Tool {
     name: "rotate_webhook_secret",
     title: "Replace a webhook's signing secret",
-    description: "Replaces the secret that signs what a webhook is sent, and returns the new `signingSecret`, this \
-                  once: hand it to the person at once and repeat it nowhere. The former secret signs beside the \
-                  new one for `overlapSeconds` (a day, unless you say otherwise), so that the receiver can be \
-                  changed meanwhile; after that a receiver with the former secret refuses everything. With 0 it \
-                  ends at once: only for a secret that others have seen. While a secret that was replaced before \
-                  still signs, the call is refused unless `endPrevious` is true. Ask the person before you call it.",
+    description: "Replaces the secret that signs requests to a webhook's endpoint, and returns the new \
+                  `signingSecret`, which is shown only once: give it to the person at once and repeat it nowhere. \
+                  The previous secret signs beside the new one for `overlapSeconds` (a day by default), so that the \
+                  receiver can be changed meanwhile; after that a receiver with the previous secret refuses every \
+                  request. With 0 it ends at once: only for a disclosed secret. While an earlier secret still signs, \
+                  the call is refused unless `endPrevious` is true. Ask the person before you call it.",
     input: || {
         let request = schemas::with(schemas::of("SigningSecretRequest"), arguments::webhook());
         schemas::requiring(schemas::with(request, arguments::idempotency_key()), "webhookIdentifier")
@@ -33,13 +32,13 @@ pub const ROTATE_WEBHOOK_SECRET: Tool = Tool {
     output: || schemas::with(schemas::of("SigningSecretRotated"), arguments::repeated()),
     scopes: &[McpWrite, IntegrationsWrite],
     hints: Hints { read_only: false, destructive: true, idempotent: false, open_world: false },
-    run: Run::ForEntity(|desk, entity, call| rotate(desk, entity, call).boxed()),
+    run: Run::ForEntity(|use_cases, entity, call| rotate(use_cases, entity, call).boxed()),
 };
 
-async fn rotate(desk: &Desk, entity: AuthorizedEntity, mut call: ToolCall) -> Result<Value, Problem> {
+async fn rotate(use_cases: &UseCases, entity: AuthorizedEntity, mut call: ToolCall) -> Result<Value, Problem> {
     let once = call.once(&entity)?;
     let webhook = call.webhook()?;
     let request = RotationRequest::read(&call.body())?;
-    let rotated = desk.rotation.rotate(&entity, &webhook, request, once.as_ref()).await?;
+    let rotated = use_cases.rotation.rotate(&entity, &webhook, request, once.as_ref()).await?;
     repeatable(&rotated, rotated.is_repeated())
 }

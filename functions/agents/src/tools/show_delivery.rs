@@ -12,39 +12,44 @@ use webhooks::deliveries::{DeliveryError, delivery::WholeDelivery};
 use crate::{
     arguments,
     caller::Caller,
-    desk::Desk,
     schemas,
     tool::{Hints, Run, Tool, ToolCall, result},
+    use_cases::UseCases,
 };
 
-/// A delivery that was sent again and again has up to 200 attempts: so many of the last are shown.
+/// The maximum number of shown attempts. A delivery that was resent repeatedly has up to 200.
 const MAX_ATTEMPTS: usize = 20;
 
 /// Shows a delivery.
 pub const SHOW_DELIVERY: Tool = Tool {
     name: "show_delivery",
     title: "Show a delivery",
-    description: "Shows one delivery: its event, its status, when the next attempt is due, and its last 20 \
-                  attempts, the oldest first, each with the status and the beginning of what the endpoint \
-                  answered, or with the `error` for which it never completed (a code, `dns`, `connect`, `tls`, \
-                  `timeout` or `blocked`, and a sentence). `durationMs` is in milliseconds. Use it to see what an \
-                  endpoint was sent and what it made of it; `resend_delivery` sends it again.",
+    description: "Shows one delivery: its event, its status, when the next attempt is due, and its last 20 attempts, \
+                  the oldest first, each with the status and the beginning of the endpoint's answer, or with the \
+                  `error` that prevented its completion (a code, `dns`, `connect`, `tls`, `timeout` or `blocked`, \
+                  and a sentence). `durationMs` is in milliseconds. Use it to see the request to an endpoint and its \
+                  answer; `resend_delivery` sends it again.",
     input: || schemas::object(arguments::delivery(), &["deliveryIdentifier"]),
     output,
     scopes: &[IntegrationsRead],
     hints: Hints::READS,
-    run: Run::ForEntity(|desk, entity, call| show(desk, entity, call).boxed()),
+    run: Run::ForEntity(|use_cases, entity, call| show(use_cases, entity, call).boxed()),
 };
 
-async fn show(desk: &Desk, entity: AuthorizedEntity, mut call: ToolCall) -> Result<Value, Problem> {
+async fn show(use_cases: &UseCases, entity: AuthorizedEntity, mut call: ToolCall) -> Result<Value, Problem> {
     let delivery = call.delivery()?;
     nothing_said(&call.body())?;
-    shown(desk, &entity, &delivery, &call.caller).await
+    shown(use_cases, &entity, &delivery, &call.caller).await
 }
 
-/// A delivery as the tool, and the resource of its address, show it.
-pub async fn shown(desk: &Desk, entity: &AuthorizedEntity, id: &DeliveryId, caller: &Caller) -> Result<Value, Problem> {
-    let found = desk.deliveries.with_attempts(entity, id, caller.now).await?;
+/// A delivery in the form of the tool and of its resource.
+pub async fn shown(
+    use_cases: &UseCases,
+    entity: &AuthorizedEntity,
+    id: &DeliveryId,
+    caller: &Caller,
+) -> Result<Value, Problem> {
+    let found = use_cases.deliveries.with_attempts(entity, id, caller.now).await?;
     let WholeDelivery { delivery, attempts, event } = found.ok_or(DeliveryError::NotFound)?;
     let mut whole = result(&delivery)?;
     whole["attempts"] = result(&&attempts[attempts.len().saturating_sub(MAX_ATTEMPTS)..])?;
@@ -52,8 +57,7 @@ pub async fn shown(desk: &Desk, entity: &AuthorizedEntity, id: &DeliveryId, call
     Ok(whole)
 }
 
-/// The members of an event. What its publisher sent stays the text that it is: it may hold numbers that are too large
-/// to be read.
+/// The members of an event. Its `data` stays an unparsed text: it may contain numbers that are too large to parse.
 pub fn members(event: &RawValue) -> Result<Value, Problem> {
     let members: BTreeMap<String, Box<RawValue>> = serde_json::from_str(event.get()).map_err(Problem::internal)?;
     let member = |name: &str, text: &str| -> Result<Value, Problem> {
@@ -67,7 +71,7 @@ pub fn output() -> Value {
     let mut delivery = schemas::of("Delivery");
     delivery["properties"]["attempts"]["maxItems"] = MAX_ATTEMPTS.into();
     delivery["properties"]["attempts"]["description"] =
-        "The last attempts, the oldest first. `attemptCount` says how many there were in all.".into();
+        "The last attempts, the oldest first. `attemptCount` is the total number.".into();
     delivery
 }
 
@@ -76,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_publisher_sent_is_shown_as_it_came() {
+    fn the_data_of_an_event_is_shown_unchanged() {
         let event = r#"{"id":"evt_1","data":{ "n": 1e999, "big": 12345678901234567890.10 }}"#;
         let event = RawValue::from_string(event.to_owned()).expect("JSON");
         let members = members(&event).expect("an event");

@@ -7,29 +7,28 @@ use serde_json::{Value, value::to_raw_value};
 
 use super::show_delivery;
 use crate::{
-    arguments,
-    desk::Desk,
-    schemas,
+    arguments, schemas,
     tool::{Hints, Run, Tool, ToolCall},
+    use_cases::UseCases,
 };
 
 /// Shows an event.
 pub const SHOW_EVENT: Tool = Tool {
     name: "show_event",
     title: "Show an event",
-    description: "Shows one event as it was published, with its deliveries: one for each webhook that wanted it, with \
-                  its status. Use it to find out which webhooks got an event. An event that no webhook wanted is not \
-                  kept. `show_delivery` shows the attempts of one delivery.",
+    description: "Shows one event as it was published, with its deliveries: one for each webhook that it matched, \
+                  with its status. Use it to find out which webhooks got an event. An event that matched no webhook \
+                  is not kept. `show_delivery` shows the attempts of one delivery.",
     input: || schemas::object(arguments::event(), &["eventIdentifier"]),
     output: || schemas::of("EventWithDeliveries"),
     scopes: &[IntegrationsRead],
     hints: Hints::READS,
-    run: Run::ForEntity(|desk, entity, call| show(desk, entity, call).boxed()),
+    run: Run::ForEntity(|use_cases, entity, call| show(use_cases, entity, call).boxed()),
 };
 
-async fn show(desk: &Desk, entity: AuthorizedEntity, mut call: ToolCall) -> Result<Value, Problem> {
+async fn show(use_cases: &UseCases, entity: AuthorizedEntity, mut call: ToolCall) -> Result<Value, Problem> {
     let event = call.event()?;
     nothing_said(&call.body())?;
-    let event = desk.deliveries.event(&entity, &event, call.caller.now).await?;
+    let event = use_cases.deliveries.event(&entity, &event, call.caller.now).await?;
     show_delivery::members(&to_raw_value(&event).map_err(Problem::internal)?)
 }

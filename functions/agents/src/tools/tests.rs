@@ -1,4 +1,4 @@
-//! What is true of every tool.
+//! Properties of every tool.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use crate::tool::Hints;
 /// The page that lists the tools for people.
 const PAGE: &str = include_str!("../../../../docs/agents.md");
 
-/// What descriptions name beside tools and members.
+/// The names in descriptions that are neither tools nor members.
 const OTHERS: [&str; 5] = ["***", "{value, label}", "webhook.test", "version-conflict", "detail"];
 
 fn members(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
@@ -20,7 +20,7 @@ fn members(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
 }
 
 #[test]
-fn every_tool_has_a_name_a_title_and_a_description_of_its_own() {
+fn names_titles_and_descriptions_of_tools_are_unique() {
     let texts: [fn(&Tool) -> &'static str; 3] = [|tool| tool.name, |tool| tool.title, |tool| tool.description];
     for text in texts {
         assert_eq!(ALL.iter().map(text).collect::<HashSet<_>>().len(), ALL.len());
@@ -45,7 +45,7 @@ fn a_description_names_only_tools_and_members_that_exist() {
     }
 }
 
-/// The members and the values that a schema names.
+/// The members and the values in a schema.
 fn words(schema: &Value) -> Vec<String> {
     match schema {
         Value::Object(keywords) => {
@@ -95,7 +95,7 @@ fn results_have_schemas_of_objects() {
 }
 
 #[test]
-fn what_changes_something_needs_the_scope_to_write_and_says_so() {
+fn a_changing_tool_needs_a_scope_to_write_and_says_so() {
     for tool in ALL {
         let may_change = tool.scopes.iter().any(|scope| [McpWrite, McpRemove].contains(scope));
         assert_eq!(may_change, !tool.hints.read_only, "{}", tool.name);
@@ -103,7 +103,7 @@ fn what_changes_something_needs_the_scope_to_write_and_says_so() {
         assert!(!tool.hints.read_only || tool.hints == Hints::READS, "{}", tool.name);
     }
     let first_change = ALL.iter().position(|tool| !tool.hints.read_only).expect("there are some");
-    assert!(ALL[first_change..].iter().all(|tool| !tool.hints.read_only), "what shows comes first");
+    assert!(ALL[first_change..].iter().all(|tool| !tool.hints.read_only), "reading tools come first");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! POST …/application/{clientId}/key: gives an application a further public key.
+//! POST …/application/{clientId}/key: adds a public key to an application.
 
 use function::{Service, StartError, once};
 use functions_applications::{caller, client_id};

@@ -1,4 +1,4 @@
-//! POST …/application/{clientId}/secret: gives an application a further secret, and shows the secret this once.
+//! POST …/application/{clientId}/secret: adds a secret to an application, and shows it once.
 
 use function::{Service, StartError, once};
 use functions_applications::{caller, client_id, registration};

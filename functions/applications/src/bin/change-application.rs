@@ -1,4 +1,4 @@
-//! PATCH …/application/{clientId}: gives an application another name.
+//! PATCH …/application/{clientId}: renames an application.
 
 use function::{Service, StartError};
 use functions_applications::{caller, client_id};

@@ -1,4 +1,4 @@
-//! POST …/application: makes an application, and shows its secret this once.
+//! POST …/application: creates an application, and shows its secret once.
 
 use function::{Service, StartError, once};
 use functions_applications::{caller, registration};

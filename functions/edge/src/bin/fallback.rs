@@ -1,4 +1,4 @@
-//! Requests that no route takes: 404; the gate before it answers 405 where the path takes other verbs.
+//! Requests without a route: 404. The gate returns 405 if the path supports other methods.
 
 use function::{Service, StartError};
 use gate::{Call, Reply, endpoints};
@@ -14,7 +14,7 @@ async fn serve() -> Result<(), StartError> {
 }
 
 async fn refuse(_: &(), call: Call) -> Result<Reply, Problem> {
-    // The gate has answered where the path is a route's and the verb is not. A gateway that matches other spellings than
-    // ours may send a path whose route takes the verb after all.
+    // The gate handles known paths with unsupported methods. A gateway with other matching rules may still send a request
+    // that has a route.
     Err(Problem::no_route(call.whole_path()))
 }

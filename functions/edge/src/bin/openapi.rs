@@ -1,4 +1,4 @@
-//! GET /openapi.json: the public contract for machines. It is written in `openapi.yaml`, which the build turns into JSON.
+//! GET /openapi.json: the public contract for machines. The build generates it from `openapi.yaml`.
 
 use function::{Service, StartError};
 use functions_edge::{DOCUMENT, with_addresses};

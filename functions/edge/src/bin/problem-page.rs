@@ -1,4 +1,4 @@
-//! GET /problems/{kind} and GET /problems: the page that a Problem's `type` leads to, and the list of these pages.
+//! GET /problems/{kind} and GET /problems: the page at a Problem's `type`, and the list of these pages.
 
 use function::{Service, StartError};
 use functions_edge::problem_page;
@@ -15,9 +15,9 @@ async fn serve() -> Result<(), StartError> {
     service.serve(endpoints::PROBLEM_PAGE, pages, show).await
 }
 
-/// The pages on kinds of Problems.
+/// The pages about kinds of Problems.
 struct Pages {
-    /// The API's address, which they link to.
+    /// The API's address, for links.
     base_url: String,
 }
 

@@ -1,4 +1,4 @@
-//! GET /: the public contract for people. The build writes it from `openapi.yaml`.
+//! GET /: the public contract for people. The build generates it from `openapi.yaml`.
 
 use function::{Service, StartError};
 use functions_edge::with_addresses;

@@ -1,4 +1,4 @@
-//! POST …/panel/link: makes a link into the panel, and shows its address this once.
+//! POST …/panel/link: creates a panel link, and shows its address once.
 
 use function::{Service, StartError, once};
 use gate::{EntityCall, Reply, endpoints};
@@ -16,7 +16,7 @@ pub fn main() -> Result<(), StartError> {
 
 async fn serve() -> Result<(), StartError> {
     let (service, secrets) = Service::start::<SecretSettings>().await?;
-    let rings = KeyRings::new(service.secrets(secrets), service.clock()); // not warm: only answers to idempotency keys are sealed
+    let rings = KeyRings::new(service.secrets(secrets), service.clock()); // not warm: only stored responses are encrypted
     let answers = Answers::sealed(service.table(), rings, service.random());
     let base_url = service.settings().base_url.clone();
     let making = LinkMaking::new(service.table(), answers, service.random(), base_url);
@@ -26,7 +26,7 @@ async fn serve() -> Result<(), StartError> {
 async fn create(making: &LinkMaking, call: EntityCall) -> Result<Reply, Problem> {
     let (new, once) = (NewPanelLink::read(&call.body)?, once(&call)?);
     let token = call.claims.as_ref();
-    let token = token.ok_or_else(|| Problem::internal("a panel link is asked for without a token"))?;
+    let token = token.ok_or_else(|| Problem::internal("a panel link is requested without a token"))?;
     let maker = LinkMaker::by_token(&call.entity, token);
     let created = making.create_once(&maker, new, once.as_ref(), &call.notes, call.now).await?;
     Ok(Reply::json(StatusCode::CREATED, &created)?.uncached().replayed(created.is_repeated()))

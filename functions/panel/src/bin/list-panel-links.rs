@@ -1,4 +1,4 @@
-//! GET …/panel/link/list: the links that can be opened, and those whose session goes on, the newest first.
+//! GET …/panel/link/list: the links that can be opened, and those with an active session, the newest first.
 
 use function::{Service, StartError};
 use gate::{EntityCall, Reply, endpoints};

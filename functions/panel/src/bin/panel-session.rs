@@ -25,29 +25,30 @@ async fn serve() -> Result<(), StartError> {
     let issuer = SigningKeyCache::start(service.secrets(secrets), tokens.clone(), service.clock()).await;
     let sessions = PanelSessions::new(&service.table(), issuer, tokens.audience().clone(), service.random());
     let base_url = service.settings().base_url.clone();
-    let door = Door { sessions, cookies: SessionCookies::of(&base_url), base_url };
-    service.serve(endpoints::PANEL_SESSION, door, admit).await
+    let endpoint = SessionEndpoint { sessions, cookies: SessionCookies::of(&base_url), base_url };
+    service.serve(endpoints::PANEL_SESSION, endpoint, admit).await
 }
 
-/// Where people come in and go out.
-struct Door {
+/// Opens, renews and ends sessions.
+struct SessionEndpoint {
     sessions: PanelSessions,
     cookies: SessionCookies,
     base_url: String,
 }
 
-async fn admit(door: &Door, call: Call) -> Result<Reply, Problem> {
-    let outcome = if call.method() == Method::DELETE { door.close(&call).await } else { door.open(&call).await };
-    // A cookie that opens nothing is of no use to the browser.
+async fn admit(endpoint: &SessionEndpoint, call: Call) -> Result<Reply, Problem> {
+    let outcome =
+        if call.method() == Method::DELETE { endpoint.close(&call).await } else { endpoint.open(&call).await };
+    // The browser deletes a cookie without a session.
     outcome.map_err(|problem| match problem.kind {
-        ProblemKind::NoPanelSession if !call.cookies(door.cookies.name()).is_empty() => {
-            problem.with_header(SET_COOKIE, door.cookies.take())
+        ProblemKind::NoPanelSession if !call.cookies(endpoint.cookies.name()).is_empty() => {
+            problem.with_header(SET_COOKIE, endpoint.cookies.take())
         }
         _ => problem,
     })
 }
 
-impl Door {
+impl SessionEndpoint {
     async fn open(&self, call: &Call) -> Result<Reply, Problem> {
         let wanted = SessionRequest::read(&call.body)?;
         if wanted.code.is_some() {

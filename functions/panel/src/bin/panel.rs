@@ -1,4 +1,4 @@
-//! GET /panel and every page below it: the one page, which reads its address itself. Below /panel/assets are its files.
+//! GET /panel and every page below it: the same page, whose script reads the address. /panel/assets contains its files.
 
 use function::{Service, StartError};
 use functions_panel::files::{self, PageSettings};
@@ -18,7 +18,7 @@ async fn show(settings: &PageSettings, call: Call) -> Result<Reply, Problem> {
     let (page, nothing) = (call.path("page"), || Problem::no_route(call.whole_path()));
     match page.strip_prefix("assets/") {
         Some(path) => files::asset(path).ok_or_else(nothing)?.as_asset(call.headers()),
-        // Every view has one address, without a slash at its end, as all addresses of the service.
+        // Every view has one address, without a slash at its end, like all addresses of the service.
         None if page.ends_with('/') => Err(nothing()),
         None => files::page(*settings).as_page(call.headers()),
     }

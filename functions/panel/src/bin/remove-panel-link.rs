@@ -1,4 +1,4 @@
-//! DELETE …/panel/link/{linkIdentifier}: removes a link into the panel, and ends its session.
+//! DELETE …/panel/link/{linkIdentifier}: removes a panel link, and ends its session.
 
 use function::{Service, StartError};
 use gate::{EntityCall, Reply, endpoints};

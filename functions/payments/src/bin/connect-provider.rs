@@ -1,4 +1,4 @@
-//! POST …/payment/provider/{provider}/connection: makes the address at which a person connects an account.
+//! POST …/payment/provider/{provider}/connection: creates the address at which a person connects an account.
 
 use function::{Service, StartError, once};
 use gate::{EntityCall, Reply, endpoints};

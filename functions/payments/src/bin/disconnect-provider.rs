@@ -1,4 +1,4 @@
-//! DELETE …/payment/provider/{provider}/connection: gives the access back and removes the connection.
+//! DELETE …/payment/provider/{provider}/connection: revokes the access and removes the connection.
 
 use function::{Service, StartError};
 use gate::{EntityCall, Reply, endpoints};

@@ -1,4 +1,4 @@
-//! GET /api/public/{provider}/oauth2/callback: a provider sends people back here.
+//! GET /api/public/{provider}/oauth2/callback: the redirect address of payment providers.
 
 use function::{Service, StartError};
 use functions_payments::{browser, failure_page, provider, redirect};

@@ -1,4 +1,4 @@
-//! GET /panel/provider/{provider}: the page for people who come back from a provider.
+//! GET /panel/provider/{provider}: the page for people who return from a provider.
 
 use function::{Service, StartError};
 use functions_payments::{browser, outcome_page, provider};
@@ -15,7 +15,7 @@ async fn serve() -> Result<(), StartError> {
     service.serve(endpoints::PROVIDER_OUTCOME, (), show).await
 }
 
-/// Shows the page and changes nothing: anyone can make up its address.
+/// Shows the page and changes nothing: anyone can forge its address.
 async fn show(_: &(), call: Call) -> Result<Reply, Problem> {
     let provider = provider(&call).ok_or_else(|| Problem::no_route(call.whole_path()))?;
     let browser = browser(&call);

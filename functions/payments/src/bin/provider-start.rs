@@ -1,4 +1,4 @@
-//! GET /api/public/{provider}/oauth2/start: the page that names the entity that asks for a connection, with a link to the
+//! GET /api/public/{provider}/oauth2/start: the start page of a connection, which names the entity and links to the
 //! provider.
 
 use function::{Service, StartError};

@@ -1,4 +1,4 @@
-//! A schedule: refreshes the tokens of payment providers before they end.
+//! A schedule: refreshes the tokens of payment providers before they expire.
 
 use function::{Scheduled, Service, StartError};
 use outbound::AddressRules;
@@ -16,7 +16,7 @@ async fn serve() -> Result<(), StartError> {
         connections: Connections::new(service.table()),
         providers: Providers::new(secrets.clone(), rules.clone(), service.clock()),
         grants: Grants::new(rules, &service.settings().base_url, service.clock(), service.random()),
-        rings: KeyRings::new(secrets, service.clock()), // not warm: most runs find nothing due
+        rings: KeyRings::new(secrets, service.clock()), // not warm: most runs find no due connection
         environment: service.settings().environment.clone(),
         clock: service.clock(),
         random: service.random(),

@@ -1,6 +1,6 @@
-//! GET /oauth2/authorize: says that nobody can sign in here, and how tokens are got (RFC 6749 §4.1.2.1).
+//! GET /oauth2/authorize: refuses user sign-in and explains how to get tokens (RFC 6749 §4.1.2.1).
 //!
-//! No client has a registered redirect address, so that the error is told here and not by a redirect.
+//! No client has a registered redirect address, so that the error is shown here and not sent by a redirect.
 
 use function::{Service, StartError};
 use gate::{Call, Reply, endpoints};
@@ -16,7 +16,7 @@ async fn serve() -> Result<(), StartError> {
 }
 
 async fn refuse((): &(), _: Call) -> Result<Reply, Problem> {
-    let detail = "Nobody can sign in here. An application gets tokens for itself: set the client up for client credentials \
+    let detail = "User sign-in is not available. An application gets tokens for itself: set the client up for client credentials \
                   (grant_type=client_credentials at /oauth2/token), with the identifier and a secret or key of the application.";
     Err(Problem::new(ProblemKind::UnsupportedResponseType, detail))
 }

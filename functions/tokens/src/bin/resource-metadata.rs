@@ -1,4 +1,4 @@
-//! GET /.well-known/oauth-protected-resource and …/mcp: what tokens are for, and who issues them (RFC 9728).
+//! GET /.well-known/oauth-protected-resource and …/mcp: the protected resource and its token issuer (RFC 9728).
 
 use auth::Resource;
 use function::{Service, Settings, StartError};
@@ -16,7 +16,7 @@ async fn serve() -> Result<(), StartError> {
 }
 
 async fn show(Settings { base_url, auth_url, .. }: &Settings, call: Call) -> Result<Reply, Problem> {
-    // The path of a resource's metadata ends in the resource's own (RFC 9728 §3.1).
+    // The path of the metadata ends with the path of the resource (RFC 9728 §3.1).
     let resource = if call.whole_path().ends_with("/mcp") { Resource::Mcp } else { Resource::Api };
     Ok(Reply::ok(&ResourceMetadata::of(resource, base_url, auth_url))?.cacheable(3600))
 }

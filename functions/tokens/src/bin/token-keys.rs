@@ -15,6 +15,6 @@ async fn serve() -> Result<(), StartError> {
 }
 
 async fn list(keys: &PublishedKeys, call: Call) -> Result<Reply, Problem> {
-    // As long as our own functions keep the set; a new key is published longer than that before it signs.
+    // The functions of this service cache the set equally long; a new key is published longer than that before it signs.
     Ok(Reply::ok(&keys.read().await?.alive(call.now))?.cacheable(300))
 }

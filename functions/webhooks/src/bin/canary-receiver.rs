@@ -1,4 +1,4 @@
-//! POST /task/canary: receives what the canary's webhook delivers, and notes its arrival.
+//! POST /task/canary: receives the canary's deliveries, and records their arrival.
 
 use function::{Service, StartError};
 use gate::{Call, Reply, endpoints};

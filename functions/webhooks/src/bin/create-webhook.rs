@@ -1,4 +1,4 @@
-//! POST …/webhook: registers a webhook, and shows its signing secret this once.
+//! POST …/webhook: registers a webhook, and shows its signing secret once.
 
 use function::{Service, StartError, once};
 use gate::{EntityCall, Reply, endpoints};

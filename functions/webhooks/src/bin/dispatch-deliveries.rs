@@ -26,10 +26,10 @@ pub fn main() -> Result<(), StartError> {
 async fn serve() -> Result<(), StartError> {
     let (service, (settings, (secrets, rules))) = Service::start::<Settings>().await?;
     let table = service.table();
-    // While the secret is under way.
+    // While the secret is loading.
     service.beside_start(Deliveries::new(table.clone()).open_connection());
     let (time, environment) = ((service.clock(), service.random()), service.settings().environment.clone());
-    // The authorities are read while the secret is under way.
+    // The certificate authorities are read while the secret is loading.
     let (rings, outbound) =
         join(KeyRings::warm(service.secrets(secrets), service.clock()), Outbound::within(rules).warm()).await;
     let dispatcher = Dispatcher::connect(service.aws(), table, settings, outbound, rings, environment, time);

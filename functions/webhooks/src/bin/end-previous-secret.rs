@@ -1,4 +1,4 @@
-//! DELETE …/webhook/{webhookIdentifier}/secret: ends the signing secret that the present one has replaced, at once.
+//! DELETE …/webhook/{webhookIdentifier}/secret: ends the previous signing secret at once.
 
 use function::{Service, StartError};
 use functions_webhooks::webhook_id;
@@ -18,8 +18,8 @@ async fn serve() -> Result<(), StartError> {
 async fn end(webhooks: &Webhooks, call: EntityCall) -> Result<Reply, Problem> {
     let id = webhook_id(&call)?;
     let message = match webhooks.end_previous_secret(&call.entity, &id, call.now).await? {
-        PreviousSecret::Ended => "The previous signing secret has ended; the present one alone signs from now on.",
-        PreviousSecret::Absent => "There was no previous signing secret; the present one alone signs already.",
+        PreviousSecret::Ended => "The previous signing secret has ended; only the current one signs from now on.",
+        PreviousSecret::Absent => "There was no previous signing secret; only the current one signs.",
     };
     Reply::removed(&id, message)
 }

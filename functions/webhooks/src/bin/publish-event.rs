@@ -1,4 +1,4 @@
-//! POST …/webhook/event: publishes an event to every webhook that wants it.
+//! POST …/webhook/event: publishes an event to every webhook that subscribes to its type.
 
 use function::{
     Service, StartError,
@@ -16,7 +16,7 @@ pub fn main() -> Result<(), StartError> {
 async fn serve() -> Result<(), StartError> {
     let (service, (queue, schedule, share)) = Service::start().await?;
     let publisher = publisher(&service, &queue, schedule);
-    // While keys and revocations are under way.
+    // While keys and revocations are loading.
     service.beside_start(publisher.open_connection());
     let share = PublishingShare::new(service.table(), service.clock(), share);
     service.serve(endpoints::PUBLISH_EVENT, (publisher, share), publish_within_share).await

@@ -1,5 +1,4 @@
-//! POST …/webhook/{webhookIdentifier}/recover: has the failed, cancelled and waiting deliveries of a range attempted
-//! again.
+//! POST …/webhook/{webhookIdentifier}/recover: attempts the failed, cancelled and waiting deliveries of a range again.
 
 use function::{Service, StartError, once};
 use functions_webhooks::webhook_id;

@@ -1,4 +1,4 @@
-//! POST …/webhook/delivery/{deliveryIdentifier}/resend: has a delivery attempted again, now.
+//! POST …/webhook/delivery/{deliveryIdentifier}/resend: attempts a delivery again, now.
 
 use function::{Service, StartError, once};
 use functions_webhooks::delivery_id;

@@ -1,4 +1,4 @@
-//! POST …/webhook/{webhookIdentifier}/secret: replaces a webhook's signing secret, and shows the new one this once.
+//! POST …/webhook/{webhookIdentifier}/secret: replaces a webhook's signing secret, and shows the new one once.
 
 use function::{Service, StartError, once};
 use functions_webhooks::webhook_id;

@@ -1,4 +1,4 @@
-//! A schedule: sends an event through the deployment as its clients do, and measures when it arrives.
+//! A schedule: sends an event through the deployment like a client, and measures its arrival.
 
 use std::convert::Infallible;
 
@@ -21,7 +21,7 @@ async fn serve() -> Result<(), StartError> {
     service.serve_events(canary, run).await
 }
 
-/// A run that finds fault counts it and ends well: it is the deployment that failed, and not the run.
+/// Runs the canary. A fault of the deployment is counted, and is no error of the run.
 async fn run(canary: &Canary, Scheduled: Scheduled) -> Result<(), Infallible> {
     canary.run().await;
     Ok(())

@@ -17,5 +17,5 @@ async fn serve() -> Result<(), StartError> {
 
 async fn show(deliveries: &Deliveries, call: EntityCall) -> Result<Reply, Problem> {
     let found = deliveries.with_attempts(&call.entity, &delivery_id(&call)?, call.now).await?;
-    Reply::ok(&found.ok_or(DeliveryError::NotFound)?) // another entity's looks the same
+    Reply::ok(&found.ok_or(DeliveryError::NotFound)?) // another entity's delivery is indistinguishable
 }

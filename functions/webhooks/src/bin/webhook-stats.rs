@@ -1,4 +1,4 @@
-//! GET …/webhook/{webhookIdentifier}/stats: counts a webhook's attempts and successes, and how long attempts took.
+//! GET …/webhook/{webhookIdentifier}/stats: a webhook's attempts, successes and response times.
 
 use function::{Service, StartError};
 use functions_webhooks::webhook_id;

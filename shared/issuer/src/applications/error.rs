@@ -74,8 +74,8 @@ impl From<ApplicationError> for Problem {
             }
             ApplicationError::ExceedsScopes(lacking) => {
                 let detail = format!(
-                    "Your token lacks scopes of the application: {lacking}. Whoever makes, changes or removes an application \
-                     needs all of its scopes."
+                    "Your token lacks scopes of the application: {lacking}. To create, change or remove an application, a \
+                     token needs all of its scopes."
                 );
                 let challenge = format!(r#"Bearer error="insufficient_scope", scope="{lacking}""#);
                 Self::new(ProblemKind::InsufficientScope, detail)
@@ -83,8 +83,8 @@ impl From<ApplicationError> for Problem {
                     .with_property("requiredScope", lacking.to_string())
             }
             ApplicationError::ExceedsEntities(foreign) => {
-                let detail = "Your token does not cover all managing entities of the application, as whoever makes, changes or \
-                              removes it needs to.";
+                let detail = "Your token does not cover all managing entities of the application, which it must to create, change \
+                              or remove it.";
                 Self::new(ProblemKind::EntityNotCovered, detail).with_property("notCovered", json!(foreign))
             }
             ApplicationError::ExceedsPublishing => {
@@ -100,8 +100,8 @@ impl From<ApplicationError> for Problem {
             }
             ApplicationError::Changed(current) => {
                 let detail = format!(
-                    "The application was changed by somebody else meanwhile, and its version is {current} by now; \
-                     nothing was done. Look at it again, and repeat the request if it is still wanted."
+                    "The application was changed by another request meanwhile, and its version is {current} by now; \
+                     nothing was done. Read it again, and repeat the request if it is still wanted."
                 );
                 Self::new(ProblemKind::VersionConflict, detail).with_property("currentVersion", current)
             }

@@ -145,7 +145,7 @@ fn nothing_to_recover(
     is_recent: bool,
 ) -> String {
     const FAILED: &str = "has failed or was cancelled";
-    const WAITS: &str = "waits for longer than a minute (what is due sooner needs no recovery)";
+    const WAITS: &str = "waits for longer than a minute (deliveries due sooner need no recovery)";
     let (none, other) = match include {
         Include::Both => (format!("{FAILED}, and none {WAITS}"), ""),
         Include::Failed => (

@@ -1,4 +1,4 @@
-//! The use cases that tools, resources and prompts call, made once when the function starts.
+//! The use cases that tools, resources and prompts call, created once at the start of the function.
 
 use function::Service;
 use issuer::applications::Applications;
@@ -30,10 +30,10 @@ use webhooks::{
 };
 
 /// The settings of the use cases.
-pub type DeskSettings = (SecretSettings, AddressRules, QueueSettings, ScheduleSettings);
+pub type UseCaseSettings = (SecretSettings, AddressRules, QueueSettings, ScheduleSettings);
 
 /// The use cases.
-pub struct Desk {
+pub struct UseCases {
     /// The API's address, without a slash at its end.
     pub base_url: String,
     /// Shows webhooks and their statistics.
@@ -54,22 +54,25 @@ pub struct Desk {
     pub listing: Listing,
     /// Shows a delivery.
     pub deliveries: Deliveries,
-    /// Says what is the matter with a webhook.
+    /// Diagnoses a webhook.
     pub diagnosing: Diagnosing,
-    /// Has a delivery attempted again.
+    /// Attempts a delivery again.
     pub resending: Resending,
-    /// Has many deliveries attempted again.
+    /// Attempts many deliveries again.
     pub recovery: Recovery,
     /// The connections to payment providers.
     pub connections: Connections,
-    /// The applications, one of which the caller is.
+    /// The applications, among them the caller's.
     pub applications: Applications,
 }
 
-impl Desk {
-    /// The use cases on the table and the queues of a started function. Nothing is read yet: most calls need no key ring.
-    pub fn new(service: &Service, (secrets, rules, queue, schedule): DeskSettings) -> Self {
-        let (table, clock, random) = (service.table(), service.clock(), service.random());
+impl UseCases {
+    /// The use cases on the table and the queues of a started function. They read nothing yet: most calls need no key
+    /// ring.
+    pub fn new(service: &Service, (secrets, rules, queue, schedule): UseCaseSettings) -> Self {
+        let table = service.table();
+        let clock = service.clock();
+        let random = service.random();
         let rings = KeyRings::new(service.secrets(secrets), clock.clone());
         let queue = Queue::connect(service.aws(), &queue);
         let webhooks = Webhooks::new(table.clone());

@@ -1,4 +1,4 @@
-//! The way of a request from HTTP to the protocol and back. The gate stands before it.
+//! The transport between HTTP and the protocol. The gate checks requests first.
 
 use gate::{Call, Reply};
 use http::StatusCode;
@@ -22,7 +22,9 @@ pub async fn answer<S: Server>(server: &'static S, call: Call) -> Result<Reply, 
     match Message::read(&call.body) {
         Ok(Message::Request(request)) => answer_request(server, call, &request).await,
         Ok(Message::Notification) => acknowledge(&call),
-        Ok(Message::Response) => RpcError::invalid_request("nothing was asked that this could answer").reply(None),
+        Ok(Message::Response) => {
+            RpcError::invalid_request("this server sends no requests, so that no response is expected").reply(None)
+        }
         Err((id, error)) => error.reply(id.as_ref()),
     }
 }
@@ -41,7 +43,7 @@ async fn answer_request<S: Server>(server: &'static S, call: Call, request: &Req
     }
 }
 
-/// Takes a notification. None of them changes what is answered later: nothing is remembered of a client.
+/// Accepts a notification. Notifications have no effect: the server keeps no state for a client.
 fn acknowledge(call: &Call) -> Result<Reply, Problem> {
     match headers::only(call.headers(), PROTOCOL_VERSION).and_then(Revision::named) {
         Ok(_) => Ok(Reply::bare(StatusCode::ACCEPTED)),
