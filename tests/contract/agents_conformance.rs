@@ -3,18 +3,11 @@
 
 use std::{os::unix::fs::symlink, sync::Arc};
 
+use contract_test::contract_test;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::harness::{Api, Application, Suite, local, node, tests};
-
-tests![
-    the_newest_revision_conforms,
-    the_newest_revision_with_a_handshake_conforms,
-    the_fixtures_of_the_newest_revision_conform,
-    the_fixtures_of_the_newest_revision_with_a_handshake_conform,
-    the_token_issuer_conforms,
-];
+use crate::harness::{Api, Application, Suite, local, node};
 
 /// The parts of the protocol that are not offered.
 const NOT_OFFERED: &str = "mcp_not_offered.yaml";
@@ -51,22 +44,27 @@ async fn fixtures_conform(suite: &Suite, revision: &str) {
     conforms(&api, &["server", "--requirements", revision], &[NOT_OFFERED]).await;
 }
 
+#[contract_test]
 async fn the_newest_revision_conforms(suite: Arc<Suite>) {
     conforms(&suite.api, &["server", "--requirements", "2026-07-28"], &[NOT_OFFERED, OTHER_NAMES]).await;
 }
 
+#[contract_test]
 async fn the_newest_revision_with_a_handshake_conforms(suite: Arc<Suite>) {
     conforms(&suite.api, &["server", "--requirements", "2025-11-25"], &[NOT_OFFERED, OTHER_NAMES]).await;
 }
 
+#[contract_test]
 async fn the_fixtures_of_the_newest_revision_conform(suite: Arc<Suite>) {
     fixtures_conform(&suite, "2026-07-28").await;
 }
 
+#[contract_test]
 async fn the_fixtures_of_the_newest_revision_with_a_handshake_conform(suite: Arc<Suite>) {
     fixtures_conform(&suite, "2025-11-25").await;
 }
 
+#[contract_test]
 async fn the_token_issuer_conforms(suite: Arc<Suite>) {
     conforms(&suite.api, &["authorization"], &[]).await;
 }

@@ -2,24 +2,21 @@
 
 use std::sync::Arc;
 
+use contract_test::contract_test;
 use serde_json::{Value, json};
 
 use crate::{
     agents_tools::{of, text},
-    harness::{Agent, Behaviour, LONG, Receiver, Suite, tests, until},
+    harness::{Agent, Behaviour, LONG, Receiver, Suite, until},
     pauses::{is_put_off, paused_in},
 };
-
-tests![
-    a_webhook_that_fails_is_diagnosed_by_its_causes_and_recovered_once_it_is_mended,
-    a_webhook_that_is_held_up_is_diagnosed_before_its_failures,
-];
 
 fn causes(diagnosis: &Value) -> Vec<(String, u64)> {
     let findings = diagnosis["findings"].as_array().expect("a list").iter();
     findings.map(|finding| (text(&finding["cause"]), finding["failures"].as_u64().expect("a number"))).collect()
 }
 
+#[contract_test]
 async fn a_webhook_that_fails_is_diagnosed_by_its_causes_and_recovered_once_it_is_mended(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let agent = Agent::of(&entity).await;
@@ -68,6 +65,7 @@ async fn a_webhook_that_fails_is_diagnosed_by_its_causes_and_recovered_once_it_i
     }
 }
 
+#[contract_test]
 async fn a_webhook_that_is_held_up_is_diagnosed_before_its_failures(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let agent = Agent::of(&entity).await;

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
+use contract_test::contract_test;
 use serde_json::{Value, json};
 
 use crate::{
     agents_tools::text,
-    harness::{Agent, Behaviour, Receiver, Suite, tests},
+    harness::{Agent, Behaviour, Receiver, Suite},
 };
 
-tests![a_resource_shows_what_the_tool_shows, a_prompt_brings_what_the_person_filled_in];
-
+#[contract_test]
 async fn a_resource_shows_what_the_tool_shows(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let agent = Agent::of(&entity).await;
@@ -57,6 +57,7 @@ async fn a_resource_shows_what_the_tool_shows(suite: Arc<Suite>) {
     );
 }
 
+#[contract_test]
 async fn a_prompt_brings_what_the_person_filled_in(suite: Arc<Suite>) {
     let agent = Agent::of(&suite.entity().await).await;
     let listed = agent.asked("prompts/list", None, json!({})).await;

@@ -5,23 +5,12 @@ use std::{
     sync::Arc,
 };
 
+use contract_test::contract_test;
 use functions_agents::tools;
 use futures::future::join_all;
 use serde_json::{Value, json};
 
-use crate::harness::{Agent, Application, Behaviour, Choice, Hook, Receiver, Suite, tests};
-
-tests![
-    every_tool_answers_as_its_schema_says,
-    a_call_needs_each_scope_of_its_tool_and_the_refusal_names_them_all,
-    another_entitys_identifiers_look_missing,
-    a_fault_of_the_input_is_the_problem_that_the_api_gives,
-    an_error_speaks_of_tools_and_lists_every_wrong_argument,
-    an_argument_that_a_model_means_to_leave_out_is_left_out,
-    a_filter_of_another_type_is_refused_and_not_left_out,
-    an_application_that_covers_several_entities_names_one,
-    a_call_with_a_key_is_carried_out_once,
-];
+use crate::harness::{Agent, Application, Behaviour, Choice, Hook, Receiver, Suite};
 
 /// A value that is a text.
 pub fn text(value: &Value) -> String {
@@ -52,6 +41,7 @@ fn about(webhook: &str, delivery: &str) -> Vec<(&'static str, Value)> {
     ]
 }
 
+#[contract_test]
 async fn every_tool_answers_as_its_schema_says(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let agent = Agent::of(&entity).await;
@@ -103,6 +93,7 @@ async fn every_tool_answers_as_its_schema_says(suite: Arc<Suite>) {
     assert_eq!(*agent.called.lock().await, listed.into_iter().collect::<BTreeSet<_>>(), "every tool was called");
 }
 
+#[contract_test]
 async fn a_call_needs_each_scope_of_its_tool_and_the_refusal_names_them_all(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let arguments: BTreeMap<_, _> =
@@ -137,6 +128,7 @@ async fn a_call_needs_each_scope_of_its_tool_and_the_refusal_names_them_all(suit
     }
 }
 
+#[contract_test]
 async fn another_entitys_identifiers_look_missing(suite: Arc<Suite>) {
     let (owner, stranger, receiver) = (suite.entity().await, suite.entity().await, Receiver::start().await);
     let hook = owner.hook(&receiver.on("/", [Behaviour::status(204)])).await;
@@ -167,6 +159,7 @@ async fn another_entitys_identifiers_look_missing(suite: Arc<Suite>) {
     assert_eq!(receiver.everything().len(), 1, "nothing was sent again");
 }
 
+#[contract_test]
 async fn a_fault_of_the_input_is_the_problem_that_the_api_gives(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let agent = Agent::of(&entity).await;
@@ -215,6 +208,7 @@ async fn a_fault_of_the_input_is_the_problem_that_the_api_gives(suite: Arc<Suite
     assert_eq!(receiver.everything().len(), 0);
 }
 
+#[contract_test]
 async fn an_error_speaks_of_tools_and_lists_every_wrong_argument(suite: Arc<Suite>) {
     // Whose call it is was not said, so that no use case reads the arguments.
     let several = Agent::of_application(&suite.api, Application::Platform).await;
@@ -251,6 +245,7 @@ async fn an_error_speaks_of_tools_and_lists_every_wrong_argument(suite: Arc<Suit
     }
 }
 
+#[contract_test]
 async fn an_argument_that_a_model_means_to_leave_out_is_left_out(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let agent = Agent::of(&entity).await;
@@ -283,6 +278,7 @@ async fn an_argument_that_a_model_means_to_leave_out_is_left_out(suite: Arc<Suit
     assert_eq!(problem["properties"]["violations"].as_array().map(Vec::len), Some(3), "{problem:#}");
 }
 
+#[contract_test]
 async fn a_filter_of_another_type_is_refused_and_not_left_out(suite: Arc<Suite>) {
     let agent = Agent::of(&suite.entity().await).await;
     for (name, value) in [
@@ -305,6 +301,7 @@ async fn a_filter_of_another_type_is_refused_and_not_left_out(suite: Arc<Suite>)
     agent.call("list_deliveries", json!({ "status": ["failed"], "limit": 25 })).await;
 }
 
+#[contract_test]
 async fn an_application_that_covers_several_entities_names_one(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let several = Agent::of_application(&suite.api, Application::Platform).await;
@@ -322,6 +319,7 @@ async fn an_application_that_covers_several_entities_names_one(suite: Arc<Suite>
     }
 }
 
+#[contract_test]
 async fn a_call_with_a_key_is_carried_out_once(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let agent = Agent::of(&entity).await;

@@ -3,35 +3,17 @@
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use contract_test::contract_test;
 use futures::future::join_all;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::{
     applications::{KEY, Made, accepted, made, made_with, of, shown, text, token, violations},
-    harness::{Api, ApiResponse, AwsCall, Call, Entity, LONG, Moment, Settings, Suite, now, tests, time, until},
+    harness::{Api, ApiResponse, AwsCall, Call, Entity, LONG, Moment, Settings, Suite, now, time, until},
 };
 
-tests![
-    an_application_that_removes_its_own_last_credential_is_asked_to_confirm,
-    the_tokens_that_were_got_with_a_removed_secret_end_within_a_minute_and_no_others,
-    the_tokens_of_a_secret_that_was_replaced_at_once_can_be_ended,
-    the_tokens_of_a_secret_that_has_ended_can_be_ended_after_further_rotations,
-    the_tokens_of_a_secret_that_is_no_longer_kept_end_with_it,
-    a_new_secret_is_accepted_beside_the_old_one_which_ends_by_itself,
-    without_an_overlap_the_old_secret_ends_at_once,
-    a_third_secret_is_refused_while_two_are_live,
-    an_overlap_is_seven_days_at_most,
-    a_removed_secret_ends_at_once_even_the_last,
-    keys_differ_in_their_names_and_are_limited,
-    unknown_members_of_a_key_are_ignored,
-    an_application_may_have_keys_alone,
-    the_day_of_the_last_use_is_shown_and_is_no_change,
-    of_fifty_rotations_at_once_one_is_made,
-    fifty_rotations_and_removals_at_once_leave_nothing_half_done,
-    a_change_whose_answer_was_lost_is_made_once_and_acknowledged,
-];
-
+#[contract_test]
 async fn an_application_that_removes_its_own_last_credential_is_asked_to_confirm(suite: Arc<Suite>) {
     let (entity, api) = (suite.entity().await, &suite.api);
     let key = json!({ "kty": "OKP", "crv": "Ed25519", "x": KEY, "kid": "key" });
@@ -63,6 +45,7 @@ pub async fn introspected(api: &Api, token: &str) -> Value {
     api.as_client("/oauth2/introspect", platform, &[("token", token)]).expect(200).await.json()
 }
 
+#[contract_test]
 async fn the_tokens_that_were_got_with_a_removed_secret_end_within_a_minute_and_no_others(suite: Arc<Suite>) {
     let (entity, api) = (suite.entity().await, &suite.api);
     let application = made(&entity).await;
@@ -87,6 +70,7 @@ async fn the_tokens_that_were_got_with_a_removed_secret_end_within_a_minute_and_
     api.get(&path).bearer(&good).expect(200).await;
 }
 
+#[contract_test]
 async fn the_tokens_of_a_secret_that_was_replaced_at_once_can_be_ended(suite: Arc<Suite>) {
     let (entity, api) = (suite.entity().await, &suite.api);
     let application = made(&entity).await;
@@ -109,6 +93,7 @@ async fn listed(entity: &Entity, application: &Made) -> Vec<(String, bool)> {
     secrets.iter().map(|secret| (text(secret, "id"), has_ended(secret))).collect()
 }
 
+#[contract_test]
 async fn the_tokens_of_a_secret_that_has_ended_can_be_ended_after_further_rotations(suite: Arc<Suite>) {
     let (entity, api) = (suite.entity().await, &suite.api);
     let application = made(&entity).await;
@@ -152,6 +137,7 @@ async fn the_tokens_of_a_secret_that_has_ended_can_be_ended_after_further_rotati
     }
 }
 
+#[contract_test]
 async fn the_tokens_of_a_secret_that_is_no_longer_kept_end_with_it(suite: Arc<Suite>) {
     let (entity, api) = (suite.entity().await, &suite.api);
     let application = made(&entity).await;
@@ -180,6 +166,7 @@ pub async fn rotated(entity: &Entity, application: &Made, body: Value) -> Value 
     answer.json()
 }
 
+#[contract_test]
 async fn a_new_secret_is_accepted_beside_the_old_one_which_ends_by_itself(suite: Arc<Suite>) {
     let (entity, api) = (suite.entity().await, &suite.api);
     let application = made(&entity).await;
@@ -209,6 +196,7 @@ async fn a_new_secret_is_accepted_beside_the_old_one_which_ends_by_itself(suite:
     assert!((86_340..=86_400).contains(&seconds), "{seconds}");
 }
 
+#[contract_test]
 async fn without_an_overlap_the_old_secret_ends_at_once(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let application = made(&entity).await;
@@ -218,6 +206,7 @@ async fn without_an_overlap_the_old_secret_ends_at_once(suite: Arc<Suite>) {
     rotated(&entity, &application, json!({ "overlapSeconds": 0 })).await;
 }
 
+#[contract_test]
 async fn a_third_secret_is_refused_while_two_are_live(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let application = made(&entity).await;
@@ -230,6 +219,7 @@ async fn a_third_secret_is_refused_while_two_are_live(suite: Arc<Suite>) {
     assert_eq!(shown(&entity, &application).await["version"], 2);
 }
 
+#[contract_test]
 async fn an_overlap_is_seven_days_at_most(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let application = made(&entity).await;
@@ -242,6 +232,7 @@ async fn an_overlap_is_seven_days_at_most(suite: Arc<Suite>) {
     assert_eq!(days, 7);
 }
 
+#[contract_test]
 async fn a_removed_secret_ends_at_once_even_the_last(suite: Arc<Suite>) {
     let (entity, api) = (suite.entity().await, &suite.api);
     let application = made(&entity).await;
@@ -267,6 +258,7 @@ async fn a_removed_secret_ends_at_once_even_the_last(suite: Arc<Suite>) {
     assert!(accepted(api, &application.id, &text(&answer, "clientSecret")).await);
 }
 
+#[contract_test]
 async fn keys_differ_in_their_names_and_are_limited(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let application = made(&entity).await;
@@ -297,6 +289,7 @@ async fn keys_differ_in_their_names_and_are_limited(suite: Arc<Suite>) {
     assert_eq!(left["version"], 7);
 }
 
+#[contract_test]
 async fn unknown_members_of_a_key_are_ignored(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let application = made(&entity).await;
@@ -313,6 +306,7 @@ async fn unknown_members_of_a_key_are_ignored(suite: Arc<Suite>) {
     assert!(unknown.iter().all(|member| key.get(member).is_none()), "{key:#}");
 }
 
+#[contract_test]
 async fn an_application_may_have_keys_alone(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let body = json!({
@@ -328,6 +322,7 @@ async fn an_application_may_have_keys_alone(suite: Arc<Suite>) {
     assert!(text(&removed, "message").contains("the last"));
 }
 
+#[contract_test]
 async fn the_day_of_the_last_use_is_shown_and_is_no_change(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let application = made(&entity).await;
@@ -353,6 +348,7 @@ async fn the_day_of_the_last_use_is_shown_and_is_no_change(suite: Arc<Suite>) {
     assert_eq!(item["lastUsed"]["M"], json!({}), "{item:#}");
 }
 
+#[contract_test]
 async fn of_fifty_rotations_at_once_one_is_made(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let application = made(&entity).await;
@@ -371,6 +367,7 @@ async fn of_fifty_rotations_at_once_one_is_made(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn fifty_rotations_and_removals_at_once_leave_nothing_half_done(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for _ in 0..4 {
@@ -400,6 +397,7 @@ async fn fifty_rotations_and_removals_at_once_leave_nothing_half_done(suite: Arc
     }
 }
 
+#[contract_test]
 async fn a_change_whose_answer_was_lost_is_made_once_and_acknowledged(suite: Arc<Suite>) {
     let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
     let entity = Entity::new(&stood.api, "lossy".to_owned()).await;

@@ -2,20 +2,15 @@
 
 use std::sync::Arc;
 
+use contract_test::contract_test;
 use serde_json::{Value, json};
 
 use crate::{
     applications::{KEY, Made, forged, made_with, of, shown, text},
-    harness::{Suite, tests},
+    harness::Suite,
 };
 
-tests![
-    a_caller_gives_no_scope_that_its_token_lacks,
-    a_caller_gives_no_entity_that_its_token_does_not_cover,
-    a_caller_cannot_change_an_application_that_can_do_more_than_its_token,
-    a_caller_cannot_remove_an_application_or_credential_that_can_do_more_than_its_token,
-];
-
+#[contract_test]
 async fn a_caller_gives_no_scope_that_its_token_lacks(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let token = forged(&suite, "account.write booking.read", &[&entity.id]);
@@ -32,6 +27,7 @@ async fn a_caller_gives_no_scope_that_its_token_lacks(suite: Arc<Suite>) {
     assert_eq!(entity.get("/application/list").expect(200).await.json().as_array().map(Vec::len), Some(1));
 }
 
+#[contract_test]
 async fn a_caller_gives_no_entity_that_its_token_does_not_cover(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let ask = |token: &str, entities: &[&str]| {
@@ -48,6 +44,7 @@ async fn a_caller_gives_no_entity_that_its_token_does_not_cover(suite: Arc<Suite
     ask(&platform, &["third", "*"]).expect(201).await;
 }
 
+#[contract_test]
 async fn a_caller_cannot_change_an_application_that_can_do_more_than_its_token(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let body =
@@ -71,6 +68,7 @@ async fn a_caller_cannot_change_an_application_that_can_do_more_than_its_token(s
 }
 
 /// A token with few rights once removed an entity's widest application, and with it all that depends on it.
+#[contract_test]
 async fn a_caller_cannot_remove_an_application_or_credential_that_can_do_more_than_its_token(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let key = json!({ "kty": "OKP", "crv": "Ed25519", "x": KEY, "kid": "key" });

@@ -2,20 +2,16 @@
 
 use std::sync::Arc;
 
+use contract_test::contract_test;
 use serde_json::{Value, json};
 
 use crate::{
     application_credentials::introspected,
     applications::{KEY, Made, accepted, claims, of, shown, text, token},
-    harness::{Entity, Settings, Suite, tests},
+    harness::{Entity, Settings, Suite},
 };
 
-tests![
-    an_operator_makes_and_looks_after_applications,
-    an_operator_ends_one_secret_or_key_at_once,
-    changes_of_the_demo_application_by_its_owner_outlive_a_restart,
-];
-
+#[contract_test]
 async fn changes_of_the_demo_application_by_its_owner_outlive_a_restart(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let entity = Entity::new(&api, api.env["MANAGING_ENTITY"].clone()).await;
@@ -58,6 +54,7 @@ fn values(said: &str) -> Vec<String> {
     said.lines().filter_map(|line| Some(line.split_once('=')?.1.to_owned())).collect()
 }
 
+#[contract_test]
 async fn an_operator_makes_and_looks_after_applications(suite: Arc<Suite>) {
     let (entity, api) = (suite.entity().await, &suite.api);
     let both = format!("{} second", entity.id);
@@ -102,6 +99,7 @@ async fn an_operator_makes_and_looks_after_applications(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn an_operator_ends_one_secret_or_key_at_once(suite: Arc<Suite>) {
     let (entity, api) = (suite.entity().await, &suite.api);
     let created = ["create", "--name", "All", "--entity", "*", "--owner", &entity.id];

@@ -3,32 +3,15 @@
 use std::{sync::Arc, time::Duration};
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use contract_test::contract_test;
 use futures::future::join_all;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::{
     application_credentials::rotated,
-    harness::{Api, AwsCall, Call, Entity, Moment, Settings, Suite, now, tests, until},
+    harness::{Api, AwsCall, Call, Entity, Moment, Settings, Suite, now, until},
 };
-
-tests![
-    the_tokens_of_a_removed_application_end_within_a_minute,
-    an_entity_has_a_hundred_applications_at_most,
-    an_application_gets_tokens_with_a_secret_that_is_shown_once,
-    an_application_is_for_the_entity_of_the_path_unless_others_are_said,
-    every_violation_is_reported_at_once,
-    the_parts_of_an_application_have_bounds,
-    an_application_with_all_that_may_be_gets_a_token_that_is_accepted,
-    an_application_gets_another_name_as_long_as_it_is_as_it_was_read,
-    an_application_without_scopes_is_made_by_a_published_client_alone,
-    an_application_that_removes_itself_is_asked_to_confirm,
-    a_removal_is_not_refused_because_of_a_change_meanwhile,
-    an_entity_may_make_so_many_credentials_in_an_hour_and_remove_any_number,
-    an_application_that_is_made_with_credentials_counts_for_each_of_them,
-    another_entitys_application_looks_like_a_missing_one,
-    a_list_has_the_newest_first_and_no_secrets,
-];
 
 /// The public part of an Ed25519 key.
 pub const KEY: &str = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo";
@@ -106,6 +89,7 @@ pub fn violations(problem: &Value) -> Vec<&str> {
     list.iter().map(|violation| violation["field"].as_str().expect("a field")).collect()
 }
 
+#[contract_test]
 async fn an_application_gets_tokens_with_a_secret_that_is_shown_once(suite: Arc<Suite>) {
     let (entity, api) = (suite.entity().await, &suite.api);
     let body = json!({ "name": "Channel manager", "scopes": ["booking.read", "account.read", "booking.read"] });
@@ -133,6 +117,7 @@ async fn an_application_gets_tokens_with_a_secret_that_is_shown_once(suite: Arc<
     assert!(texts.iter().all(|text| !text.contains(&secret)), "the secret was shown again");
 }
 
+#[contract_test]
 async fn an_application_is_for_the_entity_of_the_path_unless_others_are_said(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for (entities, expected) in [
@@ -151,6 +136,7 @@ async fn an_application_is_for_the_entity_of_the_path_unless_others_are_said(sui
     }
 }
 
+#[contract_test]
 async fn every_violation_is_reported_at_once(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let key = json!({ "kty": "OKP", "crv": "Ed25519", "x": KEY });
@@ -191,6 +177,7 @@ async fn every_violation_is_reported_at_once(suite: Arc<Suite>) {
     assert!(entity.api().get("/").expect(200).await.text().contains("id=\"scopes\""), "where the detail says");
 }
 
+#[contract_test]
 async fn the_parts_of_an_application_have_bounds(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let ids = |count: usize, length: usize| -> Vec<String> { (0..count).map(|n| format!("{n:0length$}")).collect() };
@@ -215,6 +202,7 @@ async fn the_parts_of_an_application_have_bounds(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn an_application_with_all_that_may_be_gets_a_token_that_is_accepted(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let metadata = suite.api.get("/.well-known/oauth-authorization-server").expect(200).await.json();
@@ -226,6 +214,7 @@ async fn an_application_with_all_that_may_be_gets_a_token_that_is_accepted(suite
     suite.api.get(entity.path("/application/list")).bearer(&token).expect(200).await;
 }
 
+#[contract_test]
 async fn an_application_gets_another_name_as_long_as_it_is_as_it_was_read(suite: Arc<Suite>) {
     let (entity, api) = (suite.entity().await, &suite.api);
     let application = made(&entity).await;
@@ -247,6 +236,7 @@ async fn an_application_gets_another_name_as_long_as_it_is_as_it_was_read(suite:
     assert!(accepted(api, &application.id, &application.secret).await);
 }
 
+#[contract_test]
 async fn an_application_without_scopes_is_made_by_a_published_client_alone(suite: Arc<Suite>) {
     let (entity, api) = (suite.entity().await, &suite.api);
     let scope = "account.write booking.read";
@@ -268,6 +258,7 @@ async fn an_application_without_scopes_is_made_by_a_published_client_alone(suite
 }
 
 /// A tool that followed links once removed the very application that it was given.
+#[contract_test]
 async fn an_application_that_removes_itself_is_asked_to_confirm(suite: Arc<Suite>) {
     let (entity, api) = (suite.entity().await, &suite.api);
     let managing = || made_with(&entity, json!({ "name": "n", "scopes": ["account.remove", "account.write"] }));
@@ -290,6 +281,7 @@ async fn an_application_that_removes_itself_is_asked_to_confirm(suite: Arc<Suite
     assert!(!accepted(api, &application.id, &application.secret).await);
 }
 
+#[contract_test]
 async fn a_removal_is_not_refused_because_of_a_change_meanwhile(suite: Arc<Suite>) {
     let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
     let entity = Entity::new(&stood.api, "busy".to_owned()).await;
@@ -322,6 +314,7 @@ pub async fn spend(suite: &Suite, account: &str, count: u32) {
 
 /// Each application, secret and key is an entry in the list of revocations when it is removed, and every function reads
 /// that list.
+#[contract_test]
 async fn an_entity_may_make_so_many_credentials_in_an_hour_and_remove_any_number(suite: Arc<Suite>) {
     let (entity, neighbour) = (suite.entity().await, suite.entity().await);
     let body = json!({ "name": "n", "scopes": ["account.read"] });
@@ -346,6 +339,7 @@ async fn an_entity_may_make_so_many_credentials_in_an_hour_and_remove_any_number
 }
 
 /// Each of them is an entry in the list of revocations when it is removed.
+#[contract_test]
 async fn an_application_that_is_made_with_credentials_counts_for_each_of_them(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let body = json!({
@@ -359,6 +353,7 @@ async fn an_application_that_is_made_with_credentials_counts_for_each_of_them(su
     entity.post("/application").json(&body).expect(201).await;
 }
 
+#[contract_test]
 async fn another_entitys_application_looks_like_a_missing_one(suite: Arc<Suite>) {
     let (entity, other) = (suite.entity().await, suite.entity().await);
     let application = made(&entity).await;
@@ -384,6 +379,7 @@ async fn another_entitys_application_looks_like_a_missing_one(suite: Arc<Suite>)
     assert_eq!(answer.header("allow"), "GET, HEAD");
 }
 
+#[contract_test]
 async fn a_list_has_the_newest_first_and_no_secrets(suite: Arc<Suite>) {
     let (entity, other) = (suite.entity().await, suite.entity().await);
     assert_eq!(entity.get("/application/list").expect(200).await.json(), json!([]));
@@ -399,6 +395,7 @@ async fn a_list_has_the_newest_first_and_no_secrets(suite: Arc<Suite>) {
     assert_eq!(list[0], entity.get(&format!("/application/{}", ids[0])).expect(200).await.json());
 }
 
+#[contract_test]
 async fn an_entity_has_a_hundred_applications_at_most(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let mut last = None;
@@ -413,6 +410,7 @@ async fn an_entity_has_a_hundred_applications_at_most(suite: Arc<Suite>) {
     made(&entity).await;
 }
 
+#[contract_test]
 async fn the_tokens_of_a_removed_application_end_within_a_minute(suite: Arc<Suite>) {
     let (entity, api) = (suite.entity().await, &suite.api);
     let application = made(&entity).await;

@@ -2,18 +2,10 @@
 
 use std::{fs, sync::Arc};
 
+use contract_test::contract_test;
 use serde_json::{Value, json};
 
-use crate::harness::{ApiResponse, Application, Bundle, LONG, Suite, message, tests, until};
-
-tests![
-    what_is_issued_revoked_and_asked_stands_in_the_trail,
-    what_is_refused_stands_in_the_trail_with_its_reason,
-    a_change_of_an_application_stands_in_the_trail,
-    a_change_by_a_tool_stands_in_the_trail,
-    no_secret_and_no_token_stands_in_a_log,
-    a_stranger_fills_no_log_with_long_requests,
-];
+use crate::harness::{ApiResponse, Application, Bundle, LONG, Suite, message, until};
 
 /// The line of the trail for a request, from the log of a function.
 async fn line(suite: &Suite, function: &str, answer: &ApiResponse) -> Value {
@@ -51,6 +43,7 @@ fn claims(token: &str) -> Value {
     serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(payload).expect("base 64")).expect("JSON")
 }
 
+#[contract_test]
 async fn what_is_issued_revoked_and_asked_stands_in_the_trail(suite: Arc<Suite>) {
     let api = &suite.api;
     let client = &api.env["CLIENT_ID"];
@@ -76,6 +69,7 @@ async fn what_is_issued_revoked_and_asked_stands_in_the_trail(suite: Arc<Suite>)
     says(&line(&suite, "revoke-token", &revoked).await, &expected("token.revoke"));
 }
 
+#[contract_test]
 async fn what_is_refused_stands_in_the_trail_with_its_reason(suite: Arc<Suite>) {
     let api = &suite.api;
     let (client, secret) = (api.env["CLIENT_ID"].as_str(), api.env["CLIENT_SECRET"].as_str());
@@ -108,6 +102,7 @@ async fn what_is_refused_stands_in_the_trail_with_its_reason(suite: Arc<Suite>) 
     assert_eq!(audit["subject"], claims(&foreign)["jti"], "it says which token");
 }
 
+#[contract_test]
 async fn a_change_of_an_application_stands_in_the_trail(suite: Arc<Suite>) {
     let api = &suite.api;
     let own = &api.env["MANAGING_ENTITY"];
@@ -140,6 +135,7 @@ async fn a_change_of_an_application_stands_in_the_trail(suite: Arc<Suite>) {
     assert_eq!((&trail["audit"]["outcome"], &trail["audit"]["entity"]), (&json!("refused"), &json!(own)));
 }
 
+#[contract_test]
 async fn a_change_by_a_tool_stands_in_the_trail(suite: Arc<Suite>) {
     let api = &suite.api;
     let (client, own) = (&api.env["CLIENT_ID"], &api.env["MANAGING_ENTITY"]);
@@ -198,6 +194,7 @@ async fn a_change_by_a_tool_stands_in_the_trail(suite: Arc<Suite>) {
     api.call("DELETE", webhook).bearer(&token).expect(200).await;
 }
 
+#[contract_test]
 async fn no_secret_and_no_token_stands_in_a_log(suite: Arc<Suite>) {
     let api = &suite.api;
     let mut secrets: Vec<String> = Vec::new();
@@ -232,6 +229,7 @@ fn logs(bundle: &Bundle) -> Vec<(String, String)> {
 }
 
 /// A line had the whole path, 8 KB of it, before any token was checked.
+#[contract_test]
 async fn a_stranger_fills_no_log_with_long_requests(suite: Arc<Suite>) {
     let long = "x".repeat(8_000);
     let unknown = suite.api.get(format!("/{long}")).expect(404).await;

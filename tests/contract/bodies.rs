@@ -2,21 +2,10 @@
 
 use std::sync::Arc;
 
+use contract_test::contract_test;
 use serde_json::{Value, json};
 
-use crate::harness::{Application, Suite, tests};
-
-tests![
-    only_versions_that_exist_are_accepted,
-    a_body_must_be_declared_as_json,
-    a_body_that_is_compressed_is_refused,
-    a_body_may_begin_with_a_byte_order_mark,
-    an_integer_may_be_written_with_a_fraction_of_zero,
-    a_body_that_is_no_json_object_is_refused,
-    an_entity_that_cannot_exist_is_a_violation,
-    a_body_that_is_too_large_is_a_problem,
-    a_connection_that_a_too_large_body_ends_is_not_used_again,
-];
+use crate::harness::{Application, Suite};
 
 /// A path that takes a body, and a good one.
 fn operations_with_a_body() -> [(&'static str, Value); 2] {
@@ -24,6 +13,7 @@ fn operations_with_a_body() -> [(&'static str, Value); 2] {
     [("/webhook", webhook), ("/webhook/event", json!({ "type": "booking.created", "data": {} }))]
 }
 
+#[contract_test]
 async fn only_versions_that_exist_are_accepted(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for version in ["2.0", "2.0.0"] {
@@ -37,6 +27,7 @@ async fn only_versions_that_exist_are_accepted(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn a_body_must_be_declared_as_json(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for (path, body) in operations_with_a_body() {
@@ -59,6 +50,7 @@ async fn a_body_must_be_declared_as_json(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn a_body_that_is_compressed_is_refused(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for (path, body) in operations_with_a_body() {
@@ -77,6 +69,7 @@ async fn a_body_that_is_compressed_is_refused(suite: Arc<Suite>) {
     assert!(answer["error_description"].as_str().is_some_and(|said| said.contains("Content-Encoding")), "{answer}");
 }
 
+#[contract_test]
 async fn a_body_may_begin_with_a_byte_order_mark(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for (path, body) in operations_with_a_body() {
@@ -85,6 +78,7 @@ async fn a_body_may_begin_with_a_byte_order_mark(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn an_integer_may_be_written_with_a_fraction_of_zero(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let hook = entity.hook_with(operations_with_a_body()[0].1.clone()).await;
@@ -100,6 +94,7 @@ async fn an_integer_may_be_written_with_a_fraction_of_zero(suite: Arc<Suite>) {
     assert_ne!(recovery.status, 400, "{}", recovery.exchange);
 }
 
+#[contract_test]
 async fn a_body_that_is_no_json_object_is_refused(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for (path, body) in operations_with_a_body() {
@@ -144,6 +139,7 @@ fn fields(problem: &Value) -> Vec<&str> {
     violations.iter().filter_map(|violation| violation["field"].as_str()).collect()
 }
 
+#[contract_test]
 async fn an_entity_that_cannot_exist_is_a_violation(suite: Arc<Suite>) {
     let token = suite.api.token(Application::Platform, "").await;
     for entity in ["a%20b", "a%2Fb", "%C3%A4", "a%00b", "*", &"x".repeat(129)] {
@@ -153,6 +149,7 @@ async fn an_entity_that_cannot_exist_is_a_violation(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn a_body_that_is_too_large_is_a_problem(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for (path, body) in operations_with_a_body() {
@@ -166,6 +163,7 @@ async fn a_body_that_is_too_large_is_a_problem(suite: Arc<Suite>) {
 
 /// The rest of such a body is never read, so the connection ends with the answer. Clients that were not told so sent their
 /// next request on it, and got no answer.
+#[contract_test]
 async fn a_connection_that_a_too_large_body_ends_is_not_used_again(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let body = json!({ "type": "booking.created", "data": { "x": "x".repeat(11 * 1_024 * 1_024) } });

@@ -3,18 +3,10 @@
 
 use std::sync::Arc;
 
+use contract_test::contract_test;
 use serde_json::json;
 
-use crate::harness::{Browser, Entity, Suite, TAB, hash_of, state_of, tests};
-
-tests![on demand:
-    a_person_who_allows_lands_on_a_page_that_says_connected,
-    a_person_who_declines_is_told_so,
-    a_person_whose_link_has_expired_is_told_so_in_words,
-    the_reference_and_the_problems_are_read_with_their_style_and_lead_to_each_other,
-    axe_finds_nothing_serious_on_any_page_in_light_and_dark,
-    every_page_fits_a_phone_and_shows_where_the_keyboard_is,
-];
+use crate::harness::{Browser, Entity, Suite, TAB, hash_of, state_of};
 
 /// Goes to the provider and chooses; what the page says on which the person lands, and the open browser.
 async fn land(entity: &Entity, button: &str, outcome: &str) -> (Browser, String) {
@@ -31,6 +23,7 @@ async fn land(entity: &Entity, button: &str, outcome: &str) -> (Browser, String)
     (browser, words)
 }
 
+#[contract_test(on_demand)]
 async fn a_person_who_allows_lands_on_a_page_that_says_connected(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let (browser, words) = land(&entity, "Allow", "connected").await;
@@ -41,6 +34,7 @@ async fn a_person_who_allows_lands_on_a_page_that_says_connected(suite: Arc<Suit
     browser.close().await;
 }
 
+#[contract_test(on_demand)]
 async fn a_person_who_declines_is_told_so(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let (browser, words) = land(&entity, "Deny", "denied").await;
@@ -50,6 +44,7 @@ async fn a_person_who_declines_is_told_so(suite: Arc<Suite>) {
     browser.close().await;
 }
 
+#[contract_test(on_demand)]
 async fn a_person_whose_link_has_expired_is_told_so_in_words(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let address = entity.authorization_url("sim-pkce").await;
@@ -74,6 +69,7 @@ async fn a_person_whose_link_has_expired_is_told_so_in_words(suite: Arc<Suite>) 
     browser.close().await;
 }
 
+#[contract_test(on_demand)]
 async fn the_reference_and_the_problems_are_read_with_their_style_and_lead_to_each_other(suite: Arc<Suite>) {
     let (browser, base) = (Browser::open().await, suite.api.base_url());
     browser.go(&format!("{base}/")).await;
@@ -111,6 +107,7 @@ async fn pages(suite: &Suite) -> Vec<(String, &'static str)> {
     ]
 }
 
+#[contract_test(on_demand)]
 async fn axe_finds_nothing_serious_on_any_page_in_light_and_dark(suite: Arc<Suite>) {
     let (browser, pages) = (Browser::open().await, pages(&suite).await);
     for scheme in ["light", "dark"] {
@@ -124,6 +121,7 @@ async fn axe_finds_nothing_serious_on_any_page_in_light_and_dark(suite: Arc<Suit
     browser.close().await;
 }
 
+#[contract_test(on_demand)]
 async fn every_page_fits_a_phone_and_shows_where_the_keyboard_is(suite: Arc<Suite>) {
     let (browser, pages) = (Browser::open().await, pages(&suite).await);
     browser.resize(360, 740).await;

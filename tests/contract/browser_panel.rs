@@ -3,31 +3,15 @@
 
 use std::sync::Arc;
 
+use contract_test::contract_test;
 use serde_json::{Value, json};
 
 use crate::{
     applications::made_with,
-    harness::{Behaviour, Browser, ESCAPE, Entity, LONG, Receiver, Suite, is_signed_by, tests, until},
+    harness::{Behaviour, Browser, ESCAPE, Entity, LONG, Receiver, Suite, is_signed_by, until},
 };
 
-tests![on demand:
-    somebody_with_a_link_sees_why_a_delivery_failed_mends_the_endpoint_and_sends_it_again,
-    a_webhook_is_made_and_its_first_delivery_seen,
-    a_secret_is_replaced_and_both_sign,
-    who_saves_after_somebody_else_sees_both_sides_and_chooses,
-    a_payment_provider_is_connected_and_the_person_lands_in_the_panel,
-    a_reload_goes_on_with_the_session_and_a_link_opens_once,
-    a_link_that_was_followed_is_used_only_after_a_question,
-    an_ended_session_loses_nothing_that_was_typed,
-    a_page_keeps_what_was_typed_when_a_link_of_another_entity_is_opened_in_the_browser,
-    somebody_is_signed_out_only_when_the_service_has_ended_the_session,
-    a_link_that_is_pasted_where_the_panel_stands_already_is_opened,
-    what_failed_is_recovered_after_it_was_counted,
-    a_link_that_is_shown_once_is_left_only_by_those_who_mean_it,
-    an_application_is_made_with_no_more_than_was_chosen,
-    a_lacking_scope_is_said_in_words,
-];
-
+#[contract_test(on_demand)]
 async fn somebody_with_a_link_sees_why_a_delivery_failed_mends_the_endpoint_and_sends_it_again(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     entity.hook(&receiver.on("/hook", [Behaviour::answer(500, &[], "no such table")])).await;
@@ -53,6 +37,7 @@ async fn somebody_with_a_link_sees_why_a_delivery_failed_mends_the_endpoint_and_
     browser.close().await;
 }
 
+#[contract_test(on_demand)]
 async fn a_webhook_is_made_and_its_first_delivery_seen(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let address = receiver.on("/hook", [Behaviour::answer(200, &[], "thank you")]);
@@ -83,6 +68,7 @@ async fn a_webhook_is_made_and_its_first_delivery_seen(suite: Arc<Suite>) {
     browser.close().await;
 }
 
+#[contract_test(on_demand)]
 async fn a_secret_is_replaced_and_both_sign(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/hook", [Behaviour::status(204)])).await;
@@ -110,6 +96,7 @@ async fn a_secret_is_replaced_and_both_sign(suite: Arc<Suite>) {
     browser.close().await;
 }
 
+#[contract_test(on_demand)]
 async fn who_saves_after_somebody_else_sees_both_sides_and_chooses(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/hook", [Behaviour::status(204)])).await;
@@ -131,6 +118,7 @@ async fn who_saves_after_somebody_else_sees_both_sides_and_chooses(suite: Arc<Su
     browser.close().await;
 }
 
+#[contract_test(on_demand)]
 async fn a_payment_provider_is_connected_and_the_person_lands_in_the_panel(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let browser = Browser::open().await;
@@ -158,6 +146,7 @@ async fn a_payment_provider_is_connected_and_the_person_lands_in_the_panel(suite
     browser.close().await;
 }
 
+#[contract_test(on_demand)]
 async fn a_reload_goes_on_with_the_session_and_a_link_opens_once(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let link = entity.panel_link(json!({ "place": "/panel/event-types?search=booking" })).await;
@@ -181,6 +170,7 @@ async fn a_reload_goes_on_with_the_session_and_a_link_opens_once(suite: Arc<Suit
 }
 
 /// Any page could once lead a browser into the panel of its own entity without a question.
+#[contract_test(on_demand)]
 async fn a_link_that_was_followed_is_used_only_after_a_question(suite: Arc<Suite>) {
     let (entity, stranger) = (suite.entity().await, suite.entity().await);
     let link = stranger.panel_link(json!({})).await;
@@ -204,6 +194,7 @@ async fn a_link_that_was_followed_is_used_only_after_a_question(suite: Arc<Suite
     browser.close().await;
 }
 
+#[contract_test(on_demand)]
 async fn an_ended_session_loses_nothing_that_was_typed(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let browser = Browser::open().await;
@@ -226,6 +217,7 @@ async fn an_ended_session_loses_nothing_that_was_typed(suite: Arc<Suite>) {
 const FORGET: &str = "const { accessToken, forget } = await import(document.querySelector('script[src]').src.replace('main.js', 'session.js'));
                       forget(await accessToken());";
 
+#[contract_test(on_demand)]
 async fn a_page_keeps_what_was_typed_when_a_link_of_another_entity_is_opened_in_the_browser(suite: Arc<Suite>) {
     let (entity, other) = (suite.entity().await, suite.entity().await);
     let browser = Browser::open().await;
@@ -252,6 +244,7 @@ async fn a_page_keeps_what_was_typed_when_a_link_of_another_entity_is_opened_in_
     browser.close().await;
 }
 
+#[contract_test(on_demand)]
 async fn somebody_is_signed_out_only_when_the_service_has_ended_the_session(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let browser = Browser::open().await;
@@ -270,6 +263,7 @@ async fn somebody_is_signed_out_only_when_the_service_has_ended_the_session(suit
     browser.close().await;
 }
 
+#[contract_test(on_demand)]
 async fn a_link_that_is_pasted_where_the_panel_stands_already_is_opened(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let browser = Browser::open().await;
@@ -288,6 +282,7 @@ async fn a_link_that_is_pasted_where_the_panel_stands_already_is_opened(suite: A
     browser.close().await;
 }
 
+#[contract_test(on_demand)]
 async fn what_failed_is_recovered_after_it_was_counted(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let address = receiver.on("/hook", [Behaviour::status(404)]);
@@ -329,6 +324,7 @@ async fn signed_in(entity: &Entity) -> Browser {
     browser
 }
 
+#[contract_test(on_demand)]
 async fn a_link_that_is_shown_once_is_left_only_by_those_who_mean_it(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let browser = signed_in(&entity).await;
@@ -363,6 +359,7 @@ async fn a_link_that_is_shown_once_is_left_only_by_those_who_mean_it(suite: Arc<
     browser.close().await;
 }
 
+#[contract_test(on_demand)]
 async fn an_application_is_made_with_no_more_than_was_chosen(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let browser = Browser::open().await;
@@ -402,6 +399,7 @@ async fn an_application_is_made_with_no_more_than_was_chosen(suite: Arc<Suite>) 
     browser.close().await;
 }
 
+#[contract_test(on_demand)]
 async fn a_lacking_scope_is_said_in_words(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/hook", [Behaviour::status(204)])).await;

@@ -3,16 +3,10 @@
 
 use std::sync::Arc;
 
+use contract_test::contract_test;
 use serde_json::json;
 
-use crate::harness::{Behaviour, Browser, ENTER, ESCAPE, Entity, LONG, RIGHT, Receiver, Suite, TAB, tests, until};
-
-tests![on demand:
-    axe_finds_nothing_serious_on_any_page_in_light_and_dark,
-    every_page_fits_a_phone_and_a_zoom_of_200_percent,
-    the_panel_is_used_by_the_keyboard_alone,
-    the_focus_goes_to_the_title_of_a_page_and_back_from_a_dialog,
-];
+use crate::harness::{Behaviour, Browser, ENTER, ESCAPE, Entity, LONG, RIGHT, Receiver, Suite, TAB, until};
 
 /// Every kind of page, of an entity that has something of everything; and what each says once it is read.
 async fn pages(entity: &Entity, receiver: &Receiver) -> Vec<(String, &'static str)> {
@@ -48,6 +42,7 @@ async fn inside(entity: &Entity) -> Browser {
     browser
 }
 
+#[contract_test(on_demand)]
 async fn axe_finds_nothing_serious_on_any_page_in_light_and_dark(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let pages = pages(&entity, &receiver).await;
@@ -64,6 +59,7 @@ async fn axe_finds_nothing_serious_on_any_page_in_light_and_dark(suite: Arc<Suit
     browser.close().await;
 }
 
+#[contract_test(on_demand)]
 async fn every_page_fits_a_phone_and_a_zoom_of_200_percent(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let pages = pages(&entity, &receiver).await;
@@ -95,6 +91,7 @@ async fn tab_to(browser: &Browser, name: &str) {
     panic!("the keyboard does not reach `{name}`: {passed:?}");
 }
 
+#[contract_test(on_demand)]
 async fn the_panel_is_used_by_the_keyboard_alone(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let address = receiver.on("/hook", [Behaviour::answer(500, &[], "no such table")]);
@@ -129,6 +126,7 @@ async fn the_panel_is_used_by_the_keyboard_alone(suite: Arc<Suite>) {
     browser.close().await;
 }
 
+#[contract_test(on_demand)]
 async fn the_focus_goes_to_the_title_of_a_page_and_back_from_a_dialog(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let browser = inside(&entity).await;

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
+use contract_test::contract_test;
 use serde_json::json;
 
-use crate::harness::{Behaviour, Browser, Receiver, Suite, tests};
-
-tests![on demand: texts_of_strangers_are_text_wherever_they_stand];
+use crate::harness::{Behaviour, Browser, Receiver, Suite};
 
 /// A name, an answer, a value: whatever can be said from outside.
 const HOSTILE: &str = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>";
 
+#[contract_test(on_demand)]
 async fn texts_of_strangers_are_text_wherever_they_stand(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let answer = Behaviour::answer(422, &[("Content-Type", "text/html")], HOSTILE);

@@ -3,11 +3,10 @@
 
 use std::sync::Arc;
 
+use contract_test::contract_test;
 use serde_json::json;
 
-use crate::harness::{Behaviour, Browser, Entity, Receiver, Suite, free_port, tests};
-
-tests![on demand: every_page_is_pictured];
+use crate::harness::{Behaviour, Browser, Entity, Receiver, Suite, free_port};
 
 /// A webhook of this name, at this address, for these types.
 async fn hook(entity: &Entity, name: &str, address: &str, types: &[&str]) -> String {
@@ -40,6 +39,7 @@ async fn something_happened(entity: &Entity, receiver: &Receiver) -> (String, St
     (delivery, failing)
 }
 
+#[contract_test(on_demand)]
 async fn every_page_is_pictured(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let (delivery, failing) = something_happened(&entity, &receiver).await;

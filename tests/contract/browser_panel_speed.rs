@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
+use contract_test::contract_test;
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
 
-use crate::harness::{Behaviour, Browser, Entity, LONG, Receiver, Suite, tests, until};
-
-tests![on demand: the_first_page_is_small_and_soon_there_with_ten_thousand_deliveries_behind_it];
+use crate::harness::{Behaviour, Browser, Entity, LONG, Receiver, Suite, until};
 
 const WEBHOOKS: usize = 20;
 const EVENTS: usize = 500;
@@ -50,6 +49,7 @@ pub const MEASURE: &str = "
         bytes: [page, ...files].reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0), files: files.length,
     };";
 
+#[contract_test(on_demand)]
 async fn the_first_page_is_small_and_soon_there_with_ten_thousand_deliveries_behind_it(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     deliver(&entity, &receiver).await;

@@ -2,23 +2,16 @@
 
 use std::{fs, sync::Arc};
 
+use contract_test::contract_test;
 use serde_json::{Value, json};
 
 use crate::{
     harness::{
         Application, Bundle, Entity, LONG, Settings, Suite, Table, delete_secret, free_port, invocation, now,
-        signature, tests, until,
+        signature, until,
     },
     metrics::{lines, sum, values},
 };
-
-tests![
-    a_canary_comes_through_and_its_latency_is_counted,
-    a_receiver_that_is_down_and_a_webhook_that_is_disabled_are_counted_and_mended_by_provisioning,
-    calls_that_the_canary_did_not_sign_are_refused_and_noted_nowhere,
-    a_canary_that_is_not_provisioned_counts_nothing_and_says_so,
-    the_entity_of_the_canary_is_covered_by_no_customers_token,
-];
 
 const PATH: &str = "/task/canary";
 
@@ -44,6 +37,7 @@ async fn counted(bundle: &Bundle, runs: usize) -> Vec<Value> {
         .await
 }
 
+#[contract_test]
 async fn a_canary_comes_through_and_its_latency_is_counted(suite: Arc<Suite>) {
     let (bundle, _, _permit) = suite.other_bundle(Settings::default()).await;
     run(&bundle).await;
@@ -59,6 +53,7 @@ async fn a_canary_comes_through_and_its_latency_is_counted(suite: Arc<Suite>) {
     assert!(bundle.stop().await.success());
 }
 
+#[contract_test]
 async fn a_receiver_that_is_down_and_a_webhook_that_is_disabled_are_counted_and_mended_by_provisioning(
     suite: Arc<Suite>,
 ) {
@@ -87,6 +82,7 @@ async fn a_receiver_that_is_down_and_a_webhook_that_is_disabled_are_counted_and_
     assert!(bundle.stop().await.success());
 }
 
+#[contract_test]
 async fn calls_that_the_canary_did_not_sign_are_refused_and_noted_nowhere(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let (env, secret) = (bundle.service_env(), secret(&bundle));
@@ -117,6 +113,7 @@ async fn calls_that_the_canary_did_not_sign_are_refused_and_noted_nowhere(suite:
     assert!(bundle.stop().await.success());
 }
 
+#[contract_test]
 async fn a_canary_that_is_not_provisioned_counts_nothing_and_says_so(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     delete_secret(&bundle.service_env(), "canary").await;
@@ -129,6 +126,7 @@ async fn a_canary_that_is_not_provisioned_counts_nothing_and_says_so(suite: Arc<
     assert!(bundle.stop().await.success());
 }
 
+#[contract_test]
 async fn the_entity_of_the_canary_is_covered_by_no_customers_token(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let secret = secret(&bundle);

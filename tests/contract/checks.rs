@@ -2,16 +2,10 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use contract_test::contract_test;
 use serde_json::{Value, json};
 
-use crate::harness::{Api, ApiResponse, Call, Forge, Suite, now, tests};
-
-tests![
-    every_operation_under_api_stands_in_the_table,
-    a_good_request_passes_every_check,
-    a_request_that_breaks_one_rule_is_refused_for_that_rule,
-    a_request_that_breaks_two_rules_is_refused_for_the_first,
-];
+use crate::harness::{Api, ApiResponse, Call, Forge, Suite, now};
 
 /// The values of the paths' parameters: identifiers that are well-formed and that no delivery, webhook, application, secret, key
 /// or link has, and a payment provider that the tests' bundles have.
@@ -212,6 +206,7 @@ fn request(api: &Api, forge: &Forge, case: &Case, breaches: &[Breach]) -> Call {
     call
 }
 
+#[contract_test]
 async fn every_operation_under_api_stands_in_the_table(suite: Arc<Suite>) {
     let table: BTreeSet<&str> = TABLE.iter().map(|(operation, ..)| *operation).collect();
     let operations = suite.contract.operations();
@@ -228,6 +223,7 @@ async fn every_operation_under_api_stands_in_the_table(suite: Arc<Suite>) {
     assert_eq!(table, documented, "a new operation needs a row in TABLE");
 }
 
+#[contract_test]
 async fn a_good_request_passes_every_check(suite: Arc<Suite>) {
     let forge = suite.forge();
     for case in cases(&suite) {
@@ -235,6 +231,7 @@ async fn a_good_request_passes_every_check(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn a_request_that_breaks_one_rule_is_refused_for_that_rule(suite: Arc<Suite>) {
     let forge = suite.forge();
     for case in cases(&suite) {
@@ -246,6 +243,7 @@ async fn a_request_that_breaks_one_rule_is_refused_for_that_rule(suite: Arc<Suit
     }
 }
 
+#[contract_test]
 async fn a_request_that_breaks_two_rules_is_refused_for_the_first(suite: Arc<Suite>) {
     let forge = suite.forge();
     for case in cases(&suite) {

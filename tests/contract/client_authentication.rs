@@ -6,23 +6,12 @@ use std::sync::{
     atomic::{AtomicU32, Ordering},
 };
 
+use contract_test::contract_test;
 use futures::future::join_all;
 use issuer::oauth::testing::AssertionKey;
 use serde_json::{Value, json};
 
-use crate::harness::{Api, ApiResponse, Call, Suite, now, tests};
-
-tests![
-    an_assertion_of_every_type_of_key_gets_a_token,
-    every_endpoint_takes_an_assertion_that_is_meant_for_it,
-    an_assertion_is_good_once_however_often_it_comes_at_once,
-    an_assertion_that_is_not_as_it_should_be_is_an_invalid_client,
-    a_key_that_was_removed_vouches_for_nothing,
-    the_tokens_that_were_got_with_a_removed_key_end_with_it,
-    an_application_with_keys_alone_has_no_secret,
-    credentials_come_in_one_way_and_whole,
-    the_last_use_of_a_key_is_shown_by_its_day,
-];
+use crate::harness::{Api, ApiResponse, Call, Suite, now};
 
 const TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
@@ -85,6 +74,7 @@ async fn invalid_client(call: Call) -> ApiResponse {
     answer
 }
 
+#[contract_test]
 async fn an_assertion_of_every_type_of_key_gets_a_token(suite: Arc<Suite>) {
     for algorithm in ["ES256", "ES384", "EdDSA", "Ed25519", "RS256", "PS256"] {
         let client = Client::register(&suite, algorithm).await;
@@ -96,6 +86,7 @@ async fn an_assertion_of_every_type_of_key_gets_a_token(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn every_endpoint_takes_an_assertion_that_is_meant_for_it(suite: Arc<Suite>) {
     let client = Client::register(&suite, "EdDSA").await;
     let issuer = &client.api.env["AUTH_URL"];
@@ -121,6 +112,7 @@ async fn every_endpoint_takes_an_assertion_that_is_meant_for_it(suite: Arc<Suite
     }
 }
 
+#[contract_test]
 async fn an_assertion_is_good_once_however_often_it_comes_at_once(suite: Arc<Suite>) {
     let client = Client::register(&suite, "ES256").await;
     let assertion = client.key.assertion(&client.claims());
@@ -140,6 +132,7 @@ async fn an_assertion_is_good_once_however_often_it_comes_at_once(suite: Arc<Sui
     other.ask(&other.key.assertion(&same)).expect(200).await;
 }
 
+#[contract_test]
 async fn an_assertion_that_is_not_as_it_should_be_is_an_invalid_client(suite: Arc<Suite>) {
     let client = Client::register(&suite, "ES256").await;
     let stranger = AssertionKey::generate("ES256");
@@ -198,6 +191,7 @@ async fn an_assertion_that_is_not_as_it_should_be_is_an_invalid_client(suite: Ar
     client.ask(&good).expect(200).await;
 }
 
+#[contract_test]
 async fn a_key_that_was_removed_vouches_for_nothing(suite: Arc<Suite>) {
     let client = Client::register(&suite, "EdDSA").await;
     let second = AssertionKey::generate("RS256");
@@ -212,6 +206,7 @@ async fn a_key_that_was_removed_vouches_for_nothing(suite: Arc<Suite>) {
     client.ask(&second.assertion(&client.claims())).expect(200).await;
 }
 
+#[contract_test]
 async fn the_tokens_that_were_got_with_a_removed_key_end_with_it(suite: Arc<Suite>) {
     let client = Client::register(&suite, "ES256").await;
     // By a name of its own: tokens name the key itself, since another may get the name.
@@ -244,6 +239,7 @@ async fn the_tokens_that_were_got_with_a_removed_key_end_with_it(suite: Arc<Suit
     assert_eq!(look(&token(&third).await).await["active"], true);
 }
 
+#[contract_test]
 async fn an_application_with_keys_alone_has_no_secret(suite: Arc<Suite>) {
     let client = Client::register(&suite, "EdDSA").await;
     for secret in ["", "undefined", "x"] {
@@ -252,6 +248,7 @@ async fn an_application_with_keys_alone_has_no_secret(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn credentials_come_in_one_way_and_whole(suite: Arc<Suite>) {
     let client = Client::register(&suite, "EdDSA").await;
     let assertion = client.key.assertion(&client.claims());
@@ -275,6 +272,7 @@ async fn credentials_come_in_one_way_and_whole(suite: Arc<Suite>) {
     client.ask(&assertion).expect(200).await;
 }
 
+#[contract_test]
 async fn the_last_use_of_a_key_is_shown_by_its_day(suite: Arc<Suite>) {
     let client = Client::register(&suite, "EdDSA").await;
     assert!(client.shown().await["publicKeys"][0].get("lastUsedDate").is_none());

@@ -3,16 +3,10 @@
 
 use std::sync::Arc;
 
+use contract_test::contract_test;
 use serde_json::{Value, json};
 
-use crate::harness::{Application, Behaviour, Entity, Receiver, Suite, node, python, tests};
-
-tests![
-    a_client_in_typescript_that_is_generated_compiles_and_sees_what_happens,
-    a_client_in_python_that_is_generated_compiles_and_sees_what_happens,
-    a_published_client_manages_webhooks_once_its_paths_are_rewritten,
-    a_published_client_manages_applications_once_its_paths_are_rewritten,
-];
+use crate::harness::{Application, Behaviour, Entity, Receiver, Suite, node, python};
 
 /// What a script has to know, to act for the entity as the platform's application.
 async fn settings(suite: &Suite, entity: &Entity, event_url: &str) -> Value {
@@ -44,10 +38,12 @@ async fn sees_what_happens(suite: &Suite, run: impl AsyncFnOnce(&Value) -> Value
     assert_eq!(seen["problem"], json!([400, "invalid-request", ["type"]]));
 }
 
+#[contract_test]
 async fn a_client_in_typescript_that_is_generated_compiles_and_sees_what_happens(suite: Arc<Suite>) {
     sees_what_happens(&suite, async |settings| node("generated_client.js", settings).await).await;
 }
 
+#[contract_test]
 async fn a_client_in_python_that_is_generated_compiles_and_sees_what_happens(suite: Arc<Suite>) {
     sees_what_happens(&suite, async |settings| python("generated_client.py", settings).await).await;
 }
@@ -67,6 +63,7 @@ fn owned_by(entity: &Entity, seen: &Value) {
     assert_eq!(owner, [&json!(entity.id), &json!(entity.id), &json!("COMPANY")], "{seen}");
 }
 
+#[contract_test]
 async fn a_published_client_manages_webhooks_once_its_paths_are_rewritten(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let seen = managed(&suite, &entity, "webhooks").await;
@@ -82,6 +79,7 @@ async fn a_published_client_manages_webhooks_once_its_paths_are_rewritten(suite:
     assert_eq!((&seen["removed"], &seen["gone"]), (&made["id"], &json!("webhook-not-found")));
 }
 
+#[contract_test]
 async fn a_published_client_manages_applications_once_its_paths_are_rewritten(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let seen = managed(&suite, &entity, "applications").await;

@@ -9,20 +9,20 @@ use std::{
 };
 
 use base::{SystemRandom, random};
+use contract_test::contract_test;
 use futures::{StreamExt, join, stream};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::{
-    harness::{ApiResponse, Behaviour, Entity, LONG, Receiver, Settings, Suite, account, tests, until},
+    harness::{ApiResponse, Behaviour, Entity, LONG, Receiver, Settings, Suite, account, until},
     queue_chaos::for_bookings,
 };
-
-tests![every_acknowledged_event_survives_power_cuts, the_service_recovers_when_one_of_its_processes_dies];
 
 /// How many clients publish at once.
 const CLIENTS: usize = 24;
 
+#[contract_test]
 async fn every_acknowledged_event_survives_power_cuts(suite: Arc<Suite>) {
     power_cuts(&suite, 3, 100).await;
 }
@@ -92,6 +92,7 @@ pub async fn power_cuts(suite: &Suite, rounds: usize, publishes: usize) {
     assert!(bundle.stop().await.success());
 }
 
+#[contract_test]
 async fn the_service_recovers_when_one_of_its_processes_dies(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let (entity, receiver) = (Entity::new(&api, "recovery".to_owned()).await, Receiver::start().await);

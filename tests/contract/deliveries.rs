@@ -3,22 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
+use contract_test::contract_test;
 use serde_json::{Value, json};
 
-use crate::harness::{Behaviour, Entity, Received, Receiver, Settings, Suite, is_signed_by, now, python, tests, time};
+use crate::harness::{Behaviour, Entity, Received, Receiver, Settings, Suite, is_signed_by, now, python, time};
 
-tests![
-    what_is_sent_is_what_the_contract_says,
-    the_webhooks_own_headers_are_sent_along,
-    a_signature_verifies_in_the_standard_library,
-    a_delivery_that_succeeds_at_once_shows_one_attempt,
-    a_delivery_that_is_not_attempted_yet_is_pending,
-    a_slow_endpoint_does_not_hold_up_others,
-    another_entitys_delivery_looks_missing,
-    an_identifier_that_cannot_exist_looks_missing,
-    many_deliveries_each_arrive,
-];
-
+#[contract_test]
 async fn what_is_sent_is_what_the_contract_says(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/hook?x=%20y", [Behaviour::status(200)])).await;
@@ -49,6 +39,7 @@ async fn what_is_sent_is_what_the_contract_says(suite: Arc<Suite>) {
     assert_eq!(delivery["event"], event);
 }
 
+#[contract_test]
 async fn the_webhooks_own_headers_are_sent_along(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let url = receiver.on("/", [Behaviour::status(200)]);
@@ -62,6 +53,7 @@ async fn the_webhooks_own_headers_are_sent_along(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn a_signature_verifies_in_the_standard_library(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
@@ -99,6 +91,7 @@ async fn a_signature_verifies_in_the_standard_library(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn a_delivery_that_succeeds_at_once_shows_one_attempt(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let url = receiver.on("/", [Behaviour::answer(201, &[("Content-Type", "text/plain")], "thanks")]);
@@ -125,6 +118,7 @@ async fn a_delivery_that_succeeds_at_once_shows_one_attempt(suite: Arc<Suite>) {
     assert!(time(&attempt["attemptDate"]) <= time(&delivery["lastUpdate"]));
 }
 
+#[contract_test]
 async fn a_delivery_that_is_not_attempted_yet_is_pending(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     entity.hook(&receiver.on("/", [Behaviour::status(200).after(Duration::from_secs(5))])).await;
@@ -140,6 +134,7 @@ async fn a_delivery_that_is_not_attempted_yet_is_pending(suite: Arc<Suite>) {
     assert!((5_000..15_000).contains(&duration), "an answer after 5 s took {duration} ms");
 }
 
+#[contract_test]
 async fn a_slow_endpoint_does_not_hold_up_others(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let (slow, quick) = (Entity::new(&api, "slow".to_owned()).await, Entity::new(&api, "quick".to_owned()).await);
@@ -156,6 +151,7 @@ async fn a_slow_endpoint_does_not_hold_up_others(suite: Arc<Suite>) {
     assert!(bundle.stop().await.success());
 }
 
+#[contract_test]
 async fn another_entitys_delivery_looks_missing(suite: Arc<Suite>) {
     let (owner, stranger, receiver) = (suite.entity().await, suite.entity().await, Receiver::start().await);
     owner.hook(&receiver.on("/", [Behaviour::status(200)])).await;
@@ -174,6 +170,7 @@ async fn another_entitys_delivery_looks_missing(suite: Arc<Suite>) {
     owner.delivery(&id).await;
 }
 
+#[contract_test]
 async fn an_identifier_that_cannot_exist_looks_missing(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for id in [
@@ -191,6 +188,7 @@ async fn an_identifier_that_cannot_exist_looks_missing(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn many_deliveries_each_arrive(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     for path in ["/one", "/two"] {

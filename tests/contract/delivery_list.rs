@@ -8,26 +8,15 @@ use std::{
     },
 };
 
+use contract_test::contract_test;
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    harness::{Behaviour, Entity, Hook, LONG, Receiver, Suite, now, tests, until},
+    harness::{Behaviour, Entity, Hook, LONG, Receiver, Suite, now, until},
     webhooks,
 };
-
-tests![
-    deliveries_are_listed_the_newest_first_without_event_and_attempts,
-    every_filter_alone_and_with_others_finds_what_it_says,
-    pages_neither_skip_nor_double_while_new_deliveries_come,
-    a_cursor_works_in_its_own_list_alone,
-    every_bad_value_is_refused_with_its_name,
-    an_entity_sees_its_own_deliveries_alone,
-    a_page_with_a_rare_filter_ends_early_and_later_pages_find_the_rest,
-    a_delivery_is_listed_in_the_state_that_it_is_in_and_in_no_other,
-    a_delivery_that_the_sweep_finds_during_its_first_attempt_is_listed_as_delivered,
-];
 
 /// A page of a list; the query begins with a question mark, or is empty.
 async fn page(entity: &Entity, query: &str) -> Value {
@@ -79,6 +68,7 @@ pub async fn publish(entity: &Entity, kind: &str, count: usize) -> Vec<String> {
     publications.buffer_unordered(16).collect::<Vec<_>>().await.concat()
 }
 
+#[contract_test]
 async fn deliveries_are_listed_the_newest_first_without_event_and_attempts(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     assert_eq!(page(&entity, "").await, json!({ "items": [] }));
@@ -135,6 +125,7 @@ async fn some_of_everything(entity: &Entity, receiver: &Receiver) -> Vec<Hook> {
     hooks
 }
 
+#[contract_test]
 async fn every_filter_alone_and_with_others_finds_what_it_says(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hooks = some_of_everything(&entity, &receiver).await;
@@ -191,6 +182,7 @@ async fn every_filter_alone_and_with_others_finds_what_it_says(suite: Arc<Suite>
     assert!(combinations > 200, "{combinations}");
 }
 
+#[contract_test]
 async fn pages_neither_skip_nor_double_while_new_deliveries_come(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
@@ -229,6 +221,7 @@ async fn pages_neither_skip_nor_double_while_new_deliveries_come(suite: Arc<Suit
     assert!(seen.is_sorted_by(|newer, older| newer > older), "{seen:?}");
 }
 
+#[contract_test]
 async fn a_cursor_works_in_its_own_list_alone(suite: Arc<Suite>) {
     let (entity, other, receiver) = (suite.entity().await, suite.entity().await, Receiver::start().await);
     for entity in [&entity, &other] {
@@ -295,6 +288,7 @@ async fn a_cursor_works_in_its_own_list_alone(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn every_bad_value_is_refused_with_its_name(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for (query, fields) in [
@@ -365,6 +359,7 @@ async fn every_bad_value_is_refused_with_its_name(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn an_entity_sees_its_own_deliveries_alone(suite: Arc<Suite>) {
     let (owner, stranger, receiver) = (suite.entity().await, suite.entity().await, Receiver::start().await);
     let hook = owner.hook(&receiver.on("/", [Behaviour::status(200)])).await;
@@ -376,6 +371,7 @@ async fn an_entity_sees_its_own_deliveries_alone(suite: Arc<Suite>) {
     assert_eq!(seen, own.into_iter().collect());
 }
 
+#[contract_test]
 async fn a_page_with_a_rare_filter_ends_early_and_later_pages_find_the_rest(suite: Arc<Suite>) {
     /// More than are looked at for a page.
     const MANY: i64 = 5_000;
@@ -435,6 +431,7 @@ async fn a_page_with_a_rare_filter_ends_early_and_later_pages_find_the_rest(suit
     assert_eq!(items(&page(&entity, "?status=delivered&limit=100").await).len(), 100);
 }
 
+#[contract_test]
 async fn a_delivery_is_listed_in_the_state_that_it_is_in_and_in_no_other(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let is_listed = async |delivery: &str, state: &str| {
@@ -468,6 +465,7 @@ async fn a_delivery_is_listed_in_the_state_that_it_is_in_and_in_no_other(suite: 
     is_listed(&delivery, "delivered").await;
 }
 
+#[contract_test]
 async fn a_delivery_that_the_sweep_finds_during_its_first_attempt_is_listed_as_delivered(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     // The sweep comes after 10 s.

@@ -2,16 +2,16 @@
 
 use std::{process::Stdio, sync::Arc};
 
+use contract_test::contract_test;
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     process::Command,
     time::timeout,
 };
 
-use crate::harness::{Entity, LONG, Settings, Suite, free_port, go_on, local, tests};
+use crate::harness::{Entity, LONG, Settings, Suite, free_port, go_on, local};
 
-tests![the_service_finds_the_provider_at_the_port_that_was_chosen];
-
+#[contract_test]
 async fn the_service_finds_the_provider_at_the_port_that_was_chosen(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let program = local().expect("the shared bundle runs it").with_file_name("demo-provider");

@@ -6,26 +6,13 @@ use std::{
 };
 
 use base::Time;
+use contract_test::contract_test;
 use futures::future::join_all;
 use serde_json::{Value, json};
 
 use crate::harness::{
-    AwsCall, Behaviour, Bus, Entity, Hook, LONG, Moment, Receiver, Settings, Suite, Table, now, tests, until,
+    AwsCall, Behaviour, Bus, Entity, Hook, LONG, Moment, Receiver, Settings, Suite, Table, now, until,
 };
-
-tests![
-    a_webhook_that_has_moved_is_not_disabled_by_a_410_of_its_old_address,
-    a_large_event_that_comes_again_in_another_layout_is_sent_as_it_came_first,
-    a_failure_after_a_long_silence_disables_and_forgets_nothing,
-    a_slow_success_ends_what_has_failed_meanwhile,
-    a_delivery_whose_secret_cannot_be_opened_waits_and_goes_out_when_it_can,
-    a_delivery_whose_webhook_cannot_be_read_waits_and_goes_out_when_it_can,
-    a_mark_of_slowness_that_cannot_be_written_delays_no_record,
-    a_410_costs_the_same_however_often_its_webhook_is_enabled_again,
-    what_announces_a_delivery_again_during_its_first_attempt_sends_nothing_twice,
-    a_webhook_that_is_removed_while_its_delivery_is_claimed_gets_no_request,
-    an_endpoint_that_answers_is_asked_once_while_any_write_of_its_delivery_is_throttled,
-];
 
 async fn change(entity: &Entity, hook: &Hook, change: Value) {
     entity.call("PATCH", &format!("/webhook/{}", hook.id)).json(&change).expect(200).await;
@@ -38,6 +25,7 @@ async fn until_health(entity: &Entity, hook: &Hook, health: &str) {
     .await;
 }
 
+#[contract_test]
 async fn a_webhook_that_has_moved_is_not_disabled_by_a_410_of_its_old_address(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/old", [Behaviour::status(410).after(Duration::from_secs(12))])).await;
@@ -52,6 +40,7 @@ async fn a_webhook_that_has_moved_is_not_disabled_by_a_410_of_its_old_address(su
     assert_eq!(receiver.received("/new").len(), 1);
 }
 
+#[contract_test]
 async fn a_large_event_that_comes_again_in_another_layout_is_sent_as_it_came_first(suite: Arc<Suite>) {
     let (entity, receiver, bus) = (suite.entity().await, Receiver::start().await, Bus::of(&suite.api.env));
     entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
@@ -73,6 +62,7 @@ async fn a_large_event_that_comes_again_in_another_layout_is_sent_as_it_came_fir
     assert_eq!(received[0].body, received[1].body);
 }
 
+#[contract_test]
 async fn a_failure_after_a_long_silence_disables_and_forgets_nothing(suite: Arc<Suite>) {
     let (entity, receiver, table) = (suite.entity().await, Receiver::start().await, suite.table());
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(500)])).await;
@@ -118,6 +108,7 @@ async fn a_failure_after_a_long_silence_disables_and_forgets_nothing(suite: Arc<
     assert!(counted["failuresInRow"]["N"].as_str().is_some_and(|count| count.len() == 1), "{counted:#}");
 }
 
+#[contract_test]
 async fn a_slow_success_ends_what_has_failed_meanwhile(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let slow = Behaviour::status(200).after(Duration::from_secs(3));
@@ -146,6 +137,7 @@ async fn damage(table: &Table, entity: &Entity, hook: &Hook) -> Value {
     whole
 }
 
+#[contract_test]
 async fn a_delivery_whose_secret_cannot_be_opened_waits_and_goes_out_when_it_can(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let (entity, receiver) = (Entity::new(&api, "damaged".to_owned()).await, Receiver::start().await);
@@ -163,6 +155,7 @@ async fn a_delivery_whose_secret_cannot_be_opened_waits_and_goes_out_when_it_can
     assert!(bundle.stop().await.success());
 }
 
+#[contract_test]
 async fn a_delivery_whose_webhook_cannot_be_read_waits_and_goes_out_when_it_can(suite: Arc<Suite>) {
     let (entity, receiver, table) = (suite.entity().await, Receiver::start().await, suite.table());
     let later = Behaviour::answer(503, &[("Retry-After", "10")], "");
@@ -185,6 +178,7 @@ async fn a_delivery_whose_webhook_cannot_be_read_waits_and_goes_out_when_it_can(
 
 /// The write is tried again by the client of the table after four seconds, and given up after ten: until then the attempt
 /// would not be recorded, and its lease would run out.
+#[contract_test]
 async fn a_mark_of_slowness_that_cannot_be_written_delays_no_record(suite: Arc<Suite>) {
     let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
     let (entity, receiver) = (Entity::new(&stood.api, "unmarked".to_owned()).await, Receiver::start().await);
@@ -201,6 +195,7 @@ async fn a_mark_of_slowness_that_cannot_be_written_delays_no_record(suite: Arc<S
 }
 
 /// Nothing is left of a 410 but a disabled webhook: no work in the background, and no event but the first within the hour.
+#[contract_test]
 async fn a_410_costs_the_same_however_often_its_webhook_is_enabled_again(suite: Arc<Suite>) {
     const ROUNDS: usize = 5;
     const EVENTS: usize = 10;
@@ -237,6 +232,7 @@ async fn a_410_costs_the_same_however_often_its_webhook_is_enabled_again(suite: 
     assert!(stood.bundle.stop().await.success());
 }
 
+#[contract_test]
 async fn what_announces_a_delivery_again_during_its_first_attempt_sends_nothing_twice(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let takes_long = Behaviour::status(204).after(Duration::from_millis(900));
@@ -264,6 +260,7 @@ fn writes_to_a_head(words: &'static str) -> impl Fn(&AwsCall) -> bool + Send + S
 }
 
 /// The webhook was once read before the claim and used however long the claim took.
+#[contract_test]
 async fn a_webhook_that_is_removed_while_its_delivery_is_claimed_gets_no_request(suite: Arc<Suite>) {
     let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
     let (entity, receiver) = (Entity::new(&stood.api, "removed".to_owned()).await, Receiver::start().await);
@@ -286,6 +283,7 @@ async fn a_webhook_that_is_removed_while_its_delivery_is_claimed_gets_no_request
 }
 
 /// A record was once given up after 1.3 s of throttling, so that the event was sent again.
+#[contract_test]
 async fn an_endpoint_that_answers_is_asked_once_while_any_write_of_its_delivery_is_throttled(suite: Arc<Suite>) {
     const THROTTLED: Duration = Duration::from_secs(20);
     let large = || Behaviour::answer(200, &[], "x".repeat(4_096));

@@ -8,6 +8,7 @@ use std::{
     sync::Arc,
 };
 
+use contract_test::contract_test;
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::{
@@ -18,18 +19,8 @@ use tokio::{
 };
 
 use crate::harness::{
-    Hook, LONG, Suite, descendants, free_port, local, memory_kilobytes, now, project, signature, site_packages, tests,
-    until,
+    Hook, LONG, Suite, descendants, free_port, local, memory_kilobytes, now, project, signature, site_packages, until,
 };
-
-tests![
-    the_receiver_in_go_survives_strangers,
-    the_receiver_in_node_survives_strangers,
-    the_receiver_in_php_survives_strangers,
-    the_receiver_in_python_survives_strangers,
-    the_receiver_in_python_with_a_package_survives_strangers,
-    the_receiver_in_rust_survives_strangers,
-];
 
 /// What is no signing secret, or no good one.
 const NO_SECRETS: [Option<&str>; 5] = [None, Some(""), Some("whsec_"), Some("whsec_not base64"), Some("nonsense")];
@@ -37,6 +28,7 @@ const NO_SECRETS: [Option<&str>; 5] = [None, Some(""), Some("whsec_"), Some("whs
 /// The memory that a flood may take, of which nothing is to be kept.
 const MEMORY_KILOBYTES: u64 = 32_000;
 
+#[contract_test]
 async fn the_receiver_in_go_survives_strangers(suite: Arc<Suite>) {
     let (folder, port) = (folder(), free_port());
     let source = written(&folder, "receiver.go", &at(port, &only_block("go")));
@@ -51,6 +43,7 @@ async fn the_receiver_in_go_survives_strangers(suite: Arc<Suite>) {
     survives_strangers(&suite, port, &|| Command::new(&program), Kind::Server).await;
 }
 
+#[contract_test]
 async fn the_receiver_in_node_survives_strangers(suite: Arc<Suite>) {
     let (folder, port) = (folder(), free_port());
     let source = written(&folder, "receiver.mjs", &at(port, &only_block("js")));
@@ -58,6 +51,7 @@ async fn the_receiver_in_node_survives_strangers(suite: Arc<Suite>) {
     survives_strangers(&suite, port, &|| with(&node, &[&source]), Kind::Server).await;
 }
 
+#[contract_test]
 async fn the_receiver_in_php_survives_strangers(suite: Arc<Suite>) {
     let (folder, port) = (folder(), free_port());
     let source = written(&folder, "receiver.php", &only_block("php"));
@@ -67,11 +61,13 @@ async fn the_receiver_in_php_survives_strangers(suite: Arc<Suite>) {
     survives_strangers(&suite, port, &serve, Kind::Script).await;
 }
 
+#[contract_test]
 async fn the_receiver_in_python_survives_strangers(suite: Arc<Suite>) {
     let [program, _] = &blocks("python")[..] else { panic!("the page has a receiver in Python, and another `verify`") };
     python_survives_strangers(&suite, program).await;
 }
 
+#[contract_test]
 async fn the_receiver_in_python_with_a_package_survives_strangers(suite: Arc<Suite>) {
     let [program, with_package] = &blocks("python")[..] else { panic!("the page has another `verify`") };
     let (before, own) = program.split_once("def verify(").expect("it has a `verify`");
@@ -85,6 +81,7 @@ async fn python_survives_strangers(suite: &Suite, program: &str) {
     survives_strangers(suite, port, &|| with(&project().join(".venv/bin/python"), &[&source]), Kind::Server).await;
 }
 
+#[contract_test]
 async fn the_receiver_in_rust_survives_strangers(suite: Arc<Suite>) {
     let port = free_port();
     // Its build has it listen where this says.

@@ -2,22 +2,14 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use contract_test::contract_test;
 use futures::future::join_all;
 use serde_json::{Value, json};
 
 use crate::{
     delivery_list::hook_for,
-    harness::{Behaviour, Entity, LONG, Receiver, Suite, now, tests, until},
+    harness::{Behaviour, Entity, LONG, Receiver, Suite, now, until},
 };
-
-tests![
-    an_event_is_shown_as_it_was_published_with_its_deliveries,
-    events_of_the_same_moment_keep_their_deliveries_apart,
-    the_deliveries_of_an_event_are_listed_page_by_page_and_with_other_filters,
-    a_delivery_of_a_removed_webhook_is_still_shown,
-    an_event_that_is_not_the_entitys_or_not_kept_looks_missing,
-    deliveries_are_listed_by_several_statuses,
-];
 
 fn text(value: &Value) -> String {
     value.as_str().expect("openapi.yaml says so").to_owned()
@@ -49,6 +41,7 @@ fn ids(deliveries: &Value) -> BTreeSet<String> {
     deliveries.as_array().expect("openapi.yaml says so").iter().map(|delivery| text(&delivery["id"])).collect()
 }
 
+#[contract_test]
 async fn an_event_is_shown_as_it_was_published_with_its_deliveries(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     for path in ["/one", "/two"] {
@@ -77,6 +70,7 @@ async fn an_event_is_shown_as_it_was_published_with_its_deliveries(suite: Arc<Su
     }
 }
 
+#[contract_test]
 async fn events_of_the_same_moment_keep_their_deliveries_apart(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for _ in 0..3 {
@@ -93,6 +87,7 @@ async fn events_of_the_same_moment_keep_their_deliveries_apart(suite: Arc<Suite>
     }
 }
 
+#[contract_test]
 async fn the_deliveries_of_an_event_are_listed_page_by_page_and_with_other_filters(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let hooks = join_all((0..5).map(|_| entity.hook("http://127.0.0.1:9/"))).await;
@@ -132,6 +127,7 @@ async fn the_deliveries_of_an_event_are_listed_page_by_page_and_with_other_filte
     }
 }
 
+#[contract_test]
 async fn a_delivery_of_a_removed_webhook_is_still_shown(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
@@ -141,6 +137,7 @@ async fn a_delivery_of_a_removed_webhook_is_still_shown(suite: Arc<Suite>) {
     assert_eq!(ids(&shown(&entity, &event).await["deliveries"]), deliveries);
 }
 
+#[contract_test]
 async fn an_event_that_is_not_the_entitys_or_not_kept_looks_missing(suite: Arc<Suite>) {
     let (entity, stranger) = (suite.entity().await, suite.entity().await);
     let missing = async |entity: &Entity, event: &str| {
@@ -167,6 +164,7 @@ async fn an_event_that_is_not_the_entitys_or_not_kept_looks_missing(suite: Arc<S
     missing(&entity, &event).await;
 }
 
+#[contract_test]
 async fn deliveries_are_listed_by_several_statuses(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let later = Behaviour::answer(429, &[("Retry-After", "600")], "");

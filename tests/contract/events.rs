@@ -5,18 +5,10 @@ use std::{
     sync::Arc,
 };
 
+use contract_test::contract_test;
 use serde_json::{Value, json};
 
-use crate::harness::{Entity, Receiver, Suite, tests};
-
-tests![
-    the_catalogue_is_complete_and_without_doubles,
-    the_catalogue_covers_every_area,
-    the_catalogue_is_the_same_for_every_entity_and_every_time,
-    every_type_of_the_catalogue_can_be_published_but_the_services_own,
-    a_webhook_for_a_group_gets_its_types_and_no_others,
-    an_unknown_type_is_answered_with_its_name_what_it_may_have_meant_and_where_all_types_are,
-];
+use crate::harness::{Entity, Receiver, Suite};
 
 async fn catalogue(suite: &Suite) -> Vec<Value> {
     let list = suite.entity().await.get("/webhook/event/list").expect(200).await.json();
@@ -27,6 +19,7 @@ fn distinct<'a>(catalogue: &'a [Value], member: &str) -> HashSet<&'a str> {
     catalogue.iter().map(|entry| entry[member].as_str().expect("openapi.yaml says so")).collect()
 }
 
+#[contract_test]
 async fn the_catalogue_is_complete_and_without_doubles(suite: Arc<Suite>) {
     let catalogue = catalogue(&suite).await;
     assert!(catalogue.len() >= 105, "only {} types", catalogue.len());
@@ -36,6 +29,7 @@ async fn the_catalogue_is_complete_and_without_doubles(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn the_catalogue_covers_every_area(suite: Arc<Suite>) {
     let catalogue = catalogue(&suite).await;
     let areas: HashSet<&str> =
@@ -57,11 +51,13 @@ async fn the_catalogue_covers_every_area(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn the_catalogue_is_the_same_for_every_entity_and_every_time(suite: Arc<Suite>) {
     assert_eq!(catalogue(&suite).await, catalogue(&suite).await);
 }
 
 /// Subscribers trust that these say what the service itself has seen or done.
+#[contract_test]
 async fn every_type_of_the_catalogue_can_be_published_but_the_services_own(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let mut own = BTreeSet::new();
@@ -94,6 +90,7 @@ async fn subscribers(entity: &Entity, kind: &str) -> Vec<String> {
     webhooks
 }
 
+#[contract_test]
 async fn a_webhook_for_a_group_gets_its_types_and_no_others(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = async |list: Value| {
@@ -119,6 +116,7 @@ async fn a_webhook_for_a_group_gets_its_types_and_no_others(suite: Arc<Suite>) {
     assert_eq!(subscribers(&entity, "booking.note.added").await, [bookings.id]);
 }
 
+#[contract_test]
 async fn an_unknown_type_is_answered_with_its_name_what_it_may_have_meant_and_where_all_types_are(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let wanting = |kind: &str| json!({ "name": "x", "eventUrl": "https://hooks.example.com/", "eventList": [kind] });

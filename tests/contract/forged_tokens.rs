@@ -7,17 +7,11 @@ use base64::{
     Engine,
     prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD},
 };
+use contract_test::contract_test;
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
 
-use crate::harness::{Application, Forge, Suite, now, tests};
-
-tests![
-    a_forged_token_is_refused_as_invalid,
-    a_forged_token_is_inactive_and_need_not_be_revoked,
-    a_token_of_another_spelling_is_as_good,
-    a_token_that_no_header_can_carry_is_none,
-];
+use crate::harness::{Application, Forge, Suite, now};
 
 /// The fault of a forged token, and the token.
 type Forged = (String, String);
@@ -281,6 +275,7 @@ fn of_other_signatures(forge: &Forge, stranger: &Forge) -> Vec<Forged> {
     .to_vec()
 }
 
+#[contract_test]
 async fn a_forged_token_is_refused_as_invalid(suite: Arc<Suite>) {
     let list = "/api/managing-entity/covered/webhook/list";
     let (forge, stranger) = (suite.forge(), suite.forge().with_another_key());
@@ -298,6 +293,7 @@ async fn a_forged_token_is_refused_as_invalid(suite: Arc<Suite>) {
         .await;
 }
 
+#[contract_test]
 async fn a_forged_token_is_inactive_and_need_not_be_revoked(suite: Arc<Suite>) {
     let (forge, stranger) = (suite.forge(), suite.forge().with_another_key());
     stream::iter(forged(&forge, &stranger))
@@ -316,6 +312,7 @@ async fn a_forged_token_is_inactive_and_need_not_be_revoked(suite: Arc<Suite>) {
         .await;
 }
 
+#[contract_test]
 async fn a_token_of_another_spelling_is_as_good(suite: Arc<Suite>) {
     let forge = suite.forge();
     let aud = forge.claims()["aud"].clone();
@@ -332,6 +329,7 @@ async fn a_token_of_another_spelling_is_as_good(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn a_token_that_no_header_can_carry_is_none(suite: Arc<Suite>) {
     for authorization in ["Bearer \u{e9}".as_bytes(), b"Bearer \xff\xfe", b"Bearer\t"] {
         let call = suite.api.get("/api/managing-entity/covered/webhook/list").header("authorization", authorization);

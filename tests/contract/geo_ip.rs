@@ -3,16 +3,10 @@
 
 use std::sync::Arc;
 
+use contract_test::contract_test;
 use serde_json::{Value, json};
 
-use crate::harness::{Application, Call, Suite, tests};
-
-tests![
-    a_token_with_any_scope_will_do,
-    every_value_of_a_task_is_checked_at_once,
-    a_wrong_key_and_a_wrong_environment_look_the_same,
-    without_any_edition_nothing_succeeds,
-];
+use crate::harness::{Application, Call, Suite};
 
 const PATH: &str = "/task/geo-ip-update";
 
@@ -25,6 +19,7 @@ async fn call(suite: &Suite, query: &str, body: &Value) -> Call {
     suite.api.post(format!("{PATH}{query}")).bearer(&token).json(body)
 }
 
+#[contract_test]
 async fn a_token_with_any_scope_will_do(suite: Arc<Suite>) {
     suite.api.post(PATH).json(&good(&suite)).refused(401, "unauthorized").await;
     for (application, scope) in [(Application::Demo, "booking.read"), (Application::Platform, "mcp.remove")] {
@@ -36,6 +31,7 @@ async fn a_token_with_any_scope_will_do(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn every_value_of_a_task_is_checked_at_once(suite: Arc<Suite>) {
     let mut unknown = good(&suite);
     unknown["more"] = 1.into();
@@ -57,6 +53,7 @@ async fn every_value_of_a_task_is_checked_at_once(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn a_wrong_key_and_a_wrong_environment_look_the_same(suite: Arc<Suite>) {
     let (key, environment) = (&suite.api.env["TASK_KEY"], &suite.api.env["ENVIRONMENT"]);
     let mut told = Vec::new();
@@ -74,6 +71,7 @@ async fn a_wrong_key_and_a_wrong_environment_look_the_same(suite: Arc<Suite>) {
     assert!(told.windows(2).all(|pair| pair[0] == pair[1]), "{told:#?}");
 }
 
+#[contract_test]
 async fn without_any_edition_nothing_succeeds(suite: Arc<Suite>) {
     for query in ["", "?live=false", "?live=true"] {
         let answer = call(&suite, query, &good(&suite)).await.expect(200).await.json();

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use contract_test::contract_test;
 use doubles::{
     Ministack,
     update_server::{archive, sha256},
@@ -12,13 +13,8 @@ use serde_json::{Value, json};
 use crate::harness::{
     Api, Behaviour, Settings, Suite, UpdateServer, admin, aws_caller,
     geo_ip::{call, database, day, maxmind, operator, task, told},
-    now, tests,
+    now,
 };
-
-tests![
-    releases_are_published_and_rolled_back_in_a_bucket,
-    an_operator_updates_at_once_tells_two_releases_of_one_day_apart_and_unblocks_one,
-];
 
 const CITY: &str = "City";
 
@@ -48,6 +44,7 @@ async fn pointer(api: &Api) -> Option<Value> {
     Some(pointer)
 }
 
+#[contract_test]
 async fn releases_are_published_and_rolled_back_in_a_bucket(suite: Arc<Suite>) {
     let server = UpdateServer::start().await;
     let secrets = [("geo-ip", json!({ "editions": [maxmind(CITY, &server)] }))];
@@ -116,6 +113,7 @@ fn built_at(hour: i64) -> Vec<u8> {
     DatabaseBuilder::new(CITY, built).with_many(200).with("1.1.1.0/24", json!({ "hour": hour })).build()
 }
 
+#[contract_test]
 async fn an_operator_updates_at_once_tells_two_releases_of_one_day_apart_and_unblocks_one(suite: Arc<Suite>) {
     let server = UpdateServer::start().await;
     let secrets = [("geo-ip", json!({ "editions": [maxmind(CITY, &server)] }))];

@@ -7,16 +7,15 @@ use std::{
     time::{Duration, Instant},
 };
 
+use contract_test::contract_test;
 use doubles::update_server::{archive, sha256};
 use serde_json::json;
 
 use crate::harness::{
     Api, Behaviour, Bundle, LONG, Settings, Suite, UpdateServer,
     geo_ip::{call, database_of, day, files, folder, maxmind, operator, published, task, told},
-    tests, until,
+    until,
 };
-
-tests![an_update_that_is_killed_anywhere_is_taken_over_and_the_pointer_never_leads_astray];
 
 const CITY: &str = "City";
 /// The processes of one update.
@@ -104,6 +103,7 @@ fn is_object(path: &Path) -> bool {
     path.extension().is_some_and(|extension| ["json", "mmdb", "txt"].iter().any(|known| extension == *known))
 }
 
+#[contract_test]
 async fn an_update_that_is_killed_anywhere_is_taken_over_and_the_pointer_never_leads_astray(suite: Arc<Suite>) {
     let server = UpdateServer::start().await;
     let secrets = [("geo-ip", json!({ "editions": [maxmind(CITY, &server)] }))];

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use contract_test::contract_test;
 use doubles::update_server::{ACCOUNT, LICENCE_KEY, archive, gzip, md5, sha256, tar};
 use futures::future::join_all;
 use serde_json::{Value, json};
@@ -14,14 +15,8 @@ use serde_json::{Value, json};
 use crate::harness::{
     Api, Behaviour, Settings, Suite, UpdateServer,
     geo_ip::{Files, call, database, day, files, folder, maxmind, published, told},
-    invocation, tests,
+    invocation,
 };
-
-tests![
-    good_databases_alone_are_published_and_every_fault_has_a_sentence,
-    files_are_read_as_other_tools_and_servers_write_them,
-    a_server_that_sends_a_byte_a_second_leaves_time_for_the_next_editions,
-];
 
 /// Editions of MaxMind's: the fault of each one's second release, and a part of the sentence about it.
 const MAXMIND: [(&str, &str); 8] = [
@@ -171,6 +166,7 @@ fn second_release(server: &UpdateServer, other: &UpdateServer) {
     }
 }
 
+#[contract_test]
 async fn good_databases_alone_are_published_and_every_fault_has_a_sentence(suite: Arc<Suite>) {
     let (server, other) = (UpdateServer::start().await, UpdateServer::start().await);
     first_release(&server);
@@ -289,6 +285,7 @@ fn month_before(day: &str) -> [String; 2] {
     [day[..7].to_owned(), before]
 }
 
+#[contract_test]
 async fn files_are_read_as_other_tools_and_servers_write_them(suite: Arc<Suite>) {
     let server = UpdateServer::start().await;
     // A type that is no name of an edition.
@@ -325,6 +322,7 @@ async fn files_are_read_as_other_tools_and_servers_write_them(suite: Arc<Suite>)
     assert!(bundle.stop().await.success());
 }
 
+#[contract_test]
 async fn a_server_that_sends_a_byte_a_second_leaves_time_for_the_next_editions(suite: Arc<Suite>) {
     let server = UpdateServer::start().await;
     server.instead("/files/slow.mmdb.gz", [Behaviour::trickled_body(200, Duration::from_secs(1))]);

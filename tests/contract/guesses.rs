@@ -3,20 +3,11 @@
 
 use std::{net::Ipv4Addr, sync::Arc};
 
+use contract_test::contract_test;
 use futures::{StreamExt, stream};
 use serde_json::json;
 
-use crate::harness::{Api, ApiResponse, Call, Settings, Suite, admin, tests};
-
-tests![
-    guesses_at_one_client_end_for_that_client_and_address_alone,
-    guesses_at_many_clients_end_for_the_address,
-    unreadable_credentials_are_a_guess_as_well,
-    guesses_that_come_all_at_once_are_limited_all_the_same,
-    an_operator_lets_an_address_or_one_client_of_it_in_at_once,
-    a_guess_that_cannot_be_counted_is_not_answered,
-    a_successful_attempt_writes_nothing,
-];
+use crate::harness::{Api, ApiResponse, Call, Settings, Suite, admin};
 
 const GRANT: (&str, &str) = ("grant_type", "client_credentials");
 
@@ -42,6 +33,7 @@ async fn turned_away(call: Call) {
     is_turned_away(&call.expect(429).await);
 }
 
+#[contract_test]
 async fn guesses_at_one_client_end_for_that_client_and_address_alone(suite: Arc<Suite>) {
     let api = &suite.api;
     let attacker = api.at_address(Ipv4Addr::new(127, 0, 0, 7));
@@ -63,6 +55,7 @@ async fn guesses_at_one_client_end_for_that_client_and_address_alone(suite: Arc<
     ask(&attacker, id, secret).expect(200).await;
 }
 
+#[contract_test]
 async fn guesses_at_many_clients_end_for_the_address(suite: Arc<Suite>) {
     let settings = Settings::default().with("TOKEN_GUESSES_PER_ADDRESS", "20").with("TOKEN_GUESSES_PER_CLIENT", "3");
     let (bundle, api, _permit) = suite.other_bundle(settings).await;
@@ -85,6 +78,7 @@ async fn guesses_at_many_clients_end_for_the_address(suite: Arc<Suite>) {
     assert!(bundle.stop().await.success());
 }
 
+#[contract_test]
 async fn unreadable_credentials_are_a_guess_as_well(suite: Arc<Suite>) {
     let settings = Settings::default().with("TOKEN_GUESSES_PER_ADDRESS", "7").with("TOKEN_GUESSES_PER_CLIENT", "3");
     let (bundle, api, _permit) = suite.other_bundle(settings).await;
@@ -113,6 +107,7 @@ async fn unreadable_credentials_are_a_guess_as_well(suite: Arc<Suite>) {
     assert!(bundle.stop().await.success());
 }
 
+#[contract_test]
 async fn guesses_that_come_all_at_once_are_limited_all_the_same(suite: Arc<Suite>) {
     let attacker = suite.api.at_address(Ipv4Addr::new(127, 0, 0, 10));
     let guesses = (0..300).map(|number| ask(&attacker, "appAtOnce", &number.to_string()).send());
@@ -122,6 +117,7 @@ async fn guesses_that_come_all_at_once_are_limited_all_the_same(suite: Arc<Suite
     answers.iter().filter(|answer| answer.status != 401).for_each(is_turned_away);
 }
 
+#[contract_test]
 async fn an_operator_lets_an_address_or_one_client_of_it_in_at_once(suite: Arc<Suite>) {
     let settings = Settings::default().with("TOKEN_GUESSES_PER_ADDRESS", "8").with("TOKEN_GUESSES_PER_CLIENT", "3");
     let (bundle, api, _permit) = suite.other_bundle(settings).await;
@@ -155,6 +151,7 @@ async fn an_operator_lets_an_address_or_one_client_of_it_in_at_once(suite: Arc<S
     assert!(bundle.stop().await.success());
 }
 
+#[contract_test]
 async fn a_guess_that_cannot_be_counted_is_not_answered(suite: Arc<Suite>) {
     let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
     let counts = |call: &crate::harness::AwsCall| call.operation == "UpdateItem" && call.mentions("GUESSES#");
@@ -168,6 +165,7 @@ async fn a_guess_that_cannot_be_counted_is_not_answered(suite: Arc<Suite>) {
     assert!(stood.bundle.stop().await.success());
 }
 
+#[contract_test]
 async fn a_successful_attempt_writes_nothing(suite: Arc<Suite>) {
     let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
     let id = stood.api.env["CLIENT_ID"].clone();

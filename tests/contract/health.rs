@@ -6,18 +6,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use contract_test::contract_test;
 use serde_json::{Value, json};
 
-use crate::harness::{Behaviour, Entity, Hook, LONG, Received, Receiver, Settings, Suite, tests, time, until};
-
-tests![
-    an_endpoint_that_does_not_answer_is_left_alone_but_for_one_probe_at_a_time,
-    a_webhook_all_of_whose_attempts_fail_for_long_is_disabled,
-    the_statistics_are_what_the_endpoint_saw,
-    what_many_dispatchers_count_at_once_is_not_lost,
-    a_webhook_to_which_nothing_was_sent_has_neither_rates_nor_times,
-    the_statistics_of_a_missing_or_foreign_webhook_are_not_found,
-];
+use crate::harness::{Behaviour, Entity, Hook, LONG, Received, Receiver, Settings, Suite, time, until};
 
 /// How long the breaker opens at first, and at most, in the bundle that tests it.
 const FIRST: Duration = Duration::from_secs(2);
@@ -48,6 +40,7 @@ fn pauses(received: &[Received]) -> Vec<Duration> {
     at.windows(2).map(|pair| pair[1] - pair[0]).collect()
 }
 
+#[contract_test]
 async fn an_endpoint_that_does_not_answer_is_left_alone_but_for_one_probe_at_a_time(suite: Arc<Suite>) {
     let settings = Settings::default()
         .with("RETRY_SCHEDULE", "0s,500ms,500ms,500ms,500ms,500ms,500ms,500ms,500ms,500ms")
@@ -162,6 +155,7 @@ async fn answered_until_exhausted(entity: &Entity, script: Vec<Behaviour>) -> Ho
     hook
 }
 
+#[contract_test]
 async fn a_webhook_all_of_whose_attempts_fail_for_long_is_disabled(suite: Arc<Suite>) {
     let settings = Settings::default()
         .with("RETRY_SCHEDULE", "0s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s")
@@ -212,6 +206,7 @@ async fn stats(entity: &Entity, hook: &Hook) -> Value {
     entity.get(&format!("/webhook/{}/stats", hook.id)).expect(200).await.json()
 }
 
+#[contract_test]
 async fn the_statistics_are_what_the_endpoint_saw(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let slow = |status| Behaviour::status(status).after(Duration::from_millis(400));
@@ -237,6 +232,7 @@ async fn the_statistics_are_what_the_endpoint_saw(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn what_many_dispatchers_count_at_once_is_not_lost(suite: Arc<Suite>) {
     const EVENTS: usize = 100;
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
@@ -266,6 +262,7 @@ async fn what_many_dispatchers_count_at_once_is_not_lost(suite: Arc<Suite>) {
     assert_eq!(receiver.until("/told", 1).await.len(), 1, "one spell of failures is told of once");
 }
 
+#[contract_test]
 async fn a_webhook_to_which_nothing_was_sent_has_neither_rates_nor_times(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let hook = entity.hook("https://hooks.example.com/").await;
@@ -273,6 +270,7 @@ async fn a_webhook_to_which_nothing_was_sent_has_neither_rates_nor_times(suite: 
     assert_eq!(stats(&entity, &hook).await, json!({ "last24Hours": nothing, "last7Days": nothing }));
 }
 
+#[contract_test]
 async fn the_statistics_of_a_missing_or_foreign_webhook_are_not_found(suite: Arc<Suite>) {
     let (entity, other) = (suite.entity().await, suite.entity().await);
     let foreign = other.hook("https://hooks.example.com/").await.id;

@@ -3,24 +3,11 @@
 
 use std::{collections::BTreeSet, process::Stdio, sync::Arc};
 
+use contract_test::contract_test;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::harness::{Behaviour, Bus, Entity, Receiver, Suite, aws_variables, free_port, is_signed_by, local, tests};
-
-tests![
-    an_event_of_the_bus_arrives_signed_at_its_entitys_webhooks,
-    an_event_of_the_bus_that_comes_again_makes_nothing_new,
-    an_event_of_the_bus_that_comes_twenty_times_at_once_is_published_once,
-    a_bus_event_and_an_idempotency_key_of_the_same_name_are_two_events,
-    data_of_the_bus_are_sent_byte_for_byte,
-    what_cannot_be_published_is_rejected_with_the_reason_and_not_tried_again,
-    an_identifier_that_comes_with_another_content_is_rejected,
-    an_event_of_the_bus_may_be_as_large_as_any_other_and_no_larger,
-    a_rejected_event_that_the_queue_does_not_take_as_it_is_says_what_was_changed,
-    an_event_that_meets_an_outage_of_the_table_is_tried_again,
-    an_event_that_can_be_neither_published_nor_rejected_is_tried_again,
-];
+use crate::harness::{Behaviour, Bus, Entity, Receiver, Suite, aws_variables, free_port, is_signed_by, local};
 
 fn detail(entity: &Entity, data: &str) -> String {
     format!(r#"{{"type":"booking.created","managingEntityIdentifier":"{}","data":{data}}}"#, entity.id)
@@ -37,6 +24,7 @@ fn deliveries(answer: &Value) -> Vec<String> {
     deliveries.iter().map(identifier).collect()
 }
 
+#[contract_test]
 async fn an_event_of_the_bus_arrives_signed_at_its_entitys_webhooks(suite: Arc<Suite>) {
     let (entity, other, receiver) = (suite.entity().await, suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
@@ -58,6 +46,7 @@ async fn an_event_of_the_bus_arrives_signed_at_its_entitys_webhooks(suite: Arc<S
     assert_eq!(receiver.everything().len(), 1);
 }
 
+#[contract_test]
 async fn an_event_of_the_bus_that_comes_again_makes_nothing_new(suite: Arc<Suite>) {
     let (entity, receiver, bus) = (suite.entity().await, Receiver::start().await, Bus::of(&suite.api.env));
     entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
@@ -80,6 +69,7 @@ async fn an_event_of_the_bus_that_comes_again_makes_nothing_new(suite: Arc<Suite
     assert_eq!(entity.delivery(&deliveries(&first)[0]).await["attemptCount"], 1);
 }
 
+#[contract_test]
 async fn an_event_of_the_bus_that_comes_twenty_times_at_once_is_published_once(suite: Arc<Suite>) {
     let (entity, receiver, bus) = (suite.entity().await, Receiver::start().await, Bus::of(&suite.api.env));
     entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
@@ -103,6 +93,7 @@ async fn an_event_of_the_bus_that_comes_twenty_times_at_once_is_published_once(s
     assert_eq!(receiver.received("/").len(), 2, "one delivery for twenty times the same event");
 }
 
+#[contract_test]
 async fn a_bus_event_and_an_idempotency_key_of_the_same_name_are_two_events(suite: Arc<Suite>) {
     let (entity, bus) = (suite.entity().await, Bus::of(&suite.api.env));
     let answer = bus.hand_over(Bus::event("same", &detail(&entity, "{}"))).await.expect("taken");
@@ -113,6 +104,7 @@ async fn a_bus_event_and_an_idempotency_key_of_the_same_name_are_two_events(suit
     }
 }
 
+#[contract_test]
 async fn data_of_the_bus_are_sent_byte_for_byte(suite: Arc<Suite>) {
     let (entity, receiver, bus) = (suite.entity().await, Receiver::start().await, Bus::of(&suite.api.env));
     entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
@@ -137,6 +129,7 @@ async fn data_of_the_bus_are_sent_byte_for_byte(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn what_cannot_be_published_is_rejected_with_the_reason_and_not_tried_again(suite: Arc<Suite>) {
     let (entity, bus) = (suite.entity().await, Bus::of(&suite.api.env));
     let with = |kind: &str, owner: &str, data: &str, more: &str| {
@@ -190,6 +183,7 @@ async fn what_cannot_be_published_is_rejected_with_the_reason_and_not_tried_agai
     }
 }
 
+#[contract_test]
 async fn an_identifier_that_comes_with_another_content_is_rejected(suite: Arc<Suite>) {
     let (entity, receiver, bus) = (suite.entity().await, Receiver::start().await, Bus::of(&suite.api.env));
     entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
@@ -204,6 +198,7 @@ async fn an_identifier_that_comes_with_another_content_is_rejected(suite: Arc<Su
     assert_eq!(receiver.everything().len(), 1);
 }
 
+#[contract_test]
 async fn an_event_of_the_bus_may_be_as_large_as_any_other_and_no_larger(suite: Arc<Suite>) {
     let (entity, receiver, bus) = (suite.entity().await, Receiver::start().await, Bus::of(&suite.api.env));
     entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
@@ -222,6 +217,7 @@ async fn an_event_of_the_bus_may_be_as_large_as_any_other_and_no_larger(suite: A
     assert_eq!((rejected.body, rejected.attributes.get("changed")), (Bus::event(&id, &larger), None));
 }
 
+#[contract_test]
 async fn a_rejected_event_that_the_queue_does_not_take_as_it_is_says_what_was_changed(suite: Arc<Suite>) {
     let (entity, bus) = (suite.entity().await, Bus::of(&suite.api.env));
     let huge = id(&entity, "huge");
@@ -278,6 +274,7 @@ async fn hand_over_without(suite: &Suite, service: &str, event: &str) -> String 
     String::from_utf8(lambda.until(error, 1).await.remove(0).body).expect("text")
 }
 
+#[contract_test]
 async fn an_event_that_meets_an_outage_of_the_table_is_tried_again(suite: Arc<Suite>) {
     let (entity, receiver, bus) = (suite.entity().await, Receiver::start().await, Bus::of(&suite.api.env));
     entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
@@ -295,6 +292,7 @@ async fn an_event_that_meets_an_outage_of_the_table_is_tried_again(suite: Arc<Su
     assert_eq!(receiver.everything().len(), 1);
 }
 
+#[contract_test]
 async fn an_event_that_can_be_neither_published_nor_rejected_is_tried_again(suite: Arc<Suite>) {
     let (entity, bus) = (suite.entity().await, Bus::of(&suite.api.env));
     let event = Bus::event(&id(&entity, "1"), r#"{"not":"to be told"}"#);

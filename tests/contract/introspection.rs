@@ -3,17 +3,10 @@
 use std::sync::Arc;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
+use contract_test::contract_test;
 use serde_json::{Value, json};
 
-use crate::harness::{Api, ApiResponse, Application, Suite, now, tests};
-
-tests![
-    an_active_token_is_described_as_it_is,
-    the_answer_about_an_inactive_token_has_no_other_member,
-    another_applications_token_looks_inactive,
-    a_platform_wide_application_sees_others_tokens_only_with_the_scope_to_read_accounts,
-    a_question_needs_a_token_and_an_authenticated_client,
-];
+use crate::harness::{Api, ApiResponse, Application, Suite, now};
 
 async fn introspect(api: &Api, application: Application, token: &str) -> ApiResponse {
     let answer = api.as_client("/oauth2/introspect", application, &[("token", token)]).expect(200).await;
@@ -22,6 +15,7 @@ async fn introspect(api: &Api, application: Application, token: &str) -> ApiResp
     answer
 }
 
+#[contract_test]
 async fn an_active_token_is_described_as_it_is(suite: Arc<Suite>) {
     let api = &suite.api;
     let before = now();
@@ -49,6 +43,7 @@ async fn an_active_token_is_described_as_it_is(suite: Arc<Suite>) {
     );
 }
 
+#[contract_test]
 async fn the_answer_about_an_inactive_token_has_no_other_member(suite: Arc<Suite>) {
     let (api, forge) = (&suite.api, suite.forge());
     let revoked = api.new_token(Application::Demo, "").await;
@@ -74,6 +69,7 @@ async fn the_answer_about_an_inactive_token_has_no_other_member(suite: Arc<Suite
     }
 }
 
+#[contract_test]
 async fn another_applications_token_looks_inactive(suite: Arc<Suite>) {
     let api = &suite.api;
     let token = api.new_token(Application::Platform, "mcp.read").await;
@@ -81,6 +77,7 @@ async fn another_applications_token_looks_inactive(suite: Arc<Suite>) {
     assert_eq!(introspect(api, Application::Platform, &token).await.json()["active"], true);
 }
 
+#[contract_test]
 async fn a_platform_wide_application_sees_others_tokens_only_with_the_scope_to_read_accounts(suite: Arc<Suite>) {
     let (api, entity) = (&suite.api, suite.entity().await);
     let foreign = api.new_token(Application::Demo, "mcp.read").await;
@@ -100,6 +97,7 @@ async fn a_platform_wide_application_sees_others_tokens_only_with_the_scope_to_r
     }
 }
 
+#[contract_test]
 async fn a_question_needs_a_token_and_an_authenticated_client(suite: Arc<Suite>) {
     let api = &suite.api;
     let token = api.token(Application::Demo, "").await;

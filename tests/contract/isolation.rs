@@ -6,13 +6,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use contract_test::contract_test;
 use futures::{future::join_all, join};
 use serde_json::json;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::harness::{Behaviour, Entity, Receiver, Settings, Suite, tests};
-
-tests![a_webhook_that_hangs_holds_up_no_other];
+use crate::harness::{Behaviour, Entity, Receiver, Settings, Suite};
 
 /// The types of the two webhooks.
 const HEALTHY: &str = "booking.created";
@@ -94,6 +93,7 @@ pub fn percentile(latencies: &[Duration], percent: usize) -> Duration {
 }
 
 /// Also on a busy machine: a delivery that waits for the place of a hanging request waits for seconds.
+#[contract_test]
 async fn a_webhook_that_hangs_holds_up_no_other(suite: Arc<Suite>) {
     let settings = Settings::default().with("RETRY_SCHEDULE", "0s,5s,5m");
     let (bundle, api, _permit) = suite.other_bundle(settings).await;

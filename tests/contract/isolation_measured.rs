@@ -3,16 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::{
-    harness::{Behaviour, Entity, Receiver, Settings, Suite, tests},
+    harness::{Behaviour, Entity, Receiver, Settings, Suite},
     isolation::{Neighbours, percentile},
     isolation_tenants::{Noisy, Quiet, alone_and_beside, alone_and_beside_a_flood, assert_isolated},
 };
-
-tests![on demand:
-    the_latency_beside_a_webhook_that_hangs_is_at_most_twice_that_without,
-    the_latency_beside_800_slow_deliveries_a_second_of_another_tenant,
-    the_latency_beside_a_tenant_that_publishes_as_fast_as_it_can,
-];
+use contract_test::contract_test;
 
 const EVENTS: usize = 1_000;
 const A_SECOND: u32 = 50;
@@ -27,6 +22,7 @@ fn p95(latencies: &[Duration]) -> Duration {
     percentile(&slices, 50)
 }
 
+#[contract_test(on_demand)]
 async fn the_latency_beside_a_webhook_that_hangs_is_at_most_twice_that_without(suite: Arc<Suite>) {
     let settings = Settings::default().with("RETRY_SCHEDULE", "0s,5s,5m");
     let (bundle, api, _permit) = suite.other_bundle(settings).await;
@@ -53,6 +49,7 @@ async fn the_latency_beside_a_webhook_that_hangs_is_at_most_twice_that_without(s
 const AT_LENGTH: Duration = Duration::from_secs(60);
 
 /// 40 webhooks that answer after 14 s, and 20 events a second to each.
+#[contract_test(on_demand)]
 async fn the_latency_beside_800_slow_deliveries_a_second_of_another_tenant(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("RETRY_SCHEDULE", "0s,5s,5m")).await;
     let receiver = Receiver::start().await;
@@ -67,6 +64,7 @@ async fn the_latency_beside_800_slow_deliveries_a_second_of_another_tenant(suite
 /// Quick ones: two webhooks, and more events than the machine can take. One of two cores, with the tests beside, publishes a few
 /// hundred events a second, so that a share of 600 in a minute leaves it room for others; the quiet tenant needs 410 of its own. While
 /// that share is being spent, for a few seconds of each minute, the machine is as busy as without a limit, so the median counts.
+#[contract_test(on_demand)]
 async fn the_latency_beside_a_tenant_that_publishes_as_fast_as_it_can(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("PUBLISH_LIMIT", "600")).await;
     let receiver = Receiver::start().await;

@@ -2,18 +2,18 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
+use contract_test::contract_test;
 use doubles::{NameAnswer, NameServer};
 
 use crate::{
-    harness::{Settings, Suite, tests},
+    harness::{Settings, Suite},
     isolation_tenants::{MEASURED, NOISY_A_SECOND, Noisy, Quiet, SLACK, alone_and_beside, assert_isolated},
 };
-
-tests![on demand: names_that_are_answered_late_or_never_hold_up_no_other_name];
 
 /// A port without a listener: no answer comes before the attempt is given up.
 const PORT: u16 = 9;
 
+#[contract_test(on_demand)]
 async fn names_that_are_answered_late_or_never_hold_up_no_other_name(suite: Arc<Suite>) {
     let names = NameServer::start(SocketAddr::from(([127, 0, 0, 1], 53))).await.expect("port 53 is ours in here");
     let local = vec![[127, 0, 0, 1].into()];

@@ -9,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use contract_test::contract_test;
 use futures::{StreamExt, future::join_all, join, stream};
 use serde_json::json;
 use tokio::{
@@ -18,21 +19,9 @@ use tokio::{
 
 use crate::{
     addresses,
-    harness::{Api, Behaviour, Bundle, Entity, Hook, Receiver, Settings, Suite, tests, until},
+    harness::{Api, Behaviour, Bundle, Entity, Hook, Receiver, Settings, Suite, until},
     isolation::percentile,
 };
-
-tests![alone:
-    slow_answers_hold_up_no_other_tenant,
-    answers_that_never_begin_hold_up_no_other_tenant,
-    bodies_that_trickle_hold_up_no_other_tenant,
-    handshakes_that_never_end_hold_up_no_other_tenant,
-    endless_bodies_and_redirects_hold_up_no_other_tenant,
-    a_tenant_that_publishes_as_fast_as_it_can_holds_up_no_other,
-    names_that_are_answered_late_or_never_hold_up_no_other_tenant,
-    endpoints_that_are_gone_and_enabled_again_without_end_hold_up_no_other_tenant,
-    a_slow_webhook_keeps_its_share_of_the_slow_lane,
-];
 
 /// Events of the quiet tenant a second, in both measurements.
 const QUIET_A_SECOND: u32 = 10;
@@ -247,18 +236,22 @@ async fn beside_an_endpoint(bundle: &Bundle, api: &Api, what: &str, url: &str) {
     bundle.cut_power().await;
 }
 
+#[contract_test(alone)]
 async fn slow_answers_hold_up_no_other_tenant(suite: Arc<Suite>) {
     holds_up_no_other_tenant(suite, "slow answers", Behaviour::status(200).after(Duration::from_secs(14))).await;
 }
 
+#[contract_test(alone)]
 async fn answers_that_never_begin_hold_up_no_other_tenant(suite: Arc<Suite>) {
     holds_up_no_other_tenant(suite, "no answers", Behaviour::hang()).await;
 }
 
+#[contract_test(alone)]
 async fn bodies_that_trickle_hold_up_no_other_tenant(suite: Arc<Suite>) {
     holds_up_no_other_tenant(suite, "trickled bodies", Behaviour::trickled_body(200, Duration::from_millis(500))).await;
 }
 
+#[contract_test(alone)]
 async fn handshakes_that_never_end_hold_up_no_other_tenant(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("RETRY_SCHEDULE", "0s,5s,5m")).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -274,6 +267,7 @@ async fn handshakes_that_never_end_hold_up_no_other_tenant(suite: Arc<Suite>) {
 }
 
 /// They are quick, so that only their number counts.
+#[contract_test(alone)]
 async fn endless_bodies_and_redirects_hold_up_no_other_tenant(suite: Arc<Suite>) {
     holds_up_no_other_tenant(suite.clone(), "endless bodies", Behaviour::endless_body(200)).await;
     holds_up_no_other_tenant(suite, "redirects", Behaviour::answer(302, &[("Location", "/")], "")).await;
@@ -281,6 +275,7 @@ async fn endless_bodies_and_redirects_hold_up_no_other_tenant(suite: Arc<Suite>)
 
 /// It is refused after about a second, which costs others nothing: none of the quiet tenant's events is refused, and all of
 /// either that were accepted arrive.
+#[contract_test(alone)]
 async fn a_tenant_that_publishes_as_fast_as_it_can_holds_up_no_other(suite: Arc<Suite>) {
     let settings = Settings::default().with("PUBLISH_LIMIT", SHARE.to_string());
     let (bundle, api, _permit) = suite.other_bundle(settings).await;
@@ -302,12 +297,14 @@ async fn a_tenant_that_publishes_as_fast_as_it_can_holds_up_no_other(suite: Arc<
 }
 
 /// The system's resolver waits twice five seconds for each, which is its default.
+#[contract_test(alone)]
 async fn names_that_are_answered_late_or_never_hold_up_no_other_tenant(suite: Arc<Suite>) {
     let test = "isolation_names_alone::names_that_are_answered_late_or_never_hold_up_no_other_name";
     addresses::alone(&suite, "", test).await;
 }
 
 /// Each 410 disables its webhook, and each change enables one again.
+#[contract_test(alone)]
 async fn endpoints_that_are_gone_and_enabled_again_without_end_hold_up_no_other_tenant(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let receiver = Receiver::start().await;
@@ -325,6 +322,7 @@ async fn endpoints_that_are_gone_and_enabled_again_without_end_hold_up_no_other_
 }
 
 /// The noisy tenant has more slow attempts to make than it may have slots in the slow lane.
+#[contract_test(alone)]
 async fn a_slow_webhook_keeps_its_share_of_the_slow_lane(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("RETRY_SCHEDULE", "0s,5s,5m")).await;
     let receiver = Receiver::start().await;

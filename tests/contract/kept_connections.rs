@@ -4,23 +4,14 @@
 
 use std::{fs, sync::Arc, time::Duration};
 
+use contract_test::contract_test;
 use doubles::{Authority, TlsFront};
 use serde_json::{Value, json};
 
 use crate::{
-    harness::{Behaviour, Entity, Receiver, Settings, Suite, tests},
+    harness::{Behaviour, Entity, Receiver, Settings, Suite},
     receivers::did_not_complete,
 };
-
-tests![
-    attempts_of_an_entity_at_an_endpoint_share_a_connection,
-    attempts_behind_tls_share_a_connection,
-    entities_share_no_connection,
-    an_answer_ahead_of_its_request_is_no_success_of_another_delivery,
-    an_endpoint_that_closes_its_connections_costs_no_attempt,
-    every_request_is_an_attempt_of_the_history,
-    an_answer_that_was_cut_is_no_beginning_of_the_next,
-];
 
 /// Publishes an event, and waits for the end of its delivery's first attempt.
 async fn deliver(entity: &Entity) -> Value {
@@ -40,6 +31,7 @@ async fn hooked(suite: &Suite, script: impl Into<Vec<Behaviour>>) -> (Entity, Re
     (entity, receiver)
 }
 
+#[contract_test]
 async fn attempts_of_an_entity_at_an_endpoint_share_a_connection(suite: Arc<Suite>) {
     let (entity, receiver) = hooked(&suite, [Behaviour::status(204)]).await;
     for _ in 0..3 {
@@ -48,6 +40,7 @@ async fn attempts_of_an_entity_at_an_endpoint_share_a_connection(suite: Arc<Suit
     assert_eq!((receiver.everything().len(), receiver.connections()), (3, 1));
 }
 
+#[contract_test]
 async fn attempts_behind_tls_share_a_connection(suite: Arc<Suite>) {
     let authority = Authority::new();
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -66,6 +59,7 @@ async fn attempts_behind_tls_share_a_connection(suite: Arc<Suite>) {
     assert!(bundle.stop().await.success());
 }
 
+#[contract_test]
 async fn entities_share_no_connection(suite: Arc<Suite>) {
     let (entity, receiver) = hooked(&suite, [Behaviour::status(204)]).await;
     let other = suite.entity().await;
@@ -76,6 +70,7 @@ async fn entities_share_no_connection(suite: Arc<Suite>) {
     assert_eq!((receiver.everything().len(), receiver.connections()), (4, 2));
 }
 
+#[contract_test]
 async fn an_answer_ahead_of_its_request_is_no_success_of_another_delivery(suite: Arc<Suite>) {
     let ahead = Behaviour::answer(204, &[], "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nforged!");
     let (entity, receiver) = hooked(&suite, [ahead, Behaviour::answer(500, &[], "honest")]).await;
@@ -86,6 +81,7 @@ async fn an_answer_ahead_of_its_request_is_no_success_of_another_delivery(suite:
     assert_eq!(receiver.connections(), 2);
 }
 
+#[contract_test]
 async fn an_endpoint_that_closes_its_connections_costs_no_attempt(suite: Arc<Suite>) {
     let closes = Behaviour::raw("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
     let (entity, receiver) = hooked(&suite, [closes]).await;
@@ -96,6 +92,7 @@ async fn an_endpoint_that_closes_its_connections_costs_no_attempt(suite: Arc<Sui
 }
 
 /// The endpoint has read the event on a kept connection, so the request must not be sent again within the same attempt.
+#[contract_test]
 async fn every_request_is_an_attempt_of_the_history(suite: Arc<Suite>) {
     for breaks in [
         Behaviour::close(),
@@ -113,6 +110,7 @@ async fn every_request_is_an_attempt_of_the_history(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn an_answer_that_was_cut_is_no_beginning_of_the_next(suite: Arc<Suite>) {
     let long = Behaviour::answer(200, &[], "x".repeat(100_000));
     let (entity, receiver) = hooked(&suite, [long, Behaviour::answer(200, &[], "short")]).await;

@@ -3,17 +3,13 @@
 use std::{cell::Cell, collections::BTreeSet, fs, sync::Arc, time::Duration};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
+use contract_test::contract_test;
 use serde_json::{Value, json};
 use tokio::time;
 
 use crate::harness::{
-    Api, Behaviour, Bundle, Choice, Entity, Receiver, Settings, Suite, Table, admin, is_signed_by, now, tests,
+    Api, Behaviour, Bundle, Choice, Entity, Receiver, Settings, Suite, Table, admin, is_signed_by, now,
 };
-
-tests![
-    a_rotation_under_load_spoils_no_signature_and_leaves_nothing_under_the_old_key,
-    a_rotation_that_was_stopped_is_finished_and_keys_that_nothing_needs_are_forgotten,
-];
 
 /// Runs the operator's program, which must succeed; what it says at the end.
 /// The canary's webhook has a signing secret as well.
@@ -71,6 +67,7 @@ async fn publish_until(stop: &Cell<bool>, entity: &Entity) -> Vec<String> {
     deliveries
 }
 
+#[contract_test]
 async fn a_rotation_under_load_spoils_no_signature_and_leaves_nothing_under_the_old_key(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let (entity, receiver) = (Entity::new(&api, "rotation".to_owned()).await, Receiver::start().await);
@@ -130,6 +127,7 @@ async fn a_rotation_under_load_spoils_no_signature_and_leaves_nothing_under_the_
     assert!(bundle.stop().await.success());
 }
 
+#[contract_test]
 async fn a_rotation_that_was_stopped_is_finished_and_keys_that_nothing_needs_are_forgotten(suite: Arc<Suite>) {
     let (bundle, _, _permit) = suite.other_bundle(Settings::default()).await;
     // A service whose keys are older than it is.

@@ -8,20 +8,13 @@ use std::{
 };
 
 use base::{SystemRandom, random::uuid};
+use contract_test::contract_test;
 use serde_json::json;
 use tokio::{process::Command, time::timeout};
 
 use crate::harness::{
-    Entity, LONG, Settings, Suite, free_port, local, project, refused_start, secret, secrets_manager, tests,
+    Entity, LONG, Settings, Suite, free_port, local, project, refused_start, secret, secrets_manager,
 };
-
-tests![
-    a_folder_in_use_is_not_cleaned,
-    data_that_do_not_fit_together_stop_the_start_and_are_cleaned_when_asked,
-    a_full_disk_is_called_so,
-    a_secret_that_was_acknowledged_survives_a_power_cut,
-    a_payment_provider_whose_secret_a_person_writes_while_it_runs_is_known,
-];
 
 async fn clean_data(data: &Path, confirm: &str) -> Output {
     let mut clean = Command::new(local().expect("the shared bundle runs it"));
@@ -34,6 +27,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
+#[contract_test]
 async fn a_folder_in_use_is_not_cleaned(suite: Arc<Suite>) {
     let data = suite.bundle().data();
     let refused = clean_data(&data, "yes").await;
@@ -41,6 +35,7 @@ async fn a_folder_in_use_is_not_cleaned(suite: Arc<Suite>) {
     assert!(data.join("table.db").exists() && data.join("secrets/provider-stripe.json").exists());
 }
 
+#[contract_test]
 async fn data_that_do_not_fit_together_stop_the_start_and_are_cleaned_when_asked(suite: Arc<Suite>) {
     let (bundle, _, _permit) = suite.other_bundle(Settings::default()).await;
     bundle.stop().await;
@@ -80,6 +75,7 @@ async fn data_that_do_not_fit_together_stop_the_start_and_are_cleaned_when_asked
     assert!(!data.exists(), "{}", said(&cleaned));
 }
 
+#[contract_test]
 async fn a_full_disk_is_called_so(suite: Arc<Suite>) {
     let _permit = suite.no_other_bundle().await;
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -104,6 +100,7 @@ async fn a_full_disk_is_called_so(suite: Arc<Suite>) {
     assert!(!said.contains("clean-data"), "{said}");
 }
 
+#[contract_test]
 async fn a_secret_that_was_acknowledged_survives_a_power_cut(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let id = secret(&api.env, "provider-stripe");
@@ -127,6 +124,7 @@ async fn a_secret_that_was_acknowledged_survives_a_power_cut(suite: Arc<Suite>) 
     assert!(bundle.stop().await.success());
 }
 
+#[contract_test]
 async fn a_payment_provider_whose_secret_a_person_writes_while_it_runs_is_known(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let (secrets, entity) = (bundle.data().join("secrets"), Entity::new(&api, "written".to_owned()).await);

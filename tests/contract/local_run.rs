@@ -2,24 +2,12 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
+use contract_test::contract_test;
 use futures::future::join_all;
 use tokio::time::sleep;
 
-use crate::harness::{Entity, Settings, Suite, free_port, refused_start, tests, until_gone};
+use crate::harness::{Entity, Settings, Suite, free_port, refused_start, until_gone};
 use nix::sys::signal::Signal;
-
-tests![
-    sigterm_ends_everything_in_good_order,
-    sigint_ends_everything_in_good_order,
-    sigkill_leaves_nothing_behind,
-    a_port_that_is_taken_is_told,
-    data_that_are_in_use_are_told,
-    a_setting_that_cannot_be_read_is_told,
-    a_payment_provider_that_is_described_badly_is_told,
-    secrets_and_data_are_private,
-    clients_are_told_what_they_need,
-    a_function_that_is_idle_is_ended_and_no_request_is_lost_by_it,
-];
 
 /// A folder for data that nobody uses, as long as it is kept.
 fn unused_folder() -> (tempfile::TempDir, String) {
@@ -38,14 +26,17 @@ async fn ends_in_good_order(suite: &Suite, signal: Signal) {
     assert!(!bundle.data().join("service.env").exists(), "clients are still told where a service is that is gone");
 }
 
+#[contract_test]
 async fn sigterm_ends_everything_in_good_order(suite: Arc<Suite>) {
     ends_in_good_order(&suite, Signal::SIGTERM).await;
 }
 
+#[contract_test]
 async fn sigint_ends_everything_in_good_order(suite: Arc<Suite>) {
     ends_in_good_order(&suite, Signal::SIGINT).await;
 }
 
+#[contract_test]
 async fn sigkill_leaves_nothing_behind(suite: Arc<Suite>) {
     let (bundle, _, _permit) = suite.other_bundle(Settings::default()).await;
     let children = bundle.processes();
@@ -55,6 +46,7 @@ async fn sigkill_leaves_nothing_behind(suite: Arc<Suite>) {
     until_gone(&children).await;
 }
 
+#[contract_test]
 async fn a_port_that_is_taken_is_told(suite: Arc<Suite>) {
     let (_folder, data) = unused_folder();
     let port = suite.bundle().port.to_string();
@@ -62,6 +54,7 @@ async fn a_port_that_is_taken_is_told(suite: Arc<Suite>) {
     assert!(said.contains(&port) && said.contains("taken") && said.contains("PORT="), "{said}");
 }
 
+#[contract_test]
 async fn data_that_are_in_use_are_told(suite: Arc<Suite>) {
     let data = suite.bundle().data().display().to_string();
     let said = refused_start(&[("PORT", free_port().to_string()), ("DATA", data.clone())]).await;
@@ -71,6 +64,7 @@ async fn data_that_are_in_use_are_told(suite: Arc<Suite>) {
     assert!(suite.bundle().data().join("service.env").exists());
 }
 
+#[contract_test]
 async fn a_setting_that_cannot_be_read_is_told(suite: Arc<Suite>) {
     for (name, value) in [
         ("PORT", "99999"),
@@ -102,6 +96,7 @@ async fn a_setting_that_cannot_be_read_is_told(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn a_payment_provider_that_is_described_badly_is_told(suite: Arc<Suite>) {
     for (content, fault) in [("{\"clientId\": \"a\", \"revokeURL\": \"hush\"}", "revokeURL"), ("{\"hush", "JSON")] {
         let (folder, data) = unused_folder();
@@ -113,6 +108,7 @@ async fn a_payment_provider_that_is_described_badly_is_told(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn secrets_and_data_are_private(suite: Arc<Suite>) {
     use std::os::unix::fs::PermissionsExt;
     let data = suite.bundle().data();
@@ -142,6 +138,7 @@ async fn secrets_and_data_are_private(suite: Arc<Suite>) {
     assert!(secrets.iter().all(|path| mode(path) == 0));
 }
 
+#[contract_test]
 async fn clients_are_told_what_they_need(suite: Arc<Suite>) {
     let env = &suite.api.env;
     for name in [
@@ -173,6 +170,7 @@ async fn clients_are_told_what_they_need(suite: Arc<Suite>) {
 }
 
 /// Requests come from well before to well after the moment at which the function is ended.
+#[contract_test]
 async fn a_function_that_is_idle_is_ended_and_no_request_is_lost_by_it(suite: Arc<Suite>) {
     const IDLE: u64 = 50;
     let settings = Settings::default().overriding("--function-idle", format!("{IDLE}ms"));

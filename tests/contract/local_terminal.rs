@@ -2,11 +2,10 @@
 
 use std::{fs, sync::Arc};
 
+use contract_test::contract_test;
 use serde_json::{Value, json};
 
-use crate::harness::{Behaviour, Bundle, Entity, LONG, Receiver, Settings, Suite, tests, until};
-
-tests![requests_attempts_and_faults_are_shown_without_what_is_secret, a_quiet_service_shows_no_requests];
+use crate::harness::{Behaviour, Bundle, Entity, LONG, Receiver, Settings, Suite, until};
 
 /// The lines of the audit trail that functions have written.
 fn trail(bundle: &Bundle) -> Vec<Value> {
@@ -18,6 +17,7 @@ fn trail(bundle: &Bundle) -> Vec<Value> {
     lines.into_iter().filter(|line| line["audit"].is_object()).collect()
 }
 
+#[contract_test]
 async fn requests_attempts_and_faults_are_shown_without_what_is_secret(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("QUIET", "0")).await;
     let trail: Vec<_> = trail(&bundle).into_iter().map(|line| line["audit"]["outcome"].clone()).collect();
@@ -59,6 +59,7 @@ async fn requests_attempts_and_faults_are_shown_without_what_is_secret(suite: Ar
     assert_eq!((&refusal["message"], &refusal["fields"]), (&json!("refused"), &json!("name")), "{refusal}");
 }
 
+#[contract_test]
 async fn a_quiet_service_shows_no_requests(suite: Arc<Suite>) {
     suite.api.get("/openapi.json").expect(200).await;
     let shown = suite.bundle().output();

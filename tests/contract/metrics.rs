@@ -2,19 +2,12 @@
 
 use std::{fs, sync::Arc};
 
+use contract_test::contract_test;
 use serde_json::Value;
 
 use crate::harness::{
-    Agent, Application, Behaviour, Bundle, Choice, Entity, LONG, Receiver, Settings, Suite, delete_secret, tests, until,
+    Agent, Application, Behaviour, Bundle, Choice, Entity, LONG, Receiver, Settings, Suite, delete_secret, until,
 };
-
-tests![
-    deliveries_that_succeed_fail_and_are_exhausted_are_counted_with_their_latencies,
-    a_breaker_that_opens_is_counted_once,
-    people_who_come_back_from_a_provider_are_counted_by_outcome,
-    answers_that_say_that_the_service_failed_are_counted_and_no_others,
-    a_tool_that_the_service_fails_is_counted_like_an_answer,
-];
 
 /// The lines of a function's log that CloudWatch makes numbers of.
 pub fn lines(bundle: &Bundle, function: &str) -> Vec<Value> {
@@ -36,6 +29,7 @@ pub fn sum(lines: &[Value], metric: &str) -> f64 {
     values(lines, metric).iter().sum()
 }
 
+#[contract_test]
 async fn deliveries_that_succeed_fail_and_are_exhausted_are_counted_with_their_latencies(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let receiver = Receiver::start().await;
@@ -84,6 +78,7 @@ async fn deliveries_that_succeed_fail_and_are_exhausted_are_counted_with_their_l
     assert!(bundle.stop().await.success());
 }
 
+#[contract_test]
 async fn a_breaker_that_opens_is_counted_once(suite: Arc<Suite>) {
     let settings = Settings::default().with("BREAKER_THRESHOLD", "3").with("BREAKER_OPEN", "1s");
     let (bundle, api, _permit) = suite.other_bundle(settings).await;
@@ -101,6 +96,7 @@ async fn a_breaker_that_opens_is_counted_once(suite: Arc<Suite>) {
     assert!(bundle.stop().await.success());
 }
 
+#[contract_test]
 async fn people_who_come_back_from_a_provider_are_counted_by_outcome(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let entity = Entity::new(&api, "linked".to_owned()).await;
@@ -122,6 +118,7 @@ async fn people_who_come_back_from_a_provider_are_counted_by_outcome(suite: Arc<
     assert!(bundle.stop().await.success());
 }
 
+#[contract_test]
 async fn answers_that_say_that_the_service_failed_are_counted_and_no_others(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let token = api.token(Application::Demo, "").await;
@@ -141,6 +138,7 @@ async fn answers_that_say_that_the_service_failed_are_counted_and_no_others(suit
     assert!(bundle.stop().await.success());
 }
 
+#[contract_test]
 async fn a_tool_that_the_service_fails_is_counted_like_an_answer(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let agent = Agent::of(&Entity::new(&api, "covered".to_owned()).await).await;

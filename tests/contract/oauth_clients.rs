@@ -8,23 +8,13 @@ use aws_lc_rs::{
     signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair},
 };
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use contract_test::contract_test;
 use oauth2::{
     AuthType, ClientId, ClientSecret, HttpRequest, HttpResponse, RequestTokenError, Scope, TokenUrl, basic::BasicClient,
 };
 use serde_json::{Value, json};
 
-use crate::harness::{Api, Suite, node, python, tests};
-
-tests![
-    authlib_gets_tokens_and_understands_errors,
-    requests_oauthlib_gets_tokens_and_understands_errors,
-    openid_client_gets_tokens_and_understands_errors,
-    simple_oauth2_gets_tokens_and_understands_errors,
-    the_oauth2_crate_gets_tokens_and_understands_errors,
-    authlib_and_openid_client_authenticate_with_a_private_key,
-    openid_client_authenticates_with_an_ed25519_key,
-    authlib_and_openid_client_ask_about_a_token_and_revoke_it,
-];
+use crate::harness::{Api, Suite, node, python};
 
 const BASIC: &str = "client_secret_basic";
 const POST: &str = "client_secret_post";
@@ -89,22 +79,27 @@ async fn is_granted(api: &Api, entity: &str, outcome: &Value) {
     api.get(path).bearer(access_token).expect(200).await;
 }
 
+#[contract_test]
 async fn authlib_gets_tokens_and_understands_errors(suite: Arc<Suite>) {
     are_right(&suite.api, &python("authlib_client.py", &attempts(&suite.api)).await).await;
 }
 
+#[contract_test]
 async fn requests_oauthlib_gets_tokens_and_understands_errors(suite: Arc<Suite>) {
     are_right(&suite.api, &python("requests_oauthlib_client.py", &attempts(&suite.api)).await).await;
 }
 
+#[contract_test]
 async fn openid_client_gets_tokens_and_understands_errors(suite: Arc<Suite>) {
     are_right(&suite.api, &node("openid_client.js", &attempts(&suite.api)).await).await;
 }
 
+#[contract_test]
 async fn simple_oauth2_gets_tokens_and_understands_errors(suite: Arc<Suite>) {
     are_right(&suite.api, &node("simple_oauth2.js", &attempts(&suite.api)).await).await;
 }
 
+#[contract_test]
 async fn the_oauth2_crate_gets_tokens_and_understands_errors(suite: Arc<Suite>) {
     let mut outcomes = Vec::new();
     for attempt in attempts(&suite.api).as_array().into_iter().flatten() {
@@ -151,6 +146,7 @@ pub fn fresh_key(kid: &str) -> (Value, Value) {
     (with(public.clone(), "d", encoded(d.as_ref())), public)
 }
 
+#[contract_test]
 async fn authlib_and_openid_client_authenticate_with_a_private_key(suite: Arc<Suite>) {
     let (private, public) = fresh_key("of-a-library");
     let (stranger, _) = fresh_key("of-a-library");
@@ -168,6 +164,7 @@ async fn authlib_and_openid_client_authenticate_with_a_private_key(suite: Arc<Su
     }
 }
 
+#[contract_test]
 async fn openid_client_authenticates_with_an_ed25519_key(suite: Arc<Suite>) {
     let pair = Ed25519KeyPair::generate().expect("a key");
     let seed = pair.seed().expect("a key that was just made can be told");
@@ -187,6 +184,7 @@ async fn openid_client_authenticates_with_an_ed25519_key(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn authlib_and_openid_client_ask_about_a_token_and_revoke_it(suite: Arc<Suite>) {
     let api = &suite.api;
     let attempts: Value = [BASIC, POST].map(|method| with(attempt(api, method), "revoke", true)).into_iter().collect();

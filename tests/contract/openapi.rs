@@ -2,29 +2,13 @@
 
 use std::{collections::BTreeSet, fs, sync::Arc};
 
+use contract_test::contract_test;
 use serde_json::Value;
 use template::Template;
 
-use crate::harness::{NO_HEAD, Suite, project, tests};
+use crate::harness::{NO_HEAD, Suite, project};
 
-tests![
-    the_document_that_is_served_is_openapi_yaml,
-    the_document_is_found_where_the_contract_says,
-    openapi_yaml_has_exactly_the_routes_that_are_deployed,
-    head_is_deployed_beside_each_get_that_does_not_act,
-    every_operation_declares_what_any_operation_can_answer,
-    every_response_declares_the_headers_that_all_responses_have,
-    the_operations_of_the_specification_declare_every_status_that_it_lists,
-    every_example_is_as_its_schema_says,
-    every_response_of_an_error_has_an_example,
-    no_component_is_declared_and_not_used,
-    every_problem_is_declared_with_its_kinds,
-    no_schema_is_composed_in_a_way_that_generators_drop,
-    answers_take_members_of_later_releases,
-    no_member_of_a_request_has_a_default_that_generators_ask_for,
-    objects_whose_members_are_free_say_so,
-];
-
+#[contract_test]
 async fn the_document_that_is_served_is_openapi_yaml(suite: Arc<Suite>) {
     // Where the document gives an example of an address, the deployment gives its own.
     let (base_url, auth_url) = (&suite.api.env["BASE_URL"], &suite.api.env["AUTH_URL"]);
@@ -35,12 +19,14 @@ async fn the_document_that_is_served_is_openapi_yaml(suite: Arc<Suite>) {
     assert_eq!(served, serde_json::from_str::<Value>(&expected).expect("it was JSON before"));
 }
 
+#[contract_test]
 async fn the_document_is_found_where_the_contract_says(suite: Arc<Suite>) {
     let answer = suite.api.get("/openapi.json").expect(200).await;
     assert_eq!(answer.header("content-type").split(';').next(), Some("application/json"));
     assert_eq!(answer.json()["openapi"].as_str().and_then(|version| version.split('.').next()), Some("3"));
 }
 
+#[contract_test]
 async fn openapi_yaml_has_exactly_the_routes_that_are_deployed(suite: Arc<Suite>) {
     let template = fs::read_to_string(project().join("template.yaml")).expect("the project has a template.yaml");
     let template = Template::parse(&template).expect("template.yaml is a template");
@@ -52,6 +38,7 @@ async fn openapi_yaml_has_exactly_the_routes_that_are_deployed(suite: Arc<Suite>
 }
 
 /// The document says so once, for all.
+#[contract_test]
 async fn head_is_deployed_beside_each_get_that_does_not_act(_: Arc<Suite>) {
     let template = fs::read_to_string(project().join("template.yaml")).expect("the project has a template.yaml");
     let template = Template::parse(&template).expect("template.yaml is a template");
@@ -64,6 +51,7 @@ async fn head_is_deployed_beside_each_get_that_does_not_act(_: Arc<Suite>) {
     assert_eq!(of("HEAD"), gets);
 }
 
+#[contract_test]
 async fn every_operation_declares_what_any_operation_can_answer(suite: Arc<Suite>) {
     for operation in suite.contract.operations() {
         let declared = &suite.contract.document["paths"][&operation.path][operation.method.to_lowercase()]["responses"];
@@ -75,6 +63,7 @@ async fn every_operation_declares_what_any_operation_can_answer(suite: Arc<Suite
 }
 
 /// openapi.yaml lists these headers once, and the build adds them.
+#[contract_test]
 async fn every_response_declares_the_headers_that_all_responses_have(suite: Arc<Suite>) {
     for operation in suite.contract.operations() {
         for (status, response) in declared(&suite, &operation.id)["responses"].as_object().into_iter().flatten() {
@@ -94,6 +83,7 @@ fn declared<'a>(suite: &'a Suite, id: &str) -> &'a Value {
     &suite.contract.document["paths"][&operation.path][operation.method.to_lowercase()]
 }
 
+#[contract_test]
 async fn the_operations_of_the_specification_declare_every_status_that_it_lists(suite: Arc<Suite>) {
     for id in ["listEvents", "showDelivery"] {
         let responses = declared(&suite, id)["responses"].as_object().expect("an operation has responses");
@@ -121,6 +111,7 @@ fn each_with_examples<'a>(value: &'a Value, place: &str, found: &mut Vec<(String
     }
 }
 
+#[contract_test]
 async fn every_example_is_as_its_schema_says(suite: Arc<Suite>) {
     let mut found = Vec::new();
     each_with_examples(&suite.contract.document, "", &mut found);
@@ -132,6 +123,7 @@ async fn every_example_is_as_its_schema_says(suite: Arc<Suite>) {
     assert!(faults.is_empty(), "{faults:#?}");
 }
 
+#[contract_test]
 async fn every_response_of_an_error_has_an_example(suite: Arc<Suite>) {
     for operation in suite.contract.operations() {
         let responses = declared(&suite, &operation.id)["responses"].as_object().into_iter().flatten();
@@ -156,6 +148,7 @@ fn references<'a>(value: &'a Value, found: &mut BTreeSet<&'a str>) {
     }
 }
 
+#[contract_test]
 async fn no_component_is_declared_and_not_used(suite: Arc<Suite>) {
     let mut used = BTreeSet::new();
     references(&suite.contract.document, &mut used);
@@ -167,6 +160,7 @@ async fn no_component_is_declared_and_not_used(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn every_problem_is_declared_with_its_kinds(suite: Arc<Suite>) {
     let responses = suite.contract.document["components"]["responses"].as_object().expect("there are responses");
     for (name, response) in responses {
@@ -249,6 +243,7 @@ fn schemas_of<'a>(suite: &'a Suite, components: &BTreeSet<&str>) -> Vec<(String,
     found
 }
 
+#[contract_test]
 async fn no_schema_is_composed_in_a_way_that_generators_drop(suite: Arc<Suite>) {
     for (place, schema) in schemas(&suite) {
         for composition in ["allOf", "oneOf"] {
@@ -257,6 +252,7 @@ async fn no_schema_is_composed_in_a_way_that_generators_drop(suite: Arc<Suite>) 
     }
 }
 
+#[contract_test]
 async fn answers_take_members_of_later_releases(suite: Arc<Suite>) {
     let of_answers = reached(&suite, "responses");
     assert!(of_answers.len() > 50, "{}", of_answers.len());
@@ -266,6 +262,7 @@ async fn answers_take_members_of_later_releases(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn no_member_of_a_request_has_a_default_that_generators_ask_for(suite: Arc<Suite>) {
     for (place, schema) in schemas_of(&suite, &reached(&suite, "requestBody")) {
         for (name, member) in schema["properties"].as_object().into_iter().flatten() {
@@ -274,6 +271,7 @@ async fn no_member_of_a_request_has_a_default_that_generators_ask_for(suite: Arc
     }
 }
 
+#[contract_test]
 async fn objects_whose_members_are_free_say_so(suite: Arc<Suite>) {
     for (place, schema) in schemas(&suite).iter().filter(|(_, schema)| schema["type"] == "object") {
         let says =

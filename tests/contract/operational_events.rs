@@ -4,26 +4,12 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use base::Time;
-use doubles::update_server::sha256;
+use contract_test::contract_test;
 use futures::future::join_all;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::harness::{Behaviour, Entity, Hook, LONG, Receiver, Suite, now, tests, time, until};
-
-tests![
-    a_failing_webhook_is_announced_once_an_hour_and_later_if_it_still_fails,
-    many_failing_webhooks_cause_events_in_proportion_to_their_number,
-    a_webhook_that_is_gone_is_announced,
-    a_delivery_that_fails_for_good_is_announced,
-    two_failing_webhooks_do_not_announce_each_other_without_end,
-    many_deliveries_that_fail_at_once_are_announced_once_and_all_recorded,
-    a_webhook_that_is_gone_twice_within_an_hour_is_disabled_twice_and_announced_once,
-    attempts_of_operational_events_change_no_health_and_set_off_no_event,
-    an_operational_event_waits_for_an_open_breaker_and_is_not_its_probe,
-    ten_webhooks_that_fail_and_recover_cost_their_neighbours_nothing,
-    unreadable_events_in_the_outbox_hold_up_none_behind_them,
-];
+use crate::harness::{Behaviour, Entity, Hook, LONG, Receiver, Suite, now, time, until};
 
 /// Makes a webhook for some types of event.
 async fn hook_for(entity: &Entity, url: &str, kinds: &[&str]) -> Hook {
@@ -48,6 +34,7 @@ async fn until_quiet(suite: &Suite, entity: &Entity) -> Vec<Value> {
     heads(suite, entity).await
 }
 
+#[contract_test]
 async fn a_failing_webhook_is_announced_once_an_hour_and_later_if_it_still_fails(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let failing = entity.hook(&receiver.on("/failing", [Behaviour::status(500)])).await;
@@ -118,6 +105,7 @@ fn announced(failing: &Hook, event: &Value) -> Value {
 
 /// Every webhook wants every event. When each failing webhook was announced to all others, the events grew with the square
 /// of the webhooks.
+#[contract_test]
 async fn many_failing_webhooks_cause_events_in_proportion_to_their_number(suite: Arc<Suite>) {
     const HOOKS: usize = 24;
     const EVENTS: usize = 2;
@@ -149,6 +137,7 @@ async fn many_failing_webhooks_cause_events_in_proportion_to_their_number(suite:
     .await;
 }
 
+#[contract_test]
 async fn a_webhook_that_is_gone_is_announced(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let gone = entity.hook(&receiver.on("/gone", [Behaviour::status(410)])).await;
@@ -164,6 +153,7 @@ async fn a_webhook_that_is_gone_is_announced(suite: Arc<Suite>) {
     assert_eq!((receiver.received("/listener").len(), receiver.received("/gone").len()), (1, 1));
 }
 
+#[contract_test]
 async fn a_delivery_that_fails_for_good_is_announced(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let script = [Behaviour::status(500), Behaviour::status(404), Behaviour::close()];
@@ -187,6 +177,7 @@ async fn a_delivery_that_fails_for_good_is_announced(suite: Arc<Suite>) {
     assert_eq!(receiver.received("/listener").len(), 1);
 }
 
+#[contract_test]
 async fn two_failing_webhooks_do_not_announce_each_other_without_end(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let one = entity.hook(&receiver.on("/one", [Behaviour::status(500)])).await;
@@ -219,6 +210,7 @@ async fn two_failing_webhooks_do_not_announce_each_other_without_end(suite: Arc<
     assert_eq!(sent, expected);
 }
 
+#[contract_test]
 async fn many_deliveries_that_fail_at_once_are_announced_once_and_all_recorded(suite: Arc<Suite>) {
     const EVENTS: usize = 40;
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
@@ -232,6 +224,7 @@ async fn many_deliveries_that_fail_at_once_are_announced_once_and_all_recorded(s
     assert_eq!((receiver.received("/failing").len(), receiver.received("/listener").len()), (3 * EVENTS, 1));
 }
 
+#[contract_test]
 async fn a_webhook_that_is_gone_twice_within_an_hour_is_disabled_twice_and_announced_once(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let gone = hook_for(&entity, &receiver.on("/gone", [Behaviour::status(410)]), &["booking.created"]).await;
@@ -256,6 +249,7 @@ async fn disable_another(entity: &Entity, receiver: &Receiver) {
     entity.publish_of_type("booking.cancelled", json!({})).await;
 }
 
+#[contract_test]
 async fn attempts_of_operational_events_change_no_health_and_set_off_no_event(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let listener = hook_for(&entity, &receiver.on("/listener", [Behaviour::status(500)]), &["webhook.disabled"]).await;
@@ -273,6 +267,7 @@ async fn attempts_of_operational_events_change_no_health_and_set_off_no_event(su
     assert_eq!(receiver.received("/all").len(), 1, "an operational event set off another");
 }
 
+#[contract_test]
 async fn an_operational_event_waits_for_an_open_breaker_and_is_not_its_probe(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let listener = hook_for(&entity, &receiver.on("/listener", [Behaviour::status(200)]), &["webhook.disabled"]).await;
@@ -304,6 +299,7 @@ async fn an_operational_event_waits_for_an_open_breaker_and_is_not_its_probe(sui
 
 /// Ten webhooks that want every event, whose endpoints fail five times and recover, again and again, and six events. When
 /// operational events set off each other, this made thousands of requests and never ended.
+#[contract_test]
 async fn ten_webhooks_that_fail_and_recover_cost_their_neighbours_nothing(suite: Arc<Suite>) {
     const HOOKS: usize = 10;
     const EVENTS: usize = 6;
@@ -345,6 +341,7 @@ async fn ten_webhooks_that_fail_and_recover_cost_their_neighbours_nothing(suite:
     assert!(to_hooks() <= bound, "{} requests, and no more than {bound} have a reason", to_hooks());
 }
 
+#[contract_test]
 async fn unreadable_events_in_the_outbox_hold_up_none_behind_them(suite: Arc<Suite>) {
     /// More than are read at once.
     const UNREADABLE: i64 = 40;

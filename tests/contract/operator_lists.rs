@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
+use contract_test::contract_test;
 use serde_json::{Value, json};
 
 use crate::{
     applications::text,
-    harness::{Behaviour, Entity, Hook, LONG, Receiver, Suite, tests, until},
+    harness::{Behaviour, Entity, Hook, LONG, Receiver, Suite, until},
 };
-
-tests![all_applications_of_a_deployment_are_listed, webhooks_that_fail_are_listed_across_entities];
 
 /// The JSON array that a command prints.
 async fn listed(suite: &Suite, arguments: &[&str]) -> Vec<Value> {
@@ -17,6 +16,7 @@ async fn listed(suite: &Suite, arguments: &[&str]) -> Vec<Value> {
     listed.as_array().expect("a list").clone()
 }
 
+#[contract_test]
 async fn all_applications_of_a_deployment_are_listed(suite: Arc<Suite>) {
     let (one, other) = (suite.entity().await, suite.entity().await);
     let mut made = Vec::new();
@@ -61,6 +61,7 @@ async fn until_health(entity: &Entity, hook: &Hook, health: &str) {
     .await;
 }
 
+#[contract_test]
 async fn webhooks_that_fail_are_listed_across_entities(suite: Arc<Suite>) {
     let receiver = Receiver::start().await;
     let entities = [suite.entity().await, suite.entity().await, suite.entity().await, suite.entity().await];

@@ -3,23 +3,10 @@
 
 use std::sync::Arc;
 
+use contract_test::contract_test;
 use doubles::provider::PROVIDERS_WORDS;
 
-use crate::harness::{ApiResponse, Call, Choice, Suite, Visit, hash_of, tests};
-
-tests![
-    an_expired_link_is_told_in_words_to_the_browser_that_it_was_made_for,
-    a_used_link_is_told_in_words_to_the_browser_that_used_it,
-    a_failed_exchange_is_told_in_words_and_a_program_gets_an_empty_object,
-    a_person_is_told_whose_fault_it_is_and_where_access_may_stand,
-    a_stranger_is_told_neither_entity_nor_provider,
-    a_start_page_that_is_over_says_whose_it_was,
-    a_page_is_for_those_alone_who_prefer_one,
-    an_outcome_is_told_by_what_happened_and_not_by_the_address,
-    the_reference_has_every_operation_and_leads_to_the_problems,
-    every_get_but_the_callback_answers_head_with_the_same_headers_and_no_body,
-    scripts_of_other_origins_read_the_contract_the_keys_and_the_metadata_alone,
-];
+use crate::harness::{ApiResponse, Call, Choice, Suite, Visit, hash_of};
 
 /// What Firefox sends when a person follows a link.
 const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
@@ -52,6 +39,7 @@ async fn expire(suite: &Suite, visit: &Visit) {
     );
 }
 
+#[contract_test]
 async fn an_expired_link_is_told_in_words_to_the_browser_that_it_was_made_for(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let visit = entity.visit("square", Choice::ALLOW).await;
@@ -63,6 +51,7 @@ async fn an_expired_link_is_told_in_words_to_the_browser_that_it_was_made_for(su
     assert_eq!(suite.providers().exchanges(visit.code()), []);
 }
 
+#[contract_test]
 async fn a_used_link_is_told_in_words_to_the_browser_that_used_it(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let visit = entity.link("sim-basic", Choice::ALLOW).await;
@@ -75,6 +64,7 @@ async fn a_used_link_is_told_in_words_to_the_browser_that_used_it(suite: Arc<Sui
     assert!(!answer.text().contains(&entity.id), "{}", answer.exchange);
 }
 
+#[contract_test]
 async fn a_failed_exchange_is_told_in_words_and_a_program_gets_an_empty_object(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let fails = async || entity.visit("square", Choice::leading_to("fail-invalid_grant")).await;
@@ -89,6 +79,7 @@ async fn a_failed_exchange_is_told_in_words_and_a_program_gets_an_empty_object(s
     assert!(entity.connections().await.is_empty());
 }
 
+#[contract_test]
 async fn a_person_is_told_whose_fault_it_is_and_where_access_may_stand(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for (fate, words) in [
@@ -105,6 +96,7 @@ async fn a_person_is_told_whose_fault_it_is_and_where_access_may_stand(suite: Ar
     assert!(entity.connections().await.is_empty());
 }
 
+#[contract_test]
 async fn a_stranger_is_told_neither_entity_nor_provider(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let visit = entity.visit("sim-basic", Choice::ALLOW).await;
@@ -119,6 +111,7 @@ async fn a_stranger_is_told_neither_entity_nor_provider(suite: Arc<Suite>) {
     visit.arrive("connected").await;
 }
 
+#[contract_test]
 async fn a_start_page_that_is_over_says_whose_it_was(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let visit = entity.visit("square", Choice::ALLOW).await;
@@ -130,6 +123,7 @@ async fn a_start_page_that_is_over_says_whose_it_was(suite: Arc<Suite>) {
     says(&page(suite.api.get(unknown), 400).await, &["This link is not valid"]);
 }
 
+#[contract_test]
 async fn a_page_is_for_those_alone_who_prefer_one(suite: Arc<Suite>) {
     says(
         &page(suite.api.get("/api/public/square/oauth2/callback"), 400).await,
@@ -152,6 +146,7 @@ async fn a_page_is_for_those_alone_who_prefer_one(suite: Arc<Suite>) {
     assert_eq!(answer.expect(401).await.header("content-type"), "application/problem+json");
 }
 
+#[contract_test]
 async fn an_outcome_is_told_by_what_happened_and_not_by_the_address(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let (visit, declined) =
@@ -172,6 +167,7 @@ async fn an_outcome_is_told_by_what_happened_and_not_by_the_address(suite: Arc<S
     }
 }
 
+#[contract_test]
 async fn the_reference_has_every_operation_and_leads_to_the_problems(suite: Arc<Suite>) {
     let answer = suite.api.get("/").expect(200).await;
     let html = answer.text();
@@ -185,6 +181,7 @@ async fn the_reference_has_every_operation_and_leads_to_the_problems(suite: Arc<
     assert!(!policy.contains("unsafe") && !policy.contains("script-src"), "{policy}");
 }
 
+#[contract_test]
 async fn every_get_but_the_callback_answers_head_with_the_same_headers_and_no_body(suite: Arc<Suite>) {
     for path in ["/", "/openapi.json", "/problems", "/problems/not-found", "/oauth2/jwks", "/panel/provider/square"] {
         let (get, head) = (suite.api.get(path).expect(200).await, suite.api.call("HEAD", path).expect(200).await);
@@ -205,6 +202,7 @@ async fn every_get_but_the_callback_answers_head_with_the_same_headers_and_no_bo
     visit.arrive("connected").await;
 }
 
+#[contract_test]
 async fn scripts_of_other_origins_read_the_contract_the_keys_and_the_metadata_alone(suite: Arc<Suite>) {
     let mut open = Vec::new();
     for operation in suite.contract.operations().into_iter().filter(|operation| operation.method == "GET") {

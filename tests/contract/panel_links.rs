@@ -2,29 +2,14 @@
 
 use std::{fs, sync::Arc};
 
+use contract_test::contract_test;
 use serde_json::{Value, json};
 
 use crate::{
     applications::{forged, made_with, text, token, violations},
-    harness::{ApiResponse, Application, Entity, LONG, Suite, now, tests, time, until},
+    harness::{ApiResponse, Application, Entity, LONG, Suite, now, time, until},
     panel_sessions::{cookie_of, open, opened, renew},
 };
-
-tests![
-    a_link_gives_what_its_makers_token_has_unless_less_is_asked,
-    a_link_never_gives_more_than_its_makers_token_has,
-    a_repetition_by_a_token_with_fewer_scopes_is_shown_no_link,
-    a_link_says_what_is_wrong_with_what_was_asked,
-    a_list_has_the_links_that_are_good_the_newest_first_and_no_address,
-    another_entitys_link_looks_like_a_missing_one,
-    a_removed_link_opens_nothing,
-    an_entity_may_make_sixty_links_in_an_hour,
-    a_session_makes_no_links,
-    every_step_stands_in_the_audit_trail,
-    a_browser_without_a_session_leaves_no_line_in_the_trail,
-    no_code_no_cookie_and_no_token_is_kept_or_logged,
-    the_operator_makes_links_for_an_application,
-];
 
 /// A link that was made.
 pub struct MadeLink {
@@ -53,6 +38,7 @@ async fn listed(entity: &Entity) -> Vec<String> {
     list.as_array().expect("openapi.yaml says so").iter().map(|link| text(link, "id")).collect()
 }
 
+#[contract_test]
 async fn a_link_gives_what_its_makers_token_has_unless_less_is_asked(suite: Arc<Suite>) {
     let (entity, api) = (suite.entity().await, &suite.api);
     let body = json!({ "name": "test", "scopes": ["integrations.read", "integrations.write", "payment.read"] });
@@ -84,6 +70,7 @@ async fn a_link_gives_what_its_makers_token_has_unless_less_is_asked(suite: Arc<
     api.post(entity.path("/panel/link")).bearer(&token).expect(201).await;
 }
 
+#[contract_test]
 async fn a_link_never_gives_more_than_its_makers_token_has(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let maker = forged(&suite, "integrations.write booking.read", &[&entity.id]);
@@ -99,6 +86,7 @@ async fn a_link_never_gives_more_than_its_makers_token_has(suite: Arc<Suite>) {
     assert_eq!(listed(&entity).await, Vec::<String>::new());
 }
 
+#[contract_test]
 async fn a_repetition_by_a_token_with_fewer_scopes_is_shown_no_link(suite: Arc<Suite>) {
     let (entity, api) = (suite.entity().await, &suite.api);
     let make = async |scopes: &str| {
@@ -111,6 +99,7 @@ async fn a_repetition_by_a_token_with_fewer_scopes_is_shown_no_link(suite: Arc<S
     make("integrations.write").await.refused(409, "idempotency-conflict").await;
 }
 
+#[contract_test]
 async fn a_link_says_what_is_wrong_with_what_was_asked(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let bad = json!({ "scopes": ["booking.*"], "lifetimeSeconds": 28_801, "place": "//evil.example", "name": " " });
@@ -133,6 +122,7 @@ async fn a_link_says_what_is_wrong_with_what_was_asked(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn a_list_has_the_links_that_are_good_the_newest_first_and_no_address(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let (first, second) = (link(&entity, json!({})).await, link(&entity, json!({ "name": "second" })).await);
@@ -150,6 +140,7 @@ async fn a_list_has_the_links_that_are_good_the_newest_first_and_no_address(suit
     assert_eq!((&list[0]["name"], session), (&json!("second"), 3600));
 }
 
+#[contract_test]
 async fn another_entitys_link_looks_like_a_missing_one(suite: Arc<Suite>) {
     let (entity, other) = (suite.entity().await, suite.entity().await);
     let made = link(&entity, json!({})).await;
@@ -163,6 +154,7 @@ async fn another_entitys_link_looks_like_a_missing_one(suite: Arc<Suite>) {
     opened(&suite.api, &made.code).await;
 }
 
+#[contract_test]
 async fn a_removed_link_opens_nothing(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let made = link(&entity, json!({})).await;
@@ -176,6 +168,7 @@ async fn a_removed_link_opens_nothing(suite: Arc<Suite>) {
     assert!(text(&problem, "detail").contains("Ask for a new one"), "{problem:#}");
 }
 
+#[contract_test]
 async fn an_entity_may_make_sixty_links_in_an_hour(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     link(&entity, json!({})).await;
@@ -195,6 +188,7 @@ async fn an_entity_may_make_sixty_links_in_an_hour(suite: Arc<Suite>) {
     assert_eq!(listed(&entity).await.len(), 1);
 }
 
+#[contract_test]
 async fn a_session_makes_no_links(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let session = opened(&suite.api, &link(&entity, json!({})).await.code).await;
@@ -217,6 +211,7 @@ async fn line(suite: &Suite, function: &str, answer: &ApiResponse) -> Value {
     .await
 }
 
+#[contract_test]
 async fn every_step_stands_in_the_audit_trail(suite: Arc<Suite>) {
     let (api, own) = (&suite.api, suite.api.env["MANAGING_ENTITY"].clone());
     let token = api.token(Application::Demo, "").await;
@@ -244,6 +239,7 @@ async fn every_step_stands_in_the_audit_trail(suite: Arc<Suite>) {
     expected(&line(&suite, "remove-panel-link", &missing).await, "panel.link.remove", "refused");
 }
 
+#[contract_test]
 async fn a_browser_without_a_session_leaves_no_line_in_the_trail(suite: Arc<Suite>) {
     let api = &suite.api;
     let loaded = api.post("/panel/session").expect(403).await;
@@ -260,6 +256,7 @@ async fn a_browser_without_a_session_leaves_no_line_in_the_trail(suite: Arc<Suit
     }
 }
 
+#[contract_test]
 async fn no_code_no_cookie_and_no_token_is_kept_or_logged(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let made = link(&entity, json!({})).await;
@@ -279,6 +276,7 @@ async fn no_code_no_cookie_and_no_token_is_kept_or_logged(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn the_operator_makes_links_for_an_application(suite: Arc<Suite>) {
     let (api, own) = (&suite.api, suite.api.env["MANAGING_ENTITY"].clone());
     let client = api.env["CLIENT_ID"].clone();

@@ -4,15 +4,14 @@
 use std::sync::Arc;
 
 use base::Time;
+use contract_test::contract_test;
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
 
 use crate::{
     browser_panel_speed::MEASURE,
-    harness::{Behaviour, Browser, Entity, Receiver, Suite, Table, tests, time},
+    harness::{Behaviour, Browser, Entity, Receiver, Suite, Table, time},
 };
-
-tests![on demand: the_list_is_as_quick_with_two_hundred_thousand_deliveries_behind_it_as_with_ten_thousand];
 
 const FEW: i64 = 10_000;
 const MANY: i64 = 200_000;
@@ -122,6 +121,7 @@ fn median(mut times: Vec<f64>) -> f64 {
     times[times.len() / 2]
 }
 
+#[contract_test(on_demand)]
 async fn the_list_is_as_quick_with_two_hundred_thousand_deliveries_behind_it_as_with_ten_thousand(suite: Arc<Suite>) {
     let receiver = Receiver::start().await;
     let (small, large) =

@@ -8,19 +8,10 @@ use std::{
     sync::Arc,
 };
 
+use contract_test::contract_test;
 use flate2::read::GzDecoder;
 
-use crate::harness::{ApiResponse, Settings, Suite, project, tests};
-
-tests![
-    the_page_is_the_same_at_every_address_and_asked_for_each_time,
-    nothing_foreign_is_loaded_sent_to_or_framed_by_the_page,
-    every_file_is_served_as_it_is_for_ever,
-    a_file_of_another_release_is_not_found,
-    every_file_that_the_page_and_its_modules_name_is_there,
-    the_first_page_is_small,
-    people_type_a_secret_into_the_page_only_where_the_deployment_says_so,
-];
+use crate::harness::{ApiResponse, Settings, Suite, project};
 
 /// The files that browsers load, by their paths.
 fn files() -> BTreeMap<String, Vec<u8>> {
@@ -54,6 +45,7 @@ fn unpacked(answer: &ApiResponse) -> Vec<u8> {
     plain
 }
 
+#[contract_test]
 async fn the_page_is_the_same_at_every_address_and_asked_for_each_time(suite: Arc<Suite>) {
     let api = &suite.api;
     let first = api.get("/panel").expect(200).await;
@@ -79,6 +71,7 @@ async fn the_page_is_the_same_at_every_address_and_asked_for_each_time(suite: Ar
     api.get("/panel/session").refused(405, "method-not-allowed").await;
 }
 
+#[contract_test]
 async fn nothing_foreign_is_loaded_sent_to_or_framed_by_the_page(suite: Arc<Suite>) {
     let page = suite.api.get("/panel/deliveries").header("accept", "text/html").expect(200).await;
     let policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
@@ -104,6 +97,7 @@ async fn nothing_foreign_is_loaded_sent_to_or_framed_by_the_page(suite: Arc<Suit
     }
 }
 
+#[contract_test]
 async fn every_file_is_served_as_it_is_for_ever(suite: Arc<Suite>) {
     let (api, folder) = (&suite.api, folder(&suite).await);
     for (path, content) in files() {
@@ -127,6 +121,7 @@ async fn every_file_is_served_as_it_is_for_ever(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn a_file_of_another_release_is_not_found(suite: Arc<Suite>) {
     let (api, folder) = (&suite.api, folder(&suite).await);
     let (path, _) = files().pop_first().expect("there is one");
@@ -182,6 +177,7 @@ fn joined(file: &str, address: &str) -> String {
     parts.join("/")
 }
 
+#[contract_test]
 async fn every_file_that_the_page_and_its_modules_name_is_there(suite: Arc<Suite>) {
     let (page, folder, files) = (suite.api.get("/panel").expect(200).await.text(), folder(&suite).await, files());
     for name in named(&page, &folder) {
@@ -203,6 +199,7 @@ fn named(page: &str, folder: &str) -> BTreeSet<String> {
     page.split(&begin).skip(1).filter_map(|rest| rest.split('"').next()).map(str::to_owned).collect()
 }
 
+#[contract_test]
 async fn the_first_page_is_small(suite: Arc<Suite>) {
     let (api, folder, files) = (&suite.api, folder(&suite).await, files());
     let page = api.get("/panel").expect(200).await.text();
@@ -223,6 +220,7 @@ async fn the_first_page_is_small(suite: Arc<Suite>) {
     assert!(all < 60 * 1024, "{all} bytes over the wire: {first:?}");
 }
 
+#[contract_test]
 async fn people_type_a_secret_into_the_page_only_where_the_deployment_says_so(suite: Arc<Suite>) {
     let ways_in = |page: &str| {
         let (_, rest) = page.split_once("<meta name=\"sign-in\" content=\"").expect("the page says how to come in");

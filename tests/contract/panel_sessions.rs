@@ -2,33 +2,15 @@
 
 use std::sync::Arc;
 
+use contract_test::contract_test;
 use futures::future::join_all;
 use serde_json::{Value, json};
 
 use crate::{
     applications::{Made, claims, made_with, of, text, token},
-    harness::{Api, ApiResponse, Application, Call, Entity, Suite, Table, tests, time},
+    harness::{Api, ApiResponse, Application, Call, Entity, Suite, Table, time},
     panel_links::{MadeLink, link},
 };
-
-tests![
-    a_code_opens_one_session,
-    a_code_that_is_unknown_or_too_old_opens_nothing,
-    a_session_is_for_its_entity_and_its_scopes_alone,
-    a_session_goes_on_by_its_cookie_and_each_renewal_replaces_it,
-    tabs_that_renew_at_once_get_the_same_cookie,
-    a_tab_that_is_two_renewals_behind_goes_on_with_the_present_cookie,
-    a_cookie_that_was_replaced_long_ago_ends_the_session,
-    two_cookies_of_one_name_are_no_session,
-    a_cookie_that_was_never_the_sessions_ends_nothing,
-    a_session_ends_at_its_time,
-    the_end_of_a_link_is_the_end_of_its_session_and_its_tokens,
-    a_person_who_signs_out_ends_the_session,
-    without_its_application_a_session_is_not_renewed,
-    a_removed_credential_takes_its_links_along,
-    an_operators_session_goes_on_when_a_credential_is_removed,
-    a_page_of_another_origin_opens_nothing,
-];
 
 /// A session that was opened.
 pub struct Session {
@@ -85,6 +67,7 @@ async fn changed(suite: &Suite, entity: &Entity, link: &MadeLink, change: impl F
 
 const LONG_AGO: &str = "2026-01-01T00:00:00.000Z";
 
+#[contract_test]
 async fn a_code_opens_one_session(suite: Arc<Suite>) {
     let (entity, api) = (suite.entity().await, &suite.api);
     let made = link(&entity, json!({})).await;
@@ -99,6 +82,7 @@ async fn a_code_opens_one_session(suite: Arc<Suite>) {
     renew(api, &first.cookie).expect(200).await;
 }
 
+#[contract_test]
 async fn a_code_that_is_unknown_or_too_old_opens_nothing(suite: Arc<Suite>) {
     let (entity, api) = (suite.entity().await, &suite.api);
     let made = link(&entity, json!({})).await;
@@ -119,6 +103,7 @@ async fn a_code_that_is_unknown_or_too_old_opens_nothing(suite: Arc<Suite>) {
     assert!(text(&problem, "detail").contains("ten minutes"), "{problem:#}");
 }
 
+#[contract_test]
 async fn a_session_is_for_its_entity_and_its_scopes_alone(suite: Arc<Suite>) {
     let (entity, api) = (suite.entity().await, &suite.api);
     let made = link(&entity, json!({ "scopes": ["integrations.read"], "lifetimeSeconds": 3600 })).await;
@@ -143,6 +128,7 @@ async fn a_session_is_for_its_entity_and_its_scopes_alone(suite: Arc<Suite>) {
     api.get(elsewhere).bearer(&session.token).refused(403, "entity-not-covered").await;
 }
 
+#[contract_test]
 async fn a_session_goes_on_by_its_cookie_and_each_renewal_replaces_it(suite: Arc<Suite>) {
     let (entity, api) = (suite.entity().await, &suite.api);
     let made = link(&entity, json!({ "scopes": ["integrations.read"], "place": "/panel/webhooks" })).await;
@@ -168,6 +154,7 @@ async fn a_session_goes_on_by_its_cookie_and_each_renewal_replaces_it(suite: Arc
     assert!(answer.header("set-cookie").starts_with("waypost-panel=; Max-Age=0;"), "{}", answer.exchange);
 }
 
+#[contract_test]
 async fn tabs_that_renew_at_once_get_the_same_cookie(suite: Arc<Suite>) {
     let api = &suite.api;
     let (_, session) = with_session(&suite.entity().await).await;
@@ -178,6 +165,7 @@ async fn tabs_that_renew_at_once_get_the_same_cookie(suite: Arc<Suite>) {
     renew(api, &cookies[0]).expect(200).await;
 }
 
+#[contract_test]
 async fn a_tab_that_is_two_renewals_behind_goes_on_with_the_present_cookie(suite: Arc<Suite>) {
     let api = &suite.api;
     let (_, first) = with_session(&suite.entity().await).await;
@@ -189,6 +177,7 @@ async fn a_tab_that_is_two_renewals_behind_goes_on_with_the_present_cookie(suite
     }
 }
 
+#[contract_test]
 async fn a_cookie_that_was_replaced_long_ago_ends_the_session(suite: Arc<Suite>) {
     let (entity, api) = (suite.entity().await, &suite.api);
     for renewals in [1, 2] {
@@ -209,6 +198,7 @@ async fn a_cookie_that_was_replaced_long_ago_ends_the_session(suite: Arc<Suite>)
 }
 
 /// The first of two cookies of one name once counted, which a page of another subdomain can plant.
+#[contract_test]
 async fn two_cookies_of_one_name_are_no_session(suite: Arc<Suite>) {
     let api = &suite.api;
     let (_, session) = with_session(&suite.entity().await).await;
@@ -218,6 +208,7 @@ async fn two_cookies_of_one_name_are_no_session(suite: Arc<Suite>) {
     renew(api, &session.cookie).expect(200).await;
 }
 
+#[contract_test]
 async fn a_cookie_that_was_never_the_sessions_ends_nothing(suite: Arc<Suite>) {
     let api = &suite.api;
     let (made, session) = with_session(&suite.entity().await).await;
@@ -233,6 +224,7 @@ async fn a_cookie_that_was_never_the_sessions_ends_nothing(suite: Arc<Suite>) {
     renew(api, &session.cookie).expect(200).await;
 }
 
+#[contract_test]
 async fn a_session_ends_at_its_time(suite: Arc<Suite>) {
     let (entity, api) = (suite.entity().await, &suite.api);
     let made = link(&entity, json!({ "lifetimeSeconds": 60 })).await;
@@ -245,6 +237,7 @@ async fn a_session_ends_at_its_time(suite: Arc<Suite>) {
     assert!(text(&problem, "detail").contains("come to its end"), "{problem:#}");
 }
 
+#[contract_test]
 async fn the_end_of_a_link_is_the_end_of_its_session_and_its_tokens(suite: Arc<Suite>) {
     let (entity, api) = (suite.entity().await, &suite.api);
     let ((made, session), (_, other)) = (with_session(&entity).await, with_session(&entity).await);
@@ -258,6 +251,7 @@ async fn the_end_of_a_link_is_the_end_of_its_session_and_its_tokens(suite: Arc<S
     renew(api, &other.cookie).expect(200).await;
 }
 
+#[contract_test]
 async fn a_person_who_signs_out_ends_the_session(suite: Arc<Suite>) {
     let (entity, api) = (suite.entity().await, &suite.api);
     let (_, session) = with_session(&entity).await;
@@ -283,6 +277,7 @@ async fn link_of_application(entity: &Entity) -> (Made, MadeLink) {
     (application, MadeLink::of(&made.json()))
 }
 
+#[contract_test]
 async fn without_its_application_a_session_is_not_renewed(suite: Arc<Suite>) {
     let (entity, api) = (suite.entity().await, &suite.api);
     let (application, made) = link_of_application(&entity).await;
@@ -298,6 +293,7 @@ async fn without_its_application_a_session_is_not_renewed(suite: Arc<Suite>) {
     assert!(text(&problem, "detail").contains("was removed"), "{problem:#}");
 }
 
+#[contract_test]
 async fn a_removed_credential_takes_its_links_along(suite: Arc<Suite>) {
     let (entity, api) = (suite.entity().await, &suite.api);
     let (application, made) = link_of_application(&entity).await;
@@ -312,6 +308,7 @@ async fn a_removed_credential_takes_its_links_along(suite: Arc<Suite>) {
     token(api, &application.id, &text(&second, "clientSecret")).await;
 }
 
+#[contract_test]
 async fn an_operators_session_goes_on_when_a_credential_is_removed(suite: Arc<Suite>) {
     let (entity, api) = (suite.entity().await, &suite.api);
     let application = made_with(&entity, json!({ "name": "test", "scopes": ["integrations.read"] })).await;
@@ -325,6 +322,7 @@ async fn an_operators_session_goes_on_when_a_credential_is_removed(suite: Arc<Su
     api.get(entity.path("/webhook/list")).bearer(&renewed.token).expect(200).await;
 }
 
+#[contract_test]
 async fn a_page_of_another_origin_opens_nothing(suite: Arc<Suite>) {
     let (entity, api) = (suite.entity().await, &suite.api);
     let made = link(&entity, json!({})).await;

@@ -8,20 +8,15 @@ use std::{
     time::{Duration, Instant},
 };
 
+use contract_test::contract_test;
 use futures::future::join;
 use serde_json::json;
 
 use crate::{
-    harness::{ApiResponse, AwsCall, Entity, Interposed, Moment, Settings, Suite, tests},
+    harness::{ApiResponse, AwsCall, Entity, Interposed, Moment, Settings, Suite},
     panel_links::{MadeLink, link},
     panel_sessions::{cookie_of, opened, renew},
 };
-
-tests![
-    a_renewal_that_other_tabs_have_overtaken_gives_the_present_cookie,
-    a_renewal_that_the_end_of_its_link_has_overtaken_gives_nothing,
-    a_renewal_against_a_slow_table_is_put_off_and_the_session_goes_on,
-];
 
 /// Renews a session, and does something else while its write is held.
 async fn overtaken(stood: &Interposed, made: &MadeLink, cookie: &str, other: impl Future<Output = ()>) -> ApiResponse {
@@ -36,6 +31,7 @@ async fn overtaken(stood: &Interposed, made: &MadeLink, cookie: &str, other: imp
     join(renew(&stood.api, cookie).send(), meanwhile).await.0
 }
 
+#[contract_test]
 async fn a_renewal_that_other_tabs_have_overtaken_gives_the_present_cookie(suite: Arc<Suite>) {
     let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
     let (api, entity) = (&stood.api, Entity::new(&stood.api, "overtaken".to_owned()).await);
@@ -54,6 +50,7 @@ async fn a_renewal_that_other_tabs_have_overtaken_gives_the_present_cookie(suite
     }
 }
 
+#[contract_test]
 async fn a_renewal_that_the_end_of_its_link_has_overtaken_gives_nothing(suite: Arc<Suite>) {
     let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
     let (api, entity) = (&stood.api, Entity::new(&stood.api, "ended".to_owned()).await);
@@ -68,6 +65,7 @@ async fn a_renewal_that_the_end_of_its_link_has_overtaken_gives_nothing(suite: A
     assert_eq!(entity.get("/panel/link/list").expect(200).await.json(), json!([]), "the write brought nothing back");
 }
 
+#[contract_test]
 async fn a_renewal_against_a_slow_table_is_put_off_and_the_session_goes_on(suite: Arc<Suite>) {
     let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
     let (api, entity) = (&stood.api, Entity::new(&stood.api, "slow".to_owned()).await);

@@ -3,15 +3,14 @@
 
 use std::sync::Arc;
 
+use contract_test::contract_test;
 use serde_json::json;
 
 use crate::{
-    harness::{AwsCall, Entity, Interposed, LONG, Moment, Settings, Suite, tests, until, until_gone},
+    harness::{AwsCall, Entity, Interposed, LONG, Moment, Settings, Suite, until, until_gone},
     panel_links::{MadeLink, link},
     panel_sessions::{Session, cookie_of, open, opened, renew},
 };
-
-tests![a_code_is_spent_or_good_wherever_a_crash_comes, a_browser_keeps_its_session_wherever_a_crash_comes];
 
 const FUNCTION: &str = "panel-session";
 
@@ -30,6 +29,7 @@ async fn killed_at(stood: &Interposed, link: &MadeLink, moment: Moment, call: cr
     assert!(!died.is_ok_and(|answer| answer.status < 500), "acknowledged by a dead function");
 }
 
+#[contract_test]
 async fn a_code_is_spent_or_good_wherever_a_crash_comes(suite: Arc<Suite>) {
     let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
     let (api, entity) = (&stood.api, Entity::new(&stood.api, "killed".to_owned()).await);
@@ -49,6 +49,7 @@ async fn a_code_is_spent_or_good_wherever_a_crash_comes(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn a_browser_keeps_its_session_wherever_a_crash_comes(suite: Arc<Suite>) {
     let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
     let (api, entity) = (&stood.api, Entity::new(&stood.api, "killed".to_owned()).await);

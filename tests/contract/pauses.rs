@@ -4,25 +4,14 @@
 use std::{sync::Arc, time::Duration};
 
 use base::Time;
+use contract_test::contract_test;
 use futures::future::join_all;
 use serde_json::{Value, json};
 
 use crate::{
     delivery_list::publish,
-    harness::{Behaviour, Entity, Hook, LONG, Receiver, Suite, Table, now, tests, time, until},
+    harness::{Behaviour, Entity, Hook, LONG, Receiver, Suite, Table, now, time, until},
 };
-
-tests![
-    a_test_event_goes_through_a_pause_at_once_and_ends_it_for_all,
-    a_resend_goes_through_a_pause_at_once_and_ends_it_for_all,
-    what_was_asked_for_and_fails_leaves_the_pause_as_it_was,
-    of_many_that_are_asked_for_at_once_one_at_a_time_is_the_probe,
-    a_webhook_that_is_resumed_gets_what_waited_for_the_end_of_its_pause,
-    what_waits_goes_out_at_a_new_address,
-    what_is_not_paused_stays_as_it_is_when_it_is_resumed,
-    missing_foreign_and_disabled_webhooks_are_not_resumed,
-    a_delivery_says_what_it_waits_for_alone_and_in_lists,
-];
 
 /// How long a pause of these tests would last, which none waits for.
 const PAUSE: i64 = 600;
@@ -106,6 +95,7 @@ async fn goes_first_and_ends_the_pause(entity: &Entity, receiver: &Receiver, hoo
     assert_eq!((&webhook["deliveryState"], webhook.get("pausedUntil")), (&json!("active"), None), "{webhook:#}");
 }
 
+#[contract_test]
 async fn a_test_event_goes_through_a_pause_at_once_and_ends_it_for_all(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let (hook, waiting) = paused(&suite, &entity, &receiver.on("/", [Behaviour::status(200)])).await;
@@ -117,6 +107,7 @@ async fn a_test_event_goes_through_a_pause_at_once_and_ends_it_for_all(suite: Ar
     goes_first_and_ends_the_pause(&entity, &receiver, &hook, &asked, &waiting).await;
 }
 
+#[contract_test]
 async fn a_resend_goes_through_a_pause_at_once_and_ends_it_for_all(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let (hook, waiting) = paused(&suite, &entity, &receiver.on("/", [Behaviour::status(200)])).await;
@@ -128,6 +119,7 @@ async fn a_resend_goes_through_a_pause_at_once_and_ends_it_for_all(suite: Arc<Su
     entity.until_delivery(&waiting[0], "is sent again", |delivery| delivery["attemptCount"] == 2).await;
 }
 
+#[contract_test]
 async fn what_was_asked_for_and_fails_leaves_the_pause_as_it_was(suite: Arc<Suite>) {
     let (entity, receiver, table) = (suite.entity().await, Receiver::start().await, suite.table());
     let hook = entity.hook(&receiver.on("/", [Behaviour::close()])).await;
@@ -152,6 +144,7 @@ async fn what_was_asked_for_and_fails_leaves_the_pause_as_it_was(suite: Arc<Suit
     assert_eq!(entity.webhook(&hook.id).await["pausedUntil"], end.as_str());
 }
 
+#[contract_test]
 async fn of_many_that_are_asked_for_at_once_one_at_a_time_is_the_probe(suite: Arc<Suite>) {
     const EXCHANGE: Duration = Duration::from_secs(3);
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
@@ -169,6 +162,7 @@ async fn of_many_that_are_asked_for_at_once_one_at_a_time_is_the_probe(suite: Ar
     }
 }
 
+#[contract_test]
 async fn a_webhook_that_is_resumed_gets_what_waited_for_the_end_of_its_pause(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/", [later()])).await;
@@ -196,6 +190,7 @@ async fn a_webhook_that_is_resumed_gets_what_waited_for_the_end_of_its_pause(sui
     assert_eq!(entity.delivery(id).await, scheduled, "what waits for its schedule goes on waiting");
 }
 
+#[contract_test]
 async fn what_waits_goes_out_at_a_new_address(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let (hook, waiting) = paused(&suite, &entity, &receiver.on("/former", [Behaviour::status(200)])).await;
@@ -207,6 +202,7 @@ async fn what_waits_goes_out_at_a_new_address(suite: Arc<Suite>) {
     assert_eq!((receiver.received("/former").len(), receiver.received("/").len()), (0, waiting.len()));
 }
 
+#[contract_test]
 async fn what_is_not_paused_stays_as_it_is_when_it_is_resumed(suite: Arc<Suite>) {
     let (entity, receiver, table) = (suite.entity().await, Receiver::start().await, suite.table());
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
@@ -218,6 +214,7 @@ async fn what_is_not_paused_stays_as_it_is_when_it_is_resumed(suite: Arc<Suite>)
     entity.post(&path).body("text/plain", "now").refused(415, "unsupported-media-type").await;
 }
 
+#[contract_test]
 async fn missing_foreign_and_disabled_webhooks_are_not_resumed(suite: Arc<Suite>) {
     let (entity, stranger) = (suite.entity().await, suite.entity().await);
     let hook = entity.hook("http://127.0.0.1:9/").await;
@@ -228,6 +225,7 @@ async fn missing_foreign_and_disabled_webhooks_are_not_resumed(suite: Arc<Suite>
     entity.post(&format!("/webhook/{}/resume", hook.id)).refused(409, "webhook-disabled").await;
 }
 
+#[contract_test]
 async fn a_delivery_says_what_it_waits_for_alone_and_in_lists(suite: Arc<Suite>) {
     let (entity, receiver, table) = (suite.entity().await, Receiver::start().await, suite.table());
     let script = [later(), later(), Behaviour::status(200), Behaviour::hang()];

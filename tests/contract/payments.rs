@@ -2,34 +2,16 @@
 
 use std::sync::Arc;
 
+use contract_test::contract_test;
 use doubles::provider::{Kind, RequestOutcome};
 use serde_json::{Value, json};
 
 use crate::harness::{
     Application, Behaviour, Choice, PROVIDERS, Receiver, SCOPES, Suite, go_on, now, query, secret, secrets_manager,
-    state_of, tests, time,
+    state_of, time,
 };
 
-tests![
-    a_person_is_sent_to_the_provider_with_what_oauth_needs,
-    a_person_connects_any_provider,
-    every_request_for_a_connection_has_a_state_of_its_own,
-    a_connection_is_asked_for_without_a_body_or_with_an_empty_one,
-    an_unknown_provider_is_not_found,
-    connections_are_listed_by_provider_and_never_show_a_token,
-    a_provider_without_an_expiry_makes_a_connection_without_one,
-    a_person_who_declines_connects_nothing,
-    disconnecting_gives_access_back_and_removes_the_connection,
-    disconnecting_after_the_provider_ended_the_access_removes_the_connection,
-    a_provider_that_fails_keeps_its_connection,
-    a_broken_connection_can_be_removed_whatever_the_provider_says,
-    a_provider_whose_secret_was_deleted_is_unknown,
-    an_entity_has_connections_of_its_own,
-    events_of_connections_and_their_end_reach_webhooks,
-    the_outcome_page_believes_no_address_and_runs_nothing,
-    a_request_without_the_scope_is_refused,
-];
-
+#[contract_test]
 async fn a_person_is_sent_to_the_provider_with_what_oauth_needs(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for provider in PROVIDERS {
@@ -69,6 +51,7 @@ async fn a_person_is_sent_to_the_provider_with_what_oauth_needs(suite: Arc<Suite
     }
 }
 
+#[contract_test]
 async fn a_person_connects_any_provider(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for provider in PROVIDERS {
@@ -96,6 +79,7 @@ async fn a_person_connects_any_provider(suite: Arc<Suite>) {
     assert_eq!(entity.connections().await.len(), PROVIDERS.len());
 }
 
+#[contract_test]
 async fn every_request_for_a_connection_has_a_state_of_its_own(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let (first, second) = (entity.replacing_url("sim-pkce").await, entity.replacing_url("sim-pkce").await);
@@ -113,6 +97,7 @@ async fn every_request_for_a_connection_has_a_state_of_its_own(suite: Arc<Suite>
     }
 }
 
+#[contract_test]
 async fn a_connection_is_asked_for_without_a_body_or_with_an_empty_one(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let path = "/payment/provider/sim-basic/connection";
@@ -123,6 +108,7 @@ async fn a_connection_is_asked_for_without_a_body_or_with_an_empty_one(suite: Ar
     entity.post(path).body("text/plain", "{}").refused(415, "unsupported-media-type").await;
 }
 
+#[contract_test]
 async fn an_unknown_provider_is_not_found(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for name in ["unknown", "sim", "SQUARE", "a..b", "a%2Fb", "sim-basic%00", &"x".repeat(200)] {
@@ -134,6 +120,7 @@ async fn an_unknown_provider_is_not_found(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn connections_are_listed_by_provider_and_never_show_a_token(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     assert!(entity.connections().await.is_empty());
@@ -163,6 +150,7 @@ async fn connections_are_listed_by_provider_and_never_show_a_token(suite: Arc<Su
     }
 }
 
+#[contract_test]
 async fn a_provider_without_an_expiry_makes_a_connection_without_one(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for (provider, seconds) in [("stripe", None), ("square", Some(30 * 24 * 3_600)), ("sim-basic", Some(3_600))] {
@@ -179,6 +167,7 @@ async fn a_provider_without_an_expiry_makes_a_connection_without_one(suite: Arc<
     }
 }
 
+#[contract_test]
 async fn a_person_who_declines_connects_nothing(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for provider in ["sim-pkce", "square"] {
@@ -191,6 +180,7 @@ async fn a_person_who_declines_connects_nothing(suite: Arc<Suite>) {
     assert!(entity.connections().await.is_empty());
 }
 
+#[contract_test]
 async fn disconnecting_gives_access_back_and_removes_the_connection(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for provider in PROVIDERS {
@@ -210,6 +200,7 @@ async fn disconnecting_gives_access_back_and_removes_the_connection(suite: Arc<S
     }
 }
 
+#[contract_test]
 async fn disconnecting_after_the_provider_ended_the_access_removes_the_connection(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for provider in ["sim-basic", "square", "stripe"] {
@@ -221,6 +212,7 @@ async fn disconnecting_after_the_provider_ended_the_access_removes_the_connectio
     }
 }
 
+#[contract_test]
 async fn a_provider_that_fails_keeps_its_connection(suite: Arc<Suite>) {
     for fate in ["revoke-500", "revoke-503", "revoke-429", "revoke-reset", "revoke-hang", "revoke-invalid_client"] {
         let entity = suite.entity().await;
@@ -234,6 +226,7 @@ async fn a_provider_that_fails_keeps_its_connection(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn a_broken_connection_can_be_removed_whatever_the_provider_says(suite: Arc<Suite>) {
     for fate in ["revoke-500", "revoke-reset", "revoke-invalid_client"] {
         let entity = suite.entity().await;
@@ -248,6 +241,7 @@ async fn a_broken_connection_can_be_removed_whatever_the_provider_says(suite: Ar
     }
 }
 
+#[contract_test]
 async fn a_provider_whose_secret_was_deleted_is_unknown(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     // Deleted as operators do: for some days it can be restored, and cannot be read.
@@ -257,6 +251,7 @@ async fn a_provider_whose_secret_was_deleted_is_unknown(suite: Arc<Suite>) {
     entity.disconnect("adyen").refused(404, "connection-not-found").await;
 }
 
+#[contract_test]
 async fn an_entity_has_connections_of_its_own(suite: Arc<Suite>) {
     let (mine, theirs) = (suite.entity().await, suite.entity().await);
     mine.link("sim-basic", Choice::ALLOW).await;
@@ -268,6 +263,7 @@ async fn an_entity_has_connections_of_its_own(suite: Arc<Suite>) {
     assert_eq!(mine.connections().await.len(), 1);
 }
 
+#[contract_test]
 async fn events_of_connections_and_their_end_reach_webhooks(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let url = receiver.on("/", [Behaviour::status(200)]);
@@ -287,6 +283,7 @@ async fn events_of_connections_and_their_end_reach_webhooks(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn the_outcome_page_believes_no_address_and_runs_nothing(suite: Arc<Suite>) {
     let mut pages = Vec::new();
     for outcome in [
@@ -310,6 +307,7 @@ async fn the_outcome_page_believes_no_address_and_runs_nothing(suite: Arc<Suite>
     }
 }
 
+#[contract_test]
 async fn a_request_without_the_scope_is_refused(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     entity.link("sim-basic", Choice::ALLOW).await;

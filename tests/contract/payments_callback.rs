@@ -2,29 +2,11 @@
 
 use std::{collections::BTreeSet, fs, sync::Arc};
 
+use contract_test::contract_test;
 use doubles::provider::RequestOutcome;
 use serde_json::{Value, json};
 
-use crate::harness::{
-    ApiResponse, Application, Choice, Entity, LONG, Suite, Visit, hash_of, now, outcome_of, tests, until,
-};
-
-tests![
-    values_that_are_missing_empty_doubled_or_too_long_are_refused_and_cost_nothing,
-    an_unknown_state_is_refused,
-    an_expired_state_is_refused,
-    a_state_of_another_provider_is_refused_and_still_works_at_its_own,
-    a_provider_that_does_not_exist_has_no_valid_state,
-    a_bad_access_token_is_refused_and_costs_nothing,
-    an_access_token_for_another_entity_is_refused_and_costs_nothing,
-    a_good_access_token_is_as_good_as_none,
-    another_issuer_is_refused_and_costs_nothing,
-    a_missing_issuer_is_refused_where_the_provider_announces_it,
-    a_refusal_tells_its_cause_to_the_log_alone,
-    of_fifty_callbacks_at_once_one_exchanges_the_code,
-    any_other_error_of_the_provider_is_a_failure,
-    nothing_hostile_is_reflected,
-];
+use crate::harness::{ApiResponse, Application, Choice, Entity, LONG, Suite, Visit, hash_of, now, outcome_of, until};
 
 /// Names and values of a query.
 type Query<'a> = &'a [(&'a str, &'a str)];
@@ -45,6 +27,7 @@ async fn visit(entity: &Entity) -> Visit {
     entity.visit("sim-basic", Choice::ALLOW).await
 }
 
+#[contract_test]
 async fn values_that_are_missing_empty_doubled_or_too_long_are_refused_and_cost_nothing(suite: Arc<Suite>) {
     let visit = visit(&suite.entity().await).await;
     let (code, state) = (("code", visit.code()), ("state", visit.state.as_str()));
@@ -73,6 +56,7 @@ async fn values_that_are_missing_empty_doubled_or_too_long_are_refused_and_cost_
     still_works(&suite, &visit).await;
 }
 
+#[contract_test]
 async fn an_unknown_state_is_refused(suite: Arc<Suite>) {
     let visit = visit(&suite.entity().await).await;
     let (other, swapped) = (visit.state.to_lowercase(), visit.state.chars().rev().collect::<String>());
@@ -86,6 +70,7 @@ async fn an_unknown_state_is_refused(suite: Arc<Suite>) {
     still_works(&suite, &visit).await;
 }
 
+#[contract_test]
 async fn an_expired_state_is_refused(suite: Arc<Suite>) {
     let visit = visit(&suite.entity().await).await;
     let key = format!("STATE#{}", hash_of(&visit.state));
@@ -96,6 +81,7 @@ async fn an_expired_state_is_refused(suite: Arc<Suite>) {
     assert_eq!(suite.providers().exchanges(visit.code()), []);
 }
 
+#[contract_test]
 async fn a_state_of_another_provider_is_refused_and_still_works_at_its_own(suite: Arc<Suite>) {
     let visit = visit(&suite.entity().await).await;
     for provider in ["square", "sim-body"] {
@@ -107,6 +93,7 @@ async fn a_state_of_another_provider_is_refused_and_still_works_at_its_own(suite
     still_works(&suite, &visit).await;
 }
 
+#[contract_test]
 async fn a_provider_that_does_not_exist_has_no_valid_state(suite: Arc<Suite>) {
     let visit = visit(&suite.entity().await).await;
     for provider in ["unknown", "mollie", "UPPER", "a_b", "sim-basic%20"] {
@@ -116,6 +103,7 @@ async fn a_provider_that_does_not_exist_has_no_valid_state(suite: Arc<Suite>) {
     still_works(&suite, &visit).await;
 }
 
+#[contract_test]
 async fn a_bad_access_token_is_refused_and_costs_nothing(suite: Arc<Suite>) {
     let (visit, forge) = (visit(&suite.entity().await).await, suite.forge());
     let mut expired = forge.claims();
@@ -141,6 +129,7 @@ async fn a_bad_access_token_is_refused_and_costs_nothing(suite: Arc<Suite>) {
     still_works(&suite, &visit).await;
 }
 
+#[contract_test]
 async fn an_access_token_for_another_entity_is_refused_and_costs_nothing(suite: Arc<Suite>) {
     let visit = visit(&suite.entity().await).await;
     let token = suite.api.token(Application::Demo, "payment.write").await;
@@ -150,6 +139,7 @@ async fn an_access_token_for_another_entity_is_refused_and_costs_nothing(suite: 
     still_works(&suite, &visit).await;
 }
 
+#[contract_test]
 async fn a_good_access_token_is_as_good_as_none(suite: Arc<Suite>) {
     let visit = visit(&suite.entity().await).await;
     let token = suite.api.token(Application::Platform, "payment.write").await;
@@ -157,6 +147,7 @@ async fn a_good_access_token_is_as_good_as_none(suite: Arc<Suite>) {
     assert_eq!(outcome_of(&answer), "connected", "{}", answer.exchange);
 }
 
+#[contract_test]
 async fn another_issuer_is_refused_and_costs_nothing(suite: Arc<Suite>) {
     let visit = suite.entity().await.visit("sim-pkce", Choice::ALLOW).await;
     assert_eq!(visit.back.parameter("iss"), suite.providers().issuer("sim-pkce"));
@@ -171,6 +162,7 @@ async fn another_issuer_is_refused_and_costs_nothing(suite: Arc<Suite>) {
     still_works(&suite, &visit).await;
 }
 
+#[contract_test]
 async fn a_missing_issuer_is_refused_where_the_provider_announces_it(suite: Arc<Suite>) {
     let visit = suite.entity().await.visit("sim-pkce", Choice::ALLOW).await;
     let (code, state) = (("code", visit.code()), ("state", visit.state.as_str()));
@@ -198,6 +190,7 @@ async fn cause(suite: &Suite, answer: &ApiResponse) -> String {
     .await
 }
 
+#[contract_test]
 async fn a_refusal_tells_its_cause_to_the_log_alone(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let (visit, expired, used) = (
@@ -238,6 +231,7 @@ async fn a_refusal_tells_its_cause_to_the_log_alone(suite: Arc<Suite>) {
     still_works(&suite, &visit).await;
 }
 
+#[contract_test]
 async fn of_fifty_callbacks_at_once_one_exchanges_the_code(suite: Arc<Suite>) {
     let visit = Arc::new(visit(&suite.entity().await).await);
     let callbacks: Vec<_> = (0..50)
@@ -255,6 +249,7 @@ async fn of_fifty_callbacks_at_once_one_exchanges_the_code(suite: Arc<Suite>) {
     assert_eq!(suite.providers().exchanges(visit.code()), [RequestOutcome::Done]);
 }
 
+#[contract_test]
 async fn any_other_error_of_the_provider_is_a_failure(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for error in ["server_error", "temporarily_unavailable", "invalid_scope", "something-else"] {
@@ -273,6 +268,7 @@ async fn any_other_error_of_the_provider_is_a_failure(suite: Arc<Suite>) {
     assert!(entity.connections().await.is_empty());
 }
 
+#[contract_test]
 async fn nothing_hostile_is_reflected(suite: Arc<Suite>) {
     const MARK: &str = "h0st1le";
     let entity = suite.entity().await;

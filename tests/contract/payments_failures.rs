@@ -2,15 +2,10 @@
 
 use std::sync::Arc;
 
+use contract_test::contract_test;
 use doubles::provider::{Failure, PROVIDERS_WORDS, RequestOutcome};
 
-use crate::harness::{ApiResponse, Choice, Entity, Suite, new_account, tests};
-
-tests![
-    every_failure_at_the_provider_is_a_500_with_an_empty_object,
-    a_code_that_the_provider_does_not_know_connects_nothing,
-    a_failure_leaves_an_older_connection_as_it_was,
-];
+use crate::harness::{ApiResponse, Choice, Entity, Suite, new_account};
 
 /// Fails unless the callback failed like every other.
 fn says_nothing(answer: &ApiResponse) {
@@ -31,6 +26,7 @@ async fn fails(suite: Arc<Suite>, entity: Entity, provider: &'static str, name: 
     assert!(entity.connections().await.is_empty(), "{name}");
 }
 
+#[contract_test]
 async fn every_failure_at_the_provider_is_a_500_with_an_empty_object(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     // At the same time, since some take as long as the service waits.
@@ -51,6 +47,7 @@ async fn every_failure_at_the_provider_is_a_500_with_an_empty_object(suite: Arc<
     assert!(!strays.iter().any(|path| path.starts_with("/elsewhere")), "a redirect was followed: {strays:?}");
 }
 
+#[contract_test]
 async fn a_code_that_the_provider_does_not_know_connects_nothing(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for provider in ["sim-basic", "square"] {
@@ -63,6 +60,7 @@ async fn a_code_that_the_provider_does_not_know_connects_nothing(suite: Arc<Suit
     assert!(entity.connections().await.is_empty());
 }
 
+#[contract_test]
 async fn a_failure_leaves_an_older_connection_as_it_was(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     entity.link("sim-basic", Choice::ALLOW).await;

@@ -2,28 +2,14 @@
 
 use std::{collections::BTreeSet, fs, sync::Arc, time::Duration};
 
+use contract_test::contract_test;
 use doubles::provider::{Entry, Kind, PROVIDERS_WORDS, RequestOutcome};
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Api, Behaviour, Bundle, Choice, Entity, LONG, Receiver, Settings, Suite, Table, Visit, invocation, project, tests,
-    time, until,
+    Api, Behaviour, Bundle, Choice, Entity, LONG, Receiver, Settings, Suite, Table, Visit, invocation, project, time,
+    until,
 };
-
-tests![
-    two_hundred_refreshes_at_once_survive_the_end_of_the_refresher,
-    tokens_are_refreshed_before_they_expire,
-    the_rotated_token_is_the_one_that_is_used_next,
-    a_provider_that_keeps_its_refresh_token_is_asked_with_it_again,
-    a_grant_that_has_ended_breaks_the_connection_and_an_event_says_so,
-    an_error_with_status_200_breaks_the_connection,
-    grants_with_members_that_cannot_be_read_are_kept,
-    a_connection_that_cannot_be_refreshed_breaks_when_it_expires,
-    a_failure_is_tried_again_and_breaks_nothing,
-    an_answer_that_was_lost_costs_no_connection,
-    a_broken_connection_is_mended_by_connecting_again,
-    a_row_that_was_copied_to_another_entity_is_of_no_use,
-];
 
 /// A time that is past, as the table has times.
 const PAST: &str = "2026-01-01T00:00:00.000Z";
@@ -77,6 +63,7 @@ async fn logged(suite: &Suite, connection: &Value, message: &str) -> Value {
 /// How long the access tokens live of which it is seen when they are refreshed.
 const LIFE: Duration = Duration::from_secs(12);
 
+#[contract_test]
 async fn tokens_are_refreshed_before_they_expire(suite: Arc<Suite>) {
     // A bundle of its own: there, no refresh of another test takes as long as a provider may.
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
@@ -134,12 +121,14 @@ async fn refresh_twice(suite: &Suite, provider: &str) {
     assert!(suite.providers().has_ended(provider, &visit.account));
 }
 
+#[contract_test]
 async fn the_rotated_token_is_the_one_that_is_used_next(suite: Arc<Suite>) {
     // The one ends the grant when an old token is used, the other lets both be used until the new one is.
     refresh_twice(&suite, "sim-body").await;
     refresh_twice(&suite, "sim-basic").await;
 }
 
+#[contract_test]
 async fn a_provider_that_keeps_its_refresh_token_is_asked_with_it_again(suite: Arc<Suite>) {
     // The one repeats the token in its answers, the other does not.
     refresh_twice(&suite, "square").await;
@@ -163,6 +152,7 @@ async fn event_arrives(receiver: &Receiver, connection: &Value, visit: &Visit, p
     assert_eq!((&event["type"], &event["data"]), (&json!("payment.connection.broken"), &data), "{event:#}");
 }
 
+#[contract_test]
 async fn a_grant_that_has_ended_breaks_the_connection_and_an_event_says_so(suite: Arc<Suite>) {
     for provider in ["sim-basic", "square"] {
         let (entity, table) = (suite.entity().await, suite.table());
@@ -186,6 +176,7 @@ async fn a_grant_that_has_ended_breaks_the_connection_and_an_event_says_so(suite
     }
 }
 
+#[contract_test]
 async fn an_error_with_status_200_breaks_the_connection(suite: Arc<Suite>) {
     let (entity, table) = (suite.entity().await, suite.table());
     let visit = entity.link("sim-basic", Choice::leading_to("refresh-200-invalid_grant")).await;
@@ -196,6 +187,7 @@ async fn an_error_with_status_200_breaks_the_connection(suite: Arc<Suite>) {
     assert_eq!(suite.providers().of_account(Kind::Refresh, &visit.account), [RequestOutcome::Failed]);
 }
 
+#[contract_test]
 async fn grants_with_members_that_cannot_be_read_are_kept(suite: Arc<Suite>) {
     let (entity, table) = (suite.entity().await, suite.table());
     // This provider keeps its refresh token, and so answers a refresh with an empty one.
@@ -214,6 +206,7 @@ async fn grants_with_members_that_cannot_be_read_are_kept(suite: Arc<Suite>) {
     );
 }
 
+#[contract_test]
 async fn a_connection_that_cannot_be_refreshed_breaks_when_it_expires(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = watch(&entity).await;
@@ -226,6 +219,7 @@ async fn a_connection_that_cannot_be_refreshed_breaks_when_it_expires(suite: Arc
     assert_eq!(suite.providers().of_account(Kind::Refresh, &visit.account), []);
 }
 
+#[contract_test]
 async fn a_failure_is_tried_again_and_breaks_nothing(suite: Arc<Suite>) {
     // In turn, so that the machine is not busy with 15 refreshes that hang.
     for name in ["500", "503", "429", "invalid_client", "not-json", "reset", "truncated", "redirect", "huge", "hang"] {
@@ -255,6 +249,7 @@ async fn a_failure_is_tried_again_and_breaks_nothing(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn an_answer_that_was_lost_costs_no_connection(suite: Arc<Suite>) {
     let (entity, table) = (suite.entity().await, suite.table());
     let visit = entity.link("sim-basic", Choice::leading_to("refresh-lost-once")).await;
@@ -268,6 +263,7 @@ async fn an_answer_that_was_lost_costs_no_connection(suite: Arc<Suite>) {
     assert_eq!(entity.connection("sim-basic").await.expect("kept")["status"], "connected");
 }
 
+#[contract_test]
 async fn a_broken_connection_is_mended_by_connecting_again(suite: Arc<Suite>) {
     let (entity, table) = (suite.entity().await, suite.table());
     let broken = entity.link("sim-basic", Choice::leading_to("refresh-invalid_grant")).await;
@@ -281,6 +277,7 @@ async fn a_broken_connection_is_mended_by_connecting_again(suite: Arc<Suite>) {
     assert_eq!(refreshes(&suite, &visit.account, 2).await.last(), Some(&RequestOutcome::Done));
 }
 
+#[contract_test]
 async fn a_row_that_was_copied_to_another_entity_is_of_no_use(suite: Arc<Suite>) {
     let (owner, thief, table) = (suite.entity().await, suite.entity().await, suite.table());
     let visit = owner.link("sim-basic", Choice::ALLOW).await;
@@ -312,6 +309,7 @@ async fn a_row_that_was_copied_to_another_entity_is_of_no_use(suite: Arc<Suite>)
 /// Providers at which a refresh may be repeated whose answer was lost.
 const FORGIVING: [&str; 5] = ["sim-basic", "sim-json", "sim-jwt", "sim-pkce", "square"];
 
+#[contract_test]
 async fn two_hundred_refreshes_at_once_survive_the_end_of_the_refresher(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let table = Table::of(&api.env);

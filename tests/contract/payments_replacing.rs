@@ -2,18 +2,11 @@
 
 use std::sync::Arc;
 
+use contract_test::contract_test;
 use doubles::provider::Kind;
 use serde_json::{Value, json};
 
-use crate::harness::{Behaviour, Choice, Receiver, Suite, Visit, new_account, tests};
-
-tests![
-    connecting_again_asks_before_it_replaces_a_connection,
-    the_start_page_names_the_account_that_is_replaced,
-    a_broken_connection_is_connected_again_by_the_same_account_without_asking,
-    another_account_does_not_take_the_place_of_a_broken_one_without_asking,
-    an_account_that_was_connected_meanwhile_stays,
-];
+use crate::harness::{Behaviour, Choice, Receiver, Suite, Visit, new_account};
 
 const PATH: &str = "/payment/provider/sim-basic/connection";
 
@@ -28,6 +21,7 @@ async fn was_not_connected(suite: &Suite, visit: &Visit) {
     visit.callback().refused(400, "invalid-state").await;
 }
 
+#[contract_test]
 async fn connecting_again_asks_before_it_replaces_a_connection(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let first = entity.link("sim-basic", Choice::ALLOW).await;
@@ -54,6 +48,7 @@ async fn connecting_again_asks_before_it_replaces_a_connection(suite: Arc<Suite>
     assert_eq!(suite.providers().of_account(Kind::Revocation, &first.account), []);
 }
 
+#[contract_test]
 async fn the_start_page_names_the_account_that_is_replaced(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let visit = entity.link("sim-basic", Choice::ALLOW).await;
@@ -63,6 +58,7 @@ async fn the_start_page_names_the_account_that_is_replaced(suite: Arc<Suite>) {
     assert!(page.contains(&format!("<strong>{}</strong>", visit.account)) && page.contains("replaces it"), "{page}");
 }
 
+#[contract_test]
 async fn a_broken_connection_is_connected_again_by_the_same_account_without_asking(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let first = entity.link("sim-basic", Choice::ALLOW).await;
@@ -73,6 +69,7 @@ async fn a_broken_connection_is_connected_again_by_the_same_account_without_aski
     assert_eq!((&connection["status"], &connection["account"]), (&json!("connected"), &json!(first.account)));
 }
 
+#[contract_test]
 async fn another_account_does_not_take_the_place_of_a_broken_one_without_asking(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     entity.link("sim-basic", Choice::ALLOW).await;
@@ -84,6 +81,7 @@ async fn another_account_does_not_take_the_place_of_a_broken_one_without_asking(
     assert_eq!(entity.connection("sim-basic").await.expect("connected")["account"], other.account);
 }
 
+#[contract_test]
 async fn an_account_that_was_connected_meanwhile_stays(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let url = receiver.on("/", [Behaviour::status(200)]);

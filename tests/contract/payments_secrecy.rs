@@ -2,12 +2,11 @@
 
 use std::{collections::BTreeSet, fs, sync::Arc};
 
+use contract_test::contract_test;
 use doubles::provider::PROVIDERS_WORDS;
 use serde_json::Value;
 
-use crate::harness::{Bundle, Choice, LONG, PROVIDERS, Suite, query, tests, until};
-
-tests![no_secret_stands_in_clear_in_the_table_the_logs_or_an_answer];
+use crate::harness::{Bundle, Choice, LONG, PROVIDERS, Suite, query, until};
 
 /// A secret and the ways in which it may be written.
 fn spellings(secret: &str) -> BTreeSet<String> {
@@ -37,6 +36,7 @@ fn logs(bundle: &Bundle) -> Vec<(String, String)> {
     logs.map(|(path, bytes)| (path, String::from_utf8_lossy(&bytes).into_owned())).collect()
 }
 
+#[contract_test]
 async fn no_secret_stands_in_clear_in_the_table_the_logs_or_an_answer(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     // Every way to succeed or fail, beside the other tests.

@@ -3,21 +3,9 @@
 use std::sync::Arc;
 
 use crate::harness::{
-    ApiResponse, Choice, Entity, Suite, Visit, choose, cookie_of, go_on, hash_of, link_of, new_account, query,
-    state_of, tests,
+    ApiResponse, Choice, Entity, Suite, Visit, choose, cookie_of, go_on, hash_of, link_of, new_account, query, state_of,
 };
-
-tests![
-    the_start_page_names_the_entity_the_provider_and_the_scopes,
-    a_victim_does_not_complete_a_strangers_connection,
-    a_callback_of_another_browser_is_refused_and_costs_nothing,
-    only_the_page_itself_leads_on_from_it,
-    several_connections_are_made_in_one_browser_at_once,
-    the_last_browser_that_goes_on_is_the_one_that_can_come_back,
-    opening_the_start_page_changes_nothing,
-    a_start_page_without_a_good_state_is_refused,
-    the_outcome_names_entity_and_account_to_the_browser_that_came_back,
-];
+use contract_test::contract_test;
 
 /// The path of an address of the service.
 fn path<'a>(suite: &Suite, address: &'a str) -> &'a str {
@@ -34,6 +22,7 @@ async fn still_works(suite: &Suite, visit: &Visit) {
     visit.arrive("connected").await;
 }
 
+#[contract_test]
 async fn the_start_page_names_the_entity_the_provider_and_the_scopes(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for (provider, label) in [("sim-basic", "sim-basic"), ("stripe", "Stripe")] {
@@ -52,6 +41,7 @@ async fn the_start_page_names_the_entity_the_provider_and_the_scopes(suite: Arc<
 
 /// A stranger asks for a connection of their own entity and has a victim complete it: by the provider's address, and
 /// with a browser that knows this service already.
+#[contract_test]
 async fn a_victim_does_not_complete_a_strangers_connection(suite: Arc<Suite>) {
     let (stranger, victim) = (suite.entity().await, suite.entity().await);
     let start = stranger.authorization_url("sim-pkce").await;
@@ -70,6 +60,7 @@ async fn a_victim_does_not_complete_a_strangers_connection(suite: Arc<Suite>) {
     assert_ne!(victim.connection("sim-pkce").await.expect("connected")["account"], account);
 }
 
+#[contract_test]
 async fn a_callback_of_another_browser_is_refused_and_costs_nothing(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let visit = entity.visit("sim-basic", Choice::ALLOW).await;
@@ -94,6 +85,7 @@ async fn a_callback_of_another_browser_is_refused_and_costs_nothing(suite: Arc<S
     still_works(&suite, &visit).await;
 }
 
+#[contract_test]
 async fn only_the_page_itself_leads_on_from_it(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let start = entity.authorization_url("sim-basic").await;
@@ -117,6 +109,7 @@ async fn only_the_page_itself_leads_on_from_it(suite: Arc<Suite>) {
     assert!(answer.header("location").starts_with(&suite.providers().url("sim-basic", "authorize")));
 }
 
+#[contract_test]
 async fn several_connections_are_made_in_one_browser_at_once(suite: Arc<Suite>) {
     let mut under_way = Vec::new();
     let mut browser: Option<String> = None;
@@ -137,6 +130,7 @@ async fn several_connections_are_made_in_one_browser_at_once(suite: Arc<Suite>) 
     }
 }
 
+#[contract_test]
 async fn the_last_browser_that_goes_on_is_the_one_that_can_come_back(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let start = entity.authorization_url("sim-basic").await;
@@ -149,6 +143,7 @@ async fn the_last_browser_that_goes_on_is_the_one_that_can_come_back(suite: Arc<
     first.callback().refused(400, "invalid-state").await;
 }
 
+#[contract_test]
 async fn opening_the_start_page_changes_nothing(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let start = entity.authorization_url("sim-basic").await;
@@ -162,6 +157,7 @@ async fn opening_the_start_page_changes_nothing(suite: Arc<Suite>) {
     still_works(&suite, &visit).await;
 }
 
+#[contract_test]
 async fn a_start_page_without_a_good_state_is_refused(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let visit = entity.visit("sim-basic", Choice::ALLOW).await;
@@ -189,6 +185,7 @@ async fn a_start_page_without_a_good_state_is_refused(suite: Arc<Suite>) {
     suite.api.get(link).header("cookie", cookie_of(&page)).refused(400, "invalid-state").await;
 }
 
+#[contract_test]
 async fn the_outcome_names_entity_and_account_to_the_browser_that_came_back(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let (visit, declined) =

@@ -3,19 +3,12 @@
 
 use std::sync::Arc;
 
+use contract_test::contract_test;
 use serde_json::Value;
 
-use crate::harness::{Suite, tests};
+use crate::harness::Suite;
 
-tests![
-    every_kind_of_problem_has_a_page,
-    a_page_shows_an_example_and_leads_to_the_operations_and_back,
-    the_list_leads_to_every_page,
-    a_kind_that_does_not_exist_has_none,
-    the_type_of_a_problem_leads_to_its_page,
-    every_page_promises_that_it_stands_in_no_frame,
-];
-
+#[contract_test]
 async fn every_kind_of_problem_has_a_page(suite: Arc<Suite>) {
     let mut kinds = suite.contract.problem_kinds();
     assert!(kinds.len() >= 15, "openapi.yaml names only {kinds:?}");
@@ -37,6 +30,7 @@ async fn every_kind_of_problem_has_a_page(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn a_page_shows_an_example_and_leads_to_the_operations_and_back(suite: Arc<Suite>) {
     let (base, reference) = (suite.api.base_url(), suite.api.get("/").expect(200).await.text());
     for kind in suite.contract.problem_kinds() {
@@ -59,6 +53,7 @@ async fn a_page_shows_an_example_and_leads_to_the_operations_and_back(suite: Arc
     }
 }
 
+#[contract_test]
 async fn the_list_leads_to_every_page(suite: Arc<Suite>) {
     let list = suite.api.get("/problems").expect(200).await.text();
     let base = suite.api.base_url();
@@ -67,12 +62,14 @@ async fn the_list_leads_to_every_page(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn a_kind_that_does_not_exist_has_none(suite: Arc<Suite>) {
     for kind in ["nothing", "NOT-FOUND", "not-found.html", "%3Cscript%3E", "..%2F..%2Fetc%2Fpasswd"] {
         suite.api.get(format!("/problems/{kind}")).refused(404, "not-found").await;
     }
 }
 
+#[contract_test]
 async fn the_type_of_a_problem_leads_to_its_page(suite: Arc<Suite>) {
     let problem: Value = suite.api.get("/nowhere").refused(404, "not-found").await;
     let address = problem["type"].as_str().expect("openapi.yaml says so");
@@ -83,6 +80,7 @@ async fn the_type_of_a_problem_leads_to_its_page(suite: Arc<Suite>) {
 }
 
 /// That a page keeps the promise, the harness checks on every answer that any test receives; here, that none is left out.
+#[contract_test]
 async fn every_page_promises_that_it_stands_in_no_frame(suite: Arc<Suite>) {
     let document = &suite.contract.document;
     let mut pages = Vec::new();

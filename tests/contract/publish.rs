@@ -2,39 +2,13 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use contract_test::contract_test;
 use serde_json::{Value, json};
 
 use crate::{
-    harness::{ApiResponse, Application, Behaviour, Entity, Receiver, Suite, now, send_raw, tests},
+    harness::{ApiResponse, Application, Behaviour, Entity, Receiver, Suite, now, send_raw},
     webhooks::fields,
 };
-
-tests![
-    an_event_goes_to_exactly_the_webhooks_that_ask_for_it,
-    an_event_without_subscribers_is_accepted,
-    the_answer_names_the_event_and_each_delivery,
-    data_are_sent_byte_for_byte,
-    an_event_is_shown_as_it_is_sent,
-    data_that_no_parser_agrees_on_are_shown_as_they_are_sent,
-    data_may_nest_as_deep_as_the_bound_and_no_deeper,
-    a_body_that_is_not_json_is_refused_as_a_whole,
-    a_type_that_is_not_in_the_catalogue_is_a_violation,
-    data_must_be_an_object,
-    every_violation_is_reported_at_once,
-    the_same_key_returns_the_first_answer_and_delivers_once,
-    the_same_key_with_another_body_is_a_conflict,
-    the_same_key_at_once_publishes_once,
-    of_two_bodies_with_the_same_key_at_once_one_is_published,
-    a_key_whose_time_is_over_is_a_new_one,
-    a_key_belongs_to_its_entity,
-    a_webhook_made_later_does_not_get_what_was_published_before,
-    a_webhook_removed_later_does_not_change_the_answer_to_a_key,
-    a_key_of_a_wrong_form_is_a_violation,
-    a_refused_request_does_not_use_up_its_key,
-    an_event_may_have_256_kib_and_no_more,
-    space_around_the_data_does_not_count_for_the_event,
-    two_events_without_a_key_are_two_events,
-];
 
 const ID: usize = "evt_00000000000000000000000000".len();
 
@@ -53,6 +27,7 @@ async fn publish_with_key(entity: &Entity, key: &str, data: Value) -> ApiRespons
     entity.post("/webhook/event").header("idempotency-key", key).json(&body).send().await
 }
 
+#[contract_test]
 async fn an_event_goes_to_exactly_the_webhooks_that_ask_for_it(suite: Arc<Suite>) {
     let (entity, other, receiver) = (suite.entity().await, suite.entity().await, Receiver::start().await);
     let hook = async |entity: &Entity, path: &str, enabled: bool, events: Value| {
@@ -82,11 +57,13 @@ async fn an_event_goes_to_exactly_the_webhooks_that_ask_for_it(suite: Arc<Suite>
     assert_eq!(receiver.everything().len(), 4);
 }
 
+#[contract_test]
 async fn an_event_without_subscribers_is_accepted(suite: Arc<Suite>) {
     let answer = suite.entity().await.publish_of_type("booking.created", json!({})).await;
     assert_eq!(deliveries(&answer), Vec::<Value>::new());
 }
 
+#[contract_test]
 async fn the_answer_names_the_event_and_each_delivery(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
@@ -112,6 +89,7 @@ async fn delivered(entity: &Entity, receiver: &Receiver, data: &str) -> String {
     String::from_utf8(received.body).expect("what was text is text")
 }
 
+#[contract_test]
 async fn data_are_sent_byte_for_byte(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
@@ -137,6 +115,7 @@ async fn data_are_sent_byte_for_byte(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn an_event_is_shown_as_it_is_sent(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
@@ -150,6 +129,7 @@ async fn an_event_is_shown_as_it_is_sent(suite: Arc<Suite>) {
     assert!(shown.contains(&sent), "the very body that is sent is not in what is shown:\n{sent}\n{shown}");
 }
 
+#[contract_test]
 async fn data_that_no_parser_agrees_on_are_shown_as_they_are_sent(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
@@ -168,6 +148,7 @@ async fn data_that_no_parser_agrees_on_are_shown_as_they_are_sent(suite: Arc<Sui
     assert!(sent.contains(data) && shown.contains(&sent), "{sent}\n{shown}");
 }
 
+#[contract_test]
 async fn data_may_nest_as_deep_as_the_bound_and_no_deeper(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
@@ -189,6 +170,7 @@ async fn data_may_nest_as_deep_as_the_bound_and_no_deeper(suite: Arc<Suite>) {
     assert!(delivered(&entity, &receiver, &text).await.contains(&text));
 }
 
+#[contract_test]
 async fn a_body_that_is_not_json_is_refused_as_a_whole(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for data in [
@@ -235,6 +217,7 @@ async fn violations(entity: &Entity, body: &str) -> Vec<String> {
     fields(&call.refused(400, "invalid-request").await)
 }
 
+#[contract_test]
 async fn a_type_that_is_not_in_the_catalogue_is_a_violation(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for kind in [
@@ -253,6 +236,7 @@ async fn a_type_that_is_not_in_the_catalogue_is_a_violation(suite: Arc<Suite>) {
     assert_eq!(violations(&entity, r#"{"data":{}}"#).await, ["type"]);
 }
 
+#[contract_test]
 async fn data_must_be_an_object(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for data in ["null", "[]", "[{}]", "1", "-0", r#""text""#, r#""""#, r#""{}""#, "true"] {
@@ -265,12 +249,14 @@ async fn data_must_be_an_object(suite: Arc<Suite>) {
     assert_eq!(violations(&entity, r#"{"type":"booking.created"}"#).await, ["data"]);
 }
 
+#[contract_test]
 async fn every_violation_is_reported_at_once(suite: Arc<Suite>) {
     let mut fields = violations(&suite.entity().await, r#"{"type":"nonsense","daat":{},"id":"evt_1"}"#).await;
     fields.sort();
     assert_eq!(fields, ["daat", "data", "id", "type"]);
 }
 
+#[contract_test]
 async fn the_same_key_returns_the_first_answer_and_delivers_once(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
@@ -289,6 +275,7 @@ async fn the_same_key_returns_the_first_answer_and_delivers_once(suite: Arc<Suit
     assert_eq!(entity.delivery(&id).await["attemptCount"], 1);
 }
 
+#[contract_test]
 async fn the_same_key_with_another_body_is_a_conflict(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     assert_eq!(publish_with_key(&entity, "key", json!({ "a": 1 })).await.status, 202);
@@ -303,6 +290,7 @@ async fn the_same_key_with_another_body_is_a_conflict(suite: Arc<Suite>) {
     assert_eq!(publish_with_key(&entity, "another", json!({ "a": 2 })).await.status, 202);
 }
 
+#[contract_test]
 async fn the_same_key_at_once_publishes_once(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
@@ -328,6 +316,7 @@ async fn the_same_key_at_once_publishes_once(suite: Arc<Suite>) {
     assert_eq!(receiver.received("/").len(), 2, "one delivery for fifty publications of one key");
 }
 
+#[contract_test]
 async fn of_two_bodies_with_the_same_key_at_once_one_is_published(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
@@ -353,6 +342,7 @@ async fn of_two_bodies_with_the_same_key_at_once_one_is_published(suite: Arc<Sui
     assert_eq!(receiver.everything().len(), 2);
 }
 
+#[contract_test]
 async fn a_key_whose_time_is_over_is_a_new_one(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let first = publish_with_key(&entity, "key", json!({ "a": 1 })).await.json();
@@ -374,6 +364,7 @@ async fn a_key_whose_time_is_over_is_a_new_one(suite: Arc<Suite>) {
     assert_eq!(publish_with_key(&entity, "key", json!({ "a": 1 })).await.status, 409);
 }
 
+#[contract_test]
 async fn a_key_belongs_to_its_entity(suite: Arc<Suite>) {
     let (one, other) = (suite.entity().await, suite.entity().await);
     let (first, second) = (
@@ -384,6 +375,7 @@ async fn a_key_belongs_to_its_entity(suite: Arc<Suite>) {
     assert_ne!(first.json()["eventIdentifier"], second.json()["eventIdentifier"]);
 }
 
+#[contract_test]
 async fn a_webhook_made_later_does_not_get_what_was_published_before(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let first = publish_with_key(&entity, "key", json!({ "a": 1 })).await;
@@ -395,6 +387,7 @@ async fn a_webhook_made_later_does_not_get_what_was_published_before(suite: Arc<
     assert_eq!(receiver.received("/").len(), 1);
 }
 
+#[contract_test]
 async fn a_webhook_removed_later_does_not_change_the_answer_to_a_key(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
@@ -406,6 +399,7 @@ async fn a_webhook_removed_later_does_not_change_the_answer_to_a_key(suite: Arc<
     assert_eq!(receiver.everything().len(), 1);
 }
 
+#[contract_test]
 async fn a_key_of_a_wrong_form_is_a_violation(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let body = json!({ "type": "booking.created", "data": {} });
@@ -418,6 +412,7 @@ async fn a_key_of_a_wrong_form_is_a_violation(suite: Arc<Suite>) {
     entity.post("/webhook/event").header("idempotency-key", longest).json(&body).expect(202).await;
 }
 
+#[contract_test]
 async fn a_refused_request_does_not_use_up_its_key(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let wrong = json!({ "type": "nonsense", "data": {} });
@@ -425,6 +420,7 @@ async fn a_refused_request_does_not_use_up_its_key(suite: Arc<Suite>) {
     assert_eq!(publish_with_key(&entity, "key", json!({})).await.status, 202);
 }
 
+#[contract_test]
 async fn an_event_may_have_256_kib_and_no_more(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
@@ -449,6 +445,7 @@ async fn an_event_may_have_256_kib_and_no_more(suite: Arc<Suite>) {
     entity.post("/webhook/event").json(&body).refused(413, "payload-too-large").await;
 }
 
+#[contract_test]
 async fn space_around_the_data_does_not_count_for_the_event(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
@@ -470,6 +467,7 @@ async fn space_around_the_data_does_not_count_for_the_event(suite: Arc<Suite>) {
     assert_eq!(call.refused(413, "payload-too-large").await["properties"]["limitBytes"], 256 * 1_024);
 }
 
+#[contract_test]
 async fn two_events_without_a_key_are_two_events(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let first = entity.publish_of_type("booking.created", json!({})).await.json();

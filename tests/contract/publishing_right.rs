@@ -2,21 +2,15 @@
 
 use std::sync::Arc;
 
+use contract_test::contract_test;
 use serde_json::{Value, json};
 
 use crate::{
     application_credentials::introspected,
     applications::{KEY, Made, claims, made_with, of, shown, text, token},
-    harness::{Api, Behaviour, Call, Entity, LONG, Receiver, Suite, tests, until},
+    harness::{Api, Behaviour, Call, Entity, LONG, Receiver, Suite, until},
     panel_sessions,
 };
-
-tests![
-    a_panel_link_may_publish_only_if_its_maker_says_so_and_may,
-    an_application_publishes_only_if_that_was_asked_for,
-    a_caller_gives_no_right_to_publish_that_its_token_lacks,
-    an_operator_gives_the_right_to_publish_and_takes_it_with_the_tokens_that_have_it,
-];
 
 /// An application that subscribers and publishers might have, with or without a word on publishing.
 async fn integration(entity: &Entity, may_publish: Option<bool>) -> Made {
@@ -44,6 +38,7 @@ fn forged(suite: &Suite, entity: &Entity, scope: &str, may_publish: bool) -> Str
 }
 
 /// A subscriber could tell the others that a payment was received.
+#[contract_test]
 async fn an_application_publishes_only_if_that_was_asked_for(suite: Arc<Suite>) {
     let (entity, api, receiver) = (suite.entity().await, &suite.api, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
@@ -73,6 +68,7 @@ async fn an_application_publishes_only_if_that_was_asked_for(suite: Arc<Suite>) 
     }
 }
 
+#[contract_test]
 async fn a_caller_gives_no_right_to_publish_that_its_token_lacks(suite: Arc<Suite>) {
     let (entity, api) = (suite.entity().await, &suite.api);
     let scopes = "account.write account.remove integrations.read integrations.write";
@@ -109,6 +105,7 @@ async fn a_caller_gives_no_right_to_publish_that_its_token_lacks(suite: Arc<Suit
 }
 
 /// A link that a publishing token made once always carried the right to publish.
+#[contract_test]
 async fn a_panel_link_may_publish_only_if_its_maker_says_so_and_may(suite: Arc<Suite>) {
     let (entity, api) = (suite.entity().await, &suite.api);
     let [publisher, receiver] = [integration(&entity, Some(true)).await, integration(&entity, None).await];
@@ -126,6 +123,7 @@ async fn a_panel_link_may_publish_only_if_its_maker_says_so_and_may(suite: Arc<S
     api.post(path.clone()).bearer(&receiver).json(&asked).refused(403, "may-not-publish").await;
 }
 
+#[contract_test]
 async fn an_operator_gives_the_right_to_publish_and_takes_it_with_the_tokens_that_have_it(suite: Arc<Suite>) {
     let (entity, api) = (suite.entity().await, &suite.api);
     let create = ["application", "create", "--json", "--name", "System", "--entity", &entity.id];

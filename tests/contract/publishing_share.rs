@@ -9,19 +9,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use contract_test::contract_test;
 use serde_json::json;
 
 use crate::harness::{
-    ApiResponse, Application, AwsCall, Behaviour, Bus, Call, Entity, Receiver, Settings, Suite, Table, now, tests,
+    ApiResponse, Application, AwsCall, Behaviour, Bus, Call, Entity, Receiver, Settings, Suite, Table, now,
 };
-
-tests![
-    an_entity_above_its_share_is_refused_and_others_are_not,
-    a_large_event_counts_once_for_each_4_kib,
-    a_refusal_comes_after_the_checks_of_the_caller_and_before_all_else,
-    an_entity_that_publishes_little_costs_nothing_more,
-    what_cannot_be_counted_is_published_all_the_same,
-];
 
 fn event(entity: &Entity, number: usize) -> Call {
     entity.post("/webhook/event").json(&json!({ "type": "booking.created", "data": { "number": number } }))
@@ -67,6 +60,7 @@ async fn counted_elsewhere(table: &Table, entity: &Entity, count: usize) {
     }
 }
 
+#[contract_test]
 async fn an_entity_above_its_share_is_refused_and_others_are_not(suite: Arc<Suite>) {
     const LIMIT: usize = 20;
     let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("PUBLISH_LIMIT", LIMIT.to_string())).await;
@@ -95,6 +89,7 @@ async fn an_entity_above_its_share_is_refused_and_others_are_not(suite: Arc<Suit
     assert!(bundle.stop().await.success());
 }
 
+#[contract_test]
 async fn a_large_event_counts_once_for_each_4_kib(suite: Arc<Suite>) {
     const LIMIT: usize = 100;
     let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("PUBLISH_LIMIT", LIMIT.to_string())).await;
@@ -112,6 +107,7 @@ async fn a_large_event_counts_once_for_each_4_kib(suite: Arc<Suite>) {
     assert!(bundle.stop().await.success());
 }
 
+#[contract_test]
 async fn a_refusal_comes_after_the_checks_of_the_caller_and_before_all_else(suite: Arc<Suite>) {
     const LIMIT: usize = 3;
     let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("PUBLISH_LIMIT", LIMIT.to_string())).await;
@@ -151,6 +147,7 @@ fn counts(entity: &Entity) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static 
     move |call| call.operation == "UpdateItem" && call.mentions(&key)
 }
 
+#[contract_test]
 async fn an_entity_that_publishes_little_costs_nothing_more(suite: Arc<Suite>) {
     const STEP: usize = 20;
     let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
@@ -169,6 +166,7 @@ async fn an_entity_that_publishes_little_costs_nothing_more(suite: Arc<Suite>) {
     assert!(stood.bundle.stop().await.success());
 }
 
+#[contract_test]
 async fn what_cannot_be_counted_is_published_all_the_same(suite: Arc<Suite>) {
     const LIMIT: usize = 50;
     let settings = Settings::default().with("PUBLISH_LIMIT", LIMIT.to_string());

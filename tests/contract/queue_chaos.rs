@@ -8,19 +8,14 @@ use std::{
 };
 
 use base::{SystemRandom, random::unit};
+use contract_test::contract_test;
 use futures::{StreamExt, stream};
 use serde_json::json;
 use tokio::{process::Child, time::sleep};
 
 use crate::harness::{
-    Account, Behaviour, Entity, Interposed, Receiver, Settings, Suite, account, purge, second_sandbox, tests,
+    Account, Behaviour, Entity, Interposed, Receiver, Settings, Suite, account, purge, second_sandbox,
 };
-
-tests![
-    a_queue_that_loses_doubles_delays_and_reorders_changes_nothing,
-    a_queue_that_is_emptied_again_and_again_changes_nothing,
-    a_message_that_two_sandboxes_receive_is_sent_once,
-];
 
 /// How many are published.
 pub const EVENTS: usize = 150;
@@ -59,6 +54,7 @@ pub fn complete(account: &Account) {
     println!("{account:?}");
 }
 
+#[contract_test]
 async fn a_queue_that_loses_doubles_delays_and_reorders_changes_nothing(suite: Arc<Suite>) {
     let (stood, _permit) = suite.other_bundle_interposed(Settings::default().with("RETRY_SCHEDULE", SCHEDULE)).await;
     let Interposed { bundle, api, services, .. } = &stood;
@@ -84,6 +80,7 @@ async fn a_queue_that_loses_doubles_delays_and_reorders_changes_nothing(suite: A
 
 /// Two sandboxes once sent the event of one message, and one of the requests was in no history: a first attempt was made
 /// without a claim, and only the memory of one process knew its copies.
+#[contract_test]
 async fn a_message_that_two_sandboxes_receive_is_sent_once(suite: Arc<Suite>) {
     const COPIES: usize = 6;
     let (stood, _permit) = suite.other_bundle_interposed(Settings::default().with("RETRY_SCHEDULE", SCHEDULE)).await;
@@ -107,6 +104,7 @@ async fn a_message_that_two_sandboxes_receive_is_sent_once(suite: Arc<Suite>) {
     assert!(bundle.stop().await.success());
 }
 
+#[contract_test]
 async fn a_queue_that_is_emptied_again_and_again_changes_nothing(suite: Arc<Suite>) {
     let (stood, _permit) = suite.other_bundle_interposed(Settings::default().with("RETRY_SCHEDULE", SCHEDULE)).await;
     let (entity, receiver) = (Entity::new(&stood.api, "emptied".to_owned()).await, Receiver::start().await);

@@ -3,32 +3,13 @@
 
 use std::{io::Write, sync::Arc, time::Duration};
 
+use contract_test::contract_test;
 use flate2::{Compression, write::GzEncoder};
 use futures::{future::join_all, join};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use crate::harness::{Behaviour, Entity, LONG, Receiver, Settings, Suite, memory_kilobytes, tests};
-
-tests![
-    an_endpoint_that_never_answers_times_out,
-    a_body_that_does_not_end_in_time_takes_back_no_status,
-    headers_that_trickle_time_out,
-    endless_answers_cost_no_memory,
-    an_address_that_is_no_longer_allowed_is_blocked,
-    a_body_of_four_kib_is_kept_and_no_byte_more,
-    a_body_is_cut_at_a_character,
-    bytes_that_are_not_utf_8_are_replaced,
-    a_body_that_is_not_utf_8_takes_no_more_than_the_limit,
-    a_compressed_body_is_shown_as_text,
-    an_endless_body_is_read_no_further_than_needed,
-    an_answer_without_a_body_has_none,
-    a_body_in_chunks_is_put_together,
-    interim_answers_are_skipped,
-    an_answer_of_http_1_0_is_taken,
-    only_2xx_is_a_success,
-    a_redirect_is_recorded_and_not_followed,
-];
+use crate::harness::{Behaviour, Entity, LONG, Receiver, Settings, Suite, memory_kilobytes};
 
 /// Makes a webhook at this address, publishes to it, and returns the first attempt.
 pub async fn first_attempt(entity: &Entity, url: &str) -> Value {
@@ -86,10 +67,12 @@ fn lasted_to_the_limit(attempt: &Value) {
     assert!((14_500..20_000).contains(&duration), "given up after {duration} ms");
 }
 
+#[contract_test]
 async fn an_endpoint_that_never_answers_times_out(suite: Arc<Suite>) {
     timed_out(&attempt(&suite, Behaviour::hang()).await);
 }
 
+#[contract_test]
 async fn a_body_that_does_not_end_in_time_takes_back_no_status(suite: Arc<Suite>) {
     let attempt = attempt(&suite, Behaviour::trickled_body(200, Duration::from_secs(1))).await;
     assert_eq!(attempt["httpStatus"], 200, "{attempt:#}");
@@ -98,6 +81,7 @@ async fn a_body_that_does_not_end_in_time_takes_back_no_status(suite: Arc<Suite>
     lasted_to_the_limit(&attempt);
 }
 
+#[contract_test]
 async fn headers_that_trickle_time_out(suite: Arc<Suite>) {
     timed_out(&attempt(&suite, Behaviour::endless_headers(Duration::from_secs(1))).await);
 }
@@ -107,6 +91,7 @@ const AT_ONCE: usize = 100;
 /// The memory that they may take beside that of any deliveries.
 const MEMORY_KILOBYTES: u64 = 20_000;
 
+#[contract_test]
 async fn endless_answers_cost_no_memory(suite: Arc<Suite>) {
     // An open breaker would keep back the deliveries that come after the first failures.
     let settings = Settings::default().with("RETRY_SCHEDULE", "0s").with("BREAKER_THRESHOLD", "1000");
@@ -158,6 +143,7 @@ async fn endless_answers_cost_no_memory(suite: Arc<Suite>) {
     assert!(bundle.stop().await.success());
 }
 
+#[contract_test]
 async fn an_address_that_is_no_longer_allowed_is_blocked(suite: Arc<Suite>) {
     // A delivery waits for its second attempt while the operator withdraws the exception for this machine.
     let settings = Settings::default().with("RETRY_SCHEDULE", "0s,3s");
@@ -177,6 +163,7 @@ async fn an_address_that_is_no_longer_allowed_is_blocked(suite: Arc<Suite>) {
     assert!(bundle.stop().await.success());
 }
 
+#[contract_test]
 async fn a_body_of_four_kib_is_kept_and_no_byte_more(suite: Arc<Suite>) {
     for length in [1, 4_095, 4_096, 4_097, 4_098, 100_000] {
         let body = "0123456789".repeat(length / 10 + 1)[..length].to_owned();
@@ -186,6 +173,7 @@ async fn a_body_of_four_kib_is_kept_and_no_byte_more(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn a_body_is_cut_at_a_character(suite: Arc<Suite>) {
     for (before, character) in [
         (4_095, "é"),
@@ -204,6 +192,7 @@ async fn a_body_is_cut_at_a_character(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn bytes_that_are_not_utf_8_are_replaced(suite: Arc<Suite>) {
     for (body, kept) in [
         (&b"a\xff\xfeb"[..], "a\u{fffd}\u{fffd}b"),
@@ -217,12 +206,14 @@ async fn bytes_that_are_not_utf_8_are_replaced(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn a_body_that_is_not_utf_8_takes_no_more_than_the_limit(suite: Arc<Suite>) {
     let attempt = attempt(&suite, Behaviour::answer(200, &[], [0xff_u8; 4_096])).await;
     assert_eq!(attempt["responseBody"], "\u{fffd}".repeat(4_096 / 3));
 }
 
 /// Endpoints compress although the request asks them not to.
+#[contract_test]
 async fn a_compressed_body_is_shown_as_text(suite: Arc<Suite>) {
     let mut packed = GzEncoder::new(Vec::new(), Compression::default());
     packed.write_all(b"no such booking").expect("memory takes everything");
@@ -240,6 +231,7 @@ async fn a_compressed_body_is_shown_as_text(suite: Arc<Suite>) {
     was_answered(&attempt, 200, &"\0".repeat(4_096));
 }
 
+#[contract_test]
 async fn an_endless_body_is_read_no_further_than_needed(suite: Arc<Suite>) {
     let attempt = attempt(&suite, Behaviour::endless_body(200)).await;
     assert_eq!(attempt["responseBody"], "x".repeat(4_096));
@@ -247,6 +239,7 @@ async fn an_endless_body_is_read_no_further_than_needed(suite: Arc<Suite>) {
     was_soon_over(&attempt);
 }
 
+#[contract_test]
 async fn an_answer_without_a_body_has_none(suite: Arc<Suite>) {
     for behaviour in
         [Behaviour::status(204), Behaviour::status(200), Behaviour::raw("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")]
@@ -256,11 +249,13 @@ async fn an_answer_without_a_body_has_none(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn a_body_in_chunks_is_put_together(suite: Arc<Suite>) {
     let attempt = attempt(&suite, Behaviour::chunked(200, &[b"one, ", b"tw", b"o, three"])).await;
     assert_eq!(attempt["responseBody"], "one, two, three");
 }
 
+#[contract_test]
 async fn interim_answers_are_skipped(suite: Arc<Suite>) {
     for interim in ["HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"] {
         let whole = format!("{interim}HTTP/1.1 202 Accepted\r\nContent-Length: 2\r\n\r\nok");
@@ -269,11 +264,13 @@ async fn interim_answers_are_skipped(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn an_answer_of_http_1_0_is_taken(suite: Arc<Suite>) {
     let attempt = attempt(&suite, Behaviour::raw("HTTP/1.0 200 OK\r\n\r\nuntil the end")).await;
     was_answered(&attempt, 200, "until the end");
 }
 
+#[contract_test]
 async fn only_2xx_is_a_success(suite: Arc<Suite>) {
     let receiver = Receiver::start().await;
     let successes = [200, 201, 202, 204, 226, 299];
@@ -288,6 +285,7 @@ async fn only_2xx_is_a_success(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn a_redirect_is_recorded_and_not_followed(suite: Arc<Suite>) {
     for status in [301, 302, 303, 307, 308] {
         let (entity, receiver) = (suite.entity().await, Receiver::start().await);

@@ -2,6 +2,7 @@
 
 use std::{fs, net::SocketAddr, sync::Arc, time::Duration};
 
+use contract_test::contract_test;
 use doubles::{Authority, Identity, TlsFront};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -12,42 +13,20 @@ use tokio::{
 };
 
 use crate::{
-    harness::{Behaviour, Entity, LONG, Receiver, Settings, Suite, tests},
+    harness::{Behaviour, Entity, LONG, Receiver, Settings, Suite},
     receivers::{
         attempt, attempt_at, attempt_with, did_not_complete, first_attempt, timed_out, was_answered, was_soon_over,
     },
 };
 
-tests![
-    a_connection_that_breaks_is_a_connection_error,
-    an_answer_that_is_not_http_is_a_connection_error,
-    endless_headers_end_the_attempt,
-    huge_headers_do_not_stop_deliveries,
-    a_port_without_a_listener_is_a_connection_error,
-    a_name_without_an_address_is_a_dns_error,
-    a_server_without_tls_is_a_tls_error,
-    a_tls_handshake_that_never_ends_times_out,
-    an_endpoint_is_sent_to_only_with_a_trusted_certificate_for_its_name,
-    interim_answers_without_an_end_end_the_attempt,
-    an_endpoint_that_does_not_read_times_out,
-    an_answer_before_the_request_was_read_is_taken,
-    an_answer_before_any_request_is_no_success_of_another,
-    a_half_closed_connection_is_a_connection_error,
-    an_answer_that_comes_byte_by_byte_is_taken,
-    heads_that_are_too_large_end_the_attempt_and_large_ones_do_not,
-    lengths_that_contradict_each_other_are_never_guessed,
-    a_broken_body_takes_back_no_status,
-    bytes_after_the_answer_are_no_part_of_it,
-    a_switch_of_protocols_is_no_success,
-    a_folded_header_changes_nothing,
-];
-
+#[contract_test]
 async fn a_connection_that_breaks_is_a_connection_error(suite: Arc<Suite>) {
     for behaviour in [Behaviour::reset(), Behaviour::close(), Behaviour::raw("HTTP/1.1 200")] {
         did_not_complete(&attempt(&suite, behaviour).await, "connect");
     }
 }
 
+#[contract_test]
 async fn an_answer_that_is_not_http_is_a_connection_error(suite: Arc<Suite>) {
     for garbage in [
         "SSH-2.0-OpenSSH_9.6\r\n",
@@ -60,11 +39,13 @@ async fn an_answer_that_is_not_http_is_a_connection_error(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn endless_headers_end_the_attempt(suite: Arc<Suite>) {
     let attempt = attempt(&suite, Behaviour::endless_headers(Duration::ZERO)).await;
     did_not_complete(&attempt, "connect");
 }
 
+#[contract_test]
 async fn huge_headers_do_not_stop_deliveries(suite: Arc<Suite>) {
     let huge = "x".repeat(2_000_000);
     let many: String = (0..5_000).map(|number| format!("X-{number}: {number}\r\n")).collect();
@@ -77,6 +58,7 @@ async fn huge_headers_do_not_stop_deliveries(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn a_port_without_a_listener_is_a_connection_error(suite: Arc<Suite>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("it listens");
@@ -84,10 +66,12 @@ async fn a_port_without_a_listener_is_a_connection_error(suite: Arc<Suite>) {
     did_not_complete(&attempt_at(&suite, &format!("http://{address}/")).await, "connect");
 }
 
+#[contract_test]
 async fn a_name_without_an_address_is_a_dns_error(suite: Arc<Suite>) {
     did_not_complete(&attempt_at(&suite, "http://nothing.invalid/").await, "dns");
 }
 
+#[contract_test]
 async fn a_server_without_tls_is_a_tls_error(suite: Arc<Suite>) {
     let receiver = Receiver::start().await;
     let url = receiver.url("/").replacen("http:", "https:", 1);
@@ -116,11 +100,13 @@ async fn until_closed(mut stream: TcpStream) -> std::io::Result<()> {
     Ok(())
 }
 
+#[contract_test]
 async fn a_tls_handshake_that_never_ends_times_out(suite: Arc<Suite>) {
     let address = endpoint(until_closed).await;
     timed_out(&attempt_at(&suite, &format!("https://{address}/")).await);
 }
 
+#[contract_test]
 async fn an_endpoint_is_sent_to_only_with_a_trusted_certificate_for_its_name(suite: Arc<Suite>) {
     let authority = Authority::new();
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -152,6 +138,7 @@ async fn an_endpoint_is_sent_to_only_with_a_trusted_certificate_for_its_name(sui
     assert!(bundle.stop().await.success());
 }
 
+#[contract_test]
 async fn interim_answers_without_an_end_end_the_attempt(suite: Arc<Suite>) {
     for pause in [Duration::ZERO, Duration::from_millis(20)] {
         let attempt = attempt(&suite, Behaviour::endless_interim_answers(pause)).await;
@@ -165,6 +152,7 @@ async fn large_attempt(suite: &Suite, address: SocketAddr) -> Value {
     attempt_with(&suite.entity().await, &format!("http://{address}/"), json!({ "large": "x".repeat(250_000) })).await
 }
 
+#[contract_test]
 async fn an_endpoint_that_does_not_read_times_out(suite: Arc<Suite>) {
     let address = endpoint(async |stream: TcpStream| {
         sleep(LONG).await;
@@ -175,6 +163,7 @@ async fn an_endpoint_that_does_not_read_times_out(suite: Arc<Suite>) {
     timed_out(&large_attempt(&suite, address).await);
 }
 
+#[contract_test]
 async fn an_answer_before_the_request_was_read_is_taken(suite: Arc<Suite>) {
     let address = endpoint(async |mut stream: TcpStream| {
         let mut some = [0; 100];
@@ -187,6 +176,7 @@ async fn an_answer_before_the_request_was_read_is_taken(suite: Arc<Suite>) {
     was_answered(&attempt, 413, "no!");
 }
 
+#[contract_test]
 async fn an_answer_before_any_request_is_no_success_of_another(suite: Arc<Suite>) {
     let address = endpoint(async |mut stream: TcpStream| {
         stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await?;
@@ -199,16 +189,19 @@ async fn an_answer_before_any_request_is_no_success_of_another(suite: Arc<Suite>
     was_soon_over(&attempt);
 }
 
+#[contract_test]
 async fn a_half_closed_connection_is_a_connection_error(suite: Arc<Suite>) {
     did_not_complete(&attempt(&suite, Behaviour::half_close()).await, "connect");
 }
 
+#[contract_test]
 async fn an_answer_that_comes_byte_by_byte_is_taken(suite: Arc<Suite>) {
     let answer = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nslow";
     let attempt = attempt(&suite, Behaviour::byte_by_byte(answer, Duration::from_millis(20))).await;
     was_answered(&attempt, 200, "slow");
 }
 
+#[contract_test]
 async fn heads_that_are_too_large_end_the_attempt_and_large_ones_do_not(suite: Arc<Suite>) {
     let with_header =
         |length: usize| format!("HTTP/1.1 200 OK\r\nX-Long: {}\r\nContent-Length: 0\r\n\r\n", "x".repeat(length));
@@ -222,6 +215,7 @@ async fn heads_that_are_too_large_end_the_attempt_and_large_ones_do_not(suite: A
     }
 }
 
+#[contract_test]
 async fn lengths_that_contradict_each_other_are_never_guessed(suite: Arc<Suite>) {
     for lengths in
         ["Content-Length: 2\r\nContent-Length: 5", "Content-Length: 2, 5", "Content-Length: 99999999999999999999"]
@@ -236,6 +230,7 @@ async fn lengths_that_contradict_each_other_are_never_guessed(suite: Arc<Suite>)
 }
 
 /// The status that arrived decides (RFC 9112 §9.8): the endpoint has the event, and would get it again otherwise.
+#[contract_test]
 async fn a_broken_body_takes_back_no_status(suite: Arc<Suite>) {
     let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     let extensions = format!("5;{}\r\nhello\r\n0\r\n\r\n", "x".repeat(100_000));
@@ -261,6 +256,7 @@ async fn a_broken_body_takes_back_no_status(suite: Arc<Suite>) {
     was_soon_over(&attempt);
 }
 
+#[contract_test]
 async fn bytes_after_the_answer_are_no_part_of_it(suite: Arc<Suite>) {
     let two =
         "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\none, and moreHTTP/1.1 500 Never\r\nContent-Length: 0\r\n\r\n";
@@ -268,6 +264,7 @@ async fn bytes_after_the_answer_are_no_part_of_it(suite: Arc<Suite>) {
     was_answered(&attempt, 200, "one");
 }
 
+#[contract_test]
 async fn a_switch_of_protocols_is_no_success(suite: Arc<Suite>) {
     let switch = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
@@ -276,6 +273,7 @@ async fn a_switch_of_protocols_is_no_success(suite: Arc<Suite>) {
 }
 
 /// RFC 9112 §5.2: a recipient replaces each fold by spaces.
+#[contract_test]
 async fn a_folded_header_changes_nothing(suite: Arc<Suite>) {
     for (status, expected) in [(200, "delivered"), (410, "failed")] {
         let folded =

@@ -6,31 +6,15 @@ use std::{
     sync::Arc,
 };
 
+use contract_test::contract_test;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
     delivery_list::{hook_for, publish},
-    harness::{AwsCall, Behaviour, Call, Entity, Hook, LONG, Receiver, Settings, Suite, Table, now, tests, until},
+    harness::{AwsCall, Behaviour, Call, Entity, Hook, LONG, Receiver, Settings, Suite, Table, now, until},
     webhooks::fields,
 };
-
-tests![
-    thousands_are_recovered_each_once_although_the_work_is_killed_in_the_middle,
-    a_range_holds_its_beginning_and_not_its_end,
-    failed_deliveries_alone_are_recovered_when_no_others_are_included,
-    after_an_outage_what_waits_is_delivered_at_once,
-    what_waits_and_fails_again_keeps_its_place_in_the_schedule,
-    thousands_that_wait_are_recovered_each_once_although_the_work_is_killed_in_the_middle,
-    a_delivery_that_cannot_be_read_keeps_no_recovery_from_its_end,
-    a_recovery_of_nothing_says_why,
-    what_failed_a_moment_ago_is_recovered_although_the_index_does_not_show_it_yet,
-    deliveries_that_a_disabled_webhook_has_cancelled_are_recovered_when_it_is_enabled_again,
-    deliveries_with_too_many_attempts_or_past_their_retention_are_neither_counted_nor_recovered,
-    every_bad_range_is_refused_with_its_field,
-    missing_and_disabled_webhooks_are_not_recovered,
-    requests_for_attempts_are_limited_for_each_entity_and_minute,
-];
 
 /// Every delivery has one attempt.
 fn one_attempt() -> Settings {
@@ -72,6 +56,7 @@ async fn until_count(entity: &Entity, hook: &Hook, status: &str, expected: usize
     .await;
 }
 
+#[contract_test]
 async fn thousands_are_recovered_each_once_although_the_work_is_killed_in_the_middle(suite: Arc<Suite>) {
     const MANY: usize = 2_000;
     const FEW: usize = 50;
@@ -128,6 +113,7 @@ async fn thousands_are_recovered_each_once_although_the_work_is_killed_in_the_mi
     assert!(bundle.stop().await.success());
 }
 
+#[contract_test]
 async fn a_range_holds_its_beginning_and_not_its_end(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = hook_for(&entity, "booking.created", &receiver.on("/", [Behaviour::status(500)])).await;
@@ -159,6 +145,7 @@ async fn a_range_holds_its_beginning_and_not_its_end(suite: Arc<Suite>) {
     until("there is nothing left", LONG, async || (recover(&entity, &hook, &first).await == 0).then_some(())).await;
 }
 
+#[contract_test]
 async fn failed_deliveries_alone_are_recovered_when_no_others_are_included(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let later = Behaviour::answer(429, &[("Retry-After", "600")], "");
@@ -188,6 +175,7 @@ async fn failed_deliveries_alone_are_recovered_when_no_others_are_included(suite
 }
 
 /// Hours of an outage in seconds: the endpoint does not answer, the schedule has long waits, and the breaker is open.
+#[contract_test]
 async fn after_an_outage_what_waits_is_delivered_at_once(suite: Arc<Suite>) {
     let settings = Settings::default().with("RETRY_SCHEDULE", "0s,1h,1h").with("BREAKER_THRESHOLD", "3");
     let settings = settings.with("BREAKER_OPEN", "10m");
@@ -222,6 +210,7 @@ async fn after_an_outage_what_waits_is_delivered_at_once(suite: Arc<Suite>) {
     assert!(bundle.stop().await.success());
 }
 
+#[contract_test]
 async fn what_waits_and_fails_again_keeps_its_place_in_the_schedule(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let later = Behaviour::answer(429, &[("Retry-After", "600")], "");
@@ -234,6 +223,7 @@ async fn what_waits_and_fails_again_keeps_its_place_in_the_schedule(suite: Arc<S
     assert_eq!(again["nextAttemptDate"], waiting["nextAttemptDate"]);
 }
 
+#[contract_test]
 async fn thousands_that_wait_are_recovered_each_once_although_the_work_is_killed_in_the_middle(suite: Arc<Suite>) {
     const MANY: usize = 1_500;
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
@@ -268,6 +258,7 @@ async fn thousands_that_wait_are_recovered_each_once_although_the_work_is_killed
     assert!(bundle.stop().await.success());
 }
 
+#[contract_test]
 async fn a_delivery_that_cannot_be_read_keeps_no_recovery_from_its_end(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(one_attempt()).await;
     let (entity, receiver) = (Entity::new(&api, "unreadable".to_owned()).await, Receiver::start().await);
@@ -288,6 +279,7 @@ async fn a_delivery_that_cannot_be_read_keeps_no_recovery_from_its_end(suite: Ar
     assert!(bundle.stop().await.success());
 }
 
+#[contract_test]
 async fn a_recovery_of_nothing_says_why(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let later = Behaviour::answer(429, &[("Retry-After", "600")], "");
@@ -308,6 +300,7 @@ async fn a_recovery_of_nothing_says_why(suite: Arc<Suite>) {
 }
 
 /// A recovery right after a failure once counted nothing and did nothing, because the index lags behind the table.
+#[contract_test]
 async fn what_failed_a_moment_ago_is_recovered_although_the_index_does_not_show_it_yet(suite: Arc<Suite>) {
     let (stood, _permit) = suite.other_bundle_interposed(one_attempt()).await;
     let (entity, receiver) = (Entity::new(&stood.api, "lag".to_owned()).await, Receiver::start().await);
@@ -327,6 +320,7 @@ async fn what_failed_a_moment_ago_is_recovered_although_the_index_does_not_show_
     assert!(stood.bundle.stop().await.success());
 }
 
+#[contract_test]
 async fn deliveries_that_a_disabled_webhook_has_cancelled_are_recovered_when_it_is_enabled_again(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let soon = Behaviour::answer(429, &[("Retry-After", "6")], "");
@@ -354,6 +348,7 @@ async fn deliveries_that_a_disabled_webhook_has_cancelled_are_recovered_when_it_
     until("nothing is left", LONG, async || (recover(&entity, &hook, &range).await == 0).then_some(())).await;
 }
 
+#[contract_test]
 async fn deliveries_with_too_many_attempts_or_past_their_retention_are_neither_counted_nor_recovered(
     suite: Arc<Suite>,
 ) {
@@ -385,6 +380,7 @@ async fn deliveries_with_too_many_attempts_or_past_their_retention_are_neither_c
     }
 }
 
+#[contract_test]
 async fn every_bad_range_is_refused_with_its_field(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let hook = hook_for(&entity, "booking.created", "http://127.0.0.1:9/").await;
@@ -409,6 +405,7 @@ async fn every_bad_range_is_refused_with_its_field(suite: Arc<Suite>) {
 }
 
 /// When there was no limit, 71 requests to recover within 20 seconds caused 7 203 attempts.
+#[contract_test]
 async fn requests_for_attempts_are_limited_for_each_entity_and_minute(suite: Arc<Suite>) {
     let (entity, neighbour, receiver) = (suite.entity().await, suite.entity().await, Receiver::start().await);
     let url = receiver.on("/", [Behaviour::status(200)]);
@@ -448,6 +445,7 @@ async fn requests_for_attempts_are_limited_for_each_entity_and_minute(suite: Arc
     assert_eq!(receiver.received("/").len(), 1, "a refused request caused an attempt");
 }
 
+#[contract_test]
 async fn missing_and_disabled_webhooks_are_not_recovered(suite: Arc<Suite>) {
     let (entity, stranger) = (suite.entity().await, suite.entity().await);
     let range = json!({ "since": "2020-01-01T00:00:00Z" });

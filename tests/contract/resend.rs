@@ -3,26 +3,11 @@
 
 use std::{sync::Arc, time::Duration};
 
+use contract_test::contract_test;
 use futures::future::join_all;
 use serde_json::{Value, json};
 
-use crate::harness::{ApiResponse, Behaviour, Entity, Receiver, Settings, Suite, now, tests, time};
-
-tests![
-    a_failed_delivery_gets_a_fresh_schedule_and_goes_on_to_be_delivered,
-    a_delivered_delivery_is_sent_once_more_the_same,
-    a_cancelled_delivery_is_sent_when_its_webhook_is_enabled_again,
-    an_attempt_in_between_leaves_the_schedule_as_it_was,
-    an_attempt_in_between_may_succeed,
-    of_twenty_requests_at_once_one_has_an_effect,
-    a_delivery_whose_attempt_is_under_way_is_left_alone,
-    a_delivery_whose_webhook_was_removed_is_not_sent_again,
-    a_delivery_with_a_hundred_attempts_is_not_sent_again,
-    a_delivery_past_its_retention_counts_as_gone_before_the_table_removes_it,
-    a_resend_does_not_lengthen_the_retention,
-    missing_and_foreign_deliveries_are_not_found,
-    a_resend_needs_no_body,
-];
+use crate::harness::{ApiResponse, Behaviour, Entity, Receiver, Settings, Suite, now, time};
 
 async fn resend(entity: &Entity, id: &str) -> ApiResponse {
     entity.post(&format!("/webhook/delivery/{id}/resend")).send().await
@@ -39,6 +24,7 @@ fn later() -> Behaviour {
     Behaviour::answer(429, &[("Retry-After", "600")], "")
 }
 
+#[contract_test]
 async fn a_failed_delivery_gets_a_fresh_schedule_and_goes_on_to_be_delivered(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     entity.hook(&receiver.on("/", [Behaviour::status(500)])).await;
@@ -67,6 +53,7 @@ async fn a_failed_delivery_gets_a_fresh_schedule_and_goes_on_to_be_delivered(sui
     assert_eq!(receiver.received("/").len(), 7);
 }
 
+#[contract_test]
 async fn a_delivered_delivery_is_sent_once_more_the_same(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
@@ -83,6 +70,7 @@ async fn a_delivered_delivery_is_sent_once_more_the_same(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn a_cancelled_delivery_is_sent_when_its_webhook_is_enabled_again(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(500)])).await;
@@ -98,6 +86,7 @@ async fn a_cancelled_delivery_is_sent_when_its_webhook_is_enabled_again(suite: A
     entity.until_status(&id, &["delivered"]).await;
 }
 
+#[contract_test]
 async fn an_attempt_in_between_leaves_the_schedule_as_it_was(suite: Arc<Suite>) {
     let settings = Settings::default().with("RETRY_SCHEDULE", "0s,4s,4s");
     let (bundle, api, _permit) = suite.other_bundle(settings).await;
@@ -131,6 +120,7 @@ async fn an_attempt_in_between_leaves_the_schedule_as_it_was(suite: Arc<Suite>) 
     assert!(bundle.stop().await.success());
 }
 
+#[contract_test]
 async fn an_attempt_in_between_may_succeed(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     entity.hook(&receiver.on("/", [later(), Behaviour::status(200)])).await;
@@ -142,6 +132,7 @@ async fn an_attempt_in_between_may_succeed(suite: Arc<Suite>) {
     assert!(delivered.get("nextAttemptDate").is_none(), "{delivered:#}");
 }
 
+#[contract_test]
 async fn of_twenty_requests_at_once_one_has_an_effect(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let slow = Behaviour::status(200).after(Duration::from_secs(5));
@@ -172,6 +163,7 @@ async fn of_twenty_requests_at_once_one_has_an_effect(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn a_delivery_whose_attempt_is_under_way_is_left_alone(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     entity.hook(&receiver.on("/", [Behaviour::status(200).after(Duration::from_secs(3))])).await;
@@ -184,6 +176,7 @@ async fn a_delivery_whose_attempt_is_under_way_is_left_alone(suite: Arc<Suite>) 
     assert_eq!(receiver.received("/").len(), 1);
 }
 
+#[contract_test]
 async fn a_delivery_whose_webhook_was_removed_is_not_sent_again(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200), later()])).await;
@@ -212,6 +205,7 @@ async fn delivered(suite: &Suite, entity: &Entity, receiver: &Receiver) -> (Stri
     (id, head)
 }
 
+#[contract_test]
 async fn a_delivery_with_a_hundred_attempts_is_not_sent_again(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let (id, mut head) = delivered(&suite, &entity, &receiver).await;
@@ -225,6 +219,7 @@ async fn a_delivery_with_a_hundred_attempts_is_not_sent_again(suite: Arc<Suite>)
     assert_eq!(receiver.received("/").len(), 2);
 }
 
+#[contract_test]
 async fn a_delivery_past_its_retention_counts_as_gone_before_the_table_removes_it(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let (id, mut head) = delivered(&suite, &entity, &receiver).await;
@@ -235,6 +230,7 @@ async fn a_delivery_past_its_retention_counts_as_gone_before_the_table_removes_i
     assert_eq!(receiver.received("/").len(), 1);
 }
 
+#[contract_test]
 async fn a_resend_does_not_lengthen_the_retention(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let (id, before) = delivered(&suite, &entity, &receiver).await;
@@ -244,6 +240,7 @@ async fn a_resend_does_not_lengthen_the_retention(suite: Arc<Suite>) {
     assert_eq!(after["expiresAt"], before["expiresAt"]);
 }
 
+#[contract_test]
 async fn missing_and_foreign_deliveries_are_not_found(suite: Arc<Suite>) {
     let (owner, stranger, receiver) = (suite.entity().await, suite.entity().await, Receiver::start().await);
     owner.hook(&receiver.on("/", [Behaviour::status(200)])).await;
@@ -267,6 +264,7 @@ async fn missing_and_foreign_deliveries_are_not_found(suite: Arc<Suite>) {
     assert_eq!(receiver.received("/").len(), 1);
 }
 
+#[contract_test]
 async fn a_resend_needs_no_body(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;

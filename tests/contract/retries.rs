@@ -2,30 +2,17 @@
 
 use std::sync::Arc;
 
+use contract_test::contract_test;
 use serde_json::{Value, json};
 
-use crate::harness::{Behaviour, LONG, Receiver, Suite, is_signed_by, now, tests, time, until};
-
-tests![
-    a_delivery_is_retried_until_it_succeeds,
-    an_exhausted_delivery_is_failed,
-    every_attempt_sends_the_same_bytes_under_a_fresh_signature,
-    attempts_keep_the_schedules_distance,
-    gone_fails_the_delivery_and_disables_the_webhook,
-    retry_after_in_seconds_lengthens_the_wait,
-    retry_after_as_a_date_lengthens_the_wait,
-    retry_after_in_the_forms_that_servers_send_lengthens_the_wait,
-    retry_after_is_limited_to_a_day,
-    retry_after_counts_for_429_and_503_only,
-    retry_after_never_shortens_the_wait,
-    a_webhook_that_fails_again_and_again_is_failing_and_one_success_heals_it,
-];
+use crate::harness::{Behaviour, LONG, Receiver, Suite, is_signed_by, now, time, until};
 
 fn statuses(delivery: &Value) -> Vec<&Value> {
     let attempts = delivery["attempts"].as_array().expect("openapi.yaml says so");
     attempts.iter().map(|attempt| &attempt["httpStatus"]).collect()
 }
 
+#[contract_test]
 async fn a_delivery_is_retried_until_it_succeeds(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let broken = Behaviour::answer(500, &[], "broken").closing();
@@ -50,6 +37,7 @@ async fn a_delivery_is_retried_until_it_succeeds(suite: Arc<Suite>) {
     assert_eq!(receiver.received("/").len(), 3);
 }
 
+#[contract_test]
 async fn an_exhausted_delivery_is_failed(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     entity.hook(&receiver.on("/", [Behaviour::status(500), Behaviour::status(404), Behaviour::status(302)])).await;
@@ -63,6 +51,7 @@ async fn an_exhausted_delivery_is_failed(suite: Arc<Suite>) {
     assert_eq!(listed[0]["enabled"], true, "failing does not disable a webhook at once");
 }
 
+#[contract_test]
 async fn every_attempt_sends_the_same_bytes_under_a_fresh_signature(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(500)])).await;
@@ -81,6 +70,7 @@ async fn every_attempt_sends_the_same_bytes_under_a_fresh_signature(suite: Arc<S
     assert!(signed[2] > signed[0], "the third attempt, seconds later, was signed at {} as the first", signed[2]);
 }
 
+#[contract_test]
 async fn attempts_keep_the_schedules_distance(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     entity.hook(&receiver.on("/", [Behaviour::status(500)])).await;
@@ -93,6 +83,7 @@ async fn attempts_keep_the_schedules_distance(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn gone_fails_the_delivery_and_disables_the_webhook(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(410)])).await;
@@ -122,6 +113,7 @@ async fn wait_after(suite: &Suite, status: u16, retry_after: &str) -> i64 {
     time(&delivery["nextAttemptDate"]).duration_since(attempt).as_secs()
 }
 
+#[contract_test]
 async fn retry_after_in_seconds_lengthens_the_wait(suite: Arc<Suite>) {
     for status in [429, 503] {
         let wait = wait_after(&suite, status, "600").await;
@@ -129,12 +121,14 @@ async fn retry_after_in_seconds_lengthens_the_wait(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn retry_after_as_a_date_lengthens_the_wait(suite: Arc<Suite>) {
     let date = jiff::Timestamp::from_second(now() + 1_000).expect("a time").strftime("%a, %d %b %Y %H:%M:%S GMT");
     let wait = wait_after(&suite, 503, &date.to_string()).await;
     assert!((900..=1_200).contains(&wait), "Retry-After: {date} leads to a wait of {wait} s");
 }
 
+#[contract_test]
 async fn retry_after_in_the_forms_that_servers_send_lengthens_the_wait(suite: Arc<Suite>) {
     let date = jiff::Timestamp::from_second(now() + 1_000).expect("a time");
     for value in [
@@ -149,6 +143,7 @@ async fn retry_after_in_the_forms_that_servers_send_lengthens_the_wait(suite: Ar
     }
 }
 
+#[contract_test]
 async fn retry_after_is_limited_to_a_day(suite: Arc<Suite>) {
     for absurd in ["8640000", "8640000.5", "Fri, 31 Dec 9999 23:59:59 GMT"] {
         let wait = wait_after(&suite, 429, absurd).await;
@@ -156,6 +151,7 @@ async fn retry_after_is_limited_to_a_day(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn retry_after_counts_for_429_and_503_only(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     entity.hook(&receiver.on("/", [Behaviour::answer(500, &[("Retry-After", "600")], "")])).await;
@@ -163,6 +159,7 @@ async fn retry_after_counts_for_429_and_503_only(suite: Arc<Suite>) {
     entity.until_status(&id, &["failed"]).await;
 }
 
+#[contract_test]
 async fn retry_after_never_shortens_the_wait(suite: Arc<Suite>) {
     // A number that is the time of day in seconds since 1970 is no wait.
     for value in ["0", "-5", "0.5", "soon", "1795168020", "Thu, 01 Jan 1970 00:00:00 GMT", ""] {
@@ -183,6 +180,7 @@ async fn retry_after_never_shortens_the_wait(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn a_webhook_that_fails_again_and_again_is_failing_and_one_success_heals_it(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(500)])).await;

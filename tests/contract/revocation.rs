@@ -5,28 +5,15 @@ use std::{
     time::{Duration, Instant},
 };
 
+use contract_test::contract_test;
 use futures::future::join_all;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::{
     applications::{made, of, shown, spend, text, token},
-    harness::{
-        Api, ApiResponse, Application, Bundle, Call, Entity, Forge, Settings, Suite, Table, now, tests, until_gone,
-    },
+    harness::{Api, ApiResponse, Application, Bundle, Call, Entity, Forge, Settings, Suite, Table, now, until_gone},
 };
-
-tests![
-    a_revoked_token_is_refused_by_every_operation_within_a_minute,
-    a_revocation_is_answered_with_nothing_whatever_the_token,
-    a_revoked_token_makes_no_credential_from_the_moment_of_its_revocation,
-    an_application_revokes_its_own_tokens_only,
-    a_platform_wide_application_revokes_any_token_only_with_the_scope_to_remove_accounts,
-    a_revocation_needs_a_token_and_an_authenticated_client,
-    a_stolen_application_that_revokes_without_end_takes_nothing_from_others_and_can_be_removed,
-    whatever_revokes_a_token_is_known_to_the_next_start,
-    a_start_knows_every_revocation_of_a_list_of_several_pages,
-];
 
 /// How long a revocation may take to be known everywhere.
 const MINUTE: Duration = Duration::from_secs(60);
@@ -47,6 +34,7 @@ fn says_nothing(answer: &ApiResponse) {
     assert_eq!(answer.header("pragma"), "no-cache", "{}", answer.exchange);
 }
 
+#[contract_test]
 async fn a_revoked_token_is_refused_by_every_operation_within_a_minute(suite: Arc<Suite>) {
     let api = &suite.api;
     // With a scope that no operation wants, an operation that accepts the token does nothing.
@@ -91,6 +79,7 @@ async fn a_revoked_token_is_refused_by_every_operation_within_a_minute(suite: Ar
     }
 }
 
+#[contract_test]
 async fn a_revocation_is_answered_with_nothing_whatever_the_token(suite: Arc<Suite>) {
     let (api, forge) = (&suite.api, suite.forge());
     let token = api.new_token(Application::Demo, "").await;
@@ -108,6 +97,7 @@ async fn a_revocation_is_answered_with_nothing_whatever_the_token(suite: Arc<Sui
 }
 
 /// A revoked token once made applications, secrets and links for half a minute, which outlived it.
+#[contract_test]
 async fn a_revoked_token_makes_no_credential_from_the_moment_of_its_revocation(suite: Arc<Suite>) {
     let api = &suite.api;
     let scope = "account.write integrations.write mcp.read mcp.write payment.write";
@@ -132,6 +122,7 @@ async fn a_revoked_token_makes_no_credential_from_the_moment_of_its_revocation(s
     }
 }
 
+#[contract_test]
 async fn an_application_revokes_its_own_tokens_only(suite: Arc<Suite>) {
     let api = &suite.api;
     let foreign = api.new_token(Application::Platform, "mcp.read").await;
@@ -140,6 +131,7 @@ async fn an_application_revokes_its_own_tokens_only(suite: Arc<Suite>) {
     assert!(is_active(api, &foreign).await);
 }
 
+#[contract_test]
 async fn a_platform_wide_application_revokes_any_token_only_with_the_scope_to_remove_accounts(suite: Arc<Suite>) {
     let (api, entity) = (&suite.api, suite.entity().await);
     let token = api.new_token(Application::Demo, "mcp.read").await;
@@ -162,6 +154,7 @@ fn revokes(api: &Api, made: &Value, token: &str) -> Call {
     api.post("/oauth2/revoke").form(&[("token", token), ("client_id", id), ("client_secret", secret)])
 }
 
+#[contract_test]
 async fn a_revocation_needs_a_token_and_an_authenticated_client(suite: Arc<Suite>) {
     let api = &suite.api;
     let token = api.new_token(Application::Demo, "mcp.read").await;
@@ -187,6 +180,7 @@ async fn a_revocation_needs_a_token_and_an_authenticated_client(suite: Arc<Suite
 
 /// With one allowance for all of an entity, a thief of one application could spend it, and the owner could neither
 /// revoke anything nor remove the application for the rest of the hour.
+#[contract_test]
 async fn a_stolen_application_that_revokes_without_end_takes_nothing_from_others_and_can_be_removed(suite: Arc<Suite>) {
     let (api, forge, entity) = (&suite.api, suite.forge(), suite.entity().await);
     let made = || async {
@@ -246,6 +240,7 @@ async fn start_anew(bundle: &Bundle) {
     bundle.process("list-events").await;
 }
 
+#[contract_test]
 async fn whatever_revokes_a_token_is_known_to_the_next_start(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let entity = Entity::new(&api, "start".to_owned()).await;
@@ -267,6 +262,7 @@ async fn whatever_revokes_a_token_is_known_to_the_next_start(suite: Arc<Suite>) 
 }
 
 /// One answer of the table has 1 MB at most.
+#[contract_test]
 async fn a_start_knows_every_revocation_of_a_list_of_several_pages(suite: Arc<Suite>) {
     const LISTED: usize = 2_500;
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;

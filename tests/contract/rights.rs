@@ -10,19 +10,14 @@ use std::{
     time::Duration,
 };
 
+use contract_test::contract_test;
 use serde_json::{Value, json};
 use template::Template;
 use tokio::process::Command;
 
-use crate::harness::{Agent, Behaviour, Bus, Receiver, Suite, local, project, python, rights::template_rights, tests};
+use crate::harness::{Agent, Behaviour, Bus, Receiver, Suite, local, project, python, rights::template_rights};
 
-tests![
-    the_rights_are_those_that_sam_makes_of_the_template,
-    every_variable_that_a_function_declares_is_read,
-    what_goes_to_a_slow_webhook_is_announced_in_its_lane_by_every_function_that_publishes,
-    every_endpoint_for_clients_notes_their_first_use_and_counts_their_guesses,
-];
-
+#[contract_test]
 async fn the_rights_are_those_that_sam_makes_of_the_template(_: Arc<Suite>) {
     let template = project().join("template.yaml");
     let expanded = python("expand_template.py", &json!({ "template": template })).await;
@@ -42,6 +37,7 @@ async fn the_rights_are_those_that_sam_makes_of_the_template(_: Arc<Suite>) {
 
 /// A function with a variable that it needs does not start without it, and none starts with a malformed one; the error names every
 /// variable at once. What it names neither way, the function does not read.
+#[contract_test]
 async fn every_variable_that_a_function_declares_is_read(_: Arc<Suite>) {
     let text = std::fs::read_to_string(project().join("template.yaml")).expect("the project has a template.yaml");
     let template = Template::parse(&text).expect("template.yaml is a template");
@@ -95,6 +91,7 @@ async fn complaint(folder: &Path, function: &str, variables: &[(&str, &str)]) ->
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
+#[contract_test]
 async fn what_goes_to_a_slow_webhook_is_announced_in_its_lane_by_every_function_that_publishes(suite: Arc<Suite>) {
     let (entity, receiver, table) = (suite.entity().await, Receiver::start().await, suite.table());
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
@@ -113,6 +110,7 @@ async fn what_goes_to_a_slow_webhook_is_announced_in_its_lane_by_every_function_
     }
 }
 
+#[contract_test]
 async fn every_endpoint_for_clients_notes_their_first_use_and_counts_their_guesses(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for path in ["/oauth2/token", "/oauth2/introspect", "/oauth2/revoke"] {

@@ -2,14 +2,10 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use crate::harness::{Application, Suite, send_raw, tests};
+use crate::harness::{Application, Suite, send_raw};
+use contract_test::contract_test;
 
-tests![
-    a_path_that_does_not_exist_is_not_found,
-    a_verb_that_a_path_does_not_take_is_answered_with_those_it_takes,
-    a_request_without_a_valid_host_is_a_problem,
-];
-
+#[contract_test]
 async fn a_path_that_does_not_exist_is_not_found(suite: Arc<Suite>) {
     let token = suite.api.token(Application::Platform, "").await;
     for path in [
@@ -48,6 +44,7 @@ async fn a_path_that_does_not_exist_is_not_found(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn a_verb_that_a_path_does_not_take_is_answered_with_those_it_takes(suite: Arc<Suite>) {
     let paths: BTreeSet<String> = suite.contract.operations().into_iter().map(|operation| operation.path).collect();
     for template in paths {
@@ -70,6 +67,7 @@ async fn a_verb_that_a_path_does_not_take_is_answered_with_those_it_takes(suite:
     }
 }
 
+#[contract_test]
 async fn a_request_without_a_valid_host_is_a_problem(suite: Arc<Suite>) {
     for host in ["a b", "user@host", "host:99999"] {
         let request = format!("GET /openapi.json HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");

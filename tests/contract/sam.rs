@@ -3,12 +3,11 @@
 
 use std::{collections::BTreeSet, fs, path::PathBuf, process::Stdio, sync::Arc};
 
+use contract_test::contract_test;
 use serde_json::Value;
 use tokio::process::Command;
 
-use crate::harness::{Suite, project, tests};
-
-tests![a_function_in_a_container_reaches_the_stand_ins, what_is_missing_is_said_before_anything_is_installed_or_built,];
+use crate::harness::{Suite, project};
 
 /// A Python program of `local/sam`.
 fn sam(program: &str) -> Command {
@@ -49,6 +48,7 @@ fn runs() -> BTreeSet<PathBuf> {
     fs::read_dir(project().join("target/sam")).into_iter().flatten().flatten().map(|run| run.path()).collect()
 }
 
+#[contract_test]
 async fn a_function_in_a_container_reaches_the_stand_ins(suite: Arc<Suite>) {
     let before = runs();
     // The table and a secret; the table alone; the table and the queue.
@@ -60,6 +60,7 @@ async fn a_function_in_a_container_reaches_the_stand_ins(suite: Arc<Suite>) {
     assert!(left.is_empty(), "credentials are left in {left:?}");
 }
 
+#[contract_test]
 async fn what_is_missing_is_said_before_anything_is_installed_or_built(_: Arc<Suite>) {
     let cases = [
         ("--function=", "make sam-local FUNCTION=token"),

@@ -4,11 +4,10 @@
 use std::{collections::BTreeSet, fs, sync::Arc};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
+use contract_test::contract_test;
 use serde_json::Value;
 
-use crate::harness::{Application, Suite, invocation, project, secret, tests};
-
-tests![every_function_has_a_sample_event, every_sample_event_is_answered_as_it_should_be];
+use crate::harness::{Application, Suite, invocation, project, secret};
 
 /// What stands in a sample for the access token that whoever tries it out has got for themselves.
 const PLACEHOLDER: &str = "ACCESS_TOKEN";
@@ -40,12 +39,14 @@ fn filled(sample: &str, values: &[(&str, &str)]) -> String {
     replaced(&event.to_string())
 }
 
+#[contract_test]
 async fn every_function_has_a_sample_event(_suite: Arc<Suite>) {
     let with_samples: BTreeSet<String> = names("events").iter().map(|sample| function_of(sample).to_owned()).collect();
     assert_eq!(all_functions(), with_samples);
     assert!(all_functions().is_subset(&names("events")), "each function has a sample of its own name");
 }
 
+#[contract_test]
 async fn every_sample_event_is_answered_as_it_should_be(suite: Arc<Suite>) {
     let own = |name: &'static str| (name, suite.api.env[name].as_str());
     for name in names("events") {

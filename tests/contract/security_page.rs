@@ -2,9 +2,8 @@
 
 use std::{collections::BTreeSet, fs, path::Path, sync::Arc};
 
-use crate::harness::{Suite, project, tests};
-
-tests![every_test_that_the_security_page_names_exists];
+use crate::harness::{Suite, project};
+use contract_test::contract_test;
 
 /// The names of all functions in a folder's Rust files.
 fn functions(folder: &Path, found: &mut BTreeSet<String>) {
@@ -20,6 +19,7 @@ fn functions(folder: &Path, found: &mut BTreeSet<String>) {
     }
 }
 
+#[contract_test]
 async fn every_test_that_the_security_page_names_exists(_: Arc<Suite>) {
     let mut existing = BTreeSet::new();
     for folder in ["shared", "operator/src", "local", "tests/contract"] {

@@ -12,6 +12,7 @@ use std::{
 use aws_lc_rs::signature::{ED25519, UnparsedPublicKey};
 use base::Time;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use contract_test::contract_test;
 use futures::{StreamExt, future::join_all, join, stream};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -19,18 +20,8 @@ use tokio::time;
 
 use crate::harness::{
     Api, AwsCall, Behaviour, Bundle, Entity, Forge, LONG, Receiver, Settings, Suite, Table, admin, invocation, now,
-    tests, until,
+    until,
 };
-
-tests![
-    keys_rotate_under_load_and_no_good_token_is_refused,
-    in_an_emergency_every_token_of_the_old_keys_is_refused_within_a_minute,
-    a_rotation_that_is_cut_off_anywhere_leaves_a_service_that_issues_and_verifies,
-    a_deployment_chooses_its_algorithm_and_may_change_it,
-    a_key_that_would_end_before_its_token_signs_nothing_and_the_next_one_does,
-    an_unknown_key_is_no_fault_of_the_token_while_the_table_is_out_of_reach,
-    keys_share_no_call_with_what_a_function_reads_for_other_requests,
-];
 
 const GRANT: (&str, &str) = ("grant_type", "client_credentials");
 const TOKENS: usize = 2_000;
@@ -139,6 +130,7 @@ async fn end_key(table: &Table, kid: &str, end: i64) {
     table.put(item).await;
 }
 
+#[contract_test]
 async fn keys_rotate_under_load_and_no_good_token_is_refused(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let client = Client::of(&api);
@@ -185,6 +177,7 @@ async fn keys_rotate_under_load_and_no_good_token_is_refused(suite: Arc<Suite>) 
     assert!(bundle.stop().await.success());
 }
 
+#[contract_test]
 async fn in_an_emergency_every_token_of_the_old_keys_is_refused_within_a_minute(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let (client, forge) = (Client::of(&api), Forge::of(&bundle));
@@ -227,6 +220,7 @@ async fn in_an_emergency_every_token_of_the_old_keys_is_refused_within_a_minute(
     assert!(bundle.stop().await.success());
 }
 
+#[contract_test]
 async fn a_rotation_that_is_cut_off_anywhere_leaves_a_service_that_issues_and_verifies(suite: Arc<Suite>) {
     const STEPS: [&str; 4] = ["createSecret", "setSecret", "testSecret", "finishSecret"];
     let (bundle, mut api, _permit) = suite.other_bundle(Settings::default()).await;
@@ -285,6 +279,7 @@ async fn a_rotation_that_is_cut_off_anywhere_leaves_a_service_that_issues_and_ve
     assert!(bundle.stop().await.success());
 }
 
+#[contract_test]
 async fn a_deployment_chooses_its_algorithm_and_may_change_it(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("SIGNING_ALGORITHM", "EdDSA")).await;
     let client = Client::of(&api);
@@ -314,6 +309,7 @@ async fn a_deployment_chooses_its_algorithm_and_may_change_it(suite: Arc<Suite>)
     assert!(bundle.stop().await.success());
 }
 
+#[contract_test]
 async fn a_key_that_would_end_before_its_token_signs_nothing_and_the_next_one_does(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let [current, next] = kept(&bundle);
@@ -332,6 +328,7 @@ async fn a_key_that_would_end_before_its_token_signs_nothing_and_the_next_one_do
     assert!(bundle.stop().await.success());
 }
 
+#[contract_test]
 async fn an_unknown_key_is_no_fault_of_the_token_while_the_table_is_out_of_reach(suite: Arc<Suite>) {
     let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
     let (client, forge) = (Client::of(&stood.api), Forge::of(&stood.bundle));
@@ -359,6 +356,7 @@ async fn an_unknown_key_is_no_fault_of_the_token_while_the_table_is_out_of_reach
 
 /// IAM allows a call only by a statement that allows all its keys, and none allows those of tokens and of deliveries. A call
 /// that read both was refused, and each request that waited for it got a 500.
+#[contract_test]
 async fn keys_share_no_call_with_what_a_function_reads_for_other_requests(suite: Arc<Suite>) {
     let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
     let (client, forge) = (Client::of(&stood.api), Forge::of(&stood.bundle));

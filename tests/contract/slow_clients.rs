@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use contract_test::contract_test;
 use serde_json::Value;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -9,14 +10,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::harness::{LONG, Suite, tests};
-
-tests![
-    a_body_that_is_announced_too_large_is_refused_before_it_is_sent,
-    a_body_that_grows_too_large_is_refused_while_it_is_sent,
-    a_body_that_does_not_come_is_refused,
-    headers_that_are_too_large_are_refused,
-];
+use crate::harness::{LONG, Suite};
 
 /// Opens a connection and sends the start of a request.
 async fn begin(suite: &Suite, head: &str) -> TcpStream {
@@ -54,6 +48,7 @@ fn refused((status, head, problem): (u16, String, Value), expected: u16, kind: &
     assert_eq!(problem["status"], expected);
 }
 
+#[contract_test]
 async fn a_body_that_is_announced_too_large_is_refused_before_it_is_sent(suite: Arc<Suite>) {
     for more in ["", "Expect: 100-continue\r\n"] {
         for length in ["10485761", "99999999999"] {
@@ -64,6 +59,7 @@ async fn a_body_that_is_announced_too_large_is_refused_before_it_is_sent(suite: 
     }
 }
 
+#[contract_test]
 async fn a_body_that_grows_too_large_is_refused_while_it_is_sent(suite: Arc<Suite>) {
     let head = "POST /oauth2/token HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
     let (mut read, mut write) = begin(&suite, head).await.into_split();
@@ -79,6 +75,7 @@ async fn a_body_that_grows_too_large_is_refused_while_it_is_sent(suite: Arc<Suit
     }
 }
 
+#[contract_test]
 async fn a_body_that_does_not_come_is_refused(suite: Arc<Suite>) {
     let form = "Content-Type: application/x-www-form-urlencoded";
     for rest in ["Content-Length: 100\r\n\r\ngrant_type=", "Transfer-Encoding: chunked\r\n\r\n5\r\ngrant\r\n"] {
@@ -88,6 +85,7 @@ async fn a_body_that_does_not_come_is_refused(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn headers_that_are_too_large_are_refused(suite: Arc<Suite>) {
     let head = format!("GET /openapi.json HTTP/1.1\r\nHost: h\r\nX-Large: {}\r\n\r\n", "x".repeat(10_240));
     let mut connection = begin(&suite, &head).await;

@@ -2,12 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
+use contract_test::contract_test;
 use serde_json::json;
 
-use crate::harness::{AwsCall, Behaviour, Entity, Receiver, Settings, Suite, Table, tests, until};
+use crate::harness::{AwsCall, Behaviour, Entity, Receiver, Settings, Suite, Table, until};
 
-tests![a_webhook_that_was_slow_comes_back_by_itself, slow_webhooks_go_by_a_lane_of_their_own,];
-
+#[contract_test]
 async fn a_webhook_that_was_slow_comes_back_by_itself(suite: Arc<Suite>) {
     let (entity, receiver, table) = (suite.entity().await, Receiver::start().await, suite.table());
     let slow = Behaviour::status(200).after(Duration::from_millis(1_500));
@@ -33,6 +33,7 @@ async fn a_webhook_that_was_slow_comes_back_by_itself(suite: Arc<Suite>) {
     assert_eq!(table.item(&pk, &sk).await.expect("it is there"), over, "a quick webhook costs no write");
 }
 
+#[contract_test]
 async fn slow_webhooks_go_by_a_lane_of_their_own(suite: Arc<Suite>) {
     let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
     let (entity, receiver) = (Entity::new(&stood.api, "slow".to_owned()).await, Receiver::start().await);

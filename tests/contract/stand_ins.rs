@@ -7,22 +7,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use contract_test::contract_test;
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::json;
 use tokio::{net::TcpListener, task::JoinSet};
 
-use crate::harness::{Api, AwsCaller, Bundle, Entity, Settings, Suite, aws_caller, tests};
-
-tests![
-    no_webhook_reaches_a_stand_in,
-    where_webhooks_may_send_anywhere_the_credentials_keep_them_out,
-    headers_that_speak_to_a_cloud_are_reserved,
-    a_stand_in_refuses_whom_it_does_not_know,
-    a_stand_in_refuses_a_request_that_its_caller_did_not_sign,
-    a_stand_in_refuses_browsers_whatever_they_bring,
-    the_lambda_runtime_is_only_for_the_functions,
-    credentials_are_made_anew_at_each_start,
-];
+use crate::harness::{Api, AwsCaller, Bundle, Entity, Settings, Suite, aws_caller};
 
 /// How long an attempt may take until it is known what it was answered.
 const ATTEMPTED: Duration = Duration::from_secs(30);
@@ -115,6 +105,7 @@ async fn attack(bundle: &Bundle, api: &Api) -> usize {
     refused
 }
 
+#[contract_test]
 async fn no_webhook_reaches_a_stand_in(suite: Arc<Suite>) {
     let refused = attack(suite.bundle(), &suite.api).await;
     if cfg!(target_os = "linux") {
@@ -122,6 +113,7 @@ async fn no_webhook_reaches_a_stand_in(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn where_webhooks_may_send_anywhere_the_credentials_keep_them_out(suite: Arc<Suite>) {
     let settings = Settings::default().with("DELIVERY_ALLOWED_NETWORKS", "127.0.0.0/8, ::1/128");
     let (bundle, api, _permit) = suite.other_bundle(settings).await;
@@ -129,6 +121,7 @@ async fn where_webhooks_may_send_anywhere_the_credentials_keep_them_out(suite: A
     assert!(bundle.stop().await.success());
 }
 
+#[contract_test]
 async fn headers_that_speak_to_a_cloud_are_reserved(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for name in ["X-Amz-Target", "x-amz-date", "X-AMZ-Security-Token", "x-goog-api-key", "X-Goog-User-Project"] {
@@ -159,6 +152,7 @@ async fn answer(request: RequestBuilder) -> reqwest::Response {
     request.send().await.expect("a stand-in answers")
 }
 
+#[contract_test]
 async fn a_stand_in_refuses_whom_it_does_not_know(suite: Arc<Suite>) {
     let env = &suite.bundle().service_env();
     let wrong = forged("local");
@@ -174,6 +168,7 @@ async fn a_stand_in_refuses_whom_it_does_not_know(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn a_stand_in_refuses_a_request_that_its_caller_did_not_sign(suite: Arc<Suite>) {
     let env = &suite.bundle().service_env();
     let id = &env["AWS_ACCESS_KEY_ID"];
@@ -192,6 +187,7 @@ async fn a_stand_in_refuses_a_request_that_its_caller_did_not_sign(suite: Arc<Su
     }
 }
 
+#[contract_test]
 async fn a_stand_in_refuses_browsers_whatever_they_bring(suite: Arc<Suite>) {
     let env = &suite.api.env;
     let caller = aws_caller(env);
@@ -217,6 +213,7 @@ async fn a_stand_in_refuses_browsers_whatever_they_bring(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn the_lambda_runtime_is_only_for_the_functions(suite: Arc<Suite>) {
     let address = runtime_api(suite.bundle()).await;
     let (host, path) =
@@ -231,6 +228,7 @@ async fn the_lambda_runtime_is_only_for_the_functions(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn credentials_are_made_anew_at_each_start(suite: Arc<Suite>) {
     let (bundle, _, _permit) = suite.other_bundle(Settings::default()).await;
     let credentials = || {

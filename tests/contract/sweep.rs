@@ -4,19 +4,10 @@
 use std::sync::Arc;
 
 use base::Time;
+use contract_test::contract_test;
 use serde_json::json;
 
-use crate::harness::{
-    AwsCall, Behaviour, Entity, LONG, Receiver, Settings, Suite, Table, invocation, now, tests, until,
-};
-
-tests![
-    what_cannot_be_read_keeps_no_sweep_from_the_deliveries_behind_it,
-    a_webhook_that_cannot_be_looked_up_soon_delays_no_announcement,
-    an_entity_whose_deliveries_are_throttled_keeps_no_sweep_from_those_of_others,
-    what_stands_in_a_crowded_queue_is_not_announced_again_and_what_was_never_announced_is,
-    a_delivery_that_was_never_attempted_is_listed_as_pending_however_old,
-];
+use crate::harness::{AwsCall, Behaviour, Entity, LONG, Receiver, Settings, Suite, Table, invocation, now, until};
 
 /// When the deliveries were due that a sweep finds first.
 const LONG_AGO: &str = "2026-01-01T00:00:00.000Z";
@@ -26,6 +17,7 @@ fn swept_by_hand() -> Settings {
     Settings::default().with("SWEEP_INTERVAL", "1h")
 }
 
+#[contract_test]
 async fn what_cannot_be_read_keeps_no_sweep_from_the_deliveries_behind_it(suite: Arc<Suite>) {
     /// As many as a sweep reads at once of a part of the index.
     const PAGE: usize = 200;
@@ -59,6 +51,7 @@ async fn what_cannot_be_read_keeps_no_sweep_from_the_deliveries_behind_it(suite:
 
 /// A sweep once ended at the first error, so that the deliveries of a throttled entity, which stayed the oldest, kept it
 /// from all others.
+#[contract_test]
 async fn an_entity_whose_deliveries_are_throttled_keeps_no_sweep_from_those_of_others(suite: Arc<Suite>) {
     /// More than a sweep reads at once of a part of the index.
     const BUSY: usize = 250;
@@ -97,6 +90,7 @@ async fn an_entity_whose_deliveries_are_throttled_keeps_no_sweep_from_those_of_o
 }
 
 /// The look-up is tried again by the client of the table after four seconds, and given up after ten.
+#[contract_test]
 async fn a_webhook_that_cannot_be_looked_up_soon_delays_no_announcement(suite: Arc<Suite>) {
     let (stood, _permit) = suite.other_bundle_interposed(swept_by_hand()).await;
     let (entity, receiver, table) =
@@ -124,6 +118,7 @@ async fn a_webhook_that_cannot_be_looked_up_soon_delays_no_announcement(suite: A
     stood.bundle.cut_power().await;
 }
 
+#[contract_test]
 async fn what_stands_in_a_crowded_queue_is_not_announced_again_and_what_was_never_announced_is(suite: Arc<Suite>) {
     let (stood, _permit) = suite.other_bundle_interposed(swept_by_hand()).await;
     let (entity, receiver, table) =
@@ -169,6 +164,7 @@ async fn what_stands_in_a_crowded_queue_is_not_announced_again_and_what_was_neve
 
 /// The index does not mark a delivery before its first attempt fails, so that one that was older than an hour, and that no
 /// dispatcher ever attempted, was once taken for delivered and left out.
+#[contract_test]
 async fn a_delivery_that_was_never_attempted_is_listed_as_pending_however_old(suite: Arc<Suite>) {
     let (stood, _permit) = suite.other_bundle_interposed(swept_by_hand()).await;
     let (entity, receiver, table) =

@@ -9,11 +9,10 @@ use std::{
 };
 
 use crate::{
-    harness::{AwsCall, Entity, Receiver, Settings, Suite, account, tests},
+    harness::{AwsCall, Entity, Receiver, Settings, Suite, account},
     queue_chaos::{SCHEDULE, complete, publish},
 };
-
-tests![a_table_that_refuses_and_dawdles_now_and_then_changes_nothing];
+use contract_test::contract_test;
 
 /// Every call of that many, of those that are meant.
 fn one_in(
@@ -24,6 +23,7 @@ fn one_in(
     move |call| meant(call) && calls.fetch_add(1, Ordering::Relaxed) % many == many - 1
 }
 
+#[contract_test]
 async fn a_table_that_refuses_and_dawdles_now_and_then_changes_nothing(suite: Arc<Suite>) {
     let (stood, _permit) = suite.other_bundle_interposed(Settings::default().with("RETRY_SCHEDULE", SCHEDULE)).await;
     let (entity, receiver) = (Entity::new(&stood.api, "busy".to_owned()).await, Receiver::start().await);

@@ -7,39 +7,10 @@ use base64::{
     Engine,
     prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD},
 };
+use contract_test::contract_test;
 use serde_json::{Value, json};
 
-use crate::harness::{Api, ApiResponse, Application, Call, Suite, now, tests};
-
-tests![
-    a_client_may_authenticate_in_the_form_or_with_basic,
-    an_issued_token_is_what_rfc_9068_and_the_contract_say,
-    every_token_has_an_identifier_of_its_own,
-    the_platforms_token_covers_every_entity,
-    a_client_without_wishes_gets_all_its_scopes,
-    only_the_scopes_that_were_asked_for_are_granted,
-    a_scope_that_is_asked_for_twice_counts_once,
-    an_empty_scope_is_none,
-    one_impossible_scope_fails_the_whole_issuance,
-    a_malformed_request_is_an_invalid_request,
-    another_grant_is_unsupported,
-    a_parameter_may_not_be_repeated,
-    a_body_that_is_no_form_is_an_invalid_request,
-    both_ways_of_authenticating_at_once_are_refused,
-    missing_credentials_are_an_invalid_client,
-    credentials_that_fail_are_answered_with_a_challenge_at_every_endpoint,
-    an_unknown_client_looks_like_a_wrong_secret,
-    a_client_is_authenticated_before_its_wishes_are_heard,
-    credentials_in_the_query_are_not_credentials,
-    other_parameters_are_ignored,
-    a_token_is_for_the_resource_that_was_named,
-    a_token_for_another_service_is_not_issued,
-    the_metadata_describe_the_issuer,
-    the_metadata_of_each_resource_lead_to_the_issuer,
-    nobody_can_sign_in_and_is_told_what_to_do_instead,
-    the_published_keys_can_be_cached,
-    a_request_that_is_too_large_is_a_problem,
-];
+use crate::harness::{Api, ApiResponse, Application, Call, Suite, now};
 
 const GRANT: (&str, &str) = ("grant_type", "client_credentials");
 
@@ -81,6 +52,7 @@ async fn refused(call: Call, status: u16, code: &str) -> ApiResponse {
     answer
 }
 
+#[contract_test]
 async fn a_client_may_authenticate_in_the_form_or_with_basic(suite: Arc<Suite>) {
     let api = &suite.api;
     let in_form = request(api, &[]).expect(200).await;
@@ -100,6 +72,7 @@ async fn a_client_may_authenticate_in_the_form_or_with_basic(suite: Arc<Suite>) 
     }
 }
 
+#[contract_test]
 async fn an_issued_token_is_what_rfc_9068_and_the_contract_say(suite: Arc<Suite>) {
     let api = &suite.api;
     let before = now();
@@ -130,6 +103,7 @@ async fn an_issued_token_is_what_rfc_9068_and_the_contract_say(suite: Arc<Suite>
         .expect("the published key verifies the token");
 }
 
+#[contract_test]
 async fn every_token_has_an_identifier_of_its_own(suite: Arc<Suite>) {
     let mut identifiers = HashSet::new();
     for _ in 0..5 {
@@ -140,12 +114,14 @@ async fn every_token_has_an_identifier_of_its_own(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn the_platforms_token_covers_every_entity(suite: Arc<Suite>) {
     let token = suite.api.token(Application::Platform, "").await;
     assert_eq!(parts(&token).1["managing_entities"], json!(["*"]));
     suite.api.get("/api/managing-entity/anything-at-all/webhook/list").bearer(&token).expect(200).await;
 }
 
+#[contract_test]
 async fn a_client_without_wishes_gets_all_its_scopes(suite: Arc<Suite>) {
     let answer = request(&suite.api, &[]).expect(200).await.json();
     let areas = "account inventory booking marketing content analytics integrations payment accounting mcp".split(' ');
@@ -156,22 +132,26 @@ async fn a_client_without_wishes_gets_all_its_scopes(suite: Arc<Suite>) {
     assert_eq!(granted.into_iter().map(str::to_owned).collect::<HashSet<_>>(), all);
 }
 
+#[contract_test]
 async fn only_the_scopes_that_were_asked_for_are_granted(suite: Arc<Suite>) {
     let answer = request(&suite.api, &[("scope", "payment.remove booking.read")]).expect(200).await.json();
     assert_eq!(scopes(&answer).into_iter().collect::<HashSet<_>>(), HashSet::from(["payment.remove", "booking.read"]));
 }
 
+#[contract_test]
 async fn a_scope_that_is_asked_for_twice_counts_once(suite: Arc<Suite>) {
     let answer = request(&suite.api, &[("scope", "booking.read booking.read")]).expect(200).await.json();
     assert_eq!(answer["scope"], "booking.read");
 }
 
+#[contract_test]
 async fn an_empty_scope_is_none(suite: Arc<Suite>) {
     // RFC 6749 §3.1: a parameter without a value is treated as if it were not there.
     let answer = request(&suite.api, &[("scope", "")]).expect(200).await.json();
     assert_eq!(scopes(&answer).len(), 30);
 }
 
+#[contract_test]
 async fn one_impossible_scope_fails_the_whole_issuance(suite: Arc<Suite>) {
     for scope in [
         "booking.read nonsense",
@@ -186,6 +166,7 @@ async fn one_impossible_scope_fails_the_whole_issuance(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn a_malformed_request_is_an_invalid_request(suite: Arc<Suite>) {
     let credentials = credentials(&suite.api);
     let credentials: Vec<_> = credentials.iter().map(|(name, value)| (*name, value.as_str())).collect();
@@ -195,6 +176,7 @@ async fn a_malformed_request_is_an_invalid_request(suite: Arc<Suite>) {
     refused(suite.api.post("/oauth2/token").form(&[]), 400, "invalid_request").await;
 }
 
+#[contract_test]
 async fn another_grant_is_unsupported(suite: Arc<Suite>) {
     let credentials = credentials(&suite.api);
     for grant in ["password", "authorization_code", "refresh_token", "CLIENT_CREDENTIALS"] {
@@ -204,6 +186,7 @@ async fn another_grant_is_unsupported(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn a_parameter_may_not_be_repeated(suite: Arc<Suite>) {
     let api = &suite.api;
     let (id, secret) = (api.env["CLIENT_ID"].as_str(), api.env["CLIENT_SECRET"].as_str());
@@ -214,6 +197,7 @@ async fn a_parameter_may_not_be_repeated(suite: Arc<Suite>) {
     refused(request(api, &[("unknown", "1"), ("unknown", "2")]), 400, "invalid_request").await;
 }
 
+#[contract_test]
 async fn a_body_that_is_no_form_is_an_invalid_request(suite: Arc<Suite>) {
     let api = &suite.api;
     let (id, secret) = (&api.env["CLIENT_ID"], &api.env["CLIENT_SECRET"]);
@@ -230,12 +214,14 @@ async fn a_body_that_is_no_form_is_an_invalid_request(suite: Arc<Suite>) {
     api.post("/oauth2/token").body(with_charset, form.as_str()).expect(200).await;
 }
 
+#[contract_test]
 async fn both_ways_of_authenticating_at_once_are_refused(suite: Arc<Suite>) {
     let api = &suite.api;
     let basic = basic(&api.env["CLIENT_ID"], &api.env["CLIENT_SECRET"]);
     refused(request(api, &[]).header("authorization", &basic), 400, "invalid_request").await;
 }
 
+#[contract_test]
 async fn missing_credentials_are_an_invalid_client(suite: Arc<Suite>) {
     let api = &suite.api;
     let (id, secret) = (api.env["CLIENT_ID"].as_str(), api.env["CLIENT_SECRET"].as_str());
@@ -250,6 +236,7 @@ async fn missing_credentials_are_an_invalid_client(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn credentials_that_fail_are_answered_with_a_challenge_at_every_endpoint(suite: Arc<Suite>) {
     let api = &suite.api;
     let id = &api.env["CLIENT_ID"];
@@ -270,6 +257,7 @@ async fn credentials_that_fail_are_answered_with_a_challenge_at_every_endpoint(s
     }
 }
 
+#[contract_test]
 async fn an_unknown_client_looks_like_a_wrong_secret(suite: Arc<Suite>) {
     let api = &suite.api;
     let id = &api.env["CLIENT_ID"];
@@ -293,11 +281,13 @@ async fn an_unknown_client_looks_like_a_wrong_secret(suite: Arc<Suite>) {
     assert!(answers.windows(2).all(|pair| pair[0] == pair[1]), "the answers differ: {answers:#?}");
 }
 
+#[contract_test]
 async fn a_client_is_authenticated_before_its_wishes_are_heard(suite: Arc<Suite>) {
     let form = [GRANT, ("client_id", "appUnknown"), ("client_secret", "wrong"), ("scope", "nonsense")];
     refused(suite.api.post("/oauth2/token").form(&form), 401, "invalid_client").await;
 }
 
+#[contract_test]
 async fn credentials_in_the_query_are_not_credentials(suite: Arc<Suite>) {
     let api = &suite.api;
     let (id, secret) = (&api.env["CLIENT_ID"], &api.env["CLIENT_SECRET"]);
@@ -305,10 +295,12 @@ async fn credentials_in_the_query_are_not_credentials(suite: Arc<Suite>) {
     refused(api.post(path).form(&[GRANT]), 401, "invalid_client").await;
 }
 
+#[contract_test]
 async fn other_parameters_are_ignored(suite: Arc<Suite>) {
     request(&suite.api, &[("audience", "something"), ("prompt", "none")]).expect(200).await;
 }
 
+#[contract_test]
 async fn a_token_is_for_the_resource_that_was_named(suite: Arc<Suite>) {
     let api = &suite.api;
     let base = api.env["BASE_URL"].as_str();
@@ -339,6 +331,7 @@ async fn a_token_is_for_the_resource_that_was_named(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn a_token_for_another_service_is_not_issued(suite: Arc<Suite>) {
     let base = suite.api.env["BASE_URL"].as_str();
     for bad in ["https://example.com/", "mcp", &format!("{base}/api"), &format!("{base}/mcp#x")] {
@@ -347,6 +340,7 @@ async fn a_token_for_another_service_is_not_issued(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn the_metadata_describe_the_issuer(suite: Arc<Suite>) {
     let api = &suite.api;
     let answer = api.get("/.well-known/oauth-authorization-server").expect(200).await;
@@ -370,6 +364,7 @@ async fn the_metadata_describe_the_issuer(suite: Arc<Suite>) {
     assert_eq!(metadata["revocation_endpoint"], format!("{issuer}/oauth2/revoke"));
 }
 
+#[contract_test]
 async fn the_metadata_of_each_resource_lead_to_the_issuer(suite: Arc<Suite>) {
     let api = &suite.api;
     for path in ["", "/mcp"] {
@@ -382,6 +377,7 @@ async fn the_metadata_of_each_resource_lead_to_the_issuer(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn nobody_can_sign_in_and_is_told_what_to_do_instead(suite: Arc<Suite>) {
     let path =
         "/oauth2/authorize?response_type=code&client_id=x&redirect_uri=https%3A%2F%2Felsewhere.example%2F&state=s";
@@ -397,12 +393,14 @@ async fn nobody_can_sign_in_and_is_told_what_to_do_instead(suite: Arc<Suite>) {
     assert!(page.text().contains("/oauth2/token") && !page.text().contains("elsewhere"), "{}", page.exchange);
 }
 
+#[contract_test]
 async fn the_published_keys_can_be_cached(suite: Arc<Suite>) {
     let answer = suite.api.get("/oauth2/jwks").expect(200).await;
     assert!(answer.header("cache-control").contains("max-age="), "{}", answer.exchange);
     assert!(!answer.text().contains("\"d\""), "a private key was published");
 }
 
+#[contract_test]
 async fn a_request_that_is_too_large_is_a_problem(suite: Arc<Suite>) {
     let padding = "x".repeat(7 * 1024 * 1024);
     request(&suite.api, &[("padding", &padding)]).expect(413).await;

@@ -3,23 +3,10 @@
 
 use std::{collections::BTreeSet, fs, sync::Arc};
 
+use contract_test::contract_test;
 use serde_json::{Value, json};
 
-use crate::harness::{Behaviour, Bus, Choice, Entity, LONG, Received, Receiver, Suite, invocation, tests, until};
-
-tests![
-    a_trace_goes_from_the_publisher_through_the_log_to_every_attempt,
-    a_trace_that_is_malformed_is_ignored_and_none_is_sent,
-    a_tracestate_that_is_too_long_or_malformed_leaves_the_trace_as_it_is,
-    a_publication_that_is_repeated_keeps_the_trace_of_the_first,
-    every_line_of_a_call_names_its_request_and_its_trace,
-    a_test_event_goes_on_with_the_trace_of_its_request,
-    an_event_of_the_bus_goes_on_with_the_trace_of_its_trace_header,
-    an_event_without_a_trace_is_sent_with_none_and_has_one_in_the_log,
-    an_event_of_the_service_is_sent_without_a_trace,
-    a_webhook_sets_no_header_of_a_trace,
-    a_payment_provider_learns_nothing_of_a_trace,
-];
+use crate::harness::{Behaviour, Bus, Choice, Entity, LONG, Received, Receiver, Suite, invocation, until};
 
 /// The span of the tests' clients.
 const SPAN: &str = "00f067aa0ba902b7";
@@ -58,6 +45,7 @@ fn member<'a>(line: &'a Value, name: &str) -> &'a str {
     line[name].as_str().unwrap_or_else(|| panic!("no {name}: {line:#}"))
 }
 
+#[contract_test]
 async fn a_trace_goes_from_the_publisher_through_the_log_to_every_attempt(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     entity.hook(&receiver.on("/", [Behaviour::status(500), Behaviour::status(204)])).await;
@@ -97,6 +85,7 @@ async fn a_trace_goes_from_the_publisher_through_the_log_to_every_attempt(suite:
     assert_eq!(everywhere.concat(), Vec::<Value>::new(), "what tracing systems say to themselves is not logged");
 }
 
+#[contract_test]
 async fn a_trace_that_is_malformed_is_ignored_and_none_is_sent(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
@@ -121,6 +110,7 @@ async fn a_trace_that_is_malformed_is_ignored_and_none_is_sent(suite: Arc<Suite>
     }
 }
 
+#[contract_test]
 async fn a_tracestate_that_is_too_long_or_malformed_leaves_the_trace_as_it_is(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
@@ -139,6 +129,7 @@ async fn a_tracestate_that_is_too_long_or_malformed_leaves_the_trace_as_it_is(su
     }
 }
 
+#[contract_test]
 async fn a_publication_that_is_repeated_keeps_the_trace_of_the_first(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     entity.hook(&receiver.on("/", [Behaviour::status(500), Behaviour::status(204)])).await;
@@ -155,6 +146,7 @@ async fn a_publication_that_is_repeated_keeps_the_trace_of_the_first(suite: Arc<
     }
 }
 
+#[contract_test]
 async fn every_line_of_a_call_names_its_request_and_its_trace(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let trace = trace_of(&entity, 1);
@@ -173,6 +165,7 @@ async fn every_line_of_a_call_names_its_request_and_its_trace(suite: Arc<Suite>)
     assert_eq!(lines(&suite, "show-webhook", refused.header("x-request-id")), of_call);
 }
 
+#[contract_test]
 async fn a_test_event_goes_on_with_the_trace_of_its_request(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
@@ -183,6 +176,7 @@ async fn a_test_event_goes_on_with_the_trace_of_its_request(suite: Arc<Suite>) {
     assert_ne!(span, SPAN);
 }
 
+#[contract_test]
 async fn an_event_of_the_bus_goes_on_with_the_trace_of_its_trace_header(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
@@ -200,6 +194,7 @@ async fn an_event_of_the_bus_goes_on_with_the_trace_of_its_trace_header(suite: A
 }
 
 /// It was sent with one that said "not sampled", which switches off the tracing of the endpoint.
+#[contract_test]
 async fn an_event_without_a_trace_is_sent_with_none_and_has_one_in_the_log(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(500), Behaviour::status(204)])).await;
@@ -219,6 +214,7 @@ async fn an_event_without_a_trace_is_sent_with_none_and_has_one_in_the_log(suite
     assert_eq!((traces.len(), spans.len()), (1, 3), "{attempted:#?}");
 }
 
+#[contract_test]
 async fn an_event_of_the_service_is_sent_without_a_trace(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let url = receiver.on("/listener", [Behaviour::status(204)]);
@@ -232,6 +228,7 @@ async fn an_event_of_the_service_is_sent_without_a_trace(suite: Arc<Suite>) {
     assert_eq!((event.json()["type"].as_str(), event.header("traceparent")), (Some("webhook.disabled"), ""));
 }
 
+#[contract_test]
 async fn a_webhook_sets_no_header_of_a_trace(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for name in ["traceparent", "TraceState"] {
@@ -242,6 +239,7 @@ async fn a_webhook_sets_no_header_of_a_trace(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn a_payment_provider_learns_nothing_of_a_trace(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let traced = |call: crate::harness::Call| {

@@ -5,19 +5,13 @@
 
 use std::{sync::Arc, time::Duration};
 
+use contract_test::contract_test;
 use doubles::booking;
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Behaviour, Entity, Interposed, LONG, Metered, Receiver, Settings, Suite, in_a_row, tests, until, until_gone,
+    Behaviour, Entity, Interposed, LONG, Metered, Receiver, Settings, Suite, in_a_row, until, until_gone,
 };
-
-tests![
-    what_is_published_and_delivered_costs_no_more_than_docs_say,
-    a_packed_body_is_sent_and_shown_as_it_was_published,
-    an_event_that_two_hundred_webhooks_want_waits_for_few_calls_in_a_row,
-    a_function_that_starts_has_read_keys_and_revocations_after_two_calls,
-];
 
 /// Three retries, as soon as the contract allows, within the time in which the sweep leaves a new delivery alone.
 const SCHEDULE: &str = "0s,1s,1s,1s";
@@ -111,6 +105,7 @@ async fn measured(stood: &Interposed, entity: &Entity, data: Value, (webhooks, a
     [publishing, delivering]
 }
 
+#[contract_test]
 async fn what_is_published_and_delivered_costs_no_more_than_docs_say(suite: Arc<Suite>) {
     let settings = Settings::default().with("RETRY_SCHEDULE", SCHEDULE).with("SWEEP_INTERVAL", "1h");
     let (stood, _permit) = suite.other_bundle_interposed(settings).await;
@@ -148,6 +143,7 @@ async fn what_is_published_and_delivered_costs_no_more_than_docs_say(suite: Arc<
     assert!(stood.bundle.stop().await.success());
 }
 
+#[contract_test]
 async fn a_packed_body_is_sent_and_shown_as_it_was_published(suite: Arc<Suite>) {
     let (receiver, entity) = (Receiver::start().await, suite.entity().await);
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
@@ -165,6 +161,7 @@ async fn a_packed_body_is_sent_and_shown_as_it_was_published(suite: Arc<Suite>) 
     }
 }
 
+#[contract_test]
 async fn an_event_that_two_hundred_webhooks_want_waits_for_few_calls_in_a_row(suite: Arc<Suite>) {
     let settings = Settings::default().with("SWEEP_INTERVAL", "1h");
     let (stood, _permit) = suite.other_bundle_interposed(settings).await;
@@ -196,6 +193,7 @@ async fn an_event_that_two_hundred_webhooks_want_waits_for_few_calls_in_a_row(su
     assert!(stood.bundle.stop().await.success());
 }
 
+#[contract_test]
 async fn a_function_that_starts_has_read_keys_and_revocations_after_two_calls(suite: Arc<Suite>) {
     let settings = Settings::default().with("SWEEP_INTERVAL", "1h");
     let (stood, _permit) = suite.other_bundle_interposed(settings).await;

@@ -2,22 +2,13 @@
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
+use contract_test::contract_test;
 use serde_json::{Value, json};
 
 use crate::{
     applications::{accepted, text},
-    harness::{Admin, Behaviour, Receiver, Settings, Suite, admin, aws_variables, tests},
+    harness::{Admin, Behaviour, Receiver, Settings, Suite, admin, aws_variables},
 };
-
-tests![
-    a_stack_is_worked_on_by_its_name_alone_and_described_once,
-    an_unknown_stack_is_refused_and_an_unreachable_one_fails,
-    a_profile_may_take_its_credentials_from_a_process,
-    every_end_has_its_exit_code,
-    without_a_running_service_a_folder_is_refused,
-    what_an_operator_does_is_on_the_audit_trail_and_beside_the_result,
-    a_folder_says_where_its_databases_are,
-];
 
 /// CloudFormation's answer about a stack with these outputs, or its error.
 /// <https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DescribeStacks.html>
@@ -90,6 +81,7 @@ fn outputs(env: &BTreeMap<String, String>) -> [(&'static str, &str); 8] {
     ]
 }
 
+#[contract_test]
 async fn a_stack_is_worked_on_by_its_name_alone_and_described_once(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let account = Account::of(&api.env, described(&outputs(&api.env))).await;
@@ -139,6 +131,7 @@ async fn a_stack_is_worked_on_by_its_name_alone_and_described_once(suite: Arc<Su
 }
 
 /// As `aws-vault` and the tools of many companies give them.
+#[contract_test]
 async fn a_profile_may_take_its_credentials_from_a_process(suite: Arc<Suite>) {
     let env = &suite.api.env;
     let mut account = Account::of(env, described(&outputs(env))).await;
@@ -159,6 +152,7 @@ async fn a_profile_may_take_its_credentials_from_a_process(suite: Arc<Suite>) {
     assert_eq!(account.descriptions(), 1);
 }
 
+#[contract_test]
 async fn an_unknown_stack_is_refused_and_an_unreachable_one_fails(suite: Arc<Suite>) {
     let missing = error(400, "ValidationError", "Stack with id waypots does not exist");
     let account = Account::of(&suite.api.env, missing).await;
@@ -175,6 +169,7 @@ async fn an_unknown_stack_is_refused_and_an_unreachable_one_fails(suite: Arc<Sui
     assert!(refusal.contains("the stack waypost has no output TableName"), "{refusal}");
 }
 
+#[contract_test]
 async fn every_end_has_its_exit_code(suite: Arc<Suite>) {
     let bundle = suite.bundle();
     for wrong in [
@@ -205,6 +200,7 @@ async fn every_end_has_its_exit_code(suite: Arc<Suite>) {
     assert!(admin(bundle, &["--help"]).await.done().contains("Exit codes:"));
 }
 
+#[contract_test]
 async fn without_a_running_service_a_folder_is_refused(suite: Arc<Suite>) {
     let empty = tempfile::tempdir().expect("a folder");
     let data = empty.path().display().to_string();
@@ -227,6 +223,7 @@ async fn without_a_running_service_a_folder_is_refused(suite: Arc<Suite>) {
     assert!(refusal.contains("no service runs"), "{refusal}");
 }
 
+#[contract_test]
 async fn what_an_operator_does_is_on_the_audit_trail_and_beside_the_result(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let lines = |run: &Admin| -> Vec<Value> {
@@ -259,6 +256,7 @@ async fn what_an_operator_does_is_on_the_audit_trail_and_beside_the_result(suite
     assert_eq!(removed.json()["clientId"], id);
 }
 
+#[contract_test]
 async fn a_folder_says_where_its_databases_are(suite: Arc<Suite>) {
     // The shared bundle publishes nothing, in the store that its `service.env` names.
     let refusal = suite.admin(&["geo-ip", "lookup", "1.1.1.1"]).await.failed(3);

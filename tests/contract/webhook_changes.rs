@@ -2,36 +2,14 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use contract_test::contract_test;
 use futures::future::join_all;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    harness::{Behaviour, Entity, Hook, LONG, Receiver, Suite, is_signed_by, tests, time, until},
+    harness::{Behaviour, Entity, Hook, LONG, Receiver, Suite, is_signed_by, time, until},
     webhooks::fields,
 };
-
-tests![
-    a_webhook_is_shown_as_it_was_made_but_for_its_secret,
-    a_missing_and_a_foreign_webhook_look_missing_to_every_operation,
-    a_change_sets_the_given_members_and_every_change_counts,
-    a_list_or_an_object_takes_the_place_of_the_old_one,
-    an_empty_change_changes_nothing,
-    a_wrong_value_is_a_violation_of_its_member_and_changes_nothing,
-    every_violation_of_a_change_is_reported_at_once,
-    values_that_a_new_webhook_may_not_have_are_refused_in_a_change,
-    a_body_is_needed_to_change_something,
-    a_change_of_another_version_is_refused_with_the_current_one,
-    of_fifty_changes_of_one_version_one_is_made,
-    changes_at_once_without_a_version_are_all_made_and_lose_no_secret,
-    a_change_and_a_new_secret_at_once_are_both_made,
-    a_change_never_makes_a_removed_webhook_again,
-    a_disabled_webhook_gets_no_event_until_it_is_enabled_again,
-    an_open_delivery_of_a_disabled_webhook_becomes_cancelled,
-    a_new_list_of_types_holds_from_the_next_event_on,
-    the_next_attempt_goes_to_the_new_address_with_the_new_headers,
-    each_attempt_shows_the_address_and_the_headers_that_it_was_sent_with,
-    enabling_again_takes_the_reason_and_the_failures_away,
-];
 
 fn all_types(url: &str) -> Value {
     json!({ "name": "test", "eventUrl": url, "eventList": [] })
@@ -64,6 +42,7 @@ pub async fn violations(entity: &Entity, hook: &Hook, change: &Value) -> Vec<Str
     fields(&entity.change(&hook.id, change).refused(400, "invalid-request").await)
 }
 
+#[contract_test]
 async fn a_webhook_is_shown_as_it_was_made_but_for_its_secret(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let hook = full_hook(&entity).await;
@@ -74,6 +53,7 @@ async fn a_webhook_is_shown_as_it_was_made_but_for_its_secret(suite: Arc<Suite>)
     assert_eq!(made["version"], 1);
 }
 
+#[contract_test]
 async fn a_missing_and_a_foreign_webhook_look_missing_to_every_operation(suite: Arc<Suite>) {
     let (entity, other) = (suite.entity().await, suite.entity().await);
     let (foreign, removed) = (other.hook("http://127.0.0.1:9/").await, entity.hook("http://127.0.0.1:9/").await);
@@ -108,6 +88,7 @@ async fn a_missing_and_a_foreign_webhook_look_missing_to_every_operation(suite: 
     assert_eq!(other.webhook(&foreign.id).await, before);
 }
 
+#[contract_test]
 async fn a_change_sets_the_given_members_and_every_change_counts(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let hook = full_hook(&entity).await;
@@ -146,6 +127,7 @@ async fn a_change_sets_the_given_members_and_every_change_counts(suite: Arc<Suit
     }
 }
 
+#[contract_test]
 async fn a_list_or_an_object_takes_the_place_of_the_old_one(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let hook = full_hook(&entity).await;
@@ -157,6 +139,7 @@ async fn a_list_or_an_object_takes_the_place_of_the_old_one(suite: Arc<Suite>) {
     assert_eq!((&after["headers"], &after["eventList"]), (&json!({}), &json!([])));
 }
 
+#[contract_test]
 async fn an_empty_change_changes_nothing(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let hook = full_hook(&entity).await;
@@ -167,6 +150,7 @@ async fn an_empty_change_changes_nothing(suite: Arc<Suite>) {
     assert_eq!(entity.webhook(&hook.id).await, before);
 }
 
+#[contract_test]
 async fn a_wrong_value_is_a_violation_of_its_member_and_changes_nothing(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let hook = full_hook(&entity).await;
@@ -220,6 +204,7 @@ async fn a_wrong_value_is_a_violation_of_its_member_and_changes_nothing(suite: A
     assert_eq!(entity.webhook(&hook.id).await, before);
 }
 
+#[contract_test]
 async fn every_violation_of_a_change_is_reported_at_once(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let hook = full_hook(&entity).await;
@@ -242,6 +227,7 @@ async fn every_violation_of_a_change_is_reported_at_once(suite: Arc<Suite>) {
     assert_eq!(fields, expected.map(str::to_owned).into());
 }
 
+#[contract_test]
 async fn values_that_a_new_webhook_may_not_have_are_refused_in_a_change(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let hook = full_hook(&entity).await;
@@ -278,6 +264,7 @@ async fn values_that_a_new_webhook_may_not_have_are_refused_in_a_change(suite: A
     assert_eq!(after["headers"].as_object().map(Map::len), Some(20));
 }
 
+#[contract_test]
 async fn a_body_is_needed_to_change_something(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let hook = entity.hook("http://127.0.0.1:9/").await;
@@ -291,6 +278,7 @@ async fn a_body_is_needed_to_change_something(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn a_change_of_another_version_is_refused_with_the_current_one(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let hook = entity.hook("http://127.0.0.1:9/").await;
@@ -309,6 +297,7 @@ async fn a_change_of_another_version_is_refused_with_the_current_one(suite: Arc<
     assert_eq!(fields, ["name"]);
 }
 
+#[contract_test]
 async fn of_fifty_changes_of_one_version_one_is_made(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let hook = entity.hook("http://127.0.0.1:9/").await;
@@ -325,6 +314,7 @@ async fn of_fifty_changes_of_one_version_one_is_made(suite: Arc<Suite>) {
     assert_eq!(made[0]["version"], 2);
 }
 
+#[contract_test]
 async fn changes_at_once_without_a_version_are_all_made_and_lose_no_secret(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
@@ -352,6 +342,7 @@ async fn changes_at_once_without_a_version_are_all_made_and_lose_no_secret(suite
     assert!(is_signed_by(&receiver.until("/", 1).await[0], &hook.secret));
 }
 
+#[contract_test]
 async fn a_change_and_a_new_secret_at_once_are_both_made(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
@@ -368,6 +359,7 @@ async fn a_change_and_a_new_secret_at_once_are_both_made(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn a_change_never_makes_a_removed_webhook_again(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for _ in 0..5 {
@@ -383,6 +375,7 @@ async fn a_change_never_makes_a_removed_webhook_again(suite: Arc<Suite>) {
     assert_eq!(entity.get("/webhook/list").expect(200).await.json(), json!([]));
 }
 
+#[contract_test]
 async fn a_disabled_webhook_gets_no_event_until_it_is_enabled_again(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
@@ -399,6 +392,7 @@ async fn a_disabled_webhook_gets_no_event_until_it_is_enabled_again(suite: Arc<S
     assert_eq!(received[0].json()["data"]["number"], 2);
 }
 
+#[contract_test]
 async fn an_open_delivery_of_a_disabled_webhook_becomes_cancelled(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     // Later than it takes to disable the webhook, and not much.
@@ -412,6 +406,7 @@ async fn an_open_delivery_of_a_disabled_webhook_becomes_cancelled(suite: Arc<Sui
     assert_eq!(receiver.everything().len(), 1);
 }
 
+#[contract_test]
 async fn a_new_list_of_types_holds_from_the_next_event_on(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let hook = entity.hook("http://127.0.0.1:9/").await;
@@ -426,6 +421,7 @@ async fn a_new_list_of_types_holds_from_the_next_event_on(suite: Arc<Suite>) {
     assert!(told_of("booking.created").await);
 }
 
+#[contract_test]
 async fn the_next_attempt_goes_to_the_new_address_with_the_new_headers(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let old = receiver.on("/old", [Behaviour::answer(503, &[("Retry-After", "3")], "")]);
@@ -445,6 +441,7 @@ async fn the_next_attempt_goes_to_the_new_address_with_the_new_headers(suite: Ar
 }
 
 /// Each attempt was once shown with the address of creation, and the panel showed the headers of the day.
+#[contract_test]
 async fn each_attempt_shows_the_address_and_the_headers_that_it_was_sent_with(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let old = receiver.on("/old", [Behaviour::answer(503, &[("Retry-After", "3")], "")]);
@@ -470,6 +467,7 @@ async fn each_attempt_shows_the_address_and_the_headers_that_it_was_sent_with(su
     assert_eq!(receiver.received("/old").remove(0).header("accept"), "*/*");
 }
 
+#[contract_test]
 async fn enabling_again_takes_the_reason_and_the_failures_away(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(500)])).await;

@@ -2,25 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
+use contract_test::contract_test;
 use futures::future::join_all;
 use serde_json::{Value, json};
 
 use crate::{
     delivery_list::hook_for,
-    harness::{Behaviour, Entity, Hook, LONG, Receiver, Settings, Suite, Table, invocation, tests, until},
+    harness::{Behaviour, Entity, Hook, LONG, Receiver, Settings, Suite, Table, invocation, until},
 };
-
-tests![
-    a_removed_webhook_is_gone,
-    of_many_removals_at_once_one_is_made,
-    a_removed_webhook_gets_no_more_events,
-    open_deliveries_of_a_removed_webhook_become_cancelled_soon_and_others_stay,
-    deliveries_published_while_a_webhook_is_removed_come_to_an_end,
-    removing_and_recovering_read_no_deliveries_of_other_webhooks,
-    a_webhook_removed_during_its_first_attempt_leaves_a_cancelled_delivery,
-    turns_without_a_job_do_not_stop_the_jobs_behind_them,
-    many_removals_of_one_entity_take_no_more_than_its_turn,
-];
 
 /// A type of event; webhooks for it get no events about other webhooks.
 const BOOKINGS: &str = "booking.created";
@@ -30,6 +19,7 @@ fn later() -> Behaviour {
     Behaviour::answer(503, &[("Retry-After", "36000")], "")
 }
 
+#[contract_test]
 async fn a_removed_webhook_is_gone(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let (removed, kept) = (entity.hook("http://127.0.0.1:9/").await, entity.hook("http://127.0.0.1:9/").await);
@@ -42,6 +32,7 @@ async fn a_removed_webhook_is_gone(suite: Arc<Suite>) {
     assert_eq!(listed[0]["id"], kept.id.as_str());
 }
 
+#[contract_test]
 async fn of_many_removals_at_once_one_is_made(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let hook = entity.hook("http://127.0.0.1:9/").await;
@@ -50,6 +41,7 @@ async fn of_many_removals_at_once_one_is_made(suite: Arc<Suite>) {
     assert_eq!((with(200), with(404)), (1, 9));
 }
 
+#[contract_test]
 async fn a_removed_webhook_gets_no_more_events(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let removed = entity.hook(&receiver.on("/removed", [Behaviour::status(200)])).await;
@@ -65,6 +57,7 @@ async fn a_removed_webhook_gets_no_more_events(suite: Arc<Suite>) {
     assert_eq!((&delivery["status"], &delivery["webhookIdentifier"]), (&json!("delivered"), &json!(removed.id)));
 }
 
+#[contract_test]
 async fn open_deliveries_of_a_removed_webhook_become_cancelled_soon_and_others_stay(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let removed = entity.hook(&receiver.on("/removed", [Behaviour::status(500), later()])).await;
@@ -102,6 +95,7 @@ async fn open_deliveries_of_a_removed_webhook_become_cancelled_soon_and_others_s
     }
 }
 
+#[contract_test]
 async fn deliveries_published_while_a_webhook_is_removed_come_to_an_end(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200), Behaviour::status(500)])).await;
@@ -129,6 +123,7 @@ async fn waiting(entity: &Entity, receiver: &Receiver, path: &str, events: usize
     (hook, deliveries)
 }
 
+#[contract_test]
 async fn removing_and_recovering_read_no_deliveries_of_other_webhooks(suite: Arc<Suite>) {
     let (stage, _permit) = suite.other_bundle_interposed(Settings::default()).await;
     let (entity, receiver) = (Entity::new(&stage.api, "removal".to_owned()).await, Receiver::start().await);
@@ -153,6 +148,7 @@ async fn removing_and_recovering_read_no_deliveries_of_other_webhooks(suite: Arc
 
 /// The delivery once stayed `retrying` until its next attempt, up to a day later: nothing in the table showed that anything
 /// was on its way.
+#[contract_test]
 async fn a_webhook_removed_during_its_first_attempt_leaves_a_cancelled_delivery(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let slow = later().after(Duration::from_secs(3));
@@ -170,6 +166,7 @@ async fn job(table: &Table, removed: &Hook) -> Option<Value> {
 }
 
 /// Such turns are left over for a while when jobs are done. One sweep goes past all of them, however many there are.
+#[contract_test]
 async fn turns_without_a_job_do_not_stop_the_jobs_behind_them(suite: Arc<Suite>) {
     // So seldom that the one sweep is this test's.
     let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("SWEEP_INTERVAL", "1h")).await;
@@ -191,6 +188,7 @@ async fn turns_without_a_job_do_not_stop_the_jobs_behind_them(suite: Arc<Suite>)
     assert!(bundle.stop().await.success());
 }
 
+#[contract_test]
 async fn many_removals_of_one_entity_take_no_more_than_its_turn(suite: Arc<Suite>) {
     const WEBHOOKS: usize = 20;
     const EVENTS: usize = 20;

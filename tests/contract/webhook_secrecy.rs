@@ -2,23 +2,13 @@
 
 use std::{fs, sync::Arc};
 
+use contract_test::contract_test;
 use serde_json::{Value, json};
 
 use crate::{
-    harness::{Behaviour, Entity, Hook, LONG, Moment, Receiver, Settings, Suite, tests, until},
+    harness::{Behaviour, Entity, Hook, LONG, Moment, Receiver, Settings, Suite, until},
     webhook_changes::violations,
 };
-
-tests![
-    values_of_headers_and_queries_are_seen_only_at_the_endpoint,
-    a_mask_that_comes_back_stands_for_the_kept_value,
-    kept_values_do_not_follow_a_webhook_to_another_server,
-    kept_values_do_not_follow_a_webhook_that_moves_meanwhile,
-    a_mask_without_a_kept_value_is_a_violation,
-    the_values_behind_masks_count_for_the_limits,
-    masks_and_values_at_once_are_all_kept,
-    an_endpoint_with_a_query_that_answers_410_is_disabled,
-];
 
 const MASK: &str = "***";
 /// A part of every secret value here, and of no other.
@@ -51,6 +41,7 @@ fn without(webhook: &Value, members: &[&str]) -> Value {
     webhook
 }
 
+#[contract_test]
 async fn values_of_headers_and_queries_are_seen_only_at_the_endpoint(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = secret_hook(&entity, &receiver, "/good", Behaviour::status(200)).await;
@@ -101,6 +92,7 @@ async fn values_of_headers_and_queries_are_seen_only_at_the_endpoint(suite: Arc<
     }
 }
 
+#[contract_test]
 async fn a_mask_that_comes_back_stands_for_the_kept_value(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = secret_hook(&entity, &receiver, "/a", Behaviour::status(200)).await;
@@ -139,6 +131,7 @@ async fn a_mask_that_comes_back_stands_for_the_kept_value(suite: Arc<Suite>) {
 }
 
 /// A token that may change a webhook could once have the kept values sent to any server.
+#[contract_test]
 async fn kept_values_do_not_follow_a_webhook_to_another_server(suite: Arc<Suite>) {
     let (entity, receiver, other) = (suite.entity().await, Receiver::start().await, Receiver::start().await);
     let hook = secret_hook(&entity, &receiver, "/a", Behaviour::status(200)).await;
@@ -159,6 +152,7 @@ async fn kept_values_do_not_follow_a_webhook_to_another_server(suite: Arc<Suite>
 }
 
 /// A change that keeps values is read, then another moves the webhook, then the first is written.
+#[contract_test]
 async fn kept_values_do_not_follow_a_webhook_that_moves_meanwhile(suite: Arc<Suite>) {
     let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
     let entity = Entity::new(&stood.api, "moved".to_owned()).await;
@@ -184,6 +178,7 @@ async fn kept_values_do_not_follow_a_webhook_that_moves_meanwhile(suite: Arc<Sui
     assert!(stood.bundle.stop().await.success());
 }
 
+#[contract_test]
 async fn a_mask_without_a_kept_value_is_a_violation(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = secret_hook(&entity, &receiver, "/", Behaviour::status(200)).await;
@@ -206,6 +201,7 @@ async fn a_mask_without_a_kept_value_is_a_violation(suite: Arc<Suite>) {
     assert_eq!(problem["properties"]["violations"].as_array().map(Vec::len), Some(2), "{problem}");
 }
 
+#[contract_test]
 async fn the_values_behind_masks_count_for_the_limits(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let large = "x".repeat(2_000);
@@ -218,6 +214,7 @@ async fn the_values_behind_masks_count_for_the_limits(suite: Arc<Suite>) {
     assert_eq!(violations(&entity, &hook, &json!({ "eventUrl": longer })).await, ["eventUrl"]);
 }
 
+#[contract_test]
 async fn masks_and_values_at_once_are_all_kept(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = secret_hook(&entity, &receiver, "/", Behaviour::status(200)).await;
@@ -240,6 +237,7 @@ async fn until_disabled(entity: &Entity, hook: &Hook) {
         .await;
 }
 
+#[contract_test]
 async fn an_endpoint_with_a_query_that_answers_410_is_disabled(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = secret_hook(&entity, &receiver, "/", Behaviour::status(410)).await;

@@ -4,6 +4,7 @@
 use std::{collections::HashSet, sync::Arc};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
+use contract_test::contract_test;
 use futures::future::{join, join_all};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -11,27 +12,10 @@ use serde_json::{Map, Value, json};
 use crate::{
     harness::{
         Agent, AwsCall, Behaviour, Entity, Hook, Moment, Received, Receiver, Settings, Suite, is_signed_by, now,
-        python, secret_of, tests, time,
+        python, secret_of, time,
     },
     webhooks::fields,
 };
-
-tests![
-    a_new_secret_signs_at_once_and_the_old_one_signs_beside_it,
-    both_signatures_verify_in_the_standard_library,
-    a_secret_is_shown_once_and_never_again,
-    a_new_secret_changes_when_the_webhook_was_changed_and_not_its_version,
-    a_rotation_while_two_secrets_sign_ends_the_older_one_at_once,
-    a_rotation_ends_no_secret_before_its_time_unless_it_says_so,
-    of_rotations_at_once_the_last_two_secrets_sign,
-    a_rotation_whose_answer_from_the_table_is_lost_is_made_once,
-    a_secret_that_has_ended_signs_nothing,
-    secrets_that_the_release_before_let_sign_go_on_until_they_end,
-    the_owner_says_how_long_the_old_secret_signs,
-    the_previous_secret_is_ended_at_once_and_the_webhook_says_so,
-    only_the_owner_ends_a_secret,
-    a_rotation_needs_no_body,
-];
 
 /// The only delivery that a new event makes.
 async fn delivered(entity: &Entity, receiver: &Receiver) -> Received {
@@ -45,6 +29,7 @@ fn signatures(received: &Received) -> usize {
     received.header("webhook-signature").split(' ').count()
 }
 
+#[contract_test]
 async fn a_new_secret_signs_at_once_and_the_old_one_signs_beside_it(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
@@ -59,6 +44,7 @@ async fn a_new_secret_signs_at_once_and_the_old_one_signs_beside_it(suite: Arc<S
     assert_eq!(signatures(&received), 2);
 }
 
+#[contract_test]
 async fn both_signatures_verify_in_the_standard_library(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
@@ -76,6 +62,7 @@ async fn both_signatures_verify_in_the_standard_library(suite: Arc<Suite>) {
     assert_eq!(verdicts, json!(["valid", "valid", "No matching signature found"]));
 }
 
+#[contract_test]
 async fn a_secret_is_shown_once_and_never_again(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
@@ -106,6 +93,7 @@ async fn a_secret_is_shown_once_and_never_again(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn a_new_secret_changes_when_the_webhook_was_changed_and_not_its_version(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let hook = entity.hook("http://127.0.0.1:9/").await;
@@ -128,6 +116,7 @@ async fn previous_ends_in(entity: &Entity, hook: &Hook) -> Option<i64> {
     end.map(|end| time(&end).as_second() - now())
 }
 
+#[contract_test]
 async fn a_rotation_while_two_secrets_sign_ends_the_older_one_at_once(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
@@ -137,6 +126,7 @@ async fn a_rotation_while_two_secrets_sign_ends_the_older_one_at_once(suite: Arc
     assert_eq!((signed, signatures(&received)), ([false, true, true], 2));
 }
 
+#[contract_test]
 async fn a_rotation_ends_no_secret_before_its_time_unless_it_says_so(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
@@ -162,6 +152,7 @@ async fn a_rotation_ends_no_secret_before_its_time_unless_it_says_so(suite: Arc<
     assert_eq!((signed, signatures(&received)), ([false, true, true], 2));
 }
 
+#[contract_test]
 async fn of_rotations_at_once_the_last_two_secrets_sign(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
@@ -173,6 +164,7 @@ async fn of_rotations_at_once_the_last_two_secrets_sign(suite: Arc<Suite>) {
     assert_eq!((signing, signatures(&received)), (2, 2), "what signs was shown");
 }
 
+#[contract_test]
 async fn a_rotation_whose_answer_from_the_table_is_lost_is_made_once(suite: Arc<Suite>) {
     let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
     let (entity, receiver) = (Entity::new(&stood.api, "rotation".to_owned()).await, Receiver::start().await);
@@ -198,6 +190,7 @@ async fn item_of(suite: &Suite, entity: &Entity, hook: &Hook) -> Value {
     suite.table().item(&partition, &sort).await.expect("the webhook is there")
 }
 
+#[contract_test]
 async fn a_secret_that_has_ended_signs_nothing(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
@@ -212,6 +205,7 @@ async fn a_secret_that_has_ended_signs_nothing(suite: Arc<Suite>) {
     assert_eq!((signed, signatures(&received)), ([false, true], 1));
 }
 
+#[contract_test]
 async fn secrets_that_the_release_before_let_sign_go_on_until_they_end(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
@@ -238,6 +232,7 @@ async fn secrets_that_the_release_before_let_sign_go_on_until_they_end(suite: Ar
     assert!(is_signed_by(&received, &secrets[2]) && signatures(&received) == 1);
 }
 
+#[contract_test]
 async fn the_owner_says_how_long_the_old_secret_signs(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
@@ -263,6 +258,7 @@ async fn the_owner_says_how_long_the_old_secret_signs(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn the_previous_secret_is_ended_at_once_and_the_webhook_says_so(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
@@ -284,6 +280,7 @@ async fn the_previous_secret_is_ended_at_once_and_the_webhook_says_so(suite: Arc
     assert!(is_signed_by(&delivered(&entity, &receiver).await, &new));
 }
 
+#[contract_test]
 async fn only_the_owner_ends_a_secret(suite: Arc<Suite>) {
     let (entity, stranger) = (suite.entity().await, suite.entity().await);
     let hook = entity.hook("http://127.0.0.1:9/").await;
@@ -294,6 +291,7 @@ async fn only_the_owner_ends_a_secret(suite: Arc<Suite>) {
     assert!(previous_ends_in(&entity, &hook).await.is_some());
 }
 
+#[contract_test]
 async fn a_rotation_needs_no_body(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let hook = entity.hook("http://127.0.0.1:9/").await;

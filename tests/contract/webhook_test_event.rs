@@ -2,17 +2,10 @@
 
 use std::sync::Arc;
 
+use contract_test::contract_test;
 use serde_json::{Value, json};
 
-use crate::harness::{Behaviour, Entity, Hook, Receiver, Suite, is_signed_by, tests, time};
-
-tests![
-    a_test_event_is_a_delivery_to_this_webhook_alone_whatever_its_list,
-    a_test_event_that_fails_is_tried_again,
-    each_test_is_an_event_of_its_own,
-    a_disabled_webhook_is_not_tested,
-    a_test_needs_no_body,
-];
+use crate::harness::{Behaviour, Entity, Hook, Receiver, Suite, is_signed_by, time};
 
 /// Tests a webhook, and returns the delivery.
 async fn tested(entity: &Entity, hook: &Hook) -> String {
@@ -24,6 +17,7 @@ fn of_expired_bookings(url: &str) -> Value {
     json!({ "name": "x", "eventUrl": url, "eventList": ["booking.expired"], "headers": { "X-Tenant": "demo" } })
 }
 
+#[contract_test]
 async fn a_test_event_is_a_delivery_to_this_webhook_alone_whatever_its_list(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook_with(of_expired_bookings(&receiver.on("/tested", [Behaviour::status(204)]))).await;
@@ -49,6 +43,7 @@ async fn a_test_event_is_a_delivery_to_this_webhook_alone_whatever_its_list(suit
     assert_eq!((receiver.received("/tested").len(), receiver.received("/other").len()), (1, 1));
 }
 
+#[contract_test]
 async fn a_test_event_that_fails_is_tried_again(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(500), Behaviour::status(200)])).await;
@@ -58,6 +53,7 @@ async fn a_test_event_that_fails_is_tried_again(suite: Arc<Suite>) {
     assert_eq!(received[0].body, received[1].body);
 }
 
+#[contract_test]
 async fn each_test_is_an_event_of_its_own(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
@@ -67,6 +63,7 @@ async fn each_test_is_an_event_of_its_own(suite: Arc<Suite>) {
     assert_ne!(received[0].header("webhook-id"), received[1].header("webhook-id"));
 }
 
+#[contract_test]
 async fn a_disabled_webhook_is_not_tested(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
@@ -79,6 +76,7 @@ async fn a_disabled_webhook_is_not_tested(suite: Arc<Suite>) {
     assert_eq!(receiver.everything().len(), 1);
 }
 
+#[contract_test]
 async fn a_test_needs_no_body(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let hook = entity.hook("http://127.0.0.1:9/").await;

@@ -2,30 +2,10 @@
 
 use std::{collections::HashSet, sync::Arc};
 
+use contract_test::contract_test;
 use serde_json::{Value, json};
 
-use crate::harness::{Entity, Receiver, Suite, is_signed_by, tests};
-
-tests![
-    a_webhook_has_what_was_asked_for,
-    a_webhook_has_the_contracts_defaults,
-    the_location_leads_to_the_webhook,
-    the_secret_is_shown_once_and_differs_from_all_others,
-    the_body_may_name_the_entity_of_the_path,
-    another_entity_in_the_body_is_a_violation,
-    the_list_shows_only_the_entitys_webhooks_without_their_secrets,
-    every_violation_is_reported_at_once,
-    a_wrong_value_is_a_violation_of_its_member,
-    header_names_that_the_service_sets_are_reserved,
-    headers_that_could_split_a_message_are_refused,
-    at_most_twenty_headers_can_be_set,
-    headers_may_have_six_kibibytes_together,
-    ordinary_addresses_are_taken,
-    addresses_of_other_kinds_are_refused,
-    addresses_that_are_not_public_are_refused_in_every_notation,
-    many_webhooks_of_an_entity_are_all_listed,
-    an_entity_has_at_most_two_hundred_webhooks,
-];
+use crate::harness::{Entity, Receiver, Suite, is_signed_by};
 
 fn good() -> Value {
     json!({ "name": "test", "eventUrl": "https://hooks.example.com/waypost", "eventList": [] })
@@ -49,6 +29,7 @@ async fn violations(entity: &Entity, body: &Value) -> Vec<String> {
     fields(&entity.post("/webhook").json(body).refused(400, "invalid-request").await)
 }
 
+#[contract_test]
 async fn a_webhook_has_what_was_asked_for(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let asked = json!({
@@ -71,6 +52,7 @@ async fn a_webhook_has_what_was_asked_for(suite: Arc<Suite>) {
     assert!(hook.json.get("disabledReason").is_none());
 }
 
+#[contract_test]
 async fn a_webhook_has_the_contracts_defaults(suite: Arc<Suite>) {
     let hook = suite.entity().await.hook_with(good()).await;
     assert_eq!(hook.json["enabled"], true);
@@ -78,6 +60,7 @@ async fn a_webhook_has_the_contracts_defaults(suite: Arc<Suite>) {
     assert_eq!(hook.json["eventList"], json!([]));
 }
 
+#[contract_test]
 async fn the_location_leads_to_the_webhook(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let answer = entity.post("/webhook").json(&good()).expect(201).await;
@@ -88,6 +71,7 @@ async fn the_location_leads_to_the_webhook(suite: Arc<Suite>) {
     assert_eq!(entity.get(&format!("/webhook/{id}")).expect(200).await.json()["id"], id);
 }
 
+#[contract_test]
 async fn the_secret_is_shown_once_and_differs_from_all_others(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let mut secrets = HashSet::new();
@@ -104,6 +88,7 @@ async fn the_secret_is_shown_once_and_differs_from_all_others(suite: Arc<Suite>)
     }
 }
 
+#[contract_test]
 async fn the_body_may_name_the_entity_of_the_path(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     entity.hook_with(with("entity", json!({ "identifier": entity.id }))).await;
@@ -111,6 +96,7 @@ async fn the_body_may_name_the_entity_of_the_path(suite: Arc<Suite>) {
     assert!(hook.json.get("entity").is_none());
 }
 
+#[contract_test]
 async fn another_entity_in_the_body_is_a_violation(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let wrong = [
@@ -126,6 +112,7 @@ async fn another_entity_in_the_body_is_a_violation(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn the_list_shows_only_the_entitys_webhooks_without_their_secrets(suite: Arc<Suite>) {
     let (entity, other) = (suite.entity().await, suite.entity().await);
     assert_eq!(entity.get("/webhook/list").expect(200).await.json(), json!([]));
@@ -139,6 +126,7 @@ async fn the_list_shows_only_the_entitys_webhooks_without_their_secrets(suite: A
     assert_eq!(entity.get("/webhook/list").expect(200).await.json(), Value::from(made));
 }
 
+#[contract_test]
 async fn every_violation_is_reported_at_once(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let body = json!({
@@ -154,6 +142,7 @@ async fn every_violation_is_reported_at_once(suite: Arc<Suite>) {
     assert_eq!(missing, ["eventList", "eventUrl", "name"]);
 }
 
+#[contract_test]
 async fn a_wrong_value_is_a_violation_of_its_member(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for (member, value) in [
@@ -184,6 +173,7 @@ async fn a_wrong_value_is_a_violation_of_its_member(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn header_names_that_the_service_sets_are_reserved(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let names = [
@@ -218,6 +208,7 @@ async fn header_names_that_the_service_sets_are_reserved(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn headers_that_could_split_a_message_are_refused(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for value in ["a\r\nX-Evil: 1", "a\nb", "a\rb", "a\u{0}b", "a\u{7f}", "a\u{1b}b", "\u{e9}\u{100}"] {
@@ -232,6 +223,7 @@ async fn headers_that_could_split_a_message_are_refused(suite: Arc<Suite>) {
     assert!(!fields.is_empty() && fields.iter().all(|field| field.starts_with("headers")), "{fields:?}");
 }
 
+#[contract_test]
 async fn at_most_twenty_headers_can_be_set(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let headers = |count: usize| {
@@ -241,6 +233,7 @@ async fn at_most_twenty_headers_can_be_set(suite: Arc<Suite>) {
     assert_eq!(violations(&entity, &with("headers", headers(21))).await, ["headers"]);
 }
 
+#[contract_test]
 async fn headers_may_have_six_kibibytes_together(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let headers = |count: usize| {
@@ -253,6 +246,7 @@ async fn headers_may_have_six_kibibytes_together(suite: Arc<Suite>) {
     assert_eq!(change["properties"]["violations"][0]["field"], "headers");
 }
 
+#[contract_test]
 async fn ordinary_addresses_are_taken(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for url in [
@@ -268,6 +262,7 @@ async fn ordinary_addresses_are_taken(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn addresses_of_other_kinds_are_refused(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for url in [
@@ -298,6 +293,7 @@ async fn addresses_of_other_kinds_are_refused(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn addresses_that_are_not_public_are_refused_in_every_notation(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for host in [
@@ -357,6 +353,7 @@ async fn addresses_that_are_not_public_are_refused_in_every_notation(suite: Arc<
     }
 }
 
+#[contract_test]
 async fn many_webhooks_of_an_entity_are_all_listed(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let mut hooks = vec![];
@@ -376,6 +373,7 @@ async fn many_webhooks_of_an_entity_are_all_listed(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn an_entity_has_at_most_two_hundred_webhooks(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for _ in 0..200 {

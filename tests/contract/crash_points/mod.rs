@@ -12,48 +12,46 @@ mod sweeping;
 
 use std::sync::Arc;
 
-use crate::harness::{Settings, Suite, tests};
+use crate::harness::{Settings, Suite};
+use contract_test::contract_test;
 use stage::Stage;
 
-tests![
-    a_call_of_a_tool_can_be_killed_before_and_after_its_transaction,
-    a_creation_can_be_killed_before_and_after_its_transaction,
-    a_publish_can_be_killed_at_every_point,
-    a_dispatch_can_be_killed_at_every_point,
-    a_sweep_can_be_killed_at_every_point,
-    the_end_of_a_pause_can_be_killed_before_and_after_its_transaction,
-];
-
+#[contract_test]
 async fn a_call_of_a_tool_can_be_killed_before_and_after_its_transaction(suite: Arc<Suite>) {
     let stage = Stage::set(&suite, Settings::default()).await;
     calling::play(&stage).await;
     stage.end().await;
 }
 
+#[contract_test]
 async fn a_creation_can_be_killed_before_and_after_its_transaction(suite: Arc<Suite>) {
     let stage = Stage::set(&suite, Settings::default()).await;
     creating::play(&stage).await;
     stage.end().await;
 }
 
+#[contract_test]
 async fn a_publish_can_be_killed_at_every_point(suite: Arc<Suite>) {
     let stage = Stage::set(&suite, Settings::default()).await;
     publishing::play(&stage).await;
     stage.end().await;
 }
 
+#[contract_test]
 async fn a_dispatch_can_be_killed_at_every_point(suite: Arc<Suite>) {
     let stage = Stage::set(&suite, Settings::default()).await;
     dispatching::play(&stage).await;
     stage.end().await;
 }
 
+#[contract_test]
 async fn a_sweep_can_be_killed_at_every_point(suite: Arc<Suite>) {
     let stage = Stage::set(&suite, Settings::default()).await;
     sweeping::play(&stage).await;
     stage.end().await;
 }
 
+#[contract_test]
 async fn the_end_of_a_pause_can_be_killed_before_and_after_its_transaction(suite: Arc<Suite>) {
     let stage = Stage::set(&suite, Settings::default()).await;
     pausing::play(&stage).await;

@@ -53,7 +53,6 @@ pub use linked::{Visit, hash_of, new_account, outcome_of, state_of};
 pub use person::{Choice, Departure, Return, choose, cookie_of, go_on, link_of, query};
 pub use processes::{Process, descendants, group_members, memory_kilobytes, until_gone};
 pub use providers::{PROVIDERS, SCOPES, Secrets, Simulation};
-pub(crate) use run::tests;
 pub use run::{Test, When, run};
 pub use sandbox::second_sandbox;
 pub use scripts::{node, python, site_packages};

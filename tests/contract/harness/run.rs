@@ -46,21 +46,37 @@ pub enum When {
     OnDemand,
 }
 
-/// The tests of a module by the names of their functions.
-macro_rules! tests {
-    (on demand: $($name:ident),* $(,)?) => { $crate::harness::tests!(@ OnDemand, $($name),*); };
-    (alone: $($name:ident),* $(,)?) => { $crate::harness::tests!(@ Alone, $($name),*); };
-    (@ $when:ident, $($name:ident),*) => {
-        /// Every test of this module.
-        pub const TESTS: &[$crate::harness::Test] = &[$($crate::harness::Test {
-            name: concat!(module_path!(), "::", stringify!($name)),
-            run: |suite| Box::pin($name(suite)),
-            when: $crate::harness::When::$when,
-        }),*];
-    };
-    ($($name:ident),* $(,)?) => { $crate::harness::tests!(@ BesideOthers, $($name),*); };
+inventory::collect!(Test);
+
+/// Modules with slow tests, which begin first, so that the others run beside them.
+const SLOW: [&str; 12] = [
+    "payments_refresh",
+    "revocation",
+    "geo_ip_providers",
+    "geo_ip_crash",
+    "addresses",
+    "agents_diagnosis",
+    "crash_points",
+    "crash",
+    "queue_chaos",
+    "table_chaos",
+    "isolation",
+    "key_rotation",
+];
+
+impl Test {
+    /// The module and the promise, without the program's name.
+    fn short_name(&self) -> &'static str {
+        self.name.split_once("::").map_or(self.name, |(_, name)| name)
+    }
+
+    /// Slow tests first, those that need the machine alone last, and otherwise by name.
+    fn order(&self) -> (bool, usize, &'static str) {
+        let module = self.short_name().split("::").next().unwrap_or_default();
+        let position = SLOW.iter().position(|slow| *slow == module).unwrap_or(SLOW.len());
+        (self.when == When::Alone, position, self.short_name())
+    }
 }
-pub(crate) use tests;
 
 thread_local! {
     /// Where and why this thread panicked last, for the report.
@@ -68,12 +84,14 @@ thread_local! {
 }
 
 /// Runs the tests that the command line asks for, then stops the bundle and makes sure that nothing of it is left.
-pub fn run(tests: Vec<Test>) -> ExitCode {
+pub fn run() -> ExitCode {
+    let mut tests: Vec<Test> = inventory::iter::<Test>().copied().collect();
+    tests.sort_by_key(Test::order);
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(AT_A_TIME);
-    let named = |test: &Test| test.name.split_once("::").map_or(test.name, |(_, name)| name);
     if arguments.list {
-        let listed = |test: &Test| Trial::test(named(test), || Ok(())).with_ignored_flag(test.when == When::OnDemand);
+        let listed =
+            |test: &Test| Trial::test(test.short_name(), || Ok(())).with_ignored_flag(test.when == When::OnDemand);
         let trials = tests.iter().map(listed).collect();
         return libtest_mimic::run(&arguments, trials).exit_code();
     }
@@ -92,7 +110,7 @@ pub fn run(tests: Vec<Test>) -> ExitCode {
     };
     let machine = Arc::new(RwLock::new(()));
     let running = |test: &Test| {
-        trial(named(test), *test, &runtime, &suite, &machine).with_ignored_flag(test.when == When::OnDemand)
+        trial(test.short_name(), *test, &runtime, &suite, &machine).with_ignored_flag(test.when == When::OnDemand)
     };
     let trials = tests.iter().map(running).collect();
     let conclusion = libtest_mimic::run(&arguments, trials);

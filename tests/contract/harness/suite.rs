@@ -190,11 +190,6 @@ impl Suite {
         (bundle, api, permit)
     }
 
-    /// A client of a bundle that a test has started itself.
-    pub fn api_of(&self, bundle: &Bundle) -> Api {
-        Api::of(bundle, &self.contract)
-    }
-
     /// Takes the place of a bundle, for tests that start one themselves.
     pub async fn no_other_bundle(&self) -> SemaphorePermit<'_> {
         self.places().acquire().await.expect("the semaphore is never closed")

@@ -6,30 +6,18 @@ pub mod records;
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use contract_test::contract_test;
 use futures::future::join_all;
 use serde_json::{Value, json};
 
 use crate::{
     applications::{forged, text},
-    harness::{ApiResponse, Behaviour, Entity, Receiver, Suite, tests},
+    harness::{ApiResponse, Behaviour, Entity, Receiver, Suite},
     webhooks::fields,
 };
 use asked::{Wanted, is_replayed, of_each};
 
-tests![
-    a_repeated_request_gets_the_first_answer_and_makes_nothing_new,
-    another_body_under_the_same_key_is_a_conflict,
-    of_twenty_at_once_one_is_carried_out_and_all_get_its_answer,
-    of_two_bodies_at_once_one_is_carried_out,
-    a_repeated_publication_says_that_it_is_one,
-    a_resend_is_done_once_for_its_key,
-    a_recovery_is_begun_once_for_its_key,
-    a_key_belongs_to_its_application_its_entity_and_its_address,
-    a_key_of_a_wrong_form_is_a_violation,
-    a_refused_request_has_not_used_its_key,
-    a_repetition_by_a_token_that_lacks_a_right_is_refused,
-];
-
+#[contract_test]
 async fn a_repeated_request_gets_the_first_answer_and_makes_nothing_new(suite: Arc<Suite>) {
     let receiver = Receiver::start().await;
     let url = receiver.on("/", [Behaviour::status(200)]);
@@ -57,6 +45,7 @@ async fn a_repeated_request_gets_the_first_answer_and_makes_nothing_new(suite: A
     }
 }
 
+#[contract_test]
 async fn another_body_under_the_same_key_is_a_conflict(suite: Arc<Suite>) {
     let receiver = Receiver::start().await;
     let url = receiver.on("/", [Behaviour::status(200)]);
@@ -69,6 +58,7 @@ async fn another_body_under_the_same_key_is_a_conflict(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn of_twenty_at_once_one_is_carried_out_and_all_get_its_answer(suite: Arc<Suite>) {
     let receiver = Receiver::start().await;
     let url = receiver.on("/", [Behaviour::status(200)]);
@@ -83,6 +73,7 @@ async fn of_twenty_at_once_one_is_carried_out_and_all_get_its_answer(suite: Arc<
     }
 }
 
+#[contract_test]
 async fn of_two_bodies_at_once_one_is_carried_out(suite: Arc<Suite>) {
     let receiver = Receiver::start().await;
     let url = receiver.on("/", [Behaviour::status(200)]);
@@ -99,6 +90,7 @@ async fn of_two_bodies_at_once_one_is_carried_out(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn a_repeated_publication_says_that_it_is_one(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let body = json!({ "type": "booking.created", "data": {} });
@@ -108,6 +100,7 @@ async fn a_repeated_publication_says_that_it_is_one(suite: Arc<Suite>) {
     assert!(!is_replayed(&entity.post("/webhook/event").json(&body).expect(202).await));
 }
 
+#[contract_test]
 async fn a_resend_is_done_once_for_its_key(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let delivery = entity.deliver_to(&receiver.on("/", [Behaviour::status(200)])).await;
@@ -131,6 +124,7 @@ async fn a_resend_is_done_once_for_its_key(suite: Arc<Suite>) {
     assert_eq!(receiver.received("/").len(), 3);
 }
 
+#[contract_test]
 async fn a_recovery_is_begun_once_for_its_key(suite: Arc<Suite>) {
     let (entity, receiver) = (suite.entity().await, Receiver::start().await);
     let delivery = entity.deliver_to(&receiver.on("/", [Behaviour::status(500)])).await;
@@ -163,6 +157,7 @@ async fn a_recovery_is_begun_once_for_its_key(suite: Arc<Suite>) {
     assert_eq!((again.text(), is_replayed(&again)), (first.text(), true));
 }
 
+#[contract_test]
 async fn a_key_belongs_to_its_application_its_entity_and_its_address(suite: Arc<Suite>) {
     let (one, other) = (suite.entity().await, suite.entity().await);
     let url = "https://hooks.example.com/";
@@ -202,6 +197,7 @@ async fn a_key_belongs_to_its_application_its_entity_and_its_address(suite: Arc<
     }
 }
 
+#[contract_test]
 async fn a_key_of_a_wrong_form_is_a_violation(suite: Arc<Suite>) {
     let url = "https://hooks.example.com/";
     let entity = suite.entity().await;
@@ -218,6 +214,7 @@ async fn a_key_of_a_wrong_form_is_a_violation(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn a_refused_request_has_not_used_its_key(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let wrong = json!({ "name": "", "eventUrl": "https://hooks.example.com/", "eventList": [] });
@@ -234,6 +231,7 @@ async fn a_refused_request_has_not_used_its_key(suite: Arc<Suite>) {
     assert!(!is_replayed(&asked.call(&entity, "second").expect(200).await));
 }
 
+#[contract_test]
 async fn a_repetition_by_a_token_that_lacks_a_right_is_refused(suite: Arc<Suite>) {
     let (entity, api) = (suite.entity().await, &suite.api);
     let every = forged(&suite, "account.write account.read integrations.write integrations.read", &[&entity.id]);

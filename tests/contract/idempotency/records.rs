@@ -2,21 +2,15 @@
 
 use std::sync::Arc;
 
+use contract_test::contract_test;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::asked::{Wanted, is_replayed, of_each};
 use crate::{
     applications::text,
-    harness::{Entity, Suite, Table, now, tests},
+    harness::{Entity, Suite, Table, now},
 };
-
-tests![
-    a_secret_is_shown_again_for_ten_minutes_and_not_later,
-    an_answer_without_a_secret_is_repeated_for_a_day,
-    an_answer_that_shows_a_secret_is_kept_sealed,
-    a_key_whose_time_is_over_is_a_new_one,
-];
 
 /// The records of an entity's keys.
 async fn records(entity: &Entity) -> Vec<Value> {
@@ -40,6 +34,7 @@ async fn age(entity: &Entity, seconds: i64) {
     set_time(entity, "answeredDate", json!({ "S": format!("{then:.3}") })).await;
 }
 
+#[contract_test]
 async fn a_secret_is_shown_again_for_ten_minutes_and_not_later(suite: Arc<Suite>) {
     for (entity, asked) in
         of_each(&suite, Wanted::ALL.into_iter().filter(|wanted| wanted.is_secret()), "https://hooks.example.com/").await
@@ -75,6 +70,7 @@ async fn a_secret_is_shown_again_for_ten_minutes_and_not_later(suite: Arc<Suite>
     }
 }
 
+#[contract_test]
 async fn an_answer_without_a_secret_is_repeated_for_a_day(suite: Arc<Suite>) {
     for (entity, asked) in
         of_each(&suite, Wanted::ALL.into_iter().filter(|wanted| !wanted.is_secret()), "https://hooks.example.com/")
@@ -87,6 +83,7 @@ async fn an_answer_without_a_secret_is_repeated_for_a_day(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
 async fn an_answer_that_shows_a_secret_is_kept_sealed(suite: Arc<Suite>) {
     for (entity, asked) in
         of_each(&suite, Wanted::ALL.into_iter().filter(|wanted| wanted.is_secret()), "https://hooks.example.com/").await
@@ -113,6 +110,7 @@ async fn an_answer_that_shows_a_secret_is_kept_sealed(suite: Arc<Suite>) {
     asked.call(&stranger, "key").refused(500, "internal-error").await;
 }
 
+#[contract_test]
 async fn a_key_whose_time_is_over_is_a_new_one(suite: Arc<Suite>) {
     let url = "https://hooks.example.com/";
     for (entity, asked) in of_each(&suite, [Wanted::Webhook, Wanted::TestEvent, Wanted::Link], url).await {
