@@ -25,7 +25,7 @@ TARGET_X86 = --x86-64
 ARCHITECTURE ?= arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help run test rehearse browser-test panel-pictures fuzz lint audit bench build package reproduce sbom pin sam-local sam-api sam-events deploy provision application panel rotate-data-keys \
+.PHONY: help run test deploy-test browser-test panel-pictures fuzz lint audit bench build package reproduce sbom pin sam-local sam-api sam-events deploy provision application panel rotate-data-keys \
 	rotate-signing-key failing-webhooks geo-ip-rollback geo-ip-update geo-ip-unblock geo-ip-lookup demo-provider clean-data tools python-tools node-tools receiver-tools deploy-tools audit-tools rust
 
 help: ## Lists the commands
@@ -53,10 +53,11 @@ test: tools ## Runs all tests, those included that start the whole service
 	$(BUILD)
 	cargo test --workspace --no-fail-fast
 
-# What `make test` builds: no release build, which would take longer than the rehearsal.
-rehearse: tools ## Deploys template.yaml into an emulator of AWS, uses it, and runs the contract tests against it
+# What `make test` builds: no release build, which would take longer than the test.
+deploy-test: tools ## Deploys template.yaml into an emulator of AWS, uses it, and runs the contract tests against it
 	$(BUILD)
-	@PYTHONDONTWRITEBYTECODE=1 .venv/bin/python tests/rehearse
+	cargo build --package 'functions-*' --bins
+	@PYTHONDONTWRITEBYTECODE=1 .venv/bin/python tests/deploy
 
 browser-test: tools ## Runs the tests that need chromium (on Debian: apt install chromium chromium-driver)
 	$(BUILD)
@@ -88,7 +89,7 @@ fuzz: $(CARGO_FUZZ) ## Fuzzes each target for SECONDS=60, beginning with fuzz/se
 	done
 
 demo-provider: ## Plays a payment provider beside `make run`, until Ctrl-C (PROVIDER_PORT= for another port than before)
-	$(BUILD_SERVICE) --package doubles
+	$(BUILD_SERVICE) --package fakes
 	@exec target/debug/demo-provider $(PROVIDER_PORT:%=--port "%") --data "$(DATA)"
 
 clean-data: rust ## Removes what a local run keeps: table, secrets and logs (DATA=.local); asks first (CONFIRM=yes)

@@ -78,7 +78,8 @@ fn media_type(path: &str) -> Option<&'static str> {
 
 /// Writes a file and its compressed form, and returns the Rust expression for both.
 fn packed(out: &Path, name: &str, media_type: &str, content: &[u8]) -> String {
-    let (plain, gzip) = (out.join(name), out.join(format!("{name}.gz")));
+    let plain = out.join(name);
+    let gzip = out.join(format!("{name}.gz"));
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(content).expect("writing to memory cannot fail");
     fs::write(&plain, content).expect("the output folder is writable");

@@ -64,12 +64,14 @@ impl CallRecord {
             self.add(&json!({ "function": function, "target": target, "body": naming }));
             return next.run(request).await;
         }
-        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        let method = request.method().clone();
+        let path = request.uri().path().to_owned();
         let pairs = request.uri().query().unwrap_or_default().split('&');
         let names: Vec<_> = pairs.map(|pair| pair.split('=').next().unwrap_or_default().to_owned()).collect();
         let answer = next.run(request).await;
         let absent = answer.status() == StatusCode::NOT_FOUND && [Method::GET, Method::HEAD].contains(&method);
-        let (method, query) = (method.as_str(), names.join("&"));
+        let method = method.as_str();
+        let query = names.join("&");
         self.add(&json!({ "function": function, "method": method, "path": path, "query": query, "absent": absent }));
         answer
     }

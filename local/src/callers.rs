@@ -188,7 +188,8 @@ impl Refusal {
         if !signature.is_of_s3() {
             return self.into_response();
         }
-        let (code, message) = (self.code_of_s3(), self.message());
+        let code = self.code_of_s3();
+        let message = self.message();
         let body = format!(
             r#"<?xml version="1.0" encoding="UTF-8"?><Error><Code>{code}</Code><Message>{message}</Message></Error>"#
         );

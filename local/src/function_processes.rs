@@ -58,7 +58,8 @@ pub fn process(
         ("AWS_LAMBDA_LOG_STREAM_NAME", "local".to_owned()),
         ("AWS_LAMBDA_MAX_CONCURRENCY", concurrency(function).to_string()),
     ];
-    let (runtime_api, name) = (runtime_api.clone(), function.name.clone());
+    let runtime_api = runtime_api.clone();
+    let name = function.name.clone();
     group.keep_running(&function.name, programs.of(function), idle_limit, move |command| {
         command.arg0(&name);
         let attachment = runtime_api.attach(&name);

@@ -91,7 +91,9 @@ impl Invoker {
         let unknown = || InvokeError::Unknown(function.to_owned());
         let slots = Arc::clone(&self.functions.get(function).ok_or_else(unknown)?.slots);
         let slot = slots.acquire_owned().await.map_err(|_| unknown())?;
-        let (invoker, function, event) = (self.clone(), function.to_owned(), event.into());
+        let invoker = self.clone();
+        let function = function.to_owned();
+        let event = event.into();
         let running = tokio::spawn(async move {
             let _slot = slot;
             invoker.run(&function, event, trace).await

@@ -45,7 +45,8 @@ async fn invoke(
     event: Bytes,
 ) -> Response {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let (kind, trace) = (header("x-amz-invocation-type"), header("x-amzn-trace-id").map(str::to_owned));
+    let kind = header("x-amz-invocation-type");
+    let trace = header("x-amzn-trace-id").map(str::to_owned);
     match kind.unwrap_or("RequestResponse") {
         "RequestResponse" => answer(&invoker, &function, event, trace).await,
         "DryRun" | "Event" if !invoker.knows(&function) => {

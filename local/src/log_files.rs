@@ -137,7 +137,8 @@ fn attempt_line(line: &Line) -> String {
     let colour = colour_of(line.http_status);
     let status = line.http_status.map_or_else(|| "---".to_owned(), |status| status.to_string());
     let kind = line.event_type.as_deref().unwrap_or("event");
-    let (attempt, delivery) = (line.attempt.unwrap_or_default(), line.delivery_id.as_deref().unwrap_or_default());
+    let attempt = line.attempt.unwrap_or_default();
+    let delivery = line.delivery_id.as_deref().unwrap_or_default();
     let error = line.error.as_ref().map(|error| format!(" {colour}{error}{colour:#}")).unwrap_or_default();
     let next = match (line.next.as_deref(), &line.next_attempt_date) {
         (_, Some(date)) => format!(", again at {}", clock(date)),
@@ -145,7 +146,8 @@ fn attempt_line(line: &Line) -> String {
         (Some("gone"), _) => ", and the webhook is disabled".to_owned(),
         _ => String::new(),
     };
-    let (at, took) = (clock(&line.timestamp), line.duration_ms.unwrap_or_default());
+    let at = clock(&line.timestamp);
+    let took = line.duration_ms.unwrap_or_default();
     let what = format!("{kind}, attempt {attempt} of {delivery}");
     format!("{DIM}{at}{DIM:#} ->     {colour}{status}{colour:#} {what}{error} {DIM}{took} ms{DIM:#}{next}")
 }

@@ -158,10 +158,14 @@ impl ProcessGroup {
         let (count, deaths) = watch::channel(0);
         let demand = watch::Sender::new(Demand { uses: 0, idle_since: Instant::now(), runs: false });
         let supervised = Supervised { deaths, demand, restart: Arc::new(Notify::new()) };
-        let (group, restart, demand) = (Arc::clone(self), Arc::clone(&supervised.restart), supervised.demand.clone());
-        let (name, program) = (name.to_owned(), program.as_ref().to_owned());
+        let group = Arc::clone(self);
+        let restart = Arc::clone(&supervised.restart);
+        let demand = supervised.demand.clone();
+        let name = name.to_owned();
+        let program = program.as_ref().to_owned();
         tokio::spawn(async move {
-            let (mut ending, mut wanted) = (group.ending.subscribe(), demand.subscribe());
+            let mut ending = group.ending.subscribe();
+            let mut wanted = demand.subscribe();
             let mut wait = FIRST_RESTART;
             tokio::select! {
                 _ = wanted.wait_for(|demand| demand.uses > 0) => {}
@@ -277,18 +281,18 @@ mod tests {
     use super::*;
 
     /// A workplace that can be left or not, and counts how many processes are at it.
-    struct Desk {
+    struct CountedUse {
         present: Arc<AtomicUsize>,
         busy: Arc<AtomicUsize>,
     }
 
-    impl Workplace for Desk {
+    impl Workplace for CountedUse {
         fn leave(&self) -> bool {
             self.busy.load(Ordering::SeqCst) == 0
         }
     }
 
-    impl Drop for Desk {
+    impl Drop for CountedUse {
         fn drop(&mut self) {
             self.present.fetch_sub(1, Ordering::SeqCst);
         }
@@ -316,7 +320,7 @@ mod tests {
             let (starts, present, busy) = &counters;
             starts.fetch_add(1, Ordering::SeqCst);
             present.fetch_add(1, Ordering::SeqCst);
-            Desk { present: Arc::clone(present), busy: Arc::clone(busy) }
+            CountedUse { present: Arc::clone(present), busy: Arc::clone(busy) }
         });
         Stand { process, starts, present, busy, _group: group, _logs: logs }
     }

@@ -24,7 +24,7 @@ use crate::invoke::Invoker;
 
 /// The time limit. An idle machine takes a second.
 const LIMIT: Duration = Duration::from_secs(60);
-const PAUSE: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// So many deaths before the first answer, and a function is given up.
 const HOPELESS: u64 = 3;
 /// The functions that answer the demo application.
@@ -74,7 +74,7 @@ impl Probe {
             if self.begun.elapsed() > LIMIT {
                 return Err(NotReady::Application { last });
             }
-            time::sleep(PAUSE).await;
+            time::sleep(POLL_INTERVAL).await;
         }
     }
 

@@ -247,8 +247,10 @@ mod tests {
     async fn answers_and_errors_come_back_to_the_caller() {
         let api = api().await;
         let process = api.attach("hello");
-        let (one, other) = (invoke(&api, "[1]"), invoke(&api, "[2]"));
-        let (first, second) = (take(&process, "[1]").await, take(&process, "[2]").await);
+        let one = invoke(&api, "[1]");
+        let other = invoke(&api, "[2]");
+        let first = take(&process, "[1]").await;
+        let second = take(&process, "[2]").await;
         complete(&process, &format!("invocation/{second}/error"), "{\"a\":2}", "202 Accepted").await;
         complete(&process, &format!("invocation/{first}/response"), "{\"a\":1}", "202 Accepted").await;
         assert!(matches!(one.await.expect("no panic"), Ok(answer) if answer == "{\"a\":1}"));

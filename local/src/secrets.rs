@@ -224,7 +224,8 @@ mod tests {
     #[test]
     fn a_table_with_data_is_not_opened_with_secrets_that_are_new() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let (secrets, table) = (folder.path().join("secrets"), folder.path().join("table.db"));
+        let secrets = folder.path().join("secrets");
+        let table = folder.path().join("table.db");
         fs::create_dir(&secrets).expect("a folder");
         let check = || Secrets::check_table(&secrets, &table).map_err(|error| error.to_string());
         assert_eq!(check(), Ok(TableFound::New), "the first start");
@@ -237,7 +238,8 @@ mod tests {
         assert_eq!(check(), Ok(TableFound::Lost), "a table that was not put back with its secrets");
         fs::write(&table, "data").expect("written");
         for name in ["data-keys", "client-secret-pepper"] {
-            let (path, away) = (secrets.join(format!("{name}.json")), secrets.join("away"));
+            let path = secrets.join(format!("{name}.json"));
+            let away = secrets.join("away");
             fs::rename(&path, &away).expect("moved");
             let said = check().expect_err("it is missing");
             let clean = format!("`make clean-data DATA='{}'`", folder.path().display());

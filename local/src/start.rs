@@ -22,7 +22,7 @@ use operator::{
     provision::{ProvisionError, publish_signing_key},
 };
 use queue::Queues;
-use secret_store::{Place, SecretStore};
+use secret_store::{Location, SecretStore};
 use serde_json::json;
 use storage::{Secrets as SecretsManager, Table};
 use template::Function;
@@ -191,7 +191,8 @@ impl<'a> Start<'a> {
     /// The steps of a start.
     async fn everything(self, ports: Ports) -> Result<Running, StartError> {
         let secrets = self.open_secrets()?;
-        let (demo, platform) = (secrets.credentials(DEMO_APPLICATION)?, secrets.credentials(PLATFORM_APPLICATION)?);
+        let demo = secrets.credentials(DEMO_APPLICATION)?;
+        let platform = secrets.credentials(PLATFORM_APPLICATION)?;
         let table = self.open_table(ports.table).await?;
         let queues = self.start_services(ports.services)?;
         self.provide(&secrets, &demo, &platform).await?;
@@ -215,14 +216,15 @@ impl<'a> Start<'a> {
 
     /// Serves the template's queues, and the secrets as their files have them.
     fn start_services(&self, port: Port) -> Result<Queues, StartError> {
-        let place = Place {
+        let location = Location {
             folder: self.data.secrets(),
             prefix: secrets_prefix(),
             region: REGION.to_owned(),
             account: ACCOUNT.to_owned(),
         };
-        let secrets = SecretStore::open(place, Arc::clone(&self.clock), Arc::clone(&self.random))?;
-        let (clock, random) = (Arc::clone(&self.clock), Arc::clone(&self.random));
+        let secrets = SecretStore::open(location, Arc::clone(&self.clock), Arc::clone(&self.random))?;
+        let clock = Arc::clone(&self.clock);
+        let random = Arc::clone(&self.random);
         let queues = Queues::new(&self.aws.services, REGION, ACCOUNT, clock, random);
         queues::create(&queues, self.plan.template.queues())?;
         let s3 = self.plan.overrides.s3.clone();
@@ -246,7 +248,8 @@ impl<'a> Start<'a> {
 
     async fn open_table(&self, port: Port) -> Result<TableServer, StartError> {
         let table = self.plan.template.tables().first().ok_or(StartError::NoTable)?.clone();
-        let (file, callers) = (self.data.table(), self.callers());
+        let file = self.data.table();
+        let callers = self.callers();
         let opened = tokio::task::spawn_blocking(move || TableServer::start(&file, &table, port, callers));
         Ok(opened.await.map_err(StartError::Panic)??)
     }
@@ -270,7 +273,8 @@ impl<'a> Start<'a> {
     async fn link_into_panel(&self, demo: &Credentials) -> Result<CreatedLink, StartError> {
         let links = OperatorsPanelLinks::new(Table::new(self.aws.dynamodb(), TABLE_NAME), self.base_url.clone());
         let entity = EntityId::parse(MANAGING_ENTITY).expect("the demo entity has an identifier");
-        let (client_id, properties) = (demo.client_id.clone(), NewPanelLink::default());
+        let client_id = demo.client_id.clone();
+        let properties = NewPanelLink::default();
         Ok(links.create(WantedLink { entity, client_id, properties }).await?)
     }
 
@@ -313,7 +317,8 @@ impl<'a> Start<'a> {
     /// Lets clients in.
     fn open_gateway(&self, listener: TcpListener, invoker: &Invoker) -> RunningGateway {
         let (close, closed) = oneshot::channel::<()>();
-        let (base_url, terminal) = (self.base_url.clone(), self.terminal.clone());
+        let base_url = self.base_url.clone();
+        let terminal = self.terminal.clone();
         let time_and_dice = (Arc::clone(&self.clock), Arc::clone(&self.random));
         let gateway = Gateway::new(&self.plan.template, invoker.clone(), base_url, terminal, time_and_dice);
         RunningGateway { end: tokio::spawn(gateway.serve(listener, async { drop(closed.await) })), close }

@@ -64,7 +64,8 @@ impl TableServer {
     /// Opens the file, makes the table if it is missing, and serves it on this port to requests with the credentials.
     pub fn start(file: &Path, table: &Table, port: Port, callers: Callers) -> Result<Self, TableError> {
         let faults = Faults::new(file.parent().map(Path::to_owned));
-        let (file, table) = (file.to_string_lossy().into_owned(), table.clone());
+        let file = file.to_string_lossy().into_owned();
+        let table = table.clone();
         let open = move || Ok(schema::open(&file, &table)?);
         Self::run(open, port, faults, |calls| {
             calls.layer(middleware::from_fn_with_state(callers, callers::with_credentials))

@@ -102,7 +102,9 @@ fn write(lines: &Receiver<String>, left_out: &AtomicU64) {
 
 fn request_line(at: Time, answered: &Answered<'_>) -> String {
     let Answered { method, path, status, problem, took } = answered;
-    let (clock, path, took) = (clock(&at.to_string()), shown_path(path), took.as_millis());
+    let clock = clock(&at.to_string());
+    let path = shown_path(path);
+    let took = took.as_millis();
     let colour = colour_of(Some(status.as_u16()));
     let problem = problem.map(|kind| format!(" {colour}{kind}{colour:#}")).unwrap_or_default();
     let status = status.as_u16();

@@ -12,7 +12,7 @@ use crate::services::S3;
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "For tests and measurements")]
 pub struct TestOverrides {
-    /// Runs the table alone, in memory and without a table in it, for a rehearsal that has everything else from elsewhere;
+    /// Runs the table alone, in memory and without a table in it, for a deployment test that has everything else from elsewhere;
     /// prints its address when it listens.
     #[arg(long)]
     pub table_alone: bool,

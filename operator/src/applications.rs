@@ -21,7 +21,7 @@ use issuer::{
     },
     oauth::pepper::{Pepper, PepperSource},
 };
-use storage::{Allowances, Answers, KeyRings, SecretError, SecretText, Secrets, Table};
+use storage::{Allowances, IdempotencyStore, KeyRings, SecretError, SecretText, Secrets, Table};
 
 const OPERATOR: Caller<'static> = Caller::of_operator();
 
@@ -30,7 +30,7 @@ pub struct OperatorsApplications {
     table: Table,
     applications: Applications,
     allowances: Allowances,
-    answers: Answers,
+    answers: IdempotencyStore,
     secrets: Secrets,
     environment: String,
 }
@@ -99,7 +99,7 @@ impl OperatorsApplications {
             table: table.clone(),
             applications: Applications::new(table.clone()),
             allowances: Allowances::new(table.clone()),
-            answers: Answers::sealed(table.clone(), rings, Arc::new(SystemRandom)),
+            answers: IdempotencyStore::sealed(table.clone(), rings, Arc::new(SystemRandom)),
             secrets,
             environment: environment.to_owned(),
         }
@@ -148,7 +148,8 @@ impl OperatorsApplications {
 
     /// Lets an application publish events, or no longer. Taking the right ends the application's tokens within a minute.
     pub async fn let_publish(&self, client_id: &str, may_publish: bool) -> Result<Application, ApplicationError> {
-        let (notes, now) = (Notes::default(), SystemClock.now());
+        let notes = Notes::default();
+        let now = SystemClock.now();
         let changed = self.applications.let_publish(&OPERATOR, client_id, may_publish, &notes, now).await?;
         deployment::audit(&self.environment, Action::ChangeApplication, &notes);
         Ok(changed)
@@ -168,7 +169,8 @@ impl OperatorsApplications {
         client_id: &str,
         credential: CredentialName<'_>,
     ) -> Result<CredentialRemoved, ApplicationError> {
-        let (notes, now) = (Notes::default(), SystemClock.now());
+        let notes = Notes::default();
+        let now = SystemClock.now();
         let action = match credential {
             CredentialName::Secret(_) => Action::RemoveSecret,
             CredentialName::Key(_) => Action::RemoveKey,

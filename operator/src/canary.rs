@@ -8,7 +8,7 @@ use crate::applications::{ApplicationError, Credentials, OperatorsApplications, 
 use auth::{Entities, Scope, Scopes};
 use base::{Clock, SystemClock, SystemRandom, WebhookId, random};
 use issuer::applications::new_application::NewApplication;
-use storage::{Answers, KeyRings, SecretError, Secrets, Table};
+use storage::{IdempotencyStore, KeyRings, SecretError, Secrets, Table};
 use webhooks::{
     canary::{self, CanarySecret, SECRET, fresh_signing_key},
     subscriptions::{WebhookError, Webhooks, register::Registration},
@@ -54,7 +54,7 @@ pub async fn provide(table: &Table, secrets: Secrets, environment: &str, base_ur
     let rings = KeyRings::new(secrets, Arc::new(SystemClock));
     let registration = Registration {
         webhooks: Webhooks::new(table.clone()),
-        answers: Answers::sealed(table.clone(), rings.clone(), Arc::new(SystemRandom)),
+        answers: IdempotencyStore::sealed(table.clone(), rings.clone(), Arc::new(SystemRandom)),
         rings,
         clock: Arc::new(SystemClock),
         random: Arc::new(SystemRandom),

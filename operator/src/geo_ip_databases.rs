@@ -101,7 +101,8 @@ impl GeoIpDatabases {
             Err(DeploymentError::NoService(_)) => return Self::in_folder(&data.join("geo-ip"), LOCAL),
             opened => opened?,
         };
-        let (aws, endpoint) = (folder.aws().await?, folder.value("S3_ENDPOINT")?);
+        let aws = folder.aws().await?;
+        let endpoint = folder.value("S3_ENDPOINT")?;
         // A stand-in has no host name for each bucket.
         let s3 = || Builder::from(&aws).endpoint_url(endpoint).force_path_style(true).build();
         Self::open(folder.value("GEO_IP_STORE")?, folder.value("ENVIRONMENT")?, || Client::from_conf(s3()))
@@ -124,7 +125,8 @@ impl GeoIpDatabases {
 
     fn in_folder(folder: &Path, environment: &str) -> Result<Self, GeoIpError> {
         let path = absolute(folder).map_err(|_| GeoIpError::Place(folder.to_owned()))?;
-        let (address, environment) = (path.display().to_string(), environment.to_owned());
+        let address = path.display().to_string();
+        let environment = environment.to_owned();
         Ok(Self { store: Store::Folder(FolderStore::new(path)), address, environment })
     }
 
@@ -160,7 +162,9 @@ impl GeoIpDatabases {
     }
 
     async fn look_up_in(&self, edition: EditionName, address: IpAddr) -> Result<Lookup, GeoIpError> {
-        let (store, clock, random) = (self.store.clone(), Arc::new(SystemClock), Arc::new(SystemRandom));
+        let store = self.store.clone();
+        let clock = Arc::new(SystemClock);
+        let random = Arc::new(SystemRandom);
         let reader = DatabaseReader::new(store, &self.environment, edition.clone(), temp_dir(), clock, random);
         let database = reader.refresh().await?;
         let found = database.lookup::<Value>(address);

@@ -13,7 +13,7 @@ use issuer::{
         new_link::NewPanelLink,
     },
 };
-use storage::{Answers, Table, TableError};
+use storage::{IdempotencyStore, Table, TableError};
 
 use crate::{
     Deployment, DeploymentError,
@@ -115,7 +115,7 @@ impl OperatorsPanelLinks {
         notes.entity(entity.as_str());
         let entity = AuthorizedEntity::by_operator(entity);
         let maker = LinkMaker::of_operator(&entity, &application);
-        let answers = Answers::new(self.table.clone());
+        let answers = IdempotencyStore::new(self.table.clone());
         let making = LinkMaking::new(self.table.clone(), answers, Arc::new(SystemRandom), self.base_url.clone());
         Ok(making.create(&maker, properties, notes, SystemClock.now()).await?)
     }

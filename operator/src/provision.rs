@@ -52,7 +52,8 @@ pub enum ProvisionError {
 /// Gives the empty secrets of a stack their values, publishes the public halves of its signing keys, and makes the canary's
 /// application and webhook. A secret that has a value keeps it, so this may be repeated. Returns the names of the secrets that got a value.
 pub async fn provide(deployment: &Deployment, stack: &Stack) -> Result<Vec<&'static str>, ProvisionError> {
-    let (algorithm, lifetime) = (stack.parsed("SigningAlgorithm")?, stack.parsed("TokenLifetime")?);
+    let algorithm = stack.parsed("SigningAlgorithm")?;
+    let lifetime = stack.parsed("TokenLifetime")?;
     let (mut signing_key, mut filled) = fill_secrets(deployment, algorithm).await?;
     loop {
         let published = publish_signing_key(&deployment.table, &signing_key, lifetime).await;
@@ -75,7 +76,8 @@ async fn fill_secrets(
     deployment: &Deployment,
     algorithm: SigningAlgorithm,
 ) -> Result<(Value, Vec<&'static str>), ProvisionError> {
-    let (mut signing_key, mut filled) = (Value::Null, Vec::new());
+    let mut signing_key = Value::Null;
+    let mut filled = Vec::new();
     for (name, fresh) in fresh_secrets(algorithm) {
         let versions = deployment.versions(name);
         let (value, is_new) = match versions.current().await {
@@ -150,7 +152,8 @@ mod tests {
 
     #[test]
     fn the_fresh_secrets_of_providers_are_as_they_should_be_and_new_each_time() {
-        let (one, other) = (provider_secrets(|_| true), provider_secrets(|_| true));
+        let one = provider_secrets(|_| true);
+        let other = provider_secrets(|_| true);
         assert_eq!(one.len(), 6);
         for (name, secret) in &one {
             let provider = name.strip_prefix(SECRET_PREFIX).expect("the prefix");

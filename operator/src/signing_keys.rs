@@ -35,7 +35,7 @@ use storage::{SecretError, TableError};
 
 /// The time limit of a rotation. Secrets Manager takes some seconds, and more where it repeats a step.
 const LIMIT: Duration = Duration::from_secs(300);
-const PAUSE: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Why the keys are not replaced, or not all of it is done.
 #[derive(Debug, thiserror::Error)]
@@ -164,7 +164,7 @@ impl<'a> SigningKeysOf<'a> {
             if labels.is_some_and(|labels| labels.iter().any(|label| label == CURRENT)) {
                 return Ok(());
             }
-            pause(PAUSE).await;
+            pause(POLL_INTERVAL).await;
         }
         Err(SigningKeysError::Late)
     }
@@ -197,7 +197,8 @@ impl<'a> SigningKeysOf<'a> {
     /// Replaces both keys at once, and refuses every token that the old ones signed. The new keys are published before the
     /// first token that they sign.
     pub async fn replace_in_emergency(&self) -> Result<Replaced, SigningKeysError> {
-        let (versions, table) = (&self.secret.versions, &self.deployment.table);
+        let versions = &self.secret.versions;
+        let table = &self.deployment.table;
         let (algorithm, lifetime) = match &self.deployment.location {
             Location::Stack(stack) => (Some(stack.parsed("SigningAlgorithm")?), stack.parsed("TokenLifetime")?),
             // No output of a stack says the exact one.
@@ -207,7 +208,8 @@ impl<'a> SigningKeysOf<'a> {
         let old = SigningSecret::read(&replaced.value)?.keys()?;
         let secret = SigningSecret::fresh(algorithm.unwrap_or_else(|| old.next.algorithm()));
         let new = secret.keys()?;
-        let (published, now) = (PublishedKeys::new(table.clone()), SystemClock.now());
+        let published = PublishedKeys::new(table.clone());
+        let now = SystemClock.now();
         let publish = published.change(|published| {
             published.add(new.current.public_key(), now)?;
             published.add(new.next.public_key(), now)
@@ -257,7 +259,8 @@ mod tests {
     fn a_new_version_with_the_same_keys_is_no_rotation() {
         let secret = SigningSecret::fresh(SigningAlgorithm::Es256);
         let rotated = secret.rotated(SigningAlgorithm::Es256);
-        let (before, after) = (secret.keys().expect("keys"), rotated.keys().expect("keys"));
+        let before = secret.keys().expect("keys");
+        let after = rotated.keys().expect("keys");
         assert!(has_rotated(&before, &after));
         assert!(!has_rotated(&before, &secret.keys().expect("the same keys")));
     }

@@ -16,7 +16,9 @@ pub async fn find<T: DeserializeOwned>(
     scan: Scan,
     doing: &'static str,
 ) -> Result<Vec<(Key, T)>, TableError> {
-    let (mut all, mut looked_at, mut next) = (Vec::new(), 0, None);
+    let mut all = Vec::new();
+    let mut looked_at = 0;
+    let mut next = None;
     loop {
         let page: Scanned<T> = table.scan(scan.clone().after(next), doing).await?;
         for (key, item) in page.items {

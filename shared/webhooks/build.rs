@@ -13,7 +13,8 @@ fn main() {
     let entries: Vec<Map<String, Value>> = serde_json::from_str(&text).expect("the catalogue is an array of objects");
     assert!(!entries.is_empty(), "the catalogue is empty");
     let mut code = String::from("pub(super) const TYPES: &[EventType] = &[\n");
-    let (mut values, mut labels) = (HashSet::new(), HashSet::new());
+    let mut values = HashSet::new();
+    let mut labels = HashSet::new();
     for entry in &entries {
         let [label, value] =
             ["label", "value"].map(|member| entry.get(member).and_then(Value::as_str).unwrap_or_default());

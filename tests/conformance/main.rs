@@ -14,7 +14,7 @@ mod side;
 
 use std::{process::ExitCode, sync::Arc};
 
-use doubles::Ministack;
+use fakes::Ministack;
 use libtest_mimic::{Arguments, Trial};
 use tokio::runtime::Runtime;
 
@@ -35,7 +35,8 @@ fn main() -> ExitCode {
 }
 
 fn trial(case: &Case, name: &str, side: Side, runtime: &Arc<Runtime>) -> Trial {
-    let (run, runtime) = (case.run, Arc::clone(runtime));
+    let run = case.run;
+    let runtime = Arc::clone(runtime);
     Trial::test(format!("{} {name}", case.name), move || {
         // A task of its own, so that a panic is the case's report.
         runtime.block_on(async { tokio::spawn(run(side)).await }).map_err(|panic| panic.to_string().into())

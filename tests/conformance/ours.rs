@@ -11,7 +11,7 @@ use axum::{
 };
 use base::{SystemClock, SystemRandom};
 use queue::Queues;
-use secret_store::{Place, SecretStore};
+use secret_store::{Location, SecretStore};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 
@@ -28,8 +28,8 @@ pub async fn start() -> Ours {
     let url = format!("http://{}", listener.local_addr().expect("it is bound"));
     let [prefix, region, account] = ["", "us-east-1", "000000000000"].map(str::to_owned);
     let queues = Queues::new(&url, &region, &account, Arc::new(SystemClock), Arc::new(SystemRandom));
-    let place = Place { folder: folder.path().to_owned(), prefix, region, account };
-    let secrets = SecretStore::open(place, Arc::new(SystemClock), Arc::new(SystemRandom)).expect("an empty folder");
+    let location = Location { folder: folder.path().to_owned(), prefix, region, account };
+    let secrets = SecretStore::open(location, Arc::new(SystemClock), Arc::new(SystemRandom)).expect("an empty folder");
     let service = Router::new().fallback(answer).with_state((queues, Arc::new(secrets)));
     tokio::spawn(async move { axum::serve(listener, service).await });
     Ours { url, _folder: folder }

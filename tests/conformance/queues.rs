@@ -20,7 +20,8 @@ cases![
 ];
 
 async fn a_queue_is_made_found_and_described(side: Side) {
-    let (client, name) = (side.queues(), side.unique("queue"));
+    let client = side.queues();
+    let name = side.unique("queue");
     let made = client.create_queue().queue_name(&name).attributes(Attribute::VisibilityTimeout, "720").send().await;
     let url = made.expect("a new name").queue_url.expect("an address");
     assert!(url.ends_with(&format!("/000000000000/{name}")), "{url}");
@@ -43,7 +44,8 @@ async fn a_queue_is_made_found_and_described(side: Side) {
 }
 
 async fn a_queue_is_made_again_with_the_same_attributes_only(side: Side) {
-    let (client, name) = (side.queues(), side.unique("queue"));
+    let client = side.queues();
+    let name = side.unique("queue");
     let make = |delay: &str| client.create_queue().queue_name(&name).attributes(Attribute::DelaySeconds, delay).send();
     let first = make("1").await.expect("a new name");
     assert_eq!(make("1").await.expect("the same").queue_url(), first.queue_url());
@@ -70,7 +72,8 @@ async fn attributes_of_a_queue_have_their_bounds(side: Side) {
 }
 
 async fn a_queue_that_is_not_there_is_not_found(side: Side) {
-    let (client, name) = (side.queues(), side.unique("absent"));
+    let client = side.queues();
+    let name = side.unique("absent");
     let absent = "AWS.SimpleQueueService.NonExistentQueue";
     let url = Queue::new(&side).await.url;
     let url = format!("{}/{name}", url.rsplit_once('/').expect("an address").0);

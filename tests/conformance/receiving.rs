@@ -175,7 +175,8 @@ async fn values_have_their_bounds(side: Side) {
 async fn a_message_is_deleted_again_without_an_error(side: Side) {
     let queue = Queue::new(&side).await;
     queue.send("x").await;
-    let (former, last) = (queue.receive_one(0, 0).await, queue.receive_one(0, 60).await);
+    let former = queue.receive_one(0, 0).await;
+    let last = queue.receive_one(0, 60).await;
     queue.delete(&former).await;
     assert_eq!(queue.counts().await, ["0", "1", "0"], "the receipt of a former receive deletes nothing");
     queue.delete(&last).await;

@@ -209,7 +209,8 @@ async fn the_versions_of_a_secret_are_listed(side: Side) {
 
 async fn all_secrets_are_listed(side: Side) {
     let client = side.secrets();
-    let (one, two) = (secret(&side, &client, "1").await, secret(&side, &client, "2").await);
+    let one = secret(&side, &client, "1").await;
+    let two = secret(&side, &client, "2").await;
     client.delete_secret().secret_id(&two).recovery_window_in_days(7).send().await.expect("there");
     let list = async |deleted: bool| {
         let mut pages = client.list_secrets().max_results(2).include_planned_deletion(deleted).into_paginator().send();
@@ -226,7 +227,8 @@ async fn all_secrets_are_listed(side: Side) {
 
 async fn several_secrets_are_read_at_once_and_a_missing_one_is_named(side: Side) {
     let client = side.secrets();
-    let (one, two) = (secret(&side, &client, "1").await, secret(&side, &client, "2").await);
+    let one = secret(&side, &client, "1").await;
+    let two = secret(&side, &client, "2").await;
     let absent = side.unique("absent");
     let ids = [&one, &absent, &two].map(String::clone).to_vec();
     let got = client.batch_get_secret_value().set_secret_id_list(Some(ids)).send().await.expect("an answer");

@@ -35,7 +35,8 @@ fn set(object: &mut Value, name: &str, value: Value) {
 #[contract_test]
 async fn a_token_that_the_issuer_did_not_make_is_refused(suite: Arc<Suite>) {
     let forge = suite.forge();
-    let (header, claims) = (forge.header(), forge.claims());
+    let header = forge.header();
+    let claims = forge.claims();
     let good = forge.token(&header, &claims);
     suite.api.get("/api/managing-entity/covered/webhook/list").bearer(&good).expect(200).await;
 

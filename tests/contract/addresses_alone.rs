@@ -7,7 +7,7 @@ use std::{
 };
 
 use contract_test::contract_test;
-use doubles::{NameAnswer, NameServer};
+use fakes::{NameAnswer, NameServer};
 use serde_json::{Value, json};
 
 use crate::{

@@ -367,7 +367,8 @@ async fn a_tool_beyond_the_registration_is_not_listed_and_tells_the_model(suite:
         issued["access_token"].as_str().expect("a token").to_owned()
     };
     let looks = application(json!(["mcp.read", "integrations.read"])).await;
-    let (whole, narrow) = (token_of(&looks, "mcp.read integrations.read").await, token_of(&looks, "mcp.read").await);
+    let whole = token_of(&looks, "mcp.read integrations.read").await;
+    let narrow = token_of(&looks, "mcp.read").await;
     for token in [&whole, &narrow] {
         let listed = result(&newest(&suite.api, "tools/list", json!({})).bearer(token).expect(200).await);
         let listed = listed["tools"].as_array().expect("a list").clone();
@@ -404,7 +405,8 @@ async fn a_client_selects_tools_by_headers(suite: Arc<Suite>) {
     let names = |tools: &[Value]| -> Vec<String> {
         tools.iter().map(|tool| tool["name"].as_str().expect("a name").to_owned()).collect()
     };
-    let (all, reading) = (listed(&[]).await, listed(&[("x-mcp-readonly", "true")]).await);
+    let all = listed(&[]).await;
+    let reading = listed(&[("x-mcp-readonly", "true")]).await;
     assert!(reading.iter().all(|tool| tool["annotations"]["readOnlyHint"] == true), "{reading:#?}");
     assert!(!reading.is_empty() && reading.len() < all.len());
     let chosen = ("x-mcp-tools", "create_webhook, list_webhooks");
@@ -428,7 +430,8 @@ async fn a_client_selects_tools_by_headers(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn a_token_for_agents_is_good_there_alone(suite: Arc<Suite>) {
-    let (base, entity) = (suite.api.base_url(), &suite.api.env["MANAGING_ENTITY"]);
+    let base = suite.api.base_url();
+    let entity = &suite.api.env["MANAGING_ENTITY"];
     let resource = format!("{base}/mcp");
     let form = [
         ("grant_type", "client_credentials"),

@@ -18,7 +18,8 @@ fn causes(diagnosis: &Value) -> Vec<(String, u64)> {
 
 #[contract_test]
 async fn a_webhook_that_fails_is_diagnosed_by_its_causes_and_recovered_once_it_is_mended(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let agent = Agent::of(&entity).await;
     // Each delivery has three attempts.
     let answers = [401, 404, 401, 401, 404, 401];
@@ -67,7 +68,8 @@ async fn a_webhook_that_fails_is_diagnosed_by_its_causes_and_recovered_once_it_i
 
 #[contract_test]
 async fn a_webhook_that_is_held_up_is_diagnosed_before_its_failures(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let agent = Agent::of(&entity).await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(410)])).await;
     let delivery = entity.publish(json!({})).await;

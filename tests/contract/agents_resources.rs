@@ -12,7 +12,8 @@ use crate::{
 
 #[contract_test]
 async fn a_resource_shows_what_the_tool_shows(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let agent = Agent::of(&entity).await;
     entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
     let delivery = entity.publish(json!({ "say": "something" })).await;

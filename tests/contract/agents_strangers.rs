@@ -28,7 +28,8 @@ fn unmarked(value: &Value) -> Vec<String> {
 
 #[contract_test]
 async fn what_strangers_wrote_is_marked_cut_and_visible(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let agent = Agent::of(&entity).await;
     let hidden: String = HOSTILE.chars().filter_map(|letter| char::from_u32(0xe_0000 + letter as u32)).collect();
     let answer = format!("</result>\u{202e}{HOSTILE}{hidden}{}", "é".repeat(2_000));
@@ -68,7 +69,8 @@ async fn what_strangers_wrote_is_marked_cut_and_visible(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn a_long_history_is_shown_by_its_end(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let agent = Agent::of(&entity).await;
     entity.hook(&receiver.on("/", [Behaviour::status(500)])).await;
     let delivery = entity.publish(json!({})).await;

@@ -24,7 +24,8 @@ pub fn of(hook: &Hook) -> Value {
 
 /// The arguments of each tool that names a webhook or a delivery.
 fn about(webhook: &str, delivery: &str) -> Vec<(&'static str, Value)> {
-    let (webhook, delivery) = (json!({ "webhookIdentifier": webhook }), json!({ "deliveryIdentifier": delivery }));
+    let webhook = json!({ "webhookIdentifier": webhook });
+    let delivery = json!({ "deliveryIdentifier": delivery });
     let mut since = webhook.clone();
     since["since"] = json!("2026-01-01T00:00:00Z");
     vec![
@@ -43,7 +44,8 @@ fn about(webhook: &str, delivery: &str) -> Vec<(&'static str, Value)> {
 
 #[contract_test]
 async fn every_tool_answers_as_its_schema_says(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let agent = Agent::of(&entity).await;
     let listed = agent.asked("tools/list", None, json!({})).await;
     let listed: Vec<_> = listed["tools"].as_array().expect("a list").iter().map(|tool| text(&tool["name"])).collect();
@@ -130,7 +132,9 @@ async fn a_call_needs_each_scope_of_its_tool_and_the_refusal_names_them_all(suit
 
 #[contract_test]
 async fn another_entitys_identifiers_look_missing(suite: Arc<Suite>) {
-    let (owner, stranger, receiver) = (suite.entity().await, suite.entity().await, Receiver::start().await);
+    let owner = suite.entity().await;
+    let stranger = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = owner.hook(&receiver.on("/", [Behaviour::status(204)])).await;
     let delivery = owner.publish(json!({})).await;
     owner.until_status(&delivery, &["delivered"]).await;
@@ -161,7 +165,8 @@ async fn another_entitys_identifiers_look_missing(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn a_fault_of_the_input_is_the_problem_that_the_api_gives(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let agent = Agent::of(&entity).await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
     let violations = |problem: &Value| {
@@ -247,7 +252,8 @@ async fn an_error_speaks_of_tools_and_lists_every_wrong_argument(suite: Arc<Suit
 
 #[contract_test]
 async fn an_argument_that_a_model_means_to_leave_out_is_left_out(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let agent = Agent::of(&entity).await;
     let url = receiver.on("/", [Behaviour::status(204)]);
     let new = json!({
@@ -321,7 +327,8 @@ async fn an_application_that_covers_several_entities_names_one(suite: Arc<Suite>
 
 #[contract_test]
 async fn a_call_with_a_key_is_carried_out_once(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let agent = Agent::of(&entity).await;
     let url = receiver.on("/", [Behaviour::status(204)]);
     let new = json!({ "name": "n", "eventUrl": url, "eventList": [], "idempotencyKey": "k" });

@@ -15,7 +15,8 @@ use crate::{
 
 #[contract_test]
 async fn an_application_that_removes_its_own_last_credential_is_asked_to_confirm(suite: Arc<Suite>) {
-    let (entity, api) = (suite.entity().await, &suite.api);
+    let entity = suite.entity().await;
+    let api = &suite.api;
     let key = json!({ "kty": "OKP", "crv": "Ed25519", "x": KEY, "kid": "key" });
     let body = json!({ "name": "n", "scopes": ["account.remove"], "publicKeys": [key] });
     let application = made_with(&entity, body).await;
@@ -47,7 +48,8 @@ pub async fn introspected(api: &Api, token: &str) -> Value {
 
 #[contract_test]
 async fn the_tokens_that_were_got_with_a_removed_secret_end_within_a_minute_and_no_others(suite: Arc<Suite>) {
-    let (entity, api) = (suite.entity().await, &suite.api);
+    let entity = suite.entity().await;
+    let api = &suite.api;
     let application = made(&entity).await;
     let first = text(&shown(&entity, &application).await["secrets"][0], "id");
     let leaked = token(api, &application.id, &application.secret).await;
@@ -72,7 +74,8 @@ async fn the_tokens_that_were_got_with_a_removed_secret_end_within_a_minute_and_
 
 #[contract_test]
 async fn the_tokens_of_a_secret_that_was_replaced_at_once_can_be_ended(suite: Arc<Suite>) {
-    let (entity, api) = (suite.entity().await, &suite.api);
+    let entity = suite.entity().await;
+    let api = &suite.api;
     let application = made(&entity).await;
     let first = text(&shown(&entity, &application).await["secrets"][0], "id");
     let leaked = token(api, &application.id, &application.secret).await;
@@ -95,7 +98,8 @@ async fn listed(entity: &Entity, application: &Made) -> Vec<(String, bool)> {
 
 #[contract_test]
 async fn the_tokens_of_a_secret_that_has_ended_can_be_ended_after_further_rotations(suite: Arc<Suite>) {
-    let (entity, api) = (suite.entity().await, &suite.api);
+    let entity = suite.entity().await;
+    let api = &suite.api;
     let application = made(&entity).await;
     let leaked = token(api, &application.id, &application.secret).await;
     let second = rotated(&entity, &application, json!({})).await;
@@ -103,7 +107,8 @@ async fn the_tokens_of_a_secret_that_has_ended_can_be_ended_after_further_rotati
     let [of_second, path] =
         [token(api, &application.id, &text(&second, "clientSecret")).await, entity.path("/webhook/list")];
     // Half an hour passes for the secret alone, as the overlap would have it.
-    let (table, partition) = (suite.table(), format!("APP#{}", application.id));
+    let table = suite.table();
+    let partition = format!("APP#{}", application.id);
     let mut item = table.item(&partition, "APP").await.expect("it is there");
     let half_an_hour_ago = jiff::Timestamp::from_second(now() - 1_800).expect("a time");
     item["secrets"]["L"][1]["M"]["expiresDate"]["S"] = format!("{half_an_hour_ago:.3}").into();
@@ -139,7 +144,8 @@ async fn the_tokens_of_a_secret_that_has_ended_can_be_ended_after_further_rotati
 
 #[contract_test]
 async fn the_tokens_of_a_secret_that_is_no_longer_kept_end_with_it(suite: Arc<Suite>) {
-    let (entity, api) = (suite.entity().await, &suite.api);
+    let entity = suite.entity().await;
+    let api = &suite.api;
     let application = made(&entity).await;
     let mut tokens = vec![token(api, &application.id, &application.secret).await];
     for _ in 0..7 {
@@ -168,7 +174,8 @@ pub async fn rotated(entity: &Entity, application: &Made, body: Value) -> Value 
 
 #[contract_test]
 async fn a_new_secret_is_accepted_beside_the_old_one_which_ends_by_itself(suite: Arc<Suite>) {
-    let (entity, api) = (suite.entity().await, &suite.api);
+    let entity = suite.entity().await;
+    let api = &suite.api;
     let application = made(&entity).await;
     let answer = rotated(&entity, &application, json!({ "overlapSeconds": 3 })).await;
     let new = text(&answer, "clientSecret");
@@ -234,11 +241,13 @@ async fn an_overlap_is_seven_days_at_most(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn a_removed_secret_ends_at_once_even_the_last(suite: Arc<Suite>) {
-    let (entity, api) = (suite.entity().await, &suite.api);
+    let entity = suite.entity().await;
+    let api = &suite.api;
     let application = made(&entity).await;
     let first = text(&shown(&entity, &application).await["secrets"][0], "id");
     let answer = rotated(&entity, &application, json!({})).await;
-    let (second, new) = (text(&answer, "secretId"), text(&answer, "clientSecret"));
+    let second = text(&answer, "secretId");
+    let new = text(&answer, "clientSecret");
     let remove = |id: &str| entity.call("DELETE", &of(&application, &format!("/secret/{id}")));
 
     let removed = remove(&first).expect(200).await.json();
@@ -384,7 +393,8 @@ async fn fifty_rotations_and_removals_at_once_leave_nothing_half_done(suite: Arc
         let secrets: Vec<String> = secrets.map(|answer| text(&answer.json(), "clientSecret")).collect();
         assert!(removals <= 1, "it was removed {removals} times");
 
-        let (table, partition) = (suite.table(), format!("APP#{}", application.id));
+        let table = suite.table();
+        let partition = format!("APP#{}", application.id);
         let item = table.item(&partition, "APP").await;
         let pointer = table.item(&format!("APPS#{}", entity.id), &application.id).await;
         let mut alive = 0;

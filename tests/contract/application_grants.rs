@@ -56,7 +56,8 @@ async fn a_caller_cannot_change_an_application_that_can_do_more_than_its_token(s
             let token = forged(&suite, scope, entities);
             suite.api.post(entity.path(&of(application, path))).bearer(&token).json(&body)
         };
-        let (both, own) = (["b", &entity.id], [entity.id.as_str()]);
+        let both = ["b", &entity.id];
+        let own = [entity.id.as_str()];
         ask("account.write", &both, &application).refused(403, "insufficient-scope").await;
         ask("account.write payment.write", &own, &application).refused(403, "entity-not-covered").await;
         let missing = Made { id: "app0000000000000000000000".to_owned(), secret: String::new() };
@@ -78,7 +79,8 @@ async fn a_caller_cannot_remove_an_application_or_credential_that_can_do_more_th
     let application = made_with(&entity, wide).await;
     let before = shown(&entity, &application).await;
     let secret = text(&before["secrets"][0], "id");
-    let (own, both) = ([entity.id.as_str()], [entity.id.as_str(), "b"]);
+    let own = [entity.id.as_str()];
+    let both = [entity.id.as_str(), "b"];
     for path in [format!("/secret/{secret}"), "/key/key".to_owned(), String::new()] {
         let remove = |scope: &str, entities: &[&str]| {
             let token = forged(&suite, scope, entities);

@@ -56,7 +56,8 @@ fn values(said: &str) -> Vec<String> {
 
 #[contract_test]
 async fn an_operator_makes_and_looks_after_applications(suite: Arc<Suite>) {
-    let (entity, api) = (suite.entity().await, &suite.api);
+    let entity = suite.entity().await;
+    let api = &suite.api;
     let both = format!("{} second", entity.id);
     let create = ["create", "--name", "By hand", "--entity", &both, "--scopes", "booking.read account.read"];
     let said = operator(&suite, &create).await.expect("made");
@@ -101,7 +102,8 @@ async fn an_operator_makes_and_looks_after_applications(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn an_operator_ends_one_secret_or_key_at_once(suite: Arc<Suite>) {
-    let (entity, api) = (suite.entity().await, &suite.api);
+    let entity = suite.entity().await;
+    let api = &suite.api;
     let created = ["create", "--name", "All", "--entity", "*", "--owner", &entity.id];
     let [id, leaked] = <[String; 2]>::try_from(values(&operator(&suite, &created).await.expect("made"))).expect("both");
     let application = Made { id: id.clone(), secret: leaked.clone() };

@@ -91,11 +91,13 @@ pub fn violations(problem: &Value) -> Vec<&str> {
 
 #[contract_test]
 async fn an_application_gets_tokens_with_a_secret_that_is_shown_once(suite: Arc<Suite>) {
-    let (entity, api) = (suite.entity().await, &suite.api);
+    let entity = suite.entity().await;
+    let api = &suite.api;
     let body = json!({ "name": "Channel manager", "scopes": ["booking.read", "account.read", "booking.read"] });
     let answer = entity.post("/application").json(&body).expect(201).await;
     let application = answer.json();
-    let (id, secret) = (text(&application, "clientId"), text(&application, "clientSecret"));
+    let id = text(&application, "clientId");
+    let secret = text(&application, "clientSecret");
     assert_eq!(answer.header("cache-control"), "no-store");
     let address = format!("{}{}", api.base_url(), entity.path(&format!("/application/{id}")));
     assert_eq!(answer.header("location"), address);
@@ -216,7 +218,8 @@ async fn an_application_with_all_that_may_be_gets_a_token_that_is_accepted(suite
 
 #[contract_test]
 async fn an_application_gets_another_name_as_long_as_it_is_as_it_was_read(suite: Arc<Suite>) {
-    let (entity, api) = (suite.entity().await, &suite.api);
+    let entity = suite.entity().await;
+    let api = &suite.api;
     let application = made(&entity).await;
     let change = |body: Value| entity.call("PATCH", &of(&application, "")).json(&body);
     let changed = change(json!({ "name": "Night audit", "version": 1 })).expect(200).await.json();
@@ -238,7 +241,8 @@ async fn an_application_gets_another_name_as_long_as_it_is_as_it_was_read(suite:
 
 #[contract_test]
 async fn an_application_without_scopes_is_made_by_a_published_client_alone(suite: Arc<Suite>) {
-    let (entity, api) = (suite.entity().await, &suite.api);
+    let entity = suite.entity().await;
+    let api = &suite.api;
     let scope = "account.write booking.read";
     let token = forged(&suite, scope, &[&entity.id]);
     let make = |body: Value| api.post(entity.path("/application")).bearer(&token).json(&body);
@@ -260,9 +264,11 @@ async fn an_application_without_scopes_is_made_by_a_published_client_alone(suite
 /// A tool that followed links once removed the very application that it was given.
 #[contract_test]
 async fn an_application_that_removes_itself_is_asked_to_confirm(suite: Arc<Suite>) {
-    let (entity, api) = (suite.entity().await, &suite.api);
+    let entity = suite.entity().await;
+    let api = &suite.api;
     let managing = || made_with(&entity, json!({ "name": "n", "scopes": ["account.remove", "account.write"] }));
-    let (application, other) = (managing().await, managing().await);
+    let application = managing().await;
+    let other = managing().await;
     let token = token(api, &application.id, &application.secret).await;
     let remove = |whose: &Made, query: &str| api.call("DELETE", entity.path(&of(whose, query))).bearer(&token);
     for query in ["", "?confirm=false"] {
@@ -306,7 +312,8 @@ async fn a_removal_is_not_refused_because_of_a_change_meanwhile(suite: Arc<Suite
 pub async fn spend(suite: &Suite, account: &str, count: u32) {
     let hour = now() - now() % 3600;
     for hour in [hour, hour + 3600] {
-        let (pk, sk) = (format!("ALLOWANCE#{account}"), format!("{hour:010}"));
+        let pk = format!("ALLOWANCE#{account}");
+        let sk = format!("{hour:010}");
         let spent = json!({ "pk": { "S": pk }, "sk": { "S": sk }, "count": { "N": count.to_string() } });
         suite.table().put(spent).await;
     }
@@ -412,7 +419,8 @@ async fn an_entity_has_a_hundred_applications_at_most(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn the_tokens_of_a_removed_application_end_within_a_minute(suite: Arc<Suite>) {
-    let (entity, api) = (suite.entity().await, &suite.api);
+    let entity = suite.entity().await;
+    let api = &suite.api;
     let application = made(&entity).await;
     let token = token(api, &application.id, &application.secret).await;
     let paths = ["/application/list", "/webhook/list", "/webhook/event/list"].map(|path| entity.path(path));

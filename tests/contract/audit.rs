@@ -72,7 +72,8 @@ async fn what_is_issued_revoked_and_asked_stands_in_the_trail(suite: Arc<Suite>)
 #[contract_test]
 async fn what_is_refused_stands_in_the_trail_with_its_reason(suite: Arc<Suite>) {
     let api = &suite.api;
-    let (client, secret) = (api.env["CLIENT_ID"].as_str(), api.env["CLIENT_SECRET"].as_str());
+    let client = api.env["CLIENT_ID"].as_str();
+    let secret = api.env["CLIENT_SECRET"].as_str();
     let grant = ("grant_type", "client_credentials");
     let wrong = [grant, ("client_id", client), ("client_secret", "wrong")];
     let refused = api.post("/oauth2/token").form(&wrong).expect(401).await;
@@ -106,7 +107,8 @@ async fn what_is_refused_stands_in_the_trail_with_its_reason(suite: Arc<Suite>) 
 async fn a_change_of_an_application_stands_in_the_trail(suite: Arc<Suite>) {
     let api = &suite.api;
     let own = &api.env["MANAGING_ENTITY"];
-    let (client, me) = (&api.env["CLIENT_ID"], format!("/api/managing-entity/{own}"));
+    let client = &api.env["CLIENT_ID"];
+    let me = format!("/api/managing-entity/{own}");
     let token = api.new_token(Application::Demo, "account.write account.remove").await;
     let application = json!({ "name": "Audited", "scopes": ["account.write"] });
     let made = api.post(format!("{me}/application")).bearer(&token).json(&application).expect(201).await;
@@ -138,7 +140,8 @@ async fn a_change_of_an_application_stands_in_the_trail(suite: Arc<Suite>) {
 #[contract_test]
 async fn a_change_by_a_tool_stands_in_the_trail(suite: Arc<Suite>) {
     let api = &suite.api;
-    let (client, own) = (&api.env["CLIENT_ID"], &api.env["MANAGING_ENTITY"]);
+    let client = &api.env["CLIENT_ID"];
+    let own = &api.env["MANAGING_ENTITY"];
     let rights = "mcp.read mcp.write integrations.read integrations.write integrations.remove";
     let token = api.new_token(Application::Demo, rights).await;
     let call = |tool: &str, arguments: Value, token: &str| {

@@ -71,7 +71,8 @@ async fn a_person_whose_link_has_expired_is_told_so_in_words(suite: Arc<Suite>) 
 
 #[contract_test(on_demand)]
 async fn the_reference_and_the_problems_are_read_with_their_style_and_lead_to_each_other(suite: Arc<Suite>) {
-    let (browser, base) = (Browser::open().await, suite.api.base_url());
+    let browser = Browser::open().await;
+    let base = suite.api.base_url();
     browser.go(&format!("{base}/")).await;
     let words = browser.until_at(base).await;
     browser.screenshot("reference.png").await;
@@ -109,7 +110,8 @@ async fn pages(suite: &Suite) -> Vec<(String, &'static str)> {
 
 #[contract_test(on_demand)]
 async fn axe_finds_nothing_serious_on_any_page_in_light_and_dark(suite: Arc<Suite>) {
-    let (browser, pages) = (Browser::open().await, pages(&suite).await);
+    let browser = Browser::open().await;
+    let pages = pages(&suite).await;
     for scheme in ["light", "dark"] {
         browser.prefer(scheme).await;
         for (address, words) in &pages {
@@ -123,7 +125,8 @@ async fn axe_finds_nothing_serious_on_any_page_in_light_and_dark(suite: Arc<Suit
 
 #[contract_test(on_demand)]
 async fn every_page_fits_a_phone_and_shows_where_the_keyboard_is(suite: Arc<Suite>) {
-    let (browser, pages) = (Browser::open().await, pages(&suite).await);
+    let browser = Browser::open().await;
+    let pages = pages(&suite).await;
     browser.resize(360, 740).await;
     for (address, words) in &pages {
         browser.go(address).await;

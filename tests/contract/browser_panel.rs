@@ -13,7 +13,8 @@ use crate::{
 
 #[contract_test(on_demand)]
 async fn somebody_with_a_link_sees_why_a_delivery_failed_mends_the_endpoint_and_sends_it_again(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/hook", [Behaviour::answer(500, &[], "no such table")])).await;
     let id = entity.publish(json!({ "bookingIdentifier": "B-20417" })).await;
     entity.until_status(&id, &["failed"]).await;
@@ -39,7 +40,8 @@ async fn somebody_with_a_link_sees_why_a_delivery_failed_mends_the_endpoint_and_
 
 #[contract_test(on_demand)]
 async fn a_webhook_is_made_and_its_first_delivery_seen(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let address = receiver.on("/hook", [Behaviour::answer(200, &[], "thank you")]);
     let browser = Browser::open().await;
     browser.go(&entity.panel_link(json!({})).await).await;
@@ -70,7 +72,8 @@ async fn a_webhook_is_made_and_its_first_delivery_seen(suite: Arc<Suite>) {
 
 #[contract_test(on_demand)]
 async fn a_secret_is_replaced_and_both_sign(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/hook", [Behaviour::status(204)])).await;
     let browser = Browser::open().await;
     browser.go(&entity.panel_link(json!({ "place": format!("/panel/webhooks/{}", hook.id) })).await).await;
@@ -98,7 +101,8 @@ async fn a_secret_is_replaced_and_both_sign(suite: Arc<Suite>) {
 
 #[contract_test(on_demand)]
 async fn who_saves_after_somebody_else_sees_both_sides_and_chooses(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/hook", [Behaviour::status(204)])).await;
     let browser = Browser::open().await;
     browser.go(&entity.panel_link(json!({ "place": format!("/panel/webhooks/{}/edit", hook.id) })).await).await;
@@ -284,7 +288,8 @@ async fn a_link_that_is_pasted_where_the_panel_stands_already_is_opened(suite: A
 
 #[contract_test(on_demand)]
 async fn what_failed_is_recovered_after_it_was_counted(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let address = receiver.on("/hook", [Behaviour::status(404)]);
     entity.hook_with(json!({ "name": "test", "eventUrl": address, "eventList": ["booking.created"] })).await;
     let mut deliveries = Vec::new();
@@ -401,7 +406,8 @@ async fn an_application_is_made_with_no_more_than_was_chosen(suite: Arc<Suite>) 
 
 #[contract_test(on_demand)]
 async fn a_lacking_scope_is_said_in_words(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/hook", [Behaviour::status(204)])).await;
     let only_reading = json!({ "scopes": ["integrations.read"], "place": format!("/panel/webhooks/{}", hook.id) });
     let browser = Browser::open().await;

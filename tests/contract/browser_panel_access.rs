@@ -44,7 +44,8 @@ async fn inside(entity: &Entity) -> Browser {
 
 #[contract_test(on_demand)]
 async fn axe_finds_nothing_serious_on_any_page_in_light_and_dark(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let pages = pages(&entity, &receiver).await;
     let browser = inside(&entity).await;
     for scheme in ["light", "dark"] {
@@ -61,7 +62,8 @@ async fn axe_finds_nothing_serious_on_any_page_in_light_and_dark(suite: Arc<Suit
 
 #[contract_test(on_demand)]
 async fn every_page_fits_a_phone_and_a_zoom_of_200_percent(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let pages = pages(&entity, &receiver).await;
     let browser = inside(&entity).await;
     // A window of 1280 × 860 at 200 % has as many pixels of CSS as one of 640 × 430.
@@ -93,7 +95,8 @@ async fn tab_to(browser: &Browser, name: &str) {
 
 #[contract_test(on_demand)]
 async fn the_panel_is_used_by_the_keyboard_alone(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let address = receiver.on("/hook", [Behaviour::answer(500, &[], "no such table")]);
     entity.hook_with(json!({ "name": "test", "eventUrl": address, "eventList": ["booking.created"] })).await;
     let id = entity.publish(json!({})).await;

@@ -12,7 +12,8 @@ const HOSTILE: &str = "<img src=x onerror=\"document.title='taken'\"><script>doc
 
 #[contract_test(on_demand)]
 async fn texts_of_strangers_are_text_wherever_they_stand(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let answer = Behaviour::answer(422, &[("Content-Type", "text/html")], HOSTILE);
     let hook = json!({ "name": HOSTILE, "eventUrl": receiver.on("/hook", [answer]), "eventList": [] });
     let hook = entity.hook_with(hook).await;

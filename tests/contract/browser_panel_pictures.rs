@@ -41,7 +41,8 @@ async fn something_happened(entity: &Entity, receiver: &Receiver) -> (String, St
 
 #[contract_test(on_demand)]
 async fn every_page_is_pictured(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let (delivery, failing) = something_happened(&entity, &receiver).await;
     let browser = Browser::open().await;
     browser.resize(1280, 860).await;

@@ -51,7 +51,8 @@ pub const MEASURE: &str = "
 
 #[contract_test(on_demand)]
 async fn the_first_page_is_small_and_soon_there_with_ten_thousand_deliveries_behind_it(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     deliver(&entity, &receiver).await;
     let browser = Browser::open().await;
     browser.go(&entity.panel_link(json!({ "name": "first" })).await).await;

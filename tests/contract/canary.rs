@@ -46,7 +46,8 @@ async fn a_canary_comes_through_and_its_latency_is_counted(suite: Arc<Suite>) {
     let latencies = values(&counted, "CanaryArrivalAfter");
     assert_eq!((latencies.len(), sum(&counted, "CanaryFailures")), (2, 0.0), "{counted:#?}");
     assert!(latencies.iter().all(|millis| *millis < 60_000.0), "about as long as it is waited for: {latencies:?}");
-    let (secret, log) = (secret(&bundle), bundle.logs());
+    let secret = secret(&bundle);
+    let log = bundle.logs();
     for name in ["clientSecret", "signingKey"] {
         assert!(!log.contains(&member(&secret, name)), "the log has the {name}");
     }
@@ -85,10 +86,13 @@ async fn a_receiver_that_is_down_and_a_webhook_that_is_disabled_are_counted_and_
 #[contract_test]
 async fn calls_that_the_canary_did_not_sign_are_refused_and_noted_nowhere(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
-    let (env, secret) = (bundle.service_env(), secret(&bundle));
-    let (table, key) = (Table::of(&env), format!("whsec_{}", member(&secret, "signingKey")));
+    let env = bundle.service_env();
+    let secret = secret(&bundle);
+    let table = Table::of(&env);
+    let key = format!("whsec_{}", member(&secret, "signingKey"));
     let now = now();
-    let (id, body) = ("evt_01kaqf2x9bg0c7m5y8w3t6r1qd", r#"{"data":{"canary":true}}"#);
+    let id = "evt_01kaqf2x9bg0c7m5y8w3t6r1qd";
+    let body = r#"{"data":{"canary":true}}"#;
     let call = |time: i64, signed: &str, sent: &str| {
         let signature = signature(&key, id, &time.to_string(), signed.as_bytes());
         let call = api.post(PATH).header("webhook-id", id).header("webhook-timestamp", time.to_string());

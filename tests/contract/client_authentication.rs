@@ -33,7 +33,8 @@ fn jti() -> String {
 
 impl Client {
     async fn register(suite: &Suite, algorithm: &str) -> Self {
-        let (api, entity) = (suite.api.clone(), suite.entity().await);
+        let api = suite.api.clone();
+        let entity = suite.entity().await;
         let key = AssertionKey::generate(algorithm);
         let body =
             json!({ "name": "Signs", "scopes": ["booking.read"], "publicKeys": [key.jwk()], "withSecret": false });

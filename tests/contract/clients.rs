@@ -25,7 +25,8 @@ async fn settings(suite: &Suite, entity: &Entity, event_url: &str) -> Value {
 
 /// Has a generated client get a token, make a webhook, publish an event for it, look at the delivery, and be refused.
 async fn sees_what_happens(suite: &Suite, run: impl AsyncFnOnce(&Value) -> Value) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let settings = settings(suite, &entity, &receiver.on("/generated", [Behaviour::status(204)])).await;
     let seen = run(&settings).await;
     let received = receiver.until("/generated", 1).await.remove(0).json();
@@ -83,7 +84,8 @@ async fn a_published_client_manages_webhooks_once_its_paths_are_rewritten(suite:
 async fn a_published_client_manages_applications_once_its_paths_are_rewritten(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let seen = managed(&suite, &entity, "applications").await;
-    let (made, loaded) = (&seen["made"], &seen["loaded"]);
+    let made = &seen["made"];
+    let loaded = &seen["loaded"];
     owned_by(&entity, made);
     owned_by(&entity, loaded);
     assert_eq!((&made["name"], &made["id"]), (&json!("Published"), &made["clientId"]));

@@ -48,15 +48,18 @@ fn deliveries(answer: &ApiResponse) -> Vec<String> {
 /// left. In the end everything that was acknowledged is delivered, and every request is accounted for.
 pub async fn power_cuts(suite: &Suite, rounds: usize, publishes: usize) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
-    let (entity, receiver) = (Entity::new(&api, "crash".to_owned()).await, Receiver::start().await);
+    let entity = Entity::new(&api, "crash".to_owned()).await;
+    let receiver = Receiver::start().await;
     for path in ["/one", "/two"] {
         for_bookings(&entity, &receiver.on(path, [Behaviour::status(200)])).await;
     }
-    let (mut all, mut kills) = (Vec::new(), Vec::new());
+    let mut all = Vec::new();
+    let mut kills = Vec::new();
     for round in 0..rounds {
         let acknowledged = AtomicUsize::new(0);
         let publishing = stream::iter(round * publishes..(round + 1) * publishes).map(|number| {
-            let (entity, acknowledged) = (&entity, &acknowledged);
+            let entity = &entity;
+            let acknowledged = &acknowledged;
             async move {
                 let answer = until("a publication is acknowledged", LONG, async || publish(entity, number).await);
                 let answer = deliveries(&answer.await);
@@ -95,7 +98,8 @@ pub async fn power_cuts(suite: &Suite, rounds: usize, publishes: usize) {
 #[contract_test]
 async fn the_service_recovers_when_one_of_its_processes_dies(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
-    let (entity, receiver) = (Entity::new(&api, "recovery".to_owned()).await, Receiver::start().await);
+    let entity = Entity::new(&api, "recovery".to_owned()).await;
+    let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     // The first event starts the dispatcher's process.
     let first = publish(&entity, 0).await.expect("the service answers");

@@ -10,7 +10,8 @@ use crate::harness::{Behaviour, Entity, Received, Receiver, Settings, Suite, is_
 
 #[contract_test]
 async fn what_is_sent_is_what_the_contract_says(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/hook?x=%20y", [Behaviour::status(200)])).await;
     let id = entity.publish(json!({ "bookingIdentifier": "B-1" })).await;
     let received = receiver.until("/hook?x=%20y", 1).await.remove(0);
@@ -41,7 +42,8 @@ async fn what_is_sent_is_what_the_contract_says(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn the_webhooks_own_headers_are_sent_along(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let url = receiver.on("/", [Behaviour::status(200)]);
     let headers = json!({ "X-Tenant": "demo; a=\"b\"", "Authorization": "Bearer of-the-receiver", "X-Empty": "" });
     entity.hook_with(json!({ "name": "x", "eventUrl": url, "eventList": [], "headers": headers })).await;
@@ -55,7 +57,8 @@ async fn the_webhooks_own_headers_are_sent_along(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn a_signature_verifies_in_the_standard_library(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let other = entity.hook(&receiver.on("/other", [Behaviour::status(200)])).await;
     entity.publish_of_type("booking.created", json!({ "guest": "Zoë", "x": "\u{1F600}" })).await;
@@ -93,7 +96,8 @@ async fn a_signature_verifies_in_the_standard_library(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn a_delivery_that_succeeds_at_once_shows_one_attempt(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let url = receiver.on("/", [Behaviour::answer(201, &[("Content-Type", "text/plain")], "thanks")]);
     let hook = entity.hook(&url).await;
     let id = entity.publish(json!({})).await;
@@ -120,7 +124,8 @@ async fn a_delivery_that_succeeds_at_once_shows_one_attempt(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn a_delivery_that_is_not_attempted_yet_is_pending(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [Behaviour::status(200).after(Duration::from_secs(5))])).await;
     let id = entity.publish(json!({})).await;
     let delivery = entity.delivery(&id).await;
@@ -137,7 +142,8 @@ async fn a_delivery_that_is_not_attempted_yet_is_pending(suite: Arc<Suite>) {
 #[contract_test]
 async fn a_slow_endpoint_does_not_hold_up_others(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
-    let (slow, quick) = (Entity::new(&api, "slow".to_owned()).await, Entity::new(&api, "quick".to_owned()).await);
+    let slow = Entity::new(&api, "slow".to_owned()).await;
+    let quick = Entity::new(&api, "quick".to_owned()).await;
     let receiver = Receiver::start().await;
     slow.hook(&receiver.on("/slow", [Behaviour::hang()])).await;
     for _ in 0..40 {
@@ -153,7 +159,9 @@ async fn a_slow_endpoint_does_not_hold_up_others(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn another_entitys_delivery_looks_missing(suite: Arc<Suite>) {
-    let (owner, stranger, receiver) = (suite.entity().await, suite.entity().await, Receiver::start().await);
+    let owner = suite.entity().await;
+    let stranger = suite.entity().await;
+    let receiver = Receiver::start().await;
     owner.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let id = owner.publish(json!({})).await;
     let other_id = owner.publish(json!({})).await;
@@ -190,7 +198,8 @@ async fn an_identifier_that_cannot_exist_looks_missing(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn many_deliveries_each_arrive(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     for path in ["/one", "/two"] {
         entity.hook(&receiver.on(path, [Behaviour::status(200)])).await;
     }

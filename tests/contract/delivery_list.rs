@@ -37,7 +37,8 @@ fn ids(deliveries: &[Value]) -> Vec<String> {
 
 /// The whole list for these parameters (`status=failed&…`), page by page.
 async fn whole(entity: &Entity, parameters: &str, limit: usize) -> Vec<Value> {
-    let (mut found, mut cursor) = (Vec::new(), String::new());
+    let mut found = Vec::new();
+    let mut cursor = String::new();
     loop {
         let page = page(entity, &format!("?limit={limit}&{parameters}{cursor}")).await;
         let items = items(&page);
@@ -70,7 +71,8 @@ pub async fn publish(entity: &Entity, kind: &str, count: usize) -> Vec<String> {
 
 #[contract_test]
 async fn deliveries_are_listed_the_newest_first_without_event_and_attempts(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     assert_eq!(page(&entity, "").await, json!({ "items": [] }));
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let mut expected = Vec::new();
@@ -127,7 +129,8 @@ async fn some_of_everything(entity: &Entity, receiver: &Receiver) -> Vec<Hook> {
 
 #[contract_test]
 async fn every_filter_alone_and_with_others_finds_what_it_says(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hooks = some_of_everything(&entity, &receiver).await;
     let all = whole(&entity, "", 100).await;
     let states: BTreeSet<&str> = all.iter().filter_map(|delivery| delivery["status"].as_str()).collect();
@@ -184,7 +187,8 @@ async fn every_filter_alone_and_with_others_finds_what_it_says(suite: Arc<Suite>
 
 #[contract_test]
 async fn pages_neither_skip_nor_double_while_new_deliveries_come(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let mut expected = publish(&entity, "booking.created", 250).await;
     expected.sort_by(|one, other| other.cmp(one));
@@ -192,7 +196,8 @@ async fn pages_neither_skip_nor_double_while_new_deliveries_come(suite: Arc<Suit
     assert_eq!(ids(&before).len(), 250);
 
     let stop = Arc::new(AtomicBool::new(false));
-    let (publisher, stopped) = (entity.clone(), Arc::clone(&stop));
+    let publisher = entity.clone();
+    let stopped = Arc::clone(&stop);
     let publishing = tokio::spawn(async move {
         let mut published = 0;
         while !stopped.load(Ordering::Relaxed) {
@@ -201,7 +206,8 @@ async fn pages_neither_skip_nor_double_while_new_deliveries_come(suite: Arc<Suit
         published
     });
     // The pages' sizes vary, the list does not.
-    let (mut seen, mut cursor) = (Vec::new(), String::new());
+    let mut seen = Vec::new();
+    let mut cursor = String::new();
     for limit in [1, 7, 30, 2, 100].into_iter().cycle() {
         let page = page(&entity, &format!("?limit={limit}{cursor}")).await;
         seen.extend(ids(&items(&page)));
@@ -361,7 +367,9 @@ async fn every_bad_value_is_refused_with_its_name(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn an_entity_sees_its_own_deliveries_alone(suite: Arc<Suite>) {
-    let (owner, stranger, receiver) = (suite.entity().await, suite.entity().await, Receiver::start().await);
+    let owner = suite.entity().await;
+    let stranger = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = owner.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let own = publish(&owner, "booking.created", 3).await;
     assert_eq!(page(&stranger, "").await, json!({ "items": [] }));
@@ -375,7 +383,9 @@ async fn an_entity_sees_its_own_deliveries_alone(suite: Arc<Suite>) {
 async fn a_page_with_a_rare_filter_ends_early_and_later_pages_find_the_rest(suite: Arc<Suite>) {
     /// More than are looked at for a page.
     const MANY: i64 = 5_000;
-    let (entity, receiver, table) = (suite.entity().await, Receiver::start().await, suite.table());
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let table = suite.table();
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let delivered = entity.publish(json!({})).await;
     entity.until_status(&delivered, &["delivered"]).await;
@@ -384,7 +394,8 @@ async fn a_page_with_a_rare_filter_ends_early_and_later_pages_find_the_rest(suit
     let copies = async |seconds_ago: i64| {
         let began = (now() - seconds_ago) * 1_000;
         let copies = (0..MANY).map(|number| {
-            let (id, mut head) = (format!("dlv_{number:026}"), head.clone());
+            let id = format!("dlv_{number:026}");
+            let mut head = head.clone();
             let created = Timestamp::from_millisecond(began + number / 10).expect("a time");
             let created = format!("{created:.3}");
             let (status, listed) = match number {
@@ -407,7 +418,9 @@ async fn a_page_with_a_rare_filter_ends_early_and_later_pages_find_the_rest(suit
         table.put_all(copies.collect::<Vec<_>>()).await;
     };
     let pages = async |status: &str| {
-        let (mut found, mut sizes, mut cursor) = (Vec::new(), Vec::new(), String::new());
+        let mut found = Vec::new();
+        let mut sizes = Vec::new();
+        let mut cursor = String::new();
         loop {
             let page = page(&entity, &format!("?status={status}{cursor}")).await;
             sizes.push(items(&page).len());
@@ -433,7 +446,8 @@ async fn a_page_with_a_rare_filter_ends_early_and_later_pages_find_the_rest(suit
 
 #[contract_test]
 async fn a_delivery_is_listed_in_the_state_that_it_is_in_and_in_no_other(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let is_listed = async |delivery: &str, state: &str| {
         for status in ["pending", "retrying", "delivered", "failed", "cancelled"] {
             let listed = items(&page(&entity, &format!("?status={status}")).await);
@@ -467,7 +481,8 @@ async fn a_delivery_is_listed_in_the_state_that_it_is_in_and_in_no_other(suite: 
 
 #[contract_test]
 async fn a_delivery_that_the_sweep_finds_during_its_first_attempt_is_listed_as_delivered(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     // The sweep comes after 10 s.
     let slow = Behaviour::status(200).after(std::time::Duration::from_secs(13));
     entity.hook(&receiver.on("/", [slow])).await;

@@ -27,7 +27,8 @@ async fn until_health(entity: &Entity, hook: &Hook, health: &str) {
 
 #[contract_test]
 async fn a_webhook_that_has_moved_is_not_disabled_by_a_410_of_its_old_address(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/old", [Behaviour::status(410).after(Duration::from_secs(12))])).await;
     let id = entity.publish(json!({})).await;
     receiver.until("/old", 1).await;
@@ -42,7 +43,9 @@ async fn a_webhook_that_has_moved_is_not_disabled_by_a_410_of_its_old_address(su
 
 #[contract_test]
 async fn a_large_event_that_comes_again_in_another_layout_is_sent_as_it_came_first(suite: Arc<Suite>) {
-    let (entity, receiver, bus) = (suite.entity().await, Receiver::start().await, Bus::of(&suite.api.env));
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let bus = Bus::of(&suite.api.env);
     entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
     let name = format!("{}-layout", entity.id);
     let event = |space: &str| {
@@ -64,13 +67,16 @@ async fn a_large_event_that_comes_again_in_another_layout_is_sent_as_it_came_fir
 
 #[contract_test]
 async fn a_failure_after_a_long_silence_disables_and_forgets_nothing(suite: Arc<Suite>) {
-    let (entity, receiver, table) = (suite.entity().await, Receiver::start().await, suite.table());
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let table = suite.table();
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(500)])).await;
     // Failures of six days ago: statistics show them, and they are older than the time after which a webhook is disabled.
     let day = 24 * 60 * 60;
     let at = |days: i64| Time::from_millis((now() + days * day) * 1_000).to_string();
     let since = at(-12);
-    let (pk, sk) = (format!("ENT#{}", entity.id), format!("HLT#{}", hook.id));
+    let pk = format!("ENT#{}", entity.id);
+    let sk = format!("HLT#{}", hook.id);
     let old = json!({
         "pk": { "S": pk }, "sk": { "S": sk }, "failuresInRow": { "N": "100" }, "incompleteInRow": { "N": "0" },
         "failingSince": { "S": since }, "failing": { "BOOL": true }, "streakSince": { "S": since },
@@ -110,7 +116,8 @@ async fn a_failure_after_a_long_silence_disables_and_forgets_nothing(suite: Arc<
 
 #[contract_test]
 async fn a_slow_success_ends_what_has_failed_meanwhile(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let slow = Behaviour::status(200).after(Duration::from_secs(3));
     let hook = entity.hook(&receiver.on("/", [slow, Behaviour::status(500)])).await;
     let slow = entity.publish(json!({})).await;
@@ -126,7 +133,8 @@ async fn a_slow_success_ends_what_has_failed_meanwhile(suite: Arc<Suite>) {
 
 /// Puts other sealed texts in the place of a webhook's, and gives the webhook as it was.
 async fn damage(table: &Table, entity: &Entity, hook: &Hook) -> Value {
-    let (pk, sk) = (format!("ENT#{}", entity.id), format!("WHK#{}", hook.id));
+    let pk = format!("ENT#{}", entity.id);
+    let sk = format!("WHK#{}", hook.id);
     let whole = table.item(&pk, &sk).await.expect("the webhook");
     let mut damaged = whole.clone();
     let sealed = &mut damaged["signingSecrets"]["L"][0]["M"]["sealed"]["S"];
@@ -140,7 +148,8 @@ async fn damage(table: &Table, entity: &Entity, hook: &Hook) -> Value {
 #[contract_test]
 async fn a_delivery_whose_secret_cannot_be_opened_waits_and_goes_out_when_it_can(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
-    let (entity, receiver) = (Entity::new(&api, "damaged".to_owned()).await, Receiver::start().await);
+    let entity = Entity::new(&api, "damaged".to_owned()).await;
+    let receiver = Receiver::start().await;
     let table = Table::of(&api.env);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
     let whole = damage(&table, &entity, &hook).await;
@@ -157,7 +166,9 @@ async fn a_delivery_whose_secret_cannot_be_opened_waits_and_goes_out_when_it_can
 
 #[contract_test]
 async fn a_delivery_whose_webhook_cannot_be_read_waits_and_goes_out_when_it_can(suite: Arc<Suite>) {
-    let (entity, receiver, table) = (suite.entity().await, Receiver::start().await, suite.table());
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let table = suite.table();
     let later = Behaviour::answer(503, &[("Retry-After", "10")], "");
     let hook = entity.hook(&receiver.on("/", [later, Behaviour::status(204)])).await;
     let id = entity.publish(json!({})).await;
@@ -181,7 +192,8 @@ async fn a_delivery_whose_webhook_cannot_be_read_waits_and_goes_out_when_it_can(
 #[contract_test]
 async fn a_mark_of_slowness_that_cannot_be_written_delays_no_record(suite: Arc<Suite>) {
     let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
-    let (entity, receiver) = (Entity::new(&stood.api, "unmarked".to_owned()).await, Receiver::start().await);
+    let entity = Entity::new(&stood.api, "unmarked".to_owned()).await;
+    let receiver = Receiver::start().await;
     let slow = Behaviour::status(200).after(Duration::from_millis(1_500));
     let hook = entity.hook(&receiver.on("/", [slow])).await;
     let marks = |call: &AwsCall| call.operation == "UpdateItem" && call.mentions("slowUntil");
@@ -200,11 +212,13 @@ async fn a_410_costs_the_same_however_often_its_webhook_is_enabled_again(suite: 
     const ROUNDS: usize = 5;
     const EVENTS: usize = 10;
     let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
-    let (entity, receiver, table) =
-        (Entity::new(&stood.api, "gone".to_owned()).await, Receiver::start().await, Table::of(&stood.api.env));
+    let entity = Entity::new(&stood.api, "gone".to_owned()).await;
+    let receiver = Receiver::start().await;
+    let table = Table::of(&stood.api.env);
     let hook = json!({ "name": "gone", "eventUrl": receiver.on("/", [Behaviour::status(410)]), "eventList": ["booking.created"] });
     let hook = entity.hook_with(hook).await;
-    let (pk, sk) = (format!("ENT#{}", entity.id), format!("WHK#{}", hook.id));
+    let pk = format!("ENT#{}", entity.id);
+    let sk = format!("WHK#{}", hook.id);
     for _ in 0..ROUNDS {
         let published =
             (0..EVENTS).map(|number| entity.publish_of_type("booking.created", json!({ "number": number })));
@@ -234,7 +248,8 @@ async fn a_410_costs_the_same_however_often_its_webhook_is_enabled_again(suite: 
 
 #[contract_test]
 async fn what_announces_a_delivery_again_during_its_first_attempt_sends_nothing_twice(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let takes_long = Behaviour::status(204).after(Duration::from_millis(900));
     entity.hook(&receiver.on("/", [takes_long])).await;
     let event = json!({ "type": "booking.created", "data": {} });
@@ -263,7 +278,8 @@ fn writes_to_a_head(words: &'static str) -> impl Fn(&AwsCall) -> bool + Send + S
 #[contract_test]
 async fn a_webhook_that_is_removed_while_its_delivery_is_claimed_gets_no_request(suite: Arc<Suite>) {
     let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
-    let (entity, receiver) = (Entity::new(&stood.api, "removed".to_owned()).await, Receiver::start().await);
+    let entity = Entity::new(&stood.api, "removed".to_owned()).await;
+    let receiver = Receiver::start().await;
     let warm = entity.hook(&receiver.on("/warm", [Behaviour::status(200)])).await;
     let id = entity.publish(json!({})).await;
     entity.until_status(&id, &["delivered"]).await;

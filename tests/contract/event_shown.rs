@@ -43,7 +43,8 @@ fn ids(deliveries: &Value) -> BTreeSet<String> {
 
 #[contract_test]
 async fn an_event_is_shown_as_it_was_published_with_its_deliveries(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     for path in ["/one", "/two"] {
         hook_for(&entity, "booking.*", &receiver.on(path, [Behaviour::status(200)])).await;
     }
@@ -98,7 +99,8 @@ async fn the_deliveries_of_an_event_are_listed_page_by_page_and_with_other_filte
         let query = format!("/webhook/delivery/list?eventIdentifier={event}{parameters}");
         entity.get(&query).expect(200).await.json()
     };
-    let (mut found, mut cursor) = (BTreeSet::new(), String::new());
+    let mut found = BTreeSet::new();
+    let mut cursor = String::new();
     loop {
         let page = list(&format!("&limit=2{cursor}")).await;
         let items = ids(&page["items"]);
@@ -129,7 +131,8 @@ async fn the_deliveries_of_an_event_are_listed_page_by_page_and_with_other_filte
 
 #[contract_test]
 async fn a_delivery_of_a_removed_webhook_is_still_shown(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let (event, deliveries) = published(&entity, json!({})).await;
     until_all(&entity, &event, "delivered").await;
@@ -166,7 +169,8 @@ async fn an_event_that_is_not_the_entitys_or_not_kept_looks_missing(suite: Arc<S
 
 #[contract_test]
 async fn deliveries_are_listed_by_several_statuses(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let later = Behaviour::answer(429, &[("Retry-After", "600")], "");
     let behaviours = [("delivered", Behaviour::status(200)), ("failed", Behaviour::status(410)), ("retrying", later)];
     for (status, behaviour) in behaviours {

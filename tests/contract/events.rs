@@ -59,7 +59,8 @@ async fn the_catalogue_is_the_same_for_every_entity_and_every_time(suite: Arc<Su
 /// Subscribers trust that these say what the service itself has seen or done.
 #[contract_test]
 async fn every_type_of_the_catalogue_can_be_published_but_the_services_own(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let mut own = BTreeSet::new();
     for kind in distinct(&catalogue(&suite).await, "value") {
         if !(kind.starts_with("webhook.") || kind.starts_with("payment.connection.")) {
@@ -92,7 +93,8 @@ async fn subscribers(entity: &Entity, kind: &str) -> Vec<String> {
 
 #[contract_test]
 async fn a_webhook_for_a_group_gets_its_types_and_no_others(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = async |list: Value| {
         let wanting = json!({ "name": "group", "eventUrl": receiver.url("/"), "eventList": list });
         entity.hook_with(wanting).await

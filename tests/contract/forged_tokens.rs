@@ -63,7 +63,8 @@ fn of_another_form(forge: &Forge) -> Vec<Forged> {
     let [header, claims, signature] = parts[..] else { panic!("a token has three parts") };
     let of_texts = |header: &str, claims: &str| forge.token_of_texts(header, claims);
     let too_long = forge.token(&forge.header(), &with(forge.claims(), "x", Some("x".repeat(6_200).into())));
-    let (header_text, claims_text) = (forge.header().to_string(), forge.claims().to_string());
+    let header_text = forge.header().to_string();
+    let claims_text = forge.claims().to_string();
     [
         ("no token", String::new()),
         ("a word", "garbage".to_owned()),
@@ -174,7 +175,8 @@ fn of_other_headers(forge: &Forge, stranger: &Forge) -> Vec<Forged> {
 
 fn of_other_claims(forge: &Forge) -> Vec<Forged> {
     let header = forge.header();
-    let (iss, aud) = (forge.claims()["iss"].clone(), forge.claims()["aud"].clone());
+    let iss = forge.claims()["iss"].clone();
+    let aud = forge.claims()["aud"].clone();
     let text = |value: &Value, suffix: &str| format!("{}{suffix}", value.as_str().expect("a text"));
     let (other, soon) = ("https://api.example.com", now() + 600);
     let values = [
@@ -234,7 +236,8 @@ fn of_other_signatures(forge: &Forge, stranger: &Forge) -> Vec<Forged> {
     let bytes = BASE64_URL_SAFE_NO_PAD.decode(signature).expect("base 64");
     let (r, s) = bytes.split_at(32);
     let signed_as = |signature: &[u8]| format!("{signed}.{}", encoded(signature));
-    let (other_claims, zero) = (with(forge.claims(), "scope", Some("account.write".into())), [0; 32]);
+    let other_claims = with(forge.claims(), "scope", Some("account.write".into()));
+    let zero = [0; 32];
     let order = "ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551";
     let order: Vec<u8> =
         (0..32).map(|at| u8::from_str_radix(&order[2 * at..2 * at + 2], 16).expect("hexadecimal")).collect();

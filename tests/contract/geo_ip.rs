@@ -55,7 +55,8 @@ async fn every_value_of_a_task_is_checked_at_once(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn a_wrong_key_and_a_wrong_environment_look_the_same(suite: Arc<Suite>) {
-    let (key, environment) = (&suite.api.env["TASK_KEY"], &suite.api.env["ENVIRONMENT"]);
+    let key = &suite.api.env["TASK_KEY"];
+    let environment = &suite.api.env["ENVIRONMENT"];
     let mut told = Vec::new();
     for body in [
         json!({"key": "wrong", "environment": environment}),

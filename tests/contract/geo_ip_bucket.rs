@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use contract_test::contract_test;
-use doubles::{
+use fakes::{
     Ministack,
     update_server::{archive, sha256},
 };

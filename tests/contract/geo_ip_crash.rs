@@ -8,7 +8,7 @@ use std::{
 };
 
 use contract_test::contract_test;
-use doubles::update_server::{archive, sha256};
+use fakes::update_server::{archive, sha256};
 use serde_json::json;
 
 use crate::harness::{
@@ -150,7 +150,8 @@ async fn killed_in_the_middle_of_the_upload(world: &World) {
     let database = world.offer(24);
     // An upload takes a few milliseconds. Should it be over before it is seen, the pointer waits behind this lock.
     let lock = world.pointer_lock();
-    let (folder, name) = (world.folder(), sha256(&database));
+    let folder = world.folder();
+    let name = sha256(&database);
     let begun = move || while !has_file(&folder, &name) {};
     world.kill_when(async { tokio::task::spawn_blocking(begun).await.expect("it ends") }).await;
     drop(lock);
@@ -162,7 +163,8 @@ async fn killed_before_the_pointer_moves(world: &World) {
     let before = database(24);
     let database = world.offer(22);
     let lock = world.pointer_lock();
-    let (folder, licence) = (world.folder(), format!("{}.txt", sha256(&database)));
+    let folder = world.folder();
+    let licence = format!("{}.txt", sha256(&database));
     // The licence is uploaded last.
     world.kill_when(until("the upload of a release", LONG, async || has_file(&folder, &licence).then_some(()))).await;
     drop(lock);
@@ -176,7 +178,8 @@ async fn killed_after_the_pointer_moved(world: &World) {
         let api = world.api.clone();
         async move { task(&api, "?live=true").await }
     });
-    let (pointer, name) = (world.folder().join("current.json"), sha256(&database));
+    let pointer = world.folder().join("current.json");
+    let name = sha256(&database);
     until("the pointer names the release", LONG, async || {
         fs::read_to_string(&pointer).is_ok_and(|pointer| pointer.contains(&name)).then_some(())
     })
@@ -207,7 +210,8 @@ async fn everything_killed_in_the_middle_of_the_download(suite: &Suite, world: &
 }
 
 async fn a_rollback_is_not_undone(world: &World) {
-    let (before, bad) = (database(21), database(20));
+    let before = database(21);
+    let bad = database(20);
     let lookup = async |days_ago: i64| {
         let (success, said) = operator(&world.api, &["lookup", "1.1.1.77", "--edition", CITY]).await;
         assert!(success && said.contains(&format!("\"daysAgo\": {days_ago}")), "{said}");

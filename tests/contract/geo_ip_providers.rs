@@ -8,7 +8,7 @@ use std::{
 };
 
 use contract_test::contract_test;
-use doubles::update_server::{ACCOUNT, LICENCE_KEY, archive, gzip, md5, sha256, tar};
+use fakes::update_server::{ACCOUNT, LICENCE_KEY, archive, gzip, md5, sha256, tar};
 use futures::future::join_all;
 use serde_json::{Value, json};
 
@@ -168,7 +168,8 @@ fn second_release(server: &UpdateServer, other: &UpdateServer) {
 
 #[contract_test]
 async fn good_databases_alone_are_published_and_every_fault_has_a_sentence(suite: Arc<Suite>) {
-    let (server, other) = (UpdateServer::start().await, UpdateServer::start().await);
+    let server = UpdateServer::start().await;
+    let other = UpdateServer::start().await;
     first_release(&server);
     let secrets = [("geo-ip", configuration(&server))];
     let (bundle, api, _permit) = suite.other_bundle_with(Settings::default(), &secrets).await;
@@ -240,7 +241,8 @@ async fn good_databases_alone_are_published(api: &Api, server: &UpdateServer, ot
     server.refuse("WrongKey");
     let (success, message) = told(&call(api, "?live=true").await);
     assert!(!success, "{message}");
-    let (after, lines) = (files(&store), lines(&message));
+    let after = files(&store);
+    let lines = lines(&message);
 
     for name in ["Right", "Redirected"] {
         assert!(lines[name].contains("published build"), "{}", lines[name]);

@@ -51,7 +51,8 @@ async fn guesses_at_one_client_end_for_that_client_and_address_alone(suite: Arc<
     turned_away(good(&attacker).header("x-forwarded-for", "192.0.2.1")).await;
     good(api).expect(200).await;
     good(&api.at_address(Ipv4Addr::new(127, 0, 0, 8))).expect(200).await;
-    let (id, secret) = (&api.env["PLATFORM_CLIENT_ID"], &api.env["PLATFORM_CLIENT_SECRET"]);
+    let id = &api.env["PLATFORM_CLIENT_ID"];
+    let secret = &api.env["PLATFORM_CLIENT_SECRET"];
     ask(&attacker, id, secret).expect(200).await;
 }
 
@@ -121,7 +122,8 @@ async fn guesses_that_come_all_at_once_are_limited_all_the_same(suite: Arc<Suite
 async fn an_operator_lets_an_address_or_one_client_of_it_in_at_once(suite: Arc<Suite>) {
     let settings = Settings::default().with("TOKEN_GUESSES_PER_ADDRESS", "8").with("TOKEN_GUESSES_PER_CLIENT", "3");
     let (bundle, api, _permit) = suite.other_bundle(settings).await;
-    let (source, victim) = (Ipv4Addr::new(127, 0, 0, 21), &api.env["CLIENT_ID"]);
+    let source = Ipv4Addr::new(127, 0, 0, 21);
+    let victim = &api.env["CLIENT_ID"];
     let client = api.at_address(source);
     let guess = async |id: &str, times: u32| {
         for _ in 0..times {

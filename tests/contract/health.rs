@@ -161,7 +161,8 @@ async fn a_webhook_all_of_whose_attempts_fail_for_long_is_disabled(suite: Arc<Su
         .with("RETRY_SCHEDULE", "0s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s")
         .with("DISABLE_AFTER", "4s");
     let (bundle, api, _permit) = suite.other_bundle(settings).await;
-    let (entity, receiver) = (Entity::new(&api, "disabling".to_owned()).await, Receiver::start().await);
+    let entity = Entity::new(&api, "disabling".to_owned()).await;
+    let receiver = Receiver::start().await;
     let hook = |path: &str, kind: &str, behaviour: &[Behaviour]| {
         let url = receiver.on(path, behaviour);
         json!({ "name": path, "eventUrl": url, "eventList": [kind] })
@@ -208,7 +209,8 @@ async fn stats(entity: &Entity, hook: &Hook) -> Value {
 
 #[contract_test]
 async fn the_statistics_are_what_the_endpoint_saw(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let slow = |status| Behaviour::status(status).after(Duration::from_millis(400));
     let script = [slow(500).closing(), Behaviour::close(), slow(204), slow(200)];
     let hook = entity.hook(&receiver.on("/", script)).await;
@@ -235,7 +237,8 @@ async fn the_statistics_are_what_the_endpoint_saw(suite: Arc<Suite>) {
 #[contract_test]
 async fn what_many_dispatchers_count_at_once_is_not_lost(suite: Arc<Suite>) {
     const EVENTS: usize = 100;
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = entity
         .hook_with(json!({ "name": "busy", "eventUrl": receiver.url("/"), "eventList": ["booking.created"] }))
         .await;
@@ -250,10 +253,12 @@ async fn what_many_dispatchers_count_at_once_is_not_lost(suite: Arc<Suite>) {
     }
     assert_eq!(receiver.received("/").len(), 3 * EVENTS);
     let counted = until("every failure is counted", LONG, async || {
-        let (key, item) = (format!("ENT#{}", entity.id), format!("HLT#{}", hook.id));
+        let key = format!("ENT#{}", entity.id);
+        let item = format!("HLT#{}", hook.id);
         let health = suite.table().item(&key, &item).await?;
         let stats = stats(&entity, &hook).await;
-        let (all, in_words) = (3 * EVENTS, (3 * EVENTS).to_string());
+        let all = 3 * EVENTS;
+        let in_words = (3 * EVENTS).to_string();
         (health["failuresInRow"]["N"] == in_words && stats["last24Hours"]["attempts"] == all).then_some(health)
     })
     .await;

@@ -48,7 +48,9 @@ async fn an_event_of_the_bus_arrives_signed_at_its_entitys_webhooks(suite: Arc<S
 
 #[contract_test]
 async fn an_event_of_the_bus_that_comes_again_makes_nothing_new(suite: Arc<Suite>) {
-    let (entity, receiver, bus) = (suite.entity().await, Receiver::start().await, Bus::of(&suite.api.env));
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let bus = Bus::of(&suite.api.env);
     entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
     let event = Bus::event(&id(&entity, "1"), &detail(&entity, r#"{"a":1}"#));
     let first = bus.hand_over(&event).await.expect("taken");
@@ -71,12 +73,15 @@ async fn an_event_of_the_bus_that_comes_again_makes_nothing_new(suite: Arc<Suite
 
 #[contract_test]
 async fn an_event_of_the_bus_that_comes_twenty_times_at_once_is_published_once(suite: Arc<Suite>) {
-    let (entity, receiver, bus) = (suite.entity().await, Receiver::start().await, Bus::of(&suite.api.env));
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let bus = Bus::of(&suite.api.env);
     entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
     let event = Bus::event(&id(&entity, "1"), &detail(&entity, r#"{"a":1}"#));
     let handovers: Vec<_> = (0..20)
         .map(|_| {
-            let (bus, event) = (bus.clone(), event.clone());
+            let bus = bus.clone();
+            let event = event.clone();
             tokio::spawn(async move { bus.hand_over(event).await.expect("taken") })
         })
         .collect();
@@ -95,7 +100,8 @@ async fn an_event_of_the_bus_that_comes_twenty_times_at_once_is_published_once(s
 
 #[contract_test]
 async fn a_bus_event_and_an_idempotency_key_of_the_same_name_are_two_events(suite: Arc<Suite>) {
-    let (entity, bus) = (suite.entity().await, Bus::of(&suite.api.env));
+    let entity = suite.entity().await;
+    let bus = Bus::of(&suite.api.env);
     let answer = bus.hand_over(Bus::event("same", &detail(&entity, "{}"))).await.expect("taken");
     for key in ["same", "bus:same"] {
         let body = json!({ "type": "booking.created", "data": { "other": key } });
@@ -106,7 +112,9 @@ async fn a_bus_event_and_an_idempotency_key_of_the_same_name_are_two_events(suit
 
 #[contract_test]
 async fn data_of_the_bus_are_sent_byte_for_byte(suite: Arc<Suite>) {
-    let (entity, receiver, bus) = (suite.entity().await, Receiver::start().await, Bus::of(&suite.api.env));
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let bus = Bus::of(&suite.api.env);
     entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
     let digits = "1234567890".repeat(40);
     for (number, data) in [
@@ -131,11 +139,13 @@ async fn data_of_the_bus_are_sent_byte_for_byte(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn what_cannot_be_published_is_rejected_with_the_reason_and_not_tried_again(suite: Arc<Suite>) {
-    let (entity, bus) = (suite.entity().await, Bus::of(&suite.api.env));
+    let entity = suite.entity().await;
+    let bus = Bus::of(&suite.api.env);
     let with = |kind: &str, owner: &str, data: &str, more: &str| {
         format!(r#"{{"type":{kind},"managingEntityIdentifier":{owner},"data":{data}{more}}}"#)
     };
-    let (kind, owner) = (r#""booking.created""#, format!(r#""{}""#, entity.id));
+    let kind = r#""booking.created""#;
+    let owner = format!(r#""{}""#, entity.id);
     let nested = |levels: usize| format!("{}1{}", r#"{"a":"#.repeat(levels), "}".repeat(levels));
     let details = [
         (with(r#""nothing.happened""#, &owner, "{}", ""), &["detail.type"][..]),
@@ -185,7 +195,9 @@ async fn what_cannot_be_published_is_rejected_with_the_reason_and_not_tried_agai
 
 #[contract_test]
 async fn an_identifier_that_comes_with_another_content_is_rejected(suite: Arc<Suite>) {
-    let (entity, receiver, bus) = (suite.entity().await, Receiver::start().await, Bus::of(&suite.api.env));
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let bus = Bus::of(&suite.api.env);
     entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
     let id = id(&entity, "1");
     let first = bus.hand_over(Bus::event(&id, &detail(&entity, r#"{"a":1}"#))).await.expect("taken");
@@ -200,7 +212,9 @@ async fn an_identifier_that_comes_with_another_content_is_rejected(suite: Arc<Su
 
 #[contract_test]
 async fn an_event_of_the_bus_may_be_as_large_as_any_other_and_no_larger(suite: Arc<Suite>) {
-    let (entity, receiver, bus) = (suite.entity().await, Receiver::start().await, Bus::of(&suite.api.env));
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let bus = Bus::of(&suite.api.env);
     entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
     let data = |bytes: usize| detail(&entity, &format!(r#"{{"x":"{}"}}"#, "y".repeat(bytes)));
     let smallest = bus.hand_over(Bus::event(&id(&entity, "smallest"), &data(0))).await.expect("taken");
@@ -210,7 +224,8 @@ async fn an_event_of_the_bus_may_be_as_large_as_any_other_and_no_larger(suite: A
     let largest = bus.hand_over(Bus::event(&id(&entity, "largest"), &data(room))).await.expect("taken");
     entity.until_status(&deliveries(&largest)[0], &["delivered"]).await;
     assert_eq!(receiver.until("/", 2).await[1].body.len(), 256 * 1_024);
-    let (id, larger) = (id(&entity, "larger"), data(room + 1));
+    let id = id(&entity, "larger");
+    let larger = data(room + 1);
     let answer = bus.hand_over(Bus::event(&id, &larger)).await.expect("it ends well");
     assert_eq!(answer["rejected"]["reason"], "payload-too-large");
     let rejected = bus.until_rejected(&id).await;
@@ -219,7 +234,8 @@ async fn an_event_of_the_bus_may_be_as_large_as_any_other_and_no_larger(suite: A
 
 #[contract_test]
 async fn a_rejected_event_that_the_queue_does_not_take_as_it_is_says_what_was_changed(suite: Arc<Suite>) {
-    let (entity, bus) = (suite.entity().await, Bus::of(&suite.api.env));
+    let entity = suite.entity().await;
+    let bus = Bus::of(&suite.api.env);
     let huge = id(&entity, "huge");
     let event = Bus::event(&huge, &detail(&entity, &format!(r#"{{"x":"{}"}}"#, "é".repeat(600 * 1_024))));
     bus.hand_over(&event).await.expect("it ends well");
@@ -276,7 +292,9 @@ async fn hand_over_without(suite: &Suite, service: &str, event: &str) -> String 
 
 #[contract_test]
 async fn an_event_that_meets_an_outage_of_the_table_is_tried_again(suite: Arc<Suite>) {
-    let (entity, receiver, bus) = (suite.entity().await, Receiver::start().await, Bus::of(&suite.api.env));
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let bus = Bus::of(&suite.api.env);
     entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
     let event = Bus::event(&id(&entity, "1"), &detail(&entity, r#"{"not":"to be told"}"#));
     let told = hand_over_without(&suite, "AWS_ENDPOINT_URL_DYNAMODB", &event).await;
@@ -294,7 +312,8 @@ async fn an_event_that_meets_an_outage_of_the_table_is_tried_again(suite: Arc<Su
 
 #[contract_test]
 async fn an_event_that_can_be_neither_published_nor_rejected_is_tried_again(suite: Arc<Suite>) {
-    let (entity, bus) = (suite.entity().await, Bus::of(&suite.api.env));
+    let entity = suite.entity().await;
+    let bus = Bus::of(&suite.api.env);
     let event = Bus::event(&id(&entity, "1"), r#"{"not":"to be told"}"#);
     let told = hand_over_without(&suite, "AWS_ENDPOINT_URL_SQS", &event).await;
     assert!(told.contains("neither published nor rejected") && !told.contains("to be told"), "{told}");

@@ -45,7 +45,8 @@ async fn an_active_token_is_described_as_it_is(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn the_answer_about_an_inactive_token_has_no_other_member(suite: Arc<Suite>) {
-    let (api, forge) = (&suite.api, suite.forge());
+    let api = &suite.api;
+    let forge = suite.forge();
     let revoked = api.new_token(Application::Demo, "").await;
     api.as_client("/oauth2/revoke", Application::Demo, &[("token", &revoked)]).expect(200).await;
     let with = |name: &str, value: Value| {
@@ -79,7 +80,8 @@ async fn another_applications_token_looks_inactive(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn a_platform_wide_application_sees_others_tokens_only_with_the_scope_to_read_accounts(suite: Arc<Suite>) {
-    let (api, entity) = (&suite.api, suite.entity().await);
+    let api = &suite.api;
+    let entity = suite.entity().await;
     let foreign = api.new_token(Application::Demo, "mcp.read").await;
     for (scope, sees) in [("booking.read", false), ("account.write", false), ("account.read", true)] {
         let body = json!({ "name": "Everywhere", "scopes": [scope], "managingEntities": ["*"] });
@@ -101,7 +103,8 @@ async fn a_platform_wide_application_sees_others_tokens_only_with_the_scope_to_r
 async fn a_question_needs_a_token_and_an_authenticated_client(suite: Arc<Suite>) {
     let api = &suite.api;
     let token = api.token(Application::Demo, "").await;
-    let (id, secret) = (api.env["CLIENT_ID"].as_str(), api.env["CLIENT_SECRET"].as_str());
+    let id = api.env["CLIENT_ID"].as_str();
+    let secret = api.env["CLIENT_SECRET"].as_str();
     for form in [
         vec![("token", token.as_str())],
         vec![("token", &token), ("client_id", id), ("client_secret", "wrong")],

@@ -44,7 +44,9 @@ impl Neighbours {
         let mut publications = Vec::new();
         for number in 0..count {
             beats.tick().await;
-            let (entity, kind, data) = (self.entity.clone(), kind.to_owned(), json!({ "run": run, "number": number }));
+            let entity = self.entity.clone();
+            let kind = kind.to_owned();
+            let data = json!({ "run": run, "number": number });
             publications.push(tokio::spawn(async move {
                 let began = Instant::now();
                 entity.publish_of_type(&kind, data).await;

@@ -40,7 +40,8 @@ async fn the_latency_beside_a_webhook_that_hangs_is_at_most_twice_that_without(s
     }
     println!("{} requests hung", neighbours.hung());
     assert!(neighbours.hung() >= A_SECOND as usize, "the neighbour did not hang");
-    let (alone, beside) = (p95s[1], p95s[2]);
+    let alone = p95s[1];
+    let beside = p95s[2];
     assert!(beside <= FLOOR.max(2 * alone), "{beside:?} beside it, {alone:?} without");
     bundle.cut_power().await;
 }
@@ -54,7 +55,8 @@ async fn the_latency_beside_800_slow_deliveries_a_second_of_another_tenant(suite
     let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("RETRY_SCHEDULE", "0s,5s,5m")).await;
     let receiver = Receiver::start().await;
     let url = receiver.on("/", [Behaviour::status(200).after(Duration::from_secs(14))]);
-    let (quiet, noisy) = (Quiet::start(&api).await, Noisy::start(&api, 40, &url).await);
+    let quiet = Quiet::start(&api).await;
+    let noisy = Noisy::start(&api, 40, &url).await;
     let (alone, beside) = alone_and_beside(&quiet, &noisy, AT_LENGTH, 20).await;
     println!("{} attempts at the slow webhooks", receiver.received("/").len());
     assert_isolated("800 slow deliveries a second", &alone, &beside, Duration::from_secs(1));
@@ -69,7 +71,8 @@ async fn the_latency_beside_a_tenant_that_publishes_as_fast_as_it_can(suite: Arc
     let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("PUBLISH_LIMIT", "600")).await;
     let receiver = Receiver::start().await;
     let url = receiver.on("/", [Behaviour::status(200)]);
-    let (quiet, noisy) = (Quiet::start(&api).await, Noisy::start(&api, 2, &url).await);
+    let quiet = Quiet::start(&api).await;
+    let noisy = Noisy::start(&api, 2, &url).await;
     let (alone, beside, (accepted, refused)) = alone_and_beside_a_flood(&quiet, &noisy, Duration::from_secs(20)).await;
     let attempts = receiver.received("/").len();
     println!("{accepted} events of the other tenant accepted, {refused} refused, {attempts} attempts at its webhooks");

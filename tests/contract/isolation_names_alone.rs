@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use contract_test::contract_test;
-use doubles::{NameAnswer, NameServer};
+use fakes::{NameAnswer, NameServer};
 
 use crate::{
     harness::{Settings, Suite},
@@ -27,7 +27,8 @@ async fn names_that_are_answered_late_or_never_hold_up_no_other_name(suite: Arc<
         names.on(&format!("noisy-{number}.example.com"), [answer]);
     }
     let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("RETRY_SCHEDULE", "0s,5s,5m")).await;
-    let (quiet, noisy) = (Quiet::named(&api, "quiet.example.com").await, Noisy::at(&api, &urls).await);
+    let quiet = Quiet::named(&api, "quiet.example.com").await;
+    let noisy = Noisy::at(&api, &urls).await;
     let (alone, beside) = alone_and_beside(&quiet, &noisy, MEASURED, NOISY_A_SECOND).await;
     assert_isolated("slow names", &alone, &beside, SLACK);
     let asked: usize = (0..40).map(|number| names.lookups(&format!("noisy-{number}.example.com"))).sum();

@@ -138,7 +138,8 @@ impl Noisy {
         let connections = (0..connections).map(|_| {
             let entity = self.entity.clone();
             tokio::spawn(async move {
-                let (mut accepted, mut refused) = (0, 0);
+                let mut accepted = 0;
+                let mut refused = 0;
                 while Instant::now() < end {
                     let body = json!({ "type": "booking.created", "data": {} });
                     let answer = entity.post("/webhook/event").json(&body).send().await;
@@ -168,7 +169,8 @@ async fn publish(
     let mut publications = Vec::new();
     for number in 0..count {
         beats.tick().await;
-        let (entity, data) = (entity.clone(), data(number));
+        let entity = entity.clone();
+        let data = data(number);
         publications.push(tokio::spawn(async move {
             let began = Instant::now();
             entity.publish_of_type("booking.created", data).await;
@@ -215,7 +217,8 @@ async fn alone_and_beside_that<T>(
 pub fn assert_isolated(what: &str, alone: &[Duration], beside: &[Duration], slack: Duration) {
     let percentiles = |latencies: &[Duration]| [50, 95, 99].map(|percent| percentile(latencies, percent));
     println!("{what}: p50, p95, p99 alone {:?}, beside {:?}", percentiles(alone), percentiles(beside));
-    let (alone, beside) = (percentile(alone, 95), percentile(beside, 95));
+    let alone = percentile(alone, 95);
+    let beside = percentile(beside, 95);
     assert!(beside <= 3 * alone + slack, "{what}: {beside:?} beside, {alone:?} alone");
 }
 
@@ -229,7 +232,8 @@ async fn holds_up_no_other_tenant(suite: Arc<Suite>, what: &str, behaviour: Beha
 }
 
 async fn beside_an_endpoint(bundle: &Bundle, api: &Api, what: &str, url: &str) {
-    let (quiet, noisy) = (Quiet::start(api).await, Noisy::start(api, 40, url).await);
+    let quiet = Quiet::start(api).await;
+    let noisy = Noisy::start(api, 40, url).await;
     let (alone, beside) = alone_and_beside(&quiet, &noisy, MEASURED, NOISY_A_SECOND).await;
     assert_isolated(what, &alone, &beside, SLACK);
     // At SIGTERM it waits for requests that are under way, and these go on.
@@ -281,7 +285,8 @@ async fn a_tenant_that_publishes_as_fast_as_it_can_holds_up_no_other(suite: Arc<
     let (bundle, api, _permit) = suite.other_bundle(settings).await;
     let receiver = Receiver::start().await;
     let url = receiver.on("/", [Behaviour::status(200)]);
-    let (quiet, noisy) = (Quiet::start(&api).await, Noisy::start(&api, 1, &url).await);
+    let quiet = Quiet::start(&api).await;
+    let noisy = Noisy::start(&api, 1, &url).await;
     let (alone, beside, (accepted, refused)) = alone_and_beside_a_flood(&quiet, &noisy, MEASURED).await;
     assert_isolated("as fast as it can", &alone, &beside, SLACK);
     println!("as fast as it can: {accepted} accepted, {refused} refused");
@@ -309,7 +314,8 @@ async fn endpoints_that_are_gone_and_enabled_again_without_end_hold_up_no_other_
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let receiver = Receiver::start().await;
     let url = receiver.on("/", [Behaviour::status(410)]);
-    let (quiet, noisy) = (Quiet::start(&api).await, Noisy::start(&api, 40, &url).await);
+    let quiet = Quiet::start(&api).await;
+    let noisy = Noisy::start(&api, 40, &url).await;
     // Connections and caches are made once, before anything is measured.
     quiet.latencies(0, Duration::from_secs(1)).await;
     let alone = quiet.latencies(1, MEASURED).await;
@@ -327,10 +333,8 @@ async fn a_slow_webhook_keeps_its_share_of_the_slow_lane(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("RETRY_SCHEDULE", "0s,5s,5m")).await;
     let receiver = Receiver::start().await;
     let url = receiver.on("/", [Behaviour::status(200).after(Duration::from_secs(14))]);
-    let (slow, noisy) = (
-        Quiet::with(&api, Behaviour::status(200).after(Duration::from_millis(1_500))).await,
-        Noisy::start(&api, 40, &url).await,
-    );
+    let slow = Quiet::with(&api, Behaviour::status(200).after(Duration::from_millis(1_500))).await;
+    let noisy = Noisy::start(&api, 40, &url).await;
     let (alone, beside) = alone_and_beside(&slow, &noisy, 2 * MEASURED, 2 * NOISY_A_SECOND).await;
     assert_isolated("a slow webhook", &alone, &beside, SLACK);
     bundle.cut_power().await;

@@ -5,7 +5,7 @@
 use std::{fs, sync::Arc, time::Duration};
 
 use contract_test::contract_test;
-use doubles::{Authority, TlsFront};
+use fakes::{Authority, TlsFront};
 use serde_json::{Value, json};
 
 use crate::{
@@ -26,7 +26,8 @@ async fn is_delivered_at_once(entity: &Entity) {
 
 /// An entity with a webhook at a receiver that does this.
 async fn hooked(suite: &Suite, script: impl Into<Vec<Behaviour>>) -> (Entity, Receiver) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", script)).await;
     (entity, receiver)
 }
@@ -48,7 +49,8 @@ async fn attempts_behind_tls_share_a_connection(suite: Arc<Suite>) {
     fs::write(&trusted, authority.pem()).expect("a file in a temporary folder");
     let settings = Settings::default().with("SSL_CERT_FILE", trusted.display().to_string());
     let (bundle, api, _permit) = suite.other_bundle(settings).await;
-    let (entity, receiver) = (Entity::new(&api, "kept-tls".to_owned()).await, Receiver::start().await);
+    let entity = Entity::new(&api, "kept-tls".to_owned()).await;
+    let receiver = Receiver::start().await;
     receiver.on("/", [Behaviour::answer(200, &[], "thanks")]);
     let front = TlsFront::start(authority.issue(&["127.0.0.1"], false), receiver.address).await;
     entity.hook(&front.url("/")).await;

@@ -70,7 +70,8 @@ async fn publish_until(stop: &Cell<bool>, entity: &Entity) -> Vec<String> {
 #[contract_test]
 async fn a_rotation_under_load_spoils_no_signature_and_leaves_nothing_under_the_old_key(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
-    let (entity, receiver) = (Entity::new(&api, "rotation".to_owned()).await, Receiver::start().await);
+    let entity = Entity::new(&api, "rotation".to_owned()).await;
+    let receiver = Receiver::start().await;
     let mut secrets = Vec::new();
     for path in ["/one", "/two", "/three"] {
         secrets.push((path, entity.hook(&receiver.on(path, [Behaviour::status(200)])).await.secret));
@@ -78,7 +79,8 @@ async fn a_rotation_under_load_spoils_no_signature_and_leaves_nothing_under_the_
     for provider in ["sim-basic", "stripe"] {
         entity.link(provider, Choice::ALLOW).await;
     }
-    let (table, before) = (Table::of(&api.env), ring(&bundle));
+    let table = Table::of(&api.env);
+    let before = ring(&bundle);
     assert_eq!(sealed_by(&sealed_texts(&table, &before).await, current(&before)), 5 + CANARY);
 
     let stop = Cell::new(false);
@@ -137,7 +139,8 @@ async fn a_rotation_that_was_stopped_is_finished_and_keys_that_nothing_needs_are
     replace_ring(json!({ "current": "first", "keys": { "first": key(1) } }));
     bundle.start_again(Settings::default()).await;
     let api = Api::of(&bundle, &suite.contract);
-    let (entity, receiver) = (Entity::new(&api, "forgetting".to_owned()).await, Receiver::start().await);
+    let entity = Entity::new(&api, "forgetting".to_owned()).await;
+    let receiver = Receiver::start().await;
     let url = receiver.on("/?token=of-the-query", [Behaviour::status(200)]);
     let headers = json!({ "X-Key": "of-the-header" });
     let hook = json!({ "name": "sealed", "eventUrl": url, "eventList": [], "headers": headers });

@@ -44,7 +44,8 @@ async fn data_that_do_not_fit_together_stop_the_start_and_are_cleaned_when_asked
         async || refused_start(&[("PORT", free_port().to_string()), ("DATA", data.display().to_string())]).await;
 
     for name in ["data-keys", "client-secret-pepper"] {
-        let (path, away) = (data.join(format!("secrets/{name}.json")), data.join("away"));
+        let path = data.join(format!("secrets/{name}.json"));
+        let away = data.join("away");
         fs::rename(&path, &away).expect("it was made");
         let said = start().await;
         assert!(said.contains(&format!("{name}.json is missing")) && said.contains("from a copy"), "{said}");
@@ -52,7 +53,8 @@ async fn data_that_do_not_fit_together_stop_the_start_and_are_cleaned_when_asked
         fs::rename(&away, &path).expect("it is there");
     }
 
-    let (table, clean) = (data.join("table.db"), format!("make clean-data DATA='{}'", data.display()));
+    let table = data.join("table.db");
+    let clean = format!("make clean-data DATA='{}'", data.display());
     fs::rename(&table, data.join("away")).expect("it was made");
     fs::write(&table, "not a database ".repeat(1000)).expect("written");
     let damaged = start().await;
@@ -127,7 +129,8 @@ async fn a_secret_that_was_acknowledged_survives_a_power_cut(suite: Arc<Suite>) 
 #[contract_test]
 async fn a_payment_provider_whose_secret_a_person_writes_while_it_runs_is_known(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
-    let (secrets, entity) = (bundle.data().join("secrets"), Entity::new(&api, "written".to_owned()).await);
+    let secrets = bundle.data().join("secrets");
+    let entity = Entity::new(&api, "written".to_owned()).await;
     entity.post("/payment/provider/sim-written/connection").refused(404, "provider-not-found").await;
     fs::copy(secrets.join("provider-sim-basic.json"), secrets.join("provider-sim-written.json")).expect("copied");
     entity.post("/payment/provider/sim-written/connection").expect(201).await;

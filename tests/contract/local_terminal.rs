@@ -24,7 +24,8 @@ async fn requests_attempts_and_faults_are_shown_without_what_is_secret(suite: Ar
     assert!(trail.iter().all(|outcome| outcome == "done"), "no client was refused anything: {trail:?}");
     assert!(!bundle.output().contains(" GET "), "the start's own requests are not shown: {}", bundle.output());
 
-    let (entity, receiver) = (Entity::new(&api, "shown".to_owned()).await, Receiver::start().await);
+    let entity = Entity::new(&api, "shown".to_owned()).await;
+    let receiver = Receiver::start().await;
     let endpoint = receiver.on("/hook?key=hush", [Behaviour::status(500), Behaviour::status(204)]);
     let hook = entity.hook(&endpoint).await;
     let delivery = entity.publish(json!({ "note": "hush" })).await;

@@ -54,7 +54,8 @@ async fn deliveries_that_succeed_fail_and_are_exhausted_are_counted_with_their_l
     .await;
     let counts = ["Attempted", "Succeeded", "Failed", "Exhausted"].map(|what| sum(&made, &format!("Deliveries{what}")));
     assert_eq!(counts, [6.0, 2.0, 4.0, 1.0], "{made:#?}");
-    let (first, arrivals) = (values(&made, "FirstAttemptAfter"), values(&made, "ArrivalAfter"));
+    let first = values(&made, "FirstAttemptAfter");
+    let arrivals = values(&made, "ArrivalAfter");
     assert_eq!((first.len(), arrivals.len()), (3, 2), "{made:#?}");
     let latest = arrivals.iter().copied().fold(0.0, f64::max);
     assert!(latest >= 500.0, "the retry came after about a second: {arrivals:?}");
@@ -82,7 +83,8 @@ async fn deliveries_that_succeed_fail_and_are_exhausted_are_counted_with_their_l
 async fn a_breaker_that_opens_is_counted_once(suite: Arc<Suite>) {
     let settings = Settings::default().with("BREAKER_THRESHOLD", "3").with("BREAKER_OPEN", "1s");
     let (bundle, api, _permit) = suite.other_bundle(settings).await;
-    let (entity, receiver) = (Entity::new(&api, "silent".to_owned()).await, Receiver::start().await);
+    let entity = Entity::new(&api, "silent".to_owned()).await;
+    let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::close()])).await;
     let delivery = entity.publish(serde_json::json!({})).await;
     entity.until_status(&delivery, &["failed"]).await;

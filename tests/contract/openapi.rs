@@ -11,7 +11,8 @@ use crate::harness::{NO_HEAD, Suite, project};
 #[contract_test]
 async fn the_document_that_is_served_is_openapi_yaml(suite: Arc<Suite>) {
     // Where the document gives an example of an address, the deployment gives its own.
-    let (base_url, auth_url) = (&suite.api.env["BASE_URL"], &suite.api.env["AUTH_URL"]);
+    let base_url = &suite.api.env["BASE_URL"];
+    let auth_url = &suite.api.env["AUTH_URL"];
     let expected = suite.contract.document.to_string();
     let expected =
         expected.replace("https://api.waypost.example", base_url).replace("https://auth.waypost.example", auth_url);

@@ -36,10 +36,12 @@ async fn until_quiet(suite: &Suite, entity: &Entity) -> Vec<Value> {
 
 #[contract_test]
 async fn a_failing_webhook_is_announced_once_an_hour_and_later_if_it_still_fails(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let failing = entity.hook(&receiver.on("/failing", [Behaviour::status(500)])).await;
     hook_for(&entity, &receiver.on("/listener", [Behaviour::status(200)]), &["webhook.failing"]).await;
-    let (pk, sk) = (format!("ENT#{}", entity.id), format!("HLT#{}", failing.id));
+    let pk = format!("ENT#{}", entity.id);
+    let sk = format!("HLT#{}", failing.id);
     fails(&entity, &failing).await;
     let first = announced(&failing, &receiver.until("/listener", 1).await[0].json());
     assert!(suite.table().item(&pk, &sk).await.is_some_and(|health| health["tellAfter"].is_null()));
@@ -109,7 +111,8 @@ fn announced(failing: &Hook, event: &Value) -> Value {
 async fn many_failing_webhooks_cause_events_in_proportion_to_their_number(suite: Arc<Suite>) {
     const HOOKS: usize = 24;
     const EVENTS: usize = 2;
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let mut hooks = Vec::new();
     for number in 0..HOOKS {
         hooks.push(entity.hook(&receiver.on(&format!("/{number}"), [Behaviour::status(500)])).await);
@@ -139,7 +142,8 @@ async fn many_failing_webhooks_cause_events_in_proportion_to_their_number(suite:
 
 #[contract_test]
 async fn a_webhook_that_is_gone_is_announced(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let gone = entity.hook(&receiver.on("/gone", [Behaviour::status(410)])).await;
     hook_for(&entity, &receiver.on("/listener", [Behaviour::status(200)]), &["webhook.disabled"]).await;
     let id = entity.publish(json!({})).await;
@@ -155,7 +159,8 @@ async fn a_webhook_that_is_gone_is_announced(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn a_delivery_that_fails_for_good_is_announced(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let script = [Behaviour::status(500), Behaviour::status(404), Behaviour::close()];
     let failing = hook_for(&entity, &receiver.on("/failing", script), &["booking.created"]).await;
     hook_for(&entity, &receiver.on("/listener", [Behaviour::status(200)]), &["webhook.delivery.exhausted"]).await;
@@ -179,7 +184,8 @@ async fn a_delivery_that_fails_for_good_is_announced(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn two_failing_webhooks_do_not_announce_each_other_without_end(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let one = entity.hook(&receiver.on("/one", [Behaviour::status(500)])).await;
     let two = entity.hook(&receiver.on("/two", [Behaviour::status(500)])).await;
     for _ in 0..2 {
@@ -213,7 +219,8 @@ async fn two_failing_webhooks_do_not_announce_each_other_without_end(suite: Arc<
 #[contract_test]
 async fn many_deliveries_that_fail_at_once_are_announced_once_and_all_recorded(suite: Arc<Suite>) {
     const EVENTS: usize = 40;
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     hook_for(&entity, &receiver.on("/failing", [Behaviour::status(500)]), &["booking.created"]).await;
     hook_for(&entity, &receiver.on("/listener", [Behaviour::status(200)]), &["webhook.delivery.exhausted"]).await;
     for id in join_all((0..EVENTS).map(|_| entity.publish(json!({})))).await {
@@ -226,7 +233,8 @@ async fn many_deliveries_that_fail_at_once_are_announced_once_and_all_recorded(s
 
 #[contract_test]
 async fn a_webhook_that_is_gone_twice_within_an_hour_is_disabled_twice_and_announced_once(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let gone = hook_for(&entity, &receiver.on("/gone", [Behaviour::status(410)]), &["booking.created"]).await;
     hook_for(&entity, &receiver.on("/listener", [Behaviour::status(200)]), &["webhook.disabled"]).await;
     for _ in 0..2 {
@@ -251,7 +259,8 @@ async fn disable_another(entity: &Entity, receiver: &Receiver) {
 
 #[contract_test]
 async fn attempts_of_operational_events_change_no_health_and_set_off_no_event(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let listener = hook_for(&entity, &receiver.on("/listener", [Behaviour::status(500)]), &["webhook.disabled"]).await;
     let gone_too = receiver.on("/gone-too", [Behaviour::status(410)]);
     let gone_too = hook_for(&entity, &gone_too, &["webhook.disabled"]).await;
@@ -269,7 +278,8 @@ async fn attempts_of_operational_events_change_no_health_and_set_off_no_event(su
 
 #[contract_test]
 async fn an_operational_event_waits_for_an_open_breaker_and_is_not_its_probe(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let listener = hook_for(&entity, &receiver.on("/listener", [Behaviour::status(200)]), &["webhook.disabled"]).await;
     // It is sent no other event, so that no attempt would ever close the breaker.
     let at = |seconds: i64| json!({ "S": Time::from_millis((now() + seconds) * 1_000).to_string() });
@@ -345,7 +355,8 @@ async fn ten_webhooks_that_fail_and_recover_cost_their_neighbours_nothing(suite:
 async fn unreadable_events_in_the_outbox_hold_up_none_behind_them(suite: Arc<Suite>) {
     /// More than are read at once.
     const UNREADABLE: i64 = 40;
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     hook_for(&entity, &receiver.on("/listener", [Behaviour::status(200)]), &["payment.connection.broken"]).await;
     let event = |number: i64| format!("evt_01m7w5gmev{}{number:02}", "0".repeat(14));
     for number in 0..=UNREADABLE {
@@ -370,7 +381,8 @@ async fn unreadable_events_in_the_outbox_hold_up_none_behind_them(suite: Arc<Sui
         (&*event(UNREADABLE), &json!({ "provider": "stripe" }))
     );
     for number in 0..=UNREADABLE {
-        let (pk, left) = (format!("OUTBOX#{}", event(number)), number < UNREADABLE);
+        let pk = format!("OUTBOX#{}", event(number));
+        let left = number < UNREADABLE;
         until("what is published is removed", LONG, async || {
             (suite.table().item(&pk, "EVENT").await.is_some() == left).then_some(())
         })

@@ -18,7 +18,8 @@ async fn listed(suite: &Suite, arguments: &[&str]) -> Vec<Value> {
 
 #[contract_test]
 async fn all_applications_of_a_deployment_are_listed(suite: Arc<Suite>) {
-    let (one, other) = (suite.entity().await, suite.entity().await);
+    let one = suite.entity().await;
+    let other = suite.entity().await;
     let mut made = Vec::new();
     for entity in [&one, &other] {
         let body = json!({ "name": "Listed", "scopes": ["mcp.read"] });

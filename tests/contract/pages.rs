@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use contract_test::contract_test;
-use doubles::provider::PROVIDERS_WORDS;
+use fakes::provider::PROVIDERS_WORDS;
 
 use crate::harness::{ApiResponse, Call, Choice, Suite, Visit, hash_of};
 
@@ -184,7 +184,8 @@ async fn the_reference_has_every_operation_and_leads_to_the_problems(suite: Arc<
 #[contract_test]
 async fn every_get_but_the_callback_answers_head_with_the_same_headers_and_no_body(suite: Arc<Suite>) {
     for path in ["/", "/openapi.json", "/problems", "/problems/not-found", "/oauth2/jwks", "/panel/provider/square"] {
-        let (get, head) = (suite.api.get(path).expect(200).await, suite.api.call("HEAD", path).expect(200).await);
+        let get = suite.api.get(path).expect(200).await;
+        let head = suite.api.call("HEAD", path).expect(200).await;
         assert!(head.body.is_empty() && !get.body.is_empty(), "{}", head.exchange);
         for name in ["content-type", "cache-control", "content-security-policy", "content-length"] {
             assert_eq!(head.header(name), get.header(name), "{path}: {name}");

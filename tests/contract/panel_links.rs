@@ -21,7 +21,8 @@ pub struct MadeLink {
 impl MadeLink {
     /// The link that an answer shows.
     pub fn of(json: &Value) -> Self {
-        let (id, url) = (text(json, "id"), text(json, "url"));
+        let id = text(json, "id");
+        let url = text(json, "url");
         let (_, code) = url.split_once("/panel#code=").expect("the code is the address's fragment");
         Self { id, code: code.to_owned() }
     }
@@ -40,7 +41,8 @@ async fn listed(entity: &Entity) -> Vec<String> {
 
 #[contract_test]
 async fn a_link_gives_what_its_makers_token_has_unless_less_is_asked(suite: Arc<Suite>) {
-    let (entity, api) = (suite.entity().await, &suite.api);
+    let entity = suite.entity().await;
+    let api = &suite.api;
     let body = json!({ "name": "test", "scopes": ["integrations.read", "integrations.write", "payment.read"] });
     let application = made_with(&entity, body).await;
     let token = token(api, &application.id, &application.secret).await;
@@ -88,7 +90,8 @@ async fn a_link_never_gives_more_than_its_makers_token_has(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn a_repetition_by_a_token_with_fewer_scopes_is_shown_no_link(suite: Arc<Suite>) {
-    let (entity, api) = (suite.entity().await, &suite.api);
+    let entity = suite.entity().await;
+    let api = &suite.api;
     let make = async |scopes: &str| {
         let token = api.token(Application::Platform, scopes).await;
         api.post(entity.path("/panel/link")).bearer(&token).header("idempotency-key", "one")
@@ -125,9 +128,11 @@ async fn a_link_says_what_is_wrong_with_what_was_asked(suite: Arc<Suite>) {
 #[contract_test]
 async fn a_list_has_the_links_that_are_good_the_newest_first_and_no_address(suite: Arc<Suite>) {
     let entity = suite.entity().await;
-    let (first, second) = (link(&entity, json!({})).await, link(&entity, json!({ "name": "second" })).await);
+    let first = link(&entity, json!({})).await;
+    let second = link(&entity, json!({ "name": "second" })).await;
     let over = link(&entity, json!({})).await;
-    let (pk, past) = (format!("PANEL#{}", entity.id), "2026-01-01T00:00:00.000Z");
+    let pk = format!("PANEL#{}", entity.id);
+    let past = "2026-01-01T00:00:00.000Z";
     assert!(suite.table().set(&pk, &over.id, "expiresDate", past).await);
     let list = entity.get("/panel/link/list").expect(200).await;
     assert!(!list.text().contains("code=") && !list.text().contains(&first.code), "{}", list.exchange);

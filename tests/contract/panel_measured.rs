@@ -53,7 +53,8 @@ async fn took(browser: &Browser, step: &str) -> f64 {
 async fn fill(table: &Table, delivery: &str, count: i64) {
     let model = table.item(&format!("DLV#{delivery}"), "HEAD").await.expect("the delivery is there");
     let created = model["createdDate"]["S"].as_str().expect("a time is a text");
-    let (text, made) = (model.to_string(), time(&json!(created)).as_millisecond());
+    let text = model.to_string();
+    let made = time(&json!(created)).as_millisecond();
     let copy = |number: i64| {
         let id = format!("dlv_{count:08}{number:018}");
         let date = Time::from_millis(made - number).to_string();
@@ -124,9 +125,10 @@ fn median(mut times: Vec<f64>) -> f64 {
 #[contract_test(on_demand)]
 async fn the_list_is_as_quick_with_two_hundred_thousand_deliveries_behind_it_as_with_ten_thousand(suite: Arc<Suite>) {
     let receiver = Receiver::start().await;
-    let (small, large) =
-        (with_deliveries(&suite, &receiver, FEW).await, with_deliveries(&suite, &receiver, MANY).await);
-    let (few, many) = (medians(&suite, &small).await, medians(&suite, &large).await);
+    let small = with_deliveries(&suite, &receiver, FEW).await;
+    let large = with_deliveries(&suite, &receiver, MANY).await;
+    let few = medians(&suite, &small).await;
+    let many = medians(&suite, &large).await;
     println!("medians of {TURNS}, in ms | behind {FEW} | behind {MANY}");
     for ((what, few), (_, many)) in few.iter().zip(&many) {
         println!("{what} | {few:.0} | {many:.0}");

@@ -99,7 +99,8 @@ async fn nothing_foreign_is_loaded_sent_to_or_framed_by_the_page(suite: Arc<Suit
 
 #[contract_test]
 async fn every_file_is_served_as_it_is_for_ever(suite: Arc<Suite>) {
-    let (api, folder) = (&suite.api, folder(&suite).await);
+    let api = &suite.api;
+    let folder = folder(&suite).await;
     for (path, content) in files() {
         let address = format!("{folder}/{path}");
         let answer = api.get(&address).expect(200).await;
@@ -123,7 +124,8 @@ async fn every_file_is_served_as_it_is_for_ever(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn a_file_of_another_release_is_not_found(suite: Arc<Suite>) {
-    let (api, folder) = (&suite.api, folder(&suite).await);
+    let api = &suite.api;
+    let folder = folder(&suite).await;
     let (path, _) = files().pop_first().expect("there is one");
     for address in [
         format!("/panel/assets/0123456789abcdef/{path}"),
@@ -179,7 +181,9 @@ fn joined(file: &str, address: &str) -> String {
 
 #[contract_test]
 async fn every_file_that_the_page_and_its_modules_name_is_there(suite: Arc<Suite>) {
-    let (page, folder, files) = (suite.api.get("/panel").expect(200).await.text(), folder(&suite).await, files());
+    let page = suite.api.get("/panel").expect(200).await.text();
+    let folder = folder(&suite).await;
+    let files = files();
     for name in named(&page, &folder) {
         assert!(files.contains_key(&name), "the page names {name}");
     }
@@ -201,9 +205,12 @@ fn named(page: &str, folder: &str) -> BTreeSet<String> {
 
 #[contract_test]
 async fn the_first_page_is_small(suite: Arc<Suite>) {
-    let (api, folder, files) = (&suite.api, folder(&suite).await, files());
+    let api = &suite.api;
+    let folder = folder(&suite).await;
+    let files = files();
     let page = api.get("/panel").expect(200).await.text();
-    let (mut first, mut to_read) = (BTreeSet::new(), named(&page, &folder));
+    let mut first = BTreeSet::new();
+    let mut to_read = named(&page, &folder);
     while let Some(path) = to_read.pop_first() {
         if path.ends_with(".js") {
             let module = String::from_utf8(files[&path].clone()).expect("a module is text");

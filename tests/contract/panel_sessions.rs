@@ -69,7 +69,8 @@ const LONG_AGO: &str = "2026-01-01T00:00:00.000Z";
 
 #[contract_test]
 async fn a_code_opens_one_session(suite: Arc<Suite>) {
-    let (entity, api) = (suite.entity().await, &suite.api);
+    let entity = suite.entity().await;
+    let api = &suite.api;
     let made = link(&entity, json!({})).await;
     let answers = join_all((0..8).map(|_| open(api, &made.code).send())).await;
     let (good, refused): (Vec<_>, Vec<_>) = answers.into_iter().partition(|answer| answer.status == 200);
@@ -84,7 +85,8 @@ async fn a_code_opens_one_session(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn a_code_that_is_unknown_or_too_old_opens_nothing(suite: Arc<Suite>) {
-    let (entity, api) = (suite.entity().await, &suite.api);
+    let entity = suite.entity().await;
+    let api = &suite.api;
     let made = link(&entity, json!({})).await;
     let (place, secret) = made.code.rsplit_once('/').expect("a code has three parts");
     let other = format!("{place}/{}", secret.chars().rev().collect::<String>());
@@ -105,10 +107,12 @@ async fn a_code_that_is_unknown_or_too_old_opens_nothing(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn a_session_is_for_its_entity_and_its_scopes_alone(suite: Arc<Suite>) {
-    let (entity, api) = (suite.entity().await, &suite.api);
+    let entity = suite.entity().await;
+    let api = &suite.api;
     let made = link(&entity, json!({ "scopes": ["integrations.read"], "lifetimeSeconds": 3600 })).await;
     let answer = open(api, &made.code).expect(200).await;
-    let (session, body) = (session_of(&answer), answer.json());
+    let session = session_of(&answer);
+    let body = answer.json();
     assert_eq!(answer.header("cache-control"), "no-store");
     assert_eq!((&body["linkIdentifier"], &body["expiresIn"]), (&json!(made.id), &json!(600)));
     let seconds = |member: &str| time(&body[member]).as_second();
@@ -130,13 +134,15 @@ async fn a_session_is_for_its_entity_and_its_scopes_alone(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn a_session_goes_on_by_its_cookie_and_each_renewal_replaces_it(suite: Arc<Suite>) {
-    let (entity, api) = (suite.entity().await, &suite.api);
+    let entity = suite.entity().await;
+    let api = &suite.api;
     let made = link(&entity, json!({ "scopes": ["integrations.read"], "place": "/panel/webhooks" })).await;
     let first = open(api, &made.code).expect(200).await;
     let mut cookies = vec![cookie_of(&first)];
     for _ in 0..3 {
         let renewed = renew(api, cookies.last().expect("one")).expect(200).await;
-        let (before, after) = (first.json(), renewed.json());
+        let before = first.json();
+        let after = renewed.json();
         for same in ["sessionEndsDate", "scope", "managingEntity", "linkIdentifier", "place"] {
             assert_eq!(before[same], after[same]);
         }
@@ -179,7 +185,8 @@ async fn a_tab_that_is_two_renewals_behind_goes_on_with_the_present_cookie(suite
 
 #[contract_test]
 async fn a_cookie_that_was_replaced_long_ago_ends_the_session(suite: Arc<Suite>) {
-    let (entity, api) = (suite.entity().await, &suite.api);
+    let entity = suite.entity().await;
+    let api = &suite.api;
     for renewals in [1, 2] {
         let (made, first) = with_session(&entity).await;
         let mut last = Session { token: String::new(), cookie: first.cookie.clone() };
@@ -226,7 +233,8 @@ async fn a_cookie_that_was_never_the_sessions_ends_nothing(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn a_session_ends_at_its_time(suite: Arc<Suite>) {
-    let (entity, api) = (suite.entity().await, &suite.api);
+    let entity = suite.entity().await;
+    let api = &suite.api;
     let made = link(&entity, json!({ "lifetimeSeconds": 60 })).await;
     let answer = open(api, &made.code).expect(200).await;
     let body = answer.json();
@@ -239,7 +247,8 @@ async fn a_session_ends_at_its_time(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn the_end_of_a_link_is_the_end_of_its_session_and_its_tokens(suite: Arc<Suite>) {
-    let (entity, api) = (suite.entity().await, &suite.api);
+    let entity = suite.entity().await;
+    let api = &suite.api;
     let ((made, session), (_, other)) = (with_session(&entity).await, with_session(&entity).await);
     let renewed = session_of(&renew(api, &session.cookie).expect(200).await);
     entity.call("DELETE", &format!("/panel/link/{}", made.id)).expect(200).await;
@@ -253,7 +262,8 @@ async fn the_end_of_a_link_is_the_end_of_its_session_and_its_tokens(suite: Arc<S
 
 #[contract_test]
 async fn a_person_who_signs_out_ends_the_session(suite: Arc<Suite>) {
-    let (entity, api) = (suite.entity().await, &suite.api);
+    let entity = suite.entity().await;
+    let api = &suite.api;
     let (_, session) = with_session(&entity).await;
     let renewed = session_of(&renew(api, &session.cookie).expect(200).await);
     for _ in 0..2 {
@@ -279,7 +289,8 @@ async fn link_of_application(entity: &Entity) -> (Made, MadeLink) {
 
 #[contract_test]
 async fn without_its_application_a_session_is_not_renewed(suite: Arc<Suite>) {
-    let (entity, api) = (suite.entity().await, &suite.api);
+    let entity = suite.entity().await;
+    let api = &suite.api;
     let (application, made) = link_of_application(&entity).await;
     let session = opened(api, &made.code).await;
     let other = link_of_application(&entity).await;
@@ -295,7 +306,8 @@ async fn without_its_application_a_session_is_not_renewed(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn a_removed_credential_takes_its_links_along(suite: Arc<Suite>) {
-    let (entity, api) = (suite.entity().await, &suite.api);
+    let entity = suite.entity().await;
+    let api = &suite.api;
     let (application, made) = link_of_application(&entity).await;
     let session = opened(api, &made.code).await;
     let credential = text(&claims(&session.token), "credential_id");
@@ -310,7 +322,8 @@ async fn a_removed_credential_takes_its_links_along(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn an_operators_session_goes_on_when_a_credential_is_removed(suite: Arc<Suite>) {
-    let (entity, api) = (suite.entity().await, &suite.api);
+    let entity = suite.entity().await;
+    let api = &suite.api;
     let application = made_with(&entity, json!({ "name": "test", "scopes": ["integrations.read"] })).await;
     let credential = text(&claims(&token(api, &application.id, &application.secret).await), "credential_id");
     let made = suite.admin(&["panel", "link", &entity.id, "--application", &application.id, "--json"]).await.json();
@@ -324,7 +337,8 @@ async fn an_operators_session_goes_on_when_a_credential_is_removed(suite: Arc<Su
 
 #[contract_test]
 async fn a_page_of_another_origin_opens_nothing(suite: Arc<Suite>) {
-    let (entity, api) = (suite.entity().await, &suite.api);
+    let entity = suite.entity().await;
+    let api = &suite.api;
     let made = link(&entity, json!({})).await;
     let body = json!({ "code": made.code });
     for (name, value) in [

@@ -72,7 +72,8 @@ async fn a_renewal_against_a_slow_table_is_put_off_and_the_session_goes_on(suite
     for slow_operation in ["BatchGetItem", "UpdateItem"] {
         let made = link(&entity, json!({})).await;
         let cookie = opened(api, &made.code).await.cookie;
-        let (is_slow, id) = (Arc::new(AtomicBool::new(true)), made.id.clone());
+        let is_slow = Arc::new(AtomicBool::new(true));
+        let id = made.id.clone();
         let slow = Arc::clone(&is_slow);
         stood.table.delay(usize::MAX, Duration::from_secs(6), move |call| {
             slow.load(Ordering::Relaxed) && call.operation == slow_operation && call.mentions(&id)

@@ -97,7 +97,8 @@ async fn goes_first_and_ends_the_pause(entity: &Entity, receiver: &Receiver, hoo
 
 #[contract_test]
 async fn a_test_event_goes_through_a_pause_at_once_and_ends_it_for_all(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let (hook, waiting) = paused(&suite, &entity, &receiver.on("/", [Behaviour::status(200)])).await;
     let webhook = entity.webhook(&hook.id).await;
     assert_eq!((&webhook["deliveryState"], &webhook["health"]), (&json!("paused"), &json!("open")), "{webhook:#}");
@@ -109,7 +110,8 @@ async fn a_test_event_goes_through_a_pause_at_once_and_ends_it_for_all(suite: Ar
 
 #[contract_test]
 async fn a_resend_goes_through_a_pause_at_once_and_ends_it_for_all(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let (hook, waiting) = paused(&suite, &entity, &receiver.on("/", [Behaviour::status(200)])).await;
     entity.post(&format!("/webhook/delivery/{}/resend", waiting[1])).expect(202).await;
     goes_first_and_ends_the_pause(&entity, &receiver, &hook, &waiting[1], &waiting).await;
@@ -121,7 +123,9 @@ async fn a_resend_goes_through_a_pause_at_once_and_ends_it_for_all(suite: Arc<Su
 
 #[contract_test]
 async fn what_was_asked_for_and_fails_leaves_the_pause_as_it_was(suite: Arc<Suite>) {
-    let (entity, receiver, table) = (suite.entity().await, Receiver::start().await, suite.table());
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let table = suite.table();
     let hook = entity.hook(&receiver.on("/", [Behaviour::close()])).await;
     let end = pause(&suite, &entity, &hook, 6).await;
     let (pk, sk) = key(&entity, &hook);
@@ -147,7 +151,8 @@ async fn what_was_asked_for_and_fails_leaves_the_pause_as_it_was(suite: Arc<Suit
 #[contract_test]
 async fn of_many_that_are_asked_for_at_once_one_at_a_time_is_the_probe(suite: Arc<Suite>) {
     const EXCHANGE: Duration = Duration::from_secs(3);
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::close().after(EXCHANGE)])).await;
     pause(&suite, &entity, &hook, 1).await;
     let asked = join_all((0..10).map(|_| tested(&entity, &hook))).await;
@@ -164,7 +169,8 @@ async fn of_many_that_are_asked_for_at_once_one_at_a_time_is_the_probe(suite: Ar
 
 #[contract_test]
 async fn a_webhook_that_is_resumed_gets_what_waited_for_the_end_of_its_pause(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [later()])).await;
     let scheduled = entity.publish(json!({})).await;
     let scheduled = entity.until_status(&scheduled, &["retrying"]).await;
@@ -192,7 +198,8 @@ async fn a_webhook_that_is_resumed_gets_what_waited_for_the_end_of_its_pause(sui
 
 #[contract_test]
 async fn what_waits_goes_out_at_a_new_address(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let (hook, waiting) = paused(&suite, &entity, &receiver.on("/former", [Behaviour::status(200)])).await;
     let moved = entity.changed(&hook.id, json!({ "eventUrl": receiver.on("/", [Behaviour::status(200)]) })).await;
     assert_eq!((&moved["deliveryState"], &moved["health"]), (&json!("active"), &json!("healthy")), "{moved:#}");
@@ -204,7 +211,9 @@ async fn what_waits_goes_out_at_a_new_address(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn what_is_not_paused_stays_as_it_is_when_it_is_resumed(suite: Arc<Suite>) {
-    let (entity, receiver, table) = (suite.entity().await, Receiver::start().await, suite.table());
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let table = suite.table();
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let shown = entity.webhook(&hook.id).await;
     assert_eq!(resume(&entity, &hook).await, shown);
@@ -227,7 +236,9 @@ async fn missing_foreign_and_disabled_webhooks_are_not_resumed(suite: Arc<Suite>
 
 #[contract_test]
 async fn a_delivery_says_what_it_waits_for_alone_and_in_lists(suite: Arc<Suite>) {
-    let (entity, receiver, table) = (suite.entity().await, Receiver::start().await, suite.table());
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let table = suite.table();
     let script = [later(), later(), Behaviour::status(200), Behaviour::hang()];
     let hook = entity.hook(&receiver.on("/", script)).await;
     let mut ids = Vec::new();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use contract_test::contract_test;
-use doubles::provider::{Kind, RequestOutcome};
+use fakes::provider::{Kind, RequestOutcome};
 use serde_json::{Value, json};
 
 use crate::harness::{
@@ -82,7 +82,8 @@ async fn a_person_connects_any_provider(suite: Arc<Suite>) {
 #[contract_test]
 async fn every_request_for_a_connection_has_a_state_of_its_own(suite: Arc<Suite>) {
     let entity = suite.entity().await;
-    let (first, second) = (entity.replacing_url("sim-pkce").await, entity.replacing_url("sim-pkce").await);
+    let first = entity.replacing_url("sim-pkce").await;
+    let second = entity.replacing_url("sim-pkce").await;
     assert_ne!(state_of(&first), state_of(&second));
     let mut challenges = Vec::new();
     for address in [&first, &second] {
@@ -231,7 +232,8 @@ async fn a_broken_connection_can_be_removed_whatever_the_provider_says(suite: Ar
     for fate in ["revoke-500", "revoke-reset", "revoke-invalid_client"] {
         let entity = suite.entity().await;
         entity.link("sim-basic", Choice::leading_to(fate)).await;
-        let (pk, sk) = (format!("ENT#{}", entity.id), "PAY#sim-basic");
+        let pk = format!("ENT#{}", entity.id);
+        let sk = "PAY#sim-basic";
         assert!(suite.table().set(&pk, sk, "status", "broken").await);
         let answer = entity.disconnect("sim-basic").expect(200).await.json();
         assert_eq!(answer["success"], true, "{fate}: {answer:#}");
@@ -253,7 +255,8 @@ async fn a_provider_whose_secret_was_deleted_is_unknown(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn an_entity_has_connections_of_its_own(suite: Arc<Suite>) {
-    let (mine, theirs) = (suite.entity().await, suite.entity().await);
+    let mine = suite.entity().await;
+    let theirs = suite.entity().await;
     mine.link("sim-basic", Choice::ALLOW).await;
     assert!(theirs.connections().await.is_empty());
     theirs.disconnect("sim-basic").refused(404, "connection-not-found").await;
@@ -265,7 +268,8 @@ async fn an_entity_has_connections_of_its_own(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn events_of_connections_and_their_end_reach_webhooks(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let url = receiver.on("/", [Behaviour::status(200)]);
     let types = json!(["payment.connection.established", "payment.connection.removed"]);
     entity.hook_with(json!({ "name": "payments", "eventUrl": url, "eventList": types })).await;

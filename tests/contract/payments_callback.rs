@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fs, sync::Arc};
 
 use contract_test::contract_test;
-use doubles::provider::RequestOutcome;
+use fakes::provider::RequestOutcome;
 use serde_json::{Value, json};
 
 use crate::harness::{ApiResponse, Application, Choice, Entity, LONG, Suite, Visit, hash_of, now, outcome_of, until};
@@ -30,7 +30,8 @@ async fn visit(entity: &Entity) -> Visit {
 #[contract_test]
 async fn values_that_are_missing_empty_doubled_or_too_long_are_refused_and_cost_nothing(suite: Arc<Suite>) {
     let visit = visit(&suite.entity().await).await;
-    let (code, state) = (("code", visit.code()), ("state", visit.state.as_str()));
+    let code = ("code", visit.code());
+    let state = ("state", visit.state.as_str());
     let long = "x".repeat(5_000);
     let cases: [(Query<'_>, &[&str]); 13] = [
         (&[], &["code", "state"]),
@@ -59,7 +60,8 @@ async fn values_that_are_missing_empty_doubled_or_too_long_are_refused_and_cost_
 #[contract_test]
 async fn an_unknown_state_is_refused(suite: Arc<Suite>) {
     let visit = visit(&suite.entity().await).await;
-    let (other, swapped) = (visit.state.to_lowercase(), visit.state.chars().rev().collect::<String>());
+    let other = visit.state.to_lowercase();
+    let swapped = visit.state.chars().rev().collect::<String>();
     let unknown = "A".repeat(43);
     for state in ["x", &unknown, &other, &swapped, &visit.state[1..], "STATE#x", "\0", "é", "../../x", " "] {
         if state != visit.state {
@@ -105,7 +107,8 @@ async fn a_provider_that_does_not_exist_has_no_valid_state(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn a_bad_access_token_is_refused_and_costs_nothing(suite: Arc<Suite>) {
-    let (visit, forge) = (visit(&suite.entity().await).await, suite.forge());
+    let visit = visit(&suite.entity().await).await;
+    let forge = suite.forge();
     let mut expired = forge.claims();
     expired["scope"] = "payment.write".into();
     expired["exp"] = (now() - 5).into();
@@ -151,8 +154,10 @@ async fn a_good_access_token_is_as_good_as_none(suite: Arc<Suite>) {
 async fn another_issuer_is_refused_and_costs_nothing(suite: Arc<Suite>) {
     let visit = suite.entity().await.visit("sim-pkce", Choice::ALLOW).await;
     assert_eq!(visit.back.parameter("iss"), suite.providers().issuer("sim-pkce"));
-    let (code, state) = (("code", visit.code()), ("state", visit.state.as_str()));
-    let (near, other) = (format!("{}/", visit.back.parameter("iss")), suite.providers().issuer("sim-basic"));
+    let code = ("code", visit.code());
+    let state = ("state", visit.state.as_str());
+    let near = format!("{}/", visit.back.parameter("iss"));
+    let other = suite.providers().issuer("sim-basic");
     for iss in ["https://evil.example", &near, &other, "x"] {
         let path = callback("sim-pkce", &[code, state, ("iss", iss)]);
         visit.at(path).refused(400, "invalid-state").await;
@@ -165,7 +170,8 @@ async fn another_issuer_is_refused_and_costs_nothing(suite: Arc<Suite>) {
 #[contract_test]
 async fn a_missing_issuer_is_refused_where_the_provider_announces_it(suite: Arc<Suite>) {
     let visit = suite.entity().await.visit("sim-pkce", Choice::ALLOW).await;
-    let (code, state) = (("code", visit.code()), ("state", visit.state.as_str()));
+    let code = ("code", visit.code());
+    let state = ("state", visit.state.as_str());
     for parameters in [
         &[code, state][..],
         &[code, state, ("iss", "")],
@@ -179,7 +185,8 @@ async fn a_missing_issuer_is_refused_where_the_provider_announces_it(suite: Arc<
 
 /// The cause of a refusal, from the log of the callback.
 async fn cause(suite: &Suite, answer: &ApiResponse) -> String {
-    let (log, request) = (suite.bundle().data().join("logs/provider-callback.log"), answer.header("x-request-id"));
+    let log = suite.bundle().data().join("logs/provider-callback.log");
+    let request = answer.header("x-request-id");
     until("the cause is in the log", LONG, async || {
         let text = fs::read_to_string(&log).ok()?;
         let lines = text.lines().filter(|line| line.contains(request));
@@ -200,7 +207,8 @@ async fn a_refusal_tells_its_cause_to_the_log_alone(suite: Arc<Suite>) {
     );
     let key = format!("STATE#{}", hash_of(&expired.state));
     assert!(suite.table().set(&key, "STATE", "expiresDate", "2026-01-01T00:00:00.000Z").await);
-    let (code, state) = (("code", visit.code()), ("state", visit.state.as_str()));
+    let code = ("code", visit.code());
+    let state = ("state", visit.state.as_str());
     let at = |provider: &str, more: Query<'_>| visit.at(callback(provider, &[&[code, state], more].concat()));
     let unknown = callback("sim-pkce", &[code, ("state", &"A".repeat(43))]);
     let own = visit.back.path(suite.api.base_url());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use contract_test::contract_test;
-use doubles::provider::{Failure, PROVIDERS_WORDS, RequestOutcome};
+use fakes::provider::{Failure, PROVIDERS_WORDS, RequestOutcome};
 
 use crate::harness::{ApiResponse, Choice, Entity, Suite, new_account};
 

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fs, sync::Arc, time::Duration};
 
 use contract_test::contract_test;
-use doubles::provider::{Entry, Kind, PROVIDERS_WORDS, RequestOutcome};
+use fakes::provider::{Entry, Kind, PROVIDERS_WORDS, RequestOutcome};
 use serde_json::{Value, json};
 
 use crate::harness::{
@@ -107,7 +107,8 @@ async fn is_refreshed_in_time(suite: &Suite, entity: &Entity, provider: &str) {
 }
 
 async fn refresh_twice(suite: &Suite, provider: &str) {
-    let (entity, table) = (suite.entity().await, suite.table());
+    let entity = suite.entity().await;
+    let table = suite.table();
     let visit = entity.link(provider, Choice::ALLOW).await;
     for count in 1..=3 {
         make_due(&table, &entity, provider).await;
@@ -155,7 +156,8 @@ async fn event_arrives(receiver: &Receiver, connection: &Value, visit: &Visit, p
 #[contract_test]
 async fn a_grant_that_has_ended_breaks_the_connection_and_an_event_says_so(suite: Arc<Suite>) {
     for provider in ["sim-basic", "square"] {
-        let (entity, table) = (suite.entity().await, suite.table());
+        let entity = suite.entity().await;
+        let table = suite.table();
         let receiver = watch(&entity).await;
         let visit = entity.link(provider, Choice::ALLOW).await;
         suite.providers().end(provider, &visit.account);
@@ -178,7 +180,8 @@ async fn a_grant_that_has_ended_breaks_the_connection_and_an_event_says_so(suite
 
 #[contract_test]
 async fn an_error_with_status_200_breaks_the_connection(suite: Arc<Suite>) {
-    let (entity, table) = (suite.entity().await, suite.table());
+    let entity = suite.entity().await;
+    let table = suite.table();
     let visit = entity.link("sim-basic", Choice::leading_to("refresh-200-invalid_grant")).await;
     make_due(&table, &entity, "sim-basic").await;
     let broken =
@@ -189,7 +192,8 @@ async fn an_error_with_status_200_breaks_the_connection(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn grants_with_members_that_cannot_be_read_are_kept(suite: Arc<Suite>) {
-    let (entity, table) = (suite.entity().await, suite.table());
+    let entity = suite.entity().await;
+    let table = suite.table();
     // This provider keeps its refresh token, and so answers a refresh with an empty one.
     let visit = entity.link("sim-json", Choice::leading_to("odd-members")).await;
     for count in 1..=2 {
@@ -223,7 +227,8 @@ async fn a_connection_that_cannot_be_refreshed_breaks_when_it_expires(suite: Arc
 async fn a_failure_is_tried_again_and_breaks_nothing(suite: Arc<Suite>) {
     // In turn, so that the machine is not busy with 15 refreshes that hang.
     for name in ["500", "503", "429", "invalid_client", "not-json", "reset", "truncated", "redirect", "huge", "hang"] {
-        let (entity, table) = (suite.entity().await, suite.table());
+        let entity = suite.entity().await;
+        let table = suite.table();
         let visit = entity.link("sim-basic", Choice::leading_to(&format!("refresh-{name}-once"))).await;
         make_due(&table, &entity, "sim-basic").await;
         assert_eq!(refreshes(&suite, &visit.account, 1).await, [RequestOutcome::Failed], "{name}");
@@ -251,7 +256,8 @@ async fn a_failure_is_tried_again_and_breaks_nothing(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn an_answer_that_was_lost_costs_no_connection(suite: Arc<Suite>) {
-    let (entity, table) = (suite.entity().await, suite.table());
+    let entity = suite.entity().await;
+    let table = suite.table();
     let visit = entity.link("sim-basic", Choice::leading_to("refresh-lost-once")).await;
     for count in 1..=3 {
         make_due(&table, &entity, "sim-basic").await;
@@ -265,7 +271,8 @@ async fn an_answer_that_was_lost_costs_no_connection(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn a_broken_connection_is_mended_by_connecting_again(suite: Arc<Suite>) {
-    let (entity, table) = (suite.entity().await, suite.table());
+    let entity = suite.entity().await;
+    let table = suite.table();
     let broken = entity.link("sim-basic", Choice::leading_to("refresh-invalid_grant")).await;
     make_due(&table, &entity, "sim-basic").await;
     until_listed(&entity, "sim-basic", "it is broken", |connection| connection["status"] == "broken").await;
@@ -279,7 +286,9 @@ async fn a_broken_connection_is_mended_by_connecting_again(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn a_row_that_was_copied_to_another_entity_is_of_no_use(suite: Arc<Suite>) {
-    let (owner, thief, table) = (suite.entity().await, suite.entity().await, suite.table());
+    let owner = suite.entity().await;
+    let thief = suite.entity().await;
+    let table = suite.table();
     let visit = owner.link("sim-basic", Choice::ALLOW).await;
     let (pk, sk) = key(&owner, "sim-basic");
     let row = table.item(&pk, &sk).await.expect("it is there");
@@ -324,7 +333,8 @@ async fn two_hundred_refreshes_at_once_survive_the_end_of_the_refresher(suite: A
             (entity, accounts)
         }));
     }
-    let (mut entities, mut accounts) = (Vec::new(), Vec::new());
+    let mut entities = Vec::new();
+    let mut accounts = Vec::new();
     for linked in linking {
         let (entity, of_entity) = linked.await.expect("it did not panic");
         entities.push(entity);
@@ -335,7 +345,8 @@ async fn two_hundred_refreshes_at_once_survive_the_end_of_the_refresher(suite: A
     let becoming_due: Vec<_> = entities
         .iter()
         .map(|entity| {
-            let (table, entity) = (table.clone(), entity.clone());
+            let table = table.clone();
+            let entity = entity.clone();
             tokio::spawn(async move {
                 for provider in FORGIVING {
                     let (pk, sk) = key(&entity, provider);

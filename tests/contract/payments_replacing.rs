@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use contract_test::contract_test;
-use doubles::provider::Kind;
+use fakes::provider::Kind;
 use serde_json::{Value, json};
 
 use crate::harness::{Behaviour, Choice, Receiver, Suite, Visit, new_account};
@@ -83,7 +83,8 @@ async fn another_account_does_not_take_the_place_of_a_broken_one_without_asking(
 
 #[contract_test]
 async fn an_account_that_was_connected_meanwhile_stays(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let url = receiver.on("/", [Behaviour::status(200)]);
     let types = json!(["payment.connection.established"]);
     entity.hook_with(json!({ "name": "payments", "eventUrl": url, "eventList": types })).await;
@@ -105,7 +106,8 @@ async fn an_account_that_was_connected_meanwhile_stays(suite: Arc<Suite>) {
     // Of the two that took place, the later names the one whose place it took.
     let former = &connected.expect("connected")["id"];
     for event in events {
-        let (event, present) = (event.json(), entity.connection("sim-basic").await.expect("connected"));
+        let event = event.json();
+        let present = entity.connection("sim-basic").await.expect("connected");
         let data = &event["data"];
         let replaced = data.get("replacedConnectionIdentifier");
         let expected = (data["connectionIdentifier"] == present["id"]).then_some(former);

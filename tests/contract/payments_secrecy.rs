@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fs, sync::Arc};
 
 use contract_test::contract_test;
-use doubles::provider::PROVIDERS_WORDS;
+use fakes::provider::PROVIDERS_WORDS;
 use serde_json::Value;
 
 use crate::harness::{Bundle, Choice, LONG, PROVIDERS, Suite, query, until};

@@ -43,7 +43,8 @@ async fn the_start_page_names_the_entity_the_provider_and_the_scopes(suite: Arc<
 /// with a browser that knows this service already.
 #[contract_test]
 async fn a_victim_does_not_complete_a_strangers_connection(suite: Arc<Suite>) {
-    let (stranger, victim) = (suite.entity().await, suite.entity().await);
+    let stranger = suite.entity().await;
+    let victim = suite.entity().await;
     let start = stranger.authorization_url("sim-pkce").await;
     let sent_to_the_victim = go_on(&suite.api, &start, None).await.address;
     let victims_browser = victim.link("sim-pkce", Choice::ALLOW).await.cookie;
@@ -90,7 +91,8 @@ async fn only_the_page_itself_leads_on_from_it(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let start = entity.authorization_url("sim-basic").await;
     let page = open(&suite, &start).await;
-    let (cookie, link) = (cookie_of(&page), link_of(&page, path(&suite, &start)));
+    let cookie = cookie_of(&page);
+    let link = link_of(&page, path(&suite, &start));
     // A stranger with the address has the link of a browser of their own.
     let strangers = link_of(&open(&suite, &start).await, path(&suite, &start));
     let another = entity.authorization_url("sim-basic").await;
@@ -178,7 +180,8 @@ async fn a_start_page_without_a_good_state_is_refused(suite: Arc<Suite>) {
     visit.at(format!("/api/public/sim-basic/oauth2/start?state={state}")).refused(400, "invalid-state").await;
 
     let expired = entity.authorization_url("sim-pkce").await;
-    let (page, key) = (open(&suite, &expired).await, format!("STATE#{}", hash_of(&state_of(&expired))));
+    let page = open(&suite, &expired).await;
+    let key = format!("STATE#{}", hash_of(&state_of(&expired)));
     let link = link_of(&page, path(&suite, &expired));
     assert!(suite.table().set(&key, "STATE", "expiresDate", "2026-01-01T00:00:00.000Z").await);
     suite.api.get(path(&suite, &expired)).refused(400, "invalid-state").await;

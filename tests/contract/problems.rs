@@ -32,7 +32,8 @@ async fn every_kind_of_problem_has_a_page(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn a_page_shows_an_example_and_leads_to_the_operations_and_back(suite: Arc<Suite>) {
-    let (base, reference) = (suite.api.base_url(), suite.api.get("/").expect(200).await.text());
+    let base = suite.api.base_url();
+    let reference = suite.api.get("/").expect(200).await.text();
     for kind in suite.contract.problem_kinds() {
         let page = suite.api.get(format!("/problems/{kind}")).expect(200).await.text();
         let (words, rest) = page.split_once("<pre><code>").expect("an example");

@@ -65,10 +65,12 @@ async fn an_event_without_subscribers_is_accepted(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn the_answer_names_the_event_and_each_delivery(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let answer = entity.publish_of_type("booking.created", json!({ "a": 1 })).await;
-    let (event, delivery) = (answer.json()["eventIdentifier"].clone(), deliveries(&answer)[0].clone());
+    let event = answer.json()["eventIdentifier"].clone();
+    let delivery = deliveries(&answer)[0].clone();
     assert_eq!(delivery["webhookIdentifier"], hook.id.as_str());
     let id = delivery["deliveryIdentifier"].as_str().expect("openapi.yaml says so");
     // It can be read at once, not only once it is made.
@@ -91,7 +93,8 @@ async fn delivered(entity: &Entity, receiver: &Receiver, data: &str) -> String {
 
 #[contract_test]
 async fn data_are_sent_byte_for_byte(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let digits = "1234567890".repeat(40);
     let numbers = format!(r#"{{"big":{digits},"negative":-{digits},"precise":0.{digits},"exponent":1e-{digits}}}"#);
@@ -117,7 +120,8 @@ async fn data_are_sent_byte_for_byte(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn an_event_is_shown_as_it_is_sent(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let data = r#"{ "big": 123456789012345678901234567890.10, "u": "\u00e9é" }"#;
     let body = format!(r#"{{"type":"booking.created","data":{data}}}"#);
@@ -131,7 +135,8 @@ async fn an_event_is_shown_as_it_is_sent(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn data_that_no_parser_agrees_on_are_shown_as_they_are_sent(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let token = suite.api.token(Application::Platform, "").await;
     let data = r#"{"huge":1e400,"lone":"\ud800","a":1,"a":-0}"#;
@@ -150,7 +155,8 @@ async fn data_that_no_parser_agrees_on_are_shown_as_they_are_sent(suite: Arc<Sui
 
 #[contract_test]
 async fn data_may_nest_as_deep_as_the_bound_and_no_deeper(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     // The request itself is the first level, as the event is on its way.
     let objects = |levels: usize| format!("{}1{}", r#"{"a":"#.repeat(levels - 1), "}".repeat(levels - 1));
@@ -258,7 +264,8 @@ async fn every_violation_is_reported_at_once(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn the_same_key_returns_the_first_answer_and_delivers_once(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let first = publish_with_key(&entity, "key", json!({ "a": 1 })).await;
     assert_eq!(first.status, 202, "{}", first.exchange);
@@ -292,7 +299,8 @@ async fn the_same_key_with_another_body_is_a_conflict(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn the_same_key_at_once_publishes_once(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let publications: Vec<_> = (0..50)
         .map(|_| {
@@ -318,11 +326,13 @@ async fn the_same_key_at_once_publishes_once(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn of_two_bodies_with_the_same_key_at_once_one_is_published(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let publications: Vec<_> = (0..20)
         .map(|number| {
-            let (entity, data) = (entity.clone(), json!({ "a": number % 2 }));
+            let entity = entity.clone();
+            let data = json!({ "a": number % 2 });
             tokio::spawn(async move { (number % 2, publish_with_key(&entity, "key", data).await) })
         })
         .collect();
@@ -347,7 +357,8 @@ async fn a_key_whose_time_is_over_is_a_new_one(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let first = publish_with_key(&entity, "key", json!({ "a": 1 })).await.json();
     // The table removes an expired item some time later; until then it is there, and does not count.
-    let (table, prefix) = (suite.table(), format!("IDEMPOTENCY#{}#", entity.id));
+    let table = suite.table();
+    let prefix = format!("IDEMPOTENCY#{}#", entity.id);
     let is_key = |item: &&Value| item["pk"]["S"].as_str().is_some_and(|pk| pk.starts_with(&prefix));
     let mut item = table.scan().await.iter().find(is_key).expect("the key is remembered").clone();
     let expires: i64 = item["expiresAt"]["N"].as_str().and_then(|at| at.parse().ok()).expect("a number of seconds");
@@ -366,18 +377,18 @@ async fn a_key_whose_time_is_over_is_a_new_one(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn a_key_belongs_to_its_entity(suite: Arc<Suite>) {
-    let (one, other) = (suite.entity().await, suite.entity().await);
-    let (first, second) = (
-        publish_with_key(&one, "key", json!({ "a": 1 })).await,
-        publish_with_key(&other, "key", json!({ "a": 2 })).await,
-    );
+    let one = suite.entity().await;
+    let other = suite.entity().await;
+    let first = publish_with_key(&one, "key", json!({ "a": 1 })).await;
+    let second = publish_with_key(&other, "key", json!({ "a": 2 })).await;
     assert_eq!((first.status, second.status), (202, 202));
     assert_ne!(first.json()["eventIdentifier"], second.json()["eventIdentifier"]);
 }
 
 #[contract_test]
 async fn a_webhook_made_later_does_not_get_what_was_published_before(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let first = publish_with_key(&entity, "key", json!({ "a": 1 })).await;
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let again = publish_with_key(&entity, "key", json!({ "a": 1 })).await;
@@ -389,7 +400,8 @@ async fn a_webhook_made_later_does_not_get_what_was_published_before(suite: Arc<
 
 #[contract_test]
 async fn a_webhook_removed_later_does_not_change_the_answer_to_a_key(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let first = publish_with_key(&entity, "key", json!({ "a": 1 })).await;
     receiver.until("/", 1).await;
@@ -422,7 +434,8 @@ async fn a_refused_request_does_not_use_up_its_key(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn an_event_may_have_256_kib_and_no_more(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let timestamp = "2026-11-20T09:45:00.123Z".len();
     let around = format!(
@@ -447,7 +460,8 @@ async fn an_event_may_have_256_kib_and_no_more(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn space_around_the_data_does_not_count_for_the_event(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let body = |bytes: usize, data: &str| {
         let body = format!(r#"{{"type":"booking.created","data":{data}}}"#);
@@ -472,6 +486,7 @@ async fn two_events_without_a_key_are_two_events(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let first = entity.publish_of_type("booking.created", json!({})).await.json();
     let second = entity.publish_of_type("booking.created", json!({})).await.json();
-    let (first, second) = (first["eventIdentifier"].as_str(), second["eventIdentifier"].as_str());
+    let first = first["eventIdentifier"].as_str();
+    let second = second["eventIdentifier"].as_str();
     assert!(first < second, "later identifiers sort later: {first:?}, {second:?}");
 }

@@ -40,7 +40,9 @@ fn forged(suite: &Suite, entity: &Entity, scope: &str, may_publish: bool) -> Str
 /// A subscriber could tell the others that a payment was received.
 #[contract_test]
 async fn an_application_publishes_only_if_that_was_asked_for(suite: Arc<Suite>) {
-    let (entity, api, receiver) = (suite.entity().await, &suite.api, Receiver::start().await);
+    let entity = suite.entity().await;
+    let api = &suite.api;
+    let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
     for (asked, may_publish) in [(None, false), (Some(false), false), (Some(true), true)] {
         let application = integration(&entity, asked).await;
@@ -70,7 +72,8 @@ async fn an_application_publishes_only_if_that_was_asked_for(suite: Arc<Suite>) 
 
 #[contract_test]
 async fn a_caller_gives_no_right_to_publish_that_its_token_lacks(suite: Arc<Suite>) {
-    let (entity, api) = (suite.entity().await, &suite.api);
+    let entity = suite.entity().await;
+    let api = &suite.api;
     let scopes = "account.write account.remove integrations.read integrations.write";
     let [without, with] = [false, true].map(|may| forged(&suite, &entity, scopes, may));
     let body = |may_publish: bool| json!({ "name": "n", "scopes": ["account.write"], "mayPublish": may_publish });
@@ -107,7 +110,8 @@ async fn a_caller_gives_no_right_to_publish_that_its_token_lacks(suite: Arc<Suit
 /// A link that a publishing token made once always carried the right to publish.
 #[contract_test]
 async fn a_panel_link_may_publish_only_if_its_maker_says_so_and_may(suite: Arc<Suite>) {
-    let (entity, api) = (suite.entity().await, &suite.api);
+    let entity = suite.entity().await;
+    let api = &suite.api;
     let [publisher, receiver] = [integration(&entity, Some(true)).await, integration(&entity, None).await];
     let path = entity.path("/panel/link");
     let publisher = token(api, &publisher.id, &publisher.secret).await;
@@ -125,7 +129,8 @@ async fn a_panel_link_may_publish_only_if_its_maker_says_so_and_may(suite: Arc<S
 
 #[contract_test]
 async fn an_operator_gives_the_right_to_publish_and_takes_it_with_the_tokens_that_have_it(suite: Arc<Suite>) {
-    let (entity, api) = (suite.entity().await, &suite.api);
+    let entity = suite.entity().await;
+    let api = &suite.api;
     let create = ["application", "create", "--json", "--name", "System", "--entity", &entity.id];
     assert_eq!(suite.admin(&create).await.json()["mayPublish"], false);
     let made = suite.admin(&[&create[..], &["--may-publish"]].concat()).await.json();

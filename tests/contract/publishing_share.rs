@@ -64,7 +64,8 @@ async fn counted_elsewhere(table: &Table, entity: &Entity, count: usize) {
 async fn an_entity_above_its_share_is_refused_and_others_are_not(suite: Arc<Suite>) {
     const LIMIT: usize = 20;
     let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("PUBLISH_LIMIT", LIMIT.to_string())).await;
-    let (busy, other) = (Entity::new(&api, "busy".to_owned()).await, Entity::new(&api, "other".to_owned()).await);
+    let busy = Entity::new(&api, "busy".to_owned()).await;
+    let other = Entity::new(&api, "other".to_owned()).await;
     let receiver = Receiver::start().await;
     for entity in [&busy, &other] {
         entity.hook(&receiver.on(&format!("/{}", entity.id), [Behaviour::status(200)])).await;
@@ -111,7 +112,8 @@ async fn a_large_event_counts_once_for_each_4_kib(suite: Arc<Suite>) {
 async fn a_refusal_comes_after_the_checks_of_the_caller_and_before_all_else(suite: Arc<Suite>) {
     const LIMIT: usize = 3;
     let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("PUBLISH_LIMIT", LIMIT.to_string())).await;
-    let (entity, receiver) = (Entity::new(&api, "busy".to_owned()).await, Receiver::start().await);
+    let entity = Entity::new(&api, "busy".to_owned()).await;
+    let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     // Repetitions cost the same, and what is malformed has come as far.
     let body = json!({ "type": "booking.created", "data": {} });
@@ -171,8 +173,8 @@ async fn what_cannot_be_counted_is_published_all_the_same(suite: Arc<Suite>) {
     const LIMIT: usize = 50;
     let settings = Settings::default().with("PUBLISH_LIMIT", LIMIT.to_string());
     let (stood, _permit) = suite.other_bundle_interposed(settings).await;
-    let (refused, late) =
-        (Entity::new(&stood.api, "refused".to_owned()).await, Entity::new(&stood.api, "late".to_owned()).await);
+    let refused = Entity::new(&stood.api, "refused".to_owned()).await;
+    let late = Entity::new(&stood.api, "late".to_owned()).await;
     stood.table.refuse(usize::MAX, "ProvisionedThroughputExceededException", counts(&refused));
     stood.table.delay(usize::MAX, Duration::from_secs(30), counts(&late));
     for entity in [&refused, &late] {

@@ -43,7 +43,8 @@ pub async fn publish(entity: &Entity, receiver: &Receiver) -> Vec<String> {
 
 /// A second process of the dispatcher, which is started by the delivery of another entity.
 async fn second_dispatcher(stood: &Interposed) -> Child {
-    let (warm, receiver) = (Entity::new(&stood.api, "warm".to_owned()).await, Receiver::start().await);
+    let warm = Entity::new(&stood.api, "warm".to_owned()).await;
+    let receiver = Receiver::start().await;
     warm.deliver_to(&receiver.on("/", [Behaviour::status(200)])).await;
     second_sandbox(&stood.bundle, "dispatch-deliveries").await
 }
@@ -58,7 +59,8 @@ pub fn complete(account: &Account) {
 async fn a_queue_that_loses_doubles_delays_and_reorders_changes_nothing(suite: Arc<Suite>) {
     let (stood, _permit) = suite.other_bundle_interposed(Settings::default().with("RETRY_SCHEDULE", SCHEDULE)).await;
     let Interposed { bundle, api, services, .. } = &stood;
-    let (entity, receiver) = (Entity::new(api, "chaos".to_owned()).await, Receiver::start().await);
+    let entity = Entity::new(api, "chaos".to_owned()).await;
+    let receiver = Receiver::start().await;
     // No message is lost twice: the sweep waits twice as long each time before it repeats one, and the test with it.
     let lost = Mutex::new(HashSet::new());
     services.scatter(move |message| {
@@ -85,7 +87,8 @@ async fn a_message_that_two_sandboxes_receive_is_sent_once(suite: Arc<Suite>) {
     const COPIES: usize = 6;
     let (stood, _permit) = suite.other_bundle_interposed(Settings::default().with("RETRY_SCHEDULE", SCHEDULE)).await;
     let Interposed { bundle, api, services, .. } = &stood;
-    let (entity, receiver) = (Entity::new(api, "copies".to_owned()).await, Receiver::start().await);
+    let entity = Entity::new(api, "copies".to_owned()).await;
+    let receiver = Receiver::start().await;
     let _second = second_dispatcher(&stood).await;
     services
         .scatter(|_| (0..COPIES).map(|copy| Duration::from_millis(100) * u32::try_from(copy).unwrap_or(0)).collect());
@@ -107,7 +110,8 @@ async fn a_message_that_two_sandboxes_receive_is_sent_once(suite: Arc<Suite>) {
 #[contract_test]
 async fn a_queue_that_is_emptied_again_and_again_changes_nothing(suite: Arc<Suite>) {
     let (stood, _permit) = suite.other_bundle_interposed(Settings::default().with("RETRY_SCHEDULE", SCHEDULE)).await;
-    let (entity, receiver) = (Entity::new(&stood.api, "emptied".to_owned()).await, Receiver::start().await);
+    let entity = Entity::new(&stood.api, "emptied".to_owned()).await;
+    let receiver = Receiver::start().await;
     let emptying = async {
         for _ in 0..10 {
             sleep(Duration::from_millis(500)).await;

@@ -26,7 +26,8 @@ pub async fn attempt_with(entity: &Entity, url: &str, data: Value) -> Value {
 
 /// The first attempt to deliver to a receiver that behaves like this.
 pub async fn attempt(suite: &Suite, behaviour: Behaviour) -> Value {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     first_attempt(&entity, &receiver.on("/", [behaviour])).await
 }
 
@@ -102,7 +103,8 @@ async fn endless_answers_cost_no_memory(suite: Arc<Suite>) {
     first.deliver_to(&receiver.on("/first", [Behaviour::status(200)])).await;
     let dispatcher = bundle.process("dispatch-deliveries").await;
     let deliver = async |kind: usize, behaviour: Behaviour| {
-        let (entity, path) = (Entity::new(&api, format!("memory-{kind}")).await, format!("/{kind}"));
+        let entity = Entity::new(&api, format!("memory-{kind}")).await;
+        let path = format!("/{kind}");
         entity.hook(&receiver.on(&path, [behaviour])).await;
         let watch = async {
             let mut most = 0;
@@ -148,7 +150,8 @@ async fn an_address_that_is_no_longer_allowed_is_blocked(suite: Arc<Suite>) {
     // A delivery waits for its second attempt while the operator withdraws the exception for this machine.
     let settings = Settings::default().with("RETRY_SCHEDULE", "0s,3s");
     let (bundle, api, _permit) = suite.other_bundle(settings.clone()).await;
-    let (entity, receiver) = (Entity::new(&api, "blocked".to_owned()).await, Receiver::start().await);
+    let entity = Entity::new(&api, "blocked".to_owned()).await;
+    let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [Behaviour::status(500)])).await;
     let id = entity.publish(json!({})).await;
     entity.until_delivery(&id, "has its first attempt", |delivery| delivery["attemptCount"] == 1).await;
@@ -288,7 +291,8 @@ async fn only_2xx_is_a_success(suite: Arc<Suite>) {
 #[contract_test]
 async fn a_redirect_is_recorded_and_not_followed(suite: Arc<Suite>) {
     for status in [301, 302, 303, 307, 308] {
-        let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+        let entity = suite.entity().await;
+        let receiver = Receiver::start().await;
         let target = receiver.on("/target", [Behaviour::status(200)]);
         let url = receiver.on("/", [Behaviour::answer(status, &[("Location", &target)], "moved")]);
         let delivery = entity.deliver_to(&url).await;

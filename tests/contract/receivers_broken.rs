@@ -3,7 +3,7 @@
 use std::{fs, net::SocketAddr, sync::Arc, time::Duration};
 
 use contract_test::contract_test;
-use doubles::{Authority, Identity, TlsFront};
+use fakes::{Authority, Identity, TlsFront};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::{
@@ -125,7 +125,8 @@ async fn an_endpoint_is_sent_to_only_with_a_trusted_certificate_for_its_name(sui
         ("self-signed", Identity::self_signed(&names), false),
         ("strange", Authority::new().issue(&names, false), false),
     ] {
-        let (front, before) = (TlsFront::start(identity, receiver.address).await, receiver.everything().len());
+        let front = TlsFront::start(identity, receiver.address).await;
+        let before = receiver.everything().len();
         let attempt = first_attempt(&Entity::new(&api, format!("tls-{what}")).await, &front.url("/")).await;
         if good {
             assert_eq!(attempt["httpStatus"], 200, "{what}: {attempt:#}");
@@ -245,7 +246,8 @@ async fn a_broken_body_takes_back_no_status(suite: Arc<Suite>) {
     for (behaviour, body) in
         [(Behaviour::truncated_body(200), "only this"), (Behaviour::raw(format!("{head}5\r\nhello\r\n")), "hello")]
     {
-        let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+        let entity = suite.entity().await;
+        let receiver = Receiver::start().await;
         let delivery = entity.deliver_to(&receiver.on("/", [behaviour])).await;
         assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("delivered"), &json!(1)), "{delivery:#}");
         was_answered(&delivery["attempts"][0], 200, body);
@@ -267,7 +269,8 @@ async fn bytes_after_the_answer_are_no_part_of_it(suite: Arc<Suite>) {
 #[contract_test]
 async fn a_switch_of_protocols_is_no_success(suite: Arc<Suite>) {
     let switch = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let delivery = entity.deliver_to(&receiver.on("/", [Behaviour::raw(switch)])).await;
     assert_eq!(delivery["status"], "failed", "{delivery:#}");
 }
@@ -278,13 +281,15 @@ async fn a_folded_header_changes_nothing(suite: Arc<Suite>) {
     for (status, expected) in [(200, "delivered"), (410, "failed")] {
         let folded =
             Behaviour::raw(format!("HTTP/1.1 {status} X\r\nX-Folded: one\r\n two\r\nContent-Length: 2\r\n\r\nok"));
-        let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+        let entity = suite.entity().await;
+        let receiver = Receiver::start().await;
         let delivery = entity.deliver_to(&receiver.on("/", [folded])).await;
         assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!(expected), &json!(1)), "{delivery:#}");
         was_answered(&delivery["attempts"][0], status, "ok");
     }
     let busy = "HTTP/1.1 503 Busy\r\nX-Folded: one\r\n two\r\nRetry-After: 3600\r\nContent-Length: 0\r\n\r\n";
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [Behaviour::raw(busy)])).await;
     let id = entity.publish(json!({})).await;
     let delivery = entity.until_delivery(&id, "has its first attempt", |delivery| delivery["attemptCount"] != 0).await;

@@ -35,7 +35,8 @@ async fn recover(entity: &Entity, hook: &Hook, range: &Value) -> u64 {
 }
 
 async fn count(entity: &Entity, hook: &Hook, status: &str) -> usize {
-    let (mut found, mut cursor) = (0, String::new());
+    let mut found = 0;
+    let mut cursor = String::new();
     loop {
         let query = format!("limit=100&status={status}&webhookIdentifier={}{cursor}", hook.id);
         let page = entity.get(&format!("/webhook/delivery/list?{query}")).expect(200).await.json();
@@ -61,7 +62,8 @@ async fn thousands_are_recovered_each_once_although_the_work_is_killed_in_the_mi
     const MANY: usize = 2_000;
     const FEW: usize = 50;
     let (bundle, api, _permit) = suite.other_bundle(one_attempt()).await;
-    let (entity, receiver) = (Entity::new(&api, "recover".to_owned()).await, Receiver::start().await);
+    let entity = Entity::new(&api, "recover".to_owned()).await;
+    let receiver = Receiver::start().await;
     let many = hook_for(&entity, "booking.created", &receiver.on("/many", [Behaviour::status(500)])).await;
     let few = hook_for(&entity, "booking.cancelled", &receiver.on("/few", [Behaviour::status(500)])).await;
     let deliveries = publish(&entity, "booking.created", MANY).await;
@@ -115,7 +117,8 @@ async fn thousands_are_recovered_each_once_although_the_work_is_killed_in_the_mi
 
 #[contract_test]
 async fn a_range_holds_its_beginning_and_not_its_end(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = hook_for(&entity, "booking.created", &receiver.on("/", [Behaviour::status(500)])).await;
     let mut deliveries = Vec::new();
     for _ in 0..4 {
@@ -147,7 +150,8 @@ async fn a_range_holds_its_beginning_and_not_its_end(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn failed_deliveries_alone_are_recovered_when_no_others_are_included(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let later = Behaviour::answer(429, &[("Retry-After", "600")], "");
     let failing = vec![Behaviour::status(500); 3];
     let script = [vec![Behaviour::status(200), later], failing].concat();
@@ -180,7 +184,8 @@ async fn after_an_outage_what_waits_is_delivered_at_once(suite: Arc<Suite>) {
     let settings = Settings::default().with("RETRY_SCHEDULE", "0s,1h,1h").with("BREAKER_THRESHOLD", "3");
     let settings = settings.with("BREAKER_OPEN", "10m");
     let (bundle, api, _permit) = suite.other_bundle(settings).await;
-    let (entity, receiver) = (Entity::new(&api, "outage".to_owned()).await, Receiver::start().await);
+    let entity = Entity::new(&api, "outage".to_owned()).await;
+    let receiver = Receiver::start().await;
     let hook = hook_for(&entity, "booking.created", &receiver.on("/", [Behaviour::close()])).await;
     let mut ids = publish(&entity, "booking.created", 3).await;
     for id in &ids {
@@ -212,7 +217,8 @@ async fn after_an_outage_what_waits_is_delivered_at_once(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn what_waits_and_fails_again_keeps_its_place_in_the_schedule(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let later = Behaviour::answer(429, &[("Retry-After", "600")], "");
     let hook = hook_for(&entity, "booking.created", &receiver.on("/", [later, Behaviour::status(500)])).await;
     let id = entity.publish(json!({})).await;
@@ -227,7 +233,8 @@ async fn what_waits_and_fails_again_keeps_its_place_in_the_schedule(suite: Arc<S
 async fn thousands_that_wait_are_recovered_each_once_although_the_work_is_killed_in_the_middle(suite: Arc<Suite>) {
     const MANY: usize = 1_500;
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
-    let (entity, receiver) = (Entity::new(&api, "recover".to_owned()).await, Receiver::start().await);
+    let entity = Entity::new(&api, "recover".to_owned()).await;
+    let receiver = Receiver::start().await;
     let later = Behaviour::answer(429, &[("Retry-After", "36000")], "");
     let hook = hook_for(&entity, "booking.created", &receiver.on("/", [later])).await;
     publish(&entity, "booking.created", MANY).await;
@@ -261,7 +268,8 @@ async fn thousands_that_wait_are_recovered_each_once_although_the_work_is_killed
 #[contract_test]
 async fn a_delivery_that_cannot_be_read_keeps_no_recovery_from_its_end(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(one_attempt()).await;
-    let (entity, receiver) = (Entity::new(&api, "unreadable".to_owned()).await, Receiver::start().await);
+    let entity = Entity::new(&api, "unreadable".to_owned()).await;
+    let receiver = Receiver::start().await;
     let table = Table::of(&api.env);
     let hook = hook_for(&entity, "booking.created", &receiver.on("/", [Behaviour::status(500)])).await;
     let deliveries = publish(&entity, "booking.created", 3).await;
@@ -281,7 +289,8 @@ async fn a_delivery_that_cannot_be_read_keeps_no_recovery_from_its_end(suite: Ar
 
 #[contract_test]
 async fn a_recovery_of_nothing_says_why(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let later = Behaviour::answer(429, &[("Retry-After", "600")], "");
     let hook = hook_for(&entity, "booking.created", &receiver.on("/", [later])).await;
     let said = async |range: Value| {
@@ -303,7 +312,8 @@ async fn a_recovery_of_nothing_says_why(suite: Arc<Suite>) {
 #[contract_test]
 async fn what_failed_a_moment_ago_is_recovered_although_the_index_does_not_show_it_yet(suite: Arc<Suite>) {
     let (stood, _permit) = suite.other_bundle_interposed(one_attempt()).await;
-    let (entity, receiver) = (Entity::new(&stood.api, "lag".to_owned()).await, Receiver::start().await);
+    let entity = Entity::new(&stood.api, "lag".to_owned()).await;
+    let receiver = Receiver::start().await;
     let hook = hook_for(&entity, "booking.created", &receiver.on("/", [500, 200].map(Behaviour::status))).await;
     let id = entity.publish(json!({})).await;
     entity.until_status(&id, &["failed"]).await;
@@ -322,7 +332,8 @@ async fn what_failed_a_moment_ago_is_recovered_although_the_index_does_not_show_
 
 #[contract_test]
 async fn deliveries_that_a_disabled_webhook_has_cancelled_are_recovered_when_it_is_enabled_again(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let soon = Behaviour::answer(429, &[("Retry-After", "6")], "");
     let hook = hook_for(&entity, "booking.created", &receiver.on("/", [soon])).await;
     let mut ids = publish(&entity, "booking.created", 3).await;
@@ -354,7 +365,9 @@ async fn deliveries_with_too_many_attempts_or_past_their_retention_are_neither_c
 ) {
     const DAY: i64 = 24 * 60 * 60;
     let long_ago = Timestamp::from_second(now() - 91 * DAY).expect("a time");
-    let (entity, receiver, table) = (suite.entity().await, Receiver::start().await, suite.table());
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let table = suite.table();
     let hook = hook_for(&entity, "booking.created", &receiver.on("/", [Behaviour::status(500)])).await;
     let ids = publish(&entity, "booking.created", 3).await;
     until_count(&entity, &hook, "failed", 3).await;

@@ -26,7 +26,8 @@ fn later() -> Behaviour {
 
 #[contract_test]
 async fn a_failed_delivery_gets_a_fresh_schedule_and_goes_on_to_be_delivered(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [Behaviour::status(500)])).await;
     let id = entity.publish(json!({})).await;
     let failed = entity.until_status(&id, &["failed"]).await;
@@ -55,7 +56,8 @@ async fn a_failed_delivery_gets_a_fresh_schedule_and_goes_on_to_be_delivered(sui
 
 #[contract_test]
 async fn a_delivered_delivery_is_sent_once_more_the_same(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let id = entity.publish(json!({ "big": 1e300 })).await;
     entity.until_status(&id, &["delivered"]).await;
@@ -72,7 +74,8 @@ async fn a_delivered_delivery_is_sent_once_more_the_same(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn a_cancelled_delivery_is_sent_when_its_webhook_is_enabled_again(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(500)])).await;
     let id = entity.publish(json!({})).await;
     receiver.until("/", 1).await;
@@ -90,7 +93,8 @@ async fn a_cancelled_delivery_is_sent_when_its_webhook_is_enabled_again(suite: A
 async fn an_attempt_in_between_leaves_the_schedule_as_it_was(suite: Arc<Suite>) {
     let settings = Settings::default().with("RETRY_SCHEDULE", "0s,4s,4s");
     let (bundle, api, _permit) = suite.other_bundle(settings).await;
-    let (entity, receiver) = (Entity::new(&api, "resend".to_owned()).await, Receiver::start().await);
+    let entity = Entity::new(&api, "resend".to_owned()).await;
+    let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [Behaviour::status(500)])).await;
     let id = entity.publish(json!({})).await;
     let first = entity.until_delivery(&id, "is retrying", |delivery| delivery["attemptCount"] == 1).await;
@@ -122,7 +126,8 @@ async fn an_attempt_in_between_leaves_the_schedule_as_it_was(suite: Arc<Suite>) 
 
 #[contract_test]
 async fn an_attempt_in_between_may_succeed(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [later(), Behaviour::status(200)])).await;
     let id = entity.publish(json!({})).await;
     entity.until_status(&id, &["retrying"]).await;
@@ -134,7 +139,8 @@ async fn an_attempt_in_between_may_succeed(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn of_twenty_requests_at_once_one_has_an_effect(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let slow = Behaviour::status(200).after(Duration::from_secs(5));
     for (path, status, script) in [
         ("/waits", "retrying", vec![later(), slow.clone()]),
@@ -165,7 +171,8 @@ async fn of_twenty_requests_at_once_one_has_an_effect(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn a_delivery_whose_attempt_is_under_way_is_left_alone(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [Behaviour::status(200).after(Duration::from_secs(3))])).await;
     let id = entity.publish(json!({})).await;
     receiver.until("/", 1).await;
@@ -178,7 +185,8 @@ async fn a_delivery_whose_attempt_is_under_way_is_left_alone(suite: Arc<Suite>) 
 
 #[contract_test]
 async fn a_delivery_whose_webhook_was_removed_is_not_sent_again(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200), later()])).await;
     let delivered = entity.publish(json!({})).await;
     entity.until_status(&delivered, &["delivered"]).await;
@@ -207,7 +215,8 @@ async fn delivered(suite: &Suite, entity: &Entity, receiver: &Receiver) -> (Stri
 
 #[contract_test]
 async fn a_delivery_with_a_hundred_attempts_is_not_sent_again(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let (id, mut head) = delivered(&suite, &entity, &receiver).await;
     head["attemptCount"]["N"] = "99".into();
     suite.table().put(head).await;
@@ -221,7 +230,8 @@ async fn a_delivery_with_a_hundred_attempts_is_not_sent_again(suite: Arc<Suite>)
 
 #[contract_test]
 async fn a_delivery_past_its_retention_counts_as_gone_before_the_table_removes_it(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let (id, mut head) = delivered(&suite, &entity, &receiver).await;
     head["expiresAt"]["N"] = (now() - 1).to_string().into();
     suite.table().put(head).await;
@@ -232,7 +242,8 @@ async fn a_delivery_past_its_retention_counts_as_gone_before_the_table_removes_i
 
 #[contract_test]
 async fn a_resend_does_not_lengthen_the_retention(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let (id, before) = delivered(&suite, &entity, &receiver).await;
     resent(&entity, &id).await;
     entity.until_delivery(&id, "is sent again", |delivery| delivery["attemptCount"] == 2).await;
@@ -242,7 +253,9 @@ async fn a_resend_does_not_lengthen_the_retention(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn missing_and_foreign_deliveries_are_not_found(suite: Arc<Suite>) {
-    let (owner, stranger, receiver) = (suite.entity().await, suite.entity().await, Receiver::start().await);
+    let owner = suite.entity().await;
+    let stranger = suite.entity().await;
+    let receiver = Receiver::start().await;
     owner.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let id = owner.publish(json!({})).await;
     owner.until_status(&id, &["delivered"]).await;
@@ -266,7 +279,8 @@ async fn missing_and_foreign_deliveries_are_not_found(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn a_resend_needs_no_body(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let id = entity.publish(json!({})).await;
     entity.until_status(&id, &["delivered"]).await;

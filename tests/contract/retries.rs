@@ -14,7 +14,8 @@ fn statuses(delivery: &Value) -> Vec<&Value> {
 
 #[contract_test]
 async fn a_delivery_is_retried_until_it_succeeds(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let broken = Behaviour::answer(500, &[], "broken").closing();
     let script = [broken, Behaviour::reset(), Behaviour::answer(200, &[], "fine")];
     entity.hook(&receiver.on("/", script)).await;
@@ -39,7 +40,8 @@ async fn a_delivery_is_retried_until_it_succeeds(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn an_exhausted_delivery_is_failed(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [Behaviour::status(500), Behaviour::status(404), Behaviour::status(302)])).await;
     let id = entity.publish(json!({})).await;
     let delivery = entity.until_status(&id, &["delivered", "failed"]).await;
@@ -53,7 +55,8 @@ async fn an_exhausted_delivery_is_failed(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn every_attempt_sends_the_same_bytes_under_a_fresh_signature(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(500)])).await;
     let id = entity.publish(json!({ "a": [1, 2.50, "ü"] })).await;
     entity.until_status(&id, &["failed"]).await;
@@ -72,7 +75,8 @@ async fn every_attempt_sends_the_same_bytes_under_a_fresh_signature(suite: Arc<S
 
 #[contract_test]
 async fn attempts_keep_the_schedules_distance(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [Behaviour::status(500)])).await;
     let id = entity.publish(json!({})).await;
     let delivery = entity.until_status(&id, &["failed"]).await;
@@ -85,7 +89,8 @@ async fn attempts_keep_the_schedules_distance(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn gone_fails_the_delivery_and_disables_the_webhook(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(410)])).await;
     let id = entity.publish(json!({})).await;
     let delivery = entity.until_status(&id, &["delivered", "failed", "retrying"]).await;
@@ -104,7 +109,8 @@ async fn gone_fails_the_delivery_and_disables_the_webhook(suite: Arc<Suite>) {
 
 /// The wait after a first attempt that is answered like this, in seconds from now.
 async fn wait_after(suite: &Suite, status: u16, retry_after: &str) -> i64 {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [Behaviour::answer(status, &[("Retry-After", retry_after)], "")])).await;
     let id = entity.publish(json!({})).await;
     let delivery = entity.until_delivery(&id, "is retrying", |delivery| delivery["attemptCount"] == 1).await;
@@ -153,7 +159,8 @@ async fn retry_after_is_limited_to_a_day(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn retry_after_counts_for_429_and_503_only(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [Behaviour::answer(500, &[("Retry-After", "600")], "")])).await;
     let id = entity.publish(json!({})).await;
     entity.until_status(&id, &["failed"]).await;
@@ -163,7 +170,8 @@ async fn retry_after_counts_for_429_and_503_only(suite: Arc<Suite>) {
 async fn retry_after_never_shortens_the_wait(suite: Arc<Suite>) {
     // A number that is the time of day in seconds since 1970 is no wait.
     for value in ["0", "-5", "0.5", "soon", "1795168020", "Thu, 01 Jan 1970 00:00:00 GMT", ""] {
-        let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+        let entity = suite.entity().await;
+        let receiver = Receiver::start().await;
         entity.hook(&receiver.on("/", [Behaviour::answer(429, &[("Retry-After", value)], "")])).await;
         let id = entity.publish(json!({})).await;
         let delivery = entity.until_status(&id, &["failed"]).await;
@@ -182,7 +190,8 @@ async fn retry_after_never_shortens_the_wait(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn a_webhook_that_fails_again_and_again_is_failing_and_one_success_heals_it(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(500)])).await;
     for _ in 0..2 {
         let id = entity.publish(json!({})).await;

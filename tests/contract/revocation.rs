@@ -81,7 +81,8 @@ async fn a_revoked_token_is_refused_by_every_operation_within_a_minute(suite: Ar
 
 #[contract_test]
 async fn a_revocation_is_answered_with_nothing_whatever_the_token(suite: Arc<Suite>) {
-    let (api, forge) = (&suite.api, suite.forge());
+    let api = &suite.api;
+    let forge = suite.forge();
     let token = api.new_token(Application::Demo, "").await;
     let mut expired = forge.claims();
     expired["exp"] = (now() - 1).into();
@@ -133,7 +134,8 @@ async fn an_application_revokes_its_own_tokens_only(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn a_platform_wide_application_revokes_any_token_only_with_the_scope_to_remove_accounts(suite: Arc<Suite>) {
-    let (api, entity) = (&suite.api, suite.entity().await);
+    let api = &suite.api;
+    let entity = suite.entity().await;
     let token = api.new_token(Application::Demo, "mcp.read").await;
     for scope in ["booking.read", "account.read", "account.write"] {
         let body = json!({ "name": "Everywhere", "scopes": [scope], "managingEntities": ["*"] });
@@ -182,11 +184,14 @@ async fn a_revocation_needs_a_token_and_an_authenticated_client(suite: Arc<Suite
 /// revoke anything nor remove the application for the rest of the hour.
 #[contract_test]
 async fn a_stolen_application_that_revokes_without_end_takes_nothing_from_others_and_can_be_removed(suite: Arc<Suite>) {
-    let (api, forge, entity) = (&suite.api, suite.forge(), suite.entity().await);
+    let api = &suite.api;
+    let forge = suite.forge();
+    let entity = suite.entity().await;
     let made = || async {
         entity.post("/application").json(&json!({ "name": "n", "scopes": ["mcp.read"] })).expect(201).await.json()
     };
-    let (stolen, other) = (made().await, made().await);
+    let stolen = made().await;
+    let other = made().await;
     let token = |by: &Value, name: &str, seconds_ago: i64| {
         let mut claims = forge.claims();
         claims["client_id"] = by["clientId"].clone();
@@ -266,7 +271,9 @@ async fn whatever_revokes_a_token_is_known_to_the_next_start(suite: Arc<Suite>) 
 async fn a_start_knows_every_revocation_of_a_list_of_several_pages(suite: Arc<Suite>) {
     const LISTED: usize = 2_500;
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
-    let (table, forge, entity) = (Table::of(&api.env), Forge::of(&bundle), Entity::new(&api, "pages".to_owned()).await);
+    let table = Table::of(&api.env);
+    let forge = Forge::of(&bundle);
+    let entity = Entity::new(&api, "pages".to_owned()).await;
     let id = |number: usize| format!("app{number:0900}");
     let items = (0..LISTED).map(|number| {
         // The last one half an hour ago.

@@ -49,7 +49,8 @@ async fn every_variable_that_a_function_declares_is_read(_: Arc<Suite>) {
         .map(|function| function.environment.keys().collect::<BTreeSet<_>>())
         .reduce(|all, of_one| all.intersection(&of_one).copied().collect())
         .expect("there are functions");
-    let (mut read_of_shared, mut unread) = (BTreeSet::new(), BTreeMap::new());
+    let mut read_of_shared = BTreeSet::new();
+    let mut unread = BTreeMap::new();
     for function in template.functions() {
         let variables = || function.environment.keys().map(String::as_str);
         let errors = [complaint(folder, &function.name, &[]).await, {
@@ -93,9 +94,12 @@ async fn complaint(folder: &Path, function: &str, variables: &[(&str, &str)]) ->
 
 #[contract_test]
 async fn what_goes_to_a_slow_webhook_is_announced_in_its_lane_by_every_function_that_publishes(suite: Arc<Suite>) {
-    let (entity, receiver, table) = (suite.entity().await, Receiver::start().await, suite.table());
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let table = suite.table();
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
-    let (pk, sk) = (format!("ENT#{}", entity.id), format!("WHK#{}", hook.id));
+    let pk = format!("ENT#{}", entity.id);
+    let sk = format!("WHK#{}", hook.id);
     assert!(table.set(&pk, &sk, "slowUntil", "2099-01-01T00:00:00.000Z").await);
     let published = entity.publish(json!({})).await;
     let tested = entity.test(&hook.id).expect(202).await.json();

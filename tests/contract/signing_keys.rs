@@ -136,7 +136,8 @@ async fn keys_rotate_under_load_and_no_good_token_is_refused(suite: Arc<Suite>) 
     let client = Client::of(&api);
     let [first, second] = kept(&bundle);
     let begun = Instant::now();
-    let (kids, issued) = (RefCell::new(BTreeMap::<String, String>::new()), RefCell::new(0));
+    let kids = RefCell::new(BTreeMap::<String, String>::new());
+    let issued = RefCell::new(0);
     let load = stream::iter(0..TOKENS).for_each_concurrent(8, async |_| {
         let token = client.token().await;
         *issued.borrow_mut() += 1;
@@ -180,7 +181,8 @@ async fn keys_rotate_under_load_and_no_good_token_is_refused(suite: Arc<Suite>) 
 #[contract_test]
 async fn in_an_emergency_every_token_of_the_old_keys_is_refused_within_a_minute(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
-    let (client, forge) = (Client::of(&api), Forge::of(&bundle));
+    let client = Client::of(&api);
+    let forge = Forge::of(&bundle);
     let old = client.token().await;
     assert_eq!(client.uses(&old).await, 200);
     let before = kept(&bundle);
@@ -331,7 +333,8 @@ async fn a_key_that_would_end_before_its_token_signs_nothing_and_the_next_one_do
 #[contract_test]
 async fn an_unknown_key_is_no_fault_of_the_token_while_the_table_is_out_of_reach(suite: Arc<Suite>) {
     let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
-    let (client, forge) = (Client::of(&stood.api), Forge::of(&stood.bundle));
+    let client = Client::of(&stood.api);
+    let forge = Forge::of(&stood.bundle);
     let token = client.token().await;
     assert_eq!(client.uses(&token).await, 200);
     let mut unknown = forge.header();
@@ -359,11 +362,13 @@ async fn an_unknown_key_is_no_fault_of_the_token_while_the_table_is_out_of_reach
 #[contract_test]
 async fn keys_share_no_call_with_what_a_function_reads_for_other_requests(suite: Arc<Suite>) {
     let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
-    let (client, forge) = (Client::of(&stood.api), Forge::of(&stood.bundle));
+    let client = Client::of(&stood.api);
+    let forge = Forge::of(&stood.bundle);
     let mut unknown = forge.header();
     unknown["kid"] = "nobodys".into();
     let unknown = forge.token(&unknown, &forge.claims());
-    let (receiver, entity) = (Receiver::start().await, Entity::new(&stood.api, "busy".to_owned()).await);
+    let receiver = Receiver::start().await;
+    let entity = Entity::new(&stood.api, "busy".to_owned()).await;
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let id = entity.publish(json!({})).await;
     entity.delivery(&id).await;

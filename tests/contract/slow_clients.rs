@@ -21,7 +21,8 @@ async fn begin(suite: &Suite, head: &str) -> TcpStream {
 
 /// The answer that comes on a connection: its status, headers in lower case, and body.
 async fn answer(connection: &mut (impl AsyncReadExt + Unpin)) -> (u16, String, Value) {
-    let (mut read, mut buffer) = (Vec::new(), [0; 4096]);
+    let mut read = Vec::new();
+    let mut buffer = [0; 4096];
     loop {
         let length = timeout(LONG, connection.read(&mut buffer)).await.expect("an answer in time").expect("an answer");
         read.extend_from_slice(&buffer[..length]);

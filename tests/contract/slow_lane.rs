@@ -9,10 +9,13 @@ use crate::harness::{AwsCall, Behaviour, Entity, Receiver, Settings, Suite, Tabl
 
 #[contract_test]
 async fn a_webhook_that_was_slow_comes_back_by_itself(suite: Arc<Suite>) {
-    let (entity, receiver, table) = (suite.entity().await, Receiver::start().await, suite.table());
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let table = suite.table();
     let slow = Behaviour::status(200).after(Duration::from_millis(1_500));
     let hook = entity.hook(&receiver.on("/", [slow, Behaviour::status(200)])).await;
-    let (pk, sk) = (format!("ENT#{}", entity.id), format!("WHK#{}", hook.id));
+    let pk = format!("ENT#{}", entity.id);
+    let sk = format!("WHK#{}", hook.id);
     let first = entity.publish(json!({})).await;
     // While the exchange is still under way.
     let marked = until("a mark", Duration::from_secs(30), async || {
@@ -36,9 +39,12 @@ async fn a_webhook_that_was_slow_comes_back_by_itself(suite: Arc<Suite>) {
 #[contract_test]
 async fn slow_webhooks_go_by_a_lane_of_their_own(suite: Arc<Suite>) {
     let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
-    let (entity, receiver) = (Entity::new(&stood.api, "slow".to_owned()).await, Receiver::start().await);
-    let (hook, table) = (entity.hook(&receiver.on("/", [Behaviour::status(200)])).await, Table::of(&stood.api.env));
-    let (pk, sk) = (format!("ENT#{}", entity.id), format!("WHK#{}", hook.id));
+    let entity = Entity::new(&stood.api, "slow".to_owned()).await;
+    let receiver = Receiver::start().await;
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    let table = Table::of(&stood.api.env);
+    let pk = format!("ENT#{}", entity.id);
+    let sk = format!("WHK#{}", hook.id);
     assert!(table.set(&pk, &sk, "slowUntil", "2099-01-01T00:00:00.000Z").await);
     // The first announcement is lost, so that the sweep announces the delivery as well.
     let webhook = hook.id.clone();

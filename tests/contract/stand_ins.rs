@@ -69,7 +69,8 @@ async fn attack(bundle: &Bundle, api: &Api) -> usize {
     let runtime = runtime_api(bundle).await;
     let host = runtime.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");
     stand_ins.push((format!("{host}/token/1/2018-06-01/runtime/init/error"), "none"));
-    let (mut holding, mut held) = (JoinSet::new(), BTreeMap::new());
+    let mut holding = JoinSet::new();
+    let mut held = BTreeMap::new();
     for (address, target) in stand_ins {
         let host = address.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");
         if !held.contains_key(&host) {

@@ -22,13 +22,15 @@ async fn what_cannot_be_read_keeps_no_sweep_from_the_deliveries_behind_it(suite:
     /// As many as a sweep reads at once of a part of the index.
     const PAGE: usize = 200;
     let (stood, _permit) = suite.other_bundle_interposed(swept_by_hand()).await;
-    let (entity, receiver, table) =
-        (Entity::new(&stood.api, "behind".to_owned()).await, Receiver::start().await, Table::of(&stood.api.env));
+    let entity = Entity::new(&stood.api, "behind".to_owned()).await;
+    let receiver = Receiver::start().await;
+    let table = Table::of(&stood.api.env);
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     // What publishing announces is lost.
     stood.services.swallow(1, |call| call.operation == "SendMessageBatch");
     let id = entity.publish(json!({})).await;
-    let (pk, sk) = (format!("DLV#{id}"), "HEAD");
+    let pk = format!("DLV#{id}");
+    let sk = "HEAD";
     assert!(table.set(&pk, sk, "dueAt", "2026-01-02T00:00:00.000Z").await);
     let head = table.item(&pk, sk).await.expect("its head");
     let unreadable = (0..PAGE).map(|number| {
@@ -56,16 +58,20 @@ async fn an_entity_whose_deliveries_are_throttled_keeps_no_sweep_from_those_of_o
     /// More than a sweep reads at once of a part of the index.
     const BUSY: usize = 250;
     let (stood, _permit) = suite.other_bundle_interposed(swept_by_hand()).await;
-    let (receiver, table) = (Receiver::start().await, Table::of(&stood.api.env));
+    let receiver = Receiver::start().await;
+    let table = Table::of(&stood.api.env);
     let [busy, quiet] = ["busy", "quiet"].map(|id| Entity::new(&stood.api, id.to_owned()));
-    let (busy, quiet) = (busy.await, quiet.await);
+    let busy = busy.await;
+    let quiet = quiet.await;
     for (entity, path) in [(&busy, "/busy"), (&quiet, "/quiet")] {
         entity.hook(&receiver.on(path, [Behaviour::status(200)])).await;
     }
     // What publishing announces is lost.
     stood.services.swallow(2, |call| call.operation == "SendMessageBatch");
-    let (copied, waiting) = (busy.publish(json!({})).await, quiet.publish(json!({})).await);
-    let (pk, sk) = (format!("DLV#{copied}"), "HEAD");
+    let copied = busy.publish(json!({})).await;
+    let waiting = quiet.publish(json!({})).await;
+    let pk = format!("DLV#{copied}");
+    let sk = "HEAD";
     let head = table.item(&pk, sk).await.expect("its head");
     let shard = head["dueShard"]["S"].as_str().expect("a text").to_owned();
     let waiting_key = format!("DLV#{waiting}");
@@ -93,8 +99,9 @@ async fn an_entity_whose_deliveries_are_throttled_keeps_no_sweep_from_those_of_o
 #[contract_test]
 async fn a_webhook_that_cannot_be_looked_up_soon_delays_no_announcement(suite: Arc<Suite>) {
     let (stood, _permit) = suite.other_bundle_interposed(swept_by_hand()).await;
-    let (entity, receiver, table) =
-        (Entity::new(&stood.api, "busy".to_owned()).await, Receiver::start().await, Table::of(&stood.api.env));
+    let entity = Entity::new(&stood.api, "busy".to_owned()).await;
+    let receiver = Receiver::start().await;
+    let table = Table::of(&stood.api.env);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     // Whatever announces it, no dispatcher hears of it, and looks up the webhook as well.
     let webhook = hook.id.clone();
@@ -121,8 +128,9 @@ async fn a_webhook_that_cannot_be_looked_up_soon_delays_no_announcement(suite: A
 #[contract_test]
 async fn what_stands_in_a_crowded_queue_is_not_announced_again_and_what_was_never_announced_is(suite: Arc<Suite>) {
     let (stood, _permit) = suite.other_bundle_interposed(swept_by_hand()).await;
-    let (entity, receiver, table) =
-        (Entity::new(&stood.api, "crowd".to_owned()).await, Receiver::start().await, Table::of(&stood.api.env));
+    let entity = Entity::new(&stood.api, "crowd".to_owned()).await;
+    let receiver = Receiver::start().await;
+    let table = Table::of(&stood.api.env);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(500)])).await;
     let sweep = async || {
         let swept = invocation(&stood.api.env, "sweep-deliveries", "{}").send().await;
@@ -141,7 +149,8 @@ async fn what_stands_in_a_crowded_queue_is_not_announced_again_and_what_was_neve
     // Its message stands far behind in the queue.
     stood.services.swallow(1, |call| call.operation == "SendMessageBatch");
     let stands = entity.publish(json!({})).await;
-    let (pk, sk) = (format!("DLV#{stands}"), "HEAD");
+    let pk = format!("DLV#{stands}");
+    let sk = "HEAD";
     assert!(table.set(&pk, sk, "dueAt", LONG_AGO).await);
     sweep().await;
     let moved = table.item(&pk, sk).await.expect("its head")["dueAt"]["S"].as_str().map(str::to_owned);
@@ -167,8 +176,9 @@ async fn what_stands_in_a_crowded_queue_is_not_announced_again_and_what_was_neve
 #[contract_test]
 async fn a_delivery_that_was_never_attempted_is_listed_as_pending_however_old(suite: Arc<Suite>) {
     let (stood, _permit) = suite.other_bundle_interposed(swept_by_hand()).await;
-    let (entity, receiver, table) =
-        (Entity::new(&stood.api, "old".to_owned()).await, Receiver::start().await, Table::of(&stood.api.env));
+    let entity = Entity::new(&stood.api, "old".to_owned()).await;
+    let receiver = Receiver::start().await;
+    let table = Table::of(&stood.api.env);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     // The first sweep comes at the start.
     let shards = || stood.table.calls_mentioning("DUE#").len();
@@ -176,7 +186,8 @@ async fn a_delivery_that_was_never_attempted_is_listed_as_pending_however_old(su
     stood.services.swallow(1, move |call| call.operation == "SendMessageBatch" && call.mentions(&hook.id));
     let id = entity.publish(json!({})).await;
     let two_hours_ago = Time::from_millis((now() - 2 * 60 * 60) * 1_000);
-    let (pk, sk) = (format!("DLV#{id}"), "HEAD");
+    let pk = format!("DLV#{id}");
+    let sk = "HEAD";
     assert!(table.set(&pk, sk, "createdKey", &format!("{two_hours_ago}#{id}")).await);
     assert!(table.set(&pk, sk, "dueAt", &two_hours_ago.to_string()).await);
     let listed = async |status: &str| {

@@ -26,7 +26,8 @@ fn one_in(
 #[contract_test]
 async fn a_table_that_refuses_and_dawdles_now_and_then_changes_nothing(suite: Arc<Suite>) {
     let (stood, _permit) = suite.other_bundle_interposed(Settings::default().with("RETRY_SCHEDULE", SCHEDULE)).await;
-    let (entity, receiver) = (Entity::new(&stood.api, "busy".to_owned()).await, Receiver::start().await);
+    let entity = Entity::new(&stood.api, "busy".to_owned()).await;
+    let receiver = Receiver::start().await;
     // Each kind of call has a code of its own, so that none is refused as often in a row as it is tried.
     let kinds = ["BatchExecuteStatement", "BatchGetItem"];
     let codes = ["ProvisionedThroughputExceededException", "InternalServerError"];

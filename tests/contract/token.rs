@@ -56,7 +56,8 @@ async fn refused(call: Call, status: u16, code: &str) -> ApiResponse {
 async fn a_client_may_authenticate_in_the_form_or_with_basic(suite: Arc<Suite>) {
     let api = &suite.api;
     let in_form = request(api, &[]).expect(200).await;
-    let (id, secret) = (&api.env["CLIENT_ID"], &api.env["CLIENT_SECRET"]);
+    let id = &api.env["CLIENT_ID"];
+    let secret = &api.env["CLIENT_SECRET"];
     let with_basic =
         api.post("/oauth2/token").header("authorization", basic(id, secret)).form(&[GRANT]).expect(200).await;
     for answer in [in_form, with_basic] {
@@ -87,7 +88,8 @@ async fn an_issued_token_is_what_rfc_9068_and_the_contract_say(suite: Arc<Suite>
     assert_eq!(claims["client_id"], api.env["CLIENT_ID"].as_str());
     assert_eq!(claims["scope"], answer["scope"]);
     assert_eq!(claims["managing_entities"], json!([api.env["MANAGING_ENTITY"]]));
-    let (issued, expires) = (claims["iat"].as_i64().expect("a time"), claims["exp"].as_i64().expect("a time"));
+    let issued = claims["iat"].as_i64().expect("a time");
+    let expires = claims["exp"].as_i64().expect("a time");
     assert_eq!(expires - issued, 3600);
     assert!((before..=now()).contains(&issued), "issued at {issued}, which is not now");
 
@@ -189,7 +191,8 @@ async fn another_grant_is_unsupported(suite: Arc<Suite>) {
 #[contract_test]
 async fn a_parameter_may_not_be_repeated(suite: Arc<Suite>) {
     let api = &suite.api;
-    let (id, secret) = (api.env["CLIENT_ID"].as_str(), api.env["CLIENT_SECRET"].as_str());
+    let id = api.env["CLIENT_ID"].as_str();
+    let secret = api.env["CLIENT_SECRET"].as_str();
     for repeated in [GRANT, ("client_id", id), ("client_secret", secret), ("grant_type", "password")] {
         refused(request(api, &[repeated]), 400, "invalid_request").await;
     }
@@ -200,7 +203,8 @@ async fn a_parameter_may_not_be_repeated(suite: Arc<Suite>) {
 #[contract_test]
 async fn a_body_that_is_no_form_is_an_invalid_request(suite: Arc<Suite>) {
     let api = &suite.api;
-    let (id, secret) = (&api.env["CLIENT_ID"], &api.env["CLIENT_SECRET"]);
+    let id = &api.env["CLIENT_ID"];
+    let secret = &api.env["CLIENT_SECRET"];
     let form = format!("grant_type=client_credentials&client_id={id}&client_secret={secret}");
     let json = json!({ "grant_type": "client_credentials", "client_id": id, "client_secret": secret }).to_string();
     for (content_type, body) in [("application/json", &json), ("text/plain", &form), ("multipart/form-data", &form)] {
@@ -224,7 +228,8 @@ async fn both_ways_of_authenticating_at_once_are_refused(suite: Arc<Suite>) {
 #[contract_test]
 async fn missing_credentials_are_an_invalid_client(suite: Arc<Suite>) {
     let api = &suite.api;
-    let (id, secret) = (api.env["CLIENT_ID"].as_str(), api.env["CLIENT_SECRET"].as_str());
+    let id = api.env["CLIENT_ID"].as_str();
+    let secret = api.env["CLIENT_SECRET"].as_str();
     for form in [
         vec![GRANT],
         vec![GRANT, ("client_id", id)],
@@ -290,7 +295,8 @@ async fn a_client_is_authenticated_before_its_wishes_are_heard(suite: Arc<Suite>
 #[contract_test]
 async fn credentials_in_the_query_are_not_credentials(suite: Arc<Suite>) {
     let api = &suite.api;
-    let (id, secret) = (&api.env["CLIENT_ID"], &api.env["CLIENT_SECRET"]);
+    let id = &api.env["CLIENT_ID"];
+    let secret = &api.env["CLIENT_SECRET"];
     let path = format!("/oauth2/token?client_id={id}&client_secret={secret}");
     refused(api.post(path).form(&[GRANT]), 401, "invalid_client").await;
 }
@@ -304,7 +310,8 @@ async fn other_parameters_are_ignored(suite: Arc<Suite>) {
 async fn a_token_is_for_the_resource_that_was_named(suite: Arc<Suite>) {
     let api = &suite.api;
     let base = api.env["BASE_URL"].as_str();
-    let (agents, with_slash) = (format!("{base}/mcp"), format!("{base}/"));
+    let agents = format!("{base}/mcp");
+    let with_slash = format!("{base}/");
     for (resources, audience, status) in [
         (vec![], base, 200),
         (vec![base], base, 200),

@@ -47,7 +47,8 @@ fn member<'a>(line: &'a Value, name: &str) -> &'a str {
 
 #[contract_test]
 async fn a_trace_goes_from_the_publisher_through_the_log_to_every_attempt(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [Behaviour::status(500), Behaviour::status(204)])).await;
     let trace = trace_of(&entity, 1);
     let body = json!({ "type": "booking.created", "data": {} });
@@ -87,7 +88,8 @@ async fn a_trace_goes_from_the_publisher_through_the_log_to_every_attempt(suite:
 
 #[contract_test]
 async fn a_trace_that_is_malformed_is_ignored_and_none_is_sent(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
     let trace = trace_of(&entity, 1);
     let whole = format!("00-{trace}-{SPAN}-01");
@@ -112,7 +114,8 @@ async fn a_trace_that_is_malformed_is_ignored_and_none_is_sent(suite: Arc<Suite>
 
 #[contract_test]
 async fn a_tracestate_that_is_too_long_or_malformed_leaves_the_trace_as_it_is(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
     let short = "s".repeat(100);
     let long = format!("a={short},b={},c={short},d={short},e={short},f={short}", "l".repeat(200));
@@ -131,7 +134,8 @@ async fn a_tracestate_that_is_too_long_or_malformed_leaves_the_trace_as_it_is(su
 
 #[contract_test]
 async fn a_publication_that_is_repeated_keeps_the_trace_of_the_first(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [Behaviour::status(500), Behaviour::status(204)])).await;
     let mut answers = Vec::new();
     for number in [1, 2] {
@@ -167,7 +171,8 @@ async fn every_line_of_a_call_names_its_request_and_its_trace(suite: Arc<Suite>)
 
 #[contract_test]
 async fn a_test_event_goes_on_with_the_trace_of_its_request(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
     let trace = trace_of(&entity, 1);
     entity.test(&hook.id).header("traceparent", format!("00-{trace}-{SPAN}-01")).expect(202).await;
@@ -178,7 +183,8 @@ async fn a_test_event_goes_on_with_the_trace_of_its_request(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn an_event_of_the_bus_goes_on_with_the_trace_of_its_trace_header(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
     let trace = trace_of(&entity, 1);
     let x_ray = format!("1-{}-{}", &trace[..8], &trace[8..]);
@@ -196,7 +202,8 @@ async fn an_event_of_the_bus_goes_on_with_the_trace_of_its_trace_header(suite: A
 /// It was sent with one that said "not sampled", which switches off the tracing of the endpoint.
 #[contract_test]
 async fn an_event_without_a_trace_is_sent_with_none_and_has_one_in_the_log(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(500), Behaviour::status(204)])).await;
     let id = entity.publish(json!({})).await;
     entity.until_status(&id, &["delivered"]).await;
@@ -216,7 +223,8 @@ async fn an_event_without_a_trace_is_sent_with_none_and_has_one_in_the_log(suite
 
 #[contract_test]
 async fn an_event_of_the_service_is_sent_without_a_trace(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let url = receiver.on("/listener", [Behaviour::status(204)]);
     entity.hook_with(json!({ "name": "listener", "eventUrl": url, "eventList": ["webhook.disabled"] })).await;
     let url = receiver.on("/gone", [Behaviour::status(410)]);

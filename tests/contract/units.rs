@@ -6,7 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use contract_test::contract_test;
-use doubles::booking;
+use fakes::booking;
 use serde_json::{Value, json};
 
 use crate::harness::{
@@ -111,7 +111,8 @@ async fn what_is_published_and_delivered_costs_no_more_than_docs_say(suite: Arc<
     let (stood, _permit) = suite.other_bundle_interposed(settings).await;
     let receiver = Receiver::start().await;
     let [alone, many] = ["alone", "many"].map(|id| Entity::new(&stood.api, id.to_owned()));
-    let (alone, many) = (alone.await, many.await);
+    let alone = alone.await;
+    let many = many.await;
     alone.hook(&receiver.on("/alone", [Behaviour::status(200)])).await;
     for number in 0..MANY {
         many.hook(&receiver.on(&format!("/many/{number}"), [Behaviour::status(200)])).await;
@@ -145,7 +146,8 @@ async fn what_is_published_and_delivered_costs_no_more_than_docs_say(suite: Arc<
 
 #[contract_test]
 async fn a_packed_body_is_sent_and_shown_as_it_was_published(suite: Arc<Suite>) {
-    let (receiver, entity) = (Receiver::start().await, suite.entity().await);
+    let receiver = Receiver::start().await;
+    let entity = suite.entity().await;
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     // The second is too small to be packed.
     for (index, data) in [booking(1_000), booking(100)].into_iter().enumerate() {
@@ -176,7 +178,8 @@ async fn an_event_that_two_hundred_webhooks_want_waits_for_few_calls_in_a_row(su
         entity.publish_of_type("booking.created", json!({})).await;
         let calls = stood.table.metered().into_iter().chain(stood.services.metered());
         let calls: Vec<_> = calls.filter(is_of_publishing).collect();
-        let (count, in_a_row) = (calls.len(), in_a_row(&calls));
+        let count = calls.len();
+        let in_a_row = in_a_row(&calls);
         println!("an event to {MOST} webhooks: {count} calls, {in_a_row} in a row");
         (count, in_a_row)
     };

@@ -302,7 +302,8 @@ async fn of_fifty_changes_of_one_version_one_is_made(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let hook = entity.hook("http://127.0.0.1:9/").await;
     let changes = (0..50).map(|number| {
-        let (entity, id) = (entity.clone(), hook.id.clone());
+        let entity = entity.clone();
+        let id = hook.id.clone();
         async move { entity.change(&id, &json!({ "name": format!("number {number}"), "version": 1 })).send().await }
     });
     let answers = join_all(changes).await;
@@ -316,11 +317,13 @@ async fn of_fifty_changes_of_one_version_one_is_made(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn changes_at_once_without_a_version_are_all_made_and_lose_no_secret(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let kinds = ["booking.created", "booking.cancelled", "booking.expired"];
     let changes = (0..30).map(|number| {
-        let (entity, id) = (entity.clone(), hook.id.clone());
+        let entity = entity.clone();
+        let id = hook.id.clone();
         let change = match number % 3 {
             0 => json!({ "name": format!("number {number}") }),
             1 => json!({ "headers": { "X-Number": number.to_string() } }),
@@ -344,7 +347,8 @@ async fn changes_at_once_without_a_version_are_all_made_and_lose_no_secret(suite
 
 #[contract_test]
 async fn a_change_and_a_new_secret_at_once_are_both_made(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let (secret, changed) = tokio::join!(
         entity.new_secret(&hook.id),
@@ -377,7 +381,8 @@ async fn a_change_never_makes_a_removed_webhook_again(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn a_disabled_webhook_gets_no_event_until_it_is_enabled_again(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let disabled = entity.changed(&hook.id, json!({ "enabled": false })).await;
     assert!(disabled.get("disabledReason").is_none(), "its owner disabled it");
@@ -394,7 +399,8 @@ async fn a_disabled_webhook_gets_no_event_until_it_is_enabled_again(suite: Arc<S
 
 #[contract_test]
 async fn an_open_delivery_of_a_disabled_webhook_becomes_cancelled(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     // Later than it takes to disable the webhook, and not much.
     let script = [Behaviour::answer(503, &[("Retry-After", "3")], "")];
     let hook = entity.hook(&receiver.on("/", script)).await;
@@ -423,7 +429,8 @@ async fn a_new_list_of_types_holds_from_the_next_event_on(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn the_next_attempt_goes_to_the_new_address_with_the_new_headers(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let old = receiver.on("/old", [Behaviour::answer(503, &[("Retry-After", "3")], "")]);
     let new = receiver.on("/new", [Behaviour::status(200)]);
     let hook = entity.hook_with(all_types(&old)).await;
@@ -434,7 +441,8 @@ async fn the_next_attempt_goes_to_the_new_address_with_the_new_headers(suite: Ar
     assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("delivered"), &json!(2)), "{delivery:#}");
     assert_eq!(delivery["url"], old, "the address as at creation");
     assert_eq!((receiver.received("/old").len(), receiver.received("/new").len()), (1, 1));
-    let (first, second) = (receiver.received("/old").remove(0), receiver.received("/new").remove(0));
+    let first = receiver.received("/old").remove(0);
+    let second = receiver.received("/new").remove(0);
     assert_eq!(second.header("x-new"), "yes");
     assert_eq!(first.body, second.body);
     assert!(is_signed_by(&second, &hook.secret));
@@ -443,7 +451,8 @@ async fn the_next_attempt_goes_to_the_new_address_with_the_new_headers(suite: Ar
 /// Each attempt was once shown with the address of creation, and the panel showed the headers of the day.
 #[contract_test]
 async fn each_attempt_shows_the_address_and_the_headers_that_it_was_sent_with(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let old = receiver.on("/old", [Behaviour::answer(503, &[("Retry-After", "3")], "")]);
     let new = receiver.on("/new?key=secret", [Behaviour::status(200)]);
     let before = json!({ "name": "test", "eventUrl": old, "eventList": [], "headers": { "X-Old": "yes" } });
@@ -469,7 +478,8 @@ async fn each_attempt_shows_the_address_and_the_headers_that_it_was_sent_with(su
 
 #[contract_test]
 async fn enabling_again_takes_the_reason_and_the_failures_away(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(500)])).await;
     for _ in 0..2 {
         let id = entity.publish(json!({})).await;

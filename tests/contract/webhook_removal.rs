@@ -43,7 +43,8 @@ async fn of_many_removals_at_once_one_is_made(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn a_removed_webhook_gets_no_more_events(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let removed = entity.hook(&receiver.on("/removed", [Behaviour::status(200)])).await;
     let first = entity.publish(json!({ "number": 1 })).await;
     entity.until_status(&first, &["delivered"]).await;
@@ -59,7 +60,8 @@ async fn a_removed_webhook_gets_no_more_events(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn open_deliveries_of_a_removed_webhook_become_cancelled_soon_and_others_stay(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let removed = entity.hook(&receiver.on("/removed", [Behaviour::status(500), later()])).await;
     let kept = entity.hook(&receiver.on("/kept", [later()])).await;
     let of = |published: &Value, webhook: &str| {
@@ -78,7 +80,8 @@ async fn open_deliveries_of_a_removed_webhook_become_cancelled_soon_and_others_s
         }
     }
     // Attempts are counted shortly after they are recorded: 20, and the repetition of the first.
-    let (partition, health) = (format!("ENT#{}", entity.id), format!("HLT#{}", removed.id));
+    let partition = format!("ENT#{}", entity.id);
+    let health = format!("HLT#{}", removed.id);
     until("every failure is counted", LONG, async || {
         let item = suite.table().item(&partition, &health).await?;
         (item["failuresInRow"]["N"] == "21").then_some(())
@@ -97,7 +100,8 @@ async fn open_deliveries_of_a_removed_webhook_become_cancelled_soon_and_others_s
 
 #[contract_test]
 async fn deliveries_published_while_a_webhook_is_removed_come_to_an_end(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200), Behaviour::status(500)])).await;
     let publications = join_all((0..40).map(|number| {
         let entity = entity.clone();
@@ -126,7 +130,8 @@ async fn waiting(entity: &Entity, receiver: &Receiver, path: &str, events: usize
 #[contract_test]
 async fn removing_and_recovering_read_no_deliveries_of_other_webhooks(suite: Arc<Suite>) {
     let (stage, _permit) = suite.other_bundle_interposed(Settings::default()).await;
-    let (entity, receiver) = (Entity::new(&stage.api, "removal".to_owned()).await, Receiver::start().await);
+    let entity = Entity::new(&stage.api, "removal".to_owned()).await;
+    let receiver = Receiver::start().await;
     let (hook, deliveries) = waiting(&entity, &receiver, "/", 3).await;
     let range = json!({ "since": "2020-01-01T00:00:00Z" });
     let recovered = entity.post(&format!("/webhook/{}/recover", hook.id)).json(&range).expect(202).await.json();
@@ -150,7 +155,8 @@ async fn removing_and_recovering_read_no_deliveries_of_other_webhooks(suite: Arc
 /// was on its way.
 #[contract_test]
 async fn a_webhook_removed_during_its_first_attempt_leaves_a_cancelled_delivery(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let slow = later().after(Duration::from_secs(3));
     let hook = entity.hook(&receiver.on("/", [slow])).await;
     let id = entity.publish(json!({})).await;
@@ -170,8 +176,9 @@ async fn job(table: &Table, removed: &Hook) -> Option<Value> {
 async fn turns_without_a_job_do_not_stop_the_jobs_behind_them(suite: Arc<Suite>) {
     // So seldom that the one sweep is this test's.
     let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("SWEEP_INTERVAL", "1h")).await;
-    let (entity, receiver, table) =
-        (Entity::new(&api, "behind".to_owned()).await, Receiver::start().await, Table::of(&api.env));
+    let entity = Entity::new(&api, "behind".to_owned()).await;
+    let receiver = Receiver::start().await;
+    let table = Table::of(&api.env);
     let (hook, deliveries) = waiting(&entity, &receiver, "/", 1).await;
     for number in 0..30 {
         let long_ago = "2026-01-01T00:00:00.000Z";
@@ -192,8 +199,10 @@ async fn turns_without_a_job_do_not_stop_the_jobs_behind_them(suite: Arc<Suite>)
 async fn many_removals_of_one_entity_take_no_more_than_its_turn(suite: Arc<Suite>) {
     const WEBHOOKS: usize = 20;
     const EVENTS: usize = 20;
-    let (busy, other, receiver, table) =
-        (suite.entity().await, suite.entity().await, Receiver::start().await, suite.table());
+    let busy = suite.entity().await;
+    let other = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let table = suite.table();
     let (kept, deliveries) = waiting(&other, &receiver, "/other", 1).await;
     let url = receiver.on("/busy", [later()]);
     let hooks = join_all((0..WEBHOOKS).map(|_| hook_for(&busy, BOOKINGS, &url))).await;

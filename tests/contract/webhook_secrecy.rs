@@ -43,7 +43,8 @@ fn without(webhook: &Value, members: &[&str]) -> Value {
 
 #[contract_test]
 async fn values_of_headers_and_queries_are_seen_only_at_the_endpoint(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = secret_hook(&entity, &receiver, "/good", Behaviour::status(200)).await;
     assert_eq!(hook.json["eventUrl"], receiver.url(&format!("/good{MASKED_QUERY}")));
     assert_eq!(hook.json["headers"], masked_headers());
@@ -94,7 +95,8 @@ async fn values_of_headers_and_queries_are_seen_only_at_the_endpoint(suite: Arc<
 
 #[contract_test]
 async fn a_mask_that_comes_back_stands_for_the_kept_value(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = secret_hook(&entity, &receiver, "/a", Behaviour::status(200)).await;
     let members = ["name", "enabled", "eventUrl", "eventList", "headers", "version"];
     let read = entity.webhook(&hook.id).await;
@@ -133,7 +135,9 @@ async fn a_mask_that_comes_back_stands_for_the_kept_value(suite: Arc<Suite>) {
 /// A token that may change a webhook could once have the kept values sent to any server.
 #[contract_test]
 async fn kept_values_do_not_follow_a_webhook_to_another_server(suite: Arc<Suite>) {
-    let (entity, receiver, other) = (suite.entity().await, Receiver::start().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let other = Receiver::start().await;
     let hook = secret_hook(&entity, &receiver, "/a", Behaviour::status(200)).await;
     let before = item_of(&suite, &entity, &hook).await;
     let moved = other.on("/?token=new", [Behaviour::status(200)]);
@@ -156,7 +160,8 @@ async fn kept_values_do_not_follow_a_webhook_to_another_server(suite: Arc<Suite>
 async fn kept_values_do_not_follow_a_webhook_that_moves_meanwhile(suite: Arc<Suite>) {
     let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
     let entity = Entity::new(&stood.api, "moved".to_owned()).await;
-    let (receiver, other) = (Receiver::start().await, Receiver::start().await);
+    let receiver = Receiver::start().await;
+    let other = Receiver::start().await;
     let hook = secret_hook(&entity, &receiver, "/a", Behaviour::status(200)).await;
     let mut write = stood.table.hold("the change that keeps values", Moment::Before, |call| {
         let text = call.body.to_string();
@@ -180,7 +185,8 @@ async fn kept_values_do_not_follow_a_webhook_that_moves_meanwhile(suite: Arc<Sui
 
 #[contract_test]
 async fn a_mask_without_a_kept_value_is_a_violation(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = secret_hook(&entity, &receiver, "/", Behaviour::status(200)).await;
     let before = item_of(&suite, &entity, &hook).await;
     let url = |query: &str| receiver.url(&format!("/{query}"));
@@ -216,7 +222,8 @@ async fn the_values_behind_masks_count_for_the_limits(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn masks_and_values_at_once_are_all_kept(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = secret_hook(&entity, &receiver, "/", Behaviour::status(200)).await;
     let moved = receiver.on("/new?token=s3cretvalue1&fresh=1", [Behaviour::status(200)]);
     let change = |change: Value| entity.changed(&hook.id, change);
@@ -239,7 +246,8 @@ async fn until_disabled(entity: &Entity, hook: &Hook) {
 
 #[contract_test]
 async fn an_endpoint_with_a_query_that_answers_410_is_disabled(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = secret_hook(&entity, &receiver, "/", Behaviour::status(410)).await;
     entity.publish(json!({})).await;
     until_disabled(&entity, &hook).await;

@@ -31,7 +31,8 @@ fn signatures(received: &Received) -> usize {
 
 #[contract_test]
 async fn a_new_secret_signs_at_once_and_the_old_one_signs_beside_it(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let answer = entity.rotate(&hook.id).expect(200).await;
     let until = time(&answer.json()["previousSecretExpiresDate"]).as_second() - now();
@@ -46,11 +47,13 @@ async fn a_new_secret_signs_at_once_and_the_old_one_signs_beside_it(suite: Arc<S
 
 #[contract_test]
 async fn both_signatures_verify_in_the_standard_library(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let other =
         entity.hook_with(json!({ "name": "x", "eventUrl": "http://127.0.0.1:9/", "eventList": [], "enabled": false }));
-    let (new, other) = (entity.new_secret(&hook.id).await, other.await.secret);
+    let new = entity.new_secret(&hook.id).await;
+    let other = other.await.secret;
     let received = delivered(&entity, &receiver).await;
     let headers: Map<String, Value> =
         received.headers.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();
@@ -64,7 +67,8 @@ async fn both_signatures_verify_in_the_standard_library(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn a_secret_is_shown_once_and_never_again(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let secrets = [hook.secret.clone(), entity.new_secret(&hook.id).await, entity.new_secret(&hook.id).await];
     assert_eq!(secrets.iter().collect::<HashSet<_>>().len(), 3);
@@ -110,7 +114,8 @@ async fn a_new_secret_changes_when_the_webhook_was_changed_and_not_its_version(s
 
 /// In how many seconds the webhook says that its previous secret ends, if it says so; alone and in the list.
 async fn previous_ends_in(entity: &Entity, hook: &Hook) -> Option<i64> {
-    let (shown, listed) = (entity.webhook(&hook.id).await, entity.listed(hook).await);
+    let shown = entity.webhook(&hook.id).await;
+    let listed = entity.listed(hook).await;
     let end = shown.get("previousSecretExpiresDate").cloned();
     assert_eq!(listed.get("previousSecretExpiresDate").cloned(), end);
     end.map(|end| time(&end).as_second() - now())
@@ -118,9 +123,11 @@ async fn previous_ends_in(entity: &Entity, hook: &Hook) -> Option<i64> {
 
 #[contract_test]
 async fn a_rotation_while_two_secrets_sign_ends_the_older_one_at_once(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
-    let (second, third) = (entity.new_secret(&hook.id).await, entity.new_secret(&hook.id).await);
+    let second = entity.new_secret(&hook.id).await;
+    let third = entity.new_secret(&hook.id).await;
     let received = delivered(&entity, &receiver).await;
     let signed = [&hook.secret, &second, &third].map(|secret| is_signed_by(&received, secret));
     assert_eq!((signed, signatures(&received)), ([false, true, true], 2));
@@ -128,7 +135,8 @@ async fn a_rotation_while_two_secrets_sign_ends_the_older_one_at_once(suite: Arc
 
 #[contract_test]
 async fn a_rotation_ends_no_secret_before_its_time_unless_it_says_so(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let first = entity.rotate(&hook.id).expect(200).await;
     let end = first.json()["previousSecretExpiresDate"].clone();
@@ -154,7 +162,8 @@ async fn a_rotation_ends_no_secret_before_its_time_unless_it_says_so(suite: Arc<
 
 #[contract_test]
 async fn of_rotations_at_once_the_last_two_secrets_sign(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let answers =
         join_all((0..5).map(|_| entity.rotate(&hook.id).json(&json!({ "endPrevious": true })).expect(200))).await;
@@ -167,7 +176,8 @@ async fn of_rotations_at_once_the_last_two_secrets_sign(suite: Arc<Suite>) {
 #[contract_test]
 async fn a_rotation_whose_answer_from_the_table_is_lost_is_made_once(suite: Arc<Suite>) {
     let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
-    let (entity, receiver) = (Entity::new(&stood.api, "rotation".to_owned()).await, Receiver::start().await);
+    let entity = Entity::new(&stood.api, "rotation".to_owned()).await;
+    let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let webhook = hook.id.clone();
     let rotates = move |call: &AwsCall| call.operation == "UpdateItem" && call.mentions(&webhook);
@@ -186,13 +196,15 @@ async fn a_rotation_whose_answer_from_the_table_is_lost_is_made_once(suite: Arc<
 
 /// The item of a webhook, as the table has it.
 async fn item_of(suite: &Suite, entity: &Entity, hook: &Hook) -> Value {
-    let (partition, sort) = (format!("ENT#{}", entity.id), format!("WHK#{}", hook.id));
+    let partition = format!("ENT#{}", entity.id);
+    let sort = format!("WHK#{}", hook.id);
     suite.table().item(&partition, &sort).await.expect("the webhook is there")
 }
 
 #[contract_test]
 async fn a_secret_that_has_ended_signs_nothing(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let new = entity.new_secret(&hook.id).await;
     // As if the overlap was over.
@@ -207,7 +219,8 @@ async fn a_secret_that_has_ended_signs_nothing(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn secrets_that_the_release_before_let_sign_go_on_until_they_end(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let mut secrets = vec![hook.secret.clone()];
     let sealed = async || item_of(&suite, &entity, &hook).await["signingSecrets"]["L"][0].clone();
@@ -234,7 +247,8 @@ async fn secrets_that_the_release_before_let_sign_go_on_until_they_end(suite: Ar
 
 #[contract_test]
 async fn the_owner_says_how_long_the_old_secret_signs(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     assert_eq!(previous_ends_in(&entity, &hook).await, None);
     let week = json!({ "overlapSeconds": 604_800, "endPrevious": true });
@@ -260,7 +274,8 @@ async fn the_owner_says_how_long_the_old_secret_signs(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn the_previous_secret_is_ended_at_once_and_the_webhook_says_so(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let new = entity.new_secret(&hook.id).await;
     assert!(previous_ends_in(&entity, &hook).await.is_some());

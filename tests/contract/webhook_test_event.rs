@@ -19,7 +19,8 @@ fn of_expired_bookings(url: &str) -> Value {
 
 #[contract_test]
 async fn a_test_event_is_a_delivery_to_this_webhook_alone_whatever_its_list(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = entity.hook_with(of_expired_bookings(&receiver.on("/tested", [Behaviour::status(204)]))).await;
     // This webhook wants every type, and would get an event that was simply published.
     entity.hook(&receiver.on("/other", [Behaviour::status(200)])).await;
@@ -45,7 +46,8 @@ async fn a_test_event_is_a_delivery_to_this_webhook_alone_whatever_its_list(suit
 
 #[contract_test]
 async fn a_test_event_that_fails_is_tried_again(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(500), Behaviour::status(200)])).await;
     let delivery = entity.until_status(&tested(&entity, &hook).await, &["delivered", "failed"]).await;
     assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("delivered"), &json!(2)), "{delivery:#}");
@@ -55,7 +57,8 @@ async fn a_test_event_that_fails_is_tried_again(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn each_test_is_an_event_of_its_own(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let (first, second) = tokio::join!(tested(&entity, &hook), tested(&entity, &hook));
     assert_ne!(first, second);
@@ -65,7 +68,8 @@ async fn each_test_is_an_event_of_its_own(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn a_disabled_webhook_is_not_tested(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     entity.changed(&hook.id, json!({ "enabled": false })).await;
     let problem = entity.test(&hook.id).refused(409, "webhook-disabled").await;

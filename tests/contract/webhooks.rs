@@ -355,7 +355,8 @@ async fn addresses_that_are_not_public_are_refused_in_every_notation(suite: Arc<
 
 #[contract_test]
 async fn many_webhooks_of_an_entity_are_all_listed(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let mut hooks = vec![];
     for number in 0..30 {
         let mut body = with("eventUrl", receiver.url(&format!("/{number}")));

@@ -7,7 +7,7 @@ use auth::AuthorizedEntity;
 use base::{DeliveryId, EventId, WebhookId};
 use problem::{Problem, ProblemKind, Query, Violation, Violations, json_body::plain_integer};
 use serde_json::{Map, Value, json};
-use storage::Once;
+use storage::IdempotentRequest;
 use webhooks::{deliveries::DeliveryError, subscriptions::WebhookError};
 
 use crate::tool::ToolCall;
@@ -210,7 +210,7 @@ impl ToolCall {
     ///
     /// # Errors
     /// 400 for a malformed key.
-    pub fn once(&mut self, entity: &AuthorizedEntity) -> Result<Option<Once>, Problem> {
+    pub fn once(&mut self, entity: &AuthorizedEntity) -> Result<Option<IdempotentRequest>, Problem> {
         let Some(key) = self.take(KEY) else { return Ok(None) };
         let key = key.as_str().ok_or_else(|| Problem::invalid_value(KEY, "must be a text"))?;
         self.caller.once(entity, self.tool, key, &self.body()).map(Some)
@@ -232,7 +232,8 @@ impl ToolCall {
 }
 
 fn read_query<T>(arguments: &Map<String, Value>, schema: &Value, read: impl FnOnce(Query<'_>) -> T) -> T {
-    let (mut pairs, mut violations) = (Vec::new(), Violations::default());
+    let mut pairs = Vec::new();
+    let mut violations = Violations::default();
     for (name, value) in arguments {
         match in_query(value, &schema["properties"][name]) {
             Ok(values) => pairs.extend(values.into_iter().map(|value| (name.as_str(), value))),
@@ -369,7 +370,8 @@ mod tests {
     #[test]
     fn the_audit_trail_names_only_identifiers() {
         let of = |arguments: Value| subject(arguments.as_object().expect("an object"));
-        let (webhook, delivery) = ("whk_01m74zy5eva3kj3s4w04zg1hhc", "dlv_01m7w5gmev32p3wwt3y0b8j32h");
+        let webhook = "whk_01m74zy5eva3kj3s4w04zg1hhc";
+        let delivery = "dlv_01m7w5gmev32p3wwt3y0b8j32h";
         assert_eq!(of(json!({ "webhookIdentifier": webhook, "name": "n" })).as_deref(), Some(webhook));
         assert_eq!(of(json!({ "deliveryIdentifier": delivery })).as_deref(), Some(delivery));
         for other in [json!({}), json!({ "webhookIdentifier": "whsec_secret" }), json!({ "webhookIdentifier": 1 })] {

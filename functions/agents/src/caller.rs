@@ -4,7 +4,7 @@ use auth::{AuthorizedEntity, Claims, Entities, EntityId, Scope, Scopes, refusal}
 use base::{Time, audit::Notes, trace::Trace};
 use gate::Call;
 use problem::Problem;
-use storage::{IdempotencyKey, Once, Sender};
+use storage::{IdempotencyKey, IdempotentRequest, Sender};
 
 use crate::selection::Selection;
 
@@ -69,12 +69,18 @@ impl Caller {
     ///
     /// # Errors
     /// 400 for a malformed key.
-    pub fn once(&self, entity: &AuthorizedEntity, tool: &str, key: &str, arguments: &[u8]) -> Result<Once, Problem> {
+    pub fn once(
+        &self,
+        entity: &AuthorizedEntity,
+        tool: &str,
+        key: &str,
+        arguments: &[u8],
+    ) -> Result<IdempotentRequest, Problem> {
         let key = IdempotencyKey::read([key.as_bytes()]);
         let key = key.map_err(|fault| Problem::invalid_value("idempotencyKey", fault))?;
         let key = key.ok_or_else(|| Problem::internal("a key that was given is none"))?;
         let sender = Sender { entity: entity.id().as_str(), client: &self.claims.client_id, path: tool };
-        Ok(Once::of_request(sender, key, arguments))
+        Ok(IdempotentRequest::of_request(sender, key, arguments))
     }
 
     fn only_entity(&self) -> Result<&str, Problem> {

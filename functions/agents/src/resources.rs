@@ -159,7 +159,9 @@ fn problems() -> String {
 }
 
 fn explanation(kind: ProblemKind) -> String {
-    let (slug, status, title) = (kind.slug(), kind.status().as_u16(), kind.title());
+    let slug = kind.slug();
+    let status = kind.status().as_u16();
+    let title = kind.title();
     format!("# {title}\n\nProblem `{slug}`, HTTP status {status}.\n\n{}\n", kind.explanation())
 }
 

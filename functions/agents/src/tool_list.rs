@@ -30,7 +30,8 @@ fn is_callable(tool: &Tool, caller: &Caller, registered: Option<Scopes>) -> bool
 }
 
 fn entry(tool: &Tool, caller: &Caller, listing: &mut Listing) -> Value {
-    let (input, output) = ((tool.input)(), (tool.output)());
+    let input = (tool.input)();
+    let output = (tool.output)();
     let input = match tool.run {
         Run::ForEntity(_) => entity_argument::added_to(input, &caller.claims.entities),
         Run::ForAll(_) => input,
@@ -64,7 +65,8 @@ mod tests {
     fn the_list_of_tools_has_at_most_40_000_bytes() {
         let mut listing = Listing::default();
         let size = |tool: &Tool| {
-            let (input, output) = ((tool.input)(), (tool.output)());
+            let input = (tool.input)();
+            let output = (tool.output)();
             let texts = [description(tool, &output), input.to_string(), listing.schema(&output).to_string()];
             texts.iter().map(String::len).sum::<usize>()
         };

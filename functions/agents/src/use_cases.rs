@@ -4,7 +4,7 @@ use function::Service;
 use issuer::applications::Applications;
 use outbound::AddressRules;
 use payments::Connections;
-use storage::{Answers, KeyRings, SecretSettings};
+use storage::{IdempotencyStore, KeyRings, SecretSettings};
 use webhooks::{
     deliveries::{
         Deliveries,
@@ -80,7 +80,7 @@ impl UseCases {
         let pauses = Pauses::new(&table);
         let limits = RequestLimits::new(table.clone());
         let retention = schedule.retention;
-        let sealed_answers = || Answers::sealed(table.clone(), rings.clone(), random.clone());
+        let sealed_answers = || IdempotencyStore::sealed(table.clone(), rings.clone(), random.clone());
         Self {
             base_url: service.settings().base_url.clone(),
             showing: Showing::new(&table),
@@ -120,7 +120,7 @@ impl UseCases {
             },
             testing: Testing {
                 webhooks: webhooks.clone(),
-                answers: Answers::new(table.clone()),
+                answers: IdempotencyStore::new(table.clone()),
                 limits: limits.clone(),
                 publisher: Publisher::new(&table, queue.clone(), schedule, (clock.clone(), random.clone())),
                 clock: clock.clone(),
@@ -132,7 +132,7 @@ impl UseCases {
             resending: Resending {
                 deliveries: deliveries.clone(),
                 webhooks: webhooks.clone(),
-                answers: Answers::new(table.clone()),
+                answers: IdempotencyStore::new(table.clone()),
                 limits: limits.clone(),
                 queue,
                 clock,
@@ -142,7 +142,7 @@ impl UseCases {
                 webhooks,
                 pauses,
                 jobs: Jobs::new(table.clone()),
-                answers: Answers::new(table.clone()),
+                answers: IdempotencyStore::new(table.clone()),
                 limits,
                 retention,
             },

@@ -54,7 +54,7 @@ mod tests {
     use base::Time;
     use outbound::AddressRules;
     use problem::{ProblemKind, Query};
-    use storage::OnceError;
+    use storage::IdempotencyError;
     use webhooks::{
         deliveries::jobs::RecoveryScope,
         subscriptions::{WebhookError, register::NewWebhook},
@@ -82,8 +82,8 @@ mod tests {
         let mut query = Query::new([("createdFrom", "2026-11-22T23:50:00 00:00"), ("x", "y")]);
         query.optional_time("createdFrom");
         let query = query.finish().expect_err("refused");
-        let conflict = Problem::from(WebhookError::Once(OnceError::Conflict));
-        let over = Problem::from(WebhookError::Once(OnceError::SecretOver { id: "whk_1".to_owned() }));
+        let conflict = Problem::from(WebhookError::Idempotency(IdempotencyError::Conflict));
+        let over = Problem::from(WebhookError::Idempotency(IdempotencyError::SecretOver { id: "whk_1".to_owned() }));
         for (problem, words) in [
             (webhook, "`list_event_types`"),
             (recovery, "is not an argument that this tool knows"),

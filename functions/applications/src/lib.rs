@@ -12,7 +12,7 @@ use issuer::{
     oauth::pepper::{Pepper, PepperSource},
 };
 use problem::Problem;
-use storage::{Allowances, Answers, KeyRings, SecretSettings};
+use storage::{Allowances, IdempotencyStore, KeyRings, SecretSettings};
 
 /// The registration of applications and secrets for this function.
 pub async fn registration(service: &Service, secrets: SecretSettings) -> Registration {
@@ -21,7 +21,7 @@ pub async fn registration(service: &Service, secrets: SecretSettings) -> Registr
     Registration {
         applications: Applications::new(service.table()),
         allowances: Allowances::new(service.table()),
-        answers: Answers::sealed(service.table(), rings, service.random()),
+        answers: IdempotencyStore::sealed(service.table(), rings, service.random()),
         pepper: Pepper::warm(PepperSource(secrets), service.clock()).await,
         random: service.random(),
     }
@@ -45,7 +45,8 @@ pub async fn remove_credential(
     call: &EntityCall,
     credential: CredentialName<'_>,
 ) -> Result<Reply, Problem> {
-    let (confirmed, caller) = (confirmed(call.read_query())?, caller(call)?);
+    let confirmed = confirmed(call.read_query())?;
+    let caller = caller(call)?;
     let removal =
         applications.remove_credential(&caller, client_id(call), credential, confirmed, &call.notes, call.now);
     let message = if removal.await?.was_the_last {

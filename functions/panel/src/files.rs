@@ -148,7 +148,8 @@ mod tests {
     #[test]
     fn the_page_names_its_files_and_only_one_form_accepts_credentials() {
         let text = |file: &File| String::from_utf8(file.plain.to_vec()).expect("a page is text");
-        let (page, open) = (text(&PAGE), text(&PAGE_WITH_CREDENTIALS));
+        let page = text(&PAGE);
+        let open = text(&PAGE_WITH_CREDENTIALS);
         assert!(page.contains(&format!("/panel/assets/{RELEASE}/")));
         assert!(page.contains("content=\"link\"") && open.contains("content=\"link credentials\""));
         assert_eq!(open.replace("link credentials", "link"), page);

@@ -71,7 +71,8 @@ pub fn of_start(error: ConnectionError, call: &Call, panel: &PanelSettings) -> P
 type Words = (String, Vec<String>);
 
 fn explain_callback(error: &CallbackError, named: &Named) -> Option<Words> {
-    let (connecting, provider) = (named.connecting(), &named.provider);
+    let connecting = named.connecting();
+    let provider = &named.provider;
     let again = format!("Begin again: ask for a new link to connect {connecting}. The old link works only once.");
     Some(match error {
         CallbackError::InvalidState(_) => invalid(),
@@ -156,7 +157,8 @@ fn invalid() -> Words {
 }
 
 fn ended(why: Ended, named: &Named) -> Words {
-    let (connecting, provider) = (named.connecting(), &named.provider);
+    let connecting = named.connecting();
+    let provider = &named.provider;
     match why {
         Ended::Expired => (
             "This link has expired".to_owned(),

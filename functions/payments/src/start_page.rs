@@ -20,7 +20,8 @@ pub fn reply(shown: &StartPage) -> Result<Reply, Problem> {
 
 fn html(shown: &StartPage) -> String {
     let label = builtin::label(&shown.pending.provider);
-    let (provider, who) = (escaped(label), format!("<strong>{}</strong>", escaped(shown.pending.entity.as_str())));
+    let provider = escaped(label);
+    let who = format!("<strong>{}</strong>", escaped(shown.pending.entity.as_str()));
     let mut content = question(shown, &provider, &who);
     content += &next_steps(&provider);
     if shown.came_back {
@@ -107,7 +108,8 @@ mod tests {
             browser: None,
             spent_by: None,
         };
-        let (link, browser) = ("start?state=s&go=t".to_owned(), Browser::new(&SystemRandom));
+        let link = "start?state=s&go=t".to_owned();
+        let browser = Browser::new(&SystemRandom);
         let page = html(&StartPage { pending, link, came_back, browser });
         page.split_once("</head>").expect("a head").1.to_owned()
     }

@@ -25,7 +25,8 @@ pub async fn clients_and_tokens(
     secrets: SecretSettings,
     limits: GuessSettings,
 ) -> (ClientAuthentication, Arc<Verifier>) {
-    let (secrets, tokens) = (service.secrets(secrets), service.tokens());
+    let secrets = service.secrets(secrets);
+    let tokens = service.tokens();
     let (clients, ()) = tokio::join!(client_authentication(service, secrets, limits), tokens.warm_up());
     (clients, tokens)
 }

@@ -32,7 +32,7 @@ pub(crate) struct Queue {
 #[derive(Debug)]
 pub(crate) struct Entry {
     message: Arc<Message>,
-    place: Place,
+    visibility: Visibility,
     /// How often it was received.
     receives: u32,
     first_received: Option<Time>,
@@ -42,7 +42,7 @@ pub(crate) struct Entry {
 
 /// Whether a message can be received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Visibility {
     Ready,
     Delayed(Time),
     InFlight(Time),
@@ -86,7 +86,7 @@ impl Received {
 
 /// What a receive takes from a queue.
 #[derive(Debug, Default)]
-pub(crate) struct Taken {
+pub(crate) struct InFlight {
     pub received: Vec<Received>,
     /// Messages that were received too often.
     pub dead: Vec<(Number, Entry)>,
@@ -108,19 +108,22 @@ impl Queue {
     /// Adds a message, hidden for this time.
     pub fn add(&mut self, number: Number, message: Message, delay: Duration) {
         let due = message.sent + delay;
-        let place = if delay.is_zero() { Place::Ready } else { Place::Delayed(due) };
-        self.put(number, Entry { message: Arc::new(message), place, receives: 0, first_received: None, source: None });
+        let visibility = if delay.is_zero() { Visibility::Ready } else { Visibility::Delayed(due) };
+        self.put(
+            number,
+            Entry { message: Arc::new(message), visibility, receives: 0, first_received: None, source: None },
+        );
     }
 
     /// Adds a dead letter, which comes from the queue with this ARN.
     pub fn bury(&mut self, number: Number, entry: Entry, source: &Arc<str>) {
-        self.put(number, Entry { place: Place::Ready, source: Some(Arc::clone(source)), ..entry });
+        self.put(number, Entry { visibility: Visibility::Ready, source: Some(Arc::clone(source)), ..entry });
     }
 
     fn put(&mut self, number: Number, entry: Entry) {
-        match entry.place {
-            Place::Ready => self.ready.add(number, entry.message.group.as_ref()),
-            Place::Delayed(until) | Place::InFlight(until) => {
+        match entry.visibility {
+            Visibility::Ready => self.ready.add(number, entry.message.group.as_ref()),
+            Visibility::Delayed(until) | Visibility::InFlight(until) => {
                 self.hidden.insert((until, number));
             }
         }
@@ -133,9 +136,9 @@ impl Queue {
     }
 
     /// Takes as many messages as there are, but `most` at most, and hides them for this time.
-    pub fn take(&mut self, most: usize, visibility: Duration, now: Time) -> Taken {
+    pub fn take(&mut self, most: usize, visibility: Duration, now: Time) -> InFlight {
         self.advance(now);
-        let mut taken = Taken::default();
+        let mut taken = InFlight::default();
         while taken.received.len() < most
             && let Some(number) = self.ready.first()
         {
@@ -149,7 +152,7 @@ impl Queue {
             }
             let until = now + visibility;
             entry.receives += 1;
-            entry.place = Place::InFlight(until);
+            entry.visibility = Visibility::InFlight(until);
             let first_received = *entry.first_received.get_or_insert(now);
             self.hidden.insert((until, number));
             self.ready.began(group.as_ref());
@@ -186,10 +189,10 @@ impl Queue {
                 "Value {receipt} for parameter ReceiptHandle is invalid. Reason: {reason}"
             )));
         };
-        match entry.place {
-            Place::InFlight(former) if entry.receives == receive => {
+        match entry.visibility {
+            Visibility::InFlight(former) if entry.receives == receive => {
                 let until = now + visibility;
-                entry.place = Place::InFlight(until);
+                entry.visibility = Visibility::InFlight(until);
                 self.hidden.remove(&(former, number));
                 self.hidden.insert((until, number));
                 Ok(())
@@ -215,10 +218,10 @@ impl Queue {
             self.hidden.remove(&(due, number));
             let Some(entry) = self.messages.get_mut(&number) else { continue };
             let group = entry.message.group.as_ref();
-            if let Place::InFlight(_) = entry.place {
+            if let Visibility::InFlight(_) = entry.visibility {
                 self.ready.ended(group);
             }
-            entry.place = Place::Ready;
+            entry.visibility = Visibility::Ready;
             self.ready.add(number, group);
         }
         let retention = self.settings.retention;
@@ -229,14 +232,14 @@ impl Queue {
     }
 
     fn remove(&mut self, number: Number) {
-        let Some(Entry { message, place, .. }) = self.messages.remove(&number) else { return };
+        let Some(Entry { message, visibility, .. }) = self.messages.remove(&number) else { return };
         let group = message.group.as_ref();
-        match place {
-            Place::Ready => self.ready.remove(number, group),
-            Place::Delayed(until) => {
+        match visibility {
+            Visibility::Ready => self.ready.remove(number, group),
+            Visibility::Delayed(until) => {
                 self.hidden.remove(&(until, number));
             }
-            Place::InFlight(until) => {
+            Visibility::InFlight(until) => {
                 self.hidden.remove(&(until, number));
                 self.ready.ended(group);
             }
@@ -330,7 +333,8 @@ mod tests {
 
     #[test]
     fn a_receipt_of_another_queue_or_run_is_refused() {
-        let (mut queue, mut other) = (queue(), Queue::new(8, Settings::default()));
+        let mut queue = queue();
+        let mut other = Queue::new(8, Settings::default());
         add(&mut queue, 1, 0, 0);
         add(&mut other, 1, 0, 0);
         let receipt = take(&mut other, 0).remove(0).receipt;
@@ -366,7 +370,7 @@ mod tests {
         assert_eq!(ids(&take(&mut queue, 10)), ["1"]);
         add(&mut queue, 2, 0, 15);
         let taken = queue.take(1, SECOND, at(20));
-        assert_eq!(ids(&taken.received), ["2"], "the dead letter takes no place");
+        assert_eq!(ids(&taken.received), ["2"], "the dead letter takes no visibility");
         let mut dead = Queue::new(9, Settings::default());
         let source: Arc<str> = "arn".into();
         for (number, entry) in taken.dead {
@@ -439,7 +443,10 @@ mod tests {
         fn no_message_is_lost_doubled_or_shown_while_it_is_hidden(steps in prop::collection::vec(step(), 1..200)) {
             #[derive(Clone)]
             struct Known { number: Number, hidden_until: u64, receives: u32, in_flight: bool }
-            let (mut queue, mut known, mut now, mut next) = (queue(), Vec::<Known>::new(), 0, 0);
+            let mut queue = queue();
+            let mut known = Vec::<Known>::new();
+            let mut now = 0;
+            let mut next = 0;
             let mut receipts: Vec<(String, Number, u32)> = Vec::new();
             for step in steps {
                 match step {

@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 
 use crate::{
     message::{Message, NewMessage},
-    queue::{Queue, Received, Taken},
+    queue::{Queue, Received, InFlight},
     ready::Number,
     refusal::{Kind, Refusal},
     settings::{self, Settings},
@@ -26,7 +26,7 @@ const MAX_NAME: usize = 80;
 pub struct Queues(Arc<Shared>);
 
 struct Shared {
-    place: Place,
+    place: QueueKey,
     timer: Box<dyn Timer>,
     random: SharedRandom,
     /// One lock for all: a step takes microseconds, and a dead letter goes from one queue to another.
@@ -34,7 +34,7 @@ struct Shared {
 }
 
 /// Where the queues are said to be.
-struct Place {
+struct QueueKey {
     address: String,
     region: String,
     account: String,
@@ -92,7 +92,7 @@ impl Queues {
         random: SharedRandom,
     ) -> Self {
         let [address, region, account] = [address, region, account].map(str::to_owned);
-        Self(Arc::new(Shared { place: Place { address, region, account }, timer, random, state: Mutex::default() }))
+        Self(Arc::new(Shared { place: QueueKey { address, region, account }, timer, random, state: Mutex::default() }))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -101,13 +101,13 @@ impl Queues {
 
     /// A queue's address.
     pub fn url(&self, queue: &str) -> String {
-        let Place { address, account, .. } = &self.0.place;
+        let QueueKey { address, account, .. } = &self.0.place;
         format!("{address}/{account}/{queue}")
     }
 
     /// A queue's ARN.
     pub fn arn(&self, queue: &str) -> String {
-        let Place { region, account, .. } = &self.0.place;
+        let QueueKey { region, account, .. } = &self.0.place;
         format!("arn:aws:sqs:{region}:{account}:{queue}")
     }
 
@@ -128,7 +128,8 @@ impl Queues {
             return Err(Refusal::invalid(rule));
         }
         let id = u64::from_le_bytes(random::bytes(self.0.random.as_ref() as &dyn Random));
-        let (now, arn) = (self.0.timer.now(), self.arn(queue));
+        let now = self.0.timer.now();
+        let arn = self.arn(queue);
         let mut state = self.state();
         let prefix = self.arn("");
         let queue_of = |arn: &str| {
@@ -198,7 +199,8 @@ impl Queues {
     /// # Errors
     /// When there is no such queue, or the message is not one that SQS takes.
     pub fn send(&self, queue: &str, new: NewMessage) -> Result<Sent, Refusal> {
-        let (now, id) = (self.0.timer.now(), random::uuid(self.0.random.as_ref() as &dyn Random));
+        let now = self.0.timer.now();
+        let id = random::uuid(self.0.random.as_ref() as &dyn Random);
         let max_bytes = self.state().get(queue)?.queue.settings.max_bytes;
         let delay = new.delay;
         // Checked and hashed while others have the lock.
@@ -307,8 +309,9 @@ impl State {
     ) -> Result<(Vec<Received>, Option<base::Time>), Refusal> {
         let named = self.get(queue)?;
         let visibility = visibility.unwrap_or(named.queue.settings.visibility);
-        let Taken { received, dead } = named.queue.take(most, visibility, now);
-        let (next, source) = (named.queue.next_due(), Arc::clone(&named.arn));
+        let InFlight { received, dead } = named.queue.take(most, visibility, now);
+        let next = named.queue.next_due();
+        let source = Arc::clone(&named.arn);
         let letters = named.queue.settings.redrive.as_ref().map(|redrive| redrive.queue.clone());
         if let Some(letters) = letters.filter(|_| !dead.is_empty()).and_then(|name| self.queues.get_mut(&name)) {
             for (number, entry) in dead {
@@ -424,7 +427,8 @@ mod tests {
     #[tokio::test]
     async fn a_receiver_that_is_dropped_takes_no_message_and_wakes_the_next() {
         let (queues, timer) = queues();
-        let (mut first, mut second) = (Box::pin(queues.receive("q", LONG)), Box::pin(queues.receive("q", LONG)));
+        let mut first = Box::pin(queues.receive("q", LONG));
+        let mut second = Box::pin(queues.receive("q", LONG));
         assert!(is_pending(&mut first).await && is_pending(&mut second).await);
         send(&queues, "soon", 1);
         // The first one looked again, and alone knows when the message comes.

@@ -132,7 +132,8 @@ pub(crate) fn within<T: TryFrom<i64>>(
     let Some(value) = value else { return Ok(default) };
     let fits = range.contains(&value).then(|| T::try_from(value).ok()).flatten();
     fits.ok_or_else(|| {
-        let (least, most) = (range.start(), range.end());
+        let least = range.start();
+        let most = range.end();
         let reason = format!("Must be between {least} and {most}, if provided.");
         Refusal::invalid(format!("Value {value} for parameter {parameter} is invalid. Reason: {reason}"))
     })

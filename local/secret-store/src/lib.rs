@@ -12,7 +12,7 @@ use http::{HeaderValue, Response, header::CONTENT_TYPE};
 use hyper::body::Bytes;
 
 pub use refusal::FileError;
-pub use store::{Place, SecretStore};
+pub use store::{Location, SecretStore};
 
 use refusal::Refusal;
 
@@ -22,7 +22,8 @@ impl SecretStore {
     /// Answers a request of Secrets Manager's protocol: the operation is what stands behind `secretsmanager.` in
     /// `X-Amz-Target`. What the answer acknowledges is on disk.
     pub async fn answer(self: &Arc<Self>, operation: &str, body: Bytes) -> Response<Bytes> {
-        let (store, operation) = (Arc::clone(self), operation.to_owned());
+        let store = Arc::clone(self);
+        let operation = operation.to_owned();
         // Files are read and written on a thread that may wait for the disk.
         let answered = tokio::task::spawn_blocking(move || operations::carry_out(&store, &operation, &body)).await;
         let (status, content) = match answered.unwrap_or(Err(Refusal::Panic)) {

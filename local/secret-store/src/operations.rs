@@ -162,7 +162,8 @@ impl Call<'_> {
         if !(1..=MOST_IN_A_BATCH).contains(&ids.len()) {
             return Err(Refusal::Parameter(format!("SecretIdList has 1 to {MOST_IN_A_BATCH} secrets.")));
         }
-        let (mut values, mut errors) = (Vec::new(), Vec::new());
+        let mut values = Vec::new();
+        let mut errors = Vec::new();
         for secret_id in ids {
             match self.get(&Get { secret_id: secret_id.clone(), version_id: None, version_stage: None }) {
                 Ok(value) => values.push(value),
@@ -223,8 +224,10 @@ impl Call<'_> {
 
     fn update_stage(&mut self, asked: UpdateStage) -> Result<Value, Refusal> {
         let name = self.name_of(&asked.secret_id)?;
-        let (to, from) = (asked.move_to_version_id.as_deref(), asked.remove_from_version_id.as_deref());
-        let (label, now) = (asked.version_stage.as_str(), self.secrets.now);
+        let to = asked.move_to_version_id.as_deref();
+        let from = asked.remove_from_version_id.as_deref();
+        let label = asked.version_stage.as_str();
+        let now = self.secrets.now;
         if !(1..=LONGEST_LABEL).contains(&label.len()) {
             return Err(Refusal::Parameter(format!("VersionStage has 1 to {LONGEST_LABEL} characters.")));
         }
@@ -238,7 +241,8 @@ impl Call<'_> {
     fn describe(&mut self, asked: Named) -> Result<Value, Refusal> {
         let name = self.name_of(&asked.secret_id)?;
         let secret = self.secrets.present(&name)?.ok_or(Refusal::NoSecret)?;
-        let (dates, labels) = (dates(secret), labels_of(secret));
+        let dates = dates(secret);
+        let labels = labels_of(secret);
         Ok(with(with(self.named(&name), dates), json!({ "VersionIdsToStages": labels })))
     }
 
@@ -280,7 +284,8 @@ impl Call<'_> {
 
     fn delete(&mut self, asked: Delete) -> Result<Value, Refusal> {
         let name = self.name_of(&asked.secret_id)?;
-        let (force, days) = (asked.force_delete_without_recovery, asked.recovery_window_in_days);
+        let force = asked.force_delete_without_recovery;
+        let days = asked.recovery_window_in_days;
         if force && days.is_some() {
             let said = "You can't use ForceDeleteWithoutRecovery in conjunction with RecoveryWindowInDays.";
             return Err(Refusal::Parameter(said.to_owned()));

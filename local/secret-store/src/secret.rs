@@ -296,7 +296,8 @@ mod tests {
             let names = [CURRENT, PREVIOUS, "AWSPENDING", "X"];
             let mut secret = Secret::new(NOW);
             for (step, one, other, label) in steps {
-                let (one, other) = (one.to_string(), other.to_string());
+                let one = one.to_string();
+                let other = other.to_string();
                 match step {
                     0 => drop(secret.put(&one, one.clone(), labels(&[names[label]]), NOW)),
                     1 => drop(secret.move_label(names[label], Some(&one), Some(&other), NOW)),

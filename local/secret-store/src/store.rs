@@ -16,11 +16,11 @@ use crate::{
 };
 
 /// What Secrets Manager puts behind the name in a secret's ARN, a hyphen and six characters: here the same for every secret.
-const ARN_SUFFIX: &str = "-stands";
+const ARN_SUFFIX: &str = "-local0";
 
 /// Where secrets are, and what they are called.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct Location {
     /// The folder, which only its owner can read.
     pub folder: PathBuf,
     /// What every name begins with. Names of files lack it.
@@ -33,7 +33,7 @@ pub struct Place {
 
 /// The secrets of a folder.
 pub struct SecretStore {
-    place: Place,
+    location: Location,
     files: Files,
     clock: SharedClock,
     random: SharedRandom,
@@ -56,10 +56,10 @@ pub(crate) struct Secrets<'a> {
 
 impl SecretStore {
     /// Reads every secret of the folder.
-    pub fn open(place: Place, clock: SharedClock, random: SharedRandom) -> Result<Self, FileError> {
-        let files = Files::new(place.folder.clone());
+    pub fn open(location: Location, clock: SharedClock, random: SharedRandom) -> Result<Self, FileError> {
+        let files = Files::new(location.folder.clone());
         let names = files.names()?;
-        let store = Self { place, files, clock, random, kept: Mutex::default() };
+        let store = Self { location, files, clock, random, kept: Mutex::default() };
         let mut secrets = store.secrets();
         names.iter().try_for_each(|name| secrets.refresh(name))?;
         drop(secrets);
@@ -79,7 +79,7 @@ impl SecretStore {
 
     /// The whole name of a secret.
     pub(crate) fn full_name(&self, name: &str) -> String {
-        format!("{}{name}", self.place.prefix)
+        format!("{}{name}", self.location.prefix)
     }
 
     pub(crate) fn arn(&self, name: &str) -> String {
@@ -87,7 +87,7 @@ impl SecretStore {
     }
 
     fn arn_prefix(&self) -> String {
-        format!("arn:aws:secretsmanager:{}:{}:secret:", self.place.region, self.place.account)
+        format!("arn:aws:secretsmanager:{}:{}:secret:", self.location.region, self.location.account)
     }
 
     /// The name within the folder of a secret that a request names, whole, by name or by ARN; none for one that cannot be here.
@@ -99,7 +99,7 @@ impl SecretStore {
                 in_arn.strip_suffix(ARN_SUFFIX).unwrap_or(in_arn)
             }
         };
-        let name = full.strip_prefix(&self.place.prefix)?;
+        let name = full.strip_prefix(&self.location.prefix)?;
         let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"_+=.@-".contains(&byte);
         // The name becomes a file's: it leads to no other folder, and fits with its ending.
         let fits = (1..=200).contains(&name.len()) && !name.starts_with('.') && name.bytes().all(is_good);
@@ -134,7 +134,7 @@ impl Secrets<'_> {
         }
     }
 
-    /// Puts a secret in the place of the one of this name, or of none. It is on disk when this returns.
+    /// Puts a secret in the location of the one of this name, or of none. It is on disk when this returns.
     pub fn keep(&mut self, name: &str, secret: Secret) -> Result<(), FileError> {
         let files = &self.store.files;
         let former = self.kept.get(name);
@@ -215,13 +215,13 @@ mod tests {
     use super::*;
     use crate::operations::carry_out;
 
-    fn place(folder: &Path) -> Place {
+    fn location(folder: &Path) -> Location {
         let [prefix, region, account] = ["waypost/local/", "us-east-1", "000000000000"].map(str::to_owned);
-        Place { folder: folder.to_owned(), prefix, region, account }
+        Location { folder: folder.to_owned(), prefix, region, account }
     }
 
     fn open(folder: &Path) -> SecretStore {
-        SecretStore::open(place(folder), Arc::new(SystemClock), Arc::new(SystemRandom)).expect("readable")
+        SecretStore::open(location(folder), Arc::new(SystemClock), Arc::new(SystemRandom)).expect("readable")
     }
 
     fn ask(store: &SecretStore, operation: &str, request: Value) -> Result<Value, &'static str> {
@@ -321,7 +321,7 @@ mod tests {
         fs::write(folder.path().join("one.json"), "1\n").expect("written");
         let at = |days: i64| {
             let clock = FixedClock::at(Time::from_millis(1_795_167_900_000 + days * 24 * 60 * 60 * 1000));
-            SecretStore::open(place(folder.path()), Arc::new(clock), Arc::new(SystemRandom)).expect("readable")
+            SecretStore::open(location(folder.path()), Arc::new(clock), Arc::new(SystemRandom)).expect("readable")
         };
         let named = || json!({ "SecretId": "waypost/local/one" });
         let delete = || json!({ "SecretId": "waypost/local/one", "RecoveryWindowInDays": 7 });
@@ -355,7 +355,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         fs::write(folder.path().join("one.json"), "1").expect("written");
         fs::write(folder.path().join("one.versions"), "{\"hush").expect("written");
-        let opened = SecretStore::open(place(folder.path()), Arc::new(SystemClock), Arc::new(SystemRandom));
+        let opened = SecretStore::open(location(folder.path()), Arc::new(SystemClock), Arc::new(SystemRandom));
         let said = opened.err().expect("damaged").to_string();
         assert!(said.contains("one.versions") && said.contains(".json") && !said.contains("hush"), "{said}");
     }

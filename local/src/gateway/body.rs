@@ -20,7 +20,7 @@ const DISCARDING: Duration = Duration::from_secs(5);
 
 /// How long a client may take to send a body.
 #[derive(Debug, Clone, Copy)]
-pub struct Patience {
+pub struct Timeouts {
     /// From one part to the next.
     pub pause: Duration,
     /// For all of it.
@@ -28,16 +28,16 @@ pub struct Patience {
 }
 
 /// The gateway's limits.
-pub const PATIENCE: Patience = Patience { pause: Duration::from_secs(5), whole: Duration::from_secs(30) };
+pub const TIMEOUTS: Timeouts = Timeouts { pause: Duration::from_secs(5), whole: Duration::from_secs(30) };
 
 /// Reads the whole body. A body whose announced length is too large is refused before it is read.
-pub async fn read(headers: &HeaderMap, mut body: Body, patience: Patience) -> Result<Vec<u8>, Refusal> {
+pub async fn read(headers: &HeaderMap, mut body: Body, timeouts: Timeouts) -> Result<Vec<u8>, Refusal> {
     let announced = body.size_hint().lower();
     let refusal = if announced > MAX_BODY as u64 {
         refusal::of_large_body(MAX_BODY)
     } else {
         let mut whole = Vec::new();
-        match time::timeout(patience.whole, collect(&mut body, &mut whole, patience.pause)).await {
+        match time::timeout(timeouts.whole, collect(&mut body, &mut whole, timeouts.pause)).await {
             Ok(Ok(())) => return Ok(whole),
             Ok(Err(refusal)) => refusal,
             Err(_) => refusal::of_late_body(),
@@ -89,7 +89,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
 
     /// Reads a body of such parts, each of which comes after a pause. Returns its length, or the status of the refusal.
-    async fn read_parts(parts: usize, size: usize, pause: Duration, patience: Patience) -> Result<usize, u16> {
+    async fn read_parts(parts: usize, size: usize, pause: Duration, timeouts: Timeouts) -> Result<usize, u16> {
         let part = Bytes::from(vec![b'x'; size]);
         let parts = stream::iter(std::iter::repeat_n(part, parts)).then(move |part| async move {
             if !pause.is_zero() {
@@ -97,13 +97,13 @@ mod tests {
             }
             Ok::<_, std::io::Error>(part)
         });
-        let read = read(&HeaderMap::new(), Body::from_stream(parts), patience).await;
+        let read = read(&HeaderMap::new(), Body::from_stream(parts), timeouts).await;
         read.map(|whole| whole.len()).map_err(|refusal| refusal.into_response("", "").status().as_u16())
     }
 
     #[tokio::test]
     async fn a_body_is_read_up_to_the_limit_however_it_comes() {
-        let patient = Patience { pause: LONG, whole: LONG };
+        let patient = Timeouts { pause: LONG, whole: LONG };
         assert_eq!(read_parts(0, 0, Duration::ZERO, patient).await, Ok(0));
         assert_eq!(read_parts(10, MAX_BODY / 10, Duration::ZERO, patient).await, Ok(MAX_BODY));
         assert_eq!(read_parts(10, MAX_BODY / 10 + 1, Duration::ZERO, patient).await, Err(413));
@@ -112,7 +112,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_that_pauses_too_long_or_trickles_is_given_up() {
-        assert_eq!(read_parts(2, 1, LONG, Patience { pause: SHORT, whole: LONG }).await, Err(408));
-        assert_eq!(read_parts(usize::MAX, 1, SHORT / 10, Patience { pause: LONG, whole: SHORT }).await, Err(408));
+        assert_eq!(read_parts(2, 1, LONG, Timeouts { pause: SHORT, whole: LONG }).await, Err(408));
+        assert_eq!(read_parts(usize::MAX, 1, SHORT / 10, Timeouts { pause: LONG, whole: SHORT }).await, Err(408));
     }
 }

@@ -16,7 +16,7 @@ use tokio::{
 const MOST: u32 = 4096;
 
 /// The pause after a connection could not be accepted, since too many files are open.
-const PAUSE: Duration = Duration::from_millis(100);
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// How long a client may take for a request's head, and may leave a connection unused.
 pub const HEAD_LIMIT: Duration = Duration::from_secs(60);
@@ -51,7 +51,7 @@ where
                 }
                 Err(error) => {
                     tracing::debug!("a connection could not be taken: {error}");
-                    time::sleep(PAUSE).await;
+                    time::sleep(ACCEPT_PAUSE).await;
                 }
             },
             () = &mut shutdown => break,

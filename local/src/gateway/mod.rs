@@ -69,11 +69,13 @@ impl Gateway {
     }
 
     async fn handle(self: Arc<Self>, peer: SocketAddr, request: Request) -> Response {
-        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        let method = request.method().clone();
+        let path = request.uri().path().to_owned();
         let begun = Instant::now();
         let response = self.answer(peer, request).await.unwrap_or_else(|refusal| {
             if let Some(cause) = refusal.cause() {
-                let (method, path) = (logging::shortened(method.as_str()), logging::shortened(&path));
+                let method = logging::shortened(method.as_str());
+                let path = logging::shortened(&path);
                 tracing::warn!("{method} {path}: {cause}");
             }
             refusal.into_response(&self.base_url, &base::random::uuid(self.random.as_ref()))
@@ -95,7 +97,7 @@ impl Gateway {
             body::leave(&parts.headers, body);
             return Err(refusal::of_large_head(MAX_HEAD));
         }
-        let body = body::read(&parts.headers, body, body::PATIENCE).await?;
+        let body = body::read(&parts.headers, body, body::TIMEOUTS).await?;
         let answered = time::timeout(TIME_LIMIT, self.invoke(peer, parts, body)).await;
         answered.unwrap_or_else(|_| Err(Refusal::timed_out(TIME_LIMIT)))
     }

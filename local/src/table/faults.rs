@@ -11,7 +11,7 @@ use dynoxide::DynoxideError;
 use crate::disk;
 
 /// One line in this time: every call fails on a full disk, and each is repeated.
-const PAUSE: Duration = Duration::from_secs(10);
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Logs the faults of one table.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl Faults {
 
     fn is_time(&self) -> bool {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_time = last.is_none_or(|last| last.elapsed() >= PAUSE);
+        let is_time = last.is_none_or(|last| last.elapsed() >= LOG_INTERVAL);
         if is_time {
             *last = Some(Instant::now());
         }

@@ -93,7 +93,8 @@ mod tests {
 
     #[test]
     fn a_batch_has_the_same_outcome_and_effect_as_one_whose_statements_stand_alone() {
-        let (one, other) = (database(), database());
+        let one = database();
+        let other = database();
         let counted = |mut batch: Value| {
             batch["ReturnConsumedCapacity"] = "TOTAL".into();
             batch

@@ -81,7 +81,8 @@ impl DataKeysError {
 pub async fn rotate(deployment: &Deployment, work: Work) -> Result<Rotated, DataKeysError> {
     let secret = ReplacedSecret::open(deployment, sealing::SECRET)?;
     let present = secret.current().await?;
-    let (mut ring, mut version) = (KeyRingSecret::read(&present.value)?, present.id);
+    let mut ring = KeyRingSecret::read(&present.value)?;
+    let mut version = present.id;
     if work == Work::Rotate {
         ring = ring.with_new_key(SystemClock.now(), &SystemRandom);
         version = secret.replace(&ring.value(), &version).await?;
@@ -95,7 +96,8 @@ pub async fn rotate(deployment: &Deployment, work: Work) -> Result<Rotated, Data
             secret.replace(&ring.value(), &version).await?;
         }
     }
-    let (kept, settled_at) = (ring.old_keys(), ring.settled_at());
+    let kept = ring.old_keys();
+    let settled_at = ring.settled_at();
     Ok(Rotated { counts, current: ring.current().to_owned(), forgotten, kept, settled_at })
 }
 

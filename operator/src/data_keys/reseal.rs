@@ -101,7 +101,9 @@ impl Resealing<'_> {
     /// Goes through the whole table once, and reports progress.
     pub async fn pass(&self, mut progress: impl FnMut(&Counts)) -> Result<Counts, TableError> {
         let sealed = begins_with("sk", Kind::Webhook.prefix()).or(begins_with("sk", Kind::Connection.prefix()));
-        let (scan, mut counts, mut next) = (Scan::default().only(sealed), Counts::default(), None);
+        let scan = Scan::default().only(sealed);
+        let mut counts = Counts::default();
+        let mut next = None;
         loop {
             let page: Scanned<Json> = self.table.scan(scan.clone().after(next), DOING).await?;
             for (key, item) in page.items {
@@ -130,7 +132,8 @@ impl Resealing<'_> {
             let changes = match item.and_then(|item| self.changes(kind, key, &item)) {
                 Ok(changes) => changes,
                 Err(error) => {
-                    let (pk, sk) = (&key.partition, &key.sort);
+                    let pk = &key.partition;
+                    let sk = &key.sort;
                     tracing::warn!(error = %logging::chain(&error), pk, sk, "not sealed anew");
                     return Ok(Resealed::Unreadable);
                 }

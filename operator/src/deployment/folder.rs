@@ -58,7 +58,8 @@ impl Folder {
 
     /// Region and credentials for the service's own stand-ins of AWS.
     pub async fn aws(&self) -> Result<SdkConfig, DeploymentError> {
-        let (id, secret) = (self.value("AWS_ACCESS_KEY_ID")?, self.value("AWS_SECRET_ACCESS_KEY")?);
+        let id = self.value("AWS_ACCESS_KEY_ID")?;
+        let secret = self.value("AWS_SECRET_ACCESS_KEY")?;
         let config = aws_config::defaults(BehaviorVersion::latest())
             .region(Region::new(self.value("AWS_REGION")?.to_owned()))
             .credentials_provider(Credentials::new(id, secret, None, None, "service.env"));
@@ -71,7 +72,8 @@ impl Folder {
         let address = format!("{}/2015-03-31/functions/{function}/invocations", self.value("LAMBDA_ENDPOINT")?);
         let mut request = Request::post(&address).body(Full::from(event.to_vec())).map_err(|_| malformed())?;
         request.uri().authority().ok_or_else(malformed)?;
-        let (id, secret) = (self.value("AWS_ACCESS_KEY_ID")?, self.value("AWS_SECRET_ACCESS_KEY")?);
+        let id = self.value("AWS_ACCESS_KEY_ID")?;
+        let secret = self.value("AWS_SECRET_ACCESS_KEY")?;
         let identity = Credentials::new(id, secret, None, None, "service.env").into();
         let now = UNIX_EPOCH + Duration::from_secs(SystemClock.now().as_seconds().unsigned_abs());
         let params = v4::SigningParams::builder().identity(&identity).region(self.value("AWS_REGION")?).name("lambda");

@@ -25,7 +25,8 @@ fn read(key: &SigningKey, text: &str) -> Result<Said, JwsFault> {
 #[test]
 fn a_text_is_read_with_the_key_that_signed_it_and_with_no_other() {
     for algorithm in SigningAlgorithm::ALL {
-        let (key, other) = (SigningKey::generate(algorithm), SigningKey::generate(algorithm));
+        let key = SigningKey::generate(algorithm);
+        let other = SigningKey::generate(algorithm);
         let header = format!(r#"{{"alg":"{algorithm}","jku":"https://ignored.example","typ":"x"}}"#);
         let text = signed(&key, &header, r#"{"said":"yes","more":1}"#);
         assert_eq!(read(&key, &text), Ok(Said { said: "yes".to_owned() }));

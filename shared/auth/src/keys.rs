@@ -223,8 +223,8 @@ impl PublishedKeys {
     }
 
     /// The keys, in a call that other reads of this moment share, and without a change of the last moments.
-    async fn glance(&self) -> Result<KeySet, TableError> {
-        Ok(KeySet::stored(self.0.glance((PK.into(), SK.into()), READING).await?))
+    async fn read_eventual(&self) -> Result<KeySet, TableError> {
+        Ok(KeySet::stored(self.0.read_eventual((PK.into(), SK.into()), READING).await?))
     }
 
     /// Changes the set on condition that it is as it was read, so that no change undoes another.
@@ -272,7 +272,7 @@ impl KeyCache {
     /// key that was published in the last moments may be missing, and is found by the first token
     /// that names it.
     pub async fn warm_up(&self) {
-        self.0.warm_up_by(PublishedKeys::glance).await;
+        self.0.warm_up_by(PublishedKeys::read_eventual).await;
     }
 
     /// The keys for a token that names this one. A known key works from memory while the table is

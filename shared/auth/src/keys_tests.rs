@@ -11,7 +11,8 @@ fn keys() -> SigningKeys {
 
 #[test]
 fn a_key_vouches_until_its_end_and_is_shown_no_longer() {
-    let (old, new) = (keys(), keys());
+    let old = keys();
+    let new = keys();
     let mut published = Published::default();
     published.settle(&old, 60, NOW).expect("none is revoked");
     published.settle(&new, 60, NOW).expect("none is revoked");
@@ -32,7 +33,8 @@ fn a_key_vouches_until_its_end_and_is_shown_no_longer() {
 
 #[test]
 fn the_end_of_a_key_is_never_put_off_and_a_key_that_is_needed_again_has_none() {
-    let (old, new) = (keys(), keys());
+    let old = keys();
+    let new = keys();
     let mut published = Published::default();
     published.settle(&old, 60, NOW).expect("none is revoked");
     published.settle(&new, 60, NOW).expect("none is revoked");
@@ -63,7 +65,9 @@ fn a_key_is_published_in_the_form_of_its_rfc_and_read_back() {
 
 #[test]
 fn a_revoked_key_is_not_published_again_and_the_attempt_changes_nothing() {
-    let (old, new, unpublished) = (keys(), keys(), keys());
+    let old = keys();
+    let new = keys();
+    let unpublished = keys();
     let mut published = Published::default();
     published.settle(&old, 60, NOW).expect("none is revoked");
     published.settle(&new, 60, NOW).expect("none is revoked");
@@ -80,7 +84,8 @@ fn a_revoked_key_is_not_published_again_and_the_attempt_changes_nothing() {
     // Remembered in the item, across a repetition, and for as long as a function could go on
     // with a set that it read before.
     published.revoke_others(&new, &others, NOW).expect("again");
-    let (pk, sk) = (PK.to_owned(), SK.to_owned());
+    let pk = PK.to_owned();
+    let sk = SK.to_owned();
     let item = KeysItem { pk, sk, keys: published.keys, revoked: published.revoked, version: 1 };
     let item: KeysItem = Put::item(&item, "keys").expect("an item").read_back("keys").expect("keys");
     let mut published = Published::from(item);

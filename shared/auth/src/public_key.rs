@@ -103,7 +103,8 @@ impl PublicKey {
         y: Option<&[u8]>,
     ) -> Result<Self, BadPublicKey> {
         let [kty, crv, usage, alg, kid] = [kty, crv, "sig", algorithm.as_str(), kid].map(str::to_owned);
-        let (x, y) = (BASE64_URL_SAFE_NO_PAD.encode(x), y.map(|y| BASE64_URL_SAFE_NO_PAD.encode(y)));
+        let x = BASE64_URL_SAFE_NO_PAD.encode(x);
+        let y = y.map(|y| BASE64_URL_SAFE_NO_PAD.encode(y));
         Jwk { kty, crv, usage, alg, kid, x, y }.try_into()
     }
 

@@ -49,7 +49,8 @@ impl Remembered {
         if let Some(claims) = generations.old.remove(hash) {
             generations.add(*hash, claims);
         }
-        let (by, claims) = (generations.keys.as_ref()?, generations.young.get(hash)?);
+        let by = generations.keys.as_ref()?;
+        let claims = generations.young.get(hash)?;
         Some(Found { by: Arc::clone(by), claims: Arc::clone(claims) })
     }
 

@@ -177,7 +177,8 @@ mod tests {
             let secret = SigningSecret::fresh(SigningAlgorithm::Es256);
             let rotated = secret.rotated(algorithm);
             assert_eq!(SigningSecret::read(&rotated.value()).expect("what was written"), rotated);
-            let (before, after) = (secret.keys().expect("keys"), rotated.keys().expect("keys"));
+            let before = secret.keys().expect("keys");
+            let after = rotated.keys().expect("keys");
             assert_eq!(before.next.kid(), after.current.kid());
             assert_eq!(after.next.algorithm(), algorithm);
             assert_ne!(after.next.kid(), after.current.kid());

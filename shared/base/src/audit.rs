@@ -236,7 +236,8 @@ impl Entry<'_> {
         if self.notes.noted().is_untried {
             return;
         }
-        let (action, outcome) = (self.action().name(), self.outcome.name());
+        let action = self.action().name();
+        let outcome = self.outcome.name();
         let numbers = [Number::count(Name::Audited, 1)];
         let by = [action, outcome];
         let metrics = Metrics { environment: self.environment, by: &by, numbers: &numbers, at: self.at };

@@ -230,7 +230,8 @@ mod tests {
 
     #[test]
     fn the_edges_of_time_are_written_and_not_refused() {
-        let (first, last) = ("0000-01-01T00:00:00.000Z", "9999-12-30T22:00:00.000Z");
+        let first = "0000-01-01T00:00:00.000Z";
+        let last = "9999-12-30T22:00:00.000Z";
         for (text, written) in [
             ("9999-12-30T22:00:00.500Z", last),
             ("9999-12-30T22:00:00.999Z", last),

@@ -117,7 +117,8 @@ mod tests {
     fn an_event_and_a_webhook_have_one_delivery_and_others_have_another() {
         let now = Time::from_millis(1_795_167_900_123);
         let event = EventId::new(now, &SystemRandom);
-        let (first, second) = (WebhookId::new(now, &SystemRandom), WebhookId::new(now, &SystemRandom));
+        let first = WebhookId::new(now, &SystemRandom);
+        let second = WebhookId::new(now, &SystemRandom);
         assert_eq!(DeliveryId::of(&event, &first), DeliveryId::of(&event, &first));
         assert_ne!(DeliveryId::of(&event, &first), DeliveryId::of(&event, &second));
         assert!(DeliveryId::parse(DeliveryId::of(&event, &first).as_str()).is_some());
@@ -131,7 +132,8 @@ mod tests {
 
         #[test]
         fn identifiers_sort_by_time(a in 0i64..1 << 47, b in 0i64..1 << 47) {
-            let (x, y) = (EventId::new(Time::from_millis(a), &SystemRandom), EventId::new(Time::from_millis(b), &SystemRandom));
+            let x = EventId::new(Time::from_millis(a), &SystemRandom);
+            let y = EventId::new(Time::from_millis(b), &SystemRandom);
             if a < b { prop_assert!(x < y) }
             if a > b { prop_assert!(x > y) }
         }

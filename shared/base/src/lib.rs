@@ -1,9 +1,9 @@
 #![doc = include_str!("../README.md")]
 
 pub mod audit;
+pub mod batcher;
 pub mod clock;
 pub mod environment;
-pub mod gather;
 pub mod ids;
 pub mod logging;
 pub mod metric;

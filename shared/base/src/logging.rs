@@ -81,7 +81,8 @@ where
 /// gives to them in logs.
 pub fn call_span(request_id: &str, trace: &Trace, lambda: Option<LambdaTrace<'_>>) -> Span {
     let recorded = lambda.filter(|lambda| lambda.sampled).map(|lambda| lambda.id);
-    let (trace_id, span_id) = (trace.trace_id(), trace.span_id());
+    let trace_id = trace.trace_id();
+    let span_id = trace.span_id();
     tracing::info_span!("call", requestId = request_id, %trace_id, %span_id, xrayTraceId = recorded)
 }
 

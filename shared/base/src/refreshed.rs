@@ -162,7 +162,8 @@ impl<S: Source> Refreshed<S> {
     }
 
     fn keep(&self, value: S::Value) -> Arc<S::Value> {
-        let (value, read) = (Arc::new(value), self.clock.now());
+        let value = Arc::new(value);
+        let read = self.clock.now();
         let cached = Cached { value: value.clone(), read, rest: read };
         *self.cached.write().unwrap_or_else(PoisonError::into_inner) = Some(cached);
         value

@@ -73,10 +73,12 @@ impl Trace {
     /// The trace of an event without one, which follows from the event's identifier, so that all its attempts have it.
     pub fn derived_from(identifier: &str) -> Self {
         let hash = digest::digest(&digest::SHA256, identifier.as_bytes());
-        let (mut trace, mut span) = ([0; 16], [0; 8]);
+        let mut trace = [0; 16];
+        let mut span = [0; 8];
         trace.copy_from_slice(&hash.as_ref()[..16]);
         span.copy_from_slice(&hash.as_ref()[16..24]);
-        let (trace, span) = (TraceId::from_bytes(trace), SpanId::from_bytes(span));
+        let trace = TraceId::from_bytes(trace);
+        let span = SpanId::from_bytes(span);
         Self { parent: Parent { trace, span, sampled: false }, state: State::default(), is_named: false }
     }
 

@@ -3,12 +3,12 @@
 #![recursion_limit = "256"]
 
 pub mod events;
-pub mod once;
+pub mod idempotency;
 pub mod runtime;
 pub mod serve;
 pub mod service;
 
 pub use events::{Scheduled, Traced};
-pub use once::once;
+pub use idempotency::idempotent_request;
 pub use runtime::run;
 pub use service::{Service, Settings, StartError};

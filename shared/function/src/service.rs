@@ -38,8 +38,10 @@ pub struct Settings {
 
 impl FromEnvironment for Settings {
     fn from_environment(environment: &mut Environment) -> Option<Self> {
-        let (base_url, auth_url) = (environment.address("BASE_URL"), environment.address("AUTH_URL"));
-        let (table_name, name) = (environment.required("TABLE_NAME"), environment.required("ENVIRONMENT"));
+        let base_url = environment.address("BASE_URL");
+        let auth_url = environment.address("AUTH_URL");
+        let table_name = environment.required("TABLE_NAME");
+        let name = environment.required("ENVIRONMENT");
         Some(Self { base_url: base_url?, auth_url: auth_url?, table_name: table_name?, environment: name? })
     }
 }

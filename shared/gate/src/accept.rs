@@ -66,7 +66,8 @@ fn thousandths(weight: &str) -> Option<u16> {
 
 /// The parts of a list; a separator between quotes separates nothing.
 fn split(text: &str, separator: char) -> impl Iterator<Item = &str> {
-    let (mut quoted, mut escaped) = (false, false);
+    let mut quoted = false;
+    let mut escaped = false;
     text.split(move |letter| {
         if escaped {
             escaped = false;

@@ -1,4 +1,4 @@
-//! Answers over HTTP: a reply, or a Problem in the words of its endpoint, with the headers that every answer carries.
+//! IdempotencyStore over HTTP: a reply, or a Problem in the words of its endpoint, with the headers that every answer carries.
 
 use http::{
     HeaderName, HeaderValue, Response,

@@ -13,13 +13,15 @@ pub(crate) fn html(problem: &Problem, base_url: &str, request_id: &str) -> Strin
                 content += &format!("<p>{}</p>\n", prose(paragraph));
             }
             if let Some(link) = &explanation.link {
-                let (address, text) = (escaped(&link.address), escaped(&link.text));
+                let address = escaped(&link.address);
+                let text = escaped(&link.text);
                 content += &format!("<p><a class=\"button\" href=\"{address}\">{text}</a></p>\n");
             }
             &explanation.title
         }
         None => {
-            let (base_url, slug) = (escaped(base_url), problem.kind.slug());
+            let base_url = escaped(base_url);
+            let slug = problem.kind.slug();
             content += &match problem.violations().count() {
                 0 | 1 => format!("<p>{}</p>\n", prose(&problem.detail)),
                 // The detail refers programs to the list in the Problem.

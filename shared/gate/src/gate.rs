@@ -203,7 +203,8 @@ fn notes_of(request: &Request, request_id: &str) -> Notes {
 }
 
 fn log(problem: &Problem) {
-    let (kind, cause) = (problem.kind.slug(), problem.cause.as_ref().map(|cause| logging::chain(cause.as_ref())));
+    let kind = problem.kind.slug();
+    let cause = problem.cause.as_ref().map(|cause| logging::chain(cause.as_ref()));
     if problem.kind.status().is_server_error() {
         tracing::error!(kind, cause, "failed");
     } else {

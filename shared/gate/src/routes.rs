@@ -60,7 +60,8 @@ impl Segment {
 }
 
 fn matches(route: &str, segments: &[Cow<'_, str>]) -> bool {
-    let (mut wanted, mut given) = (route.split('/'), segments.iter());
+    let mut wanted = route.split('/');
+    let mut given = segments.iter();
     loop {
         match (wanted.next(), given.next()) {
             (None, None) => return true,

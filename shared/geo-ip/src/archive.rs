@@ -78,7 +78,9 @@ fn untar(archive: impl Read, into: &Path) -> Result<Expanded, ArchiveError> {
     let mut archive = Archive::new(archive);
     // Raw: a description of a member is a member, too, so that its size can be looked at before it is read.
     let entries = archive.entries().map_err(ArchiveError::Damaged)?.raw(true);
-    let (mut expanded, mut databases, mut licences) = (None, 0, Vec::new());
+    let mut expanded = None;
+    let mut databases = 0;
+    let mut licences = Vec::new();
     let mut described: Option<Vec<u8>> = None;
     for entry in entries {
         let mut entry = entry.map_err(ArchiveError::Damaged)?;
@@ -170,7 +172,9 @@ fn is_side_file(name: &str) -> bool {
 /// Copies to a file, hashing on the way.
 fn copy(from: &mut impl Read, into: &Path) -> Result<Expanded, ArchiveError> {
     let mut file = File::create(into).map_err(ArchiveError::Disk)?;
-    let (mut size, mut hashes, mut buffer) = (0, hash::Both::default(), vec![0; BUFFER]);
+    let mut size = 0;
+    let mut hashes = hash::Both::default();
+    let mut buffer = vec![0; BUFFER];
     loop {
         let read = match from.read(&mut buffer) {
             Ok(0) => break,

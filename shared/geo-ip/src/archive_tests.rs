@@ -80,7 +80,8 @@ fn files_that_hold_the_attributes_of_others_are_ignored() {
 
 #[test]
 fn all_three_forms_give_the_same_database() {
-    let (folder, content) = (Folder::new(), b"the database".repeat(1000));
+    let folder = Folder::new();
+    let content = b"the database".repeat(1000);
     let plain = folder.expand(&content, LIMIT).expect("plain");
     assert_eq!((plain.size, &plain.sha256), (12_000, &hash::sha256(&content)));
     assert_eq!(folder.expand(&gzip(&content), LIMIT).expect("gzip"), plain);
@@ -150,7 +151,8 @@ fn a_description_renames_a_member_and_cannot_do_more() {
 
 #[test]
 fn a_bomb_is_stopped_at_the_limit() {
-    let (folder, large) = (Folder::new(), vec![0; 2 * 1024 * 1024]);
+    let folder = Folder::new();
+    let large = vec![0; 2 * 1024 * 1024];
     let hidden = tar(&[file("padding", &large), file("a.mmdb", b"a")]);
     let database = tar(&[file("a.mmdb", &large)]);
     let mut trailing = tar(&[file("a.mmdb", b"a")]);

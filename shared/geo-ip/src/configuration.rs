@@ -39,7 +39,8 @@ pub struct ConfigurationError(pub Vec<String>);
 impl Configuration {
     /// Reads the secret's value.
     pub fn read(value: &Value) -> Result<Self, ConfigurationError> {
-        let (mut faults, text) = (Vec::new(), value.to_string());
+        let mut faults = Vec::new();
+        let text = value.to_string();
         let Ok(mut body) = JsonBody::read(text.as_bytes()) else {
             return Err(ConfigurationError(vec!["it must be an object".to_owned()]));
         };
@@ -100,18 +101,21 @@ fn read_source(kind: &str, body: &mut JsonBody<'_>) -> Option<Source> {
     let secret = |body: &mut JsonBody<'_>, name| body.required_text(name).map(SecretText::new);
     match kind {
         "maxmind" => {
-            let (server, account_id) = (optional_address("url", body), account("accountId", body));
+            let server = optional_address("url", body);
+            let account_id = account("accountId", body);
             let license_key = secret(body, "licenseKey");
             Some(Source::MaxMind { server, account_id: account_id?, license_key: license_key? })
         }
         "url" => {
-            let (url, sha256_url) = (body.required_text("url"), optional_address("sha256Url", body));
+            let url = body.required_text("url");
+            let sha256_url = optional_address("sha256Url", body);
             let url = url.and_then(|text| body.violations.note("url", address(&text)))?;
             Some(Source::Plain { url, sha256_url })
         }
         "db-ip-lite" => Some(Source::DbIpLite { server: optional_address("url", body) }),
         "ipinfo-lite" => {
-            let (server, token) = (optional_address("url", body), secret(body, "token"));
+            let server = optional_address("url", body);
+            let token = secret(body, "token");
             Some(Source::IpInfoLite { server, token: token? })
         }
         _ => {

@@ -142,7 +142,8 @@ impl Web {
         if answer.head().status != StatusCode::OK {
             return Err(DownloadError::Status(answer.head().status));
         }
-        let (mut text, mut pace) = (Vec::new(), Pace::new(self.minimum_rate, Instant::now()));
+        let mut text = Vec::new();
+        let mut pace = Pace::new(self.minimum_rate, Instant::now());
         while let Some(piece) = answer.piece().await? {
             pace.count(piece.len(), Instant::now())?;
             text.extend_from_slice(&piece);
@@ -173,7 +174,9 @@ impl Web {
             return Err(DownloadError::TooLarge(limit)); // before the first byte is paid for
         }
         let mut file = File::create(into).await.map_err(DownloadError::Disk)?;
-        let (mut size, mut hash, mut logged) = (0, Sha256::new(), 0);
+        let mut size = 0;
+        let mut hash = Sha256::new();
+        let mut logged = 0;
         let mut pace = Pace::new(self.minimum_rate, Instant::now());
         while let Some(piece) = answer.piece().await? {
             pace.count(piece.len(), Instant::now())?;
@@ -189,7 +192,8 @@ impl Web {
             }
         }
         file.flush().await.map_err(DownloadError::Disk)?;
-        let (etag, last_modified) = (header_text(&answer, &header::ETAG), header_text(&answer, &header::LAST_MODIFIED));
+        let etag = header_text(&answer, &header::ETAG);
+        let last_modified = header_text(&answer, &header::LAST_MODIFIED);
         Ok(Downloaded::File(Served { size, sha256: hash.finish(), etag, last_modified }))
     }
 
@@ -200,7 +204,8 @@ impl Web {
         headers: &[(HeaderName, HeaderValue)],
         authorization: Option<&HeaderValue>,
     ) -> Result<ResponseStream, DownloadError> {
-        let (mut url, mut authorization) = (url.clone(), authorization);
+        let mut url = url.clone();
+        let mut authorization = authorization;
         for _ in 0..=MAX_REDIRECTS {
             let mut sent = headers.to_vec();
             sent.extend(authorization.map(|value| (header::AUTHORIZATION, value.clone())));

@@ -14,7 +14,8 @@ fn basic() -> HeaderValue {
 #[tokio::test]
 async fn credentials_go_to_the_first_server_only() {
     let other = Server::start(|_| Answering::ok("there")).await;
-    let (elsewhere, back) = (other.url("/there"), other.url("/back"));
+    let elsewhere = other.url("/there");
+    let back = other.url("/back");
     let first = Server::start(move |request| match request.path.as_str() {
         "/same" => Answering::redirect("/other"),
         "/other" => Answering::redirect(elsewhere.as_str()),

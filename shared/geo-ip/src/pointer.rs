@@ -238,7 +238,8 @@ pub(super) mod tests {
 
     #[test]
     fn two_releases_of_one_day_are_told_apart_in_words() {
-        let (morning, evening) = (release("a", 1_795_140_000), release("b", 1_795_167_900));
+        let morning = release("a", 1_795_140_000);
+        let evening = release("b", 1_795_167_900);
         assert_eq!((morning.build_date.as_str(), evening.build_date.as_str()), ("2026-11-20", "2026-11-20"));
         assert_eq!(morning.label(), "2026-11-20T02:00:00Z (sha256 aaaaaaaaaaaa)");
         assert_eq!(evening.label(), "2026-11-20T09:45:00Z (sha256 bbbbbbbbbbbb)");

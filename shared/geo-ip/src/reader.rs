@@ -102,7 +102,8 @@ impl DatabaseReader {
         clock: SharedClock,
         random: SharedRandom,
     ) -> Self {
-        let (current, polled) = (RwLock::default(), Mutex::default());
+        let current = RwLock::default();
+        let polled = Mutex::default();
         Self { store, environment: environment.into(), edition, scratch, clock, random, current, polled }
     }
 
@@ -151,7 +152,8 @@ impl DatabaseReader {
 
     async fn load(&self, release: Release) -> Result<Database, ReaderError> {
         let scratch = Scratch::make(&self.scratch, self.clock.now(), &*self.random).map_err(ReaderError::Disk)?;
-        let (file, edition) = (scratch.file("database"), self.edition.clone());
+        let file = scratch.file("database");
+        let edition = self.edition.clone();
         if !self.store.fetch(&release.key(&self.environment, &edition), &file).await? {
             return Err(ReaderError::Gone(edition));
         }

@@ -92,7 +92,8 @@ pub async fn unblock(
 ) -> Result<String, UnblockError> {
     let published = store.pointer(environment, edition, None).await?.found();
     let (pointer, tag) = published.ok_or_else(|| UnblockError::NothingPublished(edition.clone()))?;
-    let (beginning, blocked) = (beginning.to_ascii_lowercase(), pointer.blocked.clone());
+    let beginning = beginning.to_ascii_lowercase();
+    let blocked = pointer.blocked.clone();
     let found: Vec<_> = blocked.iter().filter(|sha256| sha256.starts_with(&beginning)).cloned().collect();
     let unblocked = match found.as_slice() {
         [sha256] => pointer.unblocked(sha256).map(|pointer| (sha256.clone(), pointer)),

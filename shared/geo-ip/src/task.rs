@@ -95,7 +95,8 @@ impl TaskRequest {
     /// Reads a request's body, and the values that its query has for `live`.
     pub fn read(body: &[u8], live: &[&str]) -> Result<Self, Problem> {
         let mut body = JsonBody::read(body)?;
-        let (key, environment) = (body.required_text("key"), body.required_text("environment"));
+        let key = body.required_text("key");
+        let environment = body.required_text("environment");
         let live = match live {
             [] | ["false"] => false,
             ["true"] => true,
@@ -198,7 +199,9 @@ impl Task {
                 *result = self.update(configured, live, until).await;
             }
         }
-        let (mut success, mut lines, mut fault) = (true, Vec::new(), None);
+        let mut success = true;
+        let mut lines = Vec::new();
+        let mut fault = None;
         for (configured, result) in editions.iter().zip(results) {
             let edition = &configured.edition;
             let line = match result {

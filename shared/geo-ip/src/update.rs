@@ -169,7 +169,8 @@ impl Updater {
         let mut candidates = offer.candidates.iter().peekable();
         while let Some(candidate) = candidates.next() {
             let Candidate { url, conditions, .. } = candidate;
-            let (authorization, into) = (offer.authorization.as_ref(), scratch.file("served"));
+            let authorization = offer.authorization.as_ref();
+            let into = scratch.file("served");
             match self.web.download(url, conditions, authorization, &into, MAX_SERVED).await {
                 Ok(Downloaded::File(served)) => return Ok(Some((candidate, served))),
                 Ok(Downloaded::NotModified) => return Ok(None),
@@ -182,7 +183,9 @@ impl Updater {
     }
 
     async fn expand(&self, scratch: &Scratch) -> Result<Expanded, UpdateError> {
-        let (served, database, largest) = (scratch.file("served"), scratch.file("database"), self.largest);
+        let served = scratch.file("served");
+        let database = scratch.file("database");
+        let largest = self.largest;
         self.blocking(move || {
             let expanded = archive::expand(&served, &database, largest)?;
             // The disk of a function is small.

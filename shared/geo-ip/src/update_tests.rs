@@ -339,7 +339,8 @@ async fn the_last_month_of_db_ip_will_do_and_ipinfo_has_its_checksum() {
 #[tokio::test]
 async fn a_release_that_was_rolled_back_stays_away_until_a_newer_one_comes() {
     let world = World::new().await;
-    let (store, edition) = (world.updater.store.clone(), World::edition());
+    let store = world.updater.store.clone();
+    let edition = World::edition();
     let back = async || roll_back(&store, "local", &edition).await;
     assert!(matches!(back().await, Err(RollbackError::NothingPublished(_))));
     world.says("/a.mmdb.gz", Answering::ok(gzip(&database(3))));

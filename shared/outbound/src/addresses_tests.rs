@@ -194,12 +194,14 @@ fn every_registered_block_is_banned_from_its_first_address_to_its_last() {
 #[test]
 fn the_addresses_beside_a_block_are_judged_by_what_is_registered_for_them() {
     for (network, _) in SPECIAL_V4 {
-        let (first, last) = (u32::from(v4(network).network()), u32::from(v4(network).broadcast()));
+        let first = u32::from(v4(network).network());
+        let last = u32::from(v4(network).broadcast());
         judge(Ipv4Addr::from(first.saturating_sub(1)));
         judge(Ipv4Addr::from(last.saturating_add(1)));
     }
     for network in SPECIAL_V6.iter().chain(&[("2000::/3", "global unicast")]).map(|(network, _)| v6(network)) {
-        let (first, last) = (u128::from(network.network()), u128::from(network.broadcast()));
+        let first = u128::from(network.network());
+        let last = u128::from(network.broadcast());
         judge(Ipv6Addr::from(first.saturating_sub(1)));
         judge(Ipv6Addr::from(last.saturating_add(1)));
     }

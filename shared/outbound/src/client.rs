@@ -205,7 +205,8 @@ where
 /// Counts the interim answers to a request, which hyper skips for as long as they come, and notifies when there are too
 /// many.
 fn limit_interim(request: &mut Sent) -> Arc<Notify> {
-    let (count, limit) = (AtomicUsize::new(0), Arc::new(Notify::new()));
+    let count = AtomicUsize::new(0);
+    let limit = Arc::new(Notify::new());
     let reached = Arc::clone(&limit);
     hyper::ext::on_informational(request, move |_| {
         if count.fetch_add(1, Ordering::Relaxed) == MAX_INTERIM {

@@ -58,7 +58,8 @@ impl Endpoint {
         let listener = TcpListener::bind(address).await?;
         let port = listener.local_addr()?.port();
         let requests = Arc::<Mutex<Vec<usize>>>::default();
-        let (seen, deeds) = (Arc::clone(&requests), Arc::new(Mutex::new(deeds.into_iter().collect::<Vec<_>>())));
+        let seen = Arc::clone(&requests);
+        let deeds = Arc::new(Mutex::new(deeds.into_iter().collect::<Vec<_>>()));
         tokio::spawn(async move {
             for connection in 0.. {
                 let Ok((stream, _)) = listener.accept().await else { return };
@@ -143,7 +144,8 @@ struct Sender {
 
 impl Sender {
     fn new() -> Self {
-        let (names, clock) = (Names(Arc::default()), FixedClock::at(NOON));
+        let names = Names(Arc::default());
+        let clock = FixedClock::at(NOON);
         names.lead_to(&["127.0.0.2"]);
         let allowed_networks = vec!["127.0.0.2/31".parse().expect("a network")];
         let rules = AddressRules { allowed_networks, allow_http: true };
@@ -165,7 +167,8 @@ impl Sender {
 
 #[tokio::test]
 async fn exchanges_of_a_tenant_with_an_endpoint_share_a_connection() {
-    let (endpoint, sender) = (Endpoint::start([]).await, Sender::new());
+    let endpoint = Endpoint::start([]).await;
+    let sender = Sender::new();
     for _ in 0..3 {
         sender.delivers(&endpoint).await;
     }
@@ -174,7 +177,8 @@ async fn exchanges_of_a_tenant_with_an_endpoint_share_a_connection() {
 
 #[tokio::test]
 async fn an_exchange_for_no_tenant_has_a_connection_of_its_own() {
-    let (endpoint, sender) = (Endpoint::start([]).await, Sender::new());
+    let endpoint = Endpoint::start([]).await;
+    let sender = Sender::new();
     sender.delivers(&endpoint).await;
     for _ in 0..2 {
         let sent = sender.outbound.send(Method::POST, &endpoint.url(), &[], Bytes::from_static(b"{}")).await;
@@ -185,7 +189,9 @@ async fn an_exchange_for_no_tenant_has_a_connection_of_its_own() {
 
 #[tokio::test]
 async fn tenants_share_no_connection_nor_do_hosts_or_ports_of_one_address() {
-    let (endpoint, other, sender) = (Endpoint::start([]).await, Endpoint::start([]).await, Sender::new());
+    let endpoint = Endpoint::start([]).await;
+    let other = Endpoint::start([]).await;
+    let sender = Sender::new();
     sender.delivers(&endpoint).await;
     sender.delivers(&other).await;
     assert_eq!(other.requests(), [0], "another port");
@@ -200,7 +206,8 @@ async fn tenants_share_no_connection_nor_do_hosts_or_ports_of_one_address() {
 
 #[tokio::test]
 async fn a_connection_serves_no_name_that_leads_elsewhere_now() {
-    let (former, sender) = (Endpoint::start([]).await, Sender::new());
+    let former = Endpoint::start([]).await;
+    let sender = Sender::new();
     let Ok(present) = Endpoint::start_at(&format!("127.0.0.3:{}", former.port), []).await else {
         println!("skipped: another process has this port");
         return;
@@ -217,7 +224,8 @@ async fn a_connection_serves_no_name_that_leads_elsewhere_now() {
 
 #[tokio::test]
 async fn a_connection_serves_no_name_that_has_a_banned_address_now() {
-    let (endpoint, sender) = (Endpoint::start([]).await, Sender::new());
+    let endpoint = Endpoint::start([]).await;
+    let sender = Sender::new();
     sender.delivers(&endpoint).await;
     for addresses in [&["127.0.0.1"][..], &["127.0.0.2", "127.0.0.1"], &["127.0.0.2", "169.254.169.254"]] {
         sender.names.lead_to(addresses);
@@ -231,7 +239,8 @@ async fn a_connection_serves_no_name_that_has_a_banned_address_now() {
 
 #[tokio::test]
 async fn a_connection_that_waited_too_long_or_is_too_old_serves_no_request() {
-    let (endpoint, sender) = (Endpoint::start([]).await, Sender::new());
+    let endpoint = Endpoint::start([]).await;
+    let sender = Sender::new();
     let after = |seconds: u64| sender.clock.set(NOON + Duration::from_secs(seconds));
     sender.delivers(&endpoint).await;
     after(29);
@@ -256,7 +265,8 @@ async fn a_connection_that_waited_too_long_or_is_too_old_serves_no_request() {
 #[tokio::test]
 async fn so_many_connections_are_kept_of_an_endpoint_and_no_more() {
     let all = Arc::new(tokio::sync::Barrier::new(12));
-    let (endpoint, sender) = (Endpoint::start(vec![Deed::Together(all); 12]).await, Sender::new());
+    let endpoint = Endpoint::start(vec![Deed::Together(all); 12]).await;
+    let sender = Sender::new();
     join_all((0..12).map(|_| sender.delivers(&endpoint))).await;
     assert_eq!(sender.outbound.connections().count(), 10);
     let again = Arc::new(tokio::sync::Barrier::new(12));
@@ -267,7 +277,8 @@ async fn so_many_connections_are_kept_of_an_endpoint_and_no_more() {
 
 #[tokio::test]
 async fn so_many_connections_are_kept_in_all_and_the_one_that_waited_longest_goes_first() {
-    let (endpoint, sender) = (Endpoint::start([]).await, Sender::new());
+    let endpoint = Endpoint::start([]).await;
+    let sender = Sender::new();
     for tenant in 0..120 {
         sender.send_for(&tenant.to_string(), &endpoint.url()).await.expect("answered");
     }
@@ -282,7 +293,8 @@ async fn so_many_connections_are_kept_in_all_and_the_one_that_waited_longest_goe
 async fn an_answer_that_came_ahead_of_its_request_answers_nothing() {
     let ahead = "HTTP/1.1 204 Fine\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
     let late = "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n";
-    let (endpoint, sender) = (Endpoint::start([Deed::Say(ahead), Deed::Say(late)]).await, Sender::new());
+    let endpoint = Endpoint::start([Deed::Say(ahead), Deed::Say(late)]).await;
+    let sender = Sender::new();
     sender.delivers(&endpoint).await;
     assert_eq!(sender.send(&endpoint).await, Ok(StatusCode::SERVICE_UNAVAILABLE));
     assert_eq!(endpoint.requests(), [0, 1]);
@@ -291,7 +303,8 @@ async fn an_answer_that_came_ahead_of_its_request_answers_nothing() {
 /// The bytes come while no task looks at the connection, as in a sandbox that was frozen.
 #[tokio::test]
 async fn bytes_that_came_while_a_connection_waited_end_it() {
-    let (listener, sender) = (TcpListener::bind("127.0.0.2:0").await.expect("a free port"), Sender::new());
+    let listener = TcpListener::bind("127.0.0.2:0").await.expect("a free port");
+    let sender = Sender::new();
     let port = listener.local_addr().expect("it listens").port();
     let endpoint = Endpoint { port, requests: Arc::default() };
     let (sent, accepted) = futures::join!(sender.send(&endpoint), async {
@@ -307,7 +320,8 @@ async fn bytes_that_came_while_a_connection_waited_end_it() {
     let kept = accepted.into_std().expect("a socket");
     io::Write::write_all(&mut &kept, NO_CONTENT.as_bytes()).expect("written");
     // From here to the next request nothing is waited for, so that no task runs in between.
-    let (of, address) = (connections::Endpoint::of("hotel", &endpoint.url()), "127.0.0.2".parse().expect("an address"));
+    let of = connections::Endpoint::of("hotel", &endpoint.url());
+    let address = "127.0.0.2".parse().expect("an address");
     assert!(sender.outbound.connections().take(&of, &[address]).is_none(), "it has unread bytes");
     assert_eq!(sender.outbound.connections().count(), 0);
 }
@@ -322,7 +336,8 @@ async fn a_connection_is_not_kept_after_an_answer_that_was_cut_or_ends_it() {
         ("1.0", "HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n"),
         ("upgrade", "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"),
     ] {
-        let (endpoint, sender) = (Endpoint::start([Deed::Say(answer)]).await, Sender::new());
+        let endpoint = Endpoint::start([Deed::Say(answer)]).await;
+        let sender = Sender::new();
         sender.send(&endpoint).await.unwrap_or_else(|error| panic!("{what}: {error}"));
         sender.delivers(&endpoint).await;
         assert_eq!(endpoint.requests(), [0, 1], "{what}");
@@ -331,8 +346,8 @@ async fn a_connection_is_not_kept_after_an_answer_that_was_cut_or_ends_it() {
 
 #[tokio::test]
 async fn a_connection_is_not_kept_after_a_body_that_did_not_end_in_time() {
-    let (endpoint, mut sender) =
-        (Endpoint::start([Deed::Say("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel")]).await, Sender::new());
+    let endpoint = Endpoint::start([Deed::Say("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel")]).await;
+    let mut sender = Sender::new();
     sender.outbound.limits = Limits { whole: Duration::from_millis(200), ..Limits::default() };
     assert_eq!(sender.send(&endpoint).await, Ok(StatusCode::OK));
     sender.outbound.limits = Limits::default();
@@ -342,7 +357,8 @@ async fn a_connection_is_not_kept_after_a_body_that_did_not_end_in_time() {
 
 #[tokio::test]
 async fn a_connection_that_the_endpoint_closed_while_it_waited_costs_nothing() {
-    let (endpoint, sender) = (Endpoint::start([Deed::SayAndClose(NO_CONTENT)]).await, Sender::new());
+    let endpoint = Endpoint::start([Deed::SayAndClose(NO_CONTENT)]).await;
+    let sender = Sender::new();
     sender.delivers(&endpoint).await;
     sender.delivers(&endpoint).await;
     assert_eq!(endpoint.requests(), [0, 1]);
@@ -350,7 +366,8 @@ async fn a_connection_that_the_endpoint_closed_while_it_waited_costs_nothing() {
 
 #[tokio::test]
 async fn a_connection_that_the_endpoint_reset_while_it_waited_costs_nothing() {
-    let (endpoint, sender) = (Endpoint::start([Deed::SayAndReset(NO_CONTENT)]).await, Sender::new());
+    let endpoint = Endpoint::start([Deed::SayAndReset(NO_CONTENT)]).await;
+    let sender = Sender::new();
     sender.delivers(&endpoint).await;
     pause(Duration::from_millis(150)).await;
     sender.delivers(&endpoint).await;
@@ -375,7 +392,8 @@ async fn a_request_of_which_nothing_was_written_is_known_as_unsent() {
 
 #[tokio::test]
 async fn a_request_goes_out_once_where_an_endpoint_that_had_it_broke_the_connection() {
-    let (said, slow) = (Deed::SayAndClose("H"), Deed::CloseAfter(Duration::from_millis(700)));
+    let said = Deed::SayAndClose("H");
+    let slow = Deed::CloseAfter(Duration::from_millis(700));
     for (what, kept, breaks) in [
         ("a new connection", false, Deed::CloseAfter(Duration::ZERO)),
         ("a kept connection, at once", true, Deed::CloseAfter(Duration::ZERO)),
@@ -383,7 +401,8 @@ async fn a_request_goes_out_once_where_an_endpoint_that_had_it_broke_the_connect
         ("a kept connection, after 0.7 s", true, slow),
     ] {
         let first = if kept { vec![Deed::Say(NO_CONTENT)] } else { Vec::new() };
-        let (endpoint, sender) = (Endpoint::start(first.into_iter().chain([breaks])).await, Sender::new());
+        let endpoint = Endpoint::start(first.into_iter().chain([breaks])).await;
+        let sender = Sender::new();
         if kept {
             sender.delivers(&endpoint).await;
         }

@@ -138,7 +138,8 @@ fn check(addresses: &[IpAddr], rules: &AddressRules) -> Result<(), AttemptError>
 /// Connects to the first of these addresses that answers. Each is tried when the one before it failed, or had its head
 /// start; the first connection wins, and the others are given up.
 async fn dial(addresses: Vec<SocketAddr>) -> Result<TcpStream, AttemptError> {
-    let (mut untried, mut under_way) = (addresses.into_iter(), FuturesUnordered::new());
+    let mut untried = addresses.into_iter();
+    let mut under_way = FuturesUnordered::new();
     let mut failure = AttemptError::Dns("the name has no address");
     loop {
         under_way.extend(untried.next().map(dial_one));

@@ -118,7 +118,8 @@ async fn response_heads_are_accepted_as_browsers_accept_them_or_refused_for_a_re
         let headers: String = (0..count).map(|number| format!("X-{number}: {number}\r\n")).collect();
         format!("HTTP/1.1 200 OK\r\n{headers}Content-Length: 0\r\n\r\n")
     };
-    let (many, too_many) = (with_headers(400), with_headers(1_000));
+    let many = with_headers(400);
+    let too_many = with_headers(1_000);
     let heads: &[(&[u8], Option<u16>, &str)] = &[
         (b"HTTP/1.1 200 OK\r\nX-A: one\r\n two\r\nContent-Length: 0\r\n\r\n", Some(200), "folded, RFC 9112 5.2"),
         (b"HTTP/1.1 410 Gone\r\nX-A: one\r\n\ttwo\r\nContent-Length: 0\r\n\r\n", Some(410), "folded with a tab"),

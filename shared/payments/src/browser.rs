@@ -102,7 +102,8 @@ mod tests {
 
     #[test]
     fn a_tag_is_good_for_one_browser_and_one_text() {
-        let (browser, other) = (Browser::new(&SystemRandom), Browser::new(&SystemRandom));
+        let browser = Browser::new(&SystemRandom);
+        let other = Browser::new(&SystemRandom);
         let tag = browser.tag("a text");
         assert!(browser.has_tagged("a text", &tag));
         assert!(!other.has_tagged("a text", &tag) && !browser.has_tagged("another text", &tag));

@@ -282,7 +282,8 @@ impl Callback {
             providerError = error.map(ErrorCode::as_str),
             "came back from a provider"
         );
-        let (entity, account) = (entity.as_str(), account.as_deref());
+        let entity = entity.as_str();
+        let account = account.as_deref();
         let arrival = Arrival { provider: name, outcome, entity, account, error };
         Ok(Answered { outcome, address: arrival.address(&self.panel.address, &browser) })
     }
@@ -403,7 +404,8 @@ impl Callback {
         stored: &StoredConnection,
         replace: bool,
     ) -> Result<Written<()>, TableError> {
-        let (connection, mut lost_to) = (&stored.connection, None);
+        let connection = &stored.connection;
+        let mut lost_to = None;
         loop {
             let before = self.connections.find(entity, &connection.provider).await?.map(|before| before.id);
             if before.as_ref() == Some(&connection.id) {
@@ -412,7 +414,8 @@ impl Callback {
             if lost_to.as_ref() == Some(&before) {
                 return Ok(Written::Lost(None));
             }
-            let (owner, event) = (entity.id().clone(), connection.established(before.as_ref()));
+            let owner = entity.id().clone();
+            let event = connection.established(before.as_ref());
             let outbox_event = OutboxEvent::new(ESTABLISHED, owner, &event, connection.last_update, &*self.random);
             if self.connections.establish(stored, before.as_ref(), replace, &outbox_event).await?.is_done() {
                 return Ok(Written::Done(()));

@@ -29,7 +29,9 @@ impl<'a> CallbackQuery<'a> {
         let mut one = |name, needed| single(name, &values(name), needed, &mut violations);
         // An answer with an error needs no code, even where the error is doubled and so unknown.
         let failed = values("error").iter().any(|error| !error.is_empty());
-        let (error, code, state) = (one("error", false), one("code", !failed), one("state", true));
+        let error = one("error", false);
+        let code = one("code", !failed);
+        let state = one("state", true);
         let issuer = one("iss", false);
         violations.check()?;
         let answer = error.map(ProviderAnswer::Error).or(code.map(ProviderAnswer::Code));

@@ -84,7 +84,7 @@ pub struct SigningError;
 
 /// The credentials that a request carries.
 #[derive(Default)]
-pub struct Carried {
+pub struct Authentication {
     pub authorization: Option<HeaderValue>,
     pub parameters: Vec<(&'static str, String)>,
 }
@@ -100,16 +100,17 @@ pub struct Occasion<'a> {
 
 impl Client {
     /// The credentials that a request to the provider carries.
-    pub fn carried(&self, occasion: &Occasion<'_>) -> Result<Carried, SigningError> {
+    pub fn authentication(&self, occasion: &Occasion<'_>) -> Result<Authentication, SigningError> {
         let id = || ("client_id", self.id.clone());
         Ok(match &self.proof {
             Proof::Basic(secret) => {
-                Carried { authorization: Some(basic(&self.id, secret.expose())), parameters: Vec::new() }
+                Authentication { authorization: Some(basic(&self.id, secret.expose())), parameters: Vec::new() }
             }
-            Proof::Body(secret) | Proof::Json(secret) => {
-                Carried { authorization: None, parameters: vec![id(), ("client_secret", secret.expose().to_owned())] }
-            }
-            Proof::Key(assertion) => Carried {
+            Proof::Body(secret) | Proof::Json(secret) => Authentication {
+                authorization: None,
+                parameters: vec![id(), ("client_secret", secret.expose().to_owned())],
+            },
+            Proof::Key(assertion) => Authentication {
                 authorization: None,
                 parameters: vec![
                     id(),
@@ -178,7 +179,8 @@ impl PrivateKey {
     /// Reads a key from PEM: PKCS #8, PKCS #1 or SEC 1.
     pub fn from_pem(pem: &str) -> Result<Self, BadPrivateKey> {
         let key = PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|_| BadPrivateKey)?;
-        let (der, curve) = (key.secret_der(), &ECDSA_P256_SHA256_FIXED_SIGNING);
+        let der = key.secret_der();
+        let curve = &ECDSA_P256_SHA256_FIXED_SIGNING;
         let (rsa, p256) = match &key {
             PrivateKeyDer::Pkcs8(_) => (RsaKeyPair::from_pkcs8(der).ok(), EcdsaKeyPair::from_pkcs8(curve, der).ok()),
             PrivateKeyDer::Pkcs1(_) => (RsaKeyPair::from_der(der).ok(), None),

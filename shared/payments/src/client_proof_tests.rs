@@ -32,36 +32,40 @@ fn rsa_pem(key: &RsaKeyPair) -> String {
     pem("PRIVATE KEY", der.as_ref())
 }
 
-fn carried(proof: Proof) -> Carried {
+fn authentication(proof: Proof) -> Authentication {
     let client = Client { id: "app:1 ü".into(), proof };
     let random = CountingRandom::default();
     let occasion =
         Occasion { address: "https://api.example.com/token", own_host: "waypost.example", now: NOW, random: &random };
-    client.carried(&occasion).expect("carried")
+    client.authentication(&occasion).expect("authentication")
 }
 
 #[test]
 fn basic_encodes_identifier_and_secret_before_it_joins_them() {
-    let carried = carried(Proof::Basic(SecretText::new("s:/+ %\u{e9}")));
-    let value = carried.authorization.expect("a header");
+    let authentication = authentication(Proof::Basic(SecretText::new("s:/+ %\u{e9}")));
+    let value = authentication.authorization.expect("a header");
     let pair = BASE64_STANDARD.encode("app%3A1+%C3%BC:s%3A%2F%2B+%25%C3%A9");
     assert_eq!(value.to_str().expect("ASCII"), format!("Basic {pair}"));
-    assert!(value.is_sensitive() && carried.parameters.is_empty());
+    assert!(value.is_sensitive() && authentication.parameters.is_empty());
 }
 
 #[test]
 fn body_and_json_carry_the_pair_as_it_is() {
     for proof in [Proof::Body(SecretText::new("s &=")), Proof::Json(SecretText::new("s &="))] {
-        let carried = carried(proof);
-        assert!(carried.authorization.is_none());
-        assert_eq!(carried.parameters, [("client_id", "app:1 ü".to_owned()), ("client_secret", "s &=".to_owned())]);
+        let authentication = authentication(proof);
+        assert!(authentication.authorization.is_none());
+        assert_eq!(
+            authentication.parameters,
+            [("client_id", "app:1 ü".to_owned()), ("client_secret", "s &=".to_owned())]
+        );
     }
 }
 
 fn assertion(pem: &str, audience: Option<&str>, issuer: &str) -> Vec<(&'static str, String)> {
     let issuer = Template::parse(issuer).expect("a template");
     let key = PrivateKey::from_pem(pem).expect("a key");
-    carried(Proof::Key(Assertion { key, issuer, audience: audience.map(str::to_owned), key_id: None })).parameters
+    authentication(Proof::Key(Assertion { key, issuer, audience: audience.map(str::to_owned), key_id: None }))
+        .parameters
 }
 
 fn decoded(part: &str) -> String {

@@ -17,7 +17,7 @@ use crate::{
 use auth::AuthorizedEntity;
 use base::{SharedClock, SharedRandom, Time};
 use problem::{JsonBody, Problem};
-use storage::{Answered, Answers, KeyRings, Once};
+use storage::{Answered, IdempotencyStore, IdempotentRequest, KeyRings};
 
 /// Everything that asking for a connection needs.
 pub struct Connecting {
@@ -28,7 +28,7 @@ pub struct Connecting {
     /// The providers that are set up.
     pub providers: Providers,
     /// Repeats the answer for an idempotency key.
-    pub answers: Answers,
+    pub answers: IdempotencyStore,
     /// The keys that seal verifiers.
     pub rings: KeyRings,
     /// The API's address, for the way back.
@@ -76,7 +76,7 @@ impl Connecting {
         entity: &AuthorizedEntity,
         name: &ProviderName,
         new: NewConnection,
-        once: Option<&Once>,
+        once: Option<&IdempotentRequest>,
     ) -> Result<Answered<ConnectionLink>, ConnectionError> {
         self.answers.once(once, self.clock.now(), self.make(entity, name, new, once)).await
     }
@@ -89,7 +89,7 @@ impl Connecting {
         entity: &AuthorizedEntity,
         name: &ProviderName,
         NewConnection { replace }: NewConnection,
-        once: Option<&Once>,
+        once: Option<&IdempotentRequest>,
     ) -> Result<ConnectionLink, ConnectionError> {
         let provider = self
             .providers

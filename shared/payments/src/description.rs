@@ -212,7 +212,8 @@ fn unreserved<'a>(member: &str, names: impl Iterator<Item = &'a String>, own: &[
 
 fn client(secret: &Map<String, Value>, method: Method, assertion: AssertionDescription) -> Result<Client, Fault> {
     let id = required("clientId", text(secret, "clientId")?)?.to_owned();
-    let (shared, pem) = (text(secret, "clientSecret")?, text(secret, "privateKey")?);
+    let shared = text(secret, "clientSecret")?;
+    let pem = text(secret, "privateKey")?;
     let shared_secret = || required("clientSecret", shared).map(SecretText::new);
     let proof = match method {
         Method::Basic => Proof::Basic(shared_secret()?),

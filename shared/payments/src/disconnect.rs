@@ -118,7 +118,8 @@ impl Disconnecting {
         entity: &AuthorizedEntity,
         provider: &ProviderName,
     ) -> Result<HeldConnection, ConnectionError> {
-        let (began, lease) = (self.clock.now(), random::uuid(&*self.random));
+        let began = self.clock.now();
+        let lease = random::uuid(&*self.random);
         loop {
             let now = self.clock.now();
             match self.connections.claim(entity, provider, Purpose::Disconnect, lease.clone(), now).await? {
@@ -157,7 +158,8 @@ impl Disconnecting {
 
     /// Removes the connection. Returns false when it was made anew in the meantime, and stays.
     async fn remove(&self, entity: &AuthorizedEntity, held: &HeldConnection) -> Result<bool, TableError> {
-        let (owner, event) = (entity.id().clone(), held.stored.connection.removed());
+        let owner = entity.id().clone();
+        let event = held.stored.connection.removed();
         let outbox_event = OutboxEvent::new(REMOVED, owner, &event, self.clock.now(), &*self.random);
         Ok(self.connections.remove(held, &outbox_event).await?.is_done())
     }

@@ -8,7 +8,7 @@ use crate::{
 };
 use auth::EntityId;
 use problem::{Problem, ProblemKind, near};
-use storage::{OnceError, SealError, TableError};
+use storage::{IdempotencyError, SealError, TableError};
 
 /// Why a use case of connections was not done. That of the callback has an error of its own, with its steps.
 #[derive(Debug, thiserror::Error)]
@@ -50,7 +50,7 @@ pub enum ConnectionError {
     Provider(#[from] ProviderError),
     /// The idempotency key stands for another request, or for an answer that is not repeated.
     #[error(transparent)]
-    Once(#[from] OnceError),
+    Idempotency(#[from] IdempotencyError),
     /// A verifier could not be sealed, or tokens not opened.
     #[error(transparent)]
     Seal(#[from] SealError),
@@ -79,7 +79,7 @@ impl From<ConnectionError> for Problem {
             ConnectionError::Busy => Self::unavailable(error),
             ConnectionError::Address(_) => Self::internal(error),
             ConnectionError::Provider(error) => error.into(),
-            ConnectionError::Once(error) => error.into(),
+            ConnectionError::Idempotency(error) => error.into(),
             ConnectionError::Seal(error) => error.into(),
             ConnectionError::Table(error) => error.into(),
         }

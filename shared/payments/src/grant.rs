@@ -72,12 +72,13 @@ impl Grants {
     }
 
     fn prepare(&self, provider: &Provider, own: &[(&str, &str)]) -> Result<Prepared, SigningError> {
-        let carried = self.0.carried(&provider.client, &provider.token_url)?;
+        let authentication = self.0.authentication(&provider.client, &provider.token_url)?;
         let described = provider.token_parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        let of_the_client = carried.parameters.iter().map(|(name, value)| (*name, value.as_str()));
+        let of_the_client = authentication.parameters.iter().map(|(name, value)| (*name, value.as_str()));
         let parameters: Vec<_> = own.iter().copied().chain(described).chain(of_the_client).collect();
-        let (url, json) = (&provider.token_url, provider.client.speaks_json());
-        Ok(Prepared::new(Method::POST, url, carried.authorization, json, &parameters))
+        let url = &provider.token_url;
+        let json = provider.client.speaks_json();
+        Ok(Prepared::new(Method::POST, url, authentication.authorization, json, &parameters))
     }
 }
 

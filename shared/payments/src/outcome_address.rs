@@ -149,9 +149,12 @@ mod tests {
 
     #[test]
     fn the_address_leads_to_the_page_that_says_the_outcome() {
-        let (provider, browser) = (stripe(), Browser::new(&SystemRandom));
+        let provider = stripe();
+        let browser = Browser::new(&SystemRandom);
         for outcome in AuthorizationOutcome::ALL {
-            let (entity, account, error) = ("demo-hotel", Some("a&b c"), ErrorCode::parse("server_error"));
+            let entity = "demo-hotel";
+            let account = Some("a&b c");
+            let error = ErrorCode::parse("server_error");
             let arrival = Arrival { provider: &provider, outcome, entity, account, error };
             let address = arrival.address("https://panel.example.com/admin", &browser);
             let (path, query) = address.split_once('?').expect("a query");

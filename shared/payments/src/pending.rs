@@ -16,7 +16,7 @@ use crate::{
 use auth::{AuthorizedEntity, EntityId};
 use base::Time;
 use storage::table::{Change, Put, Table, TableError, Transaction, Written, absent, is, more};
-use storage::{OnceError, Record};
+use storage::{IdempotencyError, Record};
 
 /// How long the table keeps an authorization after its state has expired.
 const KEPT_AFTER: Duration = Duration::from_secs(60 * 60);
@@ -131,7 +131,7 @@ impl PendingAuthorizations {
         state: &State,
         pending: &PendingAuthorization,
         record: Option<Record>,
-    ) -> Result<(), OnceError> {
+    ) -> Result<(), IdempotencyError> {
         const DOING: &str = "keeping an authorization";
         debug_assert_eq!(entity.id(), &pending.entity);
         let put = Put::item(&PendingItem::new(state, pending), DOING)?;
@@ -236,7 +236,8 @@ mod tests {
 
     #[test]
     fn an_authorization_is_of_the_browser_that_went_on_and_of_no_other() {
-        let (one, other) = (Browser::new(&SystemRandom), Browser::new(&SystemRandom));
+        let one = Browser::new(&SystemRandom);
+        let other = Browser::new(&SystemRandom);
         let mut pending = pending();
         assert!(!pending.is_of(&one), "one that went on from no page belongs to no browser");
         pending.browser = Some(one.hash());
@@ -245,7 +246,8 @@ mod tests {
 
     #[test]
     fn a_browser_that_is_not_the_one_that_went_on_is_told_apart_for_the_log() {
-        let (one, other) = (Browser::new(&SystemRandom), Browser::new(&SystemRandom));
+        let one = Browser::new(&SystemRandom);
+        let other = Browser::new(&SystemRandom);
         let mut pending = pending();
         assert_eq!(pending.returned(Some(one.clone())).err(), Some(StateFault::NotBegun));
         pending.browser = Some(one.hash());

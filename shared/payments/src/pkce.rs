@@ -58,7 +58,8 @@ mod tests {
 
     #[test]
     fn a_verifier_is_new_each_time_and_not_printed() {
-        let (one, other) = (CodeVerifier::new(&SystemRandom), CodeVerifier::new(&SystemRandom));
+        let one = CodeVerifier::new(&SystemRandom);
+        let other = CodeVerifier::new(&SystemRandom);
         assert_ne!(one.expose(), other.expose());
         assert_eq!(one.expose().len(), 43);
         assert!(!format!("{one:?}").contains(one.expose()));

@@ -46,7 +46,8 @@ impl Placeholder {
 
 impl Template {
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
-        let (mut parts, mut rest) = (Vec::new(), text);
+        let mut parts = Vec::new();
+        let mut rest = text;
         while let Some((literal, after)) = rest.split_once('{') {
             let (name, after) = after.split_once('}').ok_or(TemplateError)?;
             if !literal.is_empty() {

@@ -11,7 +11,7 @@ use hyper::body::Bytes;
 use serde_json::{Map, Value};
 use url::Url;
 
-use crate::client_proof::{Carried, Client, Occasion, SigningError};
+use crate::client_proof::{Authentication, Client, Occasion, SigningError};
 use base::{SharedClock, SharedRandom, Time};
 use outbound::{AddressRules, AttemptError, HttpResponse, Limits, Outbound, USER_AGENT};
 
@@ -46,14 +46,14 @@ impl ProviderRequests {
     }
 
     /// The credentials that a request to this address carries.
-    pub fn carried(&self, client: &Client, address: &Url) -> Result<Carried, SigningError> {
+    pub fn authentication(&self, client: &Client, address: &Url) -> Result<Authentication, SigningError> {
         let occasion = Occasion {
             address: address.as_str(),
             own_host: &self.own_host,
             now: self.clock.now(),
             random: &*self.random,
         };
-        client.carried(&occasion)
+        client.authentication(&occasion)
     }
 
     pub async fn send(&self, request: Prepared) -> Result<HttpResponse, AttemptError> {
@@ -116,7 +116,8 @@ pub(crate) mod tests {
         let address = format!("http://{}/token", listener.local_addr().expect("an address"));
         let request = std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().expect("a connection");
-            let (mut request, mut buffer) = (Vec::new(), [0; 4096]);
+            let mut request = Vec::new();
+            let mut buffer = [0; 4096];
             loop {
                 let count = stream.read(&mut buffer).expect("readable");
                 request.extend_from_slice(&buffer[..count]);

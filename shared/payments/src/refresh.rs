@@ -107,7 +107,8 @@ impl Refresher {
     /// Refreshes all connections that are due, and returns how many were attempted. A failure does not stop the others;
     /// an error of the table is returned after all were attempted.
     pub async fn run(&self) -> Result<usize, TableError> {
-        let (began, silent) = (self.clock.now(), SilentProviders::default());
+        let began = self.clock.now();
+        let silent = SilentProviders::default();
         let silent = &silent;
         let attempts = self
             .due(began)
@@ -177,7 +178,9 @@ impl Refresher {
             }
             Err(error) => return Err(RefreshError::Grant(error)),
         };
-        let (now, dice, before) = (self.clock.now(), random::unit(&*self.random), &stored.connection);
+        let now = self.clock.now();
+        let dice = random::unit(&*self.random);
+        let before = &stored.connection;
         let expires = granted.expires.or(expiry_as_before(now, before.expires_date, before.last_update));
         let new = ProviderTokens::after(&granted, Some(refresh));
         Ok(Attempted::Refreshed(StoredConnection {
@@ -191,7 +194,8 @@ impl Refresher {
 
     /// Writes the connection as it is after an attempt, and gives the lease back.
     async fn settle(&self, held: &HeldConnection, attempted: Attempted) -> Result<(), TableError> {
-        let (now, before) = (self.clock.now(), &held.stored);
+        let now = self.clock.now();
+        let before = &held.stored;
         let Connection { id, owner_identifier, provider, .. } = &before.connection;
         let written = match attempted {
             Attempted::Refreshed(after) => {
@@ -202,12 +206,14 @@ impl Refresher {
                 written
             }
             Attempted::Broken(reason, refusal) => {
-                let (owner, event) = (owner_identifier.clone(), before.connection.broken(reason));
+                let owner = owner_identifier.clone();
+                let event = before.connection.broken(reason);
                 let outbox_event = OutboxEvent::new(BROKEN, owner, &event, now, &*self.random);
                 let shown = refusal.as_ref().map(GrantError::shown);
                 let written = self.connections.break_off(held, (reason, shown.as_deref()), now, &outbox_event).await?;
                 if written.is_done() {
-                    let (entity, error) = (owner_identifier, refusal.map(|refusal| logging::chain(&refusal)));
+                    let entity = owner_identifier;
+                    let error = refusal.map(|refusal| logging::chain(&refusal));
                     let reason = reason.as_str();
                     tracing::warn!(connectionId = %id, %entity, %provider, reason, error, "a connection is broken");
                     let line = json!({ "connectionId": id, "provider": provider, "reason": reason });
@@ -217,7 +223,8 @@ impl Refresher {
             }
             Attempted::Failed(failure) => {
                 let due = retry_at(before.failures, now, before.connection.expires_date, failure.retry_after());
-                let (failures, error) = (before.failures.saturating_add(1), logging::chain(&failure));
+                let failures = before.failures.saturating_add(1);
+                let error = logging::chain(&failure);
                 let entity = owner_identifier;
                 tracing::warn!(connectionId = %id, %entity, %provider, failures, error, again = %due, "a refresh failed");
                 let line = json!({ "connectionId": id, "provider": provider, "failures": failures, "error": error });

@@ -3,7 +3,7 @@
 use http::{HeaderValue, StatusCode};
 
 use crate::{
-    client_proof::{Carried, SigningError, sensitive},
+    client_proof::{Authentication, SigningError, sensitive},
     placeholder::Placeholder,
     provider::{Provider, Revocation},
     provider_request::{Prepared, ProviderRequests},
@@ -72,7 +72,8 @@ impl Revocations {
         account: Option<&str>,
     ) -> Result<Option<Prepared>, SigningError> {
         let Some(url) = &provider.revoke_url else { return Ok(None) };
-        let (client, revocation) = (&provider.client, &provider.revocation);
+        let client = &provider.client;
+        let revocation = &provider.revocation;
         let value = |place| match place {
             Placeholder::ClientId => Some(client.id.as_str()),
             Placeholder::ClientSecret => client.secret().map(SecretText::expose),
@@ -81,12 +82,12 @@ impl Revocations {
             Placeholder::Account => account,
             Placeholder::OwnHost => None,
         };
-        let carried = match &revocation.authorization {
+        let authentication = match &revocation.authorization {
             Some(template) => {
                 let header = template.fill(value).and_then(|text| HeaderValue::try_from(text).ok());
-                Carried { authorization: Some(sensitive(header.ok_or(SigningError)?)), parameters: Vec::new() }
+                Authentication { authorization: Some(sensitive(header.ok_or(SigningError)?)), parameters: Vec::new() }
             }
-            None => self.0.carried(client, url)?,
+            None => self.0.authentication(client, url)?,
         };
         let described: Vec<(&str, String)> = match &revocation.parameters {
             // A parameter without a value is left out.
@@ -100,9 +101,10 @@ impl Revocations {
             },
         };
         let parameters: Vec<_> =
-            described.iter().chain(&carried.parameters).map(|(name, value)| (*name, value.as_str())).collect();
-        let (method, json) = (revocation.method.clone(), revocation.json);
-        Ok(Some(Prepared::new(method, url, carried.authorization, json, &parameters)))
+            described.iter().chain(&authentication.parameters).map(|(name, value)| (*name, value.as_str())).collect();
+        let method = revocation.method.clone();
+        let json = revocation.json;
+        Ok(Some(Prepared::new(method, url, authentication.authorization, json, &parameters)))
     }
 }
 
@@ -139,7 +141,8 @@ mod tests {
         let (address, asked) = answering(answer(status, body));
         let mut provider = provider(members);
         provider.revoke_url = Some(address);
-        let (access, refresh) = (SecretText::new("at"), SecretText::new("rt"));
+        let access = SecretText::new("at");
+        let refresh = SecretText::new("rt");
         let outcome = Revocations(requests()).revoke(&provider, &access, Some(&refresh), Some("acct_1")).await;
         (outcome, asked.join().expect("asked"))
     }

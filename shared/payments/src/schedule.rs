@@ -124,7 +124,8 @@ mod tests {
     proptest! {
         #[test]
         fn a_refresh_is_never_late_and_never_at_once(life in 1u64..400_000_000, cap in proptest::option::of(1u64..10_000_000), dice in 0.0..1.0f64) {
-            let (life, cap) = (Duration::from_secs(life), cap.map(Duration::from_secs));
+            let life = Duration::from_secs(life);
+            let cap = cap.map(Duration::from_secs);
             let wait = wait(refresh_at(NOW, Some(NOW + life), cap, true, dice));
             prop_assert!(wait <= life.mul_f64(0.75) && cap.is_none_or(|cap| wait <= cap));
             prop_assert!(!wait.is_zero());

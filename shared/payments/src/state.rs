@@ -174,8 +174,10 @@ mod tests {
     fn a_verifier_opens_for_its_own_state_entity_and_provider_only() {
         let random = CountingRandom::default();
         let ring = sealing::ring("a");
-        let (state, other) = (State::new(&random), State::new(&random));
-        let (hotel, square) = (entity("demo-hotel"), name("square"));
+        let state = State::new(&random);
+        let other = State::new(&random);
+        let hotel = entity("demo-hotel");
+        let square = name("square");
         let verifier = CodeVerifier::new(&random);
         let sealed = state.seal(&verifier, &ring, &random, &hotel, &square);
         let opened = state.open(&sealed, &ring, &hotel, &square).expect("opens");

@@ -261,7 +261,8 @@ mod tests {
     fn a_connection_takes_no_other_accounts_place_unless_it_may() {
         let mut connection = stored(None).connection;
         let former = connection.id.clone();
-        let (before, broken) = (|| is("id", former.to_string()), || is("status", "broken"));
+        let before = || is("id", former.to_string());
+        let broken = || is("status", "broken");
         assert_eq!(in_place_of(None, &connection, false), is_new());
         assert_eq!(in_place_of(None, &connection, true), is_new(), "what came in between is looked at first");
         assert_eq!(in_place_of(Some(&former), &connection, true), before());

@@ -1,4 +1,4 @@
-//! Answers of token endpoints: grants, refusals, and texts that are neither.
+//! IdempotencyStore of token endpoints: grants, refusals, and texts that are neither.
 
 use super::*;
 use crate::{client_proof::tests::NOW, description::tests::provider};
@@ -150,7 +150,8 @@ fn no_optional_member_costs_the_grant() {
                 let granted = with(member, value).unwrap_or_else(|error| panic!("{member}: {value}: {error}"));
                 let life = granted.expires.map(|end| end.since(NOW).as_secs());
                 let refresh = granted.refresh_token.as_ref().map(SecretText::expose);
-                let (scopes, account) = (&granted.scopes, granted.account.as_deref());
+                let scopes = &granted.scopes;
+                let account = granted.account.as_deref();
                 let what = format!("{member}: {value}");
                 assert_eq!(granted.access_token.expose(), "at", "{what}");
                 assert_eq!(life, if let Life(life) = kept { Some(*life) } else { None }, "{what}");

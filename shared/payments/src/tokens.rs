@@ -81,7 +81,8 @@ mod tests {
 
     #[test]
     fn tokens_that_are_sealed_for_one_entity_and_provider_open_for_no_other() {
-        let (ring, random) = (sealing::ring("a"), CountingRandom::default());
+        let ring = sealing::ring("a");
+        let random = CountingRandom::default();
         let (hotel, square) = place("demo-hotel", "square");
         let sealed = tokens().seal(&ring, &random, &hotel, &square);
         assert!(!sealed.contains("at-1") && !sealed.contains("rt-1"));
@@ -97,7 +98,8 @@ mod tests {
 
     #[test]
     fn tokens_without_a_refresh_token_stay_without() {
-        let (ring, random) = (sealing::ring("a"), CountingRandom::default());
+        let ring = sealing::ring("a");
+        let random = CountingRandom::default();
         let (hotel, square) = place("demo-hotel", "square");
         let sealed = ProviderTokens { refresh: None, ..tokens() }.seal(&ring, &random, &hotel, &square);
         assert!(ProviderTokens::open(&sealed, &ring, &hotel, &square).expect("opens").refresh.is_none());

@@ -96,7 +96,8 @@ impl<'a> JsonBody<'a> {
         }
         let Members { members, doubled } = serde_json::from_str(text).map_err(|error| {
             // The position helps; serde's own sentence could repeat a value, so that the answer has only its kind.
-            let (line, column) = (error.line(), error.column());
+            let line = error.line();
+            let column = error.column();
             let what = if error.is_data() { "must be a JSON object" } else { "must be well-formed JSON" };
             Problem::invalid_value("body", format!("{what} (line {line}, column {column})"))
         })?;
@@ -247,7 +248,9 @@ impl<'de> Deserialize<'de> for Members<'de> {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
-                let (mut members, mut doubled, mut names) = (Vec::new(), Vec::new(), HashSet::new());
+                let mut members = Vec::new();
+                let mut doubled = Vec::new();
+                let mut names = HashSet::new();
                 while let Some(name) = map.next_key::<String>()? {
                     let value = map.next_value()?;
                     if !names.insert(name.clone()) {
@@ -267,7 +270,9 @@ impl<'de> Deserialize<'de> for Members<'de> {
 /// Whether brackets nest deeper than the limit. Looks at brackets outside of strings only; a text that is no JSON is
 /// found by the parser.
 fn nests_deeper_than(limit: usize, json: &str) -> bool {
-    let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
+    let mut depth = 0usize;
+    let mut in_string = false;
+    let mut escaped = false;
     for byte in json.bytes() {
         match byte {
             _ if escaped => escaped = false,

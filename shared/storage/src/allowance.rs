@@ -115,12 +115,14 @@ mod tests {
 
     #[test]
     fn credentials_are_counted_by_the_hour_and_recoveries_by_the_minute() {
-        let (hour, end) = (1_795_165_200, Time::from_millis(1_795_168_800_000));
+        let hour = 1_795_165_200;
+        let end = Time::from_millis(1_795_168_800_000);
         for millis in [1_795_165_200_000, 1_795_167_900_123, 1_795_168_799_999] {
             assert_eq!(Allowance::Credentials.window_at(Time::from_millis(millis)), (hour, end));
         }
         assert_eq!(Allowance::Credentials.window_at(end).0, hour + HOUR);
-        let (minute, end) = (1_795_167_900, Time::from_millis(1_795_167_960_000));
+        let minute = 1_795_167_900;
+        let end = Time::from_millis(1_795_167_960_000);
         for millis in [1_795_167_900_000, 1_795_167_959_999] {
             assert_eq!(Allowance::Recoveries.window_at(Time::from_millis(millis)), (minute, end));
         }

@@ -8,7 +8,9 @@ pub mod secrets;
 pub mod table;
 
 pub use allowance::{Allowance, Allowances};
-pub use idempotency::{Answered, Answers, IdempotencyKey, Once, OnceError, Record, Sender};
+pub use idempotency::{
+    Answered, IdempotencyError, IdempotencyKey, IdempotencyStore, IdempotentRequest, Record, Sender,
+};
 pub use sealing::{KeyRing, KeyRings, SealError};
 pub use secrets::{SecretBytes, SecretError, SecretSettings, SecretText, Secrets};
 pub use table::{Table, TableError, Written};

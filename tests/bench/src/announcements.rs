@@ -38,7 +38,8 @@ struct Shared {
 impl Announcements {
     pub async fn start() -> std::io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
-        let (address, shared) = (listener.local_addr()?, Arc::<Shared>::default());
+        let address = listener.local_addr()?;
+        let shared = Arc::<Shared>::default();
         let service = Router::new().route("/", post(answer)).with_state(Arc::clone(&shared));
         tokio::spawn(async move { axum::serve(listener, service).await });
         Ok(Self { address, shared })

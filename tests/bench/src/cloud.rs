@@ -3,7 +3,7 @@
 use std::{error::Error, fs, net::SocketAddr, path::PathBuf, time::Duration};
 
 use axum::{Router, http::StatusCode};
-use doubles::{Authority, TlsFront};
+use fakes::{Authority, TlsFront};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 
@@ -46,7 +46,8 @@ impl Cloud {
         let folder = tempfile::tempdir()?;
         let file = folder.path().join("authority.pem");
         fs::write(&file, authority.pem())?;
-        let (table, queue) = (CountingProxy::start().await?, Announcements::start().await?);
+        let table = CountingProxy::start().await?;
+        let queue = Announcements::start().await?;
         table.forward_to(stand.var("DYNAMODB_ENDPOINT"));
         table.sign_as(stand.aws_caller());
         let table_address = table.address.trim_start_matches("http://").parse()?;

@@ -19,7 +19,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::post,
 };
-use doubles::AwsCaller;
+use fakes::AwsCaller;
 use http_body_util::{BodyExt, Full};
 use hyper::Request;
 use hyper_util::{

@@ -87,7 +87,8 @@ impl Endpoint {
     /// Waits until so many deliveries have succeeded; gives up when none does for a while.
     pub async fn until(&self, arrived: u64) -> Result<(), Box<dyn Error>> {
         const PATIENCE: Duration = Duration::from_secs(30);
-        let (mut last, mut since) = (self.arrived(), Instant::now());
+        let mut last = self.arrived();
+        let mut since = Instant::now();
         while self.arrived() < arrived {
             time::sleep(Duration::from_millis(2)).await;
             if self.arrived() > last {

@@ -51,7 +51,8 @@ impl<'a> Filling<'a> {
     pub async fn revocations(&mut self, count: usize) -> TaskResult<()> {
         let now = SystemClock.now().as_millis();
         self.put(count, |number| {
-            let (made, expires_at) = (now - HOUR + number as i64 % HOUR, (now + HOUR) / 1000);
+            let made = now - HOUR + number as i64 % HOUR;
+            let expires_at = (now + HOUR) / 1000;
             json!({
                 "pk": { "S": "REVOKED" }, "sk": { "S": format!("{made:013}#client#app{number:022}") },
                 "expiresAt": { "N": expires_at.to_string() },

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use doubles::booking;
+use fakes::booking;
 use flate2::{Compression, write::DeflateEncoder};
 use serde_json::{Value, json};
 use tokio::process::{Child, Command};

@@ -11,7 +11,7 @@ use std::{
 };
 
 use base::{Clock, SystemClock, SystemRandom};
-use doubles::{
+use fakes::{
     UpdateServer,
     update_server::{ACCOUNT, LICENCE_KEY},
 };
@@ -106,7 +106,8 @@ impl Provider {
         let mut times = Vec::new();
         let mut computing = Duration::ZERO;
         for expected in ["published build", "is up to date"] {
-            let (began, computed) = (Instant::now(), computed(process)?);
+            let began = Instant::now();
+            let computed = computed(process)?;
             let answer = subject.invoke(&mut api).await?;
             times.push(began.elapsed());
             if times.len() == 1 {
@@ -124,9 +125,11 @@ impl Provider {
 
 /// The mean time of a lookup of an address that is known, each time another one.
 async fn look_up(store: &Path) -> Result<Duration, Box<dyn Error>> {
-    let (store, scratch) = (Store::Folder(FolderStore::new(store.to_owned())), tempfile::tempdir()?);
+    let store = Store::Folder(FolderStore::new(store.to_owned()));
+    let scratch = tempfile::tempdir()?;
     let edition = EditionName::parse(EDITION).ok_or("no name of an edition")?;
-    let (clock, random) = (Arc::new(SystemClock), Arc::new(SystemRandom));
+    let clock = Arc::new(SystemClock);
+    let random = Arc::new(SystemRandom);
     let reader = DatabaseReader::new(store, "local", edition, scratch.path().to_owned(), clock, random);
     let database = reader.refresh().await?;
     let began = Instant::now();

@@ -107,7 +107,8 @@ async fn timed(
 async fn of_webhooks(stand: &Stand) -> Result<Vec<Growth>, Box<dyn Error>> {
     let endpoint = Endpoint::start(WEBHOOKS[WEBHOOKS.len() - 1], WEBHOOKS.len() * (EVENTS + 1)).await?;
     let growth = |what| Growth::new(what, "webhooks of the event", 1);
-    let (mut publishing, mut delivering) = (growth("an event acknowledged"), growth("the event arrived everywhere"));
+    let mut publishing = growth("an event acknowledged");
+    let mut delivering = growth("the event arrived everywhere");
     let next = Arc::default();
     for webhooks in WEBHOOKS {
         let entity = format!("growth-webhooks-{webhooks}");
@@ -115,7 +116,8 @@ async fn of_webhooks(stand: &Stand) -> Result<Vec<Growth>, Box<dyn Error>> {
             stand.hook(&entity, &format!("{}/{path}", endpoint.address)).await?;
         }
         let publisher = Publisher::new(stand.target(&entity), SIZE, &next);
-        let (mut acknowledged, mut arrived) = (Vec::new(), Vec::new());
+        let mut acknowledged = Vec::new();
+        let mut arrived = Vec::new();
         for _ in 0..=EVENTS {
             let before = endpoint.arrived();
             let published = publisher.at_full_speed(1, LIMIT).await.map_err(in_words)?;
@@ -205,7 +207,8 @@ async fn of_applications(stand: &Stand, filling: &mut Filling<'_>) -> Result<Vec
 
 /// The start of a function that verifies tokens, with more and more revocations that count, and what it reads.
 async fn of_revocations(stand: &Stand, filling: &mut Filling<'_>) -> Result<Vec<Growth>, Box<dyn Error>> {
-    let (subject, proxy) = (Subject::list_events(stand), CountingProxy::start().await?);
+    let subject = Subject::list_events(stand);
+    let proxy = CountingProxy::start().await?;
     proxy.forward_to(stand.var("DYNAMODB_ENDPOINT"));
     proxy.sign_as(stand.aws_caller());
     let mut growth = Growth::new("start of `list-events` to its first answer", "revocations", THOUSAND);

@@ -88,7 +88,8 @@ pub async fn measure() -> Result<(), Box<dyn Error>> {
     // Nothing but the measured functions is to touch the deliveries.
     let stand = Stand::start(Setup { variables: &[("SWEEP_INTERVAL", "1h")], ..Setup::default() }).await?;
     let cloud = Cloud::before(&stand).await?;
-    let (one, many) = ("lambda-one", "lambda-many");
+    let one = "lambda-one";
+    let many = "lambda-many";
     stand.hook(one, &cloud.endpoint()).await?;
     for _ in 0..MANY {
         stand.hook(many, &cloud.endpoint()).await?;
@@ -156,12 +157,14 @@ impl Bench<'_> {
         cloud.set_round_trip(ROUND_TRIPS[USUAL]);
         let mut start = Vec::new();
         for _ in 0..STARTS {
-            let (subject, began) = (next().await?, Instant::now());
+            let subject = next().await?;
+            let began = Instant::now();
             let (mut api, _process) = subject.spawn(self.stand, &variables).await?;
             subject.invoke(&mut api).await?;
             start.push(began.elapsed());
         }
-        let (log, before) = (tempfile::tempfile()?, cloud.connections());
+        let log = tempfile::tempfile()?;
+        let before = cloud.connections();
         let first = next().await?;
         let (mut api, function) = first.spawn_logging(self.stand, &variables, &log).await?;
         let process = function.id().ok_or("the function has ended")?;
@@ -171,14 +174,18 @@ impl Bench<'_> {
             next().await?.invoke(&mut api).await?;
         }
         cloud.table.take();
-        let (connections, calls) = (cloud.connections(), cloud.queue.calls());
-        let (logged, computing) = (log.metadata()?.len(), computed(process)?);
-        let (mut wall, mut shortest) = ([Duration::ZERO; ROUND_TRIPS.len()], [Duration::ZERO; ROUND_TRIPS.len()]);
+        let connections = cloud.connections();
+        let calls = cloud.queue.calls();
+        let logged = log.metadata()?.len();
+        let computing = computed(process)?;
+        let mut wall = [Duration::ZERO; ROUND_TRIPS.len()];
+        let mut shortest = [Duration::ZERO; ROUND_TRIPS.len()];
         for (index, round_trip) in ROUND_TRIPS.into_iter().enumerate() {
             cloud.set_round_trip(round_trip);
             let mut times = Vec::new();
             for _ in 0..INVOCATIONS {
-                let (subject, began) = (next().await?, Instant::now());
+                let subject = next().await?;
+                let began = Instant::now();
                 subject.invoke(&mut api).await?;
                 times.push(began.elapsed());
             }

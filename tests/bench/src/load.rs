@@ -64,10 +64,12 @@ impl Publisher {
 
     /// All clients publish as fast as they are answered, so many events in all, or as many as begin within this time.
     pub async fn at_full_speed(&self, events: usize, limit: Duration) -> TaskResult<Vec<Published>> {
-        let (left, began) = (Arc::new(AtomicUsize::new(events)), Instant::now());
+        let left = Arc::new(AtomicUsize::new(events));
+        let began = Instant::now();
         let mut clients = JoinSet::new();
         for _ in 0..CLIENTS.min(events) {
-            let (publisher, left) = (self.clone(), Arc::clone(&left));
+            let publisher = self.clone();
+            let left = Arc::clone(&left);
             let mut connection = Connection::open(&self.address).await?;
             clients.spawn(async move {
                 let mut published = Vec::new();
@@ -89,7 +91,8 @@ impl Publisher {
         let ticking = Arc::new(Mutex::new(ticking));
         let mut clients = JoinSet::new();
         for _ in 0..CLIENTS {
-            let (publisher, ticking) = (self.clone(), Arc::clone(&ticking));
+            let publisher = self.clone();
+            let ticking = Arc::clone(&ticking);
             let mut connection = Connection::open(&self.address).await?;
             clients.spawn(async move {
                 let mut published = Vec::new();

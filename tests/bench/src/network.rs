@@ -35,7 +35,8 @@ impl Network {
     /// A way to this server, as short as it can be at first.
     pub fn to(server: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
-        let (address, way) = (listener.local_addr()?, Arc::<Way>::default());
+        let address = listener.local_addr()?;
+        let way = Arc::<Way>::default();
         let shared = Arc::clone(&way);
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
@@ -72,7 +73,8 @@ fn connect(client: TcpStream, server: SocketAddr, way: &Arc<Way>) -> io::Result<
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
     let (chunks, arriving) = mpsc::channel();
-    let (mut from_client, mut to_server) = (client.try_clone()?, server.try_clone()?);
+    let mut from_client = client.try_clone()?;
+    let mut to_server = server.try_clone()?;
     let read = Arc::clone(way);
     thread::spawn(move || {
         let mut buffer = [0; 16 * 1024];
@@ -97,7 +99,8 @@ fn connect(client: TcpStream, server: SocketAddr, way: &Arc<Way>) -> io::Result<
         }
         drop(to_server.shutdown(Shutdown::Write));
     });
-    let (mut from_server, mut to_client) = (server, client);
+    let mut from_server = server;
+    let mut to_client = client;
     thread::spawn(move || {
         drop(io::copy(&mut from_server, &mut to_client));
         drop(to_client.shutdown(Shutdown::Write));

@@ -61,7 +61,8 @@ impl Run {
         endpoints: usize,
         load: Load,
     ) -> Result<Self, Box<dyn Error>> {
-        let (arrived, received) = (endpoint.arrived(), endpoint.received());
+        let arrived = endpoint.arrived();
+        let received = endpoint.received();
         let began = Instant::now();
         let published = match load {
             Load::Full(events, limit) => publisher.at_full_speed(events, limit).await,

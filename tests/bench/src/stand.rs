@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use doubles::AwsCaller;
+use fakes::AwsCaller;
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -48,7 +48,8 @@ impl Stand {
     /// Starts the bundle and fetches tokens.
     pub async fn start(setup: Setup<'_>) -> Result<Self, Box<dyn Error>> {
         let folder = tempfile::tempdir()?;
-        let (data, binaries) = (folder.path().join("data"), folder.path().join("functions"));
+        let data = folder.path().join("data");
+        let binaries = folder.path().join("functions");
         link_functions(&binaries, setup.release)?;
         if let Some(geo_ip) = setup.geo_ip {
             let secrets = data.join("secrets");
@@ -75,7 +76,9 @@ impl Stand {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         let bundle = process.id().ok_or("the bundle has ended")?;
-        let (env, token, platform_token) = (read_env(&file)?, String::new(), String::new());
+        let env = read_env(&file)?;
+        let token = String::new();
+        let platform_token = String::new();
         let http = reqwest::Client::new();
         let mut stand = Self { env, token, platform_token, bundle, http, _folder: folder, _process: process };
         if let Some(proxy) = setup.proxy {

@@ -35,7 +35,8 @@ pub async fn measure(stand: &Stand) -> Result<Vec<Growth>, Box<dyn Error>> {
     let mut each = growth("the same, the whole run for each of its deliveries".to_owned());
     let [quick, failing] = [Endpoint::start(WEBHOOKS, 3 * EVENTS).await?, Endpoint::start(WEBHOOKS, WAITING).await?];
     failing.fail(u32::MAX);
-    let (beside, waiting) = ("growth-beside", "growth-waiting");
+    let beside = "growth-beside";
+    let waiting = "growth-waiting";
     for path in 0..WEBHOOKS {
         stand.hook(beside, &format!("{}/{path}", quick.address)).await?;
         stand.hook(waiting, &format!("{}/{path}", failing.address)).await?;

@@ -8,7 +8,8 @@ use crate::harness::{AwsCall, Behaviour, Interposer, Moment, Table, purge};
 
 /// Every point, one after the other.
 pub async fn play(stage: &Stage<'_>) {
-    let (table, queue) = (stage.table(), stage.queue());
+    let table = stage.table();
+    let queue = stage.queue();
     let fine = || vec![Behaviour::status(200)];
     // One failure, and then nothing but success.
     let fails_once = || vec![Behaviour::status(500), Behaviour::status(200)];
@@ -35,8 +36,8 @@ pub async fn play(stage: &Stage<'_>) {
     answer_lost(stage, "dispatch: claimed, answer lost, no process killed", scene, table, claim).await;
     let scene = stage.scene(1, fine()).await;
     answer_lost(stage, "dispatch: recorded, answer lost, no process killed", scene, table, record).await;
-    let (point, scene) =
-        ("dispatch: large answer recorded, answer lost, no process killed", stage.scene(1, large()).await);
+    let point = "dispatch: large answer recorded, answer lost, no process killed";
+    let scene = stage.scene(1, large()).await;
     answer_lost(stage, point, scene, table, transaction).await;
 
     killed_while_counting(stage, "dispatch: recorded, not counted", Moment::Before).await;
@@ -71,7 +72,8 @@ pub fn transaction_on(delivery: &str) -> impl Fn(&AwsCall) -> bool + Send + Sync
 
 /// A message for that attempt of a delivery.
 fn announcement_of(delivery: &str, attempt: u32) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static + use<> {
-    let (delivery, attempt) = (delivery.to_owned(), json!(attempt));
+    let delivery = delivery.to_owned();
+    let attempt = json!(attempt);
     move |call| {
         let entries = call.body["Entries"].as_array().into_iter().flatten();
         let mut messages =

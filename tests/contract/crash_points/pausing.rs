@@ -27,7 +27,8 @@ struct Paused {
 }
 
 async fn paused(stage: &Stage<'_>, point: &str, moment: Moment) -> Paused {
-    let (scene, table) = (stage.scene(1, [Behaviour::status(200)]).await, Table::of(&stage.stood.api.env));
+    let scene = stage.scene(1, [Behaviour::status(200)]).await;
+    let table = Table::of(&stage.stood.api.env);
     paused_in(&table, &scene.entity, &scene.hooks[0], 6).await;
     let mut waiting = Vec::new();
     for _ in 0..2 {

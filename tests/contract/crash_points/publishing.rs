@@ -19,7 +19,8 @@ pub async fn play(stage: &Stage<'_>) {
         let webhook = scene.hooks[0].id.clone();
         move |call: &AwsCall| call.operation == "SendMessageBatch" && call.mentions(&webhook)
     };
-    let (table, queue) = (stage.table(), stage.queue());
+    let table = stage.table();
+    let queue = stage.queue();
     killed_at(stage, "publish: before the key is claimed", table, Moment::Before, key).await;
     killed_at(stage, "publish: key claimed, answer lost", table, Moment::After, key).await;
     killed_at(stage, "publish: before body and heads are written", table, Moment::Before, heads).await;
@@ -81,7 +82,8 @@ where
 /// statements, and of several the other batches.
 async fn in_part(stage: &Stage<'_>, point: &str, webhooks: usize, written: &str, lost: impl Fn(&Scene) -> String) {
     let scene = stage.scene(webhooks, [Behaviour::status(200)]).await;
-    let (lost, entity) = (lost(&scene), scene.entity.id.clone());
+    let lost = lost(&scene);
+    let entity = scene.entity.id.clone();
     let is_lost = {
         let lost = format!("\"{lost}\"");
         move |statement: &Value| {

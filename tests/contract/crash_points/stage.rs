@@ -144,7 +144,8 @@ impl<'a> Stage<'a> {
         };
         let id = format!("scene-{number:03}");
         let (path, api): (String, &Api) = (format!("/{id}"), &self.stood.api);
-        let (entity, url) = (Entity::new(api, id).await, self.receiver.on(&path, script));
+        let entity = Entity::new(api, id).await;
+        let url = self.receiver.on(&path, script);
         let mut hooks = Vec::new();
         for _ in 0..webhooks {
             hooks.push(entity.hook(&url).await);
@@ -199,7 +200,8 @@ impl<'a> Stage<'a> {
 
     /// The same with the items that were on disk before.
     pub fn played(&self, point: &str, on_disk: String, scene: &Scene, deliveries: Vec<String>, ends: &'static str) {
-        let (point, scene) = (point.to_owned(), scene.clone());
+        let point = point.to_owned();
+        let scene = scene.clone();
         locked(&self.scenes).push(Played { point, on_disk, scene, deliveries, ends });
     }
 
@@ -208,7 +210,8 @@ impl<'a> Stage<'a> {
         let (entity, mut found) = (&scene.entity.id, BTreeMap::<String, usize>::new());
         for item in Table::of(&self.stood.api.env).scan().await {
             let text = |name: &str| item[name]["S"].as_str().unwrap_or_default().to_owned();
-            let (pk, sk) = (text("pk"), text("sk"));
+            let pk = text("pk");
+            let sk = text("sk");
             let whose = item.to_string();
             if !whose.contains(&format!("{entity}\""))
                 && !whose.contains(&format!("{entity}#"))

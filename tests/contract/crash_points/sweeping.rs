@@ -28,7 +28,8 @@ pub async fn play(stage: &Stage<'_>) {
         outbox_at(stage, "outbox: removed, answer lost", Moment::After, "", outbox).await,
     ];
 
-    let (table, queue) = (stage.table(), stage.queue());
+    let table = stage.table();
+    let queue = stage.queue();
     let postponed = |delivery: &str| {
         let key = format!("DLV#{delivery}");
         Box::new(move |call: &AwsCall| writes(call, &key, "SET dueAt=? SET sweeps=?")) as Wanted

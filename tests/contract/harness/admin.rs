@@ -2,7 +2,7 @@
 
 use std::{ffi::OsStr, process::Stdio};
 
-use doubles::LONG;
+use fakes::LONG;
 use serde_json::Value;
 use tokio::{process::Command, time::timeout};
 

@@ -197,7 +197,8 @@ impl Call {
         }
         let exchange = format!("{} {}", self.method, self.path);
         let response = request.send().await?;
-        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let status = response.status().as_u16();
+        let headers = response.headers().clone();
         let body = response.bytes().await?.to_vec();
         let start = String::from_utf8_lossy(&body[..body.len().min(2_000)]).into_owned();
         let exchange = format!("{exchange}: {status}\n{headers:#?}\n{start}");

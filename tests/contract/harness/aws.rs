@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use doubles::AwsCaller;
+use fakes::AwsCaller;
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 
@@ -62,7 +62,8 @@ pub async fn secrets_manager(
 async fn ask(env: &BTreeMap<String, String>, operation: &str, request: &Value) -> Result<Value, String> {
     let sent = aws_call(env, &env["SERVICES_ENDPOINT"], operation, request).send().await;
     let answer = sent.map_err(|error| format!("{operation}: {error}"))?;
-    let (status, text) = (answer.status(), answer.text().await.unwrap_or_default());
+    let status = answer.status();
+    let text = answer.text().await.unwrap_or_default();
     if !status.is_success() {
         return Err(format!("{operation}: {status}: {text}"));
     }

@@ -49,7 +49,8 @@ impl Browser {
             Path::new(DRIVER).is_file(),
             "{DRIVER} is missing: install chromium and its driver (on Debian: apt install chromium chromium-driver)"
         );
-        let (port, profile) = (free_port(), tempfile::tempdir().expect("a temporary folder"));
+        let port = free_port();
+        let profile = tempfile::tempdir().expect("a temporary folder");
         let driver = Command::new(DRIVER)
             .arg(format!("--port={port}"))
             .stdin(Stdio::null())
@@ -178,7 +179,8 @@ impl Browser {
 
     /// Waits until the page says this, and returns all that it says.
     pub async fn until_says(&self, words: &str) -> String {
-        let (what, mut last) = (format!("the page says `{words}`"), String::new());
+        let what = format!("the page says `{words}`");
+        let mut last = String::new();
         let wait = until(&what, LONG, async || {
             last = self.text().await;
             last.contains(words).then(|| last.clone())

@@ -82,7 +82,8 @@ impl Bus {
         request["MessageAttributeNames"] = json!(["All"]);
         let sent = aws_call(&self.env, url, &format!("AmazonSQS.{operation}"), &request);
         let answer = sent.send().await.expect("the queue answers");
-        let (status, text) = (answer.status(), answer.text().await.expect("the answer is text"));
+        let status = answer.status();
+        let text = answer.text().await.expect("the answer is text");
         assert!(status.is_success(), "{operation}: {status}: {text}");
         serde_json::from_str(&text).unwrap_or_default()
     }

@@ -7,7 +7,7 @@ use std::{
     sync::OnceLock,
 };
 
-use doubles::{
+use fakes::{
     UpdateServer,
     update_server::{ACCOUNT, LICENCE_KEY, sha256},
 };

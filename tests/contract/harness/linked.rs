@@ -68,7 +68,8 @@ impl Entity {
     pub async fn visit_from(&self, authorization_url: &str, account: &str, choice: Choice<'_>) -> Visit {
         let Departure { cookie, address } = go_on(self.api(), authorization_url, None).await;
         let back = choose(&address, account, choice).await;
-        let (state, account) = (state_of(authorization_url), account.to_owned());
+        let state = state_of(authorization_url);
+        let account = account.to_owned();
         Visit { state, account, cookie, back, api: self.api().clone() }
     }
 

@@ -1,5 +1,5 @@
 //! The ground of the tests: the bundle, a client that checks every answer, and the third parties of the crate
-//! `doubles`.
+//! `fakes`.
 
 mod account;
 mod admin;
@@ -41,11 +41,11 @@ pub use bundle::{Bundle, Settings, free_port, local, project, refused_start};
 pub use bus::Bus;
 pub use clock::{now, time};
 pub use contract::{Contract, NO_HEAD};
-pub use doubles::{
+pub use entity::{Entity, Hook};
+pub use fakes::{
     AwsCall, AwsCaller, Behaviour, Held, Interposer, LONG, Metered, Moment, Received, Receiver, UpdateServer, in_a_row,
     until,
 };
-pub use entity::{Entity, Hook};
 pub use forge::Forge;
 pub use handwritten::send_raw;
 pub use hooks::secret_of;

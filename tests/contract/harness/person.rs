@@ -85,7 +85,8 @@ pub fn cookie_of(answer: &ApiResponse) -> String {
 pub fn link_of(page: &ApiResponse, path: &str) -> String {
     let text = page.text();
     let mut links = text.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next());
-    let (link, more) = (links.next().expect("the page has a link"), links.next());
+    let link = links.next().expect("the page has a link");
+    let more = links.next();
     assert_eq!(more, None, "the page has one link: {text}");
     let folder = path.split('?').next().and_then(|path| path.rsplit_once('/')).map_or("", |(folder, _)| folder);
     format!("{folder}/{}", link.replace("&amp;", "&"))
@@ -96,7 +97,8 @@ pub fn link_of(page: &ApiResponse, path: &str) -> String {
 pub async fn choose(authorization_url: &str, account: &str, choice: Choice<'_>) -> Return {
     let http = Client::builder().no_proxy().redirect(Policy::none()).build().expect("a client needs nothing");
     let page = http.get(authorization_url).send().await.expect("the provider answers");
-    let (status, text) = (page.status(), page.text().await.expect("a page is text"));
+    let status = page.status();
+    let text = page.text().await.expect("a page is text");
     assert_eq!(status, 200, "the provider refuses to ask: {text}");
 
     let mut form = query(authorization_url);

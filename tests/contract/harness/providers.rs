@@ -8,7 +8,7 @@ use aws_lc_rs::{
     signature::KeyPair as _,
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
-use doubles::provider::{Authentication, Providers, Revocation, Rotation, Setup, Shape};
+use fakes::provider::{Authentication, Providers, Revocation, Rotation, Setup, Shape};
 use serde_json::{Value, json};
 
 /// The scopes at the providers that are added by configuration.

@@ -67,7 +67,9 @@ impl Whole {
 
 /// The faults of the functions' rights, a sentence for each.
 pub fn faults(whole: &Whole) -> Vec<String> {
-    let (rights, mut review, mut faults) = (template_rights(), Review::default(), Vec::new());
+    let rights = template_rights();
+    let mut review = Review::default();
+    let mut faults = Vec::new();
     for line in CALLS.lock().unwrap_or_else(PoisonError::into_inner).iter() {
         match serde_json::from_str(line) {
             Ok(call) => review.add(&rights, &call),

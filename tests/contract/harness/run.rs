@@ -122,7 +122,9 @@ pub fn run() -> ExitCode {
 
 /// One test. It has the machine for itself, or shares it with all that do not need that.
 fn trial(name: &str, test: Test, runtime: &Arc<Runtime>, suite: &Arc<Suite>, machine: &Arc<RwLock<()>>) -> Trial {
-    let (runtime, suite, machine) = (Arc::clone(runtime), Arc::clone(suite), Arc::clone(machine));
+    let runtime = Arc::clone(runtime);
+    let suite = Arc::clone(suite);
+    let machine = Arc::clone(machine);
     let run = async move || match test.when {
         When::Alone => {
             let _alone = machine.write().await;

@@ -16,7 +16,7 @@ use super::{
     Admin, Api, Bundle, Contract, Entity, Forge, Secrets, Settings, Simulation, Table, admin, aws_caller, free_port,
     stack::{self, Stack, needs_bundle},
 };
-use doubles::{Interposer, provider::Providers};
+use fakes::{Interposer, provider::Providers};
 
 /// What runs the service that tests share.
 pub enum Service {
@@ -149,7 +149,8 @@ impl Suite {
 
     /// The same with a proxy between the functions and the table, and one between them and the queues.
     pub async fn other_bundle_interposed(&self, settings: Settings) -> (Interposed, SemaphorePermit<'_>) {
-        let (table_port, services_port) = (free_port(), free_port());
+        let table_port = free_port();
+        let services_port = free_port();
         let table = Interposer::start((Ipv4Addr::LOCALHOST, table_port).into()).await;
         let services = Interposer::start((Ipv4Addr::LOCALHOST, services_port).into()).await;
         let arguments = [

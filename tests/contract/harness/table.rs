@@ -27,7 +27,8 @@ impl Table {
 
     /// Every item, as DynamoDB writes them.
     pub async fn scan(&self) -> Vec<Value> {
-        let (mut items, mut start) = (Vec::new(), Value::Null);
+        let mut items = Vec::new();
+        let mut start = Value::Null;
         loop {
             let mut request = json!({ "ConsistentRead": true });
             if !start.is_null() {
@@ -95,7 +96,8 @@ impl Table {
             .header("content-type", "application/x-amz-json-1.0")
             .body(request.to_string());
         let answer = self.caller.sign(sent).send().await.expect("the table answers");
-        let (status, text) = (answer.status(), answer.text().await.expect("the answer is text"));
+        let status = answer.status();
+        let text = answer.text().await.expect("the answer is text");
         if text.contains("ConditionalCheckFailedException") {
             return None;
         }

@@ -131,7 +131,8 @@ impl Asked {
             Wanted::Key => length(&listed(&format!("/application/{}", self.about)).await["publicKeys"]),
             Wanted::TestEvent => length(&listed("/webhook/delivery/list?type=webhook.test").await["items"]),
             Wanted::SigningSecret => {
-                let (table, pk) = (Table::of(&entity.api().env), format!("ENT#{}", entity.id));
+                let table = Table::of(&entity.api().env);
+                let pk = format!("ENT#{}", entity.id);
                 let item = table.item(&pk, &format!("WHK#{}", self.about)).await;
                 length(&item.expect("the webhook is there")["signingSecrets"]["L"])
             }

@@ -102,7 +102,8 @@ async fn a_repeated_publication_says_that_it_is_one(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn a_resend_is_done_once_for_its_key(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let delivery = entity.deliver_to(&receiver.on("/", [Behaviour::status(200)])).await;
     let path = format!("/webhook/delivery/{}/resend", text(&delivery, "id"));
     let resend =
@@ -126,13 +127,16 @@ async fn a_resend_is_done_once_for_its_key(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn a_recovery_is_begun_once_for_its_key(suite: Arc<Suite>) {
-    let (entity, receiver) = (suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
     let delivery = entity.deliver_to(&receiver.on("/", [Behaviour::status(500)])).await;
-    let (id, webhook) = (text(&delivery, "id"), text(&delivery, "webhookIdentifier"));
+    let id = text(&delivery, "id");
+    let webhook = text(&delivery, "webhookIdentifier");
     assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("failed"), &json!(3)));
     let recover =
         |body: &Value| entity.post(&format!("/webhook/{webhook}/recover")).header("idempotency-key", "key").json(body);
-    let (range, other) = (json!({ "since": "2020-01-01T00:00:00Z" }), json!({ "since": "2020-01-02T00:00:00Z" }));
+    let range = json!({ "since": "2020-01-01T00:00:00Z" });
+    let other = json!({ "since": "2020-01-02T00:00:00Z" });
     let answers = join_all((0..10).map(|_| recover(&range).expect(202))).await;
     let texts: BTreeSet<_> = answers.iter().map(ApiResponse::text).collect();
     assert_eq!(texts.len(), 1, "{texts:#?}");
@@ -152,14 +156,16 @@ async fn a_recovery_is_begun_once_for_its_key(suite: Arc<Suite>) {
         let call = another.post(&format!("/webhook/{}/recover", quiet.id)).header("idempotency-key", "key");
         call.json(&range).expect(202)
     };
-    let (first, again) = (nothing().await, nothing().await);
+    let first = nothing().await;
+    let again = nothing().await;
     assert_eq!((first.json()["count"].clone(), is_replayed(&first)), (json!(0), false));
     assert_eq!((again.text(), is_replayed(&again)), (first.text(), true));
 }
 
 #[contract_test]
 async fn a_key_belongs_to_its_application_its_entity_and_its_address(suite: Arc<Suite>) {
-    let (one, other) = (suite.entity().await, suite.entity().await);
+    let one = suite.entity().await;
+    let other = suite.entity().await;
     let url = "https://hooks.example.com/";
     let asked = Wanted::Webhook.asked(&one, url).await;
     let token = |client: &str| {
@@ -169,7 +175,8 @@ async fn a_key_belongs_to_its_application_its_entity_and_its_address(suite: Arc<
         claims["managing_entities"] = json!(["*"]);
         forge.token(&forge.header(), &claims)
     };
-    let (first, second) = (token("appFirst"), token("appSecond"));
+    let first = token("appFirst");
+    let second = token("appSecond");
     let ask = |entity: &Entity, token: &str| asked.by(&suite.api, entity, token, "key").expect(201);
     let made = ask(&one, &first).await;
     for (entity, token) in [(&one, &second), (&other, &first)] {
@@ -233,7 +240,8 @@ async fn a_refused_request_has_not_used_its_key(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn a_repetition_by_a_token_that_lacks_a_right_is_refused(suite: Arc<Suite>) {
-    let (entity, api) = (suite.entity().await, &suite.api);
+    let entity = suite.entity().await;
+    let api = &suite.api;
     let every = forged(&suite, "account.write account.read integrations.write integrations.read", &[&entity.id]);
     let own = forged(&suite, "account.write", &[&entity.id]);
     let foreign = forged(&suite, "account.write account.read integrations.read", &["another-hotel"]);

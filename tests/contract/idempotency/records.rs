@@ -14,7 +14,8 @@ use crate::{
 
 /// The records of an entity's keys.
 async fn records(entity: &Entity) -> Vec<Value> {
-    let (items, prefix) = (Table::of(&entity.api().env).scan().await, format!("IDEMPOTENCY#{}#", entity.id));
+    let items = Table::of(&entity.api().env).scan().await;
+    let prefix = format!("IDEMPOTENCY#{}#", entity.id);
     let is_record = |item: &Value| item["pk"]["S"].as_str().is_some_and(|pk| pk.starts_with(&prefix));
     items.into_iter().filter(is_record).collect()
 }
@@ -91,7 +92,8 @@ async fn an_answer_that_shows_a_secret_is_kept_sealed(suite: Arc<Suite>) {
         let wanted = asked.wanted;
         let answer = asked.call(&entity, "the very text of the key").expect(asked.status).await;
         let record = records(&entity).await.remove(0);
-        let (sealed, kept) = (text(&record["sealedAnswer"], "S"), record.to_string());
+        let sealed = text(&record["sealedAnswer"], "S");
+        let kept = record.to_string();
         assert!(record.get("answer").is_none() && sealed.contains('.'), "{wanted:?}: {record:#}");
         assert!(!kept.contains("the very text of the key"), "{wanted:?}: {record:#}");
         for (_, value) in answer.json().as_object().expect("an object") {
@@ -104,7 +106,8 @@ async fn an_answer_that_shows_a_secret_is_kept_sealed(suite: Arc<Suite>) {
     let asked = Wanted::Application.asked(&entity, "").await;
     asked.call(&entity, "key").expect(201).await;
     asked.call(&stranger, "key").expect(201).await;
-    let (mut copied, place) = (records(&entity).await.remove(0), records(&stranger).await.remove(0));
+    let mut copied = records(&entity).await.remove(0);
+    let place = records(&stranger).await.remove(0);
     copied["pk"] = place["pk"].clone();
     suite.table().put(copied).await;
     asked.call(&stranger, "key").refused(500, "internal-error").await;

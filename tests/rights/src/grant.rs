@@ -43,7 +43,8 @@ impl FunctionRights {
                 None => vec![None],
                 Some((_, keys)) => (0..keys.len()).map(Some).collect(),
             };
-            let (actions, resources) = (statement.actions.len(), statement.resources.len());
+            let actions = statement.actions.len();
+            let resources = statement.resources.len();
             let pairs = (0..actions).flat_map(move |action| (0..resources).map(move |resource| (action, resource)));
             pairs.flat_map(move |(action, resource)| {
                 keys.clone().into_iter().map(move |key| Use { statement: place, action, resource, key })

@@ -21,7 +21,7 @@ pub struct Deployed {
 }
 
 /// What stands behind a secret's name in its ARN: a hyphen and six characters of Secrets Manager's own.
-const SECRET_SUFFIX: &str = "-stands";
+const SECRET_SUFFIX: &str = "-local0";
 
 impl Deployed {
     /// What a reference of the template means, given the template's resources.

@@ -13,7 +13,8 @@ pub fn matches(pattern: &str, text: &str) -> bool {
 
 fn matches_any(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
-    let (mut at, mut seen) = (0, 0);
+    let mut at = 0;
+    let mut seen = 0;
     // The last `*`, and how much of the text it has taken so far.
     let mut star = None;
     while seen < text.len() {

@@ -74,7 +74,8 @@ impl Review {
         let asked = match accesses(rights, &call.request) {
             Ok(asked) => asked,
             Err(error) => {
-                let (call, error) = (call.request.to_string(), error.to_string());
+                let call = call.request.to_string();
+                let error = error.to_string();
                 self.faults.insert(Misfit::Unread { function: function.clone(), call, error });
                 return;
             }
@@ -150,7 +151,8 @@ impl Uses {
 fn narrower(texts: &BTreeSet<String>, pattern: &str, is_key: bool) -> Option<String> {
     let wildcard = pattern.find(['*', '?'])?;
     // The texts are sorted, so that the first and the last share what all share.
-    let (first, last) = (texts.first()?, texts.last()?);
+    let first = texts.first()?;
+    let last = texts.last()?;
     let alike = first.char_indices().zip(last.chars()).find(|((_, one), other)| one != other);
     let shared = &first[..alike.map_or(first.len(), |((place, _), _)| place)];
     // The resource of an action that knows no resources is `*`.
@@ -259,7 +261,7 @@ Resources:
         });
         of_table
             .chain([asked("dynamodb:Query", &index, &["JOBS"]), asked("sqs:SendMessage", "arn:aws:sqs:r:1:Queue", &[])])
-            .chain(["provider-a-stands", "provider-b-stands"].map(secret))
+            .chain(["provider-a-local0", "provider-b-local0"].map(secret))
             .chain([asked("secretsmanager:BatchGetSecretValue", "*", &[])])
             .collect()
     }
@@ -294,7 +296,7 @@ Resources:
             (
                 "provider-*",
                 "provider-a*",
-                "secretsmanager:GetSecretValue on arn:aws:secretsmanager:r:1:secret:provider-b-stands".to_owned(),
+                "secretsmanager:GetSecretValue on arn:aws:secretsmanager:r:1:secret:provider-b-local0".to_owned(),
             ),
         ] {
             let said = said(from, to);
@@ -304,8 +306,8 @@ Resources:
 
     #[test]
     fn a_widened_grant_is_named_by_function_right_and_key() {
-        let (one, condition) =
-            ("['ENT#*', 'REVOKED#DAY']", "'ForAllValues:StringEquals': {'dynamodb:LeadingKeys': [JOBS]}");
+        let one = "['ENT#*', 'REVOKED#DAY']";
+        let condition = "'ForAllValues:StringEquals': {'dynamodb:LeadingKeys': [JOBS]}";
         let index = "${Table.Arn}/index/byDue";
         for (from, to, grant, said) in [
             // Further rights.

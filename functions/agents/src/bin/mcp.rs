@@ -4,7 +4,7 @@ use function::{Service, StartError};
 use functions_agents::{protocol::transport, use_cases::UseCases};
 use gate::endpoints;
 
-pub fn main() -> Result<(), StartError> {
+pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

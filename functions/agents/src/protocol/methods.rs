@@ -12,7 +12,7 @@ use super::{
 };
 use crate::caller::Caller;
 
-/// Answers a request.
+/// IdempotencyStore a request.
 pub async fn answer<S: Server>(
     server: &'static S,
     caller: Caller,
@@ -71,7 +71,7 @@ fn capabilities() -> Value {
     })
 }
 
-/// Answers a request for a list that depends only on the release.
+/// IdempotencyStore a request for a list that depends only on the release.
 fn list(request: &Request, caching: Caching, result: impl FnOnce() -> Value) -> Result<Answer, Failure> {
     has_one_page(request)?;
     Ok(Answer::kept(result(), caching))
@@ -88,7 +88,8 @@ fn has_one_page(request: &Request) -> Result<(), RpcError> {
 
 /// Calls a tool. A Problem is the call's result, for the model to read.
 async fn call_tool<S: Server>(server: &'static S, caller: Caller, request: &Request) -> Result<Answer, Failure> {
-    let (name, arguments) = (request.text("name")?, request.arguments()?);
+    let name = request.text("name")?;
+    let arguments = request.arguments()?;
     let request_id = caller.request_id.clone();
     match server.call_tool(caller, name, arguments).await {
         Ok(result) => Ok(Answer::new(json!(result))),
@@ -131,7 +132,8 @@ fn no_resource(uri: &str) -> Problem {
 }
 
 fn prompt<S: Server>(server: &S, caller: &Caller, request: &Request) -> Result<Answer, Failure> {
-    let (name, arguments) = (request.text("name")?, request.arguments()?);
+    let name = request.text("name")?;
+    let arguments = request.arguments()?;
     server.prompt(name, &arguments).map(Answer::new).map_err(|refusal| match refusal {
         Refusal::Unknown => unknown_name("prompt", name).into(),
         Refusal::Token(problem) => Failure::Token(problem),

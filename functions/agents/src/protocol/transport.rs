@@ -14,7 +14,7 @@ use super::{
 };
 use crate::caller::Caller;
 
-/// Answers the message in the body of a call.
+/// IdempotencyStore the message in the body of a call.
 pub async fn answer<S: Server>(server: &'static S, call: Call) -> Result<Reply, Problem> {
     if call.body.len() > MAX_BYTES {
         return Err(Problem::too_large("The message", MAX_BYTES));

@@ -1,6 +1,6 @@
 //! POST …/application/{clientId}/key: adds a public key to an application.
 
-use function::{Service, StartError, once};
+use function::{Service, StartError, idempotent_request};
 use functions_applications::{caller, client_id};
 use gate::{EntityCall, Reply, endpoints};
 use http::StatusCode;
@@ -9,9 +9,9 @@ use issuer::applications::{
     keys::{self, KeyAddition},
 };
 use problem::Problem;
-use storage::{Allowances, Answers};
+use storage::{Allowances, IdempotencyStore};
 
-pub fn main() -> Result<(), StartError> {
+pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 
@@ -20,14 +20,15 @@ async fn serve() -> Result<(), StartError> {
     let addition = KeyAddition {
         applications: Applications::new(service.table()),
         allowances: Allowances::new(service.table()),
-        answers: Answers::new(service.table()),
+        answers: IdempotencyStore::new(service.table()),
     };
     service.serve(endpoints::ADD_APPLICATION_KEY, addition, add).await
 }
 
 async fn add(addition: &KeyAddition, call: EntityCall) -> Result<Reply, Problem> {
     let key = keys::read(&call.body, call.now)?;
-    let (caller, once) = (caller(&call)?, once(&call)?);
+    let caller = caller(&call)?;
+    let once = idempotent_request(&call)?;
     let added = addition.add(&caller, client_id(&call), key, once.as_ref(), &call.notes, call.now).await?;
     Ok(Reply::json(StatusCode::CREATED, &added)?.replayed(added.is_repeated()))
 }

@@ -1,12 +1,12 @@
 //! POST …/application/{clientId}/secret: adds a secret to an application, and shows it once.
 
-use function::{Service, StartError, once};
+use function::{Service, StartError, idempotent_request};
 use functions_applications::{caller, client_id, registration};
 use gate::{EntityCall, Reply, endpoints};
 use issuer::applications::register::Registration;
 use problem::{Problem, overlap::overlap};
 
-pub fn main() -> Result<(), StartError> {
+pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 
@@ -18,7 +18,9 @@ async fn serve() -> Result<(), StartError> {
 
 async fn add(registration: &Registration, call: EntityCall) -> Result<Reply, Problem> {
     let overlap = overlap(&call.body)?;
-    let (caller, client_id, once) = (caller(&call)?, client_id(&call), once(&call)?);
+    let caller = caller(&call)?;
+    let client_id = client_id(&call);
+    let once = idempotent_request(&call)?;
     let added = registration.add_secret_once(&caller, client_id, overlap, once.as_ref(), &call.notes, call.now).await?;
     Ok(Reply::ok(&added)?.uncached().replayed(added.is_repeated()))
 }

@@ -6,7 +6,7 @@ use gate::{EntityCall, Reply, endpoints};
 use issuer::applications::Applications;
 use problem::Problem;
 
-pub fn main() -> Result<(), StartError> {
+pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

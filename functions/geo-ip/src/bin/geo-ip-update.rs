@@ -5,7 +5,7 @@ use gate::{Call, Reply, endpoints};
 use geo_ip::{Task, task::TaskRequest};
 use problem::Problem;
 
-pub fn main() -> Result<(), StartError> {
+pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

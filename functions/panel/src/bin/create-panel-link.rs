@@ -1,6 +1,6 @@
 //! POST …/panel/link: creates a panel link, and shows its address once.
 
-use function::{Service, StartError, once};
+use function::{Service, StartError, idempotent_request};
 use gate::{EntityCall, Reply, endpoints};
 use http::StatusCode;
 use issuer::panel::{
@@ -8,23 +8,24 @@ use issuer::panel::{
     new_link::NewPanelLink,
 };
 use problem::Problem;
-use storage::{Answers, KeyRings, SecretSettings};
+use storage::{IdempotencyStore, KeyRings, SecretSettings};
 
-pub fn main() -> Result<(), StartError> {
+pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 
 async fn serve() -> Result<(), StartError> {
     let (service, secrets) = Service::start::<SecretSettings>().await?;
     let rings = KeyRings::new(service.secrets(secrets), service.clock()); // not warm: only stored responses are encrypted
-    let answers = Answers::sealed(service.table(), rings, service.random());
+    let answers = IdempotencyStore::sealed(service.table(), rings, service.random());
     let base_url = service.settings().base_url.clone();
     let making = LinkMaking::new(service.table(), answers, service.random(), base_url);
     service.serve(endpoints::CREATE_PANEL_LINK, making, create).await
 }
 
 async fn create(making: &LinkMaking, call: EntityCall) -> Result<Reply, Problem> {
-    let (new, once) = (NewPanelLink::read(&call.body)?, once(&call)?);
+    let new = NewPanelLink::read(&call.body)?;
+    let once = idempotent_request(&call)?;
     let token = call.claims.as_ref();
     let token = token.ok_or_else(|| Problem::internal("a panel link is requested without a token"))?;
     let maker = LinkMaker::by_token(&call.entity, token);

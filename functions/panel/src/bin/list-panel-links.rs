@@ -5,7 +5,7 @@ use gate::{EntityCall, Reply, endpoints};
 use issuer::panel::{PanelLink, links::PanelLinks};
 use problem::Problem;
 
-pub fn main() -> Result<(), StartError> {
+pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

@@ -15,7 +15,7 @@ use issuer::{
 use problem::{Problem, ProblemKind, nothing_said};
 use storage::SecretSettings;
 
-pub fn main() -> Result<(), StartError> {
+pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

@@ -5,7 +5,7 @@ use functions_panel::files::{self, PageSettings};
 use gate::{Call, Reply, endpoints};
 use problem::Problem;
 
-pub fn main() -> Result<(), StartError> {
+pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 
@@ -15,7 +15,8 @@ async fn serve() -> Result<(), StartError> {
 }
 
 async fn show(settings: &PageSettings, call: Call) -> Result<Reply, Problem> {
-    let (page, nothing) = (call.path("page"), || Problem::no_route(call.whole_path()));
+    let page = call.path("page");
+    let nothing = || Problem::no_route(call.whole_path());
     match page.strip_prefix("assets/") {
         Some(path) => files::asset(path).ok_or_else(nothing)?.as_asset(call.headers()),
         // Every view has one address, without a slash at its end, like all addresses of the service.

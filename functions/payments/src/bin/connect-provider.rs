@@ -1,6 +1,6 @@
 //! POST …/payment/provider/{provider}/connection: creates the address at which a person connects an account.
 
-use function::{Service, StartError, once};
+use function::{Service, StartError, idempotent_request};
 use gate::{EntityCall, Reply, endpoints};
 use http::StatusCode;
 use payments::{
@@ -8,9 +8,9 @@ use payments::{
     connect::{Connecting, NewConnection},
 };
 use problem::Problem;
-use storage::{Answers, KeyRings};
+use storage::{IdempotencyStore, KeyRings};
 
-pub fn main() -> Result<(), StartError> {
+pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 
@@ -22,7 +22,7 @@ async fn serve() -> Result<(), StartError> {
         pending: PendingAuthorizations::new(service.table()),
         connections: Connections::new(service.table()),
         providers: Providers::new(secrets, rules, service.clock()),
-        answers: Answers::sealed(service.table(), rings.clone(), service.random()),
+        answers: IdempotencyStore::sealed(service.table(), rings.clone(), service.random()),
         rings,
         base_url: service.settings().base_url.clone(),
         clock: service.clock(),
@@ -35,6 +35,6 @@ async fn connect(connecting: &Connecting, call: EntityCall) -> Result<Reply, Pro
     let wanted = NewConnection::read(&call.body)?;
     let provider = functions_payments::provider(&call)
         .ok_or_else(|| ConnectionError::ProviderNotFound { given: call.path("provider").to_owned() })?;
-    let link = connecting.ask(&call.entity, &provider, wanted, once(&call)?.as_ref()).await?;
+    let link = connecting.ask(&call.entity, &provider, wanted, idempotent_request(&call)?.as_ref()).await?;
     Ok(Reply::json(StatusCode::CREATED, &link)?.uncached().replayed(link.is_repeated()))
 }

@@ -7,7 +7,7 @@ use payments::{ConnectionError, Connections, Providers, Revocations, disconnect:
 use problem::Problem;
 use storage::{KeyRings, SecretSettings};
 
-pub fn main() -> Result<(), StartError> {
+pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

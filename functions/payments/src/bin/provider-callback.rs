@@ -15,14 +15,16 @@ use storage::SecretSettings;
 
 type Settings = (SecretSettings, AddressRules, PanelSettings);
 
-pub fn main() -> Result<(), StartError> {
+pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 
 async fn serve() -> Result<(), StartError> {
     let (service, (secrets, rules, panel)) = Service::start::<Settings>().await?;
-    let (secrets, base_url) = (service.secrets(secrets), service.settings().base_url.clone());
-    let (environment, time) = (service.settings().environment.clone(), (service.clock(), service.random()));
+    let secrets = service.secrets(secrets);
+    let base_url = service.settings().base_url.clone();
+    let environment = service.settings().environment.clone();
+    let time = (service.clock(), service.random());
     let callback = Callback::new(service.table(), secrets, rules, (base_url, panel.clone()), environment, time).await;
     service.serve(endpoints::PROVIDER_CALLBACK, (callback, panel), come_back).await
 }

@@ -6,7 +6,7 @@ use gate::{Call, Reply, endpoints};
 use payments::outcome_address::OutcomePage;
 use problem::Problem;
 
-pub fn main() -> Result<(), StartError> {
+pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

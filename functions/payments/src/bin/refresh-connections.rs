@@ -5,7 +5,7 @@ use outbound::AddressRules;
 use payments::{Connections, Grants, Providers, refresh::Refresher};
 use storage::{KeyRings, SecretSettings};
 
-pub fn main() -> Result<(), StartError> {
+pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

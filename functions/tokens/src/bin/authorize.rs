@@ -6,7 +6,7 @@ use function::{Service, StartError};
 use gate::{Call, Reply, endpoints};
 use problem::{Problem, ProblemKind};
 
-pub fn main() -> Result<(), StartError> {
+pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

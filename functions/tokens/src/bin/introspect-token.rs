@@ -6,7 +6,7 @@ use gate::{Call, Reply, endpoints};
 use issuer::oauth::{introspect::Introspection, token_form::TokenForm};
 use problem::Problem;
 
-pub fn main() -> Result<(), StartError> {
+pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

@@ -3,13 +3,14 @@
 use function::{Service, StartError};
 use issuer::rotation::Rotation;
 
-pub fn main() -> Result<(), StartError> {
+pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 
 async fn serve() -> Result<(), StartError> {
     let (service, (secrets, signing, tokens)) = Service::start().await?;
-    let (secrets, environment) = (service.secrets(secrets), service.settings().environment.clone());
+    let secrets = service.secrets(secrets);
+    let environment = service.settings().environment.clone();
     let rotation = Rotation::new(&secrets, service.table(), (signing, tokens), environment, service.clock());
     service.serve_events(rotation, Rotation::step).await
 }

@@ -5,7 +5,7 @@ use function::{Service, StartError};
 use gate::{Call, Reply, endpoints};
 use problem::Problem;
 
-pub fn main() -> Result<(), StartError> {
+pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

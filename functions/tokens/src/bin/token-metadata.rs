@@ -5,7 +5,7 @@ use gate::{Call, Reply, endpoints};
 use issuer::oauth::metadata::Metadata;
 use problem::Problem;
 
-pub fn main() -> Result<(), StartError> {
+pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

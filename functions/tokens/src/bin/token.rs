@@ -15,7 +15,7 @@ use issuer::{
 use problem::Problem;
 use storage::SecretSettings;
 
-pub fn main() -> Result<(), StartError> {
+pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 
@@ -28,7 +28,8 @@ async fn serve() -> Result<(), StartError> {
         client_authentication(&service, secrets.clone(), limits),
         SigningKeyCache::start(secrets, tokens.clone(), service.clock()),
     );
-    let (audience, random) = (tokens.audience().clone(), service.random());
+    let audience = tokens.audience().clone();
+    let random = service.random();
     let grant = ClientCredentials { clients, issuer, audience, lifetime, random };
     service.serve(endpoints::TOKEN, grant, issue).await
 }

@@ -6,11 +6,11 @@ use http::HeaderName;
 use problem::Problem;
 use webhooks::canary::{CanaryReceiver, Received};
 
-const ID: HeaderName = HeaderName::from_static("webhook-id");
-const TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
-const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
+static ID: HeaderName = HeaderName::from_static("webhook-id");
+static TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
+static SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
 
-pub fn main() -> Result<(), StartError> {
+pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 
@@ -22,7 +22,9 @@ async fn serve() -> Result<(), StartError> {
 
 async fn receive(receiver: &CanaryReceiver, call: Call) -> Result<Reply, Problem> {
     let header = |name| call.header(name).unwrap_or_default();
-    let (id, timestamp, signature) = (header(&ID), header(&TIMESTAMP), header(&SIGNATURE));
+    let id = header(&ID);
+    let timestamp = header(&TIMESTAMP);
+    let signature = header(&SIGNATURE);
     receiver.receive(Received { id, timestamp, signature, body: &call.body }).await?;
     Ok(Reply::empty())
 }

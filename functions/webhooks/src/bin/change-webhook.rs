@@ -11,7 +11,7 @@ use webhooks::subscriptions::{
     show::Showing,
 };
 
-pub fn main() -> Result<(), StartError> {
+pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

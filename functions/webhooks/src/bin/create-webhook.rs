@@ -1,16 +1,16 @@
 //! POST …/webhook: registers a webhook, and shows its signing secret once.
 
-use function::{Service, StartError, once};
+use function::{Service, StartError, idempotent_request};
 use gate::{EntityCall, Reply, endpoints};
 use outbound::AddressRules;
 use problem::Problem;
-use storage::{Answers, KeyRings};
+use storage::{IdempotencyStore, KeyRings};
 use webhooks::subscriptions::{
     Webhooks,
     register::{NewWebhook, Registration},
 };
 
-pub fn main() -> Result<(), StartError> {
+pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 
@@ -19,7 +19,7 @@ async fn serve() -> Result<(), StartError> {
     let rings = KeyRings::warm(service.secrets(secrets), service.clock()).await;
     let registration = Registration {
         webhooks: Webhooks::new(service.table()),
-        answers: Answers::sealed(service.table(), rings.clone(), service.random()),
+        answers: IdempotencyStore::sealed(service.table(), rings.clone(), service.random()),
         rings,
         clock: service.clock(),
         random: service.random(),
@@ -29,7 +29,7 @@ async fn serve() -> Result<(), StartError> {
 
 async fn create((registration, rules): &(Registration, AddressRules), call: EntityCall) -> Result<Reply, Problem> {
     let new = NewWebhook::read(&call.body, call.entity.id(), rules)?;
-    let webhook = registration.register(&call.entity, new, once(&call)?.as_ref()).await?;
+    let webhook = registration.register(&call.entity, new, idempotent_request(&call)?.as_ref()).await?;
     let address = call.address_of("webhook", &webhook.id(|made| made.id.to_string()));
     Ok(Reply::created(&webhook, &address)?.replayed(webhook.is_repeated()))
 }

@@ -19,7 +19,7 @@ use webhooks::{
 
 type Settings = ((QueueSettings, ScheduleSettings, BreakerSettings), (SecretSettings, AddressRules));
 
-pub fn main() -> Result<(), StartError> {
+pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 
@@ -28,7 +28,8 @@ async fn serve() -> Result<(), StartError> {
     let table = service.table();
     // While the secret is loading.
     service.beside_start(Deliveries::new(table.clone()).open_connection());
-    let (time, environment) = ((service.clock(), service.random()), service.settings().environment.clone());
+    let time = (service.clock(), service.random());
+    let environment = service.settings().environment.clone();
     // The certificate authorities are read while the secret is loading.
     let (rings, outbound) =
         join(KeyRings::warm(service.secrets(secrets), service.clock()), Outbound::within(rules).warm()).await;

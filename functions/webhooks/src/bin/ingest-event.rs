@@ -13,7 +13,7 @@ use webhooks::{
 
 type Settings = (QueueSettings, ScheduleSettings, RejectedEventsSettings);
 
-pub fn main() -> Result<(), StartError> {
+pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

@@ -10,7 +10,7 @@ use webhooks::deliveries::{
     queries::list::{ListRequest, Listing},
 };
 
-pub fn main() -> Result<(), StartError> {
+pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

@@ -4,7 +4,7 @@ use function::{Service, StartError};
 use gate::{Reply, endpoints};
 use webhooks::events::catalogue;
 
-pub fn main() -> Result<(), StartError> {
+pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

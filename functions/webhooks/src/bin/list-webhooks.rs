@@ -5,7 +5,7 @@ use gate::{EntityCall, Reply, endpoints};
 use problem::Problem;
 use webhooks::subscriptions::show::Showing;
 
-pub fn main() -> Result<(), StartError> {
+pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

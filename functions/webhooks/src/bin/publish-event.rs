@@ -2,14 +2,14 @@
 
 use function::{
     Service, StartError,
-    once::{idempotency_key, sender},
+    idempotency::{idempotency_key, sender},
 };
 use functions_webhooks::publisher;
 use gate::{EntityCall, Reply, endpoints};
 use problem::Problem;
 use webhooks::events::{NewEvent, publish::Publisher, share::PublishingShare};
 
-pub fn main() -> Result<(), StartError> {
+pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

@@ -1,10 +1,10 @@
 //! POST …/webhook/{webhookIdentifier}/recover: attempts the failed, cancelled and waiting deliveries of a range again.
 
-use function::{Service, StartError, once};
+use function::{Service, StartError, idempotent_request};
 use functions_webhooks::webhook_id;
 use gate::{EntityCall, Reply, endpoints};
 use problem::Problem;
-use storage::Answers;
+use storage::IdempotencyStore;
 use webhooks::{
     deliveries::{
         Deliveries,
@@ -15,7 +15,7 @@ use webhooks::{
     subscriptions::{Webhooks, request_limits::RequestLimits, resume::Pauses},
 };
 
-pub fn main() -> Result<(), StartError> {
+pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 
@@ -26,7 +26,7 @@ async fn serve() -> Result<(), StartError> {
         webhooks: Webhooks::new(service.table()),
         pauses: Pauses::new(&service.table()),
         jobs: Jobs::new(service.table()),
-        answers: Answers::new(service.table()),
+        answers: IdempotencyStore::new(service.table()),
         limits: RequestLimits::new(service.table()),
         retention: schedule.retention,
     };
@@ -35,7 +35,8 @@ async fn serve() -> Result<(), StartError> {
 
 async fn recover(recovery: &Recovery, call: EntityCall) -> Result<Reply, Problem> {
     let scope = RecoveryScope::read(&call.body, call.now)?;
-    let (webhook, once) = (webhook_id(&call)?, once(&call)?);
+    let webhook = webhook_id(&call)?;
+    let once = idempotent_request(&call)?;
     let recovered = recovery.recover(&call.entity, &webhook, scope, once.as_ref(), call.now).await?;
     Ok(Reply::accepted(&recovered)?.replayed(recovered.is_repeated()))
 }

@@ -9,7 +9,7 @@ use webhooks::{
     subscriptions::{Webhooks, health::Healths, remove::Removal},
 };
 
-pub fn main() -> Result<(), StartError> {
+pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

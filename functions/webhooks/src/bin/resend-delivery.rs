@@ -1,16 +1,16 @@
 //! POST …/webhook/delivery/{deliveryIdentifier}/resend: attempts a delivery again, now.
 
-use function::{Service, StartError, once};
+use function::{Service, StartError, idempotent_request};
 use functions_webhooks::delivery_id;
 use gate::{EntityCall, Reply, endpoints};
 use problem::{Problem, nothing_said};
-use storage::Answers;
+use storage::IdempotencyStore;
 use webhooks::{
     deliveries::{Deliveries, queue::Queue, requests::resend::Resending},
     subscriptions::{Webhooks, request_limits::RequestLimits},
 };
 
-pub fn main() -> Result<(), StartError> {
+pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 
@@ -19,7 +19,7 @@ async fn serve() -> Result<(), StartError> {
     let resending = Resending {
         deliveries: Deliveries::new(service.table()),
         webhooks: Webhooks::new(service.table()),
-        answers: Answers::new(service.table()),
+        answers: IdempotencyStore::new(service.table()),
         limits: RequestLimits::new(service.table()),
         queue: Queue::connect(service.aws(), &queue),
         clock: service.clock(),
@@ -29,6 +29,6 @@ async fn serve() -> Result<(), StartError> {
 
 async fn resend(resending: &Resending, call: EntityCall) -> Result<Reply, Problem> {
     nothing_said(&call.body)?;
-    let resent = resending.resend(&call.entity, &delivery_id(&call)?, once(&call)?.as_ref()).await?;
+    let resent = resending.resend(&call.entity, &delivery_id(&call)?, idempotent_request(&call)?.as_ref()).await?;
     Ok(Reply::accepted(&resent)?.replayed(resent.is_repeated))
 }

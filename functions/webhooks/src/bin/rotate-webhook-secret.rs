@@ -1,16 +1,16 @@
 //! POST …/webhook/{webhookIdentifier}/secret: replaces a webhook's signing secret, and shows the new one once.
 
-use function::{Service, StartError, once};
+use function::{Service, StartError, idempotent_request};
 use functions_webhooks::webhook_id;
 use gate::{EntityCall, Reply, endpoints};
 use problem::Problem;
-use storage::{Answers, KeyRings};
+use storage::{IdempotencyStore, KeyRings};
 use webhooks::subscriptions::{
     Webhooks,
     rotate::{Rotation, RotationRequest},
 };
 
-pub fn main() -> Result<(), StartError> {
+pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 
@@ -19,7 +19,7 @@ async fn serve() -> Result<(), StartError> {
     let rings = KeyRings::warm(service.secrets(secrets), service.clock()).await;
     let rotation = Rotation {
         webhooks: Webhooks::new(service.table()),
-        answers: Answers::sealed(service.table(), rings.clone(), service.random()),
+        answers: IdempotencyStore::sealed(service.table(), rings.clone(), service.random()),
         rings,
         clock: service.clock(),
         random: service.random(),
@@ -29,6 +29,7 @@ async fn serve() -> Result<(), StartError> {
 
 async fn rotate(rotation: &Rotation, call: EntityCall) -> Result<Reply, Problem> {
     let request = RotationRequest::read(&call.body)?;
-    let rotated = rotation.rotate(&call.entity, &webhook_id(&call)?, request, once(&call)?.as_ref()).await?;
+    let rotated =
+        rotation.rotate(&call.entity, &webhook_id(&call)?, request, idempotent_request(&call)?.as_ref()).await?;
     Ok(Reply::ok(&rotated)?.uncached().replayed(rotated.is_repeated()))
 }

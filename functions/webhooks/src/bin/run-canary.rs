@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use function::{Scheduled, Service, StartError};
 use webhooks::canary::Canary;
 
-pub fn main() -> Result<(), StartError> {
+pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

@@ -6,7 +6,7 @@ use gate::{EntityCall, Reply, endpoints};
 use problem::Problem;
 use webhooks::deliveries::{Deliveries, DeliveryError};
 
-pub fn main() -> Result<(), StartError> {
+pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

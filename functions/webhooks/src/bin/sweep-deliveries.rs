@@ -14,7 +14,7 @@ use webhooks::{
     subscriptions::Webhooks,
 };
 
-pub fn main() -> Result<(), StartError> {
+pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 

@@ -1,13 +1,13 @@
 //! POST …/webhook/{webhookIdentifier}/test: sends a test event to one webhook.
 
-use function::{Service, StartError, once};
+use function::{Service, StartError, idempotent_request};
 use functions_webhooks::{publisher, webhook_id};
 use gate::{EntityCall, Reply, endpoints};
 use problem::{Problem, nothing_said};
-use storage::Answers;
+use storage::IdempotencyStore;
 use webhooks::subscriptions::{Webhooks, request_limits::RequestLimits, test_event::Testing};
 
-pub fn main() -> Result<(), StartError> {
+pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 
@@ -15,7 +15,7 @@ async fn serve() -> Result<(), StartError> {
     let (service, (queue, schedule)) = Service::start().await?;
     let testing = Testing {
         webhooks: Webhooks::new(service.table()),
-        answers: Answers::new(service.table()),
+        answers: IdempotencyStore::new(service.table()),
         limits: RequestLimits::new(service.table()),
         publisher: publisher(&service, &queue, schedule),
         clock: service.clock(),
@@ -26,6 +26,7 @@ async fn serve() -> Result<(), StartError> {
 
 async fn test(testing: &Testing, call: EntityCall) -> Result<Reply, Problem> {
     nothing_said(&call.body)?;
-    let sent = testing.send(&call.entity, &webhook_id(&call)?, once(&call)?.as_ref(), &call.trace).await?;
+    let sent =
+        testing.send(&call.entity, &webhook_id(&call)?, idempotent_request(&call)?.as_ref(), &call.trace).await?;
     Ok(Reply::accepted(&sent)?.replayed(sent.is_repeated()))
 }

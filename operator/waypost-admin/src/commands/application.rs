@@ -241,7 +241,8 @@ struct Shown<'a>(&'a Application);
 
 impl Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (application, now) = (self.0, SystemClock.now());
+        let application = self.0;
+        let now = SystemClock.now();
         let entities: Vec<_> = application.entities.iter().collect();
         writeln!(f, "{}  {}", application.client_id, application.name)?;
         let owner = application.owner.as_ref().map_or("operators only", EntityId::as_str);

@@ -57,7 +57,8 @@ fn an_entry_that_cannot_be_read_is_named_by_its_sort_key() {
 #[test]
 fn the_tokens_of_an_application_that_go_together_share_an_entry_for_five_minutes() {
     let claims = |issued: Time| Claims { issued, expires: after(3600), ..testing::claims("t") };
-    let (first, second) = (shared(&claims(NOW), NOW), shared(&claims(after(1)), after(299)));
+    let first = shared(&claims(NOW), NOW);
+    let second = shared(&claims(after(1)), after(299));
     assert_eq!(sort_key(&first), sort_key(&second));
     assert_eq!((first.issued_until, second.issued_until), (NOW, after(1)));
     assert_ne!(sort_key(&shared(&claims(NOW), after(300))), sort_key(&first));

@@ -72,7 +72,8 @@ impl RevocationSource for Arc<List> {
 }
 
 fn stand() -> (Arc<List>, FixedClock, Revocations<Arc<List>>) {
-    let (list, clock) = (Arc::new(List::default()), FixedClock::at(START));
+    let list = Arc::new(List::default());
+    let clock = FixedClock::at(START);
     let revocations = Revocations::new(list.clone(), Arc::new(clock.clone()));
     (list, clock, revocations)
 }

@@ -64,7 +64,10 @@ impl Parent {
         let (known, more) = text.trim_matches([' ', '\t']).split_at_checked(LENGTH)?;
         let mut fields = known.split('-');
         let mut field = |digits| fields.next().and_then(|field| number(field, digits));
-        let (version, trace, span, flags) = (field(2)?, field(32)?, field(16)?, field(2)?);
+        let version = field(2)?;
+        let trace = field(32)?;
+        let span = field(16)?;
+        let flags = field(2)?;
         let is_whole = match version {
             0 => more.is_empty(),
             0xff => false,

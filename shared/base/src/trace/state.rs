@@ -111,7 +111,8 @@ mod tests {
         assert_eq!(passed_on(&list(4, 127)), Some(list(4, 127)));
         assert_eq!(list(4, 127).len() + ",z=".len(), 514);
         assert_eq!(passed_on(&format!("{},z=1", list(4, 127))), Some(list(4, 127)));
-        let (long, short) = ("l".repeat(128), list(3, 128));
+        let long = "l".repeat(128);
+        let short = list(3, 128);
         assert_eq!(passed_on(&format!("a={long},{short},z=1")), Some(format!("{short},z=1")));
     }
 

@@ -168,7 +168,8 @@ mod tests {
 
     #[test]
     fn a_checksum_is_read_as_every_tool_writes_it() {
-        let (ours, other) = ("0123456789abcdefABCDEF0123456789abcdef0123456789abcdef0123456789", "f".repeat(64));
+        let ours = "0123456789abcdefABCDEF0123456789abcdef0123456789abcdef0123456789";
+        let other = "f".repeat(64);
         let file = "City 1.mmdb.gz";
         for good in [
             ours.to_owned(),

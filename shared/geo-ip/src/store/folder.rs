@@ -70,7 +70,8 @@ impl FolderStore {
     }
 
     pub(super) async fn swap(&self, key: &str, content: &[u8], expected: Option<&Tag>) -> Result<Swap, StoreError> {
-        let (content, expected) = (content.to_owned(), expected.cloned());
+        let content = content.to_owned();
+        let expected = expected.cloned();
         self.with("changing", key, move |path| {
             make_folder(path)?;
             // Released with the file, however this ends.
@@ -191,7 +192,8 @@ mod tests {
     #[tokio::test]
     async fn a_file_is_kept_whole_and_for_its_owner_only() {
         let (folder, store) = store();
-        let (file, copy) = (folder.path().join("file"), folder.path().join("copy"));
+        let file = folder.path().join("file");
+        let copy = folder.path().join("copy");
         let key = "local/A/1-a.mmdb".to_owned();
         for content in ["content", "more content"] {
             fs::write(&file, content).expect("written");
@@ -214,7 +216,8 @@ mod tests {
         for round in 0..5 {
             let swaps =
                 (0..20).map(|number| {
-                    let (store, expected) = (store.clone(), expected.clone());
+                    let store = store.clone();
+                    let expected = expected.clone();
                     async move {
                         store.swap("a/current.json", format!("{round} {number}").as_bytes(), expected.as_ref()).await
                     }

@@ -116,7 +116,8 @@ impl DatabaseBuilder {
             Record::Data(offset) => (nodes + SEPARATOR) as u64 + u64::from(offset),
         };
         for [left, right] in &self.tree {
-            let (left, right) = (number(*left), number(*right));
+            let left = number(*left);
+            let right = number(*right);
             assert!(left.max(right) >> self.record_size == 0, "records of {} bits are too small", self.record_size);
             let ([.., l3, l2, l1, l0], [.., r3, r2, r1, r0]) = (left.to_be_bytes(), right.to_be_bytes());
             match self.record_size {

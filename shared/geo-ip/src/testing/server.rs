@@ -110,13 +110,15 @@ impl Server {
     pub async fn start(answer: impl Fn(&Request) -> Answering + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
         let address = listener.local_addr().expect("bound");
-        let (requests, answer) = (Arc::new(Mutex::new(Vec::new())), Arc::new(answer));
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let answer = Arc::new(answer);
         let mut running = JoinSet::new();
         let noted = requests.clone();
         running.spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                let (noted, answer) = (noted.clone(), answer.clone());
+                let noted = noted.clone();
+                let answer = answer.clone();
                 connections.spawn(async move {
                     let _ = serve(stream, &noted, &*answer).await;
                 });

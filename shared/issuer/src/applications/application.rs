@@ -110,8 +110,11 @@ mod tests {
 
     #[test]
     fn only_a_live_secret_under_the_right_pepper_is_accepted() {
-        let (pepper, other) = (SecretBytes::new(vec![1; 32]), SecretBytes::new(vec![2; 32]));
-        let (start, before, end) = (Time::from_millis(0), Time::from_millis(999), Time::from_millis(1000));
+        let pepper = SecretBytes::new(vec![1; 32]);
+        let other = SecretBytes::new(vec![2; 32]);
+        let start = Time::from_millis(0);
+        let before = Time::from_millis(999);
+        let end = Time::from_millis(1000);
         let random = CountingRandom::default();
         let kept = |text: &str| ClientSecret::of(&SecretText::new(text), &pepper, start, &random);
         let old = ClientSecret { expires_date: Some(end), ..kept("old") };
@@ -131,7 +134,8 @@ mod tests {
     fn a_secret_that_has_ended_is_listed_for_as_long_as_its_tokens_may_be_good() {
         let minutes = |minutes: u64| Time::from_millis(0) + std::time::Duration::from_secs(minutes * 60);
         let secret = |text: &str| {
-            let (pepper, random) = (SecretBytes::new(vec![1; 32]), CountingRandom::default());
+            let pepper = SecretBytes::new(vec![1; 32]);
+            let random = CountingRandom::default();
             ClientSecret::of(&SecretText::new(text), &pepper, minutes(0), &random)
         };
         let ended = ClientSecret { expires_date: Some(minutes(60)), ..secret("old") };

@@ -91,7 +91,8 @@ fn members_that_are_unknown_are_ignored_and_not_kept() {
 
 #[test]
 fn a_private_key_is_refused_whatever_its_type() {
-    let (ec, rsa) = (AssertionKey::generate("ES256").jwk(), AssertionKey::generate("PS256").jwk());
+    let ec = AssertionKey::generate("ES256").jwk();
+    let rsa = AssertionKey::generate("PS256").jwk();
     for (jwk, member) in
         PRIVATE.map(|member| (&ec, member)).into_iter().chain([(&rsa, "qi"), (&json!({ "kty": "oct" }), "k")])
     {
@@ -102,8 +103,10 @@ fn a_private_key_is_refused_whatever_its_type() {
 
 #[test]
 fn a_key_that_verifies_nothing_is_refused() {
-    let (ec, p384) = (AssertionKey::generate("ES256").jwk(), AssertionKey::generate("ES384").jwk());
-    let (ed, rsa) = (AssertionKey::generate("EdDSA").jwk(), AssertionKey::generate("RS256").jwk());
+    let ec = AssertionKey::generate("ES256").jwk();
+    let p384 = AssertionKey::generate("ES384").jwk();
+    let ed = AssertionKey::generate("EdDSA").jwk();
+    let rsa = AssertionKey::generate("RS256").jwk();
     let other = AssertionKey::generate("ES256").jwk();
     let number = |bytes: &[u8]| json!(BASE64_URL_SAFE_NO_PAD.encode(bytes));
     for (bad, why) in [

@@ -9,7 +9,7 @@ use super::{client_key::MAX_KEYS, client_secret::MAX_SECRETS, new_application::M
 use auth::Scopes;
 use base::{ClientSecretId, Time};
 use problem::{Problem, ProblemKind};
-use storage::{OnceError, SecretError, TableError};
+use storage::{IdempotencyError, SecretError, TableError};
 
 /// Why an application was not shown, made, changed or removed.
 #[derive(Debug, thiserror::Error)]
@@ -52,7 +52,7 @@ pub enum ApplicationError {
     AllowanceSpent(Duration),
     /// The idempotency key stands for another request, or for an answer that is not repeated.
     #[error(transparent)]
-    Once(#[from] OnceError),
+    Idempotency(#[from] IdempotencyError),
     /// The pepper could not be read.
     #[error(transparent)]
     Pepper(#[from] SecretError),
@@ -136,7 +136,7 @@ impl From<ApplicationError> for Problem {
                 );
                 Self::new(ProblemKind::TooManyCredentials, detail).with_retry_after(seconds)
             }
-            ApplicationError::Once(error) => error.into_problem(another_secret),
+            ApplicationError::Idempotency(error) => error.into_problem(another_secret),
             ApplicationError::Pepper(error) => error.into(),
             ApplicationError::Table(error) => error.into(),
         }
@@ -162,7 +162,8 @@ mod tests {
 
     #[test]
     fn a_client_that_lost_a_secret_is_told_the_call_that_gives_another() {
-        let said = |id: String| Problem::from(ApplicationError::Once(OnceError::SecretOver { id })).detail;
+        let said =
+            |id: String| Problem::from(ApplicationError::Idempotency(IdempotencyError::SecretOver { id })).detail;
         assert!(said("appX".to_owned()).contains("`POST …/application/appX/secret` gives it another secret"));
         let secret = ClientSecretId::new(Time::from_millis(0), &CountingRandom::default());
         let beside = said(secret.to_string());

@@ -44,7 +44,9 @@ impl Material {
     /// the key's place in the request.
     pub fn parse(members: &Map<String, Value>) -> Result<Self, String> {
         let text = |name: &str| members.get(name).and_then(Value::as_str).unwrap_or_default();
-        let (crv, x, y) = (text("crv"), text("x").to_owned(), text("y").to_owned());
+        let crv = text("crv");
+        let x = text("x").to_owned();
+        let y = text("y").to_owned();
         let bytes = |name: &str| {
             let decoded = BASE64_URL_SAFE_NO_PAD.decode(text(name)).ok().filter(|bytes| !bytes.is_empty());
             decoded.ok_or_else(|| format!("must have the member `{name}`, in URL-safe base 64 without padding"))
@@ -138,7 +140,8 @@ const fn number(digits: &[u8; 64]) -> [u8; 32] {
     const fn value(digit: u8) -> u8 {
         if digit.is_ascii_digit() { digit - b'0' } else { digit - b'a' + 10 }
     }
-    let (mut number, mut place) = ([0; 32], 0);
+    let mut number = [0; 32];
+    let mut place = 0;
     while place < 32 {
         number[place] = value(digits[2 * place]) << 4 | value(digits[2 * place + 1]);
         place += 1;

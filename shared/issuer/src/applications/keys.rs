@@ -13,7 +13,7 @@ use super::{
 };
 use base::{Time, audit::Notes};
 use problem::{JsonBody, Problem};
-use storage::{Allowances, Answered, Answers, Once, Written};
+use storage::{Allowances, Answered, IdempotencyStore, IdempotentRequest, Written};
 
 /// Adds keys to applications.
 pub struct KeyAddition {
@@ -22,7 +22,7 @@ pub struct KeyAddition {
     /// Counts credentials by the hour.
     pub allowances: Allowances,
     /// Repeats the answer for an idempotency key.
-    pub answers: Answers,
+    pub answers: IdempotencyStore,
 }
 
 /// An application with a new key.
@@ -43,7 +43,7 @@ impl KeyAddition {
         caller: &Caller<'_>,
         client_id: &str,
         key: ClientKey,
-        once: Option<&Once>,
+        once: Option<&IdempotentRequest>,
         notes: &Notes,
         now: Time,
     ) -> Result<Answered<AddedKey>, ApplicationError> {
@@ -58,7 +58,7 @@ impl KeyAddition {
         caller: &Caller<'_>,
         read: Application,
         key: ClientKey,
-        once: Option<&Once>,
+        once: Option<&IdempotentRequest>,
         notes: &Notes,
         now: Time,
     ) -> Result<AddedKey, ApplicationError> {

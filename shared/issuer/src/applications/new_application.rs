@@ -92,7 +92,8 @@ impl NewApplication {
         }
         body.finish()?;
         let missing = || Problem::internal("a value is missing without a violation");
-        let (name, scopes) = (name.ok_or_else(missing)?, scopes.ok_or_else(missing)?);
+        let name = name.ok_or_else(missing)?;
+        let scopes = scopes.ok_or_else(missing)?;
         Ok(Self { name, owner: Some(owner.clone()), scopes, entities, may_publish, keys, with_secret })
     }
 

@@ -12,7 +12,7 @@ use super::{
 use crate::oauth::pepper::Pepper;
 use base::{SharedRandom, Time, audit::Notes};
 use serde::{Serialize, Serializer};
-use storage::{Allowances, Answered, Answers, Once, SecretText};
+use storage::{Allowances, Answered, IdempotencyStore, IdempotentRequest, SecretText};
 
 /// Makes applications for their owners, and further secrets (`secrets.rs`).
 pub struct Registration {
@@ -21,7 +21,7 @@ pub struct Registration {
     /// Counts credentials by the hour.
     pub allowances: Allowances,
     /// Repeats the answer for an idempotency key.
-    pub answers: Answers,
+    pub answers: IdempotencyStore,
     /// The key of the hashes of secrets.
     pub pepper: Pepper,
     /// Draws identifiers and secrets.
@@ -43,7 +43,7 @@ impl Registration {
         &self,
         caller: &Caller<'_>,
         new: NewApplication,
-        once: Option<&Once>,
+        once: Option<&IdempotentRequest>,
         notes: &Notes,
         now: Time,
     ) -> Result<Answered<Created>, ApplicationError> {
@@ -69,7 +69,7 @@ impl Registration {
         &self,
         caller: &Caller<'_>,
         new: NewApplication,
-        once: Option<&Once>,
+        once: Option<&IdempotentRequest>,
         notes: &Notes,
         now: Time,
     ) -> Result<Created, ApplicationError> {

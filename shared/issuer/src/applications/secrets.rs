@@ -18,7 +18,7 @@ use super::{
     view::exposed,
 };
 use base::{ClientSecretId, Time, audit::Notes};
-use storage::{Answered, Once, SecretText, Written};
+use storage::{Answered, IdempotentRequest, SecretText, Written};
 
 /// How many that have ended are kept when a new one is added, so that the item of an application
 /// stays small.
@@ -62,7 +62,7 @@ impl Registration {
         caller: &Caller<'_>,
         client_id: &str,
         overlap: Duration,
-        once: Option<&Once>,
+        once: Option<&IdempotentRequest>,
         notes: &Notes,
         now: Time,
     ) -> Result<Answered<AddedSecret>, ApplicationError> {
@@ -94,7 +94,7 @@ impl Registration {
         caller: &Caller<'_>,
         application: Application,
         overlap: Duration,
-        once: Option<&Once>,
+        once: Option<&IdempotentRequest>,
         notes: &Notes,
         now: Time,
     ) -> Result<AddedSecret, ApplicationError> {

@@ -62,7 +62,8 @@ fn the_refusal_of_a_third_secret_says_when_there_is_room() {
 
 #[test]
 fn a_secret_can_be_removed_for_as_long_as_it_is_kept() {
-    let (first, other) = (secret("a", after(0)), secret("c", after(9)));
+    let first = secret("a", after(0));
+    let other = secret("c", after(9));
     let both = added(slice::from_ref(&first), "b", hour(2), after(1));
     let new = both[0].clone();
     let both = application(both);
@@ -94,7 +95,8 @@ fn a_secret_that_has_ended_is_kept_while_its_tokens_may_be_good() {
 
 #[test]
 fn the_secret_that_ended_first_goes_with_its_tokens_where_too_many_are_kept() {
-    let (mut secrets, start) = (vec![secret("a", after(0))], after(1));
+    let mut secrets = vec![secret("a", after(0))];
+    let start = after(1);
     let first = secrets[0].id.clone();
     for _ in 0..=MAX_ENDED {
         let Rotated { left, .. } = rotated(&secrets, "b", hour(0), start).expect("room");
@@ -128,7 +130,8 @@ proptest! {
     fn however_often_secrets_come_and_go_two_are_accepted_at_most_and_none_is_forgotten_with_its_tokens(
         steps in proptest::collection::vec((0u64..40, 0u64..168, proptest::option::of(0usize..9)), 1..40)
     ) {
-        let (mut secrets, mut hours) = (vec![secret("first", after(0))], 0);
+        let mut secrets = vec![secret("first", after(0))];
+        let mut hours = 0;
         for (pause, overlap, removed) in steps {
             // Many at the same hour, and now and then a long pause.
             hours += pause.saturating_sub(30);

@@ -17,7 +17,7 @@ use storage::table::{
     Change, Condition, Delete, Key, Put, Query, Scan, Table, TableError, Transaction, Value, Written, absent, exists,
     is, less,
 };
-use storage::{OnceError, Record, SecretBytes};
+use storage::{IdempotencyError, Record, SecretBytes};
 
 /// The sort key of every application.
 const SORT_KEY: &str = "APP";
@@ -106,7 +106,7 @@ impl Applications {
 
     /// Writes an application, whatever was there before, with the record of the request for it if that has an
     /// idempotency key.
-    pub(crate) async fn put(&self, application: Application, record: Option<Record>) -> Result<(), OnceError> {
+    pub(crate) async fn put(&self, application: Application, record: Option<Record>) -> Result<(), IdempotencyError> {
         const DOING: &str = "writing an application";
         let pointer = pointer(&application).map(|Key { partition: pk, sort: sk }| Pointer { pk, sk });
         let pointer = pointer.map(|pointer| Put::item(&pointer, DOING)).transpose()?;
@@ -122,7 +122,7 @@ impl Applications {
         left: &RemainingCredentials,
         record: Option<Record>,
         now: Time,
-    ) -> Result<Written<()>, OnceError> {
+    ) -> Result<Written<()>, IdempotencyError> {
         const DOING: &str = "changing an application's credentials";
         let change = credential_change(read, left, now, DOING)?;
         let revoke = |gone: &String| revocations::of_credential(&read.client_id, gone, now);
@@ -195,7 +195,8 @@ fn credential_change(
     now: Time,
     doing: &'static str,
 ) -> Result<Change, TableError> {
-    let (secrets, keys) = (Value::of(&left.secrets, doing)?, Value::of(&left.keys, doing)?);
+    let secrets = Value::of(&left.secrets, doing)?;
+    let keys = Value::of(&left.keys, doing)?;
     let written = is("secrets", secrets.clone()).and(is("keys", keys.clone()));
     let change = revision(read, written, now).set("secrets", secrets).set("keys", keys);
     let days = days_of_removed(&read.last_used, left);

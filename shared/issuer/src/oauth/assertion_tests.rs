@@ -37,7 +37,8 @@ fn judge(text: String, keys: &[ClientKey]) -> Result<String, AssertionFault> {
 #[test]
 fn an_assertion_of_every_type_of_key_is_good() {
     for algorithm in ALGORITHMS {
-        let (key, other) = (AssertionKey::generate(algorithm), AssertionKey::generate(algorithm));
+        let key = AssertionKey::generate(algorithm);
+        let other = AssertionKey::generate(algorithm);
         let keys = [registered(&other), registered(&key)];
         let text = key.assertion(&good());
         assert_eq!(judge(text.clone(), &keys), Ok(keys[1].kid.clone()), "{algorithm}");
@@ -121,7 +122,8 @@ fn an_assertion_has_a_type_of_its_own_and_never_an_access_tokens() {
 fn every_claim_is_checked() {
     use AssertionFault::{Audience, Identifier, Malformed, Subject, Time as Timing};
     let now = NOW.as_seconds();
-    let (key, malformed) = (AssertionKey::generate("EdDSA"), Malformed(JwsFault::Malformed));
+    let key = AssertionKey::generate("EdDSA");
+    let malformed = Malformed(JwsFault::Malformed);
     let cases = [
         (with("iss", json!("appY")), Subject),
         (with("sub", json!("appY")), Subject),

@@ -148,7 +148,9 @@ impl ClientAuthentication {
             self.guesses.tally(request.source, &credentials.client_id),
             self.pepper.get(),
         );
-        let (found, tally, pepper) = (found?, tally?, pepper?);
+        let found = found?;
+        let tally = tally?;
+        let pepper = pepper?;
         if let Some(wait) = tally.blocked(now) {
             return Err(AuthenticationError::TooManyAttempts { wait, source: None });
         }
@@ -195,7 +197,8 @@ impl ClientAuthentication {
 
     /// Notes a use once a day, so that a token costs no write. After a failure the next use is noted.
     async fn note_use(&self, Authenticated { application, credential }: &Authenticated, now: Time) {
-        let (today, credential) = (now.day(), &credential.name);
+        let today = now.day();
+        let credential = &credential.name;
         if application.last_used.get(credential).is_some_and(|day| *day == today) {
             return;
         }

@@ -99,7 +99,8 @@ impl TokenRequest {
     pub fn read(posted: &Posted<'_>) -> Result<Self, Problem> {
         let mut form = posted.form()?;
         let missing = "The parameter grant_type is missing; it must be client_credentials.";
-        let (grant_type, scope) = (form.required("grant_type", missing)?, form.take("scope"));
+        let grant_type = form.required("grant_type", missing)?;
+        let scope = form.take("scope");
         let resources = form.take_all("resource");
         let credentials = Credentials::read(&posted.authorization, &mut form)?;
         Ok(Self { grant_type, scope, resources, credentials })

@@ -53,8 +53,10 @@ impl Credentials {
             Ok(basic) => basic,
             Err(fault) => return Ok(Self::unreadable(form.take("client_id"), fault)),
         };
-        let (client_id, secret) = (form.take("client_id"), form.take("client_secret"));
-        let (assertion_type, assertion) = (form.take("client_assertion_type"), form.take("client_assertion"));
+        let client_id = form.take("client_id");
+        let secret = form.take("client_secret");
+        let assertion_type = form.take("client_assertion_type");
+        let assertion = form.take("client_assertion");
         if [basic.is_some(), secret.is_some(), assertion.is_some()].into_iter().filter(|came| *came).count() > 1 {
             let detail =
                 "The client's credentials came in several ways: use HTTP Basic, or client_secret, or client_assertion.";

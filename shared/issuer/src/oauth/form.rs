@@ -65,7 +65,8 @@ impl Form {
             return Err(malformed("The form is larger than any request to this address."));
         }
         let body = std::str::from_utf8(body).map_err(|_| malformed("The form is not text in UTF-8."))?;
-        let (mut parameters, mut names) = (Vec::new(), HashSet::new());
+        let mut parameters = Vec::new();
+        let mut names = HashSet::new();
         for (name, value) in form_urlencoded::parse(body.as_bytes()) {
             if !names.insert(name.clone()) && name != REPEATED {
                 return Err(malformed("A parameter of the form comes twice."));

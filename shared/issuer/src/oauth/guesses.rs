@@ -139,12 +139,14 @@ impl Guesses {
     /// The failed attempts so far, for this client identifier and from this address.
     pub async fn tally(&self, source: Option<IpAddr>, client_id: &str) -> Result<Tally, TableError> {
         const DOING: &str = "reading failed attempts";
-        let (pk, client) = (partition(source), hashed(client_id));
+        let pk = partition(source);
+        let client = hashed(client_id);
         let (for_client, from_address) = tokio::join!(
             self.table.read::<Attempts>((pk.clone(), client.clone()), DOING),
             self.table.read::<Attempts>((pk.clone(), ALL.to_owned()), DOING),
         );
-        let (for_client, from_address) = (for_client?.unwrap_or_default(), from_address?.unwrap_or_default());
+        let for_client = for_client?.unwrap_or_default();
+        let from_address = from_address?.unwrap_or_default();
         Ok(Tally { limits: self.limits, pk, client, for_client, from_address })
     }
 

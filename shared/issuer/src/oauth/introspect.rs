@@ -11,7 +11,7 @@ use super::{
 use auth::{Audience, Claims, Entities, Resource, Scope, Unverified, Verifier};
 use base::Time;
 
-/// Answers introspections.
+/// IdempotencyStore introspections.
 pub struct Introspection {
     /// Authenticates the client that asks.
     pub clients: ClientAuthentication,
@@ -64,7 +64,7 @@ impl Active {
 }
 
 impl Introspection {
-    /// Answers a question about a token. Revocations are read for each question, so that the answer
+    /// IdempotencyStore a question about a token. Revocations are read for each question, so that the answer
     /// is never old. Another application's token looks like one that is not active, except to a
     /// platform-wide application that may read accounts.
     pub async fn introspect(

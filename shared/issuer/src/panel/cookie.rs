@@ -68,7 +68,8 @@ mod tests {
 
     #[test]
     fn no_script_and_no_other_site_gets_the_cookie() {
-        let (key, now) = (key(), Time::from_millis(1_795_167_900_123));
+        let key = key();
+        let now = Time::from_millis(1_795_167_900_123);
         let secure = SessionCookies::of("https://api.example.com");
         let expected =
             format!("__Host-waypost-panel={}; Max-Age=3600; Path=/; HttpOnly; SameSite=Strict; Secure", key.expose());

@@ -6,7 +6,7 @@ use http::header::WWW_AUTHENTICATE;
 
 use auth::{Scopes, token::NotIssued};
 use problem::{Problem, ProblemKind};
-use storage::{OnceError, TableError};
+use storage::{IdempotencyError, TableError};
 
 use crate::oauth::signing_keys::SigningKeyError;
 
@@ -36,7 +36,7 @@ pub enum PanelError {
     Session(#[from] SessionFault),
     /// The idempotency key stands for another request, or for an answer that is not repeated.
     #[error(transparent)]
-    Once(#[from] OnceError),
+    Idempotency(#[from] IdempotencyError),
     /// There is no key to sign with.
     #[error(transparent)]
     Issuer(#[from] SigningKeyError),
@@ -155,7 +155,7 @@ impl From<PanelError> for Problem {
             }
             PanelError::Code(fault) => Self::new(ProblemKind::InvalidPanelCode, fault.detail()).caused_by(fault),
             PanelError::Session(fault) => Self::new(ProblemKind::NoPanelSession, fault.detail()).caused_by(fault),
-            PanelError::Once(error) => error.into_problem(|made| {
+            PanelError::Idempotency(error) => error.into_problem(|made| {
                 format!("the link {made} exists; `DELETE …/panel/link/{made}` removes it, and a new key makes another")
             }),
             PanelError::Issuer(error) => error.into(),

@@ -32,13 +32,16 @@ impl PanelKey {
     /// The key in a text; `None` when this service makes none of this form.
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('/');
-        let (entity, link, secret) = (parts.next()?, parts.next()?, parts.next()?);
+        let entity = parts.next()?;
+        let link = parts.next()?;
+        let secret = parts.next()?;
         let is_secret =
             secret.len() == LENGTH && secret.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
         if !is_secret || parts.next().is_some() {
             return None;
         }
-        let (entity, link) = (EntityId::parse(entity).ok()?, PanelLinkId::parse(link)?);
+        let entity = EntityId::parse(entity).ok()?;
+        let link = PanelLinkId::parse(link)?;
         Some(Self { entity, link, secret: SecretText::new(secret) })
     }
 

@@ -10,13 +10,13 @@ use super::{
 use crate::applications::Application;
 use auth::{AuthorizedEntity, Claims, Scopes};
 use base::{PanelLinkId, SharedRandom, Time, audit::Notes};
-use storage::{Allowance, Allowances, Answered, Answers, Once, SecretText, Table, Written};
+use storage::{Allowance, Allowances, Answered, IdempotencyStore, IdempotentRequest, SecretText, Table, Written};
 
 /// Makes links.
 pub struct LinkMaking {
     store: LinkStore,
     allowances: Allowances,
-    answers: Answers,
+    answers: IdempotencyStore,
     random: SharedRandom,
     base_url: String,
 }
@@ -95,7 +95,7 @@ impl<'a> LinkMaker<'a> {
 
 impl LinkMaking {
     /// Makes links in this table, for the panel below this address.
-    pub fn new(table: Table, answers: Answers, random: SharedRandom, base_url: String) -> Self {
+    pub fn new(table: Table, answers: IdempotencyStore, random: SharedRandom, base_url: String) -> Self {
         Self { store: LinkStore::new(table.clone()), allowances: Allowances::new(table), answers, random, base_url }
     }
 
@@ -104,7 +104,7 @@ impl LinkMaking {
         &self,
         maker: &LinkMaker<'_>,
         new: NewPanelLink,
-        once: Option<&Once>,
+        once: Option<&IdempotentRequest>,
         notes: &Notes,
         now: Time,
     ) -> Result<Answered<CreatedLink>, PanelError> {
@@ -135,7 +135,7 @@ impl LinkMaking {
         &self,
         maker: &LinkMaker<'_>,
         grant: PanelGrant,
-        once: Option<&Once>,
+        once: Option<&IdempotentRequest>,
         now: Time,
     ) -> Result<CreatedLink, PanelError> {
         let entity = maker.entity.id();

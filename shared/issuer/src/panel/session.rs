@@ -107,7 +107,8 @@ mod tests {
 
     #[test]
     fn every_replaced_key_is_answered_for_a_minute_and_then_told_from_one_that_never_was() {
-        let (first, later) = (key(), NOW + Duration::from_secs(30));
+        let first = key();
+        let later = NOW + Duration::from_secs(30);
         let session = PanelSession::begin(&first, Duration::from_secs(3600), NOW, &SystemRandom);
         assert!(matches!(session.state_of(&first, NOW), KeyState::Good));
         let second = session.next(&first);
@@ -128,7 +129,8 @@ mod tests {
 
     #[test]
     fn a_session_is_not_renewed_without_end_and_remembers_the_last_times_only() {
-        let (mut good, mut renewals) = (key(), 0);
+        let mut good = key();
+        let mut renewals = 0;
         let mut session = PanelSession::begin(&good, Duration::from_secs(3600), NOW, &SystemRandom);
         while session.is_renewable() {
             good = session.next(&good);

@@ -69,7 +69,8 @@ pub struct OpenSession {
 impl PanelSessions {
     /// The sessions in this table, with tokens of this issuer.
     pub fn new(table: &Table, issuer: SigningKeyCache, audience: Audience, random: SharedRandom) -> Self {
-        let (store, applications) = (LinkStore::new(table.clone()), Applications::new(table.clone()));
+        let store = LinkStore::new(table.clone());
+        let applications = Applications::new(table.clone());
         Self { store, applications, issuer, audience, random }
     }
 

@@ -17,7 +17,7 @@ use base::{PanelLinkId, Time};
 use storage::table::{
     Change, Delete, Key, Put, Query, Table, TableError, Transaction, Value, Written, absent, exists, is,
 };
-use storage::{OnceError, Record};
+use storage::{IdempotencyError, Record};
 
 /// How long an item stays after nothing can be done with it: for people who open a link too late, and read why.
 const KEPT: Duration = Duration::from_secs(60 * 60);
@@ -48,7 +48,8 @@ struct LinkItem {
 impl LinkItem {
     fn of(link: &PanelLink) -> Self {
         let PanelLink { entity, id, grant, code_hash, expires_date, session } = link.clone();
-        let (pk, expires_at) = (partition(&entity), end_of_item(link.ends()));
+        let pk = partition(&entity);
+        let expires_at = end_of_item(link.ends());
         Self { pk, sk: id, grant, code_hash, expires_date, session, expires_at }
     }
 
@@ -64,7 +65,7 @@ impl LinkStore {
     }
 
     /// Writes a new link, with the record of the request for it if that has an idempotency key.
-    pub async fn put(&self, link: &PanelLink, record: Option<Record>) -> Result<(), OnceError> {
+    pub async fn put(&self, link: &PanelLink, record: Option<Record>) -> Result<(), IdempotencyError> {
         const DOING: &str = "writing a panel link";
         let put = Put::item(&LinkItem::of(link), DOING)?;
         self.table.write_recorded(Transaction::new().with(put), record, DOING).await.map(drop)

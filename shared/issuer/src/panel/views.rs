@@ -1,7 +1,7 @@
 //! The views of the panel, as a link may name one that it opens.
 
 /// The paths of the views below `/panel`, where `*` stands for an identifier. The panel's own router has the same ones
-/// (`panel/main.js`), and a test of `tests/house` holds the two together.
+/// (`panel/main.js`), and a test of `tests/architecture` holds the two together.
 pub const VIEWS: [&str; 12] = [
     "deliveries",
     "deliveries/*",

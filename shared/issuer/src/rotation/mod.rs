@@ -175,7 +175,8 @@ impl<S: Versioned, P: Publication> Rotation<S, P> {
     /// no value.
     async fn test(&self, id: &str) -> Result<(), RotationError> {
         let Some(version) = self.secret.version(id).await? else { return Ok(()) };
-        let (keys, published) = (keys_of(&version)?, self.published.read().await?);
+        let keys = keys_of(&version)?;
+        let published = self.published.read().await?;
         for key in [&keys.current, &keys.next] {
             try_out(key, &published, self.clock.now())?;
         }
@@ -225,7 +226,8 @@ impl<S: Versioned, P: Publication> Rotation<S, P> {
         let mut current = self.secret.current().await?;
         loop {
             let secret = SigningSecret::read(&current.value)?;
-            let (keys, now) = (secret.keys()?, self.clock.now());
+            let keys = secret.keys()?;
+            let now = self.clock.now();
             let settled = self.published.change(|published| published.settle(&keys, self.lifetime, now)).await?;
             let after = self.secret.current().await?;
             if after.id == current.id {
@@ -237,7 +239,8 @@ impl<S: Versioned, P: Publication> Rotation<S, P> {
 
     /// Fails unless all verifiers know the key by now.
     async fn may_sign(&self, key: &SigningKey) -> Result<(), RotationError> {
-        let (kid, now) = (key.kid(), self.clock.now());
+        let kid = key.kid();
+        let now = self.clock.now();
         let published = self.published.read().await?;
         let published = published.get(kid, now).ok_or_else(|| RotationError::NotPublished(kid.to_owned()))?;
         let ready = published.published + LEAD;
@@ -245,7 +248,8 @@ impl<S: Versioned, P: Publication> Rotation<S, P> {
     }
 
     fn audit(&self, outcome: AuditOutcome<'_>, notes: &Notes) {
-        let (environment, at) = (&self.environment, self.clock.now());
+        let environment = &self.environment;
+        let at = self.clock.now();
         Entry { action: Action::RotateSigningKey, outcome, notes, environment, at }.log();
     }
 }

@@ -147,12 +147,14 @@ struct Deployment {
 impl Deployment {
     /// One that was provided for an hour ago.
     fn new(algorithm: SigningAlgorithm) -> Self {
-        let (world, clock) = (World::default(), FixedClock::at(START));
+        let world = World::default();
+        let clock = FixedClock::at(START);
         let secret = SigningSecret::fresh(SigningAlgorithm::Es256);
         world.look(|outside| {
             let labels = vec![CURRENT.to_owned()];
             outside.versions.push(Version { id: "first".to_owned(), labels, value: secret.value() });
-            let (keys, begun) = (secret.keys().expect("keys"), START - Duration::from_secs(3600));
+            let keys = secret.keys().expect("keys");
+            let begun = START - Duration::from_secs(3600);
             outside.published.settle(&keys, LIFETIME, begun).expect("none is revoked");
         });
         let rotation = Rotation {
@@ -170,7 +172,8 @@ impl Deployment {
         let event = RotationEvent { step, secret_id: SECRET.to_owned(), client_request_token: id.to_owned() };
         let outcome = self.rotation.step(event).await;
         // At no moment does a key sign that is not known everywhere.
-        let (current, now) = (self.world.current().current, self.clock.now());
+        let current = self.world.current().current;
+        let now = self.clock.now();
         let published = self.world.published();
         let published = published.get(current.kid(), now).expect("what signs is published");
         assert!(published.published + LEAD <= now && published.until.is_none());
@@ -186,7 +189,8 @@ impl Deployment {
 
     /// The state after one rotation, whatever happened on the way.
     fn assert_rotated(&self, before: &SigningKeys, context: &str) {
-        let (after, published) = (self.world.current(), self.world.published());
+        let after = self.world.current();
+        let published = self.world.published();
         assert_eq!(after.current.kid(), before.next.kid(), "{context}");
         assert_ne!(after.next.kid(), before.current.kid(), "{context}");
         let ends: Vec<_> = published.keys.iter().map(|key| (key.key.kid(), key.until)).collect();
@@ -206,7 +210,8 @@ fn emergency(outside: &mut Outside, secret: &SigningSecret, now: Time) {
         revoked.extend([keys.current.kid().to_owned(), keys.next.kid().to_owned()]);
         version.labels.clear();
     }
-    let (id, labels) = ("emergency".to_owned(), vec![CURRENT.to_owned()]);
+    let id = "emergency".to_owned();
+    let labels = vec![CURRENT.to_owned()];
     outside.versions.push(Version { id, labels, value: secret.value() });
     outside.published.revoke_others(&secret.keys().expect("keys"), &revoked, now).expect("the new ones are good");
 }
@@ -311,7 +316,8 @@ async fn a_key_that_is_published_no_more_never_signs() {
     for step in &Step::ALL[..3] {
         deployment.step(*step, "second").await.expect("done");
     }
-    let (before, now) = (deployment.world.current(), deployment.clock.now());
+    let before = deployment.world.current();
+    let now = deployment.clock.now();
     // An emergency leaves none of the keys that may be known to others.
     deployment.world.look(|outside| {
         outside.published.keys.retain(|known| known.key.kid() == before.current.kid());
@@ -342,7 +348,8 @@ async fn an_emergency_at_any_moment_of_a_rotation_leaves_only_its_own_keys() {
                 // after a failure.
                 drop(deployment.step(step, "second").await);
             }
-            let (keys, now_signing) = (secret.keys().expect("keys"), deployment.world.current());
+            let keys = secret.keys().expect("keys");
+            let now_signing = deployment.world.current();
             let published = deployment.world.published();
             for known in &published.keys {
                 // The rotation may have begun after the emergency: then it went on from the new

@@ -6,15 +6,15 @@
 //! transaction is written, and the others find its record.
 //!
 //! Publishing writes more than a transaction holds. Its record comes first and has the decision instead of the answer
-//! ([`Once::claim`]), and a repetition does the same again, which makes nothing new.
+//! ([`IdempotentRequest::claim`]), and a repetition does the same again, which makes nothing new.
 //!
 //! | item | pk / sk |
 //! |---|---|
 //! | answer to a request | `IDEMPOTENCY#{entity}#{hash}` / `ANSWER` |
 //! | decision of a publication | `IDEMPOTENCY#{entity}#{hash}` / `PUBLICATION` |
 
-mod answers;
 mod request;
+mod store;
 
-pub use answers::{Answered, Answers, FirstAnswer, Record};
-pub use request::{IdempotencyKey, MEMORY, Once, OnceError, SECRET_REPEATED, Sender};
+pub use request::{IdempotencyError, IdempotencyKey, IdempotentRequest, MEMORY, SECRET_REPEATED, Sender};
+pub use store::{Answered, FirstResponse, IdempotencyStore, Record};

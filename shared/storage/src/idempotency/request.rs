@@ -59,7 +59,7 @@ pub struct Sender<'a> {
 
 /// A request that is carried out once: where its record stands, and what its body was.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Once {
+pub struct IdempotentRequest {
     partition: String,
     /// SHA-256 of the body, in base 64. It must be the same every time.
     pub(super) request_hash: String,
@@ -84,7 +84,7 @@ impl<T> RecordItem<T> {
     }
 }
 
-impl Once {
+impl IdempotentRequest {
     /// A sender's request with this key and this body.
     pub fn of_request(Sender { entity, client, path }: Sender<'_>, key: IdempotencyKey<'_>, body: &[u8]) -> Self {
         // No part has a line break, so that different parts make different texts.
@@ -156,7 +156,7 @@ fn hash(bytes: &[u8]) -> String {
 
 /// Why a request with an idempotency key was not carried out, or its first answer not repeated.
 #[derive(Debug, thiserror::Error)]
-pub enum OnceError {
+pub enum IdempotencyError {
     /// The key came before with another body.
     #[error("the idempotency key was used for another request")]
     Conflict,
@@ -166,7 +166,7 @@ pub enum OnceError {
         /// The identifier of what the request made.
         id: String,
     },
-    /// The same request was carried out at this very moment, and its record is there. [`super::Answers::once`] turns
+    /// The same request was carried out at this very moment, and its record is there. [`super::IdempotencyStore::once`] turns
     /// this error into the answer to that request.
     #[error("the same request was carried out at the same moment")]
     Overtaken,
@@ -181,7 +181,7 @@ pub enum OnceError {
     Table(#[from] TableError),
 }
 
-impl OnceError {
+impl IdempotencyError {
     /// The Problem. Where the first answer shows a secret, `another` says how a client that lost it gets another one, by
     /// the identifier of what its request made.
     pub fn into_problem(self, another: impl FnOnce(&str) -> String) -> Problem {
@@ -207,8 +207,8 @@ impl OnceError {
     }
 }
 
-impl From<OnceError> for Problem {
-    fn from(error: OnceError) -> Self {
+impl From<IdempotencyError> for Problem {
+    fn from(error: IdempotencyError) -> Self {
         error.into_problem(|_| "ask for another one with a new key".to_owned())
     }
 }
@@ -219,8 +219,8 @@ mod tests {
 
     const SENDER: Sender<'_> = Sender { entity: "hotel", client: "app1", path: "/webhook" };
 
-    fn once(sender: Sender<'_>, key: &str, body: &[u8]) -> Once {
-        Once::of_request(sender, IdempotencyKey(key), body)
+    fn once(sender: Sender<'_>, key: &str, body: &[u8]) -> IdempotentRequest {
+        IdempotentRequest::of_request(sender, IdempotencyKey(key), body)
     }
 
     #[test]
@@ -253,7 +253,7 @@ mod tests {
             once(Sender { client: "app2", ..SENDER }, "key", b"{}"),
             once(Sender { path: "/application", ..SENDER }, "key", b"{}"),
             once(SENDER, "another key", b"{}"),
-            Once::of_bus("hotel", "key", b"{}"),
+            IdempotentRequest::of_bus("hotel", "key", b"{}"),
         ];
         for (number, other) in others.iter().enumerate() {
             assert_ne!(first, other.partition, "{number}");

@@ -231,7 +231,8 @@ mod tests {
 
     #[test]
     fn what_is_secret_is_not_printed() {
-        let (text, bytes) = (SecretText::new("hunter2"), SecretBytes::new(b"hunter2".to_vec()));
+        let text = SecretText::new("hunter2");
+        let bytes = SecretBytes::new(b"hunter2".to_vec());
         assert_eq!(format!("{text:?} {bytes:?}"), "SecretText(…) SecretBytes(…)");
     }
 }

@@ -60,8 +60,8 @@ mod tests {
 
     #[tokio::test]
     async fn first_readings_share_a_call_and_later_ones_read_anew() {
-        let (together, calls) =
-            (Together::new(vec!["a".to_owned(), "b".to_owned(), "absent".to_owned()]), Cell::new(0));
+        let together = Together::new(vec!["a".to_owned(), "b".to_owned(), "absent".to_owned()]);
+        let calls = Cell::new(0);
         let first = async |name: &str| {
             let call = async |names: Vec<String>| {
                 calls.set(calls.get() + 1);

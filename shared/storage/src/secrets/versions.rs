@@ -111,7 +111,8 @@ impl SecretVersions {
         let Some(text) = answer.secret_string.filter(|text| !text.is_empty()) else { return Ok(None) };
         let malformed = |source| SecretError::Malformed { name: self.name.clone(), source };
         let value = serde_json::from_str(&text).map_err(malformed)?;
-        let (id, labels) = (answer.version_id.unwrap_or_default(), answer.version_stages.unwrap_or_default());
+        let id = answer.version_id.unwrap_or_default();
+        let labels = answer.version_stages.unwrap_or_default();
         Ok(Some(Version { id, labels, value }))
     }
 

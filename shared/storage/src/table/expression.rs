@@ -22,7 +22,9 @@ pub struct Expressions {
 impl Expressions {
     /// The update expression of these assignments; nothing when there are none.
     pub fn update(&mut self, assignments: &[Assignment]) -> Option<String> {
-        let (mut sets, mut adds, mut removals) = (Vec::new(), Vec::new(), Vec::new());
+        let mut sets = Vec::new();
+        let mut adds = Vec::new();
+        let mut removals = Vec::new();
         for assignment in assignments {
             match assignment {
                 Assignment::Set(name, value) => {
@@ -147,7 +149,8 @@ mod tests {
             "SET #n0 = :v0, #n1 = if_not_exists(#n1, :v1), #n4.#n5 = :v3 ADD #n2 :v2 REMOVE #n3"
         );
         let (names, values) = expressions.into_maps();
-        let (names, values) = (names.expect("names"), values.expect("values"));
+        let names = names.expect("names");
+        let values = values.expect("values");
         let named = |placeholder: &str| names[placeholder].as_str();
         let all = ["#n0", "#n1", "#n2", "#n3", "#n4", "#n5"].map(named);
         assert_eq!(all, ["status", "since", "count", "lease", "lastUsed", "key.1"]);

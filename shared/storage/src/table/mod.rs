@@ -28,7 +28,7 @@ pub use write::{Change, Delete, Put, Transaction, Write, Written};
 
 use aws_sdk_dynamodb::Client;
 use aws_types::SdkConfig;
-use base::gather::Gather;
+use base::batcher::Batcher;
 use futures::future::BoxFuture;
 use tokio::time::Instant;
 
@@ -44,10 +44,10 @@ pub type TableFuture<'a, T> = BoxFuture<'a, Result<T, TableError>>;
 pub struct Table {
     client: Client,
     name: String,
-    writes: Gather<Writes>,
-    reads: Gather<Reads>,
-    glances: Gather<Reads>,
-    partitions: Gather<Partitions>,
+    writes: Batcher<Writes>,
+    reads: Batcher<Reads>,
+    eventual_reads: Batcher<Reads>,
+    partitions: Batcher<Partitions>,
     /// Until when a refused request is repeated; `None` for the default.
     deadline: Option<Instant>,
 }
@@ -65,11 +65,11 @@ impl Table {
     /// The table of this name.
     pub fn new(client: Client, name: impl Into<String>) -> Self {
         let name = name.into();
-        let writes = Gather::new(Writes { client: client.clone(), table: name.clone() });
-        let reads = Gather::new(Reads { client: client.clone(), table: name.clone(), consistent: true });
-        let glances = Gather::new(Reads { client: client.clone(), table: name.clone(), consistent: false });
-        let partitions = Gather::new(Partitions { client: client.clone(), table: name.clone() });
-        Self { client, name, writes, reads, glances, partitions, deadline: None }
+        let writes = Batcher::new(Writes { client: client.clone(), table: name.clone() });
+        let reads = Batcher::new(Reads { client: client.clone(), table: name.clone(), consistent: true });
+        let eventual_reads = Batcher::new(Reads { client: client.clone(), table: name.clone(), consistent: false });
+        let partitions = Batcher::new(Partitions { client: client.clone(), table: name.clone() });
+        Self { client, name, writes, reads, eventual_reads, partitions, deadline: None }
     }
 
     /// The table for requests that are repeated until this moment while DynamoDB throttles them or fails. A response may be

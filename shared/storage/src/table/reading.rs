@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use aws_sdk_dynamodb::types::Select;
-use base::{gather::Gather, logging};
+use base::{batcher::Batcher, logging};
 use futures::FutureExt;
 use serde::de::DeserializeOwned;
 
@@ -28,12 +28,12 @@ impl Table {
     }
 
     /// The same at half the price, and without what was written in the last moments.
-    pub async fn glance<T: DeserializeOwned>(
+    pub async fn read_eventual<T: DeserializeOwned>(
         &self,
         key: impl Into<Key>,
         doing: &'static str,
     ) -> Result<Option<T>, TableError> {
-        self.read_together(&self.glances, key.into()).await?.map(|item| read_item(item, doing)).transpose()
+        self.read_together(&self.eventual_reads, key.into()).await?.map(|item| read_item(item, doing)).transpose()
     }
 
     /// Reads one item by its key in a call of its own; `None` when there is none.
@@ -84,7 +84,8 @@ impl Table {
 
     /// The same, each item to be read by its sort key: for partitions that have items of several types.
     pub async fn rows(&self, query: Query, doing: &'static str) -> Result<Vec<Row>, TableError> {
-        let (mut rows, mut next) = (Vec::new(), None);
+        let mut rows = Vec::new();
+        let mut next = None;
         loop {
             let (page, _) = self.row_page(query.clone().after(next), doing).await?;
             rows.extend(page.entries);
@@ -117,16 +118,16 @@ impl Table {
 
     fn partition_together(&self, pk: String, sk_prefix: String) -> TableFuture<'_, Arc<Vec<Item>>> {
         async move {
-            let asked = self.partitions.ask((pk, sk_prefix)).await;
+            let asked = self.partitions.submit((pk, sk_prefix)).await;
             asked.map_err(|_| TableError::Missing("the outcome of a query"))?
         }
         .boxed()
     }
 
-    fn read_together<'a>(&self, reads: &'a Gather<Reads>, key: Key) -> TableFuture<'a, Option<Item>> {
+    fn read_together<'a>(&self, reads: &'a Batcher<Reads>, key: Key) -> TableFuture<'a, Option<Item>> {
         let read = move || {
             let key = key.clone();
-            async { TableResponse::carried(reads.ask(key).await) }
+            async { TableResponse::carried(reads.submit(key).await) }
         };
         until_decided(self.deadline, read).boxed()
     }

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use base::{gather::Unanswered, pause};
+use base::{batcher::Unanswered, pause};
 
 use super::error::TableError;
 
 /// For how long a request is repeated when its caller gives no deadline. A client waits for most of these requests, and
 /// repeats a 503 itself.
-pub const DEFAULT_PATIENCE: Duration = Duration::from_millis(1_500);
+pub const DEFAULT_DEADLINE: Duration = Duration::from_millis(1_500);
 /// The first pause. Each further pause is three times as long, up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -61,7 +61,7 @@ pub async fn until_decided<T, R>(deadline: Option<Instant>, request: impl Fn() -
 where
     R: Future<Output = TableResponse<T>>,
 {
-    let ends = deadline.unwrap_or_else(|| Instant::now() + DEFAULT_PATIENCE);
+    let ends = deadline.unwrap_or_else(|| Instant::now() + DEFAULT_DEADLINE);
     let mut wait = FIRST_PAUSE;
     loop {
         let response = match deadline {

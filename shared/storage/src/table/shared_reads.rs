@@ -17,7 +17,7 @@ use super::{
     key::{Item, Key},
     retry::TableResponse::{self, Decided},
 };
-use base::gather::Calls;
+use base::batcher::Calls;
 
 const READING: &str = "reading items";
 

@@ -17,7 +17,7 @@ use aws_sdk_dynamodb::{
         ReturnValuesOnConditionCheckFailure,
     },
 };
-use base::gather::Calls;
+use base::batcher::Calls;
 
 const WRITING: &str = "writing items";
 
@@ -64,7 +64,8 @@ impl Statement {
 
     fn new(verb: Verb, pk: String, sk: String, gives_back: GivesBack) -> Self {
         let place = format!("{pk}\n{sk}");
-        let (changes, conditions) = (String::new(), String::new());
+        let changes = String::new();
+        let conditions = String::new();
         Self { verb, gives_back, pk, sk, changes, conditions, changed: Vec::new(), compared: Vec::new(), place }
     }
 
@@ -173,7 +174,7 @@ impl Calls for Writes {
         }
     }
 
-    fn place(statement: &Statement) -> Option<&str> {
+    fn exclusive_key(statement: &Statement) -> Option<&str> {
         Some(&statement.place)
     }
 }

@@ -23,7 +23,8 @@ fn table(answers: Vec<(u16, &'static str)>) -> Table {
     thread::spawn(move || {
         for (status, body) in answers {
             let Ok((mut stream, _)) = listener.accept() else { return };
-            let (mut reader, mut length) = (BufReader::new(&stream), 0);
+            let mut reader = BufReader::new(&stream);
+            let mut length = 0;
             loop {
                 let mut line = String::new();
                 reader.read_line(&mut line).expect("a line of the request");

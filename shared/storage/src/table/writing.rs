@@ -127,8 +127,10 @@ impl Table {
             return self.alone(write, gives_back != GivesBack::Never, doing);
         };
         async move {
-            until_decided(self.deadline, || async { TableResponse::carried(self.writes.ask(statement.clone()).await) })
-                .await
+            until_decided(self.deadline, || async {
+                TableResponse::carried(self.writes.submit(statement.clone()).await)
+            })
+            .await
         }
         .boxed()
     }

@@ -126,7 +126,8 @@ mod tests {
 
     #[test]
     fn a_delivery_is_good_with_its_own_key_body_time_and_id_and_for_five_minutes() {
-        let (key, other) = (SigningSecret::new(&SystemRandom), SigningSecret::new(&SystemRandom));
+        let key = SigningSecret::new(&SystemRandom);
+        let other = SigningSecret::new(&SystemRandom);
         let event = EventId::new(NOW, &CountingRandom::default());
         let timestamp = NOW.as_seconds().to_string();
         // A webhook whose secret was rotated signs with both.

@@ -178,7 +178,8 @@ impl Canary {
     }
 
     async fn publish_event(&self, secret: &CanarySecret, token: &SecretText) -> Result<PublishAnswer, RequestError> {
-        let (base, entity) = (&self.addresses.base, &secret.managing_entity_identifier);
+        let base = &self.addresses.base;
+        let entity = &secret.managing_entity_identifier;
         let url = format!("{base}/api/managing-entity/{entity}/webhook/event");
         let event = ("application/json", json!({ "type": EVENT_TYPE, "data": { "canary": true } }).to_string());
         self.post(&url, &format!("Bearer {}", token.expose()), event, StatusCode::ACCEPTED).await

@@ -9,7 +9,7 @@ use crate::{
     subscriptions::error::WebhookError,
 };
 use problem::{Problem, ProblemKind};
-use storage::{OnceError, SealError, TableError};
+use storage::{IdempotencyError, SealError, TableError};
 
 /// Why deliveries were not shown, listed, recovered or sent again.
 #[derive(Debug, thiserror::Error)]
@@ -37,7 +37,7 @@ pub enum DeliveryError {
     Cursor(#[from] NotACursor),
     /// The idempotency key stands for another request.
     #[error(transparent)]
-    Once(#[from] OnceError),
+    Idempotency(#[from] IdempotencyError),
     /// The keys that seal cursors are out of reach.
     #[error("the keys of cursors cannot be read")]
     Keys(#[from] SealError),
@@ -73,7 +73,7 @@ impl From<DeliveryError> for Problem {
                 Self::new(ProblemKind::RecoveryLimit, detail).with_property("limit", MAX_RANGES)
             }
             DeliveryError::Cursor(error) => Self::invalid_value("cursor", error.to_string()),
-            DeliveryError::Once(error) => error.into(),
+            DeliveryError::Idempotency(error) => error.into(),
             DeliveryError::Keys(error) => error.into(),
             DeliveryError::Table(error) => error.into(),
         }

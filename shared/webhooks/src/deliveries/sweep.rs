@@ -47,7 +47,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(10 * 60);
 /// So many messages make the queue crowded: more than all dispatchers take in a few seconds.
 const CROWD: usize = 1_000;
 /// In a crowded queue a delivery is left alone as if the sweep had announced it so many times more: for 160 s at first.
-const PATIENCE: u32 = 4;
+const CROWDED_SWEEPS: u32 = 4;
 /// How many entries of a shard are read at once.
 const PAGE: i32 = 200;
 /// How many entries of a shard are announced at once. They share their calls.
@@ -153,7 +153,8 @@ impl Sweeper {
     /// Sweeps once; returns how many events were published and deliveries announced. A part that fails leaves the
     /// others alone.
     pub async fn sweep(&self) -> Result<usize, SweepError> {
-        let (overdue, in_outbox) = (Overdue::default(), Longest::default());
+        let overdue = Overdue::default();
+        let in_outbox = Longest::default();
         let swept = self.sweep_and_note(&overdue, &in_outbox).await;
         let overdue = overdue.longest;
         let numbers =
@@ -192,7 +193,9 @@ impl Sweeper {
     }
 
     async fn sweep_shard(&self, shard: u8, began: Time, overdue: &Overdue) -> Swept {
-        let (now, mut swept, mut start) = (self.clock.now(), Swept::default(), None);
+        let now = self.clock.now();
+        let mut swept = Swept::default();
+        let mut start = None;
         loop {
             let page = match self.deliveries.due_before(shard, now, PAGE, start).await {
                 Ok(page) => page,
@@ -230,7 +233,7 @@ impl Sweeper {
             return Ok(false);
         };
         let crowded = *overdue.crowded.get_or_init(|| self.queue.holds(CROWD)).await;
-        let times = if crowded { entry.sweeps.saturating_add(PATIENCE) } else { entry.sweeps };
+        let times = if crowded { entry.sweeps.saturating_add(CROWDED_SWEEPS) } else { entry.sweeps };
         let postponed = self.deliveries.postpone(&entry, now + pause(times)).await;
         // The index may lag behind: a delivery that is no longer due has not waited.
         if !matches!(postponed, Ok(Written::Lost(_))) {

@@ -31,7 +31,7 @@ struct Count {
 
 /// Whether a publication is admitted.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Admission {
+pub(super) enum QuotaDecision {
     /// It is made.
     Admitted,
     /// It is made, and ends a step or several, which are to be counted for this minute.
@@ -54,7 +54,7 @@ impl Counts {
 
     /// Admits a publication that counts so many times, unless the entity has had its share. The last one that is
     /// admitted may exceed the share, so that a large event fits into a small one.
-    pub(super) fn admit(&mut self, entity: &EntityId, times: u32, now: Time) -> Admission {
+    pub(super) fn admit(&mut self, entity: &EntityId, times: u32, now: Time) -> QuotaDecision {
         let minute = now.as_seconds().div_euclid(MINUTE);
         if minute != self.minute {
             (self.minute, self.entities) = (minute, HashMap::new());
@@ -62,13 +62,13 @@ impl Counts {
         let count = self.entities.entry(entity.clone()).or_default();
         if count.here.saturating_add(count.elsewhere) >= self.limit {
             let end = Time::from_millis((minute + 1) * MINUTE * 1000);
-            return Admission::Refused(end.since(now).as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX));
+            return QuotaDecision::Refused(end.since(now).as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX));
         }
         let steps_before = count.here / self.step;
         count.here = count.here.saturating_add(times);
         match (count.here / self.step - steps_before) * self.step {
-            0 => Admission::Admitted,
-            publications => Admission::EndsSteps { minute, publications },
+            0 => QuotaDecision::Admitted,
+            publications => QuotaDecision::EndsSteps { minute, publications },
         }
     }
 
@@ -96,8 +96,8 @@ mod tests {
         Counts::new(per_minute)
     }
 
-    fn ends_step(minute: i64, publications: u32) -> Admission {
-        Admission::EndsSteps { minute, publications }
+    fn ends_step(minute: i64, publications: u32) -> QuotaDecision {
+        QuotaDecision::EndsSteps { minute, publications }
     }
 
     fn entity(name: &str) -> EntityId {
@@ -112,64 +112,70 @@ mod tests {
 
     #[test]
     fn an_entity_that_has_had_its_share_is_refused_until_the_minute_ends_and_others_are_not() {
-        let (mut counts, busy, other) = (counts(3), entity("busy"), entity("other"));
+        let mut counts = counts(3);
+        let busy = entity("busy");
+        let other = entity("other");
         for _ in 0..3 {
             assert_eq!(counts.admit(&busy, 1, NOW), ends_step(THIS_MINUTE, 1));
         }
-        assert_eq!(counts.admit(&busy, 1, NOW), Admission::Refused(48));
+        assert_eq!(counts.admit(&busy, 1, NOW), QuotaDecision::Refused(48));
         assert_eq!(counts.admit(&other, 1, NOW), ends_step(THIS_MINUTE, 1));
         let last = NOW + Duration::from_millis(47_499);
         assert_eq!(
             counts.admit(&busy, 1, last),
-            Admission::Refused(1),
+            QuotaDecision::Refused(1),
             "a client that waits so long is in the next minute"
         );
         let next = NOW + Duration::from_millis(47_500);
         for _ in 0..3 {
             assert_eq!(counts.admit(&busy, 1, next), ends_step(THIS_MINUTE + 1, 1));
         }
-        assert_eq!(counts.admit(&busy, 1, next), Admission::Refused(60));
+        assert_eq!(counts.admit(&busy, 1, next), QuotaDecision::Refused(60));
     }
 
     #[test]
     fn only_the_end_of_a_step_is_counted_in_the_table() {
-        let (mut counts, entity) = (counts(60_000), entity("e"));
+        let mut counts = counts(60_000);
+        let entity = entity("e");
         let turns = (0..60).filter(|_| counts.admit(&entity, 1, NOW) == ends_step(THIS_MINUTE, 20));
         assert_eq!(turns.count(), 3);
     }
 
     #[test]
     fn a_large_event_counts_several_times_and_fits_into_a_share_of_which_anything_is_left() {
-        let (mut counts, entity) = (counts(250), entity("e"));
+        let mut counts = counts(250);
+        let entity = entity("e");
         assert_eq!(counts.step, 2);
-        assert_eq!(counts.admit(&entity, 1, NOW), Admission::Admitted);
+        assert_eq!(counts.admit(&entity, 1, NOW), QuotaDecision::Admitted);
         for (counted, here) in [(64, 65), (64, 129), (64, 193), (64, 257)] {
             assert_eq!(counts.admit(&entity, 64, NOW), ends_step(THIS_MINUTE, counted), "{here} so far");
         }
-        assert_eq!(counts.admit(&entity, 1, NOW), Admission::Refused(48));
+        assert_eq!(counts.admit(&entity, 1, NOW), QuotaDecision::Refused(48));
     }
 
     #[test]
     fn publications_of_other_processes_count_as_well() {
-        let (mut counts, entity) = (counts(400), entity("e"));
+        let mut counts = counts(400);
+        let entity = entity("e");
         assert_eq!(counts.step, 4);
         for _ in 0..4 {
             counts.admit(&entity, 1, NOW);
         }
         counts.learn(&entity, THIS_MINUTE, 398);
         for _ in 0..2 {
-            assert_eq!(counts.admit(&entity, 1, NOW), Admission::Admitted);
+            assert_eq!(counts.admit(&entity, 1, NOW), QuotaDecision::Admitted);
         }
-        assert_eq!(counts.admit(&entity, 1, NOW), Admission::Refused(48));
+        assert_eq!(counts.admit(&entity, 1, NOW), QuotaDecision::Refused(48));
     }
 
     #[test]
     fn a_total_that_is_late_or_was_overtaken_takes_nothing_back() {
-        let (mut counts, entity) = (counts(3), entity("e"));
+        let mut counts = counts(3);
+        let entity = entity("e");
         counts.admit(&entity, 1, NOW);
         counts.learn(&entity, THIS_MINUTE, 3);
         counts.learn(&entity, THIS_MINUTE, 1);
-        assert_eq!(counts.admit(&entity, 1, NOW), Admission::Refused(48));
+        assert_eq!(counts.admit(&entity, 1, NOW), QuotaDecision::Refused(48));
         let next = NOW + Duration::from_mins(1);
         assert_eq!(counts.admit(&entity, 1, next), ends_step(THIS_MINUTE + 1, 1));
         counts.learn(&entity, THIS_MINUTE, 9);
@@ -178,8 +184,9 @@ mod tests {
 
     #[test]
     fn where_the_table_counts_nothing_a_process_still_knows_its_own_publications() {
-        let (mut counts, entity) = (counts(200), entity("e"));
-        let admitted = (0..500).filter(|_| counts.admit(&entity, 1, NOW) != Admission::Refused(48));
+        let mut counts = counts(200);
+        let entity = entity("e");
+        let admitted = (0..500).filter(|_| counts.admit(&entity, 1, NOW) != QuotaDecision::Refused(48));
         assert_eq!(admitted.count(), 200);
     }
 
@@ -208,7 +215,8 @@ mod tests {
             let entity = entity("e");
             let mut processes: Vec<_> = (0..processes).map(|_| (counts(limit), None)).collect();
             let step = processes[0].0.step;
-            let (mut table, mut admitted) = (0, 0);
+            let mut table = 0;
+            let mut admitted = 0;
             for (process, goes_on) in turns {
                 let (counts, under_way) = &mut processes[process];
                 match under_way.take() {
@@ -220,12 +228,12 @@ mod tests {
                     }
                     Some(Some(total)) => counts.learn(&entity, THIS_MINUTE, total),
                     None => match counts.admit(&entity, 1, NOW) {
-                        Admission::Admitted => admitted += 1,
-                        Admission::EndsSteps { .. } => {
+                        QuotaDecision::Admitted => admitted += 1,
+                        QuotaDecision::EndsSteps { .. } => {
                             admitted += 1;
                             *under_way = Some(None);
                         }
-                        Admission::Refused(_) => prop_assert!(admitted >= limit, "refused at {admitted} of {limit}"),
+                        QuotaDecision::Refused(_) => prop_assert!(admitted >= limit, "refused at {admitted} of {limit}"),
                     },
                 }
             }

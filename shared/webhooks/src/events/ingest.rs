@@ -17,7 +17,7 @@ use auth::{AuthorizedEntity, EntityId};
 use base::metric::{Metrics, Name, Number};
 use base::trace::Trace;
 use problem::{JsonBody, Problem, Violation};
-use storage::{Once, TableError};
+use storage::{IdempotentRequest, TableError};
 
 /// Takes events from the bus.
 pub struct Ingestion {
@@ -106,7 +106,7 @@ impl Ingestion {
 
     async fn publish(&self, BusEvent { id, detail }: &BusEvent<'_>, trace: &Trace) -> Result<Published, Unpublished> {
         let Detail { entity, content } = Detail::read(detail).map_err(Unpublished::Rejected)?;
-        let once = Once::of_bus(entity.as_str(), id, without_space(detail.get()).as_bytes());
+        let once = IdempotentRequest::of_bus(entity.as_str(), id, without_space(detail.get()).as_bytes());
         let published = self.publisher.publish_once(&AuthorizedEntity::by_bus(entity), &content, &once, trace).await;
         published.map_err(|error| match error {
             PublishError::Table(error) => Unpublished::Table(error),
@@ -129,7 +129,8 @@ impl<'a> Detail<'a> {
         let entity =
             entity.and_then(|entity| members.violations.note("managingEntityIdentifier", EntityId::parse(&entity)));
         let listed_for = entity.as_ref().map_or("{managingEntityIdentifier}", EntityId::as_str);
-        let (kind, data) = (take_type(&mut members, listed_for), take_data(&mut members));
+        let kind = take_type(&mut members, listed_for);
+        let data = take_data(&mut members);
         members.finish().map_err(|problem| Rejection::members(&problem, "detail"))?;
         match (entity, kind, data) {
             (Some(entity), Some(kind), Some(data)) => Ok(Self { entity, content: Content { kind, data } }),
@@ -140,7 +141,8 @@ impl<'a> Detail<'a> {
 
 /// JSON without the white space between its parts, which is all that a bus may change of an event.
 fn without_space(json: &str) -> String {
-    let (mut in_string, mut escaped) = (false, false);
+    let mut in_string = false;
+    let mut escaped = false;
     let stays = |character: &char| {
         let was_in_string = in_string;
         match character {

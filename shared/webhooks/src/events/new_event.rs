@@ -11,14 +11,14 @@ use super::{
 use auth::EntityId;
 use base::{EventId, Time};
 use problem::{JsonBody, Problem};
-use storage::{IdempotencyKey, Once, Sender};
+use storage::{IdempotencyKey, IdempotentRequest, Sender};
 
 /// An event that a client asks to be published.
 #[derive(Debug)]
 pub struct NewEvent<'a> {
     pub(super) content: Content<'a>,
     /// Makes the publication happen once: a repetition with the same key publishes nothing new.
-    pub(super) once: Option<Once>,
+    pub(super) once: Option<IdempotentRequest>,
 }
 
 impl<'a> NewEvent<'a> {
@@ -29,13 +29,14 @@ impl<'a> NewEvent<'a> {
         sender: Sender<'_>,
     ) -> Result<Self, Problem> {
         let mut members = JsonBody::read(body)?;
-        let (kind, data) = (take_type(&mut members, sender.entity), take_data(&mut members));
+        let kind = take_type(&mut members, sender.entity);
+        let data = take_data(&mut members);
         for name in ["id", "timestamp", "managingEntityIdentifier"] {
             members.refuse(name, "is set by the service when it publishes the event; leave it out");
         }
         let key = members.violations.note("Idempotency-Key", key);
         let ((kind, data), key) = members.finish_with(kind.zip(data).zip(key))?;
-        let once = key.map(|key| Once::of_request(sender, key, body));
+        let once = key.map(|key| IdempotentRequest::of_request(sender, key, body));
         Ok(Self { content: Content { kind, data }, once })
     }
 

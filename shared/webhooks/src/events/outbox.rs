@@ -149,7 +149,8 @@ impl Outbox {
     /// The write that puts an event into the outbox, for the transaction of the change that it announces.
     pub fn put(&self, outbox_event: &OutboxEvent) -> Result<Put, TableError> {
         let (pk, sk) = key(&outbox_event.event);
-        let (due_shard, due_at) = (shard_of(&outbox_event.event), outbox_event.timestamp);
+        let due_shard = shard_of(&outbox_event.event);
+        let due_at = outbox_event.timestamp;
         let item = OutboxItem { pk, sk, due_shard, due_at, outbox_event: outbox_event.clone() };
         Put::item(&item, "putting an event into the outbox")
     }
@@ -242,7 +243,8 @@ mod tests {
     #[test]
     fn an_event_of_the_outbox_is_the_same_every_time() {
         let outbox_event = outbox_event();
-        let (first, again) = (outbox_event.event().expect("an event"), outbox_event.event().expect("an event"));
+        let first = outbox_event.event().expect("an event");
+        let again = outbox_event.event().expect("an event");
         assert_eq!((&first.id, &first.body), (&again.id, &again.body));
         assert!(
             first.body.contains(r#""type":"payment.connection.broken""#)

@@ -78,7 +78,8 @@ mod tests {
     fn a_booking_of_a_kilobyte_takes_less_than_one_beside_the_rest_of_its_item() {
         let rooms: Vec<_> = (0..9_u64)
             .map(|room| {
-                let (price, guest) = (room * 7_919 % 900, room * 104_729 % 99_991);
+                let price = room * 7_919 % 900;
+                let guest = room * 104_729 % 99_991;
                 serde_json::json!({ "room": room, "rate": "BAR", "price": price, "currency": "EUR", "guest": guest,
                     "arrival": format!("2026-12-{:02}", room + 1), "note": format!("late {guest}") })
             })

@@ -32,7 +32,7 @@ use auth::AuthorizedEntity;
 use base::{DeliveryId, EventId, SharedClock, SharedRandom, Time, random, trace::Trace};
 use problem::Problem;
 use storage::table::Transaction;
-use storage::{Once, OnceError, Record, Table, TableError};
+use storage::{IdempotencyError, IdempotentRequest, Record, Table, TableError};
 
 /// Publishes events.
 pub struct Publisher {
@@ -75,7 +75,7 @@ impl From<PublishError> for Problem {
     fn from(error: PublishError) -> Self {
         match error {
             PublishError::TooLarge(TooLarge) => Self::too_large("The event", MAX_BYTES),
-            PublishError::KeyConflict => OnceError::Conflict.into(),
+            PublishError::KeyConflict => IdempotencyError::Conflict.into(),
             PublishError::Table(error) => error.into(),
         }
     }
@@ -128,7 +128,7 @@ impl Publisher {
         &self,
         entity: &AuthorizedEntity,
         content: &Content<'_>,
-        once: &Once,
+        once: &IdempotentRequest,
         trace: &Trace,
     ) -> Result<Published, PublishError> {
         // An event that is too large is refused before its key is spent.
@@ -161,14 +161,16 @@ impl Publisher {
         event: &Event,
         webhook: &Webhook,
         record: Option<Record>,
-    ) -> Result<(), OnceError> {
+    ) -> Result<(), IdempotencyError> {
         debug_assert_eq!(entity.id(), &event.entity);
-        let (planned, webhooks) = (vec![planned(event, webhook)], std::slice::from_ref(webhook));
+        let planned = vec![planned(event, webhook)];
+        let webhooks = std::slice::from_ref(webhook);
         if record.is_none() {
             self.deliver(event, planned, webhooks).boxed().await?;
             return Ok(());
         }
-        let (first_attempt, retention) = (self.first_attempt(event), self.schedule.retention);
+        let first_attempt = self.first_attempt(event);
+        let retention = self.schedule.retention;
         let head = HeadItem::new(event, webhook, first_attempt, retention);
         let writes = Transaction::new().with(self.events.body(event, retention)?).with(Deliveries::opening(&head)?);
         self.table.write_recorded(writes, record, "publishing an event to one webhook").boxed().await?;
@@ -193,7 +195,8 @@ impl Publisher {
         webhooks: &[Webhook],
     ) -> Result<Published, TableError> {
         if !planned.is_empty() {
-            let (first_attempt, retention) = (self.first_attempt(event), self.schedule.retention);
+            let first_attempt = self.first_attempt(event);
+            let retention = self.schedule.retention;
             // A repetition may plan for a webhook that was removed since: its delivery was opened the first time, or
             // cannot be.
             let targets = webhooks.iter().filter(|webhook| planned.iter().any(|plan| plan.webhook == webhook.id));

@@ -17,7 +17,7 @@ use std::{
 use serde::Deserialize;
 use tokio::{join, time::timeout};
 
-use crate::events::counts::{Admission, Counts, MINUTE};
+use crate::events::counts::{Counts, MINUTE, QuotaDecision};
 use auth::{AuthorizedEntity, EntityId};
 use base::{Environment, FromEnvironment, SharedClock, environment::AtLeastOne, logging};
 use problem::{Problem, ProblemKind};
@@ -91,15 +91,15 @@ impl PublishingShare {
         publication: impl Future<Output = Result<T, E>>,
     ) -> Result<T, E> {
         match self.admit(entity.id(), times(bytes)) {
-            Admission::Admitted => publication.await,
-            Admission::EndsSteps { minute, publications } => {
+            QuotaDecision::Admitted => publication.await,
+            QuotaDecision::EndsSteps { minute, publications } => {
                 join!(publication, self.count(entity.id(), minute, publications)).0
             }
-            Admission::Refused(seconds) => Err(ShareExceeded { limit: self.counts().limit, seconds }.into()),
+            QuotaDecision::Refused(seconds) => Err(ShareExceeded { limit: self.counts().limit, seconds }.into()),
         }
     }
 
-    fn admit(&self, entity: &EntityId, times: u32) -> Admission {
+    fn admit(&self, entity: &EntityId, times: u32) -> QuotaDecision {
         let mut counts = self.counts();
         // The clock is read while the counts are held, so that no request takes them back to the minute before.
         counts.admit(entity, times, self.clock.now())

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::events::{event::Event, packed::Packed};
 use base::{DeliveryId, EventId, Time, WebhookId, trace::Trace};
-use storage::Once;
+use storage::IdempotentRequest;
 use storage::table::{Put, Table, TableError, Written, is_new};
 
 /// The largest body that shares its call with other writes, in bytes; a larger one would hold them up.
@@ -119,15 +119,15 @@ impl Events {
     }
 
     /// The same at half the price; `None` as well when the event was written in the last moments. It never changes.
-    pub(crate) async fn glance(&self, event: &EventId) -> Result<Option<StoredEvent>, TableError> {
-        self.table.glance(body_key(event), READING).await?.map(|item| stored(event, item)).transpose()
+    pub(crate) async fn read_eventual(&self, event: &EventId) -> Result<Option<StoredEvent>, TableError> {
+        self.table.read_eventual(body_key(event), READING).await?.map(|item| stored(event, item)).transpose()
     }
 
     /// Claims an idempotency key for a publication, or returns the publication that has it already; `None` when that is
     /// of another body.
     pub(super) async fn claim_key(
         &self,
-        once: &Once,
+        once: &IdempotentRequest,
         publication: Publication,
         now: Time,
     ) -> Result<Option<Publication>, TableError> {

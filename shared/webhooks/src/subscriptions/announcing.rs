@@ -25,7 +25,7 @@ use base::{Time, WebhookId, logging};
 use storage::table::{Change, Put, Table, TableError, Transaction, Write, Written, absent, at_most, is_new};
 
 /// The least time between two events of one type about one webhook, and between two `webhook.failing` to one entity.
-pub const PAUSE: Duration = Duration::from_secs(60 * 60);
+pub const ANNOUNCEMENT_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// At most so many events of each other type to one entity in one hour of the clock.
 pub(super) const MAX_TO_ENTITY: u32 = 10;
 
@@ -58,7 +58,7 @@ struct CountItem {
 impl AnnouncedItem {
     fn new((pk, sk): (String, String), now: Time) -> Self {
         // Rounded up: a mark of less than an hour would allow two events in one.
-        Self { pk, sk, expires_at: (now + PAUSE).as_seconds() + 1 }
+        Self { pk, sk, expires_at: (now + ANNOUNCEMENT_INTERVAL).as_seconds() + 1 }
     }
 
     fn holds(&self, now: Time) -> bool {
@@ -173,8 +173,8 @@ mod tests {
             let now = Time::from_millis(millis);
             let webhook = WebhookId::new(now, &CountingRandom::default());
             let mark = AnnouncedItem::new(key_of_webhook(&webhook, "webhook.disabled"), now);
-            prop_assert!(mark.holds(now) && mark.holds(now + PAUSE));
-            prop_assert!(!mark.holds(now + PAUSE + Duration::from_secs(2)));
+            prop_assert!(mark.holds(now) && mark.holds(now + ANNOUNCEMENT_INTERVAL));
+            prop_assert!(!mark.holds(now + ANNOUNCEMENT_INTERVAL + Duration::from_secs(2)));
             prop_assert!(mark.announced() <= now && now.since(mark.announced()) < Duration::from_secs(1));
         }
     }

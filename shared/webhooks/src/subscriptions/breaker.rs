@@ -22,7 +22,7 @@ use base::{
 /// The lease of a probe: an exchange of 15 s, and time to count it.
 pub const PROBE_LEASE: Duration = Duration::from_secs(25);
 /// How long deliveries wait for the first probe before they are tried again: most probes end at once.
-const PROBE_PATIENCE: Duration = Duration::from_secs(5);
+const FIRST_PROBE_WAIT: Duration = Duration::from_secs(5);
 
 /// A webhook is failing after so many failed attempts in a row. A single delivery fails as often within three hours, and
 /// fewer failures may be a deployment of the endpoint.
@@ -192,7 +192,7 @@ impl HealthItem {
     /// the likelier it is that this probe hangs to the limit as well, and the more deliveries wait for it.
     pub fn after_probe(&self, now: Time) -> Time {
         let doubled = 2u32.saturating_pow(self.opens.saturating_sub(1).min(8));
-        now + PROBE_PATIENCE.saturating_mul(doubled).min(PROBE_LEASE)
+        now + FIRST_PROBE_WAIT.saturating_mul(doubled).min(PROBE_LEASE)
     }
 
     /// The consequences of this health, to which the tally has been added; `was` is the health before the attempts.
@@ -251,7 +251,8 @@ impl FromEnvironment for BreakerSettings {
         let open_for = environment.parsed("BREAKER_OPEN", Wait(default.open_for));
         let longest = environment.parsed("BREAKER_MAX", Wait(default.longest));
         let disable_after = environment.parsed("DISABLE_AFTER", Wait(default.disable_after));
-        let (open_for, longest) = (open_for?.0, longest?.0);
+        let open_for = open_for?.0;
+        let longest = longest?.0;
         if open_for > longest {
             let value = environment.optional("BREAKER_OPEN").unwrap_or_default();
             environment.fault("BREAKER_OPEN", &value, &"longer than BREAKER_MAX, the longest pause");

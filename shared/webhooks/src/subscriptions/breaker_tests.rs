@@ -94,7 +94,8 @@ fn attempt(item: &mut HealthItem, outcome: AttemptOutcome, now: Time) -> Breaker
 
 #[test]
 fn attempts_that_never_complete_open_it_and_twice_as_long_after_each_failed_probe() {
-    let (mut item, mut now) = (HealthItem::default(), NOW);
+    let mut item = HealthItem::default();
+    let mut now = NOW;
     for _ in 0..3 {
         assert_eq!(item.health(), Health::Healthy);
         assert_eq!(attempt(&mut item, broken(), now), BreakerDecision::Go);
@@ -136,7 +137,7 @@ fn attempts_wait_for_the_probe_and_a_dead_probe_does_not_block() {
     assert_eq!(seen.passage(NOW), BreakerDecision::Probe);
     assert!(probe_taken(&mut item, seen.open_until, NOW));
     assert!(!probe_taken(&mut item, seen.open_until, NOW), "two read the same, and one wins");
-    assert_eq!(item.passage(NOW), BreakerDecision::Wait(NOW + PROBE_PATIENCE));
+    assert_eq!(item.passage(NOW), BreakerDecision::Wait(NOW + FIRST_PROBE_WAIT));
     let silent = HealthItem { opens: 7, ..item.clone() };
     assert_eq!(silent.passage(NOW), BreakerDecision::Wait(NOW + PROBE_LEASE));
     let last = NOW + (PROBE_LEASE - Duration::from_secs(1));
@@ -241,8 +242,10 @@ fn outcome(status: Option<u16>) -> impl Strategy<Value = AttemptOutcome> {
 proptest! {
     #[test]
     fn with_many_dispatchers_at_once_there_is_one_probe_at_a_time_and_openings_double(moves in moves()) {
-        let (mut item, mut now) = (HealthItem::default(), NOW);
-        let (mut under_way, mut counting) = (Vec::<(HealthItem, Time, Option<usize>)>::new(), Vec::new());
+        let mut item = HealthItem::default();
+        let mut now = NOW;
+        let mut under_way = Vec::<(HealthItem, Time, Option<usize>)>::new();
+        let mut counting = Vec::new();
         // Two openings may end at one moment: an answer closes the breaker, and it opens again before time goes on.
         let mut openings = 0;
         for step in moves {

@@ -205,7 +205,8 @@ mod tests {
     #[test]
     fn a_kept_endpoint_shows_no_value_and_opens_for_its_webhook_alone() {
         let headers: Headers = [("Authorization".to_owned(), "Bearer s3cret".to_owned())].into();
-        let (url, headers) = (sealed(&URL.to_owned()), sealed(&headers));
+        let url = sealed(&URL.to_owned());
+        let headers = sealed(&headers);
         let text = url.sealed.clone().expect("there is something to hide");
         let kept = KeptEndpoint::new(url, headers);
         let item = serde_json::to_string(&kept).expect("JSON");

@@ -2,7 +2,7 @@
 
 use base::Time;
 use problem::{Problem, ProblemKind, Violation};
-use storage::{Allowance, OnceError, SealError, TableError};
+use storage::{Allowance, IdempotencyError, SealError, TableError};
 
 /// How many webhooks an entity may have: every publication reads them all, and one answer lists them.
 pub const MAX_WEBHOOKS: usize = 200;
@@ -41,7 +41,7 @@ pub enum WebhookError {
     NeverStill,
     /// The idempotency key stands for another request, or for an answer that is not repeated.
     #[error(transparent)]
-    Once(#[from] OnceError),
+    Idempotency(#[from] IdempotencyError),
     /// A value of the webhook could not be sealed or opened.
     #[error("a value of the webhook could not be sealed or opened")]
     Sealing(#[from] SealError),
@@ -89,7 +89,7 @@ impl From<WebhookError> for Problem {
                 Self::new(ProblemKind::TooManyRequests, detail).with_property("limit", limit).with_retry_after(wait)
             }
             WebhookError::NeverStill => Self::unavailable(error),
-            WebhookError::Once(error) => error.into_problem(|webhook| {
+            WebhookError::Idempotency(error) => error.into_problem(|webhook| {
                 format!("the webhook {webhook} exists; `POST …/webhook/{webhook}/secret` gives it another secret")
             }),
             WebhookError::Sealing(error) => error.into(),
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_client_that_lost_a_signing_secret_is_told_the_call_that_gives_another() {
-        let problem = Problem::from(WebhookError::Once(OnceError::SecretOver { id: "whk_1".to_owned() }));
+        let problem = Problem::from(WebhookError::Idempotency(IdempotencyError::SecretOver { id: "whk_1".to_owned() }));
         assert!(problem.detail.contains("`POST …/webhook/whk_1/secret` gives it another secret"), "{}", problem.detail);
     }
 }

@@ -67,12 +67,12 @@ impl Healths {
     }
 
     /// The same at half the price, and as it may have been moments ago.
-    pub(crate) async fn glance(
+    pub(crate) async fn read_eventual(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
     ) -> Result<Option<HealthItem>, TableError> {
-        self.0.glance(Self::key(entity.id(), webhook), READING).await
+        self.0.read_eventual(Self::key(entity.id(), webhook), READING).await
     }
 
     /// Makes the caller's attempt the probe of the opening that it saw, with a lease until this time. Lost when another

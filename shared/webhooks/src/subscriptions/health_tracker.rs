@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::subscriptions::{
-    announcing::{Announcer, PAUSE},
+    announcing::{ANNOUNCEMENT_INTERVAL, Announcer},
     breaker::{BreakerSettings, Consequence, FailureStreak, Health, HealthItem},
     disable::{Disabler, Reason},
     health::{self, Healths},
@@ -16,7 +16,7 @@ use base::{SharedRandom, Time, WebhookId};
 use storage::{Table, TableError, table::Transaction};
 
 /// An exchange that took longer than this may have begun before others failed.
-const SLOW: Duration = Duration::from_secs(1);
+const LONG_EXCHANGE: Duration = Duration::from_secs(1);
 
 /// A webhook that was found failing so shortly before an event was announced may be missing in it.
 const UNCERTAIN: Duration = Duration::from_secs(60);
@@ -72,7 +72,7 @@ impl HealthTracker {
         }
         if tally.is_clean() {
             // Failures that other dispatchers counted during a slow exchange are over as well.
-            let slow = outcomes.iter().any(|outcome| outcome.completed() && outcome.duration > SLOW);
+            let slow = outcomes.iter().any(|outcome| outcome.completed() && outcome.duration > LONG_EXCHANGE);
             let well = was.is_none() && !(slow && self.healths.find(entity, webhook).await?.is_some());
             if !well {
                 self.healths.reset(entity, webhook).await?;
@@ -115,7 +115,7 @@ impl HealthTracker {
                     tracing::info!(webhookId = %webhook, entity = %entity.id(), "a probe that was asked for failed");
                 }
             }
-            Consequence::AnnounceFailing(spell) => self.announce(entity, webhook, spell, left, last, now).await?,
+            Consequence::AnnounceFailing(streak) => self.announce(entity, webhook, streak, left, last, now).await?,
             Consequence::Disable { since } => {
                 self.disabler.disable(entity, webhook, Reason::Failing { since }, now).await?;
             }
@@ -127,14 +127,14 @@ impl HealthTracker {
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
-        spell: FailureStreak,
+        streak: FailureStreak,
         left: &HealthItem,
         last: Option<&AttemptOutcome>,
         now: Time,
     ) -> Result<(), TableError> {
-        let failing = |announce_after| health::failing(health::change(entity, webhook), spell, announce_after);
+        let failing = |announce_after| health::failing(health::change(entity, webhook), streak, announce_after);
         if let Some(announced) = self.announcer.last_to_entity(entity.id(), FAILING.value, now).await? {
-            let announce_after = (!is_listed(spell, announced)).then(|| now + PAUSE);
+            let announce_after = (!is_listed(streak, announced)).then(|| now + ANNOUNCEMENT_INTERVAL);
             return self.table.write(failing(announce_after), DOING).await.map(drop);
         }
         // A webhook that was removed meanwhile has no events.
@@ -143,7 +143,7 @@ impl HealthTracker {
             webhook_identifier: webhook.clone(),
             name,
             failures_in_row: left.failures_in_row,
-            since: spell.since,
+            since: streak.since,
             last_http_status: last.and_then(|outcome| outcome.http_status),
             last_error: last.and_then(|outcome| outcome.error.clone()),
         };
@@ -151,11 +151,11 @@ impl HealthTracker {
         let writes = self.announcer.writes_to_entity(&outbox_event, now)?;
         let announced = Transaction::new().with(failing(None)).with_all(writes);
         if self.table.write_all(announced, DOING).await?.is_done() {
-            tracing::warn!(webhookId = %webhook, entity = %entity.id(), since = %spell.since, "the webhook is failing");
+            tracing::warn!(webhookId = %webhook, entity = %entity.id(), since = %streak.since, "the webhook is failing");
             return Ok(());
         }
-        // Another dispatcher announced an event meanwhile, or the spell is over.
-        self.table.write(failing(Some(now + PAUSE)), DOING).await.map(drop)
+        // Another dispatcher announced an event meanwhile, or the streak is over.
+        self.table.write(failing(Some(now + ANNOUNCEMENT_INTERVAL)), DOING).await.map(drop)
     }
 
     /// The webhook's name, and the other webhooks of its entity that are failing; `None` if there is no such webhook.
@@ -182,10 +182,10 @@ impl HealthTracker {
     }
 }
 
-/// Whether an event that was announced at this time lists the webhook, which was found failing an hour before the spell
+/// Whether an event that was announced at this time lists the webhook, which was found failing an hour before the streak
 /// may be announced. Within a minute that is not certain, since clocks differ.
-fn is_listed(spell: FailureStreak, announced: Time) -> bool {
-    spell.announce_after.is_some_and(|time| time + UNCERTAIN <= announced + PAUSE)
+fn is_listed(streak: FailureStreak, announced: Time) -> bool {
+    streak.announce_after.is_some_and(|time| time + UNCERTAIN <= announced + ANNOUNCEMENT_INTERVAL)
 }
 
 #[cfg(test)]
@@ -195,11 +195,11 @@ mod tests {
     #[test]
     fn a_spell_is_not_announced_once_more_if_a_later_event_has_listed_its_webhook() {
         let found = Time::from_millis(1_795_167_900_123);
-        let spell = FailureStreak { since: found, announce_after: Some(found + PAUSE) };
-        assert!(is_listed(spell, found + UNCERTAIN));
-        assert!(!is_listed(spell, found + UNCERTAIN - Duration::from_millis(1)));
+        let streak = FailureStreak { since: found, announce_after: Some(found + ANNOUNCEMENT_INTERVAL) };
+        assert!(is_listed(streak, found + UNCERTAIN));
+        assert!(!is_listed(streak, found + UNCERTAIN - Duration::from_millis(1)));
         assert!(
-            !is_listed(FailureStreak { announce_after: None, ..spell }, found + UNCERTAIN),
+            !is_listed(FailureStreak { announce_after: None, ..streak }, found + UNCERTAIN),
             "no event can have listed it yet"
         );
     }

@@ -19,7 +19,7 @@ const MOST: u64 = 100;
 const REMEMBERED: usize = 1_000;
 
 /// A webhook and its entity.
-pub(super) type Place = (AuthorizedEntity, WebhookId);
+pub(super) type WebhookKey = (AuthorizedEntity, WebhookId);
 
 /// The counts of a process.
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ pub(super) struct Held(HashMap<WebhookId, OfWebhook>);
 /// The counts of a webhook in an hour.
 #[derive(Debug)]
 struct OfWebhook {
-    place: Place,
+    place: WebhookKey,
     hour: String,
     /// Attempts of this hour that this process has written.
     written: u64,
@@ -38,13 +38,13 @@ struct OfWebhook {
 /// A count that is to be written now.
 #[derive(Debug)]
 pub(super) struct Ready {
-    pub(super) place: Place,
+    pub(super) place: WebhookKey,
     pub(super) hour: String,
     pub(super) count: Count,
 }
 
 impl OfWebhook {
-    fn new(place: Place, hour: String) -> Self {
+    fn new(place: WebhookKey, hour: String) -> Self {
         Self { place, hour, written: 0, count: Count::default() }
     }
 
@@ -62,7 +62,7 @@ impl OfWebhook {
 impl Held {
     /// Adds attempts of an hour. Returns the counts that are to be written now, and whether the first are held of which
     /// nothing was.
-    pub(super) fn add(&mut self, place: Place, hour: String, count: &Count) -> (Vec<Ready>, bool) {
+    pub(super) fn add(&mut self, place: WebhookKey, hour: String, count: &Count) -> (Vec<Ready>, bool) {
         if self.0.len() >= REMEMBERED {
             self.0.retain(|_, held| held.count.attempts > 0);
         }
@@ -82,7 +82,7 @@ impl Held {
     }
 
     /// Everything that is held of a webhook.
-    pub(super) fn take(&mut self, (_, webhook): &Place) -> Option<Ready> {
+    pub(super) fn take(&mut self, (_, webhook): &WebhookKey) -> Option<Ready> {
         self.0.get_mut(webhook)?.take()
     }
 }
@@ -95,7 +95,7 @@ mod tests {
     use base::{Time, testing::CountingRandom};
     use std::time::Duration;
 
-    fn place() -> Place {
+    fn place() -> WebhookKey {
         let entity = EntityId::parse("demo-hotel").expect("an entity");
         let webhook = WebhookId::new(Time::from_millis(0), &CountingRandom::default());
         (AuthorizedEntity::owning_delivery(entity), webhook)
@@ -111,7 +111,9 @@ mod tests {
 
     #[test]
     fn a_process_holds_a_twentieth_of_what_it_wrote_at_most_and_all_are_written_in_the_end() {
-        let (mut held, mut written, mut writes) = (Held::default(), 0, 0);
+        let mut held = Held::default();
+        let mut written = 0;
+        let mut writes = 0;
         for made in 1..=5_000 {
             let (ready, _) = held.add(place(), "2026-11-20T09".to_owned(), &one());
             writes += ready.len();

@@ -60,7 +60,8 @@ pub fn masks_url(url: &str) -> bool {
 /// The URL with kept values in the place of masks, by name; if a name comes several times, by its order among them.
 pub fn unmask_url(given: &str, kept: &str) -> Result<String, NothingKept> {
     let Some((before, query)) = given.split_once('?') else { return Ok(given.to_owned()) };
-    let (mut seen, mut whole) = (Vec::new(), Vec::new());
+    let mut seen = Vec::new();
+    let mut whole = Vec::new();
     for piece in query.split('&') {
         let name = name(piece);
         if is_masked(piece) {

@@ -120,7 +120,8 @@ impl Members {
 
 /// The types and groups of the list, each once; unknown ones are violations.
 fn known_types(list: Vec<String>, entity: &EntityId, violations: &mut Violations) -> Vec<String> {
-    let (mut known, mut compared) = (Vec::<String>::new(), 0);
+    let mut known = Vec::<String>::new();
+    let mut compared = 0;
     if list.len() > catalogue::all().len() {
         violations.add("eventList", "must not be longer than the catalogue; an empty list means every type");
         return known;

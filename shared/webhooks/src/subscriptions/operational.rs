@@ -121,7 +121,8 @@ mod tests {
 
     fn exhausted(kind: &str) -> Option<OutboxEvent> {
         let random = CountingRandom::default();
-        let (event, webhook) = (EventId::new(NOW, &random), WebhookId::new(NOW, &random));
+        let event = EventId::new(NOW, &random);
+        let webhook = WebhookId::new(NOW, &random);
         let data = DeliveryExhausted {
             delivery_identifier: &DeliveryId::of(&event, &webhook),
             webhook_identifier: &webhook,
@@ -163,7 +164,8 @@ mod tests {
         let random = CountingRandom::default();
         let ids: Vec<_> = (0..250).map(|number| WebhookId::new(NOW + Duration::from_millis(number), &random)).collect();
         // As long as they can be.
-        let (name, error) = ("\u{1f3e8}".repeat(200), "e".repeat(250));
+        let name = "\u{1f3e8}".repeat(200);
+        let error = "e".repeat(250);
         let all: Vec<_> = ids.iter().map(|id| failing(id, &name, Some(error.clone()))).collect();
         let (first, others) = all.split_first().expect("there are webhooks");
         let announced = WebhookFailing::new(first, others).outbox_event(&entity(), NOW, &random);

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::{
     Webhook,
-    announcing::{MAX_TO_ENTITY, PAUSE},
+    announcing::{ANNOUNCEMENT_INTERVAL, MAX_TO_ENTITY},
     breaker::{BreakerSettings, Consequence, HealthItem},
     operational::{DeliveryExhausted, FailingEntry, WebhookDisabled, WebhookFailing, is_operational},
     tally::{AttemptOutcome, Tally},
@@ -91,7 +91,9 @@ impl World {
         let announced = (webhook, outbox_event.kind.clone());
         let hour = (outbox_event.kind.clone(), self.now.as_seconds() / 3600);
         let has_room = webhook.is_none() || self.counts.get(&hour).is_none_or(|count| *count < MAX_TO_ENTITY);
-        if has_room && self.announced.get(&announced).is_none_or(|announced| *announced + PAUSE < self.now) {
+        if has_room
+            && self.announced.get(&announced).is_none_or(|announced| *announced + ANNOUNCEMENT_INTERVAL < self.now)
+        {
             self.announced.insert(announced, self.now);
             *self.counts.entry(hour).or_default() += 1;
             self.operational += 1;
@@ -135,7 +137,8 @@ impl World {
     }
 
     fn disable(&mut self, webhook: usize, announced: bool) {
-        let (id, name) = (self.webhooks[webhook].id.clone(), self.webhooks[webhook].name.clone());
+        let id = self.webhooks[webhook].id.clone();
+        let name = self.webhooks[webhook].name.clone();
         if std::mem::take(&mut self.webhooks[webhook].enabled) && announced {
             let disabled = WebhookDisabled { webhook_identifier: &id, name: &name, reason: "Gone." };
             self.announce(Some(webhook), disabled.outbox_event(&entity(), self.now, &self.random));
@@ -231,7 +234,7 @@ proptest! {
             }
             world.now = world.now + Duration::from_secs(minutes * 60);
             // Three types of event: one about each webhook in any hour that begins with one, and few to the entity.
-            let hours = usize::try_from(world.now.since(BEGIN).as_secs() / PAUSE.as_secs()).expect("hours") + 1;
+            let hours = usize::try_from(world.now.since(BEGIN).as_secs() / ANNOUNCEMENT_INTERVAL.as_secs()).expect("hours") + 1;
             let announced = world.operational;
             prop_assert!(announced <= 3 * webhooks * hours, "{announced} events about {webhooks} webhooks in {hours} hours");
             // An hour of these may touch two hours of the clock.

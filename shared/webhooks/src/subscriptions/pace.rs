@@ -15,7 +15,7 @@ use base::{Time, WebhookId};
 use storage::table::{Change, TableError, absent, at_most, exists};
 
 /// An exchange that lasts longer than this is slow.
-pub const SLOW: Duration = Duration::from_secs(1);
+pub const SLOW_EXCHANGE: Duration = Duration::from_secs(1);
 /// How long a webhook counts as slow after a slow exchange.
 const MEMORY: Duration = Duration::from_secs(5 * 60);
 /// A mark that lasts so much longer is not renewed.

@@ -13,14 +13,14 @@ use auth::{AuthorizedEntity, EntityId};
 use base::{SharedClock, SharedRandom, Time, WebhookId};
 use outbound::AddressRules;
 use problem::{JsonBody, Problem};
-use storage::{Answered, Answers, KeyRings, Once, SealError};
+use storage::{Answered, IdempotencyStore, IdempotentRequest, KeyRings, SealError};
 
 /// Registers webhooks.
 pub struct Registration {
     /// The webhooks that exist.
     pub webhooks: Webhooks,
     /// Repeats the answer for an idempotency key.
-    pub answers: Answers,
+    pub answers: IdempotencyStore,
     /// Seals endpoints and secrets.
     pub rings: KeyRings,
     /// Dates the webhook.
@@ -88,7 +88,7 @@ impl Registration {
         &self,
         entity: &AuthorizedEntity,
         new: NewWebhook,
-        once: Option<&Once>,
+        once: Option<&IdempotentRequest>,
     ) -> Result<Answered<WebhookView>, WebhookError> {
         self.answers.once(once, self.clock.now(), self.make(entity, new, once)).await
     }
@@ -97,7 +97,7 @@ impl Registration {
         &self,
         entity: &AuthorizedEntity,
         new: NewWebhook,
-        once: Option<&Once>,
+        once: Option<&IdempotentRequest>,
     ) -> Result<WebhookView, WebhookError> {
         // Two registrations at once may exceed the limit by one, which does no harm: the limit keeps publishing fast.
         if self.webhooks.of(entity).await?.len() >= MAX_WEBHOOKS {
@@ -166,7 +166,8 @@ mod tests {
             event_list: Some(Vec::new()),
             ..Members::default()
         };
-        let (entity, now) = (EntityId::parse("demo-hotel").expect("an entity"), Time::from_millis(0));
+        let entity = EntityId::parse("demo-hotel").expect("an entity");
+        let now = Time::from_millis(0);
         let id = WebhookId::new(now, &CountingRandom::default());
         let endpoint = kept("https://example.com/", Headers::new());
         let webhook = NewWebhook::of(members).expect("complete").into_webhook(endpoint, entity, id, now);
@@ -180,7 +181,8 @@ mod tests {
         /// The largest answer of a function
         /// (<https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>).
         const MAX_ANSWER: usize = 6 * 1024 * 1024;
-        let (now, random) = (Time::from_millis(0), CountingRandom::default());
+        let now = Time::from_millis(0);
+        let random = CountingRandom::default();
         let entity = EntityId::parse(&"e".repeat(64)).expect("an entity");
         // No character grows more than a quote, which takes four bytes, since the answer is a text within JSON.
         let quotes = |count| "\"".repeat(count);
@@ -198,7 +200,8 @@ mod tests {
             event_list: Some(catalogue::all().iter().map(|kind| kind.value.to_owned()).collect()),
             headers: Some(headers.clone()),
         };
-        let (endpoint, id) = (kept(&quotes(2_048), headers), WebhookId::new(now, &random));
+        let endpoint = kept(&quotes(2_048), headers);
+        let id = WebhookId::new(now, &random);
         let webhook = NewWebhook::of(members).expect("complete").into_webhook(endpoint, entity, id, now);
         let webhook = Webhook {
             enabled: false,

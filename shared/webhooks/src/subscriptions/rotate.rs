@@ -18,7 +18,7 @@ use crate::subscriptions::{
 use auth::AuthorizedEntity;
 use base::{SharedClock, SharedRandom, Time, WebhookId};
 use problem::{JsonBody, Problem, overlap};
-use storage::{Answered, Answers, KeyRings, Once};
+use storage::{Answered, IdempotencyStore, IdempotentRequest, KeyRings};
 
 /// How often a change of the secrets is tried. It is lost only to another one of the same moment, or to the sealing of
 /// the secrets with a new key.
@@ -29,7 +29,7 @@ pub struct Rotation {
     /// The webhooks that exist.
     pub webhooks: Webhooks,
     /// Repeats the answer for an idempotency key.
-    pub answers: Answers,
+    pub answers: IdempotencyStore,
     /// Seals the secrets.
     pub rings: KeyRings,
     /// Gives the beginning of the overlap.
@@ -91,7 +91,7 @@ impl Rotation {
         entity: &AuthorizedEntity,
         id: &WebhookId,
         request: RotationRequest,
-        once: Option<&Once>,
+        once: Option<&IdempotentRequest>,
     ) -> Result<Answered<Rotated>, WebhookError> {
         self.answers.once(once, self.clock.now(), self.replace(entity, id, request, once)).await
     }
@@ -101,7 +101,7 @@ impl Rotation {
         entity: &AuthorizedEntity,
         id: &WebhookId,
         request: RotationRequest,
-        once: Option<&Once>,
+        once: Option<&IdempotentRequest>,
     ) -> Result<Rotated, WebhookError> {
         let mut tried: Option<(String, Rotated)> = None;
         for _ in 0..TRIES {
@@ -231,7 +231,8 @@ mod tests {
         fn never_more_than_two_secrets_sign_and_the_former_one_signs_for_the_overlap(
             steps in proptest::collection::vec((0u64..40, 0u64..168), 1..30)
         ) {
-            let (mut secrets, mut hour) = (vec![secret("0", None)], 0);
+            let mut secrets = vec![secret("0", None)];
+            let mut hour = 0;
             for (number, (pause, overlap)) in steps.into_iter().enumerate() {
                 hour += pause;
                 let former = secrets[0].sealed.clone();

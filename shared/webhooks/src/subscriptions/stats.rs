@@ -100,7 +100,8 @@ impl Stats {
         }
         let (ready, begins) = self.held().add((entity.clone(), webhook.clone()), hour(now), &Count::of(outcomes));
         if begins {
-            let (stats, place) = (self.clone(), (entity.clone(), webhook.clone()));
+            let stats = self.clone();
+            let place = (entity.clone(), webhook.clone());
             tokio::spawn(async move { stats.write_later(place).await });
         }
         self.write(ready, now).await

@@ -11,7 +11,7 @@ use crate::subscriptions::{
 use auth::AuthorizedEntity;
 use base::{Time, WebhookId};
 use storage::table::{Change, Delete, Put, Table, TableError, Transaction, Write, Written, exists};
-use storage::{KeyRings, OnceError, Record, SealError};
+use storage::{IdempotencyError, KeyRings, Record, SealError};
 
 const READING: &str = "reading a webhook";
 
@@ -60,7 +60,8 @@ impl SigningWebhook {
 
     /// The secrets that sign at this moment.
     pub(crate) async fn live_secrets(&self, rings: &KeyRings, now: Time) -> Result<Vec<SigningSecret>, SealError> {
-        let (owner, id) = (&self.webhook.owner_identifier, &self.webhook.id);
+        let owner = &self.webhook.owner_identifier;
+        let id = &self.webhook.id;
         let mut live = Vec::new();
         for secret in self.secrets.iter().filter(|secret| secret.is_live(now)) {
             let ring = rings.for_text(&secret.sealed).await?;
@@ -87,7 +88,7 @@ impl Webhooks {
         webhook: &Webhook,
         sealed: String,
         record: Option<Record>,
-    ) -> Result<(), OnceError> {
+    ) -> Result<(), IdempotencyError> {
         const DOING: &str = "adding a webhook";
         let (pk, sk) = key(entity.id(), &webhook.id);
         let signing_secrets = vec![SealedSecret { sealed, expires_date: None }];
@@ -112,12 +113,12 @@ impl Webhooks {
     }
 
     /// The same at half the price, and as it may have been moments ago.
-    pub(crate) async fn glance(
+    pub(crate) async fn read_eventual(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
     ) -> Result<Option<SigningWebhook>, TableError> {
-        let item: Option<WebhookItem> = self.0.glance(key(entity.id(), webhook), READING).await?;
+        let item: Option<WebhookItem> = self.0.read_eventual(key(entity.id(), webhook), READING).await?;
         Ok(item.map(|item| SigningWebhook::of(item, entity, webhook)))
     }
 
@@ -140,7 +141,11 @@ impl Webhooks {
     }
 
     /// Changes a webhook, with the record of the request for it if that has an idempotency key. Lost as [`Self::change`].
-    pub(super) async fn change_once(&self, change: Change, record: Option<Record>) -> Result<Written<()>, OnceError> {
+    pub(super) async fn change_once(
+        &self,
+        change: Change,
+        record: Option<Record>,
+    ) -> Result<Written<()>, IdempotencyError> {
         self.0.write_recorded(Transaction::new().with(change), record, "changing a webhook").await
     }
 

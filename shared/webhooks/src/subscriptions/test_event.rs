@@ -10,7 +10,7 @@ use crate::{
 };
 use auth::AuthorizedEntity;
 use base::{DeliveryId, EventId, SharedClock, SharedRandom, WebhookId, trace::Trace};
-use storage::{Allowance, Answered, Answers, Once};
+use storage::{Allowance, Answered, IdempotencyStore, IdempotentRequest};
 
 /// The type of test events.
 pub(super) const TEST: &EventType = catalogue::own("webhook.test");
@@ -20,7 +20,7 @@ pub struct Testing {
     /// The webhooks that exist.
     pub webhooks: Webhooks,
     /// Repeats the answer for an idempotency key.
-    pub answers: Answers,
+    pub answers: IdempotencyStore,
     /// Counts the requests of entities.
     pub limits: RequestLimits,
     /// Publishes the event.
@@ -51,7 +51,7 @@ impl Testing {
         &self,
         entity: &AuthorizedEntity,
         id: &WebhookId,
-        once: Option<&Once>,
+        once: Option<&IdempotentRequest>,
         trace: &Trace,
     ) -> Result<Answered<TestSent>, WebhookError> {
         self.answers.once(once, self.clock.now(), self.publish(entity, id, once, trace)).await
@@ -61,7 +61,7 @@ impl Testing {
         &self,
         entity: &AuthorizedEntity,
         id: &WebhookId,
-        once: Option<&Once>,
+        once: Option<&IdempotentRequest>,
         trace: &Trace,
     ) -> Result<TestSent, WebhookError> {
         self.limits.count(Allowance::Tests, entity, self.clock.now()).await?;

@@ -13,7 +13,7 @@ use base::{Random, Time, random};
 use storage::TableError;
 
 /// Whether an attempt may be made.
-pub(crate) enum Admission {
+pub(crate) enum AttemptDecision {
     /// It may, perhaps as the probe; with the health of its webhook before.
     Go(Option<HealthItem>),
     /// It may not before this time.
@@ -28,22 +28,25 @@ pub(crate) async fn admit(
     healths: &Healths,
     random: &dyn Random,
     now: Time,
-) -> Result<Admission, TableError> {
-    let Some(health) = health else { return Ok(Admission::Go(None)) };
+) -> Result<AttemptDecision, TableError> {
+    let Some(health) = health else { return Ok(AttemptDecision::Go(None)) };
     let passage = if claimed.is_asked_for(now) { health.passage_when_asked_for(now) } else { health.passage(now) };
     Ok(match passage {
-        BreakerDecision::Go => Admission::Go(Some(health)),
+        BreakerDecision::Go => AttemptDecision::Go(Some(health)),
         // Spread, so that the deliveries that wait do not come at one moment.
-        BreakerDecision::Wait(until) => Admission::Wait(until + until.since(now).mul_f64(0.1 * random::unit(random))),
+        BreakerDecision::Wait(until) => {
+            AttemptDecision::Wait(until + until.since(now).mul_f64(0.1 * random::unit(random)))
+        }
         // An operational event is no probe, since its outcome is not counted. It does not wait for one either, since
         // perhaps no other event is sent there.
-        BreakerDecision::Probe if is_operational(&claimed.delivery().r#type) => Admission::Go(Some(health)),
+        BreakerDecision::Probe if is_operational(&claimed.delivery().r#type) => AttemptDecision::Go(Some(health)),
         BreakerDecision::Probe => {
-            let (webhook, lease) = (&claimed.delivery().webhook_identifier, now + PROBE_LEASE);
+            let webhook = &claimed.delivery().webhook_identifier;
+            let lease = now + PROBE_LEASE;
             if healths.take_probe(entity, webhook, &health, lease, now).await?.is_done() {
-                Admission::Go(Some(HealthItem { probe_until: Some(lease), ..health }))
+                AttemptDecision::Go(Some(HealthItem { probe_until: Some(lease), ..health }))
             } else {
-                Admission::Wait(health.after_probe(now))
+                AttemptDecision::Wait(health.after_probe(now))
             }
         }
     })

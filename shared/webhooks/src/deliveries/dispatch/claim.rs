@@ -113,7 +113,8 @@ impl Deliveries {
         lease: String,
         now: Time,
     ) -> Result<Option<Claimed>, TableError> {
-        let (made, began) = (attempt.saturating_sub(1), Instant::now());
+        let made = attempt.saturating_sub(1);
+        let began = Instant::now();
         let claim = Change::of(head_key(id))
             .set("lease", lease.as_str())
             .set("claimableAt", now + LEASE)

@@ -14,7 +14,7 @@ use crate::{
     deliveries::{
         delivery::WaitingFor,
         dispatch::{
-            breaker_check::{Admission, admit},
+            breaker_check::{AttemptDecision, admit},
             claim::Claimed,
             counting::{self, CompletedAttempt},
             metrics::Meter,
@@ -128,7 +128,8 @@ impl Dispatcher {
     ) -> Result<Option<CompletedAttempt>, DispatchError> {
         // Before the claim: a lease must not run out while a secret is waited for.
         self.rings.get().await?;
-        let (due, now) = (&notice.message, self.clock.now());
+        let due = &notice.message;
+        let now = self.clock.now();
         let claim = self.deliveries.claim(&due.delivery, due.attempt, random::uuid(&*self.random), now);
         let (claimed, prefetch) = join!(claim, self.sources().prefetch(notice));
         let Some(claimed) = claimed? else {
@@ -154,8 +155,8 @@ impl Dispatcher {
     /// Makes the attempt, or finds that it cannot be made, or not yet.
     async fn claimed(&self, claimed: &Claimed, prefetch: Prefetch) -> Result<Option<CompletedAttempt>, DispatchError> {
         let delivery = claimed.delivery();
-        let (entity, id) =
-            (AuthorizedEntity::owning_delivery(delivery.owner_identifier.clone()), &delivery.webhook_identifier);
+        let entity = AuthorizedEntity::owning_delivery(delivery.owner_identifier.clone());
+        let id = &delivery.webhook_identifier;
         let AttemptInputs { webhook, event, health } = self.sources().inputs(claimed, prefetch).await?;
         let now = self.clock.now();
         let Some(webhook) = webhook.filter(|current| current.webhook.webhook.enabled) else {
@@ -168,8 +169,8 @@ impl Dispatcher {
         };
         let healths = &self.health_tracker.healths;
         let health = match admit((&entity, claimed), health, healths, &*self.random, now).await? {
-            Admission::Go(health) => health,
-            Admission::Wait(until) => {
+            AttemptDecision::Go(health) => health,
+            AttemptDecision::Wait(until) => {
                 tracing::info!(deliveryId = %delivery.id, %until, "put off: the breaker of its webhook is open");
                 self.deliveries.put_off(claimed, until, Some(WaitingFor::Breaker), now).await?;
                 let lane = Lane::of(webhook.webhook.webhook.is_slow(until));

@@ -21,7 +21,7 @@ use crate::{
     subscriptions::{
         disable::Reason,
         operational::{DeliveryExhausted, is_operational},
-        pace::SLOW,
+        pace::SLOW_EXCHANGE,
         store::SigningWebhook,
         tally::AttemptOutcome,
     },
@@ -52,7 +52,7 @@ impl Dispatcher {
         let began = self.clock.now();
         // The end is read inside, since noting that a webhook is slow may take longer than its exchange.
         let mut exchange = pin!(async { (prepared.send(&self.outbound, entity.id()).await, self.clock.now()) });
-        let ((outcome, ended), was_slow) = match timeout(SLOW, exchange.as_mut()).await {
+        let ((outcome, ended), was_slow) = match timeout(SLOW_EXCHANGE, exchange.as_mut()).await {
             Ok(exchanged) => (exchanged, false),
             // Noted while the exchange is still under way, so that later deliveries of the webhook go by the slow lane, and
             // the sweep leaves this one alone.
@@ -77,7 +77,8 @@ impl Dispatcher {
         let outcome = attempt.outcome();
         let recorded = self.deliveries.record(claimed, attempt, next, ended, along).await?;
         if !recorded.is_done() {
-            let (delivery, attempt) = (&claimed.delivery().id, claimed.attempt());
+            let delivery = &claimed.delivery().id;
+            let attempt = claimed.attempt();
             tracing::warn!(deliveryId = %delivery, attempt, "the claim was lost before the attempt was recorded");
             return Ok(None);
         }

@@ -231,7 +231,8 @@ mod tests {
 
     #[test]
     fn there_is_room_while_all_of_one_receive_call_would_find_permits() {
-        let (limiter, hook) = (ConcurrencyLimiter::new(Lane::Quick), webhook());
+        let limiter = ConcurrencyLimiter::new(Lane::Quick);
+        let hook = webhook();
         let mut taken = Vec::new();
         while limiter.have_room() {
             taken.extend(limiter.take(&owner("noisy", &hook), false));
@@ -243,8 +244,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_waiting_delivery_gets_the_permit_that_becomes_free() {
-        let (limiter, hook) = (ConcurrencyLimiter::new(Lane::Quick), webhook());
-        let (mine, minute) = (owner("noisy", &hook), Duration::from_secs(60));
+        let limiter = ConcurrencyLimiter::new(Lane::Quick);
+        let hook = webhook();
+        let mine = owner("noisy", &hook);
+        let minute = Duration::from_secs(60);
         let mut taken: Vec<_> = std::iter::from_fn(|| limiter.take(&mine, false)).collect();
         assert!(limiter.take_within(Duration::ZERO, &mine, false).await.is_err());
         let frees = async {
@@ -277,8 +280,10 @@ mod tests {
 
     #[test]
     fn an_entity_may_send_back_one_more_for_each_of_its_attempts_that_ends() {
-        let (limiter, hook) = (ConcurrencyLimiter::new(Lane::Slow), webhook());
-        let (busy, stuck) = (owner("busy", &hook), owner("stuck", &webhook()));
+        let limiter = ConcurrencyLimiter::new(Lane::Slow);
+        let hook = webhook();
+        let busy = owner("busy", &hook);
+        let stuck = owner("stuck", &webhook());
         for attempts in 0..1_000 {
             let attempt = limiter.take(&busy, true).expect("nothing else is under way");
             assert!(limiter.send_back(&busy.entity), "after {attempts} attempts");

@@ -133,7 +133,8 @@ mod tests {
     const PUBLISHED: Time = Time::from_millis(1_795_167_900_000);
 
     fn made(next: Next) -> AttemptMetric {
-        let (began, ended) = (PUBLISHED + Duration::from_millis(40), PUBLISHED + Duration::from_millis(100));
+        let began = PUBLISHED + Duration::from_millis(40);
+        let ended = PUBLISHED + Duration::from_millis(100);
         AttemptMetric { published: PUBLISHED, is_first: true, is_in_first_schedule: true, began, ended, next }
     }
 

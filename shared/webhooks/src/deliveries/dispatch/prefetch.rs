@@ -63,10 +63,10 @@ impl Sources<'_> {
     pub(crate) async fn prefetch(self, notice: &AttemptMessage) -> Prefetch {
         let AttemptMessage { owner, event: id, .. } = notice;
         let entity = AuthorizedEntity::owning_delivery(owner.entity.clone());
-        let event = self.events.glance(id);
-        let health = self.healths.glance(&entity, &owner.webhook);
+        let event = self.events.read_eventual(id);
+        let health = self.healths.read_eventual(&entity, &owner.webhook);
         let read = Instant::now();
-        let (webhook, event, health) = join!(self.webhooks.glance(&entity, &owner.webhook), event, health);
+        let (webhook, event, health) = join!(self.webhooks.read_eventual(&entity, &owner.webhook), event, health);
         // A disabled webhook is read again: the delivery would be cancelled for good, and the owner may have enabled the
         // webhook a moment ago.
         let is_current = |found: &SigningWebhook| {

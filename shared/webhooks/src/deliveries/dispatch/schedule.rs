@@ -254,7 +254,8 @@ mod tests {
         #[test]
         fn jitter_never_shortens_a_wait_nor_adds_more_than_a_tenth(made in 1u32..10, dice in 0.0f64..1.0) {
             let outcome = Err(AttemptError::Timeout("x"));
-            let (exact, jittered) = (wait(made, &outcome, 0.0), wait(made, &outcome, dice));
+            let exact = wait(made, &outcome, 0.0);
+            let jittered = wait(made, &outcome, dice);
             prop_assert!(jittered >= exact && jittered <= exact + exact / 10);
         }
 

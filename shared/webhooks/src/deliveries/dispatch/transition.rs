@@ -118,7 +118,8 @@ mod tests {
         let announced = |wait: Duration, put_off: bool, waiting_for: Option<WaitingFor>| {
             HeadTransition { put_off, waiting_for, ..HeadTransition::untried(&head(), NOW) }.is_announced(NOW + wait)
         };
-        let (soon, far) = (MAX_DELAY, MAX_DELAY + Duration::from_millis(1));
+        let soon = MAX_DELAY;
+        let far = MAX_DELAY + Duration::from_millis(1);
         assert!(announced(soon, false, None) && announced(soon, true, Some(WaitingFor::Breaker)));
         assert!(!announced(far, false, None) && !announced(far, true, Some(WaitingFor::Breaker)));
         assert!(!announced(soon, true, None));

@@ -14,7 +14,7 @@ use base::Time;
 /// How long after the removal a delivery may still begin to wait: its attempt or its publication may be under way.
 const SETTLED: Duration = Duration::from_secs(60);
 /// The pause before the next pass, for deliveries whose attempt was under way.
-const PAUSE: Duration = Duration::from_secs(20);
+const LOOK_INTERVAL: Duration = Duration::from_secs(20);
 
 /// How far the waiting deliveries of a webhook are cancelled.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,7 +46,7 @@ impl Cancellation {
     /// The time of the next pass: soon when this one found deliveries, since their attempts may have been under way;
     /// otherwise once everything has settled.
     pub(super) fn next(&self, now: Time) -> Time {
-        let pause = now + PAUSE;
+        let pause = now + LOOK_INTERVAL;
         if self.found { pause } else { pause.max(self.removed + SETTLED) }
     }
 
@@ -71,11 +71,11 @@ mod tests {
         assert!(!job.is_done());
         let first = job.looking(REMOVED).looked(true, None);
         assert!(!first.is_done());
-        let second = first.looking(REMOVED + PAUSE).looked(false, None);
+        let second = first.looking(REMOVED + LOOK_INTERVAL).looked(false, None);
         assert!(!second.is_done(), "something may still come to light");
         let third = second.looking(REMOVED + SETTLED).looked(true, None);
         assert!(!third.is_done(), "something did");
-        assert!(third.looking(REMOVED + SETTLED + PAUSE).looked(false, None).is_done());
+        assert!(third.looking(REMOVED + SETTLED + LOOK_INTERVAL).looked(false, None).is_done());
     }
 
     #[test]
@@ -83,7 +83,7 @@ mod tests {
         let first = Cancellation::new(REMOVED).looked(false, None);
         assert_eq!(first.next(REMOVED), REMOVED + SETTLED);
         assert!(first.looking(REMOVED + SETTLED).looked(false, None).is_done());
-        assert_eq!(Cancellation::new(REMOVED).looked(true, None).next(REMOVED), REMOVED + PAUSE);
+        assert_eq!(Cancellation::new(REMOVED).looked(true, None).next(REMOVED), REMOVED + LOOK_INTERVAL);
     }
 
     #[test]

@@ -37,7 +37,7 @@ const SORT_KEY: &str = "JOBS";
 const KEPT: Duration = Duration::from_secs(60);
 /// The pause after a turn in which no job could be worked on, although the index shows one that is due: it lags behind,
 /// or another sweep is at that job.
-const PAUSE: Duration = Duration::from_secs(1);
+const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
 /// The pause before the next look for a job that the index does not show yet.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// Later than any job's time.
@@ -126,7 +126,7 @@ impl Turn {
 /// The next turn of an entity whose next job is due then; `None` when its place is not needed any more.
 fn next_turn(job: Option<Time>, asked_at: Time, worked: bool, now: Time) -> Option<Time> {
     match job {
-        Some(due) => Some(due.max(if worked { now } else { now + PAUSE })),
+        Some(due) => Some(due.max(if worked { now } else { now + PAUSE_AFTER_ERROR })),
         None => (now.since(asked_at) < KEPT).then(|| now + LOOK_AGAIN),
     }
 }
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_turn_without_work_is_not_taken_again_at_once_by_the_same_sweep() {
-        assert_eq!(next_turn(Some(ASKED), ASKED, false, ASKED), Some(ASKED + PAUSE));
+        assert_eq!(next_turn(Some(ASKED), ASKED, false, ASKED), Some(ASKED + PAUSE_AFTER_ERROR));
     }
 
     #[test]

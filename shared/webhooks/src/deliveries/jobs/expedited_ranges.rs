@@ -47,7 +47,8 @@ mod tests {
 
     #[test]
     fn those_that_wait_for_the_breaker_are_worked_through_once_and_anew_when_they_are_asked_for_again() {
-        let (random, mut left) = (CountingRandom::default(), ExpeditedRanges::default());
+        let random = CountingRandom::default();
+        let mut left = ExpeditedRanges::default();
         assert!(left.is_done());
         left.ask_for_put_off();
         let whole = left.put_off.clone();

@@ -72,7 +72,8 @@ impl Ranges {
     fn not_covered(&self, since: Time, until: Time) -> Vec<(Time, Time)> {
         let mut ranges: Vec<_> = self.0.iter().map(|range| (range.since, range.until)).collect();
         ranges.sort_unstable();
-        let (mut gaps, mut from) = (Vec::new(), since);
+        let mut gaps = Vec::new();
+        let mut from = since;
         for (begin, end) in ranges {
             gaps.push((from, begin.min(until)));
             from = from.max(end);
@@ -139,7 +140,8 @@ mod tests {
     #[test]
     fn a_range_is_not_begun_again_while_it_is_worked_on() {
         let mut ranges = ranges(&[(10, 20)]);
-        let (first, position) = (ranges.0[0].clone(), position_at(14, &CountingRandom::default()));
+        let first = ranges.0[0].clone();
+        let position = position_at(14, &CountingRandom::default());
         ranges.done(&first, Some(&position));
         assert_eq!(ranges.ask(at(10), at(20)), Ok(false));
         assert_eq!(ranges.left_between(at(10), at(20)), [KeyRange::between(at(10), at(20)).after(&position)]);

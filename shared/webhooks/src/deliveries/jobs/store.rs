@@ -12,7 +12,7 @@ use crate::deliveries::{
 use auth::AuthorizedEntity;
 use base::{Time, WebhookId};
 use storage::table::{Delete, Put, Table, TableError, Transaction, Write, Written, is, is_new};
-use storage::{OnceError, Record};
+use storage::{IdempotencyError, Record};
 
 /// How often a write is tried again when others meet it.
 pub(super) const TRIES: usize = 20;
@@ -132,7 +132,10 @@ impl Jobs {
     }
 
     /// Writes the record of a request to recover for which there is nothing to do.
-    pub(in crate::deliveries) async fn nothing_to_recover(&self, record: Option<Record>) -> Result<(), OnceError> {
+    pub(in crate::deliveries) async fn nothing_to_recover(
+        &self,
+        record: Option<Record>,
+    ) -> Result<(), IdempotencyError> {
         self.0.write_recorded(Transaction::new(), record, WRITING).await.map(drop)
     }
 

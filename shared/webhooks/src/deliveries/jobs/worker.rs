@@ -57,7 +57,8 @@ impl Worker {
     /// Works on the jobs that are due until there are none, or until that time. Returns the number of deliveries that
     /// are due because of it. A job that fails leaves the others alone.
     pub async fn work(&self, until: Time) -> Result<usize, TableError> {
-        let (mut reopened, mut failed) = (0, None);
+        let mut reopened = 0;
+        let mut failed = None;
         // The index lags behind, and does not show at once what this sweep has put back.
         let mut put_back = Vec::new();
         loop {
@@ -172,7 +173,8 @@ impl Worker {
         held_until: Option<Time>,
     ) -> Result<Option<JobItem>, TableError> {
         for _ in 0..TRIES {
-            let (pk, sk) = (item.pk.clone(), item.sk.clone());
+            let pk = item.pk.clone();
+            let sk = item.sk.clone();
             progress.into_iter().for_each(|progress| item.advance(progress));
             item.lease = held_until.is_none().then(|| lease.to_owned());
             item.due_at = held_until.unwrap_or_else(|| self.clock.now() + LEASE);

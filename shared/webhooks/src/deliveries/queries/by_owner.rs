@@ -261,7 +261,8 @@ pub(crate) mod tests {
             positions.dedup();
             let whole = KeyRange::since(Time::from_millis(0));
             for (index, position) in positions.iter().enumerate() {
-                let (after, before) = (whole.clone().after(position), whole.clone().before(position));
+                let after = whole.clone().after(position);
+                let before = whole.clone().before(position);
                 for (other_index, other) in positions.iter().enumerate() {
                     prop_assert_eq!(after.holds(other), other_index > index);
                     prop_assert_eq!(before.holds(other), other_index < index);

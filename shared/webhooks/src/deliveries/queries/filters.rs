@@ -63,7 +63,8 @@ impl fmt::Display for Filters {
         // None of the values can have a `;` or a `,`.
         let Self { statuses, kind, webhook, event, created_from, created_to } = self;
         let statuses = BTreeSet::from_iter(statuses.iter().map(|status| status.as_str()));
-        let (statuses, kind) = (Vec::from_iter(statuses).join(","), kind.unwrap_or_default());
+        let statuses = Vec::from_iter(statuses).join(",");
+        let kind = kind.unwrap_or_default();
         let webhook = webhook.as_ref().map_or("", WebhookId::as_str);
         let [from, to] = [created_from, created_to].map(|time| time.map(|time| time.to_string()).unwrap_or_default());
         let event = event.as_ref().map_or("", EventId::as_str);

@@ -240,7 +240,8 @@ mod tests {
 
     #[test]
     fn deliveries_past_their_retention_are_not_read() {
-        let (early, late) = (Time::from_millis(1_000), Time::from_millis(2_000));
+        let early = Time::from_millis(1_000);
+        let late = Time::from_millis(2_000);
         let from = |time| Filters { created_from: Some(time), ..Filters::default() };
         assert_eq!(stretch(&from(early), late, None), KeyRange::since(late));
         assert_eq!(stretch(&from(late), early, None), KeyRange::since(late));
@@ -250,7 +251,8 @@ mod tests {
 
     #[test]
     fn of_one_event_no_more_than_its_millisecond_is_read() {
-        let (early, late) = (Time::from_millis(1_000), Time::from_millis(2_000));
+        let early = Time::from_millis(1_000);
+        let late = Time::from_millis(2_000);
         let event = EventId::new(late, &CountingRandom::default());
         let of_event = Filters { event: Some(event.clone()), ..Filters::default() };
         assert_eq!(stretch(&of_event, early, None), KeyRange::of_event(&event));

@@ -60,7 +60,8 @@ impl Deliveries {
 
     async fn of_event(&self, entity: &AuthorizedEntity, id: &EventId, now: Time) -> Result<Vec<Delivery>, TableError> {
         let filters = Filters { event: Some(id.clone()), ..Filters::default() };
-        let (mut stretch, mut found) = (KeyRange::of_event(id), Vec::new());
+        let mut stretch = KeyRange::of_event(id);
+        let mut found = Vec::new();
         loop {
             let page = self.look(entity.id(), &stretch, &filters, true, PAGE).await?;
             let heads = self.heads(page.found.iter().map(|found| &found.id)).await?;

@@ -6,7 +6,7 @@ use crate::deliveries::queue::{
     Lane, MESSAGES_AT_ONCE, QueueError, QueueSettings,
     message::{AttemptMessage, MalformedMessage},
 };
-use base::gather::{Calls, Gather};
+use base::batcher::{Batcher, Calls};
 use storage::aws::Aws;
 
 /// How long a receiver waits for messages: below the time-out of a call, and short, since a round cannot end while it
@@ -34,7 +34,7 @@ pub struct Inbox {
     lane: Lane,
     client: Client,
     url: String,
-    handled: Gather<Deletions>,
+    handled: Batcher<Deletions>,
 }
 
 impl Inbox {
@@ -42,7 +42,7 @@ impl Inbox {
     pub fn connect(aws: &Aws, settings: &QueueSettings) -> [Self; 2] {
         let client = aws.sqs();
         [(Lane::Quick, &settings.url), (Lane::Slow, &settings.slow_url)].map(|(lane, url)| {
-            let handled = Gather::new(Deletions { client: client.clone(), url: url.clone() });
+            let handled = Batcher::new(Deletions { client: client.clone(), url: url.clone() });
             Self { lane, client: client.clone(), url: url.clone(), handled }
         })
     }
@@ -75,7 +75,7 @@ impl Inbox {
 
     /// Deletes a message that was handled. A message that is not deleted comes again, and has nothing to do then.
     pub(crate) async fn delete(&self, receipt: String) -> Result<(), QueueError> {
-        self.handled.ask(receipt).await?
+        self.handled.submit(receipt).await?
     }
 }
 

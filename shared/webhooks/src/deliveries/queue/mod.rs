@@ -21,14 +21,14 @@ use futures::{
 use tokio::time::timeout;
 
 use crate::deliveries::{lease_times::MAX_DELAY, queue::message::AttemptMessage};
-use base::gather::{Calls, Gather, Unanswered};
+use base::batcher::{Batcher, Calls, Unanswered};
 use base::{Environment, FromEnvironment, Time, logging};
 use storage::aws::{Aws, CallError};
 
 /// The most messages that one call of SQS takes or gives.
 pub(crate) const MESSAGES_AT_ONCE: usize = 10;
 /// How long a request of a client waits for the queue.
-const PATIENCE: Duration = Duration::from_secs(2);
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The two queues, by how soon their deliveries are expected to be answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,8 +51,8 @@ impl Lane {
 pub struct Queue {
     client: Client,
     lanes: [String; 2],
-    quick: Gather<Messages>,
-    slow: Gather<Messages>,
+    quick: Batcher<Messages>,
+    slow: Batcher<Messages>,
 }
 
 /// A call to a queue failed.
@@ -78,8 +78,9 @@ impl Queue {
     /// The queues at these addresses.
     pub fn connect(aws: &Aws, settings: &QueueSettings) -> Self {
         let client = aws.sqs();
-        let lane = |url: &str| Gather::new(Messages { client: client.clone(), url: url.to_owned() });
-        let (quick, slow) = (lane(&settings.url), lane(&settings.slow_url));
+        let lane = |url: &str| Batcher::new(Messages { client: client.clone(), url: url.to_owned() });
+        let quick = lane(&settings.url);
+        let slow = lane(&settings.slow_url);
         Self { lanes: [settings.url.clone(), settings.slow_url.clone()], client, quick, slow }
     }
 
@@ -106,7 +107,7 @@ impl Queue {
     /// The same for a request whose client waits: gives the queue two seconds.
     pub async fn announce_in_time(&self, lane: Lane, notice: AttemptMessage, due: Time, now: Time) {
         let delivery = notice.message.delivery.clone();
-        if timeout(PATIENCE, self.announce(lane, notice, due, now)).await.is_err() {
+        if timeout(CLIENT_TIMEOUT, self.announce(lane, notice, due, now)).await.is_err() {
             let error = QueueError::Late;
             tracing::warn!(%error, deliveryId = %delivery, "not announced; the sweep will find it");
         }
@@ -136,7 +137,7 @@ impl Queue {
             Lane::Quick => &self.quick,
             Lane::Slow => &self.slow,
         };
-        queue.ask(DelayedMessage { notice, delay }).await?
+        queue.submit(DelayedMessage { notice, delay }).await?
     }
 }
 
@@ -199,7 +200,8 @@ pub struct QueueSettings {
 
 impl FromEnvironment for QueueSettings {
     fn from_environment(environment: &mut Environment) -> Option<Self> {
-        let (url, slow_url) = (environment.required("QUEUE_URL"), environment.required("SLOW_QUEUE_URL"));
+        let url = environment.required("QUEUE_URL");
+        let slow_url = environment.required("SLOW_QUEUE_URL");
         Some(Self { url: url?, slow_url: slow_url? })
     }
 }

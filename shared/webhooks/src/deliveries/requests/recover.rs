@@ -17,7 +17,7 @@ use crate::{
 use auth::AuthorizedEntity;
 use base::{Time, WebhookId};
 use problem::{JsonBody, Problem};
-use storage::{Allowance, Answered, Answers, Once, TableError};
+use storage::{Allowance, Answered, IdempotencyStore, IdempotentRequest, TableError};
 
 /// The most deliveries of a kind that are counted, which takes a few calls of the table. Deliveries beyond it are
 /// recovered, too.
@@ -46,7 +46,7 @@ pub struct Recovery {
     /// Counts the requests of entities.
     pub limits: RequestLimits,
     /// Repeats the answer for an idempotency key.
-    pub answers: Answers,
+    pub answers: IdempotencyStore,
     /// Older deliveries count as gone, though the table may still have them for days.
     pub retention: Duration,
 }
@@ -72,7 +72,7 @@ impl Recovery {
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
         scope: RecoveryScope,
-        once: Option<&Once>,
+        once: Option<&IdempotentRequest>,
         now: Time,
     ) -> Result<Answered<Recovered>, DeliveryError> {
         self.answers.once(once, now, self.begin(entity, webhook, scope, once, now)).await
@@ -83,7 +83,7 @@ impl Recovery {
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
         scope: RecoveryScope,
-        once: Option<&Once>,
+        once: Option<&IdempotentRequest>,
         now: Time,
     ) -> Result<Recovered, DeliveryError> {
         self.limits.count(Allowance::Recoveries, entity, now).await?;

@@ -12,7 +12,7 @@ use crate::{
 use auth::AuthorizedEntity;
 use base::{DeliveryId, SharedClock, Time};
 use serde::Serialize;
-use storage::{Allowance, Answered, Answers, Once, Written};
+use storage::{Allowance, Answered, IdempotencyStore, IdempotentRequest, Written};
 
 /// Sends deliveries again.
 pub struct Resending {
@@ -21,7 +21,7 @@ pub struct Resending {
     /// Their webhooks.
     pub webhooks: Webhooks,
     /// Knows the requests with an idempotency key.
-    pub answers: Answers,
+    pub answers: IdempotencyStore,
     /// Counts the requests of entities.
     pub limits: RequestLimits,
     /// Where the dispatcher listens.
@@ -90,7 +90,7 @@ impl Resending {
         &self,
         entity: &AuthorizedEntity,
         id: &DeliveryId,
-        once: Option<&Once>,
+        once: Option<&IdempotentRequest>,
     ) -> Result<Resent, DeliveryError> {
         let asked = self.answers.once(once, self.clock.now(), self.ask_again(entity, id, once)).await?;
         match asked {
@@ -104,7 +104,7 @@ impl Resending {
         &self,
         entity: &AuthorizedEntity,
         id: &DeliveryId,
-        once: Option<&Once>,
+        once: Option<&IdempotentRequest>,
     ) -> Result<WholeDelivery, DeliveryError> {
         self.limits.count(Allowance::Resends, entity, self.clock.now()).await?;
         let stored = self.deliveries.find(entity, id, self.clock.now()).await?.ok_or(DeliveryError::NotFound)?;

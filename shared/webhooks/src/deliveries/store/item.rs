@@ -193,7 +193,8 @@ pub(crate) struct AttemptItem {
 impl AttemptItem {
     /// An attempt of a delivery, kept as long as the delivery.
     pub(crate) fn new(head: &HeadItem, attempt: Attempt) -> Self {
-        let (pk, expires_at) = (head.pk.clone(), head.expires_at);
+        let pk = head.pk.clone();
+        let expires_at = head.expires_at;
         Self { pk, sk: format!("{ATTEMPT}{:04}", attempt.attempt_number), attempt, expires_at }
     }
 
@@ -261,7 +262,8 @@ pub(crate) mod tests {
 
     /// An event with these data, and its delivery.
     pub fn event_and_head(data: &str) -> (Event, HeadItem) {
-        let (random, entity) = (CountingRandom::default(), EntityId::parse("hotel").expect("an entity"));
+        let random = CountingRandom::default();
+        let entity = EntityId::parse("hotel").expect("an entity");
         let data = RawValue::from_string(data.to_owned()).expect("JSON");
         let kind = catalogue::find("booking.created").expect("it exists");
         let event = Event::new(EventId::new(NOW, &random), kind, NOW, entity.clone(), &data).expect("small");

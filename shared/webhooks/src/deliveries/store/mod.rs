@@ -92,7 +92,7 @@ impl Deliveries {
         let table = self.table.clone();
         async move {
             let key = ("DLV#".to_owned(), HEAD.to_owned());
-            let _nothing = table.glance::<HeadItem>(key, "opening a connection to the table").await;
+            let _nothing = table.read_eventual::<HeadItem>(key, "opening a connection to the table").await;
         }
         .boxed()
     }
@@ -127,7 +127,8 @@ impl Deliveries {
         now: Time,
     ) -> Result<Option<StoredDelivery>, TableError> {
         const DOING: &str = "reading a delivery with its attempts";
-        let (mut head, mut attempts) = (None, Vec::new());
+        let mut head = None;
+        let mut attempts = Vec::new();
         for row in self.table.rows(Query::partition(partition(id)), DOING).await? {
             match row.sort() {
                 HEAD => head = Some(row.read::<HeadItem>(DOING)?),
@@ -157,13 +158,14 @@ impl Deliveries {
         &self,
         ids: impl IntoIterator<Item = &DeliveryId>,
     ) -> Result<Vec<Option<HeadItem>>, TableError> {
-        let heads = ids.into_iter().map(async |id| match self.table.glance(head_key(id), "listing deliveries").await {
-            Err(error @ TableError::Item { .. }) => {
-                tracing::error!(error = %logging::chain(&error), "a delivery is left out of a list");
-                Ok(None)
-            }
-            head => head,
-        });
+        let heads =
+            ids.into_iter().map(async |id| match self.table.read_eventual(head_key(id), "listing deliveries").await {
+                Err(error @ TableError::Item { .. }) => {
+                    tracing::error!(error = %logging::chain(&error), "a delivery is left out of a list");
+                    Ok(None)
+                }
+                head => head,
+            });
         try_join_all(heads).await
     }
 

@@ -16,7 +16,7 @@ use crate::deliveries::{
 };
 use base::{DeliveryId, Time, WebhookId};
 use storage::table::{Change, TableError, Transaction, Written, absent, is, more};
-use storage::{OnceError, Record};
+use storage::{IdempotencyError, Record};
 
 const REOPENING: &str = "reopening a delivery";
 const CANCELLING: &str = "cancelling a delivery";
@@ -99,7 +99,7 @@ impl Deliveries {
         seen: &Delivery,
         record: Option<Record>,
         now: Time,
-    ) -> Result<Written<Option<HeadItem>>, OnceError> {
+    ) -> Result<Written<Option<HeadItem>>, IdempotencyError> {
         self.ask_again(reopening(seen, Asker::Person, now), record).await
     }
 
@@ -114,7 +114,7 @@ impl Deliveries {
         seen: &HeadItem,
         record: Option<Record>,
         now: Time,
-    ) -> Result<Written<Option<HeadItem>>, OnceError> {
+    ) -> Result<Written<Option<HeadItem>>, IdempotencyError> {
         self.ask_again(attempt_now(seen, Asker::Person, now), record).await
     }
 
@@ -125,7 +125,11 @@ impl Deliveries {
 
     /// Makes a change that a person asked for, together with the record of the request. The head is read back only where
     /// there is no record. Where the change is lost, the one that came first counts, so that the record is written.
-    async fn ask_again(&self, change: Change, record: Option<Record>) -> Result<Written<Option<HeadItem>>, OnceError> {
+    async fn ask_again(
+        &self,
+        change: Change,
+        record: Option<Record>,
+    ) -> Result<Written<Option<HeadItem>>, IdempotencyError> {
         if record.is_none() {
             return Ok(self.table.write_together_and_read(change, REOPENING).await?.map(Some));
         }
@@ -137,7 +141,7 @@ impl Deliveries {
     }
 
     /// Writes the record of a request that changes nothing.
-    pub(crate) async fn leave_as_is(&self, record: Option<Record>) -> Result<(), OnceError> {
+    pub(crate) async fn leave_as_is(&self, record: Option<Record>) -> Result<(), IdempotencyError> {
         self.table.write_recorded(Transaction::new(), record, REOPENING).await.map(drop)
     }
 

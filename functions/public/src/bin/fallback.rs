@@ -1,0 +1,20 @@
+//! Requests without a route: 404. The gate returns 405 if the path supports other methods.
+
+use function::{Service, StartError};
+use gate::{Call, Reply, endpoints};
+use problem::Problem;
+
+pub(crate) fn main() -> Result<(), StartError> {
+    function::run(serve())
+}
+
+async fn serve() -> Result<(), StartError> {
+    let (service, ()) = Service::start().await?;
+    service.serve(endpoints::FALLBACK, (), refuse).await
+}
+
+async fn refuse(_: &(), call: Call) -> Result<Reply, Problem> {
+    // The gate handles known paths with unsupported methods. A gateway with other matching rules may still send a request
+    // that has a route.
+    Err(Problem::no_route(call.whole_path()))
+}

@@ -1,0 +1,33 @@
+//! Requests that are carried out once for their `Idempotency-Key`.
+
+use gate::{Call, EntityCall};
+use http::HeaderValue;
+use problem::Problem;
+use storage::{IdempotencyKey, IdempotentRequest, Sender};
+
+/// The sender of a call, whose keys are its own.
+///
+/// # Errors
+/// 500, when the endpoint admits calls without a token.
+pub fn sender(call: &EntityCall) -> Result<Sender<'_>, Problem> {
+    let token = call.claims.as_ref();
+    let token = token.ok_or_else(|| Problem::internal("an idempotency key is read from a call without a token"))?;
+    Ok(Sender { entity: call.entity.id().as_str(), client: &token.client_id, path: call.whole_path() })
+}
+
+/// The idempotency key of a call, if it has one.
+///
+/// # Errors
+/// The fault, as the second half of a sentence that begins with the header's name.
+pub fn idempotency_key(call: &Call) -> Result<Option<IdempotencyKey<'_>>, String> {
+    IdempotencyKey::read(call.headers().get_all("idempotency-key").iter().map(HeaderValue::as_bytes))
+}
+
+/// The call as a request that is carried out once, if it has an idempotency key.
+///
+/// # Errors
+/// 400 for a key of another form.
+pub fn idempotent_request(call: &EntityCall) -> Result<Option<IdempotentRequest>, Problem> {
+    let key = idempotency_key(call).map_err(|fault| Problem::invalid_value("Idempotency-Key", fault))?;
+    key.map(|key| Ok(IdempotentRequest::of_request(sender(call)?, key, &call.body))).transpose()
+}

@@ -1,0 +1,353 @@
+//! `make deploy`, as far as it goes without AWS: what it asks, what it keeps, and what it hands to SAM, whose place and
+//! that of the AWS command line programs take that note their arguments.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::Write,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::template::expanded_with;
+
+const SAM: &str = r#"#!/bin/sh
+printf 'sam %s\n' "$*" >> calls
+cp deployed.json stack.json
+"#;
+
+/// The alarms of the first look are those of a stack whose schedules have not run yet.
+const AWS: &str = r#"#!/bin/sh
+printf 'aws %s %s\n' "$1" "$2" >> calls
+case "$1 $2" in
+    "cloudformation describe-stacks")
+        if test -e stack.json; then cat stack.json; else echo "Stack with id waypost-staging does not exist" >&2; exit 254; fi ;;
+    "cloudformation delete-stack") rm stack.json ;;
+    "sts get-caller-identity")
+        if test -e anonymous; then echo "Unable to locate credentials." >&2; exit 253; fi
+        echo '{"Account": "123456789012", "Arn": "arn:aws:iam::123456789012:user/operator"}' ;;
+    "cloudwatch describe-alarms") if test -e looked; then cat alarms.json; else touch looked; echo '{"MetricAlarms": []}'; fi ;;
+esac
+"#;
+
+const TOPIC: &str = "arn:aws:sns:eu-central-1:123456789012:alarms";
+/// Stack, region, BaseUrl, AuthUrl and AlarmTopicArn.
+const ANSWERS: [&str; 5] = ["", "eu-central-1", "https://api.example.com", "", ""];
+const ARM: u16 = 183;
+const X86: u16 = 62;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("the project's folder")
+}
+
+/// The names of the template's parameters and the folders of its functions.
+fn template() -> (Vec<String>, Vec<String>) {
+    let text = fs::read_to_string(root().join("template.yaml")).expect("the project has a template.yaml");
+    let template = template::yaml_to_json(&text).expect("template.yaml is YAML");
+    let parameters = template["Parameters"].as_object().expect("parameters").keys().cloned().collect();
+    let resources = template["Resources"].as_object().expect("resources").values();
+    let folders =
+        resources.filter_map(|resource| resource["Properties"]["CodeUri"].as_str()).map(str::to_owned).collect();
+    (parameters, folders)
+}
+
+fn parameters_of(call: &str) -> Vec<&str> {
+    call.split_once("--parameter-overrides ").expect("every parameter is named").1.split(' ').collect()
+}
+
+/// A folder in which an operator deploys.
+struct Desk(TempDir);
+
+impl Desk {
+    fn new() -> Self {
+        let desk = Self(tempfile::tempdir().expect("a folder"));
+        for (name, text) in [("sam", SAM), ("aws", AWS)] {
+            desk.write(&format!("bin/{name}"), text);
+            fs::set_permissions(desk.path(&format!("bin/{name}")), fs::Permissions::from_mode(0o755)).expect("a mode");
+        }
+        desk.write("deployed.json", stack("CREATE_COMPLETE", &[]).to_string());
+        let ok = |name: &str| json!({ "AlarmName": format!("waypost-staging-{name}-1A2B"), "StateValue": "OK" });
+        let alarms = ["SweepMissingAlarm", "RefreshMissingAlarm"].map(ok);
+        desk.write("alarms.json", json!({ "MetricAlarms": alarms }).to_string());
+        desk.build(ARM);
+        desk
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder can be made");
+        fs::write(path, content).expect("a file can be written");
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
+    /// Puts a program for this processor where each function is built.
+    fn build(&self, processor: u16) {
+        let mut header = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0".to_vec();
+        header.extend(processor.to_le_bytes());
+        for folder in template().1 {
+            self.write(&format!("{folder}/bootstrap"), &header);
+        }
+    }
+
+    fn run(&self, step: &[&str], answers: &[&str]) -> Output {
+        let path = format!("{}:/usr/local/bin:/usr/bin:/bin", self.path("bin").display());
+        let mut child = Command::new(root().join(".venv/bin/python"))
+            .arg(root().join("operator/deploy.py"))
+            .args(step)
+            .current_dir(self.0.path())
+            .env("PATH", path)
+            .env("DEPLOY_SECONDS_BETWEEN_LOOKS", "0")
+            .env_remove("AWS_REGION")
+            .env_remove("AWS_DEFAULT_REGION")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("`make python-tools` has installed what the script needs in .venv");
+        let mut stdin = child.stdin.take().expect("it is piped");
+        let answers: String = answers.iter().flat_map(|answer| [*answer, "\n"]).collect();
+        // A script that asks nothing may have ended.
+        drop(stdin.write_all(answers.as_bytes()));
+        drop(stdin);
+        child.wait_with_output().expect("a child can be waited for")
+    }
+
+    #[track_caller]
+    fn succeeds(&self, step: &[&str], answers: &[&str]) -> String {
+        let output = self.run(step, answers);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("text")
+    }
+
+    /// What it says when it ends without success.
+    #[track_caller]
+    fn fails(&self, step: &[&str], answers: &[&str]) -> String {
+        let output = self.run(step, answers);
+        assert!(!output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        String::from_utf8(output.stderr).expect("text")
+    }
+
+    /// The calls, in their order.
+    fn calls(&self) -> Vec<String> {
+        self.read("calls").lines().map(str::to_owned).collect()
+    }
+
+    fn calls_of(&self, program: &str) -> Vec<String> {
+        self.calls().into_iter().filter(|call| call.starts_with(program)).collect()
+    }
+}
+
+fn stack(status: &str, parameters: &[(&str, &str)]) -> Value {
+    let parameter = |(key, value): &(&str, &str)| json!({ "ParameterKey": key, "ParameterValue": value });
+    let outputs = [json!({ "OutputKey": "ApiEndpoint", "OutputValue": "https://a1b2.example.com" })];
+    let parameters: Vec<_> = parameters.iter().map(parameter).collect();
+    json!({ "Stacks": [{ "StackStatus": status, "Parameters": parameters, "Outputs": outputs }] })
+}
+
+#[test]
+fn an_environment_is_asked_for_what_matters_once_and_its_answers_stay_out_of_git() {
+    let desk = Desk::new();
+    let said = desk.succeeds(&["ask", "staging"], &ANSWERS);
+    assert_eq!(said.matches("]: ").count(), ANSWERS.len(), "{said}");
+    assert!(said.contains("the audience of every token"), "each question says what it is about: {said}");
+    let kept = desk.read("samconfig-staging.yaml");
+    for answer in [
+        r#"stack_name: "waypost-staging""#,
+        r#"- "Environment=staging""#,
+        r#"- "BaseUrl=https://api.example.com""#,
+        r#"- "AuthUrl=https://api.example.com""#,
+        r#"- "Architecture=arm64""#,
+        r##"# - "TokenLifetime=3600""##,
+    ] {
+        assert!(kept.contains(answer), "{answer}: {kept}");
+    }
+    assert_eq!(desk.succeeds(&["ask", "staging"], &[]), "");
+    desk.succeeds(&["ask", "production"], &ANSWERS);
+    assert_eq!(desk.read("samconfig-staging.yaml"), kept, "each environment has its own");
+    let ignored = fs::read_to_string(root().join(".gitignore")).expect("the project has a .gitignore");
+    assert!(ignored.lines().any(|line| line == "/samconfig*"));
+}
+
+#[test]
+fn an_answer_that_the_template_refuses_is_asked_for_again_and_half_the_answers_are_not_kept() {
+    let desk = Desk::new();
+    let refused = ["", "eu-central-1", "http://api.example.com", "https://api.example.com", "", "no-topic", ""];
+    let said = desk.succeeds(&["ask", "staging"], &refused);
+    assert!(said.contains("BaseUrl cannot be `http://api.example.com`"), "{said}");
+    assert!(said.contains("AlarmTopicArn cannot be `no-topic`"), "{said}");
+    assert!(desk.fails(&["ask", "production"], &["", "eu-central-1"]).contains("nothing was written"));
+    assert!(!desk.path("samconfig-production.yaml").exists());
+    desk.fails(&["ask", "Not an environment"], &ANSWERS);
+}
+
+#[test]
+fn a_deployment_names_every_parameter_and_takes_nothing_changed_for_success() {
+    let desk = Desk::new();
+    desk.succeeds(&["ask", "staging"], &ANSWERS);
+    desk.succeeds(&["deploy", "staging"], &[]);
+    let calls = desk.calls_of("sam");
+    let [call] = calls.as_slice() else { panic!("one deployment: {calls:?}") };
+    for argument in
+        [" deploy ", " --no-fail-on-empty-changeset ", "/samconfig-staging.yaml ", "/target/template-staging.json "]
+    {
+        assert!(call.contains(argument), "{argument}: {call}");
+    }
+    assert!(!call.contains("--guided"), "{call}");
+    let mut named: Vec<_> = parameters_of(call).iter().map(|one| one.split_once('=').expect("a value").0).collect();
+    let mut declared = template().0;
+    named.sort_unstable();
+    declared.sort();
+    assert_eq!(named, declared, "a parameter that is not named would stay as it was in the stack");
+}
+
+/// The versions of the functions that SAM makes of the template that it gets, by function.
+fn versions(desk: &Desk) -> BTreeMap<String, String> {
+    let resources = expanded_with(json!({ "template": desk.path("target/template-staging.json") }));
+    let versions = resources.iter().filter(|(_, resource)| resource["Type"] == "AWS::Lambda::Version");
+    let of = |(id, version): (&String, &Value)| {
+        (version["Properties"]["FunctionName"]["Ref"].as_str().expect("a function").to_owned(), id.clone())
+    };
+    versions.map(of).collect()
+}
+
+/// SAM publishes what changes in its template's text, and a parameter's name hides its value.
+#[test]
+fn a_changed_parameter_publishes_the_functions_that_read_it_and_no_other() {
+    const WRITTEN: &str = "target/template-staging.json";
+    let desk = Desk::new();
+    desk.succeeds(&["ask", "staging"], &ANSWERS);
+    desk.succeeds(&["deploy", "staging"], &[]);
+    let written = desk.read(WRITTEN);
+    let before = versions(&desk);
+    let answers = desk.read("samconfig-staging.yaml");
+    let change = |name: &str, from: &str, to: &str| {
+        let old = format!("# - \"{name}={from}\"");
+        let new = format!("- \"{name}={to}\"");
+        assert!(answers.contains(&old), "{old}");
+        desk.write("samconfig-staging.yaml", answers.replace(&old, &new));
+        desk.succeeds(&["deploy", "staging"], &[]);
+    };
+    let published = || {
+        let versions = versions(&desk).into_iter();
+        versions.filter(|(function, version)| before[function] != *version).map(|(name, _)| name).collect::<Vec<_>>()
+    };
+    change("LogRetentionDays", "30", "7");
+    assert_eq!(desk.read(WRITTEN), written, "no function reads it");
+    change("PublishLimit", "60000", "1000");
+    assert_eq!(published(), ["PublishEvent"]);
+    change("LogLevel", "info", "debug");
+    assert_eq!(published().len(), before.len(), "every function reads it");
+}
+
+#[test]
+fn an_operator_without_credentials_is_told_before_anything_is_built() {
+    let desk = Desk::new();
+    desk.succeeds(&["ask", "staging"], &ANSWERS);
+    let said = desk.succeeds(&["credentials", "staging"], &[]);
+    assert!(said.contains("account 123456789012 as arn:aws:iam::123456789012:user/operator"), "{said}");
+    desk.write("anonymous", "");
+    assert!(desk.fails(&["credentials", "staging"], &[]).contains("Unable to locate credentials"));
+
+    let makefile = fs::read_to_string(root().join("Makefile")).expect("the project has a Makefile");
+    let recipe = makefile.split_once("\ndeploy: ").expect("`make deploy`").1;
+    let place = |text: &str| recipe.find(text).unwrap_or_else(|| panic!("{text}"));
+    assert!(place("Say which") < place("$(DEPLOY_TOOLS)"), "nothing is installed for a command without a name");
+    assert!(place("$(DEPLOY) credentials") < place(" build "));
+}
+
+#[test]
+fn what_was_built_for_another_processor_is_not_deployed() {
+    let desk = Desk::new();
+    desk.succeeds(&["ask", "staging", "--architecture", "x86_64"], &ANSWERS);
+    assert_eq!(desk.succeeds(&["architecture", "staging"], &[]), "x86_64\n");
+    assert!(desk.fails(&["deploy", "staging"], &[]).contains("was built for arm64, and the stack is for x86_64"));
+    assert!(desk.fails(&["ask", "staging", "--architecture", "arm64"], &[]).contains("says Architecture=x86_64"));
+    assert_eq!(desk.calls(), Vec::<String>::new());
+    desk.build(X86);
+    desk.succeeds(&["deploy", "staging"], &[]);
+    fs::remove_file(desk.path("target/lambda/token/bootstrap")).expect("it was built");
+    assert!(desk.fails(&["deploy", "staging"], &[]).contains("target/lambda/token/bootstrap"));
+}
+
+#[test]
+fn what_lies_beside_a_program_is_not_deployed_with_it() {
+    let desk = Desk::new();
+    desk.succeeds(&["ask", "staging"], &ANSWERS);
+    desk.write("target/lambda/token/bootstrap.zip", "a tool left it here");
+    assert!(desk.fails(&["deploy", "staging"], &[]).contains("bootstrap.zip is no part of it"));
+    assert_eq!(desk.calls(), Vec::<String>::new());
+}
+
+#[test]
+fn a_first_deployment_that_failed_is_repeated_by_the_same_command() {
+    let desk = Desk::new();
+    desk.succeeds(&["ask", "staging"], &ANSWERS);
+    desk.write("stack.json", stack("ROLLBACK_COMPLETE", &[]).to_string());
+    desk.succeeds(&["deploy", "staging"], &[]);
+    let calls: Vec<_> = desk.calls().iter().map(|call| call.split(' ').take(3).collect::<Vec<_>>().join(" ")).collect();
+    let [looked, deleted, waited, deployed] = calls.as_slice() else { panic!("{calls:?}") };
+    assert_eq!(looked, "aws cloudformation describe-stacks");
+    assert_eq!([deleted, waited], ["aws cloudformation delete-stack", "aws cloudformation wait"]);
+    assert!(deployed.starts_with("sam deploy"), "{deployed}");
+}
+
+#[test]
+fn a_stack_that_works_is_never_removed() {
+    let desk = Desk::new();
+    desk.succeeds(&["ask", "staging"], &ANSWERS);
+    for status in ["CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "DELETE_FAILED"]
+    {
+        desk.write("stack.json", stack(status, &[]).to_string());
+        let succeeded = desk.run(&["deploy", "staging"], &[]).status.success();
+        assert_eq!(succeeded, !status.ends_with("_FAILED"), "{status}");
+    }
+    assert!(!desk.calls().iter().any(|call| call.contains("delete-stack")));
+}
+
+/// The alarms that miss a schedule ring in a stack whose schedules have not run yet.
+#[test]
+fn the_alarms_of_a_new_stack_get_their_topic_when_its_schedules_have_run() {
+    let desk = Desk::new();
+    desk.succeeds(&["ask", "staging"], &["", "eu-central-1", "https://api.example.com", "", TOPIC]);
+    desk.succeeds(&["deploy", "staging"], &[]);
+    let calls = desk.calls();
+    let place = |start: &str| calls.iter().rposition(|call| call.starts_with(start)).expect("it is called");
+    let deployed = desk.calls_of("sam");
+    let [first, second] = deployed.as_slice() else { panic!("two deployments: {deployed:?}") };
+    assert!(parameters_of(first).contains(&r#"AlarmTopicArn="""#), "{first}");
+    assert!(parameters_of(second).contains(&&*format!("AlarmTopicArn={TOPIC}")), "{second}");
+    assert_eq!(desk.calls_of("aws cloudwatch").len(), 2, "it waits for the first runs");
+    assert!(place("aws cloudwatch") < place("sam"));
+    // Afterwards it has one, and there is nothing to wait for.
+    desk.write("deployed.json", stack("UPDATE_COMPLETE", &[("AlarmTopicArn", TOPIC)]).to_string());
+    desk.write("stack.json", stack("UPDATE_COMPLETE", &[("AlarmTopicArn", TOPIC)]).to_string());
+    desk.succeeds(&["deploy", "staging"], &[]);
+    assert_eq!(desk.calls_of("sam").len(), 3);
+}
+
+#[test]
+fn an_api_without_a_name_of_its_own_gets_api_gateways_address() {
+    let desk = Desk::new();
+    desk.succeeds(&["ask", "staging"], &["", "eu-central-1", "", "", ""]);
+    desk.succeeds(&["deploy", "staging"], &[]);
+    let deployed = desk.calls_of("sam");
+    let [first, second] = deployed.as_slice() else { panic!("two deployments: {deployed:?}") };
+    assert!(parameters_of(first).contains(&"BaseUrl=https://preliminary.invalid"), "{first}");
+    for address in ["BaseUrl=https://a1b2.example.com", "AuthUrl=https://a1b2.example.com"] {
+        assert!(parameters_of(second).contains(&address), "{second}");
+        assert!(desk.read("samconfig-staging.yaml").contains(&format!(r#"- "{address}""#)));
+    }
+    desk.succeeds(&["deploy", "staging"], &[]);
+    assert_eq!(desk.calls_of("sam").len(), 3, "the address is known");
+}

@@ -1,0 +1,176 @@
+//! The documents: files that they name exist, each crate's README names its modules, and lines of prose are short.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// The longest line of prose.
+const COLUMNS: usize = 100;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+}
+
+/// The folders of the crates that are deployed, or run beside them.
+fn crates() -> Vec<PathBuf> {
+    let families = ["shared", "functions"].into_iter().flat_map(|folder| entries(&root().join(folder)));
+    families
+        .chain(
+            ["operator", "operator/waypost-admin", "local", "local/sandbox", "tests/rights"]
+                .map(|name| root().join(name)),
+        )
+        .collect()
+}
+
+/// The documents of the project, with their texts.
+fn documents() -> Vec<(PathBuf, String)> {
+    let readmes = crates().into_iter().chain([root(), root().join("tests")]).map(|folder| folder.join("README.md"));
+    let documents = entries(&root().join("docs"))
+        .into_iter()
+        .filter(|path| path.is_file())
+        .chain(readmes)
+        .chain([root().join("SECURITY.md")]);
+    documents
+        .map(|path| {
+            let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            (path, text)
+        })
+        .collect()
+}
+
+#[test]
+fn every_path_that_a_document_names_exists() {
+    let mut named = 0;
+    let mut missing = Vec::new();
+    for (document, text) in documents() {
+        for code in text.split('`').skip(1).step_by(2) {
+            let ours =
+                ["shared/", "functions/", "operator/", "local/", "tests/"].iter().any(|top| code.starts_with(top));
+            let plain = code.chars().all(|letter| letter.is_ascii_alphanumeric() || "/._-".contains(letter));
+            if ours && plain {
+                named += 1;
+                if !root().join(code).exists() {
+                    missing.push(format!("{}: {code}", document.display()));
+                }
+            }
+        }
+    }
+    assert!(named > 10, "only {named} paths are named");
+    assert!(missing.is_empty(), "documents name files that do not exist: {missing:#?}");
+}
+
+#[test]
+fn the_readme_of_a_crate_names_its_modules_and_binaries() {
+    let mut missing = Vec::new();
+    for folder in crates() {
+        let readme = fs::read_to_string(folder.join("README.md")).expect("each crate has a README");
+        for path in entries(&folder.join("src")).into_iter().chain(entries(&folder.join("src/bin"))) {
+            let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+            let tests = ["tests", "testing"].contains(&&*name) || name.ends_with("_tests");
+            if !tests && !["lib", "main", "bin"].contains(&&*name) && !readme.contains(&format!("`{name}`")) {
+                missing.push(path);
+            }
+        }
+    }
+    assert!(missing.is_empty(), "READMEs do not name {missing:#?}");
+}
+
+#[test]
+fn the_errors_of_attempts_in_examples_are_texts_of_the_code() {
+    let sources = entries(&root().join("shared/outbound/src")).into_iter();
+    let code: String = sources.map(|path| fs::read_to_string(path).expect("a source is text")).collect();
+    let contract = fs::read_to_string(root().join("openapi.yaml")).expect("the contract is text");
+    let errors = contract.lines().filter_map(|line| {
+        let (name, value) = line.trim().split_once(": '")?;
+        // The refusal of a connection's renewal is made of the provider's answer, and tested where it is made.
+        let is_text = ["error", "lastError"].contains(&name) && !value.starts_with("refused: ");
+        is_text.then_some(value.strip_suffix('\'')?)
+    });
+    let texts: Vec<_> = errors.map(|error| error.split_once(": ").expect("a kind, and then the text").1).collect();
+    assert!(texts.len() > 1, "only {texts:?}");
+    for text in texts {
+        assert!(code.contains(&format!("\"{text}\"")), "no attempt ends with `{text}`");
+    }
+}
+
+/// Whether there is a comment in commands: `#` at the beginning of a word, outside quotation marks.
+fn has_comment(commands: &str) -> bool {
+    let mut quote = None;
+    let mut escaped = false;
+    let mut before = '\n';
+    for letter in commands.chars() {
+        if escaped {
+            escaped = false;
+        } else if letter == '\\' && quote != Some('\'') {
+            escaped = true;
+        } else if quote == Some(letter) {
+            quote = None;
+        } else if quote.is_none() && ['"', '\''].contains(&letter) {
+            quote = Some(letter);
+        } else if quote.is_none() && letter == '#' && (before.is_whitespace() || ";&|(".contains(before)) {
+            return true;
+        }
+        before = letter;
+    }
+    false
+}
+
+/// zsh, which many people paste into, takes a comment for words of the command.
+#[test]
+fn commands_to_be_pasted_have_no_comments() {
+    for (commands, expected) in [
+        ("make run # until Ctrl-C", true),
+        ("# The endpoint:\nmake run", true),
+        ("make run \\\n  PORT=9001;# another", true),
+        ("printf %s \"${MESSAGE#*\"$TAB\"}\" > event.json", false),
+        ("curl \"${BACK%%\\?*}\" -d \"${ASK#*\\?}\" -d 'a # b' -d \"c # d\" address#part", false),
+    ] {
+        assert_eq!(has_comment(commands), expected, "{commands}");
+    }
+    let mut pasted = 0;
+    let mut commented = Vec::new();
+    for (document, text) in documents() {
+        let mut commands: Option<(usize, String)> = None;
+        for (number, line) in text.lines().enumerate() {
+            let fence = line.trim_start().strip_prefix("```");
+            match (&mut commands, fence) {
+                (None, Some("sh" | "bash" | "zsh" | "shell" | "console")) => {
+                    commands = Some((number + 1, String::new()))
+                }
+                (Some((_, block)), None) => *block += &format!("{line}\n"),
+                (Some((begun, block)), Some(_)) => {
+                    pasted += 1;
+                    if has_comment(block) {
+                        commented.push(format!("{}:{begun}", document.display()));
+                    }
+                    commands = None;
+                }
+                (None, _) => {}
+            }
+        }
+    }
+    assert!(pasted > 30, "only {pasted} blocks of commands are found");
+    assert!(commented.is_empty(), "a comment stands in commands to be pasted: {commented:#?}");
+}
+
+/// Tables, code and words that cannot be broken are as long as they are.
+#[test]
+fn prose_has_at_most_100_columns() {
+    let mut long = Vec::new();
+    for (document, text) in documents() {
+        let mut code = false;
+        for (number, line) in text.lines().enumerate() {
+            code ^= line.trim_start().starts_with("```");
+            let prose = !code && !line.starts_with('|') && line.trim().contains(' ');
+            if prose && line.chars().count() > COLUMNS {
+                long.push(format!("{}:{}", document.display(), number + 1));
+            }
+        }
+    }
+    assert!(long.is_empty(), "prose is longer than {COLUMNS} columns: {long:#?}");
+}

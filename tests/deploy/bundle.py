@@ -1,0 +1,116 @@
+"""The deployed parts: the functions as zips in a bucket, and the template as SAM's own translator expands it."""
+
+import hashlib
+import io
+import json
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from samtranslator.yaml_helper import yaml_parse
+
+from emulator import Emulator
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "operator"))
+from deploy import with_settings  # noqa: E402: the operator's own script is no package
+
+BUCKET = "deploy-test-code"
+# What lets a deployment fail after all else was done: it waits a second for a signal that is never sent.
+FAULT = "RehearsedFault"
+
+Template = dict[str, Any]
+
+
+class Bundle:
+    """The functions of one build, in the emulator's bucket."""
+
+    def __init__(self, emulator: Emulator, source: Path, binaries: Path) -> None:
+        self.source = source
+        names = sorted(set(programs(source).values()))
+        self._s3 = emulator.client("s3")
+        self._s3.create_bucket(Bucket=BUCKET)
+        with ThreadPoolExecutor(2) as pool:
+            upload = lambda name: self._upload(binaries / name, emulator.folder)
+            self.code = dict(zip(names, pool.map(upload, names), strict=True))
+
+    def _upload(self, binary: Path, scratch: Path) -> str:
+        if not binary.is_file():
+            raise FileNotFoundError(f"{binary} is missing; `make deploy-test` builds it")
+        content = _stripped(binary, scratch)
+        archive = io.BytesIO()
+        # No time of the file in it, so that the same program is the same zip and an unchanged function is no change.
+        entry = zipfile.ZipInfo("bootstrap")
+        entry.external_attr = 0o100755 << 16
+        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
+            file.writestr(entry, content, zipfile.ZIP_DEFLATED, 1)
+        body = archive.getvalue()
+        key = f"{binary.name}-{hashlib.sha256(body).hexdigest()}"
+        self._s3.put_object(Bucket=BUCKET, Key=key, Body=body)
+        return key
+
+    def expanded(self, parameters: dict[str, str]) -> Template:
+        """The template as CloudFormation gets it from `make deploy` with these parameters."""
+        filled_in = with_settings(yaml_parse(self.source.read_text(encoding="utf-8")), parameters)
+        script = Path(__file__).resolve().parents[1] / "python/expand_template.py"
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump(filled_in, file)
+            file.flush()
+            request = json.dumps({"template": file.name, "whole": True, "parameters": parameters})
+            done = subprocess.run([sys.executable, script], input=request, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        template: Template = json.loads(done.stdout)
+        for name, program in programs(self.source).items():
+            template["Resources"][name]["Properties"]["Code"] = {"S3Bucket": BUCKET, "S3Key": self.code[program]}
+        return template
+
+    def publish(self, template: str) -> str:
+        """Puts a template into the bucket, for it is too large for a call; returns its key."""
+        key = f"template-{hashlib.sha256(template.encode()).hexdigest()}"
+        self._s3.put_object(Bucket=BUCKET, Key=key, Body=template.encode())
+        return key
+
+
+def programs(template: Path) -> dict[str, str]:
+    """The names of the functions' programs, by logical id."""
+    source = yaml_parse(template.read_text(encoding="utf-8"))
+    return {
+        name: resource["Properties"]["CodeUri"].rsplit("/", 1)[-1]
+        for name, resource in source["Resources"].items()
+        if resource["Type"] == "AWS::Serverless::Function"
+    }
+
+
+def failing(template: Template) -> Template:
+    """The same template with a part that fails when all others are there."""
+    fault = {
+        f"{FAULT}Handle": {"Type": "AWS::CloudFormation::WaitConditionHandle"},
+        FAULT: {
+            "Type": "AWS::CloudFormation::WaitCondition",
+            "DependsOn": [name for name, part in template["Resources"].items() if "Condition" not in part],
+            "Properties": {"Handle": {"Ref": f"{FAULT}Handle"}, "Timeout": "1", "Count": 1},
+        },
+    }
+    return template | {"Resources": template["Resources"] | fault}
+
+
+def _stripped(binary: Path, scratch: Path) -> bytes:
+    """The program without what a debugger reads, which is more than half of it."""
+    strip = shutil.which("strip")
+    if strip is None:
+        return binary.read_bytes()
+    stripped = scratch / binary.name
+    subprocess.run([strip, "-o", stripped, binary], check=True)
+    content = stripped.read_bytes()
+    stripped.unlink()
+    return content
+
+
+def architecture() -> str:
+    """This machine's processor, as the template's parameter has it."""
+    return "arm64" if platform.machine() in ("arm64", "aarch64") else "x86_64"

@@ -1,0 +1,418 @@
+"""The deployment test: what a new operator does with the stack, and what its clients then see, one step after another."""
+
+import json
+import uuid
+from pathlib import Path
+from typing import Any
+
+import botocore.exceptions
+
+import stand_ins
+from bundle import FAULT, Bundle, Template, failing
+from contract import ContractTests
+from emulator import Emulator
+from manual import Manual
+from receiver import Receiver
+from service import ENTITY, Service, credentials, until
+from stack import Stack
+from steps import Steps
+
+FIRST, SECOND = "production", "staging"
+EVENT_TYPE = "booking.created"
+# The contract tests have deliveries fail within seconds, as a bundle of their own does.
+TESTED = {"RetrySchedule": "0s,1s,1s"}
+CONTRACT_LIMIT = 600
+# Where docs/operations.md tells of the bus.
+BUS = "Events of the platform's own services"
+# A schedule of one minute, which the emulator looks at every ten seconds, and the sweep's own work.
+SWEEP_LIMIT = 150
+# The four steps of a rotation, in which Secrets Manager calls a function.
+ROTATION = ("createSecret", "setSecret", "testSecret", "finishSecret")
+
+
+class DeployTest:
+    """What the steps share. Each method is a step; the order is that of `run`."""
+
+    def __init__(self, emulator: Emulator, receiver: Receiver, binaries: Path, source: Path, tests: Path) -> None:
+        self.emulator = emulator
+        self.receiver = receiver
+        self.binaries = binaries
+        self.source = source
+        self.tests = tests
+        self.services: dict[str, Service] = {}
+        self.webhook: dict[str, Any] = {}
+        self.delivery = ""
+        self.manual = Manual(emulator, source.parent)
+        self.bundle: Bundle
+        self.template: Template
+
+    def run(self, steps: Steps) -> None:
+        """Does every step."""
+        steps.run("the emulator starts", 40, self.start, essential=True)
+        steps.run("the functions are packed", 180, self.pack, essential=True)
+        steps.run("SAM's translator expands the template", 60, self.expand, essential=True)
+        steps.run("a first deployment fails half-way and takes no names", 90, self.fail_first)
+        steps.run("the first environment is deployed", 120, self.deploy_first, essential=True)
+        steps.run("the operator provisions it, twice", 60, self.provision, essential=True)
+        steps.run("tokens are issued and refused", 90, self.tokens, essential=True)
+        steps.run("an event reaches a webhook, signed, and its attempt is recorded", 90, self.deliver)
+        steps.run("what no route matches is a Problem", 30, self.unmatched)
+        steps.run("an event of the bus reaches it", 90, self.ingest)
+        steps.run("an event that cannot be published is looked at and handed over again", 90, self.reject)
+        steps.run("the signing keys rotate in four steps", 90, self.rotate)
+        steps.run("the keys of sealed secrets rotate", 150, self.rotate_data_keys)
+        steps.run("applications are made and looked at", 60, self.applications)
+        steps.run("a payment provider is set up", 60, self.set_up_provider)
+        steps.run("an update of geo-IP databases is tried", 60, self.try_geo_ip)
+        steps.run("a second environment is deployed beside the first", 120, self.deploy_second)
+        steps.run("the contract tests pass against the second", CONTRACT_LIMIT, self.contract)
+        steps.run("the same template again changes nothing", 60, self.unchanged)
+        steps.run("a parameter is changed in place", 180, self.change)
+        steps.run("an update that fails is rolled back", 90, self.roll_back)
+        steps.run("a queue message is lost", 60, self.lose_message)
+        steps.run("the signing keys are replaced in an emergency", 120, self.replace_keys)
+        steps.run("the schedule's sweep delivers what was lost", SWEEP_LIMIT, self.sweep)
+        steps.run("the second environment is removed, and its data stay", 60, self.remove_second)
+        steps.run("the webhook is removed", 60, self.remove_webhook)
+        steps.run("every command of docs/operations.md was followed", 10, self.followed)
+
+    # ------------------------------------------------------------------------------------------------- deployment
+
+    def start(self) -> str:
+        self.emulator.wait()
+        return f"ministack at {self.emulator.endpoint}"
+
+    def pack(self) -> str:
+        self.bundle = Bundle(self.emulator, self.source, self.binaries)
+        return f"{len(self.bundle.code)} functions"
+
+    def expand(self) -> str:
+        self.template = Stack(self.emulator, self.bundle, FIRST).template()
+        return f"{len(self.template['Resources'])} resources"
+
+    def fail_first(self) -> str:
+        stack = Stack(self.emulator, self.bundle, SECOND)
+        status = stack.create(failing(stack.template()))
+        assert status == "ROLLBACK_COMPLETE", status
+        why = stack.failures()
+        assert FAULT in why, why
+        # CloudFormation neither updates nor repeats a stack whose creation was rolled back: it has to be deleted first.
+        stack.delete()
+        taken = self._fixed_names(stack)
+        assert not taken, f"the next deployment would find these names taken: {', '.join(taken)}"
+        left = self._generated_names(stack)
+        (table,) = left
+        self.manual.follow("A first deployment that fails", places={"waypost-staging-Table-…": table})
+        assert not self._generated_names(stack), "the table is still there"
+        return f"left behind and removed by hand: {table}"
+
+    def deploy_first(self) -> str:
+        return self._deploy(FIRST)
+
+    def _deploy(self, environment: str, **parameters: str) -> str:
+        stack = Stack(self.emulator, self.bundle, environment)
+        stack.parameters |= parameters
+        status = stack.create(stack.template())
+        assert status == "CREATE_COMPLETE", f"{status}: {stack.failures()}"
+        self.services[environment] = Service(stack, self.binaries / "waypost-admin")
+        return f"{len(stack.resources())} resources"
+
+    def provision(self) -> None:
+        service = self.services[FIRST]
+        service.provision()
+        before = self._secrets(service)
+        self.manual.follow("Updating")
+        assert self._secrets(service) == before, "a secret that has a value was replaced"
+
+    def _secrets(self, service: Service) -> dict[str, str]:
+        client = self.emulator.client("secretsmanager")
+        prefix = service.stack.outputs()["SecretsPrefix"]
+        names = [secret["Name"] for secret in client.list_secrets(MaxResults=100)["SecretList"]]
+        # An update may have added one that is still empty.
+        return {name: value for name in names if name.startswith(prefix) and (value := self._value(client, name))}
+
+    def _value(self, secrets: Any, name: str) -> str | None:
+        try:
+            value: str = secrets.get_secret_value(SecretId=name)["SecretString"]
+        except secrets.exceptions.ResourceNotFoundException:
+            return None
+        return value
+
+    def _fixed_names(self, stack: Stack) -> list[str]:
+        """What is there of a stack's parts that the template names."""
+        secrets = self.emulator.client("secretsmanager").list_secrets(MaxResults=100)["SecretList"]
+        groups = self.emulator.client("logs").describe_log_groups(logGroupNamePrefix=f"/waypost/{stack.environment}/")
+        names = [secret["Name"] for secret in secrets if secret["Name"].startswith(f"waypost/{stack.environment}/")]
+        return names + [group["logGroupName"] for group in groups["logGroups"]]
+
+    def _generated_names(self, stack: Stack) -> list[str]:
+        """What is there of a stack's table and bucket, which CloudFormation names: never twice alike."""
+        tables = self.emulator.client("dynamodb").list_tables()["TableNames"]
+        buckets = [bucket["Name"] for bucket in self.emulator.client("s3").list_buckets()["Buckets"]]
+        return [name for name in tables + buckets if name.startswith(f"{stack.name}-")]
+
+    def deploy_second(self) -> str:
+        said = self._deploy(SECOND, **TESTED)
+        service = self.services[SECOND]
+        shared = stand_ins.shared_names(self.services[FIRST].stack.names(), service.stack.names())
+        assert not shared, f"both environments have {', '.join(shared)}"
+        service.client = credentials(self.manual.follow("Deploy"))
+        token = service.token()
+        service.call(token, "GET", "/webhook/list").expect(200)
+        # Each environment has an issuer and keys of its own.
+        self.services[FIRST].call(token, "GET", "/webhook/list").expect(401)
+        self._serves()
+        return said
+
+    def contract(self) -> str:
+        service = self.services[SECOND]
+        tests = ContractTests(self.tests, service)
+        schedules = stand_ins.FrequentSchedules(self.emulator, self.template, service.stack.resources())
+        try:
+            return tests.run(tests.describe(self.source))
+        finally:
+            schedules.stop()
+
+    def _serves(self) -> str:
+        """The first environment issues tokens, and knows its webhook."""
+        service = self.services[FIRST]
+        token = service.token()
+        webhooks = service.call(token, "GET", "/webhook/list").expect(200).json()
+        assert [webhook["id"] for webhook in webhooks] == [self.webhook["id"]], webhooks
+        return token
+
+    def unchanged(self) -> None:
+        # The routes are no part of the stack here, so they would be left alone in any case.
+        stack = self.services[FIRST].stack
+        status = stack.update(stack.template())
+        assert status is None, f"an update without a change ended as {status}"
+
+    def change(self) -> str:
+        service = self.services[FIRST]
+        stack, secrets, token = service.stack, self._secrets(service), service.token()
+        before, versions = stack.resources(), stack.versions()
+        stack.parameters["LogLevel"] = "debug"
+        status = stack.update(stack.template())
+        assert status == "UPDATE_COMPLETE", f"{status}: {stack.failures()}"
+        gone = {name for name in before.values() if name not in stack.resources().values()}
+        assert gone == versions, f"other parts than the functions' versions were replaced: {gone - versions}"
+        assert stack.variables("Token")["LOG_LEVEL"] == "debug", "the alias leads to the version before"
+        assert self._secrets(service) == secrets, "a secret has another value"
+        # A token of before is good until it expires.
+        delivery = service.call(token, "GET", f"/webhook/delivery/{self.delivery}").expect(200).json()
+        assert (delivery["status"], len(delivery["attempts"])) == ("delivered", 1), delivery
+        self._serves()
+        return "LogLevel"
+
+    def roll_back(self) -> str:
+        stack = self.services[FIRST].stack
+        stack.parameters["LogLevel"] = "warn"
+        template = stack.template()
+        status = stack.update(failing(template))
+        assert status == "UPDATE_ROLLBACK_COMPLETE", status
+        assert stack.variables("Token")["LOG_LEVEL"] == "debug", "the alias leads to the version that was taken back"
+        self._serves()
+        # What is left of the attempt is in nobody's way: Lambda publishes nothing twice.
+        status = stack.update(template)
+        assert status == "UPDATE_COMPLETE", f"{status}: {stack.failures()}"
+        assert stack.variables("Token")["LOG_LEVEL"] == "warn", "the alias leads to the version before"
+        self._serves()
+        return "and succeeds without the fault"
+
+    def remove_second(self) -> str:
+        stack = self.services[SECOND].stack
+        stack.delete()
+        kept = self._fixed_names(stack) + self._generated_names(stack)
+        for part in ("signing-key", "Table", "geoipbucket"):
+            assert any(part in name for name in kept), f"{part} is gone: {kept}"
+        self._serves()
+        return f"{len(kept)} kept"
+
+    # ----------------------------------------------------------------------------------------------------- clients
+
+    def tokens(self) -> None:
+        service = self.services[FIRST]
+        token = service.token()
+        service.call(token, "GET", "/webhook/list").expect(200)
+        identifier, _ = service.client
+        refused = service.ask_for_token((identifier, "wrong")).expect(401)
+        assert refused.json()["error"] == "invalid_client", refused.text
+        assert service.request("GET", f"/api/managing-entity/{ENTITY}/webhook/list").expect(401).problem()
+        head, _, _ = token.rpartition(".")
+        assert service.call(f"{head}.AAAA", "GET", "/webhook/list").expect(401).problem()
+        assert service.call(token, "GET", "/webhook/list", entity="hotel-2").expect(403).problem()
+
+    def unmatched(self) -> None:
+        service = self.services[FIRST]
+        assert service.request("GET", "/nothing").expect(404).problem() == "not-found"
+        refused = service.request("DELETE", "/oauth2/token").expect(405)
+        assert refused.headers["allow"] == "POST", refused.headers
+
+    def deliver(self) -> None:
+        service = self.services[FIRST]
+        token = service.token()
+        made = {"name": "Deployment test", "eventUrl": self.receiver.url, "eventList": [EVENT_TYPE]}
+        self.webhook = service.call(token, "POST", "/webhook", made).expect(201).json()
+        self.delivery = self._publish(token, "B-1")
+        received = until("the delivery", 60, lambda: self.receiver.event_of("B-1"))
+        assert received.verified(self.webhook["signingSecret"])["type"] == EVENT_TYPE
+
+        def recorded() -> Any:
+            shown = service.call(token, "GET", f"/webhook/delivery/{self.delivery}").expect(200).json()
+            return shown if shown["status"] == "delivered" else None
+
+        shown = until("the attempt", 30, recorded)
+        assert (shown["attemptCount"], shown["lastHttpStatus"], len(shown["attempts"])) == (1, 204, 1), shown
+
+    def _publish(self, token: str, booking: str) -> str:
+        """Publishes an event; returns the identifier of its one delivery."""
+        event = {"type": EVENT_TYPE, "data": {"bookingIdentifier": booking}}
+        answer = self.services[FIRST].call(token, "POST", "/webhook/event", event)
+        assert answer.status in (200, 201, 202), answer
+        (delivery,) = answer.json()["deliveries"]
+        identifier: str = delivery["deliveryIdentifier"]
+        return identifier
+
+    def ingest(self) -> None:
+        put = json.loads(self.manual.follow(BUS, "aws events put-events"))
+        assert put["FailedEntryCount"] == 0, put
+        received = until("the delivery", 60, lambda: self.receiver.event_of("B-1001"))
+        received.verified(self.webhook["signingSecret"])
+
+    def reject(self) -> None:
+        """An event of a type that there is not, as a service would put it on the bus."""
+        entry = {"Source": "platform.bookings", "DetailType": f"waypost.{FIRST}.event", "Detail": '{"type": "none"}'}
+        assert self.emulator.client("events").put_events(Entries=[entry])["FailedEntryCount"] == 0
+        queue, sqs = self.services[FIRST].stack.outputs()["RejectedEventsUrl"], self.emulator.client("sqs")
+
+        def waiting() -> bool | None:
+            counted = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["ApproximateNumberOfMessages"])
+            return counted["Attributes"]["ApproximateNumberOfMessages"] != "0" or None
+
+        until("the rejected event", 60, waiting)
+        said = self.manual.follow(BUS)
+        assert '"reason"' in said and '"rejected"' in said, said
+        # The one that was handed over was rejected again, and the old message is gone.
+        left = sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10, VisibilityTimeout=0).get("Messages", [])
+        assert len(left) == 1, left
+
+    def rotate_data_keys(self) -> None:
+        self.manual.follow("Rotating the keys of sealed secrets")
+        self._publish(self._serves(), "B-4")
+        received = until("the delivery", 60, lambda: self.receiver.event_of("B-4"))
+        received.verified(self.webhook["signingSecret"])
+
+    def applications(self) -> None:
+        service = self.services[FIRST]
+        made = self.manual.follow("Applications").strip().splitlines()
+        first, second = credentials("\n".join(made[:2])), credentials("\n".join(made[2:]))
+        for client in (first, second):
+            service.ask_for_token(client).expect(200)
+        listed = self.manual.follow("The operator's program")
+        assert "Channel manager" in listed and "Back office" not in listed, listed
+        self.manual.follow("Webhooks that fail")
+
+    def set_up_provider(self) -> None:
+        service = self.services[FIRST]
+        provider = "/payment/provider/stripe/connection"
+        token = service.token()
+        assert service.call(token, "POST", provider).expect(404).problem() == "provider-not-found"
+        self.manual.follow("Payment providers", places={"ENVIRONMENT": FIRST})
+        service.call(token, "POST", provider).expect(201)
+
+    def try_geo_ip(self) -> None:
+        service = self.services[FIRST]
+        secrets, prefix = self.emulator.client("secretsmanager"), service.stack.outputs()["SecretsPrefix"]
+        key = json.loads(secrets.get_secret_value(SecretId=f"{prefix}task-key")["SecretString"])["key"]
+        variables = {"BASE_URL": service.address, "TOKEN": service.token(), "TASK_KEY": key, "ENVIRONMENT": FIRST}
+        said = json.loads(self.manual.follow("Geo-IP databases", variables=variables))
+        assert "status" not in said, said
+
+    def replace_keys(self) -> None:
+        service = self.services[FIRST]
+        old = service.token()
+        self.manual.follow("Rotating the keys that sign tokens")
+
+        def refused() -> bool | None:
+            return service.call(old, "GET", "/webhook/list").status == 401 or None
+
+        # A function looks for revocations and new keys once a minute.
+        until("the refusal of an old token", 90, refused)
+        service.call(service.token(), "GET", "/webhook/list").expect(200)
+
+    def followed(self) -> str:
+        left, vain = self.manual.left(), self.manual.mentioned_in_vain()
+        assert not left, f"neither run nor said why not: {'; '.join(left)}"
+        assert not vain, f"no such commands: {'; '.join(vain)}"
+        return "docs/operations.md"
+
+    def lose_message(self) -> None:
+        service = self.services[FIRST]
+        token = service.token()
+        outputs, sqs, functions = service.stack.outputs(), self.emulator.client("sqs"), self.emulator.client("lambda")
+        queue = outputs["DeliveryQueueUrl"]
+        mapping = service.stack.resources()["DispatchDeliveriesQueue"]
+        functions.update_event_source_mapping(UUID=mapping, Enabled=False)
+        try:
+            self._publish(token, "B-3")
+
+            def waiting() -> Any:
+                message = sqs.receive_message(QueueUrl=queue, WaitTimeSeconds=1).get("Messages")
+                return message[0] if message else None
+
+            message = until("the delivery's message", 20, waiting)
+            sqs.delete_message(QueueUrl=queue, ReceiptHandle=message["ReceiptHandle"])
+        finally:
+            functions.update_event_source_mapping(UUID=mapping, Enabled=True)
+        assert self.receiver.event_of("B-3") is None, "it was delivered before its message was lost"
+
+    def sweep(self) -> None:
+        until("the delivery", SWEEP_LIMIT, lambda: self.receiver.event_of("B-3"))
+
+    def rotate(self) -> str:
+        service = self.services[FIRST]
+        _, function = stand_ins.rotation_schedule(self.template)
+        secret, old = service.stack.resources()["SigningKey"], service.token()
+        before = self._signing_key(secret)
+        self._age_keys(service.stack)
+        version = str(uuid.uuid4())
+        for step in ROTATION:
+            event = {"Step": step, "SecretId": secret, "ClientRequestToken": version}
+            service.stack.invoke(function, event)
+        after = self._signing_key(secret)
+        assert after["current"]["kid"] == before["next"]["kid"], "the next key is not the current one"
+        published = service.request("GET", "/oauth2/jwks").expect(200).json()["keys"]
+        kids = {key["kid"] for key in published}
+        assert {before["current"]["kid"], after["current"]["kid"], after["next"]["kid"]} <= kids, kids
+        # Tokens of the old key are good until they expire.
+        service.call(old, "GET", "/webhook/list").expect(200)
+        service.call(service.token(), "GET", "/webhook/list").expect(200)
+        return function
+
+    def _age_keys(self, stack: Stack) -> None:
+        """Lets the published keys sign, as if each had been published long ago: a rotation asks for ten minutes."""
+        table = self.emulator.client("dynamodb", self.emulator.table.endpoint)
+        name = stack.resources()["Table"]
+        item = table.get_item(TableName=name, Key={"pk": {"S": "KEYS"}, "sk": {"S": "JWKS"}})["Item"]
+        for key in item["keys"]["L"]:
+            key["M"]["publishedDate"] = {"S": "2026-01-01T00:00:00.000Z"}
+        table.put_item(TableName=name, Item=item)
+
+    def _signing_key(self, secret: str) -> dict[str, Any]:
+        value: dict[str, Any] = json.loads(
+            self.emulator.client("secretsmanager").get_secret_value(SecretId=secret)["SecretString"]
+        )
+        return value
+
+    def remove_webhook(self) -> None:
+        service = self.services[FIRST]
+        token = service.token()
+        service.call(token, "DELETE", f"/webhook/{self.webhook['id']}").expect(200)
+        service.call(token, "GET", f"/webhook/{self.webhook['id']}").expect(404)
+
+    def explain(self) -> str:
+        """The last errors in the functions' logs."""
+        try:
+            return "\n".join(filter(None, (service.stack.logs() for service in self.services.values())))
+        except botocore.exceptions.BotoCoreError as error:
+            return str(error)

@@ -1,0 +1,117 @@
+"""What stands in for the emulator where it does less than AWS: each a function with a name, which docs/operations.md lists
+beside what is left for AWS to show.
+"""
+
+import threading
+from typing import Any
+
+import table
+from bundle import Template
+from emulator import Emulator
+
+
+def embedded_table(emulated: Any, embedded: Any, name: str) -> None:
+    """The emulator's table checks a condition and writes in two steps. The project's embedded one, which the functions and
+    the operator's program have in its place, is given the table that CloudFormation made. The arguments are clients of
+    DynamoDB, and the table's name.
+    """
+    table.deploy(emulated, embedded, name)
+
+
+def rotation_schedule(template: Template) -> tuple[Template, str]:
+    """The emulator refuses AWS::SecretsManager::RotationSchedule. Returns the template without it, and the logical id of
+    the function that it would call; `rotate` in deploy_test.py calls the function's four steps as Secrets Manager does.
+    """
+    kinds = {name: resource["Type"] for name, resource in template["Resources"].items()}
+    schedules = [name for name, kind in kinds.items() if kind == "AWS::SecretsManager::RotationSchedule"]
+    (schedule,) = schedules
+    function: str = template["Resources"][schedule]["Properties"]["RotationLambdaARN"]["Fn::GetAtt"][0]
+    parts = template["Resources"].values()
+    permissions = [part["Properties"] for part in parts if part["Type"] == "AWS::Lambda::Permission"]
+    of_secrets_manager = [each for each in permissions if each["Principal"] == "secretsmanager.amazonaws.com"]
+    allowed = [each for each in of_secrets_manager if each["FunctionName"] == {"Ref": function}]
+    assert allowed, f"Secrets Manager may not call {function}"
+    kept = {name: resource for name, resource in template["Resources"].items() if name != schedule}
+    return template | {"Resources": kept}, function
+
+
+def metric_math(template: Template) -> Template:
+    """The emulator refuses alarms on an expression of several metrics. Returns the template without them."""
+    resources = template["Resources"].items()
+    kept = {name: resource for name, resource in resources if not _is_of_several_metrics(resource)}
+    return template | {"Resources": kept}
+
+
+def _is_of_several_metrics(resource: dict[str, Any]) -> bool:
+    return resource["Type"] == "AWS::CloudWatch::Alarm" and "Metrics" in resource["Properties"]
+
+
+def routes(apigateway: Any, api: str, template: Template, resources: dict[str, str]) -> int:
+    """The emulator ignores the OpenAPI body of an API, so each operation of it becomes a route by API Gateway's own
+    calls. Returns how many there are. `resources` has the ARN of each function's alias, by its logical id.
+    """
+    (definition,) = (
+        resource["Properties"]["Body"]
+        for resource in template["Resources"].values()
+        if resource["Type"] == "AWS::ApiGatewayV2::Api"
+    )
+    present = {route["RouteKey"]: route["RouteId"] for route in apigateway.get_routes(ApiId=api, MaxResults="500")["Items"]}
+    keys = {}
+    for path, operations in definition["paths"].items():
+        for method, operation in operations.items():
+            address = operation["x-amazon-apigateway-integration"]["uri"]["Fn::Sub"]
+            target = address.split("functions/${", 1)[1].split("}", 1)[0]
+            keys["$default" if path == "/$default" else f"{method.upper()} {path}"] = resources[target]
+    for key, function in keys.items():
+        integration = apigateway.create_integration(
+            ApiId=api, IntegrationType="AWS_PROXY", IntegrationUri=function, PayloadFormatVersion="2.0"
+        )
+        target = f"integrations/{integration['IntegrationId']}"
+        if key in present:
+            apigateway.update_route(ApiId=api, RouteId=present[key], Target=target)
+        else:
+            apigateway.create_route(ApiId=api, RouteKey=key, Target=target)
+    for key, route in present.items():
+        if key not in keys:
+            apigateway.delete_route(ApiId=api, RouteId=route)
+    return len(keys)
+
+
+def shared_names(first: set[tuple[str, str]], second: set[tuple[str, str]]) -> list[str]:
+    """The emulator lets one stack take what belongs to another of the same name, where AWS fails. Returns what is a part
+    of both, by type and name.
+    """
+    return [f"{kind} {name}" for kind, name in sorted(first & second)]
+
+
+class FrequentSchedules:
+    """Tests of a bundle of their own have its schedules every half second; on AWS the most frequent one is each minute, for
+    which hundreds of tests cannot wait. So what is to run every minute is run all the time while they do, beside the
+    emulator's own schedules, which a step of its own shows.
+    """
+
+    def __init__(self, emulator: Emulator, template: Template, resources: dict[str, str]) -> None:
+        self._ended = threading.Event()
+        schedules = [part["Properties"] for part in template["Resources"].values() if part["Type"] == "AWS::Scheduler::Schedule"]
+        targets = [schedule["Target"] for schedule in schedules if schedule["ScheduleExpression"] == "rate(1 minute)"]
+        assert targets, "the template has no schedule of every minute"
+        self._threads = [
+            threading.Thread(target=self._run, args=(emulator, resources[target["Arn"]["Ref"]], target))
+            for target in targets
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _run(self, emulator: Emulator, function: str, target: dict[str, Any]) -> None:
+        client = emulator.client("lambda")
+        payload = target.get("Input", "{}").encode()
+        while not self._ended.wait(0.5):
+            try:
+                client.invoke(FunctionName=function, Payload=payload)["Payload"].read()
+            except Exception:  # noqa: BLE001: the next run follows, and a test that needs this one says so
+                continue
+
+    def stop(self) -> None:
+        self._ended.set()
+        for thread in self._threads:
+            thread.join(5)

@@ -1,0 +1,70 @@
+//! What calls of the table cost, and which of them waited for each other.
+//!
+//! Each call is made to ask for the capacity that it consumes on the table and on its indexes. That depends on sizes,
+//! indexes and the kind of call, and neither on the machine nor on how the functions are built.
+//! <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ConsumedCapacity.html>
+
+use std::{ops::Range, time::Instant};
+
+use serde_json::{Value, json};
+
+use crate::AwsCall;
+
+/// A call that was carried out.
+#[derive(Debug, Clone)]
+pub struct Metered {
+    /// The call.
+    pub call: AwsCall,
+    /// When it was under way.
+    pub time: Range<Instant>,
+    /// Read units.
+    pub reads: f64,
+    /// Write units.
+    pub writes: f64,
+}
+
+/// The operations that read, beside statements that select.
+const READS: [&str; 5] = ["GetItem", "BatchGetItem", "Query", "Scan", "TransactGetItems"];
+
+/// The body of a call that asks for the capacity that it consumes, if it is one of the table.
+pub(crate) fn asking_for_capacity(call: &AwsCall, body: &[u8]) -> Vec<u8> {
+    let of_table = ["TableName", "RequestItems", "Statements", "TransactItems"];
+    if of_table.iter().all(|member| call.body.get(member).is_none()) {
+        return body.to_vec();
+    }
+    let mut asking = call.body.clone();
+    asking["ReturnConsumedCapacity"] = json!("INDEXES");
+    asking.to_string().into_bytes()
+}
+
+impl Metered {
+    pub(crate) fn of(call: &AwsCall, time: Range<Instant>, response: &[u8]) -> Self {
+        let response: Value = serde_json::from_slice(response).unwrap_or_default();
+        let units = units(&response["ConsumedCapacity"]);
+        let is_read = READS.contains(&call.operation.as_str());
+        let (reads, writes) = if is_read { (units, 0.0) } else { (0.0, units) };
+        Self { call: call.clone(), time, reads, writes }
+    }
+}
+
+/// The sum over tables; each has its indexes' units in its own.
+fn units(consumed: &Value) -> f64 {
+    match consumed {
+        Value::Array(tables) => tables.iter().map(units).sum(),
+        table => table["CapacityUnits"].as_f64().unwrap_or_default(),
+    }
+}
+
+/// How many of these calls came one after the other, at most: each began when the one before it had ended.
+pub fn in_a_row<'a>(calls: impl IntoIterator<Item = &'a Metered>) -> usize {
+    let mut times: Vec<&Range<Instant>> = calls.into_iter().map(|call| &call.time).collect();
+    times.sort_by_key(|time| time.end);
+    let mut count = 0;
+    let mut last = None;
+    for time in times {
+        if last.is_none_or(|end| end <= time.start) {
+            (count, last) = (count + 1, Some(time.end));
+        }
+    }
+    count
+}

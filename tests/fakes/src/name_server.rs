@@ -1,0 +1,152 @@
+//! A name server with prepared answers, another one to each question if need be. It speaks just enough DNS for the
+//! system's resolver: one question, answered with addresses or with a failure.
+
+use std::{
+    collections::HashMap,
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use tokio::{net::UdpSocket, task::JoinHandle, time::sleep};
+
+use crate::locked;
+
+const A: u16 = 1;
+const AAAA: u16 = 28;
+
+/// The answer to a question for a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NameAnswer {
+    /// It has these addresses; none is an answer, too.
+    Addresses(Vec<IpAddr>),
+    /// There is no such name.
+    Unknown,
+    /// The server has a fault.
+    Failure,
+    /// Nothing, ever.
+    Silence,
+    /// These addresses, so much later.
+    Late(Duration, Vec<IpAddr>),
+}
+
+/// A listening name server; it stops when it is dropped.
+pub struct NameServer {
+    state: Arc<Mutex<HashMap<String, Script>>>,
+    answering: JoinHandle<()>,
+}
+
+#[derive(Debug, Default)]
+struct Script {
+    answers: Vec<NameAnswer>,
+    /// How often each type of address was asked for: a lookup asks once for each.
+    asked: HashMap<u16, usize>,
+}
+
+impl NameServer {
+    /// A name server at this address, which knows no name yet.
+    pub async fn start(address: SocketAddr) -> io::Result<Self> {
+        let socket = Arc::new(UdpSocket::bind(address).await?);
+        let state: Arc<Mutex<HashMap<String, Script>>> = Arc::default();
+        let scripts = Arc::clone(&state);
+        let answering = tokio::spawn(async move {
+            let mut question = [0; 1_024];
+            while let Ok((length, from)) = socket.recv_from(&mut question).await {
+                // A resolver that no longer waits asks again.
+                match answer(&question[..length], &scripts) {
+                    Some((Duration::ZERO, answer)) => drop(socket.send_to(&answer, from).await),
+                    Some((wait, answer)) => {
+                        let socket = Arc::clone(&socket);
+                        tokio::spawn(async move {
+                            sleep(wait).await;
+                            drop(socket.send_to(&answer, from).await);
+                        });
+                    }
+                    None => {}
+                }
+            }
+        });
+        Ok(Self { state, answering })
+    }
+
+    /// What to say of a name, to one lookup after the other; the last stays.
+    pub fn on(&self, name: &str, answers: impl Into<Vec<NameAnswer>>) {
+        locked(&self.state).insert(name.to_owned(), Script { answers: answers.into(), asked: HashMap::new() });
+    }
+
+    /// How often a name was looked up.
+    pub fn lookups(&self, name: &str) -> usize {
+        locked(&self.state).get(name).and_then(|script| script.asked.values().max().copied()).unwrap_or_default()
+    }
+}
+
+impl Drop for NameServer {
+    fn drop(&mut self) {
+        self.answering.abort();
+    }
+}
+
+/// The answer to a question, if it is one and is answered at all, and how late it comes (RFC 1035 §4.1).
+fn answer(question: &[u8], scripts: &Mutex<HashMap<String, Script>>) -> Option<(Duration, Vec<u8>)> {
+    let (name, end) = name(question)?;
+    let kind = u16::from_be_bytes([*question.get(end)?, *question.get(end + 1)?]);
+    let said = {
+        let mut scripts = locked(scripts);
+        match scripts.get_mut(&name) {
+            Some(script) => {
+                let asked = script.asked.entry(kind).or_default();
+                let place = (*asked).min(script.answers.len().saturating_sub(1));
+                *asked += 1;
+                script.answers.get(place).cloned().unwrap_or(NameAnswer::Unknown)
+            }
+            None => NameAnswer::Unknown,
+        }
+    };
+    let (wait, code, addresses) = match said {
+        NameAnswer::Addresses(addresses) => (Duration::ZERO, 0, addresses),
+        NameAnswer::Late(wait, addresses) => (wait, 0, addresses),
+        NameAnswer::Failure => (Duration::ZERO, 2, vec![]),
+        NameAnswer::Unknown => (Duration::ZERO, 3, vec![]),
+        NameAnswer::Silence => return None,
+    };
+    let records: Vec<Vec<u8>> = addresses.iter().filter_map(|address| record(*address, kind)).collect();
+    let count = u16::try_from(records.len()).ok()?;
+    let mut answer = question[..2].to_vec();
+    // An answer, recursion desired and available, and the code; one question, the records, nothing else.
+    answer.extend([0x81, 0x80 | code, 0, 1]);
+    answer.extend(count.to_be_bytes());
+    answer.extend([0; 4]);
+    answer.extend(&question[12..end + 4]);
+    answer.extend(records.concat());
+    Some((wait, answer))
+}
+
+/// The name that is asked for, in lower case, and where the question goes on.
+fn name(question: &[u8]) -> Option<(String, usize)> {
+    let mut labels = Vec::new();
+    let mut place = 12;
+    loop {
+        let length = usize::from(*question.get(place)?);
+        place += 1;
+        if length == 0 {
+            return Some((labels.join("."), place));
+        }
+        labels.push(String::from_utf8_lossy(question.get(place..place + length)?).to_lowercase());
+        place += length;
+    }
+}
+
+/// An address of the type that is asked for, good for no time at all.
+fn record(address: IpAddr, kind: u16) -> Option<Vec<u8>> {
+    let bytes = match address {
+        IpAddr::V4(address) if kind == A => address.octets().to_vec(),
+        IpAddr::V6(address) if kind == AAAA => address.octets().to_vec(),
+        _ => return None,
+    };
+    let mut record = vec![0xc0, 12]; // the name in the question
+    record.extend(kind.to_be_bytes());
+    record.extend([0, 1, 0, 0, 0, 0, 0, u8::try_from(bytes.len()).ok()?]);
+    record.extend(bytes);
+    Some(record)
+}

@@ -1,0 +1,169 @@
+//! Simulated payment providers: consent page, token endpoint and revocation of each, on one server.
+//!
+//! Tests share it side by side, so that nothing is set for all: what goes wrong is named by what they present. A code
+//! and the tokens that it leads to begin with their [`Fate`], which is chosen on the consent page; a code that was made
+//! up, such as `fail-500.anything`, fails in that way, too.
+
+mod authorize;
+mod book;
+mod client;
+mod failure;
+mod log;
+mod page;
+mod request;
+mod revoke;
+mod setup;
+mod token;
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    sync::{Arc, Mutex},
+};
+
+use tokio::{net::TcpListener, task::JoinHandle};
+
+use crate::{Behaviour, Received, http::serve, locked};
+use book::Book;
+
+pub use failure::{Failure, Fate, PROVIDERS_WORDS};
+pub use log::{Entry, Kind, RequestOutcome};
+pub use setup::{Authentication, Revocation, Rotation, Setup, Shape};
+
+/// Called with each request that was decided.
+pub type Witness = fn(&Entry);
+
+/// Running providers; they stop when this is dropped.
+pub struct Providers {
+    /// Where they listen.
+    pub address: SocketAddr,
+    desk: Arc<Desk>,
+    accepting: JoinHandle<()>,
+}
+
+struct Desk {
+    base: String,
+    setups: HashMap<String, Setup>,
+    book: Mutex<Book>,
+    witness: Option<Witness>,
+}
+
+impl Providers {
+    /// Starts them on a port of 127.0.0.1, a free one if it is 0.
+    pub async fn start(port: u16, setups: Vec<Setup>, witness: Option<Witness>) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
+        let address = listener.local_addr()?;
+        let setups = setups.into_iter().map(|setup| (setup.name.clone(), setup)).collect();
+        let desk = Arc::new(Desk { base: format!("http://{address}"), setups, book: Mutex::default(), witness });
+        let serving = Arc::clone(&desk);
+        let accepting = serve(listener, move |received| serving.answer(&received));
+        Ok(Self { address, desk, accepting })
+    }
+
+    /// An address of a provider's: `authorize`, `token` or `revoke`.
+    pub fn url(&self, provider: &str, endpoint: &str) -> String {
+        format!("{}/{provider}/{endpoint}", self.desk.base)
+    }
+
+    /// The name by which a provider's callbacks call it.
+    pub fn issuer(&self, provider: &str) -> String {
+        self.desk.issuer(provider)
+    }
+
+    /// Everything that was asked, in its order.
+    pub fn log(&self) -> Vec<Entry> {
+        locked(&self.desk.book).log.clone()
+    }
+
+    /// The outcomes of all exchanges of a code.
+    pub fn exchanges(&self, code: &str) -> Vec<RequestOutcome> {
+        self.outcomes(|entry| entry.kind == Kind::Exchange && entry.presented == code)
+    }
+
+    /// The outcomes of all requests of a kind for an account.
+    pub fn of_account(&self, kind: Kind, account: &str) -> Vec<RequestOutcome> {
+        self.outcomes(|entry| entry.kind == kind && entry.account.as_deref() == Some(account))
+    }
+
+    /// Whether an account's access has been given back, or has ended otherwise; not so where there never was any.
+    pub fn has_ended(&self, provider: &str, account: &str) -> bool {
+        let book = locked(&self.desk.book);
+        book.grant_of_account(provider, account).is_some_and(|grant| book.grants[grant].ended)
+    }
+
+    /// Ends an account's access, as its owner can at the provider.
+    pub fn end(&self, provider: &str, account: &str) {
+        let mut book = locked(&self.desk.book);
+        let grant = book.grant_of_account(provider, account).expect("only access that was given can be ended");
+        book.grants[grant].ended = true;
+    }
+
+    /// Whether an access token works.
+    pub fn works(&self, access_token: &str) -> bool {
+        locked(&self.desk.book).works(access_token)
+    }
+
+    /// Everything that only the service and the provider may ever see: codes, tokens, verifiers, assertions and
+    /// client secrets.
+    pub fn secrets(&self) -> BTreeSet<String> {
+        let configured = self.desk.setups.values().filter_map(|setup| setup.secret().map(str::to_owned));
+        locked(&self.desk.book).secrets.iter().cloned().chain(configured).collect()
+    }
+
+    /// Paths of requests that no provider has, such as the one that a redirect leads to.
+    pub fn strays(&self) -> Vec<String> {
+        locked(&self.desk.book).strays.clone()
+    }
+
+    /// Paths of the service's requests that named a trace, of which a provider is to know nothing.
+    pub fn traced(&self) -> Vec<String> {
+        locked(&self.desk.book).traced.clone()
+    }
+
+    fn outcomes(&self, of: impl Fn(&Entry) -> bool) -> Vec<RequestOutcome> {
+        locked(&self.desk.book).log.iter().filter(|entry| of(entry)).map(|entry| entry.outcome.clone()).collect()
+    }
+}
+
+impl Drop for Providers {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+impl Desk {
+    fn issuer(&self, provider: &str) -> String {
+        format!("{}/{provider}", self.base)
+    }
+
+    fn answer(&self, received: &Received) -> Behaviour {
+        let path = received.path.split('?').next().unwrap_or_default();
+        let mut segments = path.split('/').skip(1);
+        let provider = segments.next().unwrap_or_default();
+        let endpoint = segments.next().unwrap_or_default();
+        let Some(setup) = self.setups.get(provider).filter(|_| segments.next().is_none()) else {
+            locked(&self.book).strays.push(received.path.clone());
+            return Behaviour::status(404);
+        };
+        let address = |endpoint: &str| format!("{}/{provider}/{endpoint}", self.base);
+        let mut book = locked(&self.book);
+        let traced = ["traceparent", "tracestate"].iter().any(|name| !received.header(name).is_empty());
+        if traced && endpoint != "authorize" {
+            book.traced.push(received.path.clone());
+        }
+        let known = book.log.len();
+        let behaviour = match (endpoint, received.method.as_str()) {
+            ("authorize", "GET") => authorize::ask(setup, received),
+            ("authorize", "POST") => authorize::answer(&mut book, setup, &self.issuer(provider), received),
+            ("token", "POST") => token::answer(&mut book, setup, &address("token"), received),
+            ("revoke", _) => revoke::answer(&mut book, setup, [&address("token"), &address("revoke")], received),
+            ("authorize" | "token", _) => Behaviour::status(405),
+            _ => Behaviour::status(404),
+        };
+        if let Some(witness) = self.witness {
+            book.log[known..].iter().for_each(witness);
+        }
+        behaviour
+    }
+}
