@@ -15,7 +15,7 @@ const NOT_OFFERED: &str = "mcp_not_offered.yaml";
 const OTHER_NAMES: &str = "mcp_other_names.yaml";
 
 /// The functions that run with the fixtures, and their programs. A bundle that starts tries a token.
-const FUNCTIONS: [(&str, &str); 3] = [("token", "token"), ("list-events", "list-events"), ("mcp", "mcp-fixtures")];
+const FUNCTIONS: [(&str, &str); 3] = [("token", "functions"), ("list-events", "functions"), ("mcp", "mcp-fixtures")];
 
 /// Runs a part of the suite, and fails with what it says unless everything is as these lists of expected failures say.
 async fn conforms(api: &Api, arguments: &[&str], expected_failures: &[&str]) {

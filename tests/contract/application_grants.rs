@@ -91,7 +91,7 @@ async fn a_caller_cannot_remove_an_application_or_credential_that_can_do_more_th
         let problem = remove("account.remove payment.write", &own).refused(403, "entity-not-covered").await;
         assert_eq!(problem["properties"]["notCovered"], json!(["b"]));
         let problem = remove("account.remove", &own).refused(403, "insufficient-scope").await;
-        assert!(text(&problem, "detail").contains("removes"), "{problem:#}");
+        assert!(text(&problem, "detail").contains("remove"), "{problem:#}");
     }
     assert_eq!(shown(&entity, &application).await, before);
     for path in [format!("/secret/{secret}"), "/key/key".to_owned(), String::new()] {
