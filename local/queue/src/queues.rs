@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 
 use crate::{
     message::{Message, NewMessage},
-    queue::{Queue, Received, InFlight},
+    queue::{InFlight, Queue, Received},
     ready::Number,
     refusal::{Kind, Refusal},
     settings::{self, Settings},
