@@ -172,3 +172,20 @@ fn the_template_stays_within_the_limits_of_a_stack() {
     let length = Value::from(resources).to_string().len();
     assert!(length < LONGEST_TEMPLATE / 2, "{length} characters");
 }
+
+#[test]
+fn one_version_is_in_the_changelog_the_contract_and_the_template() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let read = |name: &str| fs::read_to_string(root.join(name)).expect("the project has this file");
+    let version = env!("CARGO_PKG_VERSION");
+    assert!(read("template.yaml").contains(&format!("\n  Release: {version}\n")), "template.yaml");
+    assert!(read("openapi.yaml").contains(&format!("\n  x-release: {version}\n")), "openapi.yaml");
+    let changelog = read("CHANGELOG.md");
+    let newest = changelog.lines().find_map(|line| line.strip_prefix("## "));
+    assert!(
+        newest.is_some_and(|heading| heading.starts_with(&format!("{version} "))),
+        "CHANGELOG.md begins with {newest:?}"
+    );
+    let sample = root.join(format!("tests/contract/release_data/{version}.json"));
+    assert!(sample.is_file(), "{} is missing; see tests/contract/release_data.rs", sample.display());
+}

@@ -88,6 +88,7 @@ mod queue_chaos;
 mod receivers;
 mod receivers_broken;
 mod recover;
+mod release_data;
 mod resend;
 mod retries;
 mod revocation;
