@@ -20,7 +20,8 @@ const REFUSING: &str = "http://127.0.0.1:9";
 const ENTITY: &str = "release-data";
 const API_KEY: &str = "kept-value";
 /// Every secret of the service; those of providers belong to the suite.
-const SECRETS: [&str; 4] = ["client-secret-pepper", "data-keys", "signing-key", "task-key"];
+const SECRETS: [&str; 6] =
+    ["client-secret-pepper", "data-keys", "demo-application", "platform-application", "signing-key", "task-key"];
 
 fn folder() -> PathBuf {
     project().join("tests/contract/release_data")
@@ -28,7 +29,7 @@ fn folder() -> PathBuf {
 
 /// No attempt follows the second one within the test.
 fn settings() -> Settings {
-    Settings::default().with("RETRY_SCHEDULE", "0s,1s,5h").with("DELIVERY_RETENTION", "36500d")
+    Settings::default().with("RETRY_SCHEDULE", "0s,1s,5h").with("DELIVERY_RETENTION", "3650d")
 }
 
 fn kept(base: &str) -> Value {
