@@ -45,7 +45,7 @@ run: rust ## Builds and runs the whole service here (PORT=9000 DATA=.local) unti
 	@# What a killed service left behind must not look like a running one while this one builds.
 	@if command -v flock >/dev/null && test -e "$(DATA)/lock"; then \
 		flock --nonblock "$(DATA)/lock" rm -f "$(DATA)/service.env" || true; fi
-	@test -x target/debug/local || echo "Compiling the service and what it is built of, some 300 crates: about 12 minutes on two cores, once."
+	@test -x target/debug/local || echo "Compiling the service and what it is built of, some 300 crates: about 7 minutes on two cores, once."
 	$(BUILD_SERVICE)
 	@exec target/debug/local --port "$(PORT)" --data "$(DATA)" --stop-with-parent
 
