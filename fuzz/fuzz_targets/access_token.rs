@@ -1,4 +1,4 @@
-//! An access token, properly signed, with any header and any claims: an accepted one has the right claims, and is good
+//! Access tokens with a valid signature, any header and any claims: an accepted token has the right claims, and is valid
 //! now.
 #![no_main]
 
@@ -26,13 +26,13 @@ fuzz_target!(|text: &str| {
     let header = header.replace("KID", KEY.kid());
     let Ok(taken) = validate(&signed(&header, claims)) else { return };
 
-    // A claim that is not read may have numbers that are too large for this parser.
+    // Ignored claims may have numbers that are too large for this parser.
     let parsed = serde_json::from_str::<Value>(&header).ok().zip(serde_json::from_str::<Value>(claims).ok());
     let Some((header, claims)) = parsed else { return };
     assert_eq!((&header["alg"], &header["kid"]), (&"EdDSA".into(), &KEY.kid().into()));
     assert!(header.get("crit").is_none() && header.get("b64").is_none());
     assert_eq!(claims["iss"], EXPECTED.issuer);
-    // A token is for the API, or for the agents' resource below it.
+    // A token's audience is the API, or the agents' resource below it.
     let is_ours = |aud: &Value| [&EXPECTED.base_url, &format!("{}/mcp", EXPECTED.base_url)].iter().any(|ours| aud == *ours);
     assert!(is_ours(&claims["aud"]) || claims["aud"].as_array().is_some_and(|all| all.iter().any(is_ours)));
     assert!(claims["exp"].as_i64() > Some(NOW.as_seconds()) && claims["iat"].as_i64() <= Some(NOW.as_seconds() + 2));

@@ -1,5 +1,5 @@
-//! A client's assertion, properly signed, with any header and any claims: an accepted one has each right claim, once,
-//! and is good now and not for too long.
+//! Client assertions with a valid signature, any header and any claims: an accepted assertion has each required claim once,
+//! is valid now, and expires soon enough.
 #![no_main]
 
 use std::{collections::HashSet, sync::LazyLock};
@@ -28,7 +28,7 @@ fuzz_target!(|text: &str| {
         return;
     }
 
-    // A claim that is not read may have numbers that are too large for this parser.
+    // Ignored claims may have numbers that are too large for this parser.
     let parsed = serde_json::from_str::<Value>(header).ok().zip(serde_json::from_str::<Value>(claims).ok());
     let Some((header, claims)) = parsed else { return };
     assert!(header["alg"] == "EdDSA" || header["alg"] == "Ed25519");

@@ -1,5 +1,5 @@
-//! A cursor of the list of deliveries: no text that a client can make is one, and of what was sealed by the service
-//! only a position is taken, exactly as it was written.
+//! Cursors of the list of deliveries: a text that a client made up is never accepted, and a sealed text is accepted only if
+//! it holds a position, which is read back byte for byte.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -12,13 +12,13 @@ use webhooks::deliveries::queries::{by_owner::ListPosition, cursor::{Cursor, Not
 use storage::KeyRing;
 use base::testing::CountingRandom;
 
-const PLACE: &[u8] = b"2026-11-20T09:45:00.123Z#dlv_01m74zy5eva3kj3s4w04zg1hhc";
+const POSITION: &[u8] = b"2026-11-20T09:45:00.123Z#dlv_01m74zy5eva3kj3s4w04zg1hhc";
 
 static RING: LazyLock<KeyRing> = LazyLock::new(|| {
     let key = BASE64_STANDARD.encode([7; 32]);
     let ring = KeyRing::from_secret(&json!({ "current": "a", "keys": { "a": key } })).expect("a ring");
-    // Else nothing that is sealed here would ever be read.
-    assert!(read(&sealed(&ring, PLACE), &ring, &hotel(), &Filters::default()).is_ok());
+    // Without this check, an error in `sealed` would go unnoticed.
+    assert!(read(&sealed(&ring, POSITION), &ring, &hotel(), &Filters::default()).is_ok());
     ring
 });
 
@@ -26,7 +26,7 @@ fn hotel() -> EntityId {
     EntityId::parse("hotel").expect("an entity")
 }
 
-/// What the service would have sealed, had this been a position.
+/// These bytes, sealed as the service seals a position.
 fn sealed(ring: &KeyRing, plain: &[u8]) -> String {
     let context = format!("delivery-cursor/hotel/{}", Filters::default());
     BASE64_URL_SAFE_NO_PAD.encode(ring.seal(&CountingRandom::default(), &context, plain))
@@ -45,7 +45,7 @@ fuzz_target!(|input: (bool, &[u8])| {
             BASE64_URL_SAFE_NO_PAD.encode(format!("a.{}", BASE64_STANDARD_NO_PAD.encode(bytes))),
         ];
         for text in texts {
-            assert!(read(&text, &RING, &hotel(), &Filters::default()).is_err(), "{text} is taken");
+            assert!(read(&text, &RING, &hotel(), &Filters::default()).is_err(), "{text} is accepted");
         }
     } else {
         let cursor = sealed(&RING, bytes);

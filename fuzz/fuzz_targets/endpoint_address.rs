@@ -1,6 +1,6 @@
-//! An address of an endpoint: whatever is taken is https to a public host, without credentials and fragment, and reads
-//! the same when it is read again. Its mask leads to the same host, and stands for the same values when it is sent
-//! back.
+//! Endpoint addresses: an accepted address is https to a public host, without credentials and fragment, and is accepted
+//! unchanged when it is read again. Its masked form has the same host, and is restored to the same values when a client
+//! sends it back.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

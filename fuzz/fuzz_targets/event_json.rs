@@ -1,4 +1,4 @@
-//! A request to publish: an accepted one becomes an event that carries the data byte for byte, is JSON with the
+//! Requests to publish: an accepted request becomes an event that contains the data byte for byte, is JSON with the
 //! contract's members, and keeps the limits of size and depth.
 #![no_main]
 
@@ -16,7 +16,7 @@ fuzz_target!(|body: &[u8]| {
     let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
     let id = event.id.as_str();
 
-    // Its text is the text that was sent.
+    // The event's data is the request's data, byte for byte.
     let sent: BTreeMap<String, &RawValue> = serde_json::from_slice(body).expect("an accepted request is a JSON object");
     let data = sent["data"].get();
     assert!(event.body.len() <= MAX_BYTES);
@@ -28,14 +28,14 @@ fuzz_target!(|body: &[u8]| {
     assert_eq!(carried["id"].get(), format!("\"{id}\""));
     assert_eq!(carried["timestamp"].get(), "\"2026-11-20T09:45:00.123Z\"");
 
-    // A parser may find numbers too large for it, and half characters; where it does not, both mean the same.
+    // A parser may refuse large numbers and unpaired surrogates; if it does not, both texts mean the same.
     if let Ok(sent) = serde_json::from_slice::<Value>(body) {
         let carried: Value = serde_json::from_str(&event.body).expect("nothing that was not there before");
         assert_eq!(carried["type"], sent["type"]);
         assert_eq!(carried["data"], sent["data"]);
     }
 
-    // Now and then, since it takes its time: the limit is on the whole event, to the byte.
+    // Only for some inputs, since it is slow: the limit applies to the whole event, to the byte.
     if body.len() % 64 == 0 {
         let padded = |length: usize| {
             let padding = "x".repeat(length);

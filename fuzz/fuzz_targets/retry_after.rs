@@ -1,4 +1,4 @@
-//! `Retry-After`: whatever an endpoint writes there is a pause of a day at most, or none.
+//! `Retry-After`: any value is a pause of at most a day, or no pause.
 #![no_main]
 
 use std::time::Duration;
@@ -17,7 +17,7 @@ fuzz_target!(|input: (u32, &str)| {
     assert_eq!(answer(StatusCode::SERVICE_UNAVAILABLE).pause_asked_for(now), pause);
     assert_eq!(answer(StatusCode::INTERNAL_SERVER_ERROR).pause_asked_for(now), None);
     if let Ok(seconds) = text.parse::<u64>() {
-        // More than ten years is no wait.
+        // More than ten years are ignored.
         let expected = (seconds <= 315_576_000).then(|| Duration::from_secs(seconds.min(24 * 60 * 60)));
         // Rust takes a plus sign, HTTP does not.
         assert!(pause == expected || text.starts_with('+'), "{text}: {pause:?}");

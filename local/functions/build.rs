@@ -1,4 +1,4 @@
-//! Lists the functions' programs: a module for each, and the choice of one by its name.
+//! Generates a module for each function's program, and the function that selects a program by its name.
 
 use std::{
     env,
@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-#[expect(clippy::disallowed_methods, reason = "cargo speaks to build scripts through the environment")]
+#[expect(clippy::disallowed_methods, reason = "cargo passes the input of build scripts in the environment")]
 fn main() -> Result<(), Box<dyn Error>> {
     let families = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("../../functions").canonicalize()?;
     println!("cargo::rerun-if-changed={}", families.display());

@@ -1,4 +1,4 @@
-"""Runs functions as SAM does, in containers, beside the stand-ins for AWS of `make run`. `make` calls it, after check.py:
+"""Runs functions in SAM's containers, with the stand-ins for AWS of `make run`. `make` calls it, after check.py:
 
     sam invoke FUNCTION         lets SAM invoke the function with its sample event
     sam api                     lets SAM serve the routes
@@ -29,15 +29,15 @@ def invoke(name: str, event: Path | None, data: Path, options: list[str]) -> int
 
 
 def api(port: int, data: Path, options: list[str]) -> int:
-    """Serves every route on this port, each request from a container of its own, until Ctrl-C."""
+    """Serves every route on this port, with a separate container for each request, until Ctrl-C."""
     with staged(PROJECT, data) as stage:
         service = stage.service.env["BASE_URL"]
-        print(f"Queues and schedules invoke the functions of {service}, which is issuer and audience of tokens.", file=sys.stderr)
+        print(f"Queues and schedules invoke the functions of {service}, the issuer and audience of tokens.", file=sys.stderr)
         return wait(stage.serve(port, *options))
 
 
 def wait(sam: "subprocess.Popen[str]") -> int:
-    """Waits for SAM, which Ctrl-C reaches as well and which then ends its containers."""
+    """Waits for SAM. Ctrl-C also reaches SAM, which then ends its containers."""
     while True:
         try:
             return sam.wait()
@@ -51,7 +51,7 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     invoked = commands.add_parser("invoke")
     invoked.add_argument("function")
-    invoked.add_argument("--event", type=Path, help="a file with the event; else the function's sample")
+    invoked.add_argument("--event", type=Path, help="a file with the event; by default the function's sample")
     served = commands.add_parser("api")
     served.add_argument("--port", type=int, default=3000)
     compared = commands.add_parser("events")
@@ -60,8 +60,8 @@ def main() -> int:
         command.add_argument("--data", type=Path, default=Path(".local"), help="the data folder of the service")
         command.add_argument("--options", default="", help="more options of `sam local`, in one word")
     arguments = parser.parse_args()
-    # Another program's wish to end this one is like Ctrl-C, so that containers and stand-ins end with it. SIGINT is named,
-    # since a shell lets its background jobs ignore it.
+    # Handle SIGTERM and SIGHUP as Ctrl-C, so that containers and stand-ins end with this program. SIGINT is set as well, since
+    # background jobs of a shell ignore it.
     for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, signal.default_int_handler)
     if arguments.command == "events":

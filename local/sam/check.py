@@ -1,4 +1,4 @@
-"""Says what `make sam-local` and its like lack, before anything is installed or built: with any Python 3.10 or later.
+"""Reports missing requirements of `make sam-…` before anything is installed or built. Runs with any Python 3.10 or later.
 
     check.py [--function=NAME]...
 """
@@ -15,13 +15,13 @@ PROJECT = Path(__file__).resolve().parents[2]
 
 
 def check(functions: list[str]) -> None:
-    """Fails with what is missing: a function, an engine, or the runtime's image, which it fetches."""
+    """Fails if a function or the engine is missing, or if the runtime's image cannot be fetched."""
     known = samples.names(PROJECT)
     for function in functions:
         if not function:
             raise Fault("Say which: make sam-local FUNCTION=token")
         if function not in known:
-            raise Fault(f"There is no function `{function}`. These are: {', '.join(known)}")
+            raise Fault(f"There is no function `{function}`. The functions are: {', '.join(known)}")
     Engine().have_base_image()
 
 

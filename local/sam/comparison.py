@@ -1,8 +1,7 @@
-"""`make sam-events`: every sample event, handled by a function of `make run` and by the same in SAM's container.
+"""`make sam-events`: compares the answers of functions in `make run` and in SAM's container to every sample event.
 
-The service is one of its own, with nothing in its data. What a sample names (a webhook, a delivery, an application) is
-made anew for each of the two, since some functions remove or change it. Answers are compared whole, but for what is new
-each time: times, identifiers and secrets.
+It starts a separate service with empty data. The webhook, delivery or application that a sample names is created for each of the
+two answers, since some functions remove or change it. Answers are compared completely, except for times, identifiers and secrets.
 """
 
 import difflib
@@ -24,11 +23,11 @@ from stage import Stage, names
 LIMIT = 120
 # A port on which nothing listens, neither here nor in a container: no event of a sample leaves this machine.
 RECEIVER, NOWHERE = "https://receiver.example.com", "http://127.0.0.1:9"
-# What the samples name.
+# The identifiers in the samples.
 WEBHOOK, DELIVERY = "whk_01m74zy5eva3kj3s4w04zg1hhc", "dlv_01m7wh697q3m7qqm482zyh92yd"
 APPLICATION, SECRET, KEY = "app8aRq2LkTz05NvXwYcB1deF", "sec_01m74zy5evf6q0n2h4ck9w8b1x", "laptop"
 PUBLIC_KEY = {"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}
-# What is new in each answer.
+# Values that differ in each answer.
 NEW = (
     (re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]+"), "<token>"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"), "<time>"),
@@ -38,18 +37,18 @@ NEW = (
     (re.compile(r"\bwhsec_[\w+/=-]+"), "<secret>"),
     (re.compile(r"\b[\w-]{43}\b"), "<secret>"),
 )
-# The same, by the names of members.
+# Members whose values differ in each answer.
 NEW_MEMBERS = ("durationMs", "jti", "nextCursor")
 # Seconds since 1970.
 FIRST_TIME = 1_000_000_000
 
 
 def compare(project: Path, chosen: list[str]) -> int:
-    """Compares the answers to these samples, or to all, and says so line by line; 0 if they are the same."""
+    """Compares the answers to these samples, or to all, and prints a line for each; returns 0 if they are the same."""
     everything = samples.names(project)
     unknown = [name for name in chosen if name not in everything]
     if unknown:
-        raise Fault(f"there is no sample event `{unknown[0]}`. These are: {', '.join(everything)}")
+        raise Fault(f"There is no sample event `{unknown[0]}`. The sample events are: {', '.join(everything)}")
     begun, results = time.monotonic(), []
     with ExitStack() as stack:
         (project / "target/sam").mkdir(parents=True, exist_ok=True)
@@ -101,7 +100,7 @@ def _by_sam(stage: Stage, function: str, event: str) -> str:
 
 
 def _filled(service: Service, sample: str) -> str:
-    """The sample with real values, and with things of its own in the place of those that it names."""
+    """The sample with real values, and with new objects in place of those that it names."""
     values = {RECEIVER: NOWHERE}
     entity = f"/api/managing-entity/{service.env['MANAGING_ENTITY']}"
     token = service.token()
@@ -134,12 +133,12 @@ def _wait_for_attempt(service: Service, delivery: str, token: str) -> None:
 
 def _comparable(answer: str) -> Any:
     read = json.loads(answer)
-    # A sweep answers how much was due, and leaves nothing of it to the next one.
+    # A sweep returns the number of due deliveries, which differs between two sweeps.
     return "<count>" if isinstance(read, int) else _plain(read)
 
 
 def _plain(answer: Any) -> Any:
-    """An answer without what is new each time; its body as JSON, where it is JSON."""
+    """An answer with placeholders for values that differ each time, and with a parsed body if it is JSON."""
     if isinstance(answer, dict):
         plain = {name: _plain(_read(value) if name == "body" else value) for name, value in answer.items()}
         return plain | {name: "<new>" for name in NEW_MEMBERS if plain.get(name) is not None}

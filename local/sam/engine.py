@@ -1,4 +1,4 @@
-"""The container engine, asked over its own HTTP interface, so that no Docker program is needed."""
+"""The container engine, called over its HTTP interface, so that no Docker program is needed."""
 
 import http.client
 import json
@@ -21,18 +21,18 @@ NO_ENGINE = """No container engine answers at {host} ({why}).
   an engine at another socket, such as a rootless one: DOCKER_HOST=unix:///run/user/1000/docker.sock"""
 NO_IMAGE = """The engine could not fetch {image}:
   {why}
-Where no registry can be reached, an image made of Debian packages does as well:
+Without access to a registry, an image made of Debian packages also works:
 
   sudo apt install debootstrap
   sudo debootstrap --variant=minbase --include=ca-certificates bookworm target/sam-image
   sudo tar -C target/sam-image -c . | docker import - {image}
   sudo rm -r target/sam-image
 
-docs/operations.md, "With SAM and Docker", says more."""
+docs/one-machine.md, "With SAM and Docker", says more."""
 
 
 def architecture() -> str:
-    """The processor of this machine, in Lambda's words."""
+    """The processor of this machine, by Lambda's name."""
     return ARCHITECTURES.get(platform.machine().lower(), platform.machine())
 
 
@@ -54,13 +54,13 @@ class _Connection(http.client.HTTPConnection):
 
 
 class Engine:
-    """The engine that SAM will use as well."""
+    """The container engine, the same that SAM uses."""
 
     def __init__(self) -> None:
         if sys.platform != "linux":
             raise Fault(
-                "SAM's containers reach this project's stand-ins for AWS on Linux only: elsewhere they run in a machine of"
-                " their own. `make run` runs the same functions without them."
+                "SAM's containers reach this project's stand-ins for AWS on Linux only: elsewhere they run in a virtual machine."
+                " `make run` runs the same functions without containers."
             )
         self._host = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
         if not self._host.startswith("unix://"):
@@ -91,7 +91,7 @@ class Engine:
         print(f"Fetching {image}, once.", file=sys.stderr, flush=True)
         name, tag = image.rsplit(":", 1)
         status, text = self._ask("POST", f"/images/create?fromImage={quote(name, safe='')}&tag={quote(tag)}")
-        # The engine answers 200 before it knows, and tells of a failure in the last line.
+        # The engine answers 200 before it has finished, and reports a failure in the last line.
         lines: list[dict[str, Any]] = [json.loads(line) for line in text.splitlines() if line.strip()]
         faults = [str(line[name]) for line in lines for name in ("error", "message") if name in line]
         if status != http.client.OK or faults:

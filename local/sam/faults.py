@@ -1,5 +1,5 @@
-"""Why a command of `make sam-…` cannot be done."""
+"""The failures of `make sam-…`."""
 
 
 class Fault(Exception):
-    """The reason, and what to do, in words for a person."""
+    """A failure, with the reason and the remedy for a person."""

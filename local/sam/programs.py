@@ -1,4 +1,4 @@
-"""The functions' programs for a container: those that `make run` runs, if they run there."""
+"""The functions' programs for a container: the programs of `make run`, if they run there."""
 
 import mmap
 import os
@@ -16,11 +16,11 @@ SANDBOX = "sandbox"
 
 
 def programs(project: Path, names: list[str]) -> dict[str, Path]:
-    """The paths of these functions' programs, and of what runs in their place, which has been built with them."""
+    """The paths of these functions' programs and of the sandbox, which was built with them."""
     built = {name: project / "target/debug" / name for name in [SANDBOX, *names]}
     missing = [str(path) for path in built.values() if not path.exists()]
     if missing:
-        raise Fault(f"{', '.join(missing)} is not built; `make sam-local` and its like build it first")
+        raise Fault(f"{', '.join(missing)} is not built; `make sam-…` builds it first")
     if all(_glibc(path) <= GLIBC for path in built.values()):
         return built
     newer = "This machine's C library is newer than Lambda's: building for Lambda's, which takes minutes the first time."
@@ -29,7 +29,7 @@ def programs(project: Path, names: list[str]) -> dict[str, Path]:
 
 
 def _glibc(program: Path) -> int:
-    """The minor number of the newest C library that a program asks for."""
+    """The minor version of the C library that a program requires."""
     with program.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         return max((int(found[1]) for found in re.finditer(rb"\0GLIBC_2\.(\d+)", content)), default=0)
 
@@ -41,7 +41,7 @@ def _built_for_lambda(project: Path, names: list[str]) -> dict[str, Path]:
     command.append("--arm64" if architecture() == "arm64" else "--x86-64")
     for name in names:
         command += ["--package", _package(project, name), "--bin", name]
-    # The linker, zig, is a package of this environment, and found through its python3.
+    # The linker, zig, is a package of this environment; cargo-lambda finds it through its python3.
     tools = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     done = subprocess.run(command, cwd=project, env=os.environ | {"PATH": tools})
     if done.returncode:

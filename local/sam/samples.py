@@ -4,23 +4,23 @@ import base64
 import json
 from pathlib import Path
 
-# What a sample says in place of credentials, and the variable of `service.env` with the real one.
+# The placeholders of credentials in samples, which are also the variables of `service.env` with the real values.
 CREDENTIALS = ("TASK_KEY", "CLIENT_ID", "CLIENT_SECRET")
 TOKEN = "ACCESS_TOKEN"
 
 
 def names(project: Path) -> list[str]:
-    """All samples: FUNCTION, or FUNCTION.KIND for another way of calling the same."""
+    """All samples: FUNCTION, or FUNCTION.KIND for another kind of call."""
     return sorted(path.stem for path in (project / "events").glob("*.json"))
 
 
 def function_of(name: str) -> str:
-    """The function that a sample is for."""
+    """The function of a sample."""
     return name.split(".", 1)[0]
 
 
 def filled(sample: str, values: dict[str, str]) -> str:
-    """A sample with each of `values` in the place of its name, in a body that is encoded as well."""
+    """A sample with each of `values` in place of its name, also in an encoded body."""
     event = json.loads(sample)
     if isinstance(event, dict) and event.get("isBase64Encoded"):
         body = base64.b64decode(event["body"]).decode()

@@ -1,4 +1,4 @@
-"""The local service, and with it what stands for AWS: one that runs already, or one that is started here."""
+"""The local service with the stand-ins for AWS: a running one, or one started here."""
 
 import fcntl
 import json
@@ -32,7 +32,7 @@ class Service:
         self._data, self._process = data, process
         self.env = dict(line.split("=", 1) for line in (data / "service.env").read_text().splitlines())
         self.variables: dict[str, dict[str, str]] = json.loads((data / "functions.json").read_text())
-        """What each function's process gets."""
+        """The environment of each function's process."""
 
     @classmethod
     def found(cls, data: Path) -> "Service | None":
@@ -41,10 +41,10 @@ class Service:
         while _is_locked(data):
             if (data / "service.env").exists():
                 if not (data / "functions.json").exists():
-                    raise Fault(f"The service that runs with {data} was built before this: end it, and start it again")
+                    raise Fault(f"The service that runs with {data} is of an earlier build: stop it, and start it again")
                 return cls(data, None)
             if time.monotonic() - begun > START_LIMIT:
-                raise Fault(f"The service with the data in {data} does not come up; see its terminal and {data}/logs")
+                raise Fault(f"The service with the data in {data} does not become ready; see its terminal and {data}/logs")
             time.sleep(0.2)
         return None
 
@@ -53,7 +53,7 @@ class Service:
         """Starts the service with these options, and waits until it answers."""
         command = [project / "target/debug/local", "--project", project, "--data", data, "--stop-with-parent", *options]
         said = tempfile.TemporaryFile()
-        # A session of its own: after Ctrl-C, SAM's containers still need it while they end.
+        # A separate session: after Ctrl-C, SAM's containers still need the service while they end.
         process = subprocess.Popen(
             command, env=os.environ | settings, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
         )
@@ -63,12 +63,12 @@ class Service:
                 process.terminate()
                 process.wait()
                 said.seek(0)
-                raise Fault(f"What stands for AWS does not start:\n{said.read().decode(errors='replace')}")
+                raise Fault(f"The local service does not start:\n{said.read().decode(errors='replace')}")
             time.sleep(0.1)
         return cls(data, process)
 
     def end(self) -> None:
-        """Ends what was started here."""
+        """Ends the service if it was started here."""
         if self._process:
             self._process.terminate()
             self._process.wait()
@@ -83,7 +83,7 @@ class Service:
         return sorted({urlsplit(self.env[name]).netloc for name in ("DYNAMODB_ENDPOINT", "SERVICES_ENDPOINT")})
 
     def request(self, method: str, path: str, body: Any = None, token: str | None = None) -> Any:
-        """What the API answers to a request, which must succeed."""
+        """The API's answer to a request, which must succeed."""
         headers = {"Content-Type": "application/json"}
         if token:
             headers["Authorization"] = f"Bearer {token}"
@@ -108,7 +108,7 @@ class Service:
         return values
 
     def invoke(self, function: str, event: str) -> str:
-        """Lets the running function handle an event, and returns what it answers."""
+        """Lets the running function handle an event, and returns its answer."""
         address = f"{self.env['LAMBDA_ENDPOINT']}/2015-03-31/functions/{function}/invocations"
         request = AWSRequest("POST", address, data=event.encode())
         caller = Credentials(self.env["AWS_ACCESS_KEY_ID"], self.env["AWS_SECRET_ACCESS_KEY"])
@@ -127,7 +127,7 @@ def _answer(request: Request) -> str:
 
 
 def _is_locked(data: Path) -> bool:
-    """Whether a service has this folder: it holds the lock for as long as it lives."""
+    """Whether a service runs with this folder: it holds the folder's lock while it runs."""
     try:
         with (data / "lock").open("rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

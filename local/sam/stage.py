@@ -1,4 +1,4 @@
-"""What SAM gets for a run, in a private folder that goes with it: code, ways to the stand-ins, template and variables."""
+"""SAM's input for a run, in a private folder that is removed at its end: code, sockets to the stand-ins, template and variables."""
 
 import json
 import os
@@ -20,16 +20,16 @@ from engine import architecture
 from programs import SANDBOX, programs
 from service import Service
 
-# The functions that have to run for an access token: the issuer, and the one that the service tries the token on.
+# The functions that must run for an access token: the issuer, and the function that the service tests the token with.
 FOR_TOKENS = "token,list-events"
-# What a route has; the API's $default has neither.
+# The properties of a route; the API's $default has neither.
 ROUTE = ("Method", "Path")
 
 
 @contextmanager
 def staged(project: Path, data: Path, functions: list[str] | None = None) -> "Iterator[Stage]":
-    """Everything that SAM needs for these functions, or all: the service that runs with this folder, or else one that ends
-    with the run. Some functions need only tokens of it, so that no others are built; all need queues and schedules.
+    """Everything that SAM needs for these functions, or for all: the service that runs with this folder, or a new one that ends
+    with the run. Chosen functions need only the service's tokens, so no other functions are built for it.
     """
     built = programs(project, functions or names(project))
     alone = ["--only", FOR_TOKENS] if functions else []
@@ -51,13 +51,13 @@ class Stage:
         """With these functions' programs, and that of the sandbox."""
         self.service = service
         (project / "target/sam").mkdir(parents=True, exist_ok=True)
-        # Only its owner can read it: the variables are credentials of the stand-ins, and a socket leads to one.
+        # Only its owner can read the folder: it has credentials for the stand-ins, and sockets to them.
         self.folder = Path(tempfile.mkdtemp(prefix="run-", dir=project / "target/sam"))
         code = self.folder / "code"
         (code / "stand-ins").mkdir(parents=True)
         for name, program in programs.items():
             _link(program, code / ("bootstrap" if name == SANDBOX else name))
-        self._ways = [_Way(code / "stand-ins", address) for address in service.stand_ins()]
+        self._forwarders = [_Forwarder(code / "stand-ins", address) for address in service.stand_ins()]
         declared = _declared(project)
         self._logical_ids = {_name(properties): logical for logical, properties in _functions(declared).items()}
         variables = {name: service.variables[name] for name in programs if name != SANDBOX}
@@ -66,9 +66,9 @@ class Stage:
         (self.folder / "variables.json").write_text(json.dumps(values), encoding="utf-8")
 
     def end(self) -> None:
-        for way in self._ways:
-            way.shutdown()
-            way.server_close()
+        for forwarder in self._forwarders:
+            forwarder.shutdown()
+            forwarder.server_close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def invoke(self, function: str, event: str, *options: str, **output: Any) -> "subprocess.Popen[str]":
@@ -78,13 +78,13 @@ class Stage:
         return self._sam(["invoke", self._logical_ids[function], "--event", str(file), *options], **output)
 
     def serve(self, port: int, *options: str) -> "subprocess.Popen[str]":
-        """Lets SAM serve the routes, with a container for each request: for warm ones it would read every file of `code`, and
-        a socket is none.
+        """Lets SAM serve the routes, with a new container for each request: for warm containers it would read every file of `code`,
+        which fails for sockets.
         """
         return self._sam(["start-api", "--host", "127.0.0.1", "--port", str(port), *options])
 
     def _sam(self, arguments: list[str], **output: Any) -> "subprocess.Popen[str]":
-        """Starts `sam local` with the run's files. The containers' own ports are opened where no webhook may be sent."""
+        """Starts `sam local` with the run's files. The containers' ports listen at an address that webhooks cannot reach."""
         host = self.service.host
         # SAM is a package of this environment.
         tools = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
@@ -92,7 +92,7 @@ class Stage:
         command += ["--template", str(self.folder / "template.json")]
         command += ["--env-vars", str(self.folder / "variables.json")]
         command += ["--skip-pull-image", "--container-host", host, "--container-host-interface", host]
-        # No real credential reaches a container, whatever is configured here.
+        # No configured credentials of this machine reach a container.
         nothing_real = {
             "AWS_ACCESS_KEY_ID": "none",
             "AWS_SECRET_ACCESS_KEY": "none",
@@ -105,38 +105,38 @@ class Stage:
         return subprocess.Popen(command, env=env, text=True, **output)
 
 
-class _Way(socketserver.ThreadingUnixStreamServer):
-    """A socket that leads to a stand-in, named after its address."""
+class _Forwarder(socketserver.ThreadingUnixStreamServer):
+    """A socket that forwards to a stand-in, named after its address."""
 
     daemon_threads = True
     request_queue_size = 64
 
     def __init__(self, folder: Path, address: str) -> None:
         host, port = address.rsplit(":", 1)
-        self.stand_in = (host, int(port))
-        # A socket's path may have 107 bytes, however long the project's is.
+        self.upstream = (host, int(port))
+        # A socket's path may have 107 bytes, and the project's path may be longer.
         descriptor = os.open(folder, os.O_PATH)
         try:
-            super().__init__(f"/proc/self/fd/{descriptor}/{address}", _Led)
+            super().__init__(f"/proc/self/fd/{descriptor}/{address}", _Forwarding)
         finally:
             os.close(descriptor)
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
 
-class _Led(socketserver.BaseRequestHandler):
-    server: _Way
+class _Forwarding(socketserver.BaseRequestHandler):
+    server: _Forwarder
     request: socket.socket
 
     def handle(self) -> None:
         try:
-            with socket.create_connection(self.server.stand_in) as stand_in:
-                stand_in.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                back = threading.Thread(target=_copy, args=(stand_in, self.request), daemon=True)
+            with socket.create_connection(self.server.upstream) as upstream:
+                upstream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                back = threading.Thread(target=_copy, args=(upstream, self.request), daemon=True)
                 back.start()
-                _copy(self.request, stand_in)
+                _copy(self.request, upstream)
                 back.join()
         except OSError:
-            # The function sees its connection end, as it would see the stand-in's end.
+            # The function sees its connection end, as without the forwarder.
             return
 
 
@@ -149,11 +149,11 @@ def _copy(source: socket.socket, target: socket.socket) -> None:
         target.close()
 
 
-def _link(program: Path, place: Path) -> None:
+def _link(program: Path, target: Path) -> None:
     try:
-        os.link(program, place)
+        os.link(program, target)
     except OSError:
-        shutil.copy(program, place)
+        shutil.copy(program, target)
 
 
 def names(project: Path) -> list[str]:
@@ -178,10 +178,10 @@ def _name(properties: dict[str, Any]) -> str:
 def _derive(
     declared: dict[str, Any], code: Path, variables: dict[str, dict[str, str]]
 ) -> tuple[dict[str, Any], dict[str, dict[str, str]]]:
-    """A template with these functions alone, and the values of their variables.
+    """A template with only these functions, and the values of their variables.
 
-    SAM passes a variable on only if the template declares it, and template.yaml declares none of those that AWS sets or that
-    point an SDK at a stand-in. It has no parameters, since `make run` has resolved them all.
+    SAM passes a variable only if the template declares it, and template.yaml declares none of the variables that AWS sets or that
+    point an SDK at a stand-in. The new template has no parameters, since `make run` has resolved them all.
     """
     common = declared["Globals"]["Function"]
     resources = {}

@@ -1,5 +1,5 @@
-//! Applications, as the operator of a deployment looks after them: by the use cases that the functions call, but for every
-//! managing entity, without an allowance and without a token. The audit trail shows each change.
+//! An operator's management of applications: the use cases that the functions call, but for every managing entity, without
+//! an allowance and without a token. The audit trail shows each change.
 
 use std::{sync::Arc, time::Duration};
 
@@ -25,7 +25,7 @@ use storage::{Allowances, IdempotencyStore, KeyRings, SecretError, SecretText, S
 
 const OPERATOR: Caller<'static> = Caller::of_operator();
 
-/// The applications of a deployment.
+/// Manages the applications of a deployment.
 pub struct OperatorsApplications {
     table: Table,
     applications: Applications,
@@ -45,10 +45,10 @@ pub struct Credentials {
     pub client_secret: String,
 }
 
-/// Why nothing was done.
+/// Reasons why an application was not read or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplicationError {
-    /// The key of the hashes of secrets has no value.
+    /// The secret with the pepper has no value.
     #[error("the secret {0} has no value; `waypost-admin provision` makes one")]
     NoPepper(String),
     /// No application has this client identifier.
@@ -68,7 +68,7 @@ pub enum ApplicationError {
 }
 
 impl ApplicationError {
-    /// Whether the request cannot be fulfilled as things are. Nothing was changed, and a repetition would end in the same way.
+    /// Whether the present state refuses the request. Nothing was changed, and a retry would fail again.
     pub fn is_refusal(&self) -> bool {
         !matches!(self, Self::Other(_))
     }
@@ -86,13 +86,13 @@ impl From<Cause> for ApplicationError {
     }
 }
 impl OperatorsApplications {
-    /// The applications of this deployment.
+    /// Manages the applications of this deployment.
     pub fn of(deployment: &Deployment) -> Self {
         let secrets = Secrets::new(deployment.secrets.clone(), &deployment.secrets_prefix);
         Self::new(&deployment.table, secrets, &deployment.environment)
     }
 
-    /// The applications in this table, of the deployment of this name with these secrets.
+    /// Manages the applications in this table, for the deployment of this name with these secrets.
     pub fn new(table: &Table, secrets: Secrets, environment: &str) -> Self {
         let rings = KeyRings::new(secrets.clone(), Arc::new(SystemClock));
         Self {
@@ -105,7 +105,7 @@ impl OperatorsApplications {
         }
     }
 
-    /// Makes an application.
+    /// Creates an application.
     pub async fn create(&self, new: NewApplication) -> Result<Created, ApplicationError> {
         let notes = Notes::default();
         let created = self.registration().create(&OPERATOR, new, &notes, SystemClock.now()).await?;
@@ -113,14 +113,15 @@ impl OperatorsApplications {
         Ok(created)
     }
 
-    /// Makes an application with these credentials, unless it is there. Logs when it does not accept them any more.
+    /// Creates an application with these credentials, unless it exists. Logs a warning if the existing one refuses them.
     pub async fn ensure(&self, new: NewApplication, credentials: &Credentials) -> Result<(), ApplicationError> {
         let Credentials { client_id, client_secret } = credentials;
-        let known = (client_id.as_str(), &SecretText::new(client_secret));
+        let secret = SecretText::new(client_secret);
+        let known = (client_id.as_str(), &secret);
         if !self.registration().ensure(&OPERATOR, new, known, SystemClock.now()).await? {
             tracing::warn!(
-                "the application {client_id} does not take the secret in service.env: it was given another, or \
-                 client-secret-pepper is not the one that the table was written with, and then no client can sign in"
+                "the application {client_id} does not take the secret in service.env: its secret was replaced, or \
+                 client-secret-pepper differs from the one that the table was written with, and then no client can sign in"
             );
         }
         Ok(())
@@ -136,7 +137,8 @@ impl OperatorsApplications {
         Ok(self.applications.of(owner).await.map_err(Cause::from)?)
     }
 
-    /// All applications of the deployment, by the managing entities that manage them, the newest first. Reads the whole table.
+    /// All applications of the deployment, ordered by the managing entity that manages them, the newest first. Reads the
+    /// whole table.
     pub async fn all(&self) -> Result<Vec<Application>, ApplicationError> {
         let found =
             whole_table::find::<Application>(&self.table, Applications::of_all_owners(), "listing applications");
@@ -146,7 +148,8 @@ impl OperatorsApplications {
         Ok(all)
     }
 
-    /// Lets an application publish events, or no longer. Taking the right ends the application's tokens within a minute.
+    /// Grants an application the right to publish events, or withdraws it. A withdrawal ends the application's tokens within
+    /// a minute.
     pub async fn let_publish(&self, client_id: &str, may_publish: bool) -> Result<Application, ApplicationError> {
         let notes = Notes::default();
         let now = SystemClock.now();
@@ -155,7 +158,7 @@ impl OperatorsApplications {
         Ok(changed)
     }
 
-    /// Gives an application a new secret. The previous one is accepted for as long as the overlap.
+    /// Adds a secret to an application. The previous secret is accepted during the overlap.
     pub async fn add_secret(&self, client_id: &str, overlap: Duration) -> Result<AddedSecret, ApplicationError> {
         let notes = Notes::default();
         let added = self.registration().add_secret(&OPERATOR, client_id, overlap, &notes, SystemClock.now()).await?;

@@ -14,10 +14,10 @@ use webhooks::{
     subscriptions::{WebhookError, Webhooks, register::Registration},
 };
 
-/// Why the canary was not provided.
+/// Reasons why the canary was not provided.
 #[derive(Debug, thiserror::Error)]
 pub enum CanaryError {
-    /// Its secret, or one that seals its webhook, could not be read.
+    /// Its secret, or the keys that seal its webhook, could not be read.
     #[error(transparent)]
     Secret(#[from] SecretError),
     /// Its application was not made.
@@ -28,7 +28,7 @@ pub enum CanaryError {
     Webhook(#[from] WebhookError),
 }
 
-/// A fresh secret, which names an entity, an application and a webhook that are yet to be made.
+/// A fresh secret. It names an entity, an application and a webhook, which [`provide`] creates.
 pub fn fresh_secret() -> Value {
     let Credentials { client_id, client_secret } = fresh_credentials();
     json!({
@@ -40,8 +40,8 @@ pub fn fresh_secret() -> Value {
     })
 }
 
-/// Makes what the canary's secret names, unless it is there: an application that may publish for the canary's entity and for
-/// no other, and the webhook that leads to the receiver of the deployment at this address.
+/// Creates the application and the webhook that the canary's secret names, unless they exist. The application may publish for
+/// the canary's entity only; the webhook delivers to the canary receiver of the deployment at this address.
 pub async fn provide(table: &Table, secrets: Secrets, environment: &str, base_url: &str) -> Result<(), CanaryError> {
     let secret: CanarySecret = secrets.read(SECRET).await?;
     let scopes: Scopes = [Scope::IntegrationsWrite].into_iter().collect();

@@ -1,5 +1,5 @@
-//! The payment provider `demo` of one machine, which no code knows: its secret alone describes it, which shows how a
-//! provider is added. `make demo-provider` plays it.
+//! The payment provider `demo` of a local service. Its secret alone describes it, as it would describe any added provider.
+//! `make demo-provider` runs a fake of it.
 
 use std::{
     fs::{self, DirBuilder},
@@ -16,12 +16,12 @@ use storage::SecretError;
 
 /// The name of its secret.
 pub const SECRET: &str = "provider-demo";
-/// The port where it is played, unless another one is chosen.
+/// The default port of the fake provider.
 pub const PORT: u16 = 9100;
 
 const HOST: &str = "http://127.0.0.1:";
 
-/// The whole description of the provider at this port, as one that is not built in needs it.
+/// The complete description of the provider at this port, as every provider that is not built in needs it.
 pub fn fresh(port: u16) -> Value {
     json!({
         "clientId": "demo",
@@ -37,14 +37,14 @@ pub fn fresh(port: u16) -> Value {
     })
 }
 
-/// The port and the path of an address on this machine.
+/// The port and the path of a local address.
 fn on_this_machine(address: &str) -> Option<(u16, &str)> {
     let rest = address.strip_prefix(HOST)?;
     let (port, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     Some((port.parse().ok()?, path))
 }
 
-/// The same description with this port in each address on this machine. Other addresses stay as an operator wrote them.
+/// The description with this port in each local address. Other addresses stay as an operator wrote them.
 fn at_port(description: &Value, port: u16) -> Value {
     let mut moved = description.clone();
     for member in moved.as_object_mut().into_iter().flat_map(|members| members.values_mut()) {
@@ -59,19 +59,19 @@ fn file_of(data: &Path) -> PathBuf {
     data.join("secrets").join(format!("{SECRET}.json"))
 }
 
-/// The port where the secret in this data folder says that the provider is; none where no secret says one.
+/// The provider's port in the secret of this data folder, if there is one.
 pub fn port(data: &Path) -> Option<u16> {
     let description: Value = serde_json::from_str(&fs::read_to_string(file_of(data)).ok()?).ok()?;
     Some(on_this_machine(description["tokenUrl"].as_str()?)?.0)
 }
 
-/// Why the secret does not name another port.
+/// Reasons why the port in the secret was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum MoveError {
     /// The service cannot be worked on.
     #[error(transparent)]
     Deployment(#[from] DeploymentError),
-    /// The service's Secrets Manager refused, or did not answer.
+    /// The local Secrets Manager refused, or did not answer.
     #[error(transparent)]
     Secret(#[from] SecretError),
     /// The file for the next start cannot be used.
@@ -87,12 +87,12 @@ pub enum MoveError {
     Form {
         /// The file.
         path: PathBuf,
-        /// Where it stops being JSON.
+        /// The position of the fault.
         source: serde_json::Error,
     },
 }
 
-/// Lets the secret in this data folder say that the provider is at this port, and the service that runs there read it.
+/// Sets the provider's port in the secret of this data folder, through the service if one runs there.
 pub async fn move_to(data: &Path, port: u16) -> Result<(), MoveError> {
     match Deployment::in_folder(data).await {
         Ok(deployment) => {
@@ -109,7 +109,7 @@ pub async fn move_to(data: &Path, port: u16) -> Result<(), MoveError> {
     }
 }
 
-/// Lets the next start find the provider at this port.
+/// Writes the port into the secret's file, for the next start.
 fn keep(data: &Path, port: u16) -> Result<(), MoveError> {
     let path = file_of(data);
     let at = |source| MoveError::File { path: path.clone(), source };
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_addresses_on_this_machine_get_the_other_port() {
+    fn only_local_addresses_get_the_new_port() {
         let mut description = fresh(PORT);
         description["revokeUrl"] = "https://pay.example/demo/revoke".into();
         description["scope"] = "http://127.0.0.1:x".into();
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn before_the_first_start_and_between_two_the_secret_takes_the_port_over() {
+    async fn without_a_running_service_the_secret_file_gets_the_port() {
         let data = temp_dir().join(uuid(&SystemRandom));
         assert_eq!(port(&data), None);
         move_to(&data, 9105).await.expect("made");

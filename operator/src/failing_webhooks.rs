@@ -1,4 +1,4 @@
-//! Webhooks that fail, of every managing entity.
+//! Failing webhooks of all managing entities.
 
 use std::collections::BTreeSet;
 
@@ -9,22 +9,22 @@ use crate::whole_table;
 use auth::AuthorizedEntity;
 use storage::{Table, TableError};
 use webhooks::subscriptions::{
-    failing::{place, trace},
+    failing::{trace, webhook_of},
     show::Showing,
 };
 
 pub use webhooks::subscriptions::failing::{FailingState, FailingWebhook};
 
-/// How many webhooks are read at once.
+/// The number of webhooks that are read concurrently.
 const AT_ONCE: usize = 16;
 
-/// The webhooks that fail, by their managing entities. Reads the whole table.
+/// The failing webhooks, ordered by managing entity. Reads the whole table.
 pub async fn find(table: &Table) -> Result<Vec<FailingWebhook>, TableError> {
-    let found = whole_table::find::<IgnoredAny>(table, trace(), "looking for webhooks that fail").await?;
-    // A webhook that was disabled may have left its health behind, which leads to it as well.
-    let places: BTreeSet<_> = found.iter().filter_map(|(key, _)| place(key)).collect();
+    let found = whole_table::find::<IgnoredAny>(table, trace(), "looking for failing webhooks").await?;
+    // A disabled webhook may be found twice, as its health can remain.
+    let webhooks: BTreeSet<_> = found.iter().filter_map(|(key, _)| webhook_of(key)).collect();
     let showing = Showing::new(table);
-    let read = stream::iter(places).map(|(entity, webhook)| {
+    let read = stream::iter(webhooks).map(|(entity, webhook)| {
         let showing = showing.clone();
         async move { showing.failing(AuthorizedEntity::by_operator(entity), webhook).await }
     });

@@ -1,4 +1,4 @@
-//! Published geo-IP databases, as an operator looks into them, rolls them back and unblocks releases.
+//! An operator's access to published geo-IP databases: looking addresses up, rolling back and unblocking releases.
 
 use std::{
     env::temp_dir,
@@ -22,7 +22,7 @@ use geo_ip::{
     store::{FolderStore, S3Store},
 };
 
-/// The deployment's name on one machine.
+/// The name of a local deployment.
 const LOCAL: &str = "local";
 
 /// The databases that one deployment publishes.
@@ -32,27 +32,27 @@ pub struct GeoIpDatabases {
     environment: String,
 }
 
-/// The answer of one edition about an address.
+/// The result of looking an address up in one edition.
 pub struct Lookup {
     /// The edition.
     pub edition: EditionName,
-    /// The release that answered.
+    /// The release that was read.
     pub release: Release,
     /// The network of the address and its value, if the database knows it.
     pub found: Option<(String, Value)>,
 }
 
-/// Why there is no answer.
+/// Reasons why an operation on geo-IP databases failed.
 #[derive(Debug, thiserror::Error)]
 pub enum GeoIpError {
     /// The deployment cannot be worked on.
     #[error(transparent)]
     Deployment(#[from] DeploymentError),
     /// The path of the store cannot be made absolute.
-    #[error("{0} is no place for a store; say a folder or s3://BUCKET")]
+    #[error("{0} cannot be the address of a store; give a folder or s3://BUCKET")]
     Place(PathBuf),
     /// The store has no databases.
-    #[error("nothing is published in {0}; `waypost-admin geo-ip update` publishes")]
+    #[error("no database is published in {0}; `waypost-admin geo-ip update` publishes the configured ones")]
     Nothing(String),
     /// The rollback was not done.
     #[error(transparent)]
@@ -72,7 +72,7 @@ pub enum GeoIpError {
 }
 
 impl GeoIpError {
-    /// Whether what was named is not there. Nothing was changed, and a repetition would end in the same way.
+    /// Whether the named store, database or release does not exist. Nothing was changed, and a retry would fail again.
     pub fn is_refusal(&self) -> bool {
         match self {
             Self::Deployment(error) => error.is_refusal(),
@@ -95,7 +95,7 @@ impl GeoIpDatabases {
         Self::open(stack.output("GeoIpStore")?, stack.output("EnvironmentName")?, || Client::new(&stack.aws))
     }
 
-    /// The databases of a data folder on this machine. No service needs to run there.
+    /// The databases of a local data folder. No service needs to run there.
     pub async fn of_data(data: &Path) -> Result<Self, GeoIpError> {
         let folder = match Folder::open(data) {
             Err(DeploymentError::NoService(_)) => return Self::in_folder(&data.join("geo-ip"), LOCAL),
@@ -103,7 +103,7 @@ impl GeoIpDatabases {
         };
         let aws = folder.aws().await?;
         let endpoint = folder.value("S3_ENDPOINT")?;
-        // A stand-in has no host name for each bucket.
+        // A stand-in has no host name per bucket.
         let s3 = || Builder::from(&aws).endpoint_url(endpoint).force_path_style(true).build();
         Self::open(folder.value("GEO_IP_STORE")?, folder.value("ENVIRONMENT")?, || Client::from_conf(s3()))
     }
@@ -130,17 +130,17 @@ impl GeoIpDatabases {
         Ok(Self { store: Store::Folder(FolderStore::new(path)), address, environment })
     }
 
-    /// Goes back to the release before the current one, which is never published again.
+    /// Rolls back to the release before the current one, and blocks the current one.
     pub async fn roll_back(&self, edition: &EditionName) -> Result<RolledBack, GeoIpError> {
         Ok(roll_back(&self.store, &self.environment, edition).await?)
     }
 
-    /// Lets a release be published again that was rolled back. Returns its SHA-256.
+    /// Unblocks a release that was rolled back, so that it can be published again. Returns its SHA-256.
     pub async fn unblock(&self, edition: &EditionName, beginning: &str) -> Result<String, GeoIpError> {
         Ok(unblock(&self.store, &self.environment, edition, beginning).await?)
     }
 
-    /// Looks an address up as every reader does: in one edition, or in all that are published.
+    /// Looks an address up as every reader does: in one edition, or in all published editions.
     pub async fn look_up(&self, address: IpAddr, edition: Option<&EditionName>) -> Result<Vec<Lookup>, GeoIpError> {
         let editions = match edition {
             Some(edition) => vec![edition.clone()],

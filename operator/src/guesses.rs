@@ -1,5 +1,5 @@
-//! Failed attempts to authenticate, as the operator of a deployment forgets them: clients at an address that was turned away
-//! get in again at once. The audit trail shows it.
+//! Forgetting failed attempts to authenticate, so that clients at a blocked address are accepted again at once. The audit
+//! trail shows it.
 
 use std::net::IpAddr;
 
@@ -8,8 +8,8 @@ use base::audit::{Action, Notes};
 use issuer::oauth::guesses::{GuessSettings, Guesses};
 use storage::TableError;
 
-/// Forgets the failed attempts from an address, or those as one client from it. Returns how many clients' attempts were
-/// counted there, those of all clients together left out.
+/// Forgets the failed attempts from an address, of all clients or of one. Returns the number of clients with separately
+/// counted attempts from there.
 pub async fn forget(deployment: &Deployment, address: IpAddr, client_id: Option<&str>) -> Result<usize, TableError> {
     let guesses = Guesses::new(deployment.table.clone(), GuessSettings::default());
     let forgotten = guesses.forget(address, client_id).await?;

@@ -1,4 +1,4 @@
-//! Links into the panel that an operator makes: in the name of an application, whose tokens the session then gets.
+//! Links into the panel that an operator creates in the name of an application, whose tokens the session then gets.
 
 use std::sync::Arc;
 
@@ -20,16 +20,16 @@ use crate::{
     deployment::{self, Location},
 };
 
-/// Makes links for the panel of a deployment.
+/// Creates links into the panel of a deployment.
 pub struct OperatorsPanelLinks {
     table: Table,
     base_url: String,
 }
 
-/// A link that an operator wants.
+/// A link to be created.
 #[derive(Debug)]
 pub struct WantedLink {
-    /// The managing entity that the panel is to show.
+    /// The managing entity that the panel shows.
     pub entity: EntityId,
     /// The application, by its client identifier.
     pub client_id: String,
@@ -37,10 +37,10 @@ pub struct WantedLink {
     pub properties: NewPanelLink,
 }
 
-/// Why no link was made.
+/// Reasons why no link was created.
 #[derive(Debug, thiserror::Error)]
 pub enum PanelLinkError {
-    /// The deployment does not say where the panel is, or which application is its first.
+    /// The deployment's address is unknown.
     #[error(transparent)]
     Deployment(#[from] DeploymentError),
     /// No application has this client identifier.
@@ -65,7 +65,7 @@ pub enum PanelLinkError {
 }
 
 impl PanelLinkError {
-    /// Whether the request cannot be fulfilled as things are. Nothing was changed, and a repetition would end in the same way.
+    /// Whether the present state refuses the request. Nothing was changed, and a retry would fail again.
     pub fn is_refusal(&self) -> bool {
         match self {
             Self::Deployment(error) => error.is_refusal(),
@@ -76,12 +76,12 @@ impl PanelLinkError {
 }
 
 impl OperatorsPanelLinks {
-    /// Links for the panel below this address.
+    /// Creates links into the panel below this address.
     pub fn new(table: Table, base_url: String) -> Self {
         Self { table, base_url }
     }
 
-    /// Links for the panel of a deployment.
+    /// Creates links into the panel of a deployment.
     pub fn of(deployment: &Deployment) -> Result<Self, DeploymentError> {
         let base_url = match &deployment.location {
             Location::Stack(stack) => stack.output("BaseUrl")?,
@@ -90,7 +90,7 @@ impl OperatorsPanelLinks {
         Ok(Self::new(deployment.table.clone(), base_url.to_owned()))
     }
 
-    /// Makes a link, with a line in the audit trail of the deployment of this name.
+    /// Creates a link, with a line in the audit trail of the deployment of this name.
     pub async fn create_audited(&self, wanted: WantedLink, environment: &str) -> Result<CreatedLink, PanelLinkError> {
         let notes = Notes::default();
         let created = self.make(wanted, &notes).await?;
@@ -98,7 +98,7 @@ impl OperatorsPanelLinks {
         Ok(created)
     }
 
-    /// Makes a link.
+    /// Creates a link, without a line in the audit trail.
     pub async fn create(&self, wanted: WantedLink) -> Result<CreatedLink, PanelLinkError> {
         self.make(wanted, &Notes::default()).await
     }

@@ -1,4 +1,4 @@
-//! Providing a deployment with what it needs before its first request: secrets with values, and published keys.
+//! Preparing a deployment for its first request: values for its secrets, and published keys.
 
 use std::collections::BTreeMap;
 
@@ -26,17 +26,17 @@ use payments::{builtin, providers::SECRET_PREFIX};
 use storage::secrets::versions::{CURRENT, Versioned};
 use storage::{SecretError, Secrets, Table, TableError, sealing};
 
-/// Why a deployment could not be provided with what it needs.
+/// Reasons why a deployment was not provisioned.
 #[derive(Debug, thiserror::Error)]
 pub enum ProvisionError {
     /// The signing key's secret is malformed.
     #[error(transparent)]
     SigningKey(#[from] BadSigningKey),
     /// The signing keys were replaced in an emergency, and the secret has the old ones.
-    #[error("the secret `signing-key` is an old one; put the present one in its place, or remove it for a new one")]
+    #[error("the secret `signing-key` holds revoked keys; put the present value in, or remove it for a new one")]
     Revoked(#[from] RevokedKey),
     /// The table could not be read or written.
-    #[error("the table could not be written")]
+    #[error("the table could not be read or written")]
     Table(#[from] TableError),
     /// The stack lacks an output.
     #[error(transparent)]
@@ -49,8 +49,8 @@ pub enum ProvisionError {
     Secret(#[from] SecretError),
 }
 
-/// Gives the empty secrets of a stack their values, publishes the public halves of its signing keys, and makes the canary's
-/// application and webhook. A secret that has a value keeps it, so this may be repeated. Returns the names of the secrets that got a value.
+/// Fills the empty secrets of a stack, publishes the public halves of its signing keys, and creates the canary's application
+/// and webhook. A secret with a value keeps it, so this may be repeated. Returns the names of the filled secrets.
 pub async fn provide(deployment: &Deployment, stack: &Stack) -> Result<Vec<&'static str>, ProvisionError> {
     let algorithm = stack.parsed("SigningAlgorithm")?;
     let lifetime = stack.parsed("TokenLifetime")?;
@@ -71,7 +71,7 @@ pub async fn provide(deployment: &Deployment, stack: &Stack) -> Result<Vec<&'sta
     Ok(filled)
 }
 
-/// The present value of the secret with the signing keys, and the names of all secrets that got their value now.
+/// Fills the empty secrets. Returns the value of the secret with the signing keys, and the names of the filled secrets.
 async fn fill_secrets(
     deployment: &Deployment,
     algorithm: SigningAlgorithm,
@@ -87,7 +87,7 @@ async fn fill_secrets(
         };
         if is_new {
             versions.put(&random::uuid(&SystemRandom), &value, CURRENT).await?;
-            tracing::info!("made a value for the secret {}{name}", deployment.secrets_prefix);
+            tracing::info!("created a value for the secret {}{name}", deployment.secrets_prefix);
             filled.push(name);
         }
         if name == signing::SECRET {
@@ -97,7 +97,7 @@ async fn fill_secrets(
     Ok((signing_key, filled))
 }
 
-/// The secrets that a deployment begins with, by name: fresh random ones, and a configuration of nothing.
+/// The first values of a deployment's secrets, by name: fresh random ones, and an empty configuration.
 pub fn fresh_secrets(algorithm: SigningAlgorithm) -> BTreeMap<&'static str, Value> {
     let bytes = || BASE64_STANDARD.encode(random::bytes::<32>(&SystemRandom));
     BTreeMap::from([
@@ -105,15 +105,15 @@ pub fn fresh_secrets(algorithm: SigningAlgorithm) -> BTreeMap<&'static str, Valu
         (pepper::SECRET, json!({ "pepper": bytes() })),
         (sealing::SECRET, KeyRingSecret::new(SystemClock.now(), &SystemRandom).value()),
         ("task-key", json!({ "key": random::alphanumeric(&SystemRandom, 43) })),
-        // No databases are kept until the operator names some.
+        // No databases until the operator configures some.
         (configuration::SECRET, json!({ "editions": [] })),
         (webhooks::canary::SECRET, canary::fresh_secret()),
     ])
 }
 
-/// Fresh secrets of the built-in payment providers, by name: of the right form, and known to no provider. For one machine
-/// only, where an operator puts the real ones in their place. Only missing ones are made: a key takes a noticeable part of a
-/// second.
+/// Fresh secrets of the built-in payment providers, by name: of the right form, but unknown to the providers. For a local
+/// service only, where the operator replaces them by real ones. Only missing secrets are made, since a key takes a noticeable
+/// part of a second.
 pub fn provider_secrets(missing: impl Fn(&str) -> bool) -> BTreeMap<String, Value> {
     let secret = |built_in: &builtin::BuiltIn| {
         let client_id = random::alphanumeric(&SystemRandom, 22);
@@ -127,7 +127,7 @@ pub fn provider_secrets(missing: impl Fn(&str) -> bool) -> BTreeMap<String, Valu
     named.filter(|(name, _)| missing(name)).map(|(name, built_in)| (name, secret(built_in))).collect()
 }
 
-/// A new RSA key in PEM (PKCS #8): every provider that takes signed assertions takes RS256.
+/// A new RSA key in PEM (PKCS #8): every provider that accepts signed assertions accepts RS256.
 fn fresh_private_key() -> String {
     let pair = KeyPair::generate(KeySize::Rsa2048).expect("the system's generator gives bytes");
     let der: Pkcs8V1Der<'_> = pair.as_der().expect("a key that was just made can be written");
@@ -136,8 +136,8 @@ fn fresh_private_key() -> String {
     format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", lines.join("\n"))
 }
 
-/// Publishes the public halves of the `signing-key` secret beside the published ones, and ends published keys that the
-/// secret lacks: a rotation may have been stopped halfway. `lifetime` is that of tokens, in seconds.
+/// Publishes the public halves of the `signing-key` secret, and ends published keys that the secret lacks: a rotation may
+/// have been stopped halfway. `lifetime` is the lifetime of tokens, in seconds.
 pub async fn publish_signing_key(table: &Table, signing_key: &Value, lifetime: u32) -> Result<(), ProvisionError> {
     let keys = SigningSecret::read(signing_key)?.keys()?;
     let now = SystemClock.now();
@@ -151,7 +151,7 @@ mod tests {
     use payments::providers;
 
     #[test]
-    fn the_fresh_secrets_of_providers_are_as_they_should_be_and_new_each_time() {
+    fn fresh_provider_secrets_are_valid_and_unique() {
         let one = provider_secrets(|_| true);
         let other = provider_secrets(|_| true);
         assert_eq!(one.len(), 6);

@@ -1,8 +1,8 @@
 //! Replacing the keys that sign access tokens.
 //!
-//! In an ordinary rotation the key that was published long ago begins to sign, a new one is published for the time after it,
-//! and no token is refused: on AWS Secrets Manager rotates, and `rotate` waits; on one machine `rotate` does the steps of
-//! Secrets Manager. In an emergency both keys are replaced at once, and every token of the old ones is refused within a minute.
+//! An ordinary rotation lets the next key sign, which was published long before, and publishes a new next key. No token is
+//! refused. On AWS Secrets Manager rotates, and `rotate` waits; for a local service `rotate` does the steps of Secrets Manager.
+//! An emergency replaces both keys at once, and every token of the old keys is refused within a minute.
 //!
 //! Both may be stopped at any moment, and run again.
 
@@ -33,11 +33,11 @@ use issuer::rotation::Step;
 use storage::secrets::versions::{CURRENT, Versioned};
 use storage::{SecretError, TableError};
 
-/// The time limit of a rotation. Secrets Manager takes some seconds, and more where it repeats a step.
+/// The time limit of a rotation. Secrets Manager takes some seconds, and longer if it repeats a step.
 const LIMIT: Duration = Duration::from_secs(300);
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Why the keys are not replaced, or not all of it is done.
+/// Reasons why the keys were not replaced, or not completely.
 #[derive(Debug, thiserror::Error)]
 pub enum SigningKeysError {
     /// The deployment cannot be worked on.
@@ -51,13 +51,13 @@ pub enum SigningKeysError {
     NotRotated {
         /// The secret's whole name.
         name: String,
-        /// The words of Secrets Manager or of the SDK.
+        /// The error of Secrets Manager or of the SDK.
         reason: String,
     },
-    /// The rotation ended, and changed nothing.
+    /// The rotation ended without a change.
     #[error(
         "the rotation of the secret {name} has ended, but {kid} still signs: the function rotate-signing-key was not invoked. \
-         Look at the rotation that is configured for the secret"
+         Check the rotation that is configured for the secret"
     )]
     SameKeys {
         /// The secret's whole name.
@@ -67,7 +67,7 @@ pub enum SigningKeysError {
     },
     /// Secrets Manager did not end the rotation.
     #[error(
-        "the rotation has not ended within {} s; the log of rotate-signing-key says why, and Secrets Manager goes on trying",
+        "the rotation has not ended within {} s; the log of rotate-signing-key says why, and Secrets Manager continues to try",
         LIMIT.as_secs()
     )]
     Late,
@@ -77,24 +77,24 @@ pub enum SigningKeysError {
     /// The function cannot be invoked.
     #[error("the function rotate-signing-key cannot be invoked: {0}")]
     Unreachable(String),
-    /// The function did not do a step.
+    /// The function failed at a step.
     #[error("{step} failed: {reason}")]
     Step {
         /// The step's name.
         step: &'static str,
-        /// The function's own words.
+        /// The function's error.
         reason: String,
     },
-    /// Another emergency came in between.
+    /// A concurrent emergency replacement revoked the new keys.
     #[error("another emergency replacement revoked the new keys meanwhile; run this again")]
     Revoked(#[from] RevokedKey),
     /// The table did not answer.
-    #[error("not everything is done; run this again")]
+    #[error("the replacement is incomplete; run this again")]
     Table(#[from] TableError),
 }
 
 impl SigningKeysError {
-    /// Whether the deployment that was named is not there, or another rotation is under way. Nothing was changed.
+    /// Whether the named deployment does not exist, or another rotation is in progress. Nothing was changed.
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::Deployment(error) if error.is_refusal())
     }
@@ -107,7 +107,7 @@ pub struct Replaced {
     pub current: String,
     /// The key that will sign after the next rotation.
     pub next: String,
-    /// The keys whose every token is refused; none after an ordinary rotation.
+    /// The revoked keys, whose tokens are all refused; none after an ordinary rotation.
     pub revoked: Vec<String>,
 }
 
@@ -117,7 +117,7 @@ impl Replaced {
     }
 }
 
-/// The keys of a deployment.
+/// The signing keys of a deployment.
 pub struct SigningKeysOf<'a> {
     deployment: &'a Deployment,
     secret: ReplacedSecret,
@@ -125,13 +125,13 @@ pub struct SigningKeysOf<'a> {
 }
 
 impl<'a> SigningKeysOf<'a> {
-    /// The keys of this deployment. On one machine no other rotation begins meanwhile.
+    /// Opens the keys of this deployment. For a local service this locks out other rotations.
     pub fn open(deployment: &'a Deployment) -> Result<Self, SigningKeysError> {
         let secret = ReplacedSecret::open(deployment, SECRET)?;
         Ok(Self { deployment, secret, name: format!("{}{SECRET}", deployment.secrets_prefix) })
     }
 
-    /// Lets the next key sign, without refusing any token.
+    /// Lets the next key sign. No token is refused.
     pub async fn rotate(&self) -> Result<Replaced, SigningKeysError> {
         let before = self.keys().await?;
         match &self.deployment.location {
@@ -169,7 +169,7 @@ impl<'a> SigningKeysOf<'a> {
         Err(SigningKeysError::Late)
     }
 
-    /// The steps in their order.
+    /// Does the steps of Secrets Manager in their order.
     async fn do_the_steps(&self, folder: &Folder) -> Result<(), SigningKeysError> {
         let version = random::uuid(&SystemRandom);
         for step in Step::ALL {
@@ -194,14 +194,14 @@ impl<'a> SigningKeysOf<'a> {
         Err(SigningKeysError::Step { step: step.as_str(), reason })
     }
 
-    /// Replaces both keys at once, and refuses every token that the old ones signed. The new keys are published before the
-    /// first token that they sign.
+    /// Replaces both keys at once, and revokes every token that the old keys signed. The new keys are published before they
+    /// sign.
     pub async fn replace_in_emergency(&self) -> Result<Replaced, SigningKeysError> {
         let versions = &self.secret.versions;
         let table = &self.deployment.table;
         let (algorithm, lifetime) = match &self.deployment.location {
             Location::Stack(stack) => (Some(stack.parsed("SigningAlgorithm")?), stack.parsed("TokenLifetime")?),
-            // No output of a stack says the exact one.
+            // A local service has no outputs with algorithm and lifetime.
             Location::Folder(_) => (None, LONGEST_LIFETIME),
         };
         let replaced = versions.current().await?;
@@ -216,7 +216,7 @@ impl<'a> SigningKeysOf<'a> {
         });
         publish.await??;
 
-        // A rotation that is under way would bring one of the old keys back, and leave a label in the way of the next one.
+        // A rotation in progress would bring an old key back, and its pending label would block the next rotation.
         let mut abandoned: Vec<_> = versions.abandon_pending().await?.into_iter().collect();
         self.secret.replace(&secret.value(), &replaced.id).await?;
         abandoned.extend(versions.abandon_pending().await?);
@@ -224,7 +224,7 @@ impl<'a> SigningKeysOf<'a> {
 
         let staying = [new.current.kid(), new.next.kid()];
         let mut revoked: Vec<_> = published.read().await?.keys.iter().map(|key| key.key.kid().to_owned()).collect();
-        // A key that a rotation made and did not publish may be known as well as the others.
+        // A key that a rotation made but did not publish may be compromised as well.
         let made = abandoned.iter().filter_map(|version| SigningSecret::read(&version.value).ok()?.keys().ok());
         let unwanted = made.chain([old]).flat_map(|keys| [keys.current, keys.next]);
         revoked.extend(unwanted.map(|key| key.kid().to_owned()));
@@ -244,7 +244,7 @@ impl<'a> SigningKeysOf<'a> {
     }
 }
 
-/// Whether another key signs now. A rotation that does not invoke rotate-signing-key ends as well, perhaps with the same keys.
+/// Whether another key signs now. A rotation that does not invoke rotate-signing-key also ends, possibly with the same keys.
 fn has_rotated(before: &SigningKeys, after: &SigningKeys) -> bool {
     before.current.kid() != after.current.kid()
 }

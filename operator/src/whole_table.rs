@@ -1,16 +1,16 @@
-//! Looking for items in the whole table, where no index leads to them: what operators ask for now and then is not worth a
-//! write unit with every change.
+//! Scanning the whole table for items without an index: an occasional query of an operator is not worth a write unit with
+//! every change.
 
 use serde::de::DeserializeOwned;
 
 use base::logging;
 use storage::table::{Key, Scan, Scanned, Table, TableError};
 
-/// Progress is logged each time that so many more items were looked at.
+/// The number of examined items between two lines of progress in the log.
 const LOGGED_EVERY: u64 = 100_000;
 
-/// All items that a scan finds, with their keys. An item that cannot be read is logged and left out. Reads and pays for the
-/// whole table, a page at a time.
+/// All items that a scan finds, with their keys. Unreadable items are logged and skipped. Reads and pays for the whole
+/// table, a page at a time.
 pub async fn find<T: DeserializeOwned>(
     table: &Table,
     scan: Scan,
@@ -24,13 +24,13 @@ pub async fn find<T: DeserializeOwned>(
         for (key, item) in page.items {
             match item {
                 Ok(item) => all.push((key, item)),
-                Err(error) => tracing::warn!("an item is left out: {}", logging::chain(&error)),
+                Err(error) => tracing::warn!("skipped an unreadable item: {}", logging::chain(&error)),
             }
         }
         let before = looked_at;
         looked_at += page.looked_at;
         if looked_at / LOGGED_EVERY > before / LOGGED_EVERY {
-            tracing::info!("{looked_at} items looked at, {} found", all.len());
+            tracing::info!("{looked_at} items examined, {} found", all.len());
         }
         next = page.next;
         if next.is_none() {

@@ -20,8 +20,8 @@ use crate::harness::{
 
 /// Editions of MaxMind's: the fault of each one's second release, and a part of the sentence about it.
 const MAXMIND: [(&str, &str); 8] = [
-    ("WrongChecksum", "the checksum of what was served is not the one that the provider gives"),
-    ("FlippedBit", "the checksum of what was served is not the one that the provider gives"),
+    ("WrongChecksum", "the checksum of the served file is not the one that the provider gives"),
+    ("FlippedBit", "the checksum of the served file is not the one that the provider gives"),
     ("Truncated", "damaged"),
     ("Older", "is not newer than the published one"),
     ("Future", "is in the future"),
@@ -31,7 +31,7 @@ const MAXMIND: [(&str, &str); 8] = [
 ];
 /// Editions at an address of anyone's: the same, and how often the file is asked for.
 const PLAIN: [(&str, &str, usize); 11] = [
-    ("WrongSha256", "the checksum of what was served is not the one that the provider gives", 1),
+    ("WrongSha256", "the checksum of the served file is not the one that the provider gives", 1),
     ("CutOff", "the connection broke before the answer was complete", 1),
     ("NoAnswer", "the connection broke before there was an answer", 2),
     ("Bomb", "more than", 1),

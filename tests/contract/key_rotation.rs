@@ -91,7 +91,7 @@ async fn a_rotation_under_load_spoils_no_signature_and_leaves_nothing_under_the_
         stop.set(true);
         said
     });
-    assert!(said.contains("4 webhooks and 2 connections sealed anew, 0 unreadable"), "{said}");
+    assert!(said.contains("4 webhooks and 2 connections resealed, 0 unreadable"), "{said}");
     for delivery in &deliveries {
         let delivery = entity.until_status(delivery, &["delivered", "failed"]).await;
         assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("delivered"), &json!(1)), "{delivery:#}");
@@ -114,7 +114,7 @@ async fn a_rotation_under_load_spoils_no_signature_and_leaves_nothing_under_the_
 
     for options in [&["--reseal-only"], &["--forget"]] {
         let said = rotate(&bundle, options).await;
-        assert!(said.contains("0 webhooks and 0 connections sealed anew, 0 unreadable"), "{said}");
+        assert!(said.contains("0 webhooks and 0 connections resealed, 0 unreadable"), "{said}");
         assert!(said.contains("0 keys forgotten"), "a key that was just replaced may still be needed: {said}");
         assert!(said.contains("1 old key stays in the ring"), "and is not taken for forgotten: {said}");
         assert_eq!((ring(&bundle), sealed_texts(&table, &after).await), (after.clone(), texts.clone()), "{options:?}");
@@ -152,7 +152,7 @@ async fn a_rotation_that_was_stopped_is_finished_and_keys_that_nothing_needs_are
     replace_ring(json!({ "current": second, "keys": { "first": key(1), &second: key(2) } }));
     let table = Table::of(&api.env);
     let said = rotate(&bundle, &["--reseal-only"]).await;
-    assert!(said.contains("2 webhooks and 1 connections sealed anew"), "{said}");
+    assert!(said.contains("2 webhooks and 1 connections resealed"), "{said}");
     let texts = sealed_texts(&table, &ring(&bundle)).await;
     assert_eq!((sealed_by(&texts, "first"), sealed_by(&texts, &second)), (0, 4 + CANARY));
 

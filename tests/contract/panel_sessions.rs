@@ -196,7 +196,7 @@ async fn a_cookie_that_was_replaced_long_ago_ends_the_session(suite: Arc<Suite>)
         let long_ago = json!({ "L": vec![json!({ "S": LONG_AGO }); renewals] });
         changed(&suite, &entity, &made, |item| item["session"]["M"]["replacedDates"] = long_ago).await;
         let problem = renew(api, &first.cookie).refused(403, "no-panel-session").await;
-        assert!(text(&problem, "detail").contains("may have copied it"), "{problem:#}");
+        assert!(text(&problem, "detail").contains("may have been copied"), "{problem:#}");
         renew(api, &last.cookie).refused(403, "no-panel-session").await;
         for token in [&first.token, &last.token] {
             assert!(!is_active(api, token).await, "every token of the session has ended");

@@ -219,7 +219,7 @@ async fn a_refusal_tells_its_cause_to_the_log_alone(suite: Arc<Suite>) {
         (at("sim-basic", &[]), "made for another provider"),
         (visit.at(callback("no-such", &[code, state])), "made for another provider"),
         (visit.at(callback("UPPER", &[code, state])), "no provider of this name"),
-        (visit.at(callback("sim-pkce", &[code, ("state", "x")])), "none that this service makes"),
+        (visit.at(callback("sim-pkce", &[code, ("state", "x")])), "not one that this service makes"),
         (visit.at(unknown), "the state is unknown"),
         (suite.api.get(own), "brought no cookie"),
         (used.at(own), "another browser"),

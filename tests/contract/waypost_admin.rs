@@ -115,7 +115,7 @@ async fn a_stack_is_worked_on_by_its_name_alone_and_described_once(suite: Arc<Su
     assert_eq!(published, [text(&replaced, "current"), text(&replaced, "next")]);
     assert_eq!(replaced["revoked"].as_array().map(Vec::len), Some(2));
     let refusal = account.admin(&["geo-ip", "lookup", "1.1.1.1", "--stack", "waypost"]).await.failed(3);
-    assert!(refusal.contains("nothing is published in"), "{refusal}");
+    assert!(refusal.contains("no database is published in"), "{refusal}");
     let updated = account.admin(&["geo-ip", "update", "--stack", "waypost", "--json"]).await;
     assert!(updated.code == Some(1) && updated.out.contains("no edition is configured"), "{updated:?}");
     let all = account.admin(&["application", "list", "--all", "--stack", "waypost", "--json"]).await.json();
@@ -213,7 +213,7 @@ async fn without_a_running_service_a_folder_is_refused(suite: Arc<Suite>) {
     }
     // Databases are files, and need no service.
     let refusal = run(&["geo-ip", "lookup", "1.1.1.1"]).await.failed(3);
-    assert!(refusal.contains("nothing is published in") && refusal.contains("geo-ip/local"), "{refusal}");
+    assert!(refusal.contains("no database is published in") && refusal.contains("geo-ip/local"), "{refusal}");
 
     // One that was killed leaves its `service.env` behind.
     let (bundle, _, _permit) = suite.other_bundle(Settings::default()).await;

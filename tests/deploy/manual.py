@@ -15,9 +15,7 @@ from emulator import Emulator
 NOT_RUN = {
     "make deploy ENV=staging": "it builds for Lambda and hands the stack to SAM, in whose place the deployment test deploys",
     "target/debug/waypost-admin application list hotel-1 --data": "it is for a service of one machine",
-    "set -a; . .local/service.env": "it is for a service of one machine",
     "aws lambda invoke --function-name": "the canary goes to the public address, which leads nowhere here",
-    "sudo apt install debootstrap\n": "it makes an image for containers of SAM, which are for a service of one machine",
     "make rotate-signing-key STACK=waypost\n": "the emulator's Secrets Manager calls no function; a step does so",
 }
 FENCE = re.compile(r"^( *)```sh\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)

@@ -1,5 +1,5 @@
-"""What stands in for the emulator where it does less than AWS: each a function with a name, which docs/operations.md lists
-beside what is left for AWS to show.
+"""What stands in for the emulator where it does less than AWS: each a function with a name. docs/operations.md
+lists what is left for AWS to show, under "Check first on AWS".
 """
 
 import threading

@@ -122,7 +122,7 @@ impl UseCases {
                 webhooks: webhooks.clone(),
                 answers: IdempotencyStore::new(table.clone()),
                 limits: limits.clone(),
-                publisher: Publisher::new(&table, queue.clone(), schedule, (clock.clone(), random.clone())),
+                publisher: Publisher::new(&table, queue.clone(), schedule, clock.clone(), random.clone()),
                 clock: clock.clone(),
                 random: random.clone(),
             },

@@ -1,9 +1,10 @@
-//! Problems in the words of tools. Use cases write Problems for callers of the API: a model that reads a path or a header
-//! name in one would look for a tool that does not exist.
+//! Problems in the words of tools. Use cases write Problems for callers of the API: a model that reads a path or a
+//! header name in one would look for a tool that does not exist.
 
 use problem::{Problem, Violation};
 
-/// Phrases of the API with their replacements for callers of tools. The first match counts, so that longer ones come first.
+/// Phrases of the API with their replacements for callers of tools. The first match counts, so that longer ones come
+/// first.
 const PHRASES: [(&str, &str); 12] = [
     ("or several of these with commas between them", "or an array of several of these"),
     ("is not a member that this operation knows", "is not an argument that this tool knows"),
@@ -15,7 +16,7 @@ const PHRASES: [(&str, &str); 12] = [
     ("are listed at …/payment/provider/list", "are listed by `list_connections`"),
     ("in the Retry-After header", "that the detail names"),
     ("sent before with another body", "sent before with other arguments"),
-    ("with the very same body", "with the very same arguments"),
+    ("with the same body", "with the same arguments"),
     ("Idempotency-Key", "`idempotencyKey`"),
 ];
 

@@ -44,5 +44,5 @@ pub fn event_id(call: &Call) -> Result<EventId, Problem> {
 /// A publisher with these settings.
 pub fn publisher(service: &Service, queue: &QueueSettings, schedule: ScheduleSettings) -> Publisher {
     let queue = Queue::connect(service.aws(), queue);
-    Publisher::new(&service.table(), queue, schedule, (service.clock(), service.random()))
+    Publisher::new(&service.table(), queue, schedule, service.clock(), service.random())
 }

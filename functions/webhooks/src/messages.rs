@@ -16,8 +16,8 @@ pub fn read(batch: SqsEvent) -> Vec<BatchMessage> {
 
 fn handed(message: SqsMessage) -> BatchMessage {
     let attribute = |name: &str| message.message_attributes.get(name)?.string_value.as_deref();
-    let notice = AttemptMessage::read(message.body.as_deref().unwrap_or_default(), attribute);
-    BatchMessage { message_id: message.message_id.unwrap_or_default(), notice }
+    let read = AttemptMessage::read(message.body.as_deref().unwrap_or_default(), attribute);
+    BatchMessage { message_id: message.message_id.unwrap_or_default(), message: read }
 }
 
 /// The response that returns the messages with these identifiers to the queue.
@@ -58,9 +58,9 @@ mod tests {
     fn every_message_of_a_batch_is_read_even_a_malformed_one() {
         assert!(queue_arn(&batch()).ends_with(":slow"));
         let [one, two] = read(batch()).try_into().expect("two messages");
-        let owner = one.notice.expect("one of ours").owner;
+        let owner = one.message.expect("one of ours").owner;
         assert_eq!((one.message_id.as_str(), owner.entity.as_str()), ("one", "demo-hotel"));
-        assert!(two.message_id == "two" && two.notice.is_err());
+        assert!(two.message_id == "two" && two.message.is_err());
         assert_eq!((queue_arn(&SqsEvent::default()), read(SqsEvent::default()).len()), ("", 0));
     }
 

@@ -1,4 +1,4 @@
-//! Messages: what SQS takes, and the checksums that it answers with. Each receive of a message has its own receipt.
+//! Messages with SQS's limits and checksums. Each receive of a message has its own receipt.
 
 use std::{
     collections::BTreeMap,
@@ -30,11 +30,11 @@ pub struct NewMessage {
     pub body: String,
     /// The sender's attributes, by name.
     pub attributes: Attributes,
-    /// The sender's trace, of which nothing is made but an attribute of the received message.
+    /// The sender's trace, which only becomes an attribute of the received message.
     pub trace: Option<String>,
-    /// The group among which the queue is fair.
+    /// The message group, for fairness between groups.
     pub group: Option<String>,
-    /// For how long it is hidden, if not for as long as the queue says.
+    /// The delay before it can be received; by default the queue's.
     pub delay: Option<Duration>,
 }
 
@@ -44,7 +44,7 @@ pub type Attributes = BTreeMap<String, Attribute>;
 /// An attribute of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attribute {
-    /// `String`, `Number` or `Binary`, and after a dot what the sender likes.
+    /// `String`, `Number` or `Binary`, optionally with a dot and a custom label.
     pub data_type: String,
     /// The value.
     pub value: AttributeValue,
@@ -53,13 +53,13 @@ pub struct Attribute {
 /// The value of an attribute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AttributeValue {
-    /// Of a `String` or `Number`.
+    /// The value of a `String` or `Number`.
     Text(String),
-    /// Of a `Binary`.
+    /// The value of a `Binary`.
     Bytes(Vec<u8>),
 }
 
-/// A message that was sent. Nothing of it changes.
+/// A sent message. It is immutable.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Message {
     /// A UUID.
@@ -72,14 +72,14 @@ pub struct Message {
     pub attributes: Attributes,
     /// The sender's trace.
     pub trace: Option<String>,
-    /// The group among which the queue is fair.
+    /// The message group, for fairness between groups.
     pub group: Option<Arc<str>>,
     /// When it was sent.
     pub sent: Time,
 }
 
 impl NewMessage {
-    /// The size by which SQS limits messages, in bytes: that of text and attributes.
+    /// The size of text and attributes in bytes, which SQS limits.
     /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html>
     pub fn size(&self) -> usize {
         let attributes = self.attributes.iter();
@@ -88,7 +88,7 @@ impl NewMessage {
         self.body.len() + sizes.sum::<usize>()
     }
 
-    /// The message with its identifier and time, if SQS takes it.
+    /// The message with its identifier and time, if SQS accepts it.
     pub(crate) fn accepted(self, id: String, sent: Time, max_bytes: usize) -> Result<Message, Refusal> {
         if self.body.is_empty() {
             return Err(Refusal::missing("MessageBody"));
@@ -159,7 +159,7 @@ impl Attribute {
     }
 }
 
-/// SQS takes the characters of XML 1.0.
+/// Checks that a text has only characters of XML 1.0, as SQS requires.
 /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html>
 fn check_characters(text: &str) -> Result<(), Refusal> {
     let is_taken = |letter| match letter {
@@ -175,7 +175,7 @@ fn check_characters(text: &str) -> Result<(), Refusal> {
     Err(Refusal::new(Kind::InvalidMessageContents, message))
 }
 
-/// A group's name has letters, digits and the punctuation of ASCII.
+/// Checks that a group's name has only letters, digits and punctuation of ASCII.
 fn check_group(group: &str) -> Result<(), Refusal> {
     if (1..=MAX_GROUP).contains(&group.len()) && group.bytes().all(|letter| letter.is_ascii_graphic()) {
         return Ok(());
@@ -184,7 +184,7 @@ fn check_group(group: &str) -> Result<(), Refusal> {
     Err(Refusal::invalid(format!("Value {group} for parameter MessageGroupId is invalid. Reason: {reason}")))
 }
 
-/// MD5 of attributes, in hexadecimal; none of none.
+/// MD5 of attributes, in hexadecimal; `None` without attributes.
 /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-message-metadata.html>
 pub(crate) fn attributes_md5<'a>(attributes: impl IntoIterator<Item = (&'a String, &'a Attribute)>) -> Option<String> {
     fn part(digest: &mut Md5, bytes: &[u8]) {
@@ -218,7 +218,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
 /// One receive of one message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Receipt {
-    /// Drawn for each queue at its creation, so that a receipt of another queue or run deletes nothing.
+    /// A random number of the queue, so that a receipt of another queue or run deletes nothing.
     pub queue: u64,
     pub number: Number,
     /// Counted from 1.
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_that_xml_does_not_know_are_refused() {
+    fn characters_outside_xml_are_refused() {
         for body in ["\0", "\u{8}", "a\u{1f}", "\u{fffe}", "\u{ffff}"] {
             let new = NewMessage { body: body.to_owned(), ..NewMessage::default() };
             assert_eq!(accepted(new), Err(Kind::InvalidMessageContents), "{body:?}");

@@ -1,4 +1,4 @@
-//! One queue: its messages, and when they can be received. It has no clock: every step is told the time.
+//! One queue: its messages and their visibility. It has no clock: every operation takes the time as an argument.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,13 +18,13 @@ use crate::{
 /// A queue.
 #[derive(Debug)]
 pub(crate) struct Queue {
-    /// The queue's part in its receipts.
+    /// The queue's number in its receipts.
     id: u64,
     pub settings: Settings,
-    /// Every message that is neither deleted nor dropped. The first one is the oldest.
+    /// All present messages. The first one is the oldest.
     messages: BTreeMap<Number, Entry>,
     ready: Ready,
-    /// When hidden messages can be received.
+    /// The hidden messages, ordered by the time at which they become visible.
     hidden: BTreeSet<(Time, Number)>,
 }
 
@@ -33,10 +33,10 @@ pub(crate) struct Queue {
 pub(crate) struct Entry {
     message: Arc<Message>,
     visibility: Visibility,
-    /// How often it was received.
+    /// The number of receives.
     receives: u32,
     first_received: Option<Time>,
-    /// The ARN of the queue in which nothing handled it.
+    /// The ARN of the queue from which it came as a dead letter.
     source: Option<Arc<str>>,
 }
 
@@ -53,13 +53,13 @@ enum Visibility {
 pub struct Received {
     /// The message.
     pub message: Arc<Message>,
-    /// Deletes the message, or changes for how long it is hidden.
+    /// The receipt handle, for deleting the message or changing its visibility.
     pub receipt: String,
-    /// How often it was received, this time included.
+    /// The number of receives, including this one.
     pub receives: u32,
-    /// When it was received for the first time.
+    /// The time of the first receive.
     pub first_received: Time,
-    /// The ARN of the queue that it comes from, in a queue of dead letters.
+    /// The ARN of the source queue, for a dead letter.
     pub source: Option<Arc<str>>,
 }
 
@@ -84,15 +84,15 @@ impl Received {
     }
 }
 
-/// What a receive takes from a queue.
+/// The result of a receive.
 #[derive(Debug, Default)]
-pub(crate) struct InFlight {
+pub(crate) struct ReceiveResult {
     pub received: Vec<Received>,
-    /// Messages that were received too often.
+    /// Messages over the limit of receives, for the dead-letter queue.
     pub dead: Vec<(Number, Entry)>,
 }
 
-/// How many messages there are.
+/// The numbers of messages by visibility.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub ready: usize,
@@ -105,7 +105,7 @@ impl Queue {
         Self { id, settings, messages: BTreeMap::new(), ready: Ready::default(), hidden: BTreeSet::new() }
     }
 
-    /// Adds a message, hidden for this time.
+    /// Adds a message with this delay.
     pub fn add(&mut self, number: Number, message: Message, delay: Duration) {
         let due = message.sent + delay;
         let visibility = if delay.is_zero() { Visibility::Ready } else { Visibility::Delayed(due) };
@@ -115,7 +115,7 @@ impl Queue {
         );
     }
 
-    /// Adds a dead letter, which comes from the queue with this ARN.
+    /// Adds a dead letter from the queue with this ARN.
     pub fn bury(&mut self, number: Number, entry: Entry, source: &Arc<str>) {
         self.put(number, Entry { visibility: Visibility::Ready, source: Some(Arc::clone(source)), ..entry });
     }
@@ -130,15 +130,15 @@ impl Queue {
         self.messages.insert(number, entry);
     }
 
-    /// When the next hidden message can be received.
+    /// The time at which the next hidden message becomes visible.
     pub fn next_due(&self) -> Option<Time> {
         self.hidden.first().map(|(due, _)| *due)
     }
 
-    /// Takes as many messages as there are, but `most` at most, and hides them for this time.
-    pub fn take(&mut self, most: usize, visibility: Duration, now: Time) -> InFlight {
+    /// Receives up to `most` messages, and hides them for this time.
+    pub fn take(&mut self, most: usize, visibility: Duration, now: Time) -> ReceiveResult {
         self.advance(now);
-        let mut taken = InFlight::default();
+        let mut taken = ReceiveResult::default();
         while taken.received.len() < most
             && let Some(number) = self.ready.first()
         {
@@ -167,7 +167,7 @@ impl Queue {
         taken
     }
 
-    /// Deletes the message of a receipt. A message that is gone, or was received anew since, stays as it is, and the request
+    /// Deletes the message of a receipt. If the message is gone, or was received again since, nothing changes, and the request
     /// succeeds.
     /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_DeleteMessage.html>
     pub fn delete(&mut self, receipt: &str) -> Result<(), Refusal> {
@@ -178,7 +178,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Hides the message of a receipt for this time from now on.
+    /// Hides the message of a receipt for this time, counted from now.
     /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ChangeMessageVisibility.html>
     pub fn change_visibility(&mut self, receipt: &str, visibility: Duration, now: Time) -> Result<(), Refusal> {
         let Receipt { number, receive, .. } = self.receipt(receipt)?;
@@ -208,11 +208,12 @@ impl Queue {
 
     pub fn counts(&mut self, now: Time) -> Counts {
         self.advance(now);
-        let (ready, in_flight) = (self.ready.len(), self.ready.in_flight());
+        let ready = self.ready.len();
+        let in_flight = self.ready.in_flight();
         Counts { ready, in_flight, delayed: self.messages.len() - ready - in_flight }
     }
 
-    /// Shows messages whose time has come, and drops those that are too old.
+    /// Makes messages visible whose time has come, and drops messages past their retention.
     fn advance(&mut self, now: Time) {
         while let Some((due, number)) = self.hidden.first().copied().filter(|(due, _)| *due <= now) {
             self.hidden.remove(&(due, number));
@@ -322,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_whose_time_is_over_can_still_be_deleted_until_it_is_received_again() {
+    fn a_visible_message_can_be_deleted_by_its_receipt_until_the_next_receive() {
         let mut queue = queue();
         add(&mut queue, 1, 0, 0);
         let receipt = take(&mut queue, 0).remove(0).receipt;
@@ -418,7 +419,7 @@ mod tests {
             most: usize,
             visibility: u64,
         },
-        /// Deletes, or changes for how long it is hidden, by the receipt of a receive so far.
+        /// Deletes by the receipt of an earlier receive.
         Delete(usize),
         Change {
             receipt: usize,
@@ -438,7 +439,7 @@ mod tests {
     }
 
     proptest! {
-        /// The queue beside a list that is gone through at each step.
+        /// Compares the queue with a simple list that is searched at each step.
         #[test]
         fn no_message_is_lost_doubled_or_shown_while_it_is_hidden(steps in prop::collection::vec(step(), 1..200)) {
             #[derive(Clone)]
@@ -461,7 +462,7 @@ mod tests {
                         let mut visible: Vec<_> = known.iter_mut().filter(|known| known.hidden_until <= now).collect();
                         visible.truncate(most);
                         let expected: Vec<_> = visible.iter().map(|known| known.number.to_string()).collect();
-                        prop_assert_eq!(ids(&taken), expected, "no group is noisy, so that the oldest come first");
+                        prop_assert_eq!(ids(&taken), expected, "no group is noisy, so the oldest come first");
                         for (known, received) in visible.into_iter().zip(taken) {
                             known.receives += 1;
                             known.hidden_until = now + visibility;

@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 
 use crate::{
     message::{Message, NewMessage},
-    queue::{InFlight, Queue, Received},
+    queue::{Queue, ReceiveResult, Received},
     ready::Number,
     refusal::{Kind, Refusal},
     settings::{self, Settings},
@@ -21,20 +21,20 @@ use crate::{
 /// The longest name of a queue.
 const MAX_NAME: usize = 80;
 
-/// All queues of a run. A clone is the same queues.
+/// All queues of a run. Clones share the same queues.
 #[derive(Clone)]
 pub struct Queues(Arc<Shared>);
 
 struct Shared {
-    place: QueueKey,
+    namespace: Namespace,
     timer: Box<dyn Timer>,
     random: SharedRandom,
-    /// One lock for all: a step takes microseconds, and a dead letter goes from one queue to another.
+    /// One lock for all queues: an operation takes microseconds, and a dead letter moves between two queues.
     state: Mutex<State>,
 }
 
-/// Where the queues are said to be.
-struct QueueKey {
+/// The common parts of the queues' addresses and ARNs.
+struct Namespace {
     address: String,
     region: String,
     account: String,
@@ -47,28 +47,28 @@ struct State {
     number: Number,
 }
 
-/// A queue with what is said of it.
+/// A queue with its ARN and creation time.
 struct Named {
     queue: Queue,
     arn: Arc<str>,
     created: i64,
-    /// Rings when a receiver that waits should look again.
+    /// Wakes a waiting receiver.
     bell: Arc<Notify>,
 }
 
-/// How a receiver receives.
+/// The options of a receive.
 #[derive(Debug, Clone, Copy)]
 pub struct Receive {
-    /// The most messages that it takes.
+    /// The greatest number of messages.
     pub most: usize,
-    /// For how long they are hidden then, if not for as long as the queue says.
+    /// The visibility timeout; by default the queue's.
     pub visibility: Option<Duration>,
-    /// How long it waits for the first, if not as long as the queue says.
+    /// The wait for the first message; by default the queue's.
     pub wait: Option<Duration>,
 }
 
-/// A receiver that waits. When it goes, with messages or without, it wakes the next one: that one may have looked before a
-/// message came whose time is nearer, or there may be more messages than this one took.
+/// A waiting receiver. At its end it wakes the next receiver, which may not know of a message that is due earlier, or of
+/// messages that this receiver left.
 struct Waiting(Arc<Notify>);
 
 impl Drop for Waiting {
@@ -78,8 +78,8 @@ impl Drop for Waiting {
 }
 
 impl Queues {
-    /// No queues yet. `address` is the server's (`http://127.0.0.2:4566`), with which the addresses of queues begin; requests
-    /// are recognised by the name at their end alone.
+    /// An empty set of queues. `address` is the server's (`http://127.0.0.2:4566`), with which the queues' addresses begin;
+    /// requests find a queue only by the name at the end of its address.
     pub fn new(address: &str, region: &str, account: &str, clock: SharedClock, random: SharedRandom) -> Self {
         Self::timed(address, region, account, Box::new(SystemTimer(clock)), random)
     }
@@ -92,7 +92,8 @@ impl Queues {
         random: SharedRandom,
     ) -> Self {
         let [address, region, account] = [address, region, account].map(str::to_owned);
-        Self(Arc::new(Shared { place: QueueKey { address, region, account }, timer, random, state: Mutex::default() }))
+        let namespace = Namespace { address, region, account };
+        Self(Arc::new(Shared { namespace, timer, random, state: Mutex::default() }))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -101,25 +102,25 @@ impl Queues {
 
     /// A queue's address.
     pub fn url(&self, queue: &str) -> String {
-        let QueueKey { address, account, .. } = &self.0.place;
+        let Namespace { address, account, .. } = &self.0.namespace;
         format!("{address}/{account}/{queue}")
     }
 
     /// A queue's ARN.
     pub fn arn(&self, queue: &str) -> String {
-        let QueueKey { region, account, .. } = &self.0.place;
+        let Namespace { region, account, .. } = &self.0.namespace;
         format!("arn:aws:sqs:{region}:{account}:{queue}")
     }
 
-    /// The account in which all queues are.
+    /// The account of all queues.
     pub fn account(&self) -> &str {
-        &self.0.place.account
+        &self.0.namespace.account
     }
 
-    /// Makes a queue, if there is none of that name and with these attributes.
+    /// Creates a queue, unless it exists with the same attributes.
     ///
     /// # Errors
-    /// When the name or an attribute is bad, or the queue is there with another value of one of them.
+    /// When the name or an attribute is invalid, or the queue exists with another value of an attribute.
     pub fn create(&self, queue: &str, attributes: &BTreeMap<String, String>) -> Result<(), Refusal> {
         let is_name = (1..=MAX_NAME).contains(&queue.len())
             && queue.bytes().all(|letter| letter.is_ascii_alphanumeric() || b"-_".contains(&letter));
@@ -159,12 +160,12 @@ impl Queues {
         names
     }
 
-    /// Refuses the name of a queue that is not there.
+    /// Refuses the name of a queue that does not exist.
     pub(crate) fn require(&self, queue: &str) -> Result<(), Refusal> {
         self.state().get(queue).map(drop)
     }
 
-    /// Every attribute of a queue: those of its creation, and what SQS counts.
+    /// All attributes of a queue, including SQS's counts.
     ///
     /// # Errors
     /// When there is no such queue.
@@ -197,13 +198,13 @@ impl Queues {
     /// Sends a message.
     ///
     /// # Errors
-    /// When there is no such queue, or the message is not one that SQS takes.
+    /// When there is no such queue, or SQS would refuse the message.
     pub fn send(&self, queue: &str, new: NewMessage) -> Result<Sent, Refusal> {
         let now = self.0.timer.now();
         let id = random::uuid(self.0.random.as_ref() as &dyn Random);
         let max_bytes = self.state().get(queue)?.queue.settings.max_bytes;
         let delay = new.delay;
-        // Checked and hashed while others have the lock.
+        // Checked and hashed without the lock.
         let message = new.accepted(id, now, max_bytes)?;
         let sent = Sent::of(&message);
         let mut state = self.state();
@@ -216,7 +217,7 @@ impl Queues {
         Ok(sent)
     }
 
-    /// Receives messages as soon as there are any. Dropping the future ends the wait, and takes no message.
+    /// Receives messages as soon as there are any. Dropping the future ends the wait and receives no message.
     ///
     /// # Errors
     /// When there is no such queue.
@@ -230,7 +231,7 @@ impl Queues {
         let waiting = Waiting(bell);
         loop {
             let mut rung = std::pin::pin!(waiting.0.notified());
-            // From here on no ring is missed.
+            // From here on no notification is missed.
             rung.as_mut().enable();
             let now = self.0.timer.now();
             let (received, next) = self.state().take(queue, receive, now)?;
@@ -253,7 +254,7 @@ impl Queues {
         self.state().get(queue)?.queue.delete(receipt)
     }
 
-    /// Hides the message of a receipt for this time from now on; not at all for a time of zero.
+    /// Hides the message of a receipt for this time, counted from now; zero makes it visible.
     ///
     /// # Errors
     /// When there is no such queue, it gave no such receipt, or the message is not in flight.
@@ -266,7 +267,7 @@ impl Queues {
         Ok(())
     }
 
-    /// Removes every message of a queue. SQS does so once a minute at most; this queue whenever it is asked.
+    /// Removes every message of a queue. SQS allows this once a minute; here it is always allowed.
     ///
     /// # Errors
     /// When there is no such queue.
@@ -276,7 +277,7 @@ impl Queues {
     }
 }
 
-/// What a sender is told.
+/// The result of sending a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sent {
     /// The message's identifier.
@@ -300,7 +301,7 @@ impl State {
         self.queues.get_mut(queue).ok_or_else(absent)
     }
 
-    /// Takes messages, moves dead letters to their queue, and says when the next hidden message can be received.
+    /// Receives messages, moves dead letters to their queue, and returns when the next hidden message becomes visible.
     fn take(
         &mut self,
         queue: &str,
@@ -309,7 +310,7 @@ impl State {
     ) -> Result<(Vec<Received>, Option<base::Time>), Refusal> {
         let named = self.get(queue)?;
         let visibility = visibility.unwrap_or(named.queue.settings.visibility);
-        let InFlight { received, dead } = named.queue.take(most, visibility, now);
+        let ReceiveResult { received, dead } = named.queue.take(most, visibility, now);
         let next = named.queue.next_due();
         let source = Arc::clone(&named.arn);
         let letters = named.queue.settings.redrive.as_ref().map(|redrive| redrive.queue.clone());
@@ -357,7 +358,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_receiver_that_waits_is_woken_by_a_send() {
+    async fn a_waiting_receiver_is_woken_by_a_send() {
         let (queues, _timer) = queues();
         let mut receiver = Box::pin(queues.receive("q", LONG));
         assert!(is_pending(&mut receiver).await);
@@ -366,7 +367,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_receiver_that_waits_is_woken_when_a_delay_ends_though_it_came_first() {
+    async fn a_waiting_receiver_is_woken_when_a_delay_ends() {
         let (queues, timer) = queues();
         let mut receiver = Box::pin(queues.receive("q", LONG));
         assert!(is_pending(&mut receiver).await);
@@ -380,7 +381,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_receiver_that_waits_is_woken_when_a_message_is_visible_again() {
+    async fn a_waiting_receiver_is_woken_when_a_message_is_visible_again() {
         let (queues, timer) = queues();
         send(&queues, "text", 0);
         let held = queues.receive("q", LONG).await.unwrap().remove(0);
@@ -396,7 +397,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_receiver_goes_without_messages_when_its_time_is_over() {
+    async fn a_receive_ends_without_messages_after_its_wait() {
         let (queues, timer) = queues();
         assert_eq!(queues.receive("q", Receive { wait: None, ..LONG }).now_or_never(), Some(Ok(vec![])));
         let mut receiver = Box::pin(queues.receive("q", LONG));
@@ -405,9 +406,9 @@ mod tests {
         assert!(receiver.await.unwrap().is_empty());
     }
 
-    /// The receiver that was woken takes one message, and another one has to come for the other.
+    /// The woken receiver takes one message, and must wake another receiver for the next one.
     #[tokio::test]
-    async fn no_message_is_left_lying_while_receivers_wait() {
+    async fn no_message_waits_while_receivers_wait() {
         let (queues, timer) = queues();
         let one = Receive { most: 1, ..LONG };
         let mut receivers: Vec<_> = (0..5).map(|_| Box::pin(queues.receive("q", one))).collect();
@@ -431,7 +432,7 @@ mod tests {
         let mut second = Box::pin(queues.receive("q", LONG));
         assert!(is_pending(&mut first).await && is_pending(&mut second).await);
         send(&queues, "soon", 1);
-        // The first one looked again, and alone knows when the message comes.
+        // Only the first receiver has looked again, and knows when the message is due.
         assert!(is_pending(&mut first).await);
         drop(first);
         assert!(is_pending(&mut second).await);

@@ -1,14 +1,14 @@
-//! The order of the messages that can be received: the oldest first, and those of noisy groups last.
+//! The order of receivable messages: the oldest first, and messages of noisy groups last.
 //!
-//! This is what SQS does on standard queues whose messages name groups. A group is noisy while it has at least 30 messages in
-//! flight, which are more than a tenth of the queue's; a message without a group is a group of its own.
+//! SQS orders standard queues with message groups in this way. A group is noisy while it has at least 30 messages in flight,
+//! which are more than a tenth of the queue's; each message without a group counts as a separate group.
 //! <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues-detailed.html>
 //!
-//! Among noisy groups, the one with the fewest messages in flight is first, on which SQS says nothing. SQS looks at the time
-//! that messages take as well; here a group whose messages take long is noisy as soon as 30 of them are in flight.
+//! Among noisy groups, the group with the fewest messages in flight is first; SQS does not document this order. SQS also
+//! considers the processing time of messages; here only the number in flight counts.
 //!
-//! Each step costs the logarithm of what waits. So a group's share is looked at when one of its own messages moves, and may
-//! be a little old.
+//! Each operation costs the logarithm of the number of waiting messages. So a group's share is computed when one of its
+//! messages changes, and may be slightly out of date.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -17,10 +17,10 @@ use std::{
 
 /// The number of a message, in the order in which they were sent.
 pub(crate) type Number = u64;
-/// A place in the order: how noisy the group is (0: not at all), and its oldest message.
+/// A group's turn in the order: its noise (0 if it is not noisy), and its oldest message.
 type Turn = (usize, Number);
 
-/// Fewer messages in flight make no group noisy.
+/// The least number of messages in flight of a noisy group.
 const NOISY: usize = 30;
 /// A noisy group has more than this part of the messages in flight.
 const NOISY_PART: usize = 10;
@@ -45,17 +45,17 @@ struct Group {
 }
 
 impl Ready {
-    /// How many can be received.
+    /// The number of receivable messages.
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// How many are in flight.
+    /// The number of messages in flight.
     pub fn in_flight(&self) -> usize {
         self.in_flight
     }
 
-    /// Adds a message that can be received.
+    /// Adds a receivable message.
     pub fn add(&mut self, number: Number, group: Option<&Arc<str>>) {
         self.count += 1;
         let Some(name) = group else {
@@ -63,10 +63,10 @@ impl Ready {
             return;
         };
         self.groups.entry(Arc::clone(name)).or_default().waiting.insert(number);
-        self.place(name);
+        self.update_turn(name);
     }
 
-    /// Removes a message that can be received.
+    /// Removes a receivable message.
     pub fn remove(&mut self, number: Number, group: Option<&Arc<str>>) {
         self.count -= 1;
         let Some(name) = group else {
@@ -76,7 +76,7 @@ impl Ready {
         if let Some(group) = self.groups.get_mut(name) {
             group.waiting.remove(&number);
         }
-        self.place(name);
+        self.update_turn(name);
     }
 
     /// The next message.
@@ -84,26 +84,26 @@ impl Ready {
         self.turns.keys().next().map(|(_, number)| *number)
     }
 
-    /// A message is in flight from now on.
+    /// Counts a message as in flight.
     pub fn began(&mut self, group: Option<&Arc<str>>) {
         self.in_flight += 1;
         let Some(name) = group else { return };
         self.groups.entry(Arc::clone(name)).or_default().in_flight += 1;
-        self.place(name);
+        self.update_turn(name);
     }
 
-    /// A message is no longer in flight.
+    /// Counts a message as no longer in flight.
     pub fn ended(&mut self, group: Option<&Arc<str>>) {
         self.in_flight -= 1;
         let Some(name) = group else { return };
         if let Some(group) = self.groups.get_mut(name) {
             group.in_flight -= 1;
         }
-        self.place(name);
+        self.update_turn(name);
     }
 
-    /// Gives a group the turn that is its due now, and forgets a group without messages.
-    fn place(&mut self, name: &Arc<str>) {
+    /// Updates a group's turn, and removes a group without messages.
+    fn update_turn(&mut self, name: &Arc<str>) {
         let Some(group) = self.groups.get_mut(name) else { return };
         let is_noisy = group.in_flight >= NOISY && group.in_flight * NOISY_PART > self.in_flight;
         let noise = if is_noisy { group.in_flight } else { 0 };
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_message_comes_first_whatever_its_group() {
+    fn the_oldest_message_comes_first_in_any_group() {
         let mut ready = Ready::default();
         let groups = |number: Number| (!number.is_multiple_of(3)).then(|| Arc::from(format!("g{}", number % 3)));
         for number in [5, 3, 4, 1, 2, 0] {
@@ -158,9 +158,9 @@ mod tests {
         };
         (0..1020).for_each(|number| ready.add(number, groups(number).as_ref()));
         let taken: Vec<_> = std::iter::from_fn(|| take(&mut ready, &groups)).take(60).collect();
-        assert!(taken[..30].iter().all(|number| *number < 1000), "30 in flight make no noise");
+        assert!(taken[..30].iter().all(|number| *number < 1000), "30 in flight are not noisy");
         assert_eq!(taken[30..50], (1000..1020).collect::<Vec<_>>());
-        assert_eq!(taken[50..], (30..40).collect::<Vec<_>>(), "and then it goes on");
+        assert_eq!(taken[50..], (30..40).collect::<Vec<_>>(), "and then the loud group continues");
         for number in taken.into_iter().filter(|number| *number < 1000) {
             ready.ended(groups(number).as_ref());
         }

@@ -3,22 +3,22 @@
 
 use std::ops::RangeInclusive;
 
-/// A request that is not carried out.
+/// A refused request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
-    /// What is wrong, for programs.
+    /// The kind of the fault, for programs.
     pub kind: Kind,
-    /// What is wrong, for people.
+    /// The message, for people.
     pub message: String,
 }
 
 /// The kinds of refusals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// There is no queue of that name.
+    /// No queue has this name.
     QueueDoesNotExist,
-    /// There is one of that name with other attributes.
+    /// A queue of this name exists with other attributes.
     QueueNameExists,
     /// A batch without entries.
     EmptyBatchRequest,
@@ -30,23 +30,23 @@ pub enum Kind {
     EntryIdsNotDistinct,
     /// The messages of a batch are too large together.
     BatchRequestTooLong,
-    /// The text has a character that SQS does not take.
+    /// The text has a character that SQS does not accept.
     InvalidMessageContents,
-    /// No receipt of this queue.
+    /// The receipt is malformed or belongs to another queue.
     ReceiptHandleIsInvalid,
-    /// The message of the receipt is visible again, or was received anew.
+    /// The receipt's message is visible again, or was received again.
     MessageNotInflight,
-    /// No attribute of a queue.
+    /// Queues have no attribute of this name.
     InvalidAttributeName,
     /// An attribute of a queue cannot have this value.
     InvalidAttributeValue,
-    /// SQS can do it, and this queue cannot.
+    /// SQS supports the request, but this crate does not.
     UnsupportedOperation,
     /// A value is out of range or malformed.
     InvalidParameterValue,
     /// A value is missing.
     MissingParameter,
-    /// No operation of that name.
+    /// SQS has no operation of this name.
     InvalidAction,
     /// The body is not JSON, or not of the operation's shape.
     Serialization,
@@ -76,7 +76,7 @@ impl Kind {
         }
     }
 
-    /// The code by which SDKs tell errors apart. It is older than the wire in JSON, which has it in a header of its own.
+    /// The code by which SDKs distinguish errors. It comes from the older query protocol; the JSON protocol sends it in a header.
     /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-json-faqs.html>
     pub(crate) const fn code(self) -> &'static str {
         match self {

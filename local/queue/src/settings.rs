@@ -11,36 +11,36 @@ use crate::refusal::{Kind, Refusal};
 /// The largest message with its attributes, and all messages of a batch together, in bytes.
 pub(crate) const MAX_BYTES: usize = 1024 * 1024;
 
-/// Attributes that are kept and have no effect on one machine.
+/// Attributes that are stored without effect.
 const WITHOUT_EFFECT: [&str; 5] =
     ["KmsDataKeyReusePeriodSeconds", "KmsMasterKeyId", "Policy", "RedriveAllowPolicy", "SqsManagedSseEnabled"];
-/// Attributes that only a queue with a strict order has.
+/// Attributes of FIFO queues.
 const OF_FIFO: [&str; 4] = ["ContentBasedDeduplication", "DeduplicationScope", "FifoQueue", "FifoThroughputLimit"];
 
-/// What rules a queue.
+/// The attributes of a queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Settings {
-    /// For how long a message that was received is hidden from other receivers.
+    /// The visibility timeout.
     pub visibility: Duration,
-    /// For how long a new message is hidden.
+    /// The delay of a new message.
     pub delay: Duration,
-    /// After how long a message is dropped.
+    /// The age at which a message is dropped.
     pub retention: Duration,
     /// The largest message with its attributes, in bytes.
     pub max_bytes: usize,
-    /// How long a receiver waits that does not say.
+    /// The default wait of a receive.
     pub wait: Duration,
     pub redrive: Option<Redrive>,
-    /// Attributes without effect, as they were given.
+    /// Attributes without effect, unchanged.
     pub others: BTreeMap<String, String>,
 }
 
-/// Where messages go that nothing handles.
+/// The redrive policy: the dead-letter queue and its condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Redrive {
-    /// The name of the queue.
+    /// The name of the dead-letter queue.
     pub queue: String,
-    /// How often a message is received before.
+    /// The number of receives before a message moves there.
     pub receives: u32,
     pub policy: String,
 }
@@ -82,7 +82,7 @@ impl Settings {
                     settings.others.insert(name.clone(), value.clone());
                 }
                 other if OF_FIFO.contains(&other) => {
-                    let message = format!("{other}: queues with a strict order are not kept on one machine.");
+                    let message = format!("{other}: FIFO queues are not supported on one machine.");
                     return Err(Refusal::new(Kind::UnsupportedOperation, message));
                 }
                 other => return Err(unknown(other)),
@@ -108,7 +108,7 @@ impl Settings {
         attributes
     }
 
-    /// Whether some queues have an attribute of this name that others lack.
+    /// Whether this is the name of an optional attribute.
     pub fn is_name(name: &str) -> bool {
         let settable = ["RedrivePolicy"].into_iter().chain(WITHOUT_EFFECT).chain(OF_FIFO);
         settable.into_iter().any(|known| known == name)
@@ -129,7 +129,7 @@ impl Redrive {
         };
         let read: Policy = serde_json::from_str(policy)
             .map_err(|_| bad("it must be a JSON object with deadLetterTargetArn and maxReceiveCount"))?;
-        // SQS takes the number as a text as well.
+        // SQS also accepts the number as a text.
         let receives = match &read.max_receive_count {
             Value::String(text) => text.parse().ok(),
             number => number.as_u64(),
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_has_the_defaults_of_sqs_for_what_is_not_set() {
+    fn unset_attributes_have_the_defaults_of_sqs() {
         let attributes = read(&[("DelaySeconds", "5"), ("Policy", "{}")]).unwrap().attributes();
         let expected = [
             ("DelaySeconds", "5"),
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn dead_letters_go_to_a_queue_that_is_there() {
+    fn the_dead_letter_queue_must_exist() {
         for count in ["5", "\"5\""] {
             let policy = format!(r#"{{"deadLetterTargetArn":"arn:of:dead","maxReceiveCount":{count}}}"#);
             let settings = read(&[("RedrivePolicy", &policy)]).unwrap();

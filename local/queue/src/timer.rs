@@ -1,17 +1,17 @@
-//! The time, and waiting for it.
+//! A clock with waiting.
 
 use std::{future::Future, pin::Pin};
 
 use base::{SharedClock, Time, clock};
 
-/// Tells the time and waits for it; an argument, so that no test waits.
+/// A clock that can wait for a time. Tests pass their own, so that they do not wait.
 pub(crate) trait Timer: Send + Sync {
     fn now(&self) -> Time;
-    /// Ends at this time or, when the clock was set, at another.
+    /// Completes at this time, or at another time if the clock is set meanwhile.
     fn wait(&self, until: Time) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 }
 
-/// The machine's own time.
+/// The machine's clock.
 pub(crate) struct SystemTimer(pub SharedClock);
 
 impl Timer for SystemTimer {
@@ -32,7 +32,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// A time that a test sets.
+    /// A clock that a test sets.
     #[derive(Clone)]
     pub struct HandTimer(Arc<watch::Sender<Time>>);
 

@@ -9,22 +9,22 @@ use std::{
     thread,
 };
 
-/// The folder of the sockets, beside this program. Each is named after the address of the stand-in that it leads to.
+/// The folder of the sockets, beside this program. Each socket is named after the address of its stand-in.
 const STAND_INS: &str = "stand-ins";
 
-/// Why the function cannot run.
+/// Reasons why the function cannot run.
 #[derive(Debug)]
 enum Fault {
     /// The variable `_HANDLER` names no function.
     NoFunction,
-    /// Something at this path, or at the address that it is named after, cannot be used.
+    /// This path, or the address that it is named after, cannot be used.
     At(PathBuf, io::Error),
 }
 
 fn main() -> ExitCode {
     match run() {
         Ok(status) => {
-            // As a shell says it: a function that a signal ended did not end well.
+            // As in a shell: a function that a signal ended has failed.
             let code = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(1);
             ExitCode::from(u8::try_from(code).unwrap_or(1))
         }
@@ -39,19 +39,22 @@ fn main() -> ExitCode {
     }
 }
 
-/// Opens the ways to the stand-ins, and runs the function until it ends.
+/// Opens the forwarders to the stand-ins, and runs the function until it ends.
 fn run() -> Result<ExitStatus, Fault> {
     let own = std::env::current_exe().map_err(|error| Fault::At("/proc/self/exe".into(), error))?;
     let folder = own.parent().unwrap_or(Path::new("/"));
-    #[expect(clippy::disallowed_methods, reason = "Lambda names the function by it; this program has no other setting")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "Lambda passes the function's name in it; this program has no other setting"
+    )]
     let function = std::env::var("_HANDLER").map_err(|_| Fault::NoFunction)?;
-    open_ways(&folder.join(STAND_INS))?;
+    open_forwarders(&folder.join(STAND_INS))?;
     let program = folder.join(function);
     Command::new(&program).status().map_err(|error| Fault::At(program, error))
 }
 
-/// Listens at the address of each stand-in, before the function asks for it.
-fn open_ways(sockets: &Path) -> Result<(), Fault> {
+/// Listens at the address of each stand-in, before the function starts.
+fn open_forwarders(sockets: &Path) -> Result<(), Fault> {
     let at = |path: &Path| {
         let path = path.to_owned();
         move |error| Fault::At(path, error)
@@ -60,13 +63,13 @@ fn open_ways(sockets: &Path) -> Result<(), Fault> {
         let socket = entry.map_err(at(sockets))?.path();
         let address = socket.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let listener = TcpListener::bind(address).map_err(at(&socket))?;
-        thread::spawn(move || lead(&listener, &socket));
+        thread::spawn(move || forward(&listener, &socket));
     }
     Ok(())
 }
 
-/// Leads each connection to the socket.
-fn lead(listener: &TcpListener, socket: &Path) {
+/// Forwards each connection to the socket.
+fn forward(listener: &TcpListener, socket: &Path) {
     for connection in listener.incoming().flatten() {
         let socket = socket.to_owned();
         thread::spawn(move || {
@@ -86,7 +89,7 @@ fn join(inside: &TcpStream, socket: &Path) -> io::Result<()> {
             let _ = io::copy(&mut &*inside, &mut &outside);
             let _ = outside.shutdown(Shutdown::Write);
         });
-        // One that ends in the middle ends the other: the function sees it as it would see the stand-in's end.
+        // A broken connection ends the other side, so that the function sees the same as without the forwarder.
         let _ = io::copy(&mut &outside, &mut &*inside);
         let _ = inside.shutdown(Shutdown::Write);
     });
@@ -103,18 +106,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_way_leads_from_the_address_to_the_socket_and_back() {
+    fn a_forwarder_copies_between_the_address_and_the_socket() {
         let folder = tempfile::tempdir().expect("a folder");
         let free = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its address");
         let listener = UnixListener::bind(folder.path().join(free.to_string())).expect("a socket");
-        open_ways(folder.path()).expect("opened");
-        let mut client = TcpStream::connect(free).expect("somebody listens");
-        let (mut stand_in, _) = listener.accept().expect("it is led here");
+        open_forwarders(folder.path()).expect("opened");
+        let mut client = TcpStream::connect(free).expect("the forwarder listens");
+        let (mut stand_in, _) = listener.accept().expect("forwarded");
 
         client.write_all(b"asked").expect("sent");
         client.shutdown(Shutdown::Write).expect("ended");
         let mut asked = String::new();
-        stand_in.read_to_string(&mut asked).expect("the end is led on, too");
+        stand_in.read_to_string(&mut asked).expect("the end is forwarded, too");
         stand_in.write_all(b"answered").expect("sent");
         drop(stand_in);
         let mut answered = String::new();
@@ -128,7 +131,7 @@ mod tests {
         let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
         let name = taken.local_addr().expect("its address").to_string();
         fs::write(folder.path().join(&name), "").expect("written");
-        let fault = open_ways(folder.path()).expect_err("the address is taken");
+        let fault = open_forwarders(folder.path()).expect_err("the address is taken");
         assert!(matches!(fault, Fault::At(path, _) if path.ends_with(&name)));
     }
 }

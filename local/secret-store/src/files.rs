@@ -1,8 +1,8 @@
-//! The files of the secrets, two for each: `NAME.json` has the present value, which a person may put there as well, and
-//! `NAME.versions` the versions with their labels, for a secret that was changed through the store.
+//! The files of the secrets, two for each: `NAME.json` has the present value, which a person may also write, and
+//! `NAME.versions` has the versions with their labels, if the secret was changed through the store.
 //!
-//! Each is written whole or not at all, the value first. A crash between the two leaves a value that the versions do not call
-//! the current one; it counts, as if a person had put it there ([`crate::secret::Secret::adopt`]).
+//! Each file is written atomically, the value first. A crash between the two leaves a value that is not the current version; it
+//! counts as if a person had written it ([`crate::secret::Secret::adopt`]).
 
 use std::{
     collections::BTreeSet,
@@ -20,7 +20,7 @@ use crate::{refusal::FileError, secret::Secret};
 const VALUE: &str = ".json";
 const VERSIONS: &str = ".versions";
 
-/// What a file's metadata say of its content: another content has another one.
+/// The metadata that identify a file's content: another content has another stamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     inode: u64,
@@ -33,7 +33,7 @@ impl Stamp {
         Self { inode: metadata.ino(), length: metadata.size(), modified: (metadata.mtime(), metadata.mtime_nsec()) }
     }
 
-    /// When the file was written.
+    /// The time of the last write.
     pub fn time(&self) -> Time {
         let (seconds, nanos) = self.modified;
         Time::from_millis(seconds.saturating_mul(1000).saturating_add(nanos / 1_000_000))
@@ -50,7 +50,7 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> FileError {
     move |source| FileError::Io { path, source }
 }
 
-/// What was found; `None` for what is not there.
+/// The result of reading a file; `None` if it does not exist.
 fn found<T>(path: &Path, outcome: io::Result<T>) -> Result<Option<T>, FileError> {
     match outcome {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -63,7 +63,7 @@ impl Files {
         Self { folder }
     }
 
-    /// The secrets that have a file of either kind.
+    /// The names of secrets with a file of either kind.
     pub fn names(&self) -> Result<BTreeSet<String>, FileError> {
         let entries = fs::read_dir(&self.folder).map_err(at(&self.folder))?;
         let names = entries.map(|entry| {
@@ -83,13 +83,13 @@ impl Files {
         self.folder.join(format!("{name}{VERSIONS}"))
     }
 
-    /// What the file with the value is like at this moment; none if there is none.
+    /// The present stamp of the value's file, if it exists.
     pub fn stamp(&self, name: &str) -> Result<Option<Stamp>, FileError> {
         let path = self.value_file(name);
         Ok(found(&path, fs::metadata(&path))?.as_ref().map(Stamp::of))
     }
 
-    /// The value, without the end of its line.
+    /// The value, without a newline at its end.
     pub fn value(&self, name: &str) -> Result<Option<String>, FileError> {
         let path = self.value_file(name);
         let text = found(&path, fs::read_to_string(&path))?;
@@ -113,12 +113,12 @@ impl Files {
         text.and_then(|text| private_file::write(&path, &text)).map_err(at(&path))
     }
 
-    /// Removes both files, the value first: versions without a value are those of a secret that is gone.
+    /// Removes both files, the value first: versions without a value belong to a removed secret.
     pub fn remove(&self, name: &str) -> Result<(), FileError> {
         for path in [self.value_file(name), self.versions_file(name)] {
             found(&path, fs::remove_file(&path))?;
         }
-        // That a name is gone is durable only when its folder is.
+        // A removal is durable only after the folder is synced.
         File::open(&self.folder).and_then(|folder| folder.sync_all()).map_err(at(&self.folder))
     }
 }

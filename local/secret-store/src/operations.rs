@@ -1,4 +1,4 @@
-//! The operations, as requests and answers have them.
+//! The operations, with their requests and answers.
 //! <https://docs.aws.amazon.com/secretsmanager/latest/apireference/API_Operations.html>
 
 use std::collections::BTreeSet;
@@ -88,7 +88,7 @@ struct Put {
     content: Content,
 }
 
-/// A new value, and the name of the version that it becomes.
+/// A new value, and the identifier of its version.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Content {
@@ -190,7 +190,7 @@ impl Call<'_> {
         let mut secret = Secret::new(now);
         match (self.secrets.present(&name)?, &text) {
             (Some(present), _) if present.deletion.is_some() => return Err(Refusal::NameMarkedForDeletion),
-            // The same request again is answered as the first one was.
+            // A repeated request gets the same answer as the first one.
             (Some(present), Some(text)) if present.version(&id).is_some_and(|version| version.text == *text) => {}
             (Some(_), _) => return Err(Refusal::SecretExists(asked.name)),
             (None, Some(text)) => {
@@ -276,7 +276,7 @@ impl Call<'_> {
                 (version.id.clone(), shown)
             })
             .collect();
-        // In the order by which pages go on.
+        // Pages continue in this order.
         versions.sort_by(|(one, _), (other, _)| one.cmp(other));
         let (page, next) = asked.page.of(versions)?;
         Ok(with(with(self.named(&name), json!({ "Versions": page })), next))
@@ -297,7 +297,7 @@ impl Call<'_> {
         }
         let now = self.secrets.now;
         let deletion = if force {
-            // One that is not there is gone as well.
+            // Removing a missing secret succeeds, too.
             self.secrets.remove(&name)?;
             now
         } else {
@@ -315,19 +315,19 @@ impl Call<'_> {
         Ok(self.named(&name))
     }
 
-    /// No function is configured for a rotation here: an operator's program takes its steps.
+    /// Refuses a rotation: no function is configured for it, and the operator's program does the steps.
     fn rotate(&mut self, asked: Named) -> Result<Value, Refusal> {
         let name = self.name_of(&asked.secret_id)?;
         self.secrets.usable(&name)?;
         Err(Refusal::NoRotation)
     }
 
-    /// The name within the folder of the secret that a request names.
+    /// The name in the folder of the secret that a request names.
     fn name_of(&self, id: &str) -> Result<String, Refusal> {
         self.store.name_of(id).map(str::to_owned).ok_or(Refusal::NoSecret)
     }
 
-    /// Changes a secret that may be used; the secret as it is then.
+    /// Changes a usable secret, and returns the changed one.
     fn change<T>(
         &mut self,
         name: &str,
@@ -339,7 +339,7 @@ impl Call<'_> {
         Ok(secret)
     }
 
-    /// The name of the new version, and its value.
+    /// The identifier of the new version, and its value.
     fn content(&self, content: Content) -> Result<(String, Option<String>), Refusal> {
         if content.secret_binary.is_some() {
             return Err(Refusal::Unsupported("SecretBinary"));
@@ -360,7 +360,7 @@ impl Call<'_> {
 }
 
 impl Page {
-    /// The items of this page out of all, in the order of their keys, and the member that leads to the next one.
+    /// The items of this page, from all items in the order of their keys, and the member with the token of the next page.
     fn of(&self, items: Vec<(String, Value)>) -> Result<(Vec<Value>, Value), Refusal> {
         let most = self.max_results.unwrap_or(LONGEST_PAGE);
         if !(1..=LONGEST_PAGE).contains(&most) {
@@ -368,9 +368,9 @@ impl Page {
         }
         let after = |key: &String| self.next_token.as_ref().is_none_or(|token| key > token);
         let mut page: Vec<_> = items.into_iter().filter(|(key, _)| after(key)).take(most + 1).collect();
-        let goes_on = page.len() > most;
+        let has_more = page.len() > most;
         page.truncate(most);
-        let last = page.last().map(|(key, _)| key.clone()).filter(|_| goes_on);
+        let last = page.last().map(|(key, _)| key.clone()).filter(|_| has_more);
         let next = last.map_or_else(|| json!({}), |last| json!({ "NextToken": last }));
         Ok((page.into_iter().map(|(_, item)| item).collect(), next))
     }
@@ -381,13 +381,13 @@ fn dates(secret: &Secret) -> Value {
     with(json!({ "CreatedDate": seconds(secret.created), "LastChangedDate": seconds(secret.changed) }), deletion)
 }
 
-/// The labels of each version that has any.
+/// The labels of each labelled version.
 fn labels_of(secret: &Secret) -> Value {
     let labelled = secret.versions.iter().filter(|version| !version.labels.is_empty());
     labelled.map(|version| (version.id.clone(), json!(version.labels))).collect::<Map<_, _>>().into()
 }
 
-/// An object with the members of another one.
+/// An object with the members of another object added.
 fn with(mut object: Value, more: Value) -> Value {
     if let (Some(members), Value::Object(more)) = (object.as_object_mut(), more) {
         members.extend(more);
@@ -395,7 +395,7 @@ fn with(mut object: Value, more: Value) -> Value {
     object
 }
 
-/// A time as Secrets Manager tells it.
+/// A time in seconds, as in Secrets Manager's answers.
 fn seconds(time: Time) -> f64 {
     time.as_millis() as f64 / 1000.0
 }

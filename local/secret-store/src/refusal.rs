@@ -1,4 +1,4 @@
-//! Why an operation is not carried out, by the names of Secrets Manager, and why a file is not read.
+//! Errors of operations, by Secrets Manager's names, and errors of files.
 //! <https://docs.aws.amazon.com/secretsmanager/latest/apireference/CommonErrors.html>
 
 use std::{io, path::PathBuf};
@@ -6,7 +6,7 @@ use std::{io, path::PathBuf};
 use http::StatusCode;
 use serde_json::{Value, json};
 
-/// A file that cannot be used. Its content is not told.
+/// A file that cannot be used. The error does not contain the file's content.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// The file system refused.
@@ -17,10 +17,8 @@ pub enum FileError {
         /// The file system's error.
         source: io::Error,
     },
-    /// The file with the versions was changed by another program than this one.
-    #[error(
-        "{0} is damaged; remove it: the present value of the secret stands in the file beside it, which ends in .json"
-    )]
+    /// Another program changed the file with the versions.
+    #[error("{0} is damaged; remove it: the present value of the secret is in the file beside it, which ends in .json")]
     Versions(PathBuf),
 }
 
@@ -49,12 +47,12 @@ pub enum Refusal {
     /// A parameter has a value that it cannot have.
     #[error("{0}")]
     Parameter(String),
-    /// A well-formed request for what is not carried out here.
-    #[error("{0} is not carried out by the Secrets Manager of one machine.")]
+    /// A well-formed request for an unsupported feature.
+    #[error("{0} is not supported by the Secrets Manager of one machine.")]
     Unsupported(&'static str),
     #[error("{0} is not an operation of the Secrets Manager of one machine.")]
     Operation(String),
-    /// The error of serde is not told: it may repeat what a member holds.
+    /// serde's error is left out: it may repeat a member's value.
     #[error("The request is not JSON of the operation's form.")]
     Form,
     #[error("A file of the secret cannot be read or written{}.", reason(.0))]
@@ -63,7 +61,7 @@ pub enum Refusal {
     Panic,
 }
 
-/// The system's reason in a word, without the path: the operator's log has that.
+/// The system's reason in a word. The path is only in the operator's log.
 fn reason(error: &FileError) -> String {
     match error {
         FileError::Io { source, .. } => format!(": {}", source.kind()),
@@ -99,7 +97,7 @@ impl Refusal {
         json!({ "__type": self.code(), "Message": self.to_string() })
     }
 
-    /// A fault of this machine is the operator's to mend. Every other refusal is the caller's.
+    /// Logs a fault of this machine for the operator. All other refusals concern only the caller.
     pub fn log(&self) {
         if let Self::File(error) = self {
             tracing::error!("{}", base::logging::chain(error));

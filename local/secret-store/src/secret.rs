@@ -1,4 +1,4 @@
-//! A secret: its versions, and the labels that say which of them is which.
+//! A secret: its versions and their staging labels.
 //! <https://docs.aws.amazon.com/secretsmanager/latest/userguide/whats-in-a-secret.html#term_version>
 
 use std::{collections::BTreeSet, fmt, time::Duration};
@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::refusal::Refusal;
 
-/// The label of the version that everybody reads. Every secret with a value has one.
+/// The label of the current version. Every secret with a value has one.
 pub const CURRENT: &str = "AWSCURRENT";
-/// The label of the version that was the current one before.
+/// The label of the previously current version.
 const PREVIOUS: &str = "AWSPREVIOUS";
 
-/// As many versions as Secrets Manager keeps. The oldest one without a label goes first.
+/// The greatest number of versions. Above it the oldest version without a label is dropped.
 const MOST_VERSIONS: usize = 100;
-/// As many labels as a version may have.
+/// The greatest number of labels of a version.
 const MOST_LABELS: usize = 20;
 
 /// One version.
@@ -39,10 +39,10 @@ impl fmt::Debug for Version {
 pub struct Secret {
     pub created: Time,
     pub changed: Time,
-    /// When it is removed, if it is to be.
+    /// The time of its scheduled deletion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion: Option<Time>,
-    /// In the order in which they were made.
+    /// In the order of their creation.
     pub versions: Vec<Version>,
 }
 
@@ -64,7 +64,7 @@ impl Secret {
         self.versions.iter().find(|version| version.id == id)
     }
 
-    /// The version that a request asks for by id, by label, or by both; else the current one.
+    /// The version with this id, this label, or both; by default the current one.
     pub fn asked(&self, id: Option<&str>, label: Option<&str>) -> Result<&Version, Refusal> {
         let Some(id) = id else {
             let label = label.unwrap_or(CURRENT);
@@ -75,13 +75,13 @@ impl Secret {
         if is_labelled { Ok(version) } else { Err(Refusal::OtherVersion) }
     }
 
-    /// Makes a version, and takes its labels away from the others. The same version made again is left as it is.
+    /// Adds a version, and moves its labels from the other versions. An existing version with the same value stays unchanged.
     pub fn put(&mut self, id: &str, text: String, labels: BTreeSet<String>, now: Time) -> Result<(), Refusal> {
         if let Some(present) = self.version(id) {
             return if present.text == text { Ok(()) } else { Err(Refusal::VersionExists(id.to_owned())) };
         }
         self.versions.push(Version { id: id.to_owned(), labels: BTreeSet::new(), created: now, text });
-        // The first version is the current one, whatever it is called.
+        // The first version becomes the current one with any label.
         let first = self.current().is_none().then(|| CURRENT.to_owned());
         for label in labels.into_iter().chain(first) {
             self.give_label(&label, id);
@@ -91,7 +91,7 @@ impl Secret {
         Ok(())
     }
 
-    /// Moves a label between versions, or takes it away.
+    /// Moves a label between versions, or removes it.
     pub fn move_label(&mut self, label: &str, to: Option<&str>, from: Option<&str>, now: Time) -> Result<(), Refusal> {
         for id in [to, from].into_iter().flatten() {
             self.version(id).ok_or_else(|| Refusal::NoVersion(id.to_owned()))?;
@@ -125,9 +125,8 @@ impl Secret {
         }
     }
 
-    /// Makes this text the current value, since the file has it: a person wrote it there, or an operation was stopped between
-    /// the file and the versions. A version that has the text becomes the current one; else there is a new one, whose name is
-    /// the same at every start.
+    /// Makes the text of the file the current value: a person wrote it, or an operation was stopped between the two files. A
+    /// version with this text becomes the current one; otherwise a new version is added, with the same id at every start.
     pub fn adopt(&mut self, name: &str, text: String, at: Time) {
         if self.current().is_some_and(|current| current.text == text) {
             return;
@@ -143,7 +142,7 @@ impl Secret {
         self.changed = at;
     }
 
-    /// Whether its time in which it could be restored is over.
+    /// Whether its recovery window is over.
     pub fn is_over(&self, now: Time) -> bool {
         self.deletion.is_some_and(|deletion| deletion <= now)
     }
@@ -181,7 +180,7 @@ impl Secret {
     }
 }
 
-/// The name of the version that a file has, in the form of a UUID made of a hash (RFC 9562 §5.8).
+/// The id of a version that comes from a file: a UUID made of a hash (RFC 9562 §5.8).
 fn id_of(name: &str, text: &str) -> String {
     let mut hash = digest::Context::new(&digest::SHA256);
     hash.update(name.as_bytes());
@@ -220,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_current_version_makes_the_former_one_the_previous() {
+    fn a_new_current_version_makes_the_old_one_previous() {
         let secret = secret(&[("1", "a", &[CURRENT]), ("2", "b", &[CURRENT]), ("3", "c", &[CURRENT, "MINE"])]);
         assert_eq!(
             (id(&secret, CURRENT), id(&secret, PREVIOUS), id(&secret, "MINE")),
@@ -230,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_version_is_the_current_one_whatever_its_label() {
+    fn the_first_version_is_the_current_one_with_any_label() {
         let secret = secret(&[("1", "a", &["AWSPENDING"]), ("2", "b", &["AWSPENDING"])]);
         assert_eq!((id(&secret, CURRENT), id(&secret, "AWSPENDING")), (Some("1"), Some("2")));
     }

@@ -15,15 +15,15 @@ use crate::{
     secret::Secret,
 };
 
-/// What Secrets Manager puts behind the name in a secret's ARN, a hyphen and six characters: here the same for every secret.
+/// The suffix of a secret's ARN: a hyphen and six characters, here the same for every secret.
 const ARN_SUFFIX: &str = "-local0";
 
-/// Where secrets are, and what they are called.
+/// The folder of the secrets, and the parts of their names and ARNs.
 #[derive(Debug, Clone)]
 pub struct Location {
     /// The folder, which only its owner can read.
     pub folder: PathBuf,
-    /// What every name begins with. Names of files lack it.
+    /// The common prefix of the secrets' names. Names of files lack it.
     pub prefix: String,
     /// The region in ARNs.
     pub region: String,
@@ -40,13 +40,13 @@ pub struct SecretStore {
     kept: Mutex<BTreeMap<String, Kept>>,
 }
 
-/// A secret as it was read or written last.
+/// A secret as last read or written.
 struct Kept {
     secret: Secret,
     stamp: Option<Stamp>,
 }
 
-/// The secrets, for one operation.
+/// Exclusive access to the secrets for one operation.
 pub(crate) struct Secrets<'a> {
     store: &'a SecretStore,
     kept: MutexGuard<'a, BTreeMap<String, Kept>>,
@@ -66,7 +66,7 @@ impl SecretStore {
         Ok(store)
     }
 
-    /// The secrets, which no other operation has meanwhile.
+    /// Locks the secrets for one operation.
     pub(crate) fn secrets(&self) -> Secrets<'_> {
         // An operation that panicked has changed nothing here: a secret is replaced whole, after its files.
         let kept = self.kept.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -90,7 +90,7 @@ impl SecretStore {
         format!("arn:aws:secretsmanager:{}:{}:secret:", self.location.region, self.location.account)
     }
 
-    /// The name within the folder of a secret that a request names, whole, by name or by ARN; none for one that cannot be here.
+    /// The name in the folder of a secret that a request names by full name or ARN; `None` if it cannot be in this store.
     pub(crate) fn name_of<'i>(&self, id: &'i str) -> Option<&'i str> {
         let full = match id.strip_prefix("arn:") {
             None => id,
@@ -101,14 +101,14 @@ impl SecretStore {
         };
         let name = full.strip_prefix(&self.location.prefix)?;
         let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"_+=.@-".contains(&byte);
-        // The name becomes a file's: it leads to no other folder, and fits with its ending.
+        // The name becomes a file name: it must not lead to another folder, and must fit with its extension.
         let fits = (1..=200).contains(&name.len()) && !name.starts_with('.') && name.bytes().all(is_good);
         fits.then_some(name)
     }
 }
 
 impl Secrets<'_> {
-    /// The names of all secrets, those included that are marked for deletion, as they are at this moment.
+    /// The present names of all secrets, including those marked for deletion.
     pub fn names(&mut self) -> Result<Vec<String>, FileError> {
         let mut names = self.store.files.names()?;
         names.extend(self.kept.keys().cloned());
@@ -116,7 +116,7 @@ impl Secrets<'_> {
         Ok(names.into_iter().filter(|name| self.kept.contains_key(name)).collect())
     }
 
-    /// A secret, also one that is marked for deletion.
+    /// A secret, even if it is marked for deletion.
     pub fn present(&mut self, name: &str) -> Result<Option<&Secret>, FileError> {
         self.refresh(name)?;
         if self.kept.get(name).is_some_and(|kept| kept.secret.is_over(self.now)) {
@@ -134,7 +134,7 @@ impl Secrets<'_> {
         }
     }
 
-    /// Puts a secret in the location of the one of this name, or of none. It is on disk when this returns.
+    /// Stores a secret under this name, replacing an existing one. It is on disk when this returns.
     pub fn keep(&mut self, name: &str, secret: Secret) -> Result<(), FileError> {
         let files = &self.store.files;
         let former = self.kept.get(name);
@@ -159,8 +159,8 @@ impl Secrets<'_> {
         Ok(())
     }
 
-    /// Reads the value again if its file was changed: by a person, an operator's program, or an operation that was stopped. A
-    /// file that is gone, or that an editor has half written, counts at the next start or when it is whole.
+    /// Reads the value again if its file was changed by a person, an operator's program or an interrupted operation. A removed
+    /// file takes effect at the next start; a half-written one is ignored until it is complete.
     fn refresh(&mut self, name: &str) -> Result<(), FileError> {
         let files = &self.store.files;
         let stamp = files.stamp(name)?;
@@ -176,7 +176,7 @@ impl Secrets<'_> {
             Some(_) => files.value(name)?,
             None => None,
         };
-        // A value that is no JSON is good only where an operation has put it.
+        // A value that is not JSON is valid only if an operation stored it.
         let is_good = |text: &String| {
             let current = versions.as_ref().and_then(Secret::current);
             current.is_some_and(|current| current.text == *text) || serde_json::from_str::<IgnoredAny>(text).is_ok()
@@ -191,10 +191,10 @@ impl Secrets<'_> {
             (Some(known), None) => {
                 known.stamp = stamp;
                 let fault = if stamp.is_some() { "is not JSON" } else { "is gone" };
-                tracing::warn!("{} {fault}; the value that it had before stays in use", path.display());
+                tracing::warn!("{} {fault}; the previous value stays in use", path.display());
             }
-            (None, None) if stamp.is_some() => tracing::warn!("{} is not JSON, and is left out", path.display()),
-            // A secret that never had a value has no such file; of one that had, a person has removed the value.
+            (None, None) if stamp.is_some() => tracing::warn!("{} is not JSON, and is ignored", path.display()),
+            // A secret that never had a value has no such file. If it had one, a person has removed the value.
             (None, None) => {
                 if let Some(secret) = versions.filter(|secret| secret.versions.is_empty()) {
                     self.kept.insert(name.to_owned(), Kept { secret, stamp: None });
@@ -242,14 +242,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_acknowledged_is_there_after_any_end() {
+    fn acknowledged_changes_survive_any_end() {
         let folder = tempfile::tempdir().expect("a folder");
         fs::write(folder.path().join("one.json"), "{\"a\": 1}\n").expect("written");
         let store = open(folder.path());
         assert_eq!(text(&store, "AWSCURRENT"), Ok(json!("{\"a\": 1}")));
         assert!(!folder.path().join("one.versions").exists(), "a secret that was only read has no versions yet");
         put(&store, 'a', "{\"a\":2}", "AWSPENDING").expect("made");
-        // Nothing is written when it ends, so that it may end anyhow.
+        // Nothing is written at the end, so a crash loses nothing.
         let store = open(folder.path());
         assert_eq!(text(&store, "AWSPENDING"), Ok(json!("{\"a\":2}")));
         put(&store, 'b', "{\"a\":3}", "AWSCURRENT").expect("made");
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_that_is_stopped_between_the_two_files_is_as_good_as_done() {
+    fn an_operation_stopped_between_the_two_files_has_taken_effect() {
         let folder = tempfile::tempdir().expect("a folder");
         fs::write(folder.path().join("one.json"), "1\n").expect("written");
         let store = open(folder.path());
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_a_person_changes_counts_at_once_and_one_that_is_half_written_does_not() {
+    fn a_changed_file_counts_at_once_unless_it_is_half_written() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("one.json");
         fs::write(&file, "1\n").expect("written");
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deleted_secret_is_gone_when_its_time_is_over_and_can_be_restored_before() {
+    fn a_deleted_secret_can_be_restored_until_its_recovery_window_ends() {
         let folder = tempfile::tempdir().expect("a folder");
         fs::write(folder.path().join("one.json"), "1\n").expect("written");
         let at = |days: i64| {

@@ -1,7 +1,7 @@
-//! The secret with the key ring, as an operator changes it: a new key becomes current, old ones are forgotten.
+//! The secret with the key ring, and an operator's changes to it: a new key becomes current, old keys are forgotten.
 //!
-//! A key's name begins with the second in which it was made. It stands before every text that the key sealed, so that
-//! an operator sees in the table how old its key is.
+//! A key's name begins with the second of its creation. Every sealed text begins with the name of its key, so that an
+//! operator sees in the table how old the key is.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -12,12 +12,12 @@ use serde_json::Value;
 use base::{Random, Time, random};
 use storage::{KeyRing, SealError};
 
-/// How long a key may be needed after another became current: warm functions seal with the ring that they know for five
-/// minutes, and the state of an authorization or an answer with a secret that they seal lives ten more, and is never sealed
-/// anew.
+/// The time for which a key may be needed after another became current: for five minutes warm functions seal with the ring
+/// that they know; the states of authorizations and the idempotent responses that they seal then live for ten minutes more,
+/// and are never resealed.
 const NEEDED_AFTER: Duration = Duration::from_secs(15 * 60);
 
-/// The secret's value. The keys are never printed: there is no `Debug`.
+/// The secret's value. It has no `Debug`, so that keys are never printed.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeyRingSecret {
@@ -33,7 +33,7 @@ impl KeyRingSecret {
 
     /// Reads the value of the secret.
     pub fn read(value: &Value) -> Result<Self, SealError> {
-        KeyRing::from_secret(value)?; // every key is one
+        KeyRing::from_secret(value)?; // checks every key
         Self::deserialize(value).map_err(SealError::malformed_ring)
     }
 
@@ -42,7 +42,7 @@ impl KeyRingSecret {
         serde_json::json!(self)
     }
 
-    /// The keys, for sealing and opening.
+    /// The key ring, for sealing and opening.
     pub fn ring(&self) -> Result<KeyRing, SealError> {
         KeyRing::from_secret(&self.value())
     }
@@ -60,18 +60,18 @@ impl KeyRingSecret {
         self
     }
 
-    /// The names of the keys that seal no more.
+    /// The names of the keys that no longer seal.
     pub fn old_keys(&self) -> Vec<String> {
         self.keys.keys().filter(|name| **name != self.current).cloned().collect()
     }
 
-    /// The time from which no value needs an old key any more, once the whole table was sealed anew. None where nothing tells.
+    /// The time from which no value needs an old key, once the whole table was resealed. `None` if no key's name has a time.
     pub fn settled_at(&self) -> Option<Time> {
         let newest = self.keys.keys().map(|name| made(name)).max()?;
         (newest > Time::from_millis(0)).then(|| newest + NEEDED_AFTER)
     }
 
-    /// The ring without the keys that no value needs once the whole table was sealed anew, and the names of those keys.
+    /// The ring without the keys that no value needs once the whole table was resealed, and the names of the removed keys.
     pub fn without_old_keys(mut self, now: Time) -> (Self, Vec<String>) {
         let settled = self.keys.keys().map(|name| made(name)).filter(|made| now.since(*made) >= NEEDED_AFTER).max();
         let Some(settled) = settled else { return (self, Vec::new()) };
@@ -82,7 +82,7 @@ impl KeyRingSecret {
     }
 }
 
-/// When a key was made; long ago, if its name has no time.
+/// The creation time of a key; 1970, if its name has no time.
 fn made(name: &str) -> Time {
     let seconds = name.split_once('-').and_then(|(seconds, _)| seconds.parse::<u32>().ok()).unwrap_or(0);
     Time::from_millis(i64::from(seconds) * 1000)
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_forgotten_a_quarter_of_an_hour_after_a_newer_one_became_current() {
+    fn a_key_is_forgotten_fifteen_minutes_after_its_successor_became_current() {
         let first = KeyRingSecret::new(at(0), &SystemRandom);
         let second = first.clone().with_new_key(at(60), &SystemRandom);
         let third = second.clone().with_new_key(at(70), &SystemRandom);
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn the_current_key_is_never_forgotten_and_a_name_without_a_time_is_old() {
+    fn the_current_key_is_never_forgotten_and_a_name_without_time_is_old() {
         let old: Value = serde_json::json!({ "current": "Ab3dE6gH", "keys": {
             "Ab3dE6gH": BASE64_STANDARD.encode([1; 32]), "Xy3dE6gH": BASE64_STANDARD.encode([2; 32]),
         }});

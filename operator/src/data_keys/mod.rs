@@ -1,7 +1,6 @@
-//! Rotating the keys of sealed values: a new key becomes current and seals from then on, and the values that older keys
-//! sealed are sealed anew.
+//! Rotating the keys of sealed values: a new key becomes current, and the values that older keys sealed are resealed.
 //!
-//! A rotation may be stopped at any moment: every key stays in the ring until an operator asks to forget the unneeded ones,
+//! A rotation may be stopped at any moment: every key stays in the ring until an operator asks to forget the unneeded keys,
 //! and a pass without a new key finishes the rest.
 
 pub mod key_ring;
@@ -17,28 +16,28 @@ use crate::{Deployment, DeploymentError, deployment::ReplacedSecret};
 use base::{Clock, SystemClock, SystemRandom, Time, pause};
 use storage::{SealError, SecretError, Table, TableError, sealing};
 
-/// The greatest number of passes over the table, for items that change each time that they are to be written.
+/// The greatest number of passes over the table, for items with frequent concurrent changes.
 const PASSES: u32 = 20;
-/// The wait before the last pass, which is to find nothing: longer than any lease, so that a function that held an item has
-/// written it back by then, perhaps with the old text.
+/// The wait before the last pass, which must find nothing: longer than any lease, so that a function that held an item has
+/// written it back by then, possibly with the old text.
 const SETTLING: Duration = Duration::from_secs(60);
-/// Progress is logged each time that so many more items were looked at.
+/// The number of examined items between two lines of progress in the log.
 const LOGGED_EVERY: u64 = 1000;
 
 /// The kinds of rotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
-    /// Makes a new key and seals everything anew.
+    /// Makes a new key and reseals everything.
     Rotate,
-    /// Makes no new key; seals anew the values that the current key has not sealed.
+    /// Makes no new key; reseals the values that older keys sealed.
     Reseal,
-    /// The same, until nothing is left; then removes the keys that no value needs any more.
+    /// Reseals until no value of an older key is left, then removes the keys that no value needs.
     Forget,
 }
 
 /// The result of a rotation.
 pub struct Rotated {
-    /// The items that were looked at and sealed anew.
+    /// The numbers of examined and resealed items.
     pub counts: Counts,
     /// The name of the key that seals.
     pub current: String,
@@ -46,11 +45,11 @@ pub struct Rotated {
     pub forgotten: Vec<String>,
     /// The names of the old keys that stay.
     pub kept: Vec<String>,
-    /// The time from which [`Work::Forget`] removes them all, if their names tell.
+    /// The time from which [`Work::Forget`] removes them all, if their names have a time.
     pub settled_at: Option<Time>,
 }
 
-/// Why the keys are not rotated, or not all of it is done.
+/// Reasons why a rotation did not begin or did not finish.
 #[derive(Debug, thiserror::Error)]
 pub enum DataKeysError {
     /// The deployment cannot be worked on.
@@ -63,21 +62,21 @@ pub enum DataKeysError {
     #[error("the key ring cannot be used")]
     Ring(#[from] SealError),
     /// The table did not answer.
-    #[error("not everything was sealed anew; run this again with --reseal-only")]
+    #[error("some values were not resealed; run this again with --reseal-only")]
     Table(#[from] TableError),
     /// Items change too often.
-    #[error("{0} items changed whenever they were to be written; run this again with --reseal-only")]
+    #[error("{0} items were not resealed because of concurrent changes; run this again with --reseal-only")]
     Busy(u64),
 }
 
 impl DataKeysError {
-    /// Whether the deployment that was named is not there, or another rotation is under way. Nothing was changed.
+    /// Whether the named deployment does not exist, or another rotation is in progress. Nothing was changed.
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::Deployment(error) if error.is_refusal())
     }
 }
 
-/// Rotates the keys of a deployment, or does a part of that.
+/// Rotates the keys of a deployment, or does part of a rotation.
 pub async fn rotate(deployment: &Deployment, work: Work) -> Result<Rotated, DataKeysError> {
     let secret = ReplacedSecret::open(deployment, sealing::SECRET)?;
     let present = secret.current().await?;
@@ -101,7 +100,7 @@ pub async fn rotate(deployment: &Deployment, work: Work) -> Result<Rotated, Data
     Ok(Rotated { counts, current: ring.current().to_owned(), forgotten, kept, settled_at })
 }
 
-/// Passes over the table until every item could be written; for keys to be forgotten, until nothing was left to be done.
+/// Passes over the table until every item was written; before keys are forgotten, until a pass changed nothing.
 async fn reseal(table: &Table, ring: &KeyRingSecret, until_nothing_is_left: bool) -> Result<Counts, DataKeysError> {
     let keys = ring.ring()?;
     let resealing = Resealing { table, ring: &keys, random: &SystemRandom };
@@ -111,8 +110,8 @@ async fn reseal(table: &Table, ring: &KeyRingSecret, until_nothing_is_left: bool
         let found = resealing.pass(|counts| {
             if counts.seen / LOGGED_EVERY > logged {
                 logged = counts.seen / LOGGED_EVERY;
-                let anew = counts.webhooks + counts.connections;
-                tracing::info!("pass {pass}: {} items looked at, {anew} of them written", counts.seen);
+                let resealed = counts.webhooks + counts.connections;
+                tracing::info!("pass {pass}: {} items examined, {resealed} resealed", counts.seen);
             }
         });
         let found = found.await?;
@@ -125,7 +124,7 @@ async fn reseal(table: &Table, ring: &KeyRingSecret, until_nothing_is_left: bool
             return Ok(all);
         }
         if until_nothing_is_left {
-            tracing::info!("pass {pass} still found something; looking again in {} seconds", SETTLING.as_secs());
+            tracing::info!("pass {pass} still resealed values; the next pass begins in {} seconds", SETTLING.as_secs());
             pause(SETTLING).await;
         }
     }

@@ -1,8 +1,8 @@
-//! Sealing anew: every value in the table that an older key sealed is sealed with the current one.
+//! Resealing: every value in the table that an older key sealed is sealed with the current key.
 //!
-//! Each item is written on condition that the sealed text is still the one that was opened, so that a concurrent change is
-//! never undone. States of authorizations, and answers that an idempotency key repeats, are left as they are: they live for
-//! ten minutes only.
+//! Each item is written on condition that the sealed text is still the one that was opened, so that no concurrent change is
+//! undone. States of authorizations, and responses that an idempotency key repeats, stay as they are: they live for ten
+//! minutes only.
 
 use serde::Deserialize;
 use serde_json::Value as Json;
@@ -17,40 +17,40 @@ use webhooks::subscriptions::{
     masked, secret,
 };
 
-/// How often an item is tried again that changes at that moment. The next pass finds the rest.
+/// The number of tries for an item with concurrent changes. The next pass finds it again.
 const TRIES: u32 = 5;
 
-const DOING: &str = "sealing anew what is in an item";
+const DOING: &str = "resealing the values of an item";
 
 /// The counts of a pass over the table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Webhooks and connections that were looked at.
+    /// Examined webhooks and connections.
     pub seen: u64,
-    /// Webhooks of which something was sealed anew.
+    /// Webhooks with a resealed value.
     pub webhooks: u64,
-    /// Connections whose tokens were sealed anew.
+    /// Connections with resealed tokens.
     pub connections: u64,
-    /// Items that changed each time that they were to be written.
+    /// Items that were not written because of concurrent changes.
     pub busy: u64,
     /// Items with a value that cannot be opened. The log names them.
     pub unreadable: u64,
 }
 
 impl Counts {
-    /// Whether nothing was left to be sealed anew.
+    /// Whether no value was left to reseal.
     pub fn changed_nothing(&self) -> bool {
         self.webhooks + self.connections + self.busy == 0
     }
 }
 
-/// Seals anew what is in the table.
+/// Reseals the values in the table.
 pub struct Resealing<'a> {
     /// The table.
     pub table: &'a Table,
-    /// The keys: all that something may be sealed with, the new one current.
+    /// All keys that may have sealed a value, with the new one current.
     pub ring: &'a KeyRing,
-    /// Makes the nonces.
+    /// The source of nonces.
     pub random: &'a dyn Random,
 }
 
@@ -63,33 +63,33 @@ enum Kind {
 
 /// A sealed text of an item.
 struct SealedText {
-    /// The attribute, or the part of one, that holds it.
+    /// The path of the attribute, or of its part.
     path: Path,
     context: String,
     text: String,
 }
 
-/// A sealed text that takes the place of another.
+/// A sealed text that replaces another.
 struct Replacement {
     path: Path,
     old: String,
     new: String,
 }
 
-/// Why an item cannot be sealed anew.
+/// Reasons why an item cannot be resealed.
 #[derive(Debug, thiserror::Error)]
 enum Unreadable {
     #[error("the item is malformed")]
     Item(#[from] TableError),
     #[error("the item is malformed")]
     Member(#[from] serde_json::Error),
-    #[error("what is sealed in it cannot be opened")]
+    #[error("a sealed value of the item cannot be opened")]
     Text(#[from] SealError),
-    #[error("its key is none of this program's")]
+    #[error("the item's type is unknown")]
     Key,
 }
 
-/// The end of the work on one item.
+/// The outcome for one item.
 enum Resealed {
     Nothing,
     Done(Kind),
@@ -98,7 +98,7 @@ enum Resealed {
 }
 
 impl Resealing<'_> {
-    /// Goes through the whole table once, and reports progress.
+    /// Passes over the whole table once, and reports progress.
     pub async fn pass(&self, mut progress: impl FnMut(&Counts)) -> Result<Counts, TableError> {
         let sealed = begins_with("sk", Kind::Webhook.prefix()).or(begins_with("sk", Kind::Connection.prefix()));
         let scan = Scan::default().only(sealed);
@@ -124,7 +124,7 @@ impl Resealing<'_> {
         }
     }
 
-    /// Seals the values of one item anew.
+    /// Reseals the values of one item.
     async fn item(&self, key: &Key, item: Result<Json, TableError>) -> Result<Resealed, TableError> {
         let Some(kind) = Kind::of(&key.sort) else { return Ok(Resealed::Nothing) };
         let mut item = item.map_err(Unreadable::Item);
@@ -134,7 +134,7 @@ impl Resealing<'_> {
                 Err(error) => {
                     let pk = &key.partition;
                     let sk = &key.sort;
-                    tracing::warn!(error = %logging::chain(&error), pk, sk, "not sealed anew");
+                    tracing::warn!(error = %logging::chain(&error), pk, sk, "not resealed");
                     return Ok(Resealed::Unreadable);
                 }
             };
@@ -154,8 +154,8 @@ impl Resealing<'_> {
     fn changes(&self, kind: Kind, key: &Key, item: &Json) -> Result<Vec<Replacement>, Unreadable> {
         let mut changes = Vec::new();
         for SealedText { path, context, text } in kind.texts(key, item)? {
-            if let Some(anew) = self.ring.reseal(self.random, &context, &text)? {
-                changes.push(Replacement { path, old: text, new: anew });
+            if let Some(new) = self.ring.reseal(self.random, &context, &text)? {
+                changes.push(Replacement { path, old: text, new });
             }
         }
         Ok(changes)
@@ -167,12 +167,12 @@ impl Resealing<'_> {
         for Replacement { path, old, new } in changes {
             change = change.only_if(is(path.clone(), old)).set(path, new);
         }
-        self.table.write_and_read(change, "sealing an item anew").await
+        self.table.write_and_read(change, "resealing an item").await
     }
 }
 
 impl Kind {
-    /// How the sort key begins.
+    /// The beginning of the sort key.
     const fn prefix(self) -> &'static str {
         match self {
             Self::Webhook => "WHK#",
@@ -184,8 +184,8 @@ impl Kind {
         [Self::Webhook, Self::Connection].into_iter().find(|kind| sk.starts_with(kind.prefix()))
     }
 
-    /// The sealed texts of an item, with their contexts. Owner and id come from the key, not from the item: a copied item must
-    /// not change its owner.
+    /// The sealed texts of an item, with their contexts. Owner and identifier come from the key, not from the item: a copied
+    /// item must not change its owner.
     fn texts(self, key: &Key, item: &Json) -> Result<Vec<SealedText>, Unreadable> {
         match self {
             Self::Webhook => {

@@ -1,4 +1,4 @@
-//! A service that runs on this machine. Its `service.env` says where its parts listen, and which credentials they ask for.
+//! A local service. Its `service.env` has the addresses and the credentials of its parts.
 
 use std::{
     collections::BTreeMap,
@@ -29,12 +29,12 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Reads `service.env`, which a service writes when it is ready and removes when it stops.
+    /// Reads `service.env`, which exists while a service runs: it writes the file when it is ready and removes it at its end.
     pub fn open(data: &Path) -> Result<Self, DeploymentError> {
         let path = data.join("service.env");
         let text = fs::read_to_string(&path).map_err(|source| match source.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => DeploymentError::NoService(data.to_owned()),
-            // Another user's service, mostly: it runs, and only its owner may read its credentials.
+            // Usually another user's running service: only its owner may read its credentials.
             _ => DeploymentError::File { path, source },
         })?;
         let lines = text.lines().filter_map(|line| line.split_once('='));
@@ -42,7 +42,7 @@ impl Folder {
         Ok(Self { data: data.to_owned(), values })
     }
 
-    /// Fails where no service listens any more: one that was killed leaves its `service.env` behind.
+    /// Fails if no service listens: a killed service leaves its `service.env` behind.
     pub async fn check_service(&self) -> Result<(), DeploymentError> {
         let endpoint = self.value("DYNAMODB_ENDPOINT")?;
         let address = endpoint.parse::<Uri>().ok().and_then(|uri| uri.authority().map(ToString::to_string));
@@ -56,7 +56,7 @@ impl Folder {
         self.values.get(name).map(String::as_str).ok_or_else(missing)
     }
 
-    /// Region and credentials for the service's own stand-ins of AWS.
+    /// Region and credentials for the service's stand-ins for AWS.
     pub async fn aws(&self) -> Result<SdkConfig, DeploymentError> {
         let id = self.value("AWS_ACCESS_KEY_ID")?;
         let secret = self.value("AWS_SECRET_ACCESS_KEY")?;
@@ -66,7 +66,7 @@ impl Folder {
         Ok(config.load().await)
     }
 
-    /// A request that invokes a function with this event. It needs no SDK for Lambda, which `make run` would compile.
+    /// A request that invokes a function with this event. It needs no SDK for Lambda, which `make run` would have to compile.
     pub fn invocation(&self, function: &str, event: &[u8]) -> Result<Request<Full<Bytes>>, DeploymentError> {
         let malformed = || DeploymentError::ServiceEnv { path: self.data.join("service.env"), name: "LAMBDA_ENDPOINT" };
         let address = format!("{}/2015-03-31/functions/{function}/invocations", self.value("LAMBDA_ENDPOINT")?);
@@ -84,7 +84,7 @@ impl Folder {
         Ok(request)
     }
 
-    /// Keeps a second rotation out for as long as the file is open: two at once could lose a key.
+    /// Locks out a second rotation for as long as the file is open: two concurrent rotations could lose a key.
     pub fn lock(&self) -> Result<File, DeploymentError> {
         let path = self.data.join("rotation.lock");
         let at = |source| DeploymentError::File { path: path.clone(), source };
@@ -120,7 +120,7 @@ mod tests {
         let incomplete = folder.value("TABLE_NAME").expect_err("it is not there").to_string();
         assert!(incomplete.contains("service.env has no line TABLE_NAME="), "{incomplete}");
 
-        // A folder in the file's place cannot be read, whoever asks.
+        // A folder in place of the file cannot be read, not even by root.
         fs::remove_file(data.join("service.env")).expect("it is ours");
         fs::create_dir(data.join("service.env")).expect("a new folder");
         let unreadable = Folder::open(&data).expect_err("no file");

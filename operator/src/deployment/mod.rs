@@ -1,4 +1,4 @@
-//! The deployment that an operator works on: a stack on AWS, or a service that runs on this machine.
+//! The deployment that an operator works on: a stack on AWS, or a local service.
 
 mod folder;
 
@@ -21,21 +21,21 @@ use base::{Clock, SystemClock, SystemRandom, random};
 use storage::secrets::versions::{SecretVersions, Version, Versioned};
 use storage::{SecretError, Table};
 
-/// A deployment, as its operator reaches it.
+/// An operator's access to a deployment.
 pub struct Deployment {
     /// The table.
     pub table: Table,
     /// Secrets Manager.
     pub secrets: Client,
-    /// The beginning of every secret's name.
+    /// The common prefix of all secrets' names.
     pub secrets_prefix: String,
     /// The deployment's name.
     pub environment: String,
-    /// Where the deployment runs.
+    /// The stack, or the folder of the local service.
     pub location: Location,
 }
 
-/// Where a deployment runs.
+/// The location of a deployment.
 #[derive(Debug)]
 pub enum Location {
     /// On AWS.
@@ -65,19 +65,19 @@ impl Stack {
         self.outputs.get(output).map(String::as_str).ok_or_else(missing)
     }
 
-    /// The value of an output, read as a type of its own.
+    /// The value of an output, parsed.
     pub fn parsed<T: FromStr>(&self, output: &'static str) -> Result<T, DeploymentError> {
         let malformed = |_| DeploymentError::BadOutput { stack: self.name.clone(), output };
         self.output(output)?.parse().map_err(malformed)
     }
 }
 
-/// Why a deployment cannot be worked on.
+/// Reasons why a deployment cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DeploymentError {
     /// The stack lacks an output.
     #[error(
-        "the stack {stack} has no output {output}: it is another program's, or its deployment has not ended; run `make deploy`"
+        "the stack {stack} has no output {output}: it belongs to another program, or its deployment has not ended; run `make deploy`"
     )]
     NoOutput {
         /// The stack's name.
@@ -93,7 +93,7 @@ pub enum DeploymentError {
         /// The output's name.
         output: &'static str,
     },
-    /// No service runs on the folder.
+    /// No service runs with the folder.
     #[error("no service runs with the data in {0}; start it with `make run DATA={0}`, and try again beside it")]
     NoService(PathBuf),
     /// The file `service.env` of a running service lacks a line.
@@ -113,12 +113,12 @@ pub enum DeploymentError {
         source: io::Error,
     },
     /// Another command holds the lock of rotations.
-    #[error("another rotation is under way in {0}; wait until it has ended")]
+    #[error("another rotation is in progress in {0}; wait until it has ended")]
     UnderWay(PathBuf),
 }
 
 impl DeploymentError {
-    /// Whether the deployment that was named is not there. A repetition finds no other answer.
+    /// Whether the named deployment does not exist or is locked. Nothing was changed, and a retry would fail again.
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::NoOutput { .. } | Self::NoService(_) | Self::UnderWay(_))
     }
@@ -136,7 +136,7 @@ impl Deployment {
         })
     }
 
-    /// The service that runs on this data folder.
+    /// The local service with this data folder.
     pub async fn in_folder(data: &Path) -> Result<Self, DeploymentError> {
         let folder = Folder::open(data)?;
         folder.check_service().await?;
@@ -152,7 +152,7 @@ impl Deployment {
         })
     }
 
-    /// The folder, where the deployment runs on this machine.
+    /// The folder, if the deployment is a local service.
     pub fn folder(&self) -> Option<&Folder> {
         match &self.location {
             Location::Folder(folder) => Some(folder),
@@ -166,17 +166,17 @@ impl Deployment {
     }
 }
 
-/// Writes the audit line of an action that was done. The functions write theirs to their log; an operator's program writes
-/// it to standard error, since standard output holds the result.
+/// Writes the audit line of a completed action. The functions write such lines to their log; an operator's program writes
+/// them to standard error, since standard output holds the result.
 pub(crate) fn audit(environment: &str, action: Action, notes: &Notes) {
     let entry = Entry { action, outcome: AuditOutcome::Done, notes, environment, at: SystemClock.now() };
     eprintln!("{}", entry.text());
 }
 
-/// The label of a version before it is the current one. Secrets Manager's own label is that of its rotations.
+/// The label of a version before it becomes current. Secrets Manager uses its own pending label for rotations.
 const UNFINISHED: &str = "WAYPOSTPENDING";
 
-/// A secret of a deployment. On one machine no second rotation begins for as long as it is open.
+/// A secret that an operator replaces. For a local service it also locks out a second rotation while it is open.
 pub struct ReplacedSecret {
     /// The versions in Secrets Manager.
     pub versions: SecretVersions,
@@ -195,8 +195,8 @@ impl ReplacedSecret {
         self.versions.current().await
     }
 
-    /// Makes this the value in place of that version, and returns the new version's name. The new version becomes current only
-    /// if that one still is: a value that another operator made meanwhile is not lost.
+    /// Replaces the version `in_place_of` by a new one with this value, and returns the new version's identifier. The new
+    /// version becomes current only if `in_place_of` still is, so that a concurrent change is not lost.
     pub async fn replace(&self, value: &Value, in_place_of: &str) -> Result<String, SecretError> {
         let id = random::uuid(&SystemRandom);
         self.versions.put(&id, value, UNFINISHED).await?;

@@ -16,13 +16,13 @@ Examples:
 
 Exit codes:
   0  done
-  1  failed: something did not answer or went wrong on the way; the message says whether to run it again
+  1  failed on the way; the message says whether to run the command again
   2  the arguments are wrong; nothing was done
-  3  refused: what was named is not there, or its state does not allow this; nothing was done
+  3  refused: the named deployment or object does not exist, or its state does not allow this; nothing was done
 
 The result goes to standard output, progress, errors and the audit trail to standard error.";
 
-/// The place of these options in the help of a subcommand: behind its own.
+/// The position of these options in the help of a subcommand: after the subcommand's options.
 const LAST: usize = 900;
 
 /// Looks after a Waypost deployment, a stack on AWS or a service on this machine.
@@ -41,7 +41,7 @@ pub struct Arguments {
 /// The deployment that a command is for.
 #[derive(Debug, Args)]
 pub struct Which {
-    /// The deployment's CloudFormation stack. Credentials and region are found as by every AWS tool (AWS_PROFILE, AWS_REGION).
+    /// The deployment's CloudFormation stack. Credentials and region are resolved as by every AWS tool (AWS_PROFILE, AWS_REGION).
     #[arg(long, global = true, value_name = "NAME", display_order = LAST)]
     pub stack: Option<String>,
     /// The data folder of the service on this machine, such as .local, in place of a stack.
@@ -49,7 +49,7 @@ pub struct Which {
     pub data: Option<PathBuf>,
 }
 
-/// One deployment by its name.
+/// A deployment that the options name.
 #[derive(Debug, PartialEq, Eq)]
 enum Target<'a> {
     /// The name of a CloudFormation stack.
@@ -90,7 +90,7 @@ impl Which {
     }
 }
 
-/// A failure for arguments that do not go together.
+/// A failure for conflicting or missing arguments.
 pub fn usage(kind: ErrorKind, message: &str) -> Failure {
     Failure::Usage(Arguments::command().error(kind, message))
 }
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_is_provided_for_with_or_without_an_application_and_never_with_half_of_one() {
+    fn provision_takes_a_complete_application_or_none() {
         let parsed = |arguments: &str| Arguments::try_parse_from(format!("waypost-admin {arguments}").split(' '));
         for good in ["provision --stack a", "provision --stack a --name n --entity e", "provision --name n --entity *"]
         {
@@ -142,15 +142,15 @@ mod tests {
     }
 
     #[test]
-    fn a_list_without_an_owner_says_that_there_is_one_of_all() {
-        let error = Arguments::try_parse_from(["waypost-admin", "application", "list"]).expect_err("of whom?");
+    fn a_list_without_an_owner_suggests_all() {
+        let error = Arguments::try_parse_from(["waypost-admin", "application", "list"]).expect_err("no owner");
         assert!(error.to_string().contains("--all"), "{error}");
         let both = ["waypost-admin", "application", "list", "hotel", "--all"];
         assert_eq!(Arguments::try_parse_from(both).expect_err("both").kind(), ErrorKind::ArgumentConflict);
     }
 
     #[test]
-    fn the_program_is_put_together_as_clap_wants_it_and_every_subcommand_has_examples() {
+    fn the_definition_is_valid_and_every_subcommand_has_examples() {
         Arguments::command().debug_assert();
         for command in Arguments::command().get_subcommands() {
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();

@@ -11,15 +11,15 @@ use storage::TableError;
 
 use crate::{invocation::InvocationError, stack::StackError};
 
-/// The exit code of a failure on the way. clap's own code for wrong arguments is 2.
+/// The exit code of a failure on the way. clap's exit code for wrong arguments is 2.
 const FAILED: u8 = 1;
-/// The exit code of a refusal: nothing was done, and a repetition would end in the same way.
+/// The exit code of a refusal: nothing was done, and a retry would fail again.
 const REFUSED: u8 = 3;
 
-/// Why a command did not do its work, or not all of it.
+/// Reasons why a command did not complete.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The arguments do not go together.
+    /// The arguments conflict, or one is missing.
     #[error("{0}")]
     Usage(clap::Error),
     /// The stack was not found.
@@ -37,43 +37,43 @@ pub enum Failure {
     /// The keys of sealed values were not rotated.
     #[error(transparent)]
     DataKeys(#[from] DataKeysError),
-    /// Some sealed values open with no key.
+    /// No key opens some sealed values.
     #[error(
-        "{0} items, named above, hold a value that no key of the ring opens; no key was forgotten. Put the missing key back into \
+        "{0} items, listed above, hold a value that no key of the ring opens; no key was forgotten. Put the missing key back into \
          the secret `data-keys` from one of its earlier versions"
     )]
     Unreadable(u64),
-    /// No link into the panel was made.
+    /// No link into the panel was created.
     #[error(transparent)]
     PanelLink(#[from] PanelLinkError),
-    /// Geo-IP databases gave no answer.
+    /// An operation on geo-IP databases failed.
     #[error(transparent)]
     GeoIp(#[from] GeoIpError),
-    /// The deployment was not provided with what it needs.
-    #[error("not everything is provided for; run this again")]
+    /// The deployment was not provisioned, or not completely.
+    #[error("the deployment is not completely provisioned; run this again")]
     Provision(#[from] ProvisionError),
-    /// Webhooks that fail were not found out.
+    /// Failing webhooks could not be listed.
     #[error("the table could not be read; nothing was changed")]
     Webhooks(#[source] TableError),
     /// Failed attempts were not forgotten, or not all.
-    #[error("not everything is forgotten; run this again")]
+    #[error("some failed attempts may still count; run this again")]
     Guesses(#[source] TableError),
     /// A function of the deployment was not invoked, or failed.
     #[error(transparent)]
     Invocation(#[from] InvocationError),
-    /// Databases were not updated, for the reasons that the result names.
-    #[error("the geo-IP databases are not up to date, for the reason that stands in the result")]
+    /// Databases were not updated, for the reasons in the result.
+    #[error("the geo-IP databases are not up to date; the result says why")]
     NotUpToDate,
     /// The result cannot be written as JSON.
     #[error("the result cannot be written as JSON")]
     Json(#[from] serde_json::Error),
-    /// Standard output takes no more.
+    /// Standard output is closed or full.
     #[error("the result cannot be written to standard output")]
     Output(#[source] io::Error),
 }
 
 impl Failure {
-    /// Says on standard error why, and gives the exit code.
+    /// Writes the reason to standard error, and returns the exit code.
     pub fn report(self) -> ExitCode {
         if let Self::Usage(error) = self {
             error.exit();

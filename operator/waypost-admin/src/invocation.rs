@@ -18,42 +18,42 @@ pub struct Invoked {
     pub output: &'static str,
 }
 
-/// Why a function gave no result.
+/// Reasons why an invocation gave no result.
 #[derive(Debug, thiserror::Error)]
 pub enum InvocationError {
-    /// The deployment does not say where the function is.
+    /// The deployment does not name the function.
     #[error(transparent)]
     Deployment(#[from] DeploymentError),
     /// There was no answer.
-    #[error("{name} did not answer, and may be at work all the same; its log says more: {reason}")]
+    #[error("{name} did not answer; it may still be running, see its log: {reason}")]
     NoAnswer {
         /// The function.
         name: &'static str,
-        /// The words of Lambda or of the SDK.
+        /// The error of Lambda or of the SDK.
         reason: String,
     },
     /// The function failed.
-    #[error("{name} failed; its log says more: {reason}")]
+    #[error("{name} failed, see its log: {reason}")]
     Failed {
         /// The function.
         name: &'static str,
-        /// Its own words.
+        /// The function's error.
         reason: String,
     },
-    /// The result has another form.
-    #[error("{0} gave a result of another form; this program and the deployment are of different releases")]
+    /// The result has an unexpected form.
+    #[error("{0} returned an unexpected result; this program and the deployment are of different releases")]
     Form(&'static str, #[source] serde_json::Error),
 }
 
 impl InvocationError {
-    /// Whether the deployment is not there, or does not name the function. Nothing was done.
+    /// Whether the deployment does not exist, or does not name the function. Nothing was done.
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::Deployment(error) if error.is_refusal())
     }
 }
 
 impl Invoked {
-    /// Invokes the function with the event of a schedule, and waits for its result for as long as the function may take.
+    /// Invokes the function with a schedule's event, and waits for its result until the function's timeout.
     pub async fn invoke<T: DeserializeOwned>(&self, deployment: &Deployment) -> Result<T, InvocationError> {
         let Self { name, output } = *self;
         let (config, function) = match &deployment.location {
@@ -62,7 +62,7 @@ impl Invoked {
                 (Builder::from(&folder.aws().await?).endpoint_url(folder.value("LAMBDA_ENDPOINT")?), name)
             }
         };
-        // A second invocation would begin while the first is at work.
+        // No retries: a second invocation would begin while the first one is running.
         let client = Client::from_conf(config.retry_config(RetryConfig::disabled()).build());
         let answer = client.invoke().function_name(function).payload(Blob::new("{}")).send().await;
         let answer = answer.map_err(|error| {
@@ -72,7 +72,7 @@ impl Invoked {
         let payload = answer.payload.map(Blob::into_inner).unwrap_or_default();
         if answer.function_error.is_some() {
             let said: Value = serde_json::from_slice(&payload).unwrap_or_default();
-            let reason = said["errorMessage"].as_str().unwrap_or("it gave no reason").to_owned();
+            let reason = said["errorMessage"].as_str().unwrap_or("without a reason").to_owned();
             return Err(InvocationError::Failed { name, reason });
         }
         serde_json::from_slice(&payload).map_err(|error| InvocationError::Form(name, error))

@@ -44,12 +44,12 @@ async fn run(Arguments { which, json, command }: Arguments) -> Result<(), Failur
     }
 }
 
-/// Progress of this program, and warnings of its libraries. Libraries log no more: some of them write whole requests.
+/// Logs progress of this program and warnings of its libraries. Libraries must not log more: some write whole requests.
 fn log_to_standard_error() {
     let filter = Targets::new()
         .with_default(LevelFilter::WARN)
         .with_target("operator", LevelFilter::INFO)
-        // The places without a region or credentials; the error in the end says what is missing.
+        // It warns of every source without region or credentials; the final error names the missing part.
         .with_target("aws_config", LevelFilter::ERROR);
     let lines = tracing_subscriber::fmt::layer().with_writer(stderr).without_time().with_target(false);
     tracing_subscriber::registry().with(lines.with_filter(filter)).init();

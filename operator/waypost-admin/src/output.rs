@@ -9,15 +9,15 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 
-/// The form in which a result is written.
+/// The output format of results.
 #[derive(Debug, Clone, Copy)]
 pub struct Output {
-    /// Whether it is JSON.
+    /// Whether to write JSON.
     pub json: bool,
 }
 
 impl Output {
-    /// Writes the result of a command, in one of its two forms.
+    /// Writes the result of a command as JSON or as text.
     pub fn write(self, json: impl Serialize, text: impl Display) -> Result<(), Failure> {
         let text = if self.json { serde_json::to_string(&json)? } else { text.to_string() };
         writeln!(stdout().lock(), "{text}").map_err(Failure::Output)

@@ -1,4 +1,4 @@
-//! Finding a stack on AWS by its name. Credentials and region are found as by every AWS tool.
+//! Finding a stack on AWS by its name. Credentials and region are resolved as by every AWS tool.
 
 use aws_sdk_cloudformation::{Client, error::ProvideErrorMetadata};
 use operator::deployment::Stack;
@@ -8,7 +8,7 @@ use storage::aws::CallError;
 /// <https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DescribeStacks.html>
 const UNKNOWN: &str = "ValidationError";
 
-/// Why a stack was not found.
+/// Reasons why a stack was not found.
 #[derive(Debug, thiserror::Error)]
 pub enum StackError {
     /// No region is configured.
@@ -16,14 +16,14 @@ pub enum StackError {
     NoRegion,
     /// CloudFormation knows no stack of this name.
     #[error(
-        "there is no stack {name} in {region} ({reason}); `aws cloudformation list-stacks` lists those that there are"
+        "there is no stack {name} in {region} ({reason}); `aws cloudformation list-stacks` lists the existing ones"
     )]
     NoStack {
         /// The stack's name.
         name: String,
-        /// The region in which it was looked for.
+        /// The searched region.
         region: String,
-        /// CloudFormation's own words.
+        /// CloudFormation's error.
         reason: String,
     },
     /// CloudFormation did not answer, or refused.
@@ -31,7 +31,7 @@ pub enum StackError {
     Outputs {
         /// The stack's name.
         name: String,
-        /// The words of CloudFormation or of the SDK.
+        /// The error of CloudFormation or of the SDK.
         reason: String,
     },
 }

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 base::text_type! {
-    /// The identifier of a managing entity. It is given by the platform and opaque here, within bounds
-    /// that keep it harmless in a key, a path and a log: 1 to 128 of `A–Z a–z 0–9 . _ ~ : @ -`.
+    /// A managing entity's identifier. The platform assigns it, and this service does not interpret it. The bounds keep
+    /// it harmless in a key, a path and a log: 1 to 128 of `A–Z a–z 0–9 . _ ~ : @ -`.
     EntityId, Self::parse
 }
 
@@ -14,7 +14,7 @@ base::text_type! {
 pub struct NotAnEntity;
 
 impl EntityId {
-    /// The identifier in a text.
+    /// Parses an identifier.
     pub fn parse(text: &str) -> Result<Self, NotAnEntity> {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._~:@-".contains(&byte);
         if (1..=128).contains(&text.len()) && text.bytes().all(allowed) {
@@ -25,11 +25,11 @@ impl EntityId {
     }
 }
 
-/// The type of every owner, in the words of published clients, which know users, companies and accounts.
+/// The type of every owner, in the vocabulary of published clients, which distinguish users, companies and accounts.
 const OWNER_TYPE: &str = "COMPANY";
 
-/// The owner of a webhook or an application, as their answers tell it. Published clients ask for a name and a type; the
-/// service knows the identifier alone.
+/// The owner of a webhook or an application, as responses show it. Published clients expect a name and a type; the
+/// service knows only the identifier.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OwnerView {
@@ -39,14 +39,14 @@ pub struct OwnerView {
 }
 
 impl OwnerView {
-    /// This owner.
+    /// View of this owner.
     pub fn of(owner: &EntityId) -> Self {
         Self { owner_identifier: owner.clone(), owner_name: owner.clone(), owner_type: OWNER_TYPE }
     }
 }
 
-/// A managing entity for which the caller may act. The stores take this type, so that code without
-/// the check does not compile.
+/// A managing entity for which the caller may act. The stores take this type, so that code that skips the check does
+/// not compile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuthorizedEntity(EntityId);
 
@@ -56,7 +56,7 @@ impl AuthorizedEntity {
         Self(entity)
     }
 
-    /// The owner of a delivery, for the dispatcher. IAM is its credential.
+    /// The owner of a delivery, for the dispatcher. The credential is IAM.
     pub fn owning_delivery(entity: EntityId) -> Self {
         Self(entity)
     }
@@ -66,29 +66,29 @@ impl AuthorizedEntity {
         Self(entity)
     }
 
-    /// The entity that asked for a payment provider's permission, for the callback. The unguessable
-    /// state is its credential.
+    /// The entity that asked for a payment provider's permission, for the callback. The credential is the unguessable
+    /// state.
     pub fn by_state(entity: EntityId) -> Self {
         Self(entity)
     }
 
-    /// The owner of a connection, for refreshing. IAM is its credential.
+    /// The owner of a connection, for a token refresh. The credential is IAM.
     pub fn owning_connection(entity: EntityId) -> Self {
         Self(entity)
     }
 
-    /// The entity that an event of the bus names, for publishing. IAM is the credential: it admits
-    /// the senders of the bus.
+    /// The entity that an event of the bus names, for publishing. The credential is IAM, which decides who may send to
+    /// the bus.
     pub fn by_bus(entity: EntityId) -> Self {
         Self(entity)
     }
 
-    /// The canary's own entity, for the operator who provides it. The operator's credential is IAM.
+    /// The canary's own entity, for the operator who provides it. The credential is the operator's IAM identity.
     pub fn of_canary(entity: EntityId) -> Self {
         Self(entity)
     }
 
-    /// Any entity, for the operator of the deployment. The operator's credential is IAM.
+    /// Any entity, for the operator of the deployment. The credential is the operator's IAM identity.
     pub fn by_operator(entity: EntityId) -> Self {
         Self(entity)
     }
@@ -104,20 +104,20 @@ impl AuthorizedEntity {
 pub struct Entities(Vec<String>);
 
 impl Entities {
-    /// The word for every entity: a platform-wide application's.
+    /// The wildcard of platform-wide applications: every entity.
     pub const EVERY: &'static str = "*";
 
-    /// These entities.
+    /// A list of these entities.
     pub fn new(identifiers: impl IntoIterator<Item = String>) -> Self {
         Self(identifiers.into_iter().collect())
     }
 
-    /// All of them, in their order.
+    /// The identifiers, in their order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }
 
-    /// Whether this entity is among them. The identifier may be any text, a malformed one too.
+    /// Whether the list covers this entity. The identifier may be any text, even a malformed one.
     pub fn cover(&self, entity: &str) -> bool {
         self.0.iter().any(|covered| covered == Self::EVERY || covered == entity)
     }

@@ -1,8 +1,8 @@
-//! Signed texts in the compact form (RFC 7515 §7.1), read strictly: access tokens, and the
-//! assertions of applications.
+//! Signed texts in the compact form (RFC 7515 §7.1), parsed strictly: access tokens, and the assertions of
+//! applications.
 //!
-//! `jsonwebtoken` and `aws-lc-rs` do the cryptography. The form is checked here, since libraries
-//! let through an unknown `crit`, `b64: false` and doubled members.
+//! `jsonwebtoken` and `aws-lc-rs` do the cryptography. This module checks the form, because libraries accept an unknown
+//! `crit`, `b64: false` and duplicate members.
 
 use std::fmt;
 
@@ -13,45 +13,44 @@ use serde::{
     de::{DeserializeOwned, IgnoredAny},
 };
 
-/// A signed text, taken apart. Nothing of it is to be trusted before [`Jws::verify`].
+/// A parsed signed text. Its content is untrusted until [`Jws::verify`] succeeds.
 pub struct Jws<'a> {
     header: Header,
-    /// Header and payload as they came, over which the signature is made.
+    /// Header and payload as received: the signed bytes.
     signed: &'a str,
     payload: &'a str,
     signature: &'a str,
 }
 
 impl fmt::Debug for Jws<'_> {
-    /// Without the text, which is a credential.
+    /// Omits the text, which is a credential.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Jws").field("header", &self.header).finish_non_exhaustive()
     }
 }
 
-/// The header of a signed text. Unknown members are ignored, as they must be (RFC 7515 §4); a
-/// struct and not a map, so that a member that comes twice is an error.
+/// The header of a signed text. Unknown members are ignored, as RFC 7515 §4 requires. A struct and not a map, so that a
+/// duplicate member is an error.
 #[derive(Debug, Deserialize)]
 pub struct Header {
-    /// The algorithm (RFC 7518 §3.1). It is compared with those of the key, and never decides
-    /// anything.
+    /// The algorithm (RFC 7518 §3.1). It is compared with the key's algorithms and never selects one.
     pub alg: String,
-    /// The kind of text.
+    /// The type of the text.
     #[serde(default, deserialize_with = "present")]
     pub typ: Option<String>,
     /// The key's name.
     #[serde(default, deserialize_with = "present")]
     pub kid: Option<String>,
-    /// Extensions that must be understood (RFC 7515 §4.1.11): none is, so its mere presence is
-    /// refused.
+    /// Extensions that must be understood (RFC 7515 §4.1.11). This service supports none, so the mere presence of
+    /// `crit` is refused.
     #[serde(default)]
     crit: Mentioned,
-    /// An unencoded payload (RFC 7797): not ours.
+    /// An unencoded payload (RFC 7797), which is not supported.
     #[serde(default)]
     b64: Mentioned,
 }
 
-/// Whether a member is there at all, whatever its value, null included.
+/// Whether a member is present, with any value, including null.
 #[derive(Debug, Default)]
 struct Mentioned(bool);
 
@@ -66,17 +65,16 @@ pub fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) 
     T::deserialize(deserializer).map(Some)
 }
 
-/// Why a signed text is not accepted. The sentence is for the log.
+/// Why a signed text is not accepted. The message is for the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum JwsFault {
-    /// It is too long, or not three parts of base 64 with JSON objects of the right form in the
-    /// first two.
-    #[error("it is not three parts of base 64 with JSON of the form that is wanted")]
+    /// It is too long, or it is not three parts of base 64 with JSON objects of the expected form in the first two.
+    #[error("it is not three parts of base 64 with JSON of the expected form")]
     Malformed,
-    /// It wants an extension understood.
-    #[error("its header asks for an extension")]
+    /// It requires an extension.
+    #[error("its header requires an extension")]
     Extension,
-    /// Its algorithm is none that its key is for.
+    /// Its algorithm is not one of its key's.
     #[error("its algorithm is not its key's")]
     Algorithm,
     /// The signature does not fit.
@@ -85,7 +83,7 @@ pub enum JwsFault {
 }
 
 impl<'a> Jws<'a> {
-    /// Takes a text apart that is at most so many bytes long; a longer one is not even decoded.
+    /// Parses a text of at most `longest` bytes; a longer one is not even decoded.
     pub fn parse(text: &'a str, longest: usize) -> Result<Self, JwsFault> {
         if text.len() > longest {
             return Err(JwsFault::Malformed);
@@ -104,8 +102,8 @@ impl<'a> Jws<'a> {
         &self.header
     }
 
-    /// Whether this key made the signature, with one of the algorithms that the key is for: the key
-    /// decides, never the text (RFC 8725 §3.1). The algorithms must be of the key's family.
+    /// Verifies the signature with this key and one of the key's algorithms. The key decides the algorithm, never the
+    /// text (RFC 8725 §3.1). The algorithms must be of the key's family.
     pub fn verify(&self, key: &DecodingKey, algorithms: &[Algorithm]) -> Result<(), JwsFault> {
         let algorithm = algorithm(&self.header.alg).filter(|algorithm| algorithms.contains(algorithm));
         let algorithm = algorithm.ok_or(JwsFault::Algorithm)?;
@@ -116,29 +114,29 @@ impl<'a> Jws<'a> {
         }
     }
 
-    /// The payload. A type that is a struct refuses members that come twice.
+    /// The payload. A struct type refuses duplicate members.
     pub fn claims<T: DeserializeOwned>(&self) -> Result<T, JwsFault> {
         object(self.payload)
     }
 }
 
-/// The algorithm of this name in a header or a key. The one of Ed25519 keys has two: `EdDSA` (RFC 8037 §3.1) and
-/// `Ed25519` (RFC 9864 §2.2), which newer libraries write. That RFC leaves the names of the other algorithms as they are.
+/// The algorithm with this name in a header or a key. Ed25519 keys have two names: `EdDSA` (RFC 8037 §3.1) and
+/// `Ed25519` (RFC 9864 §2.2), which newer libraries write. RFC 9864 leaves the names of the other algorithms unchanged.
 pub fn algorithm(name: &str) -> Option<Algorithm> {
     if name == "Ed25519" { Some(Algorithm::EdDSA) } else { name.parse().ok() }
 }
 
-/// One part of a text: strict base 64 with a JSON object in it, and nothing after the object.
+/// Decodes one part of a text: strict base 64 of one JSON object, with nothing after the object.
 fn object<T: DeserializeOwned>(encoded: &str) -> Result<T, JwsFault> {
     let json = BASE64_URL_SAFE_NO_PAD.decode(encoded).map_err(|_| JwsFault::Malformed)?;
-    // A struct could be read from an array as well.
+    // serde would also read a struct from an array.
     if json.trim_ascii_start().first() != Some(&b'{') {
         return Err(JwsFault::Malformed);
     }
     serde_json::from_slice(&json).map_err(|_| JwsFault::Malformed)
 }
 
-/// The text of a header and claims over which a signature is made.
+/// The signing input: the encoded header and claims.
 pub fn unsigned(header: &impl Serialize, claims: &impl Serialize) -> Result<String, serde_json::Error> {
     let mut text = String::with_capacity(1024);
     BASE64_URL_SAFE_NO_PAD.encode_string(serde_json::to_vec(header)?, &mut text);
@@ -147,7 +145,7 @@ pub fn unsigned(header: &impl Serialize, claims: &impl Serialize) -> Result<Stri
     Ok(text)
 }
 
-/// The signed text with its signature.
+/// Appends the signature to the signing input.
 pub fn with_signature(mut unsigned: String, signature: &[u8]) -> String {
     unsigned.push('.');
     BASE64_URL_SAFE_NO_PAD.encode_string(signature, &mut unsigned);

@@ -9,7 +9,7 @@ struct Said {
     said: String,
 }
 
-/// A text with any header and payload, properly signed.
+/// A text with any header and payload, correctly signed.
 pub fn signed(key: &SigningKey, header: &str, payload: &str) -> String {
     let text = format!("{}.{}", BASE64_URL_SAFE_NO_PAD.encode(header), BASE64_URL_SAFE_NO_PAD.encode(payload));
     let signature = key.sign(text.as_bytes()).expect("signs");
@@ -23,7 +23,7 @@ fn read(key: &SigningKey, text: &str) -> Result<Said, JwsFault> {
 }
 
 #[test]
-fn a_text_is_read_with_the_key_that_signed_it_and_with_no_other() {
+fn only_the_key_that_signed_a_text_verifies_it() {
     for algorithm in SigningAlgorithm::ALL {
         let key = SigningKey::generate(algorithm);
         let other = SigningKey::generate(algorithm);
@@ -62,7 +62,7 @@ fn an_ed25519_key_has_two_names_for_its_algorithm() {
 }
 
 #[test]
-fn a_header_that_is_doubled_extended_or_no_object_is_refused() {
+fn a_header_with_duplicates_or_extensions_or_no_object_is_refused() {
     let key = SigningKey::generate(SigningAlgorithm::Es256);
     for (header, fault) in [
         (r#"{"alg":"ES256","alg":"ES256"}"#, JwsFault::Malformed),
@@ -84,7 +84,7 @@ fn a_header_that_is_doubled_extended_or_no_object_is_refused() {
 }
 
 #[test]
-fn a_payload_that_is_doubled_or_no_object_is_refused() {
+fn a_payload_with_duplicates_or_no_object_is_refused() {
     let key = SigningKey::generate(SigningAlgorithm::Es256);
     for payload in [r#"{"said":"a","said":"b"}"#, r#"["yes"]"#, r#""yes""#, "{}", "", r#"{"said":"yes"}x"#] {
         let text = signed(&key, r#"{"alg":"ES256"}"#, payload);
@@ -93,7 +93,7 @@ fn a_payload_that_is_doubled_or_no_object_is_refused() {
 }
 
 #[test]
-fn there_are_three_parts_and_their_base_64_has_one_spelling() {
+fn a_text_has_three_parts_in_canonical_base_64() {
     let key = SigningKey::generate(SigningAlgorithm::Es256);
     let text = signed(&key, r#"{"alg":"ES256"}"#, r#"{"said":"yes"}"#);
     let (signed, signature) = text.rsplit_once('.').expect("three parts");

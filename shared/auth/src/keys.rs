@@ -1,6 +1,5 @@
-//! The public keys that vouch for tokens: a JWK Set (RFC 7517) in the table, so that no function
-//! needs a secret to verify, kept in memory and read again when it is old or when a token names a
-//! key that is not in it.
+//! The public keys that verify tokens: a JWK Set (RFC 7517) in the table, so that a function needs no secret to verify.
+//! The set is cached in memory, and read again when it is old or when a token names a key that is not in it.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -11,21 +10,20 @@ use base::refreshed::{Reading, Refreshed, Source};
 use base::{SharedClock, Time};
 use storage::table::{Put, Table, TableError, Written, is, is_new};
 
-/// How often the set is read again for unknown keys: forged tokens must not become load on the
-/// table. A new key is published long before it signs, so no valid token meets this pause.
+/// Minimum time between two reads that unknown keys cause, so that forged tokens do not become load on the table. A new
+/// key is published long before it signs, so no valid token meets this pause.
 const UNKNOWN_KEY_PAUSE: Duration = Duration::from_secs(5);
 
-/// How often a change is tried when other changes come first. Changes are made once a month.
+/// Attempts of a change when concurrent changes win. Keys change once a month.
 const CHANGES: u32 = 10;
 
-/// How long a revoked key is remembered: much longer than any function uses a set that it read
-/// before.
+/// How long a revoked key is remembered: much longer than any function keeps a set that it read earlier.
 const REMEMBERED: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// The answer of `/oauth2/jwks`.
+/// The response of `/oauth2/jwks`.
 #[derive(Debug, Clone, Serialize)]
 pub struct JsonWebKeys {
-    /// In the order of their publication.
+    /// In the order of publication.
     pub keys: Vec<PublicKey>,
 }
 
@@ -38,7 +36,7 @@ pub struct PublishedKey {
     /// When it was published.
     #[serde(rename = "publishedDate")]
     pub published: Time,
-    /// From when it vouches for no token; never, when absent.
+    /// The time from which it verifies no token; `None` means never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Time>,
 }
@@ -49,45 +47,44 @@ impl PublishedKey {
     }
 }
 
-/// A revoked key, which is never published again, and until when that is remembered.
+/// A revoked key, which is never published again, and how long this record is kept.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Tombstone {
     kid: String,
     until: Time,
 }
 
-/// A key that was to be published was revoked in an emergency.
+/// A key was to be published that was revoked in an emergency.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the key {0} was revoked, and is never published again")]
 pub struct RevokedKey(String);
 
-/// The published set as it was read, to be changed and written back.
+/// The published set as read from the table, to be changed and written back.
 #[derive(Debug, Clone, Default)]
 pub struct Published {
-    /// In the order of their publication.
+    /// In the order of publication.
     pub keys: Vec<PublishedKey>,
-    /// Keys that were revoked of late. They stand in the same item, so that a write that is under
-    /// way cannot bring one back.
+    /// Recently revoked keys. They are stored in the same item, so that a concurrent write cannot bring one back.
     revoked: Vec<Tombstone>,
-    /// Counts the changes; 0 before the first.
+    /// Number of changes; 0 before the first.
     version: u64,
 }
 
 impl Published {
-    /// The keys that vouch for tokens at this moment, as they are published.
+    /// The keys that verify tokens at this time, in their published form.
     pub fn alive(&self, now: Time) -> JsonWebKeys {
         let alive = self.keys.iter().filter(|published| published.lives(now));
         JsonWebKeys { keys: alive.map(|published| published.key.clone()).collect() }
     }
 
-    /// The key of this name, if it still vouches for tokens.
+    /// The key with this name, if it still verifies tokens.
     pub fn get(&self, kid: &str, now: Time) -> Option<&PublishedKey> {
         self.keys.iter().find(|published| published.key.kid() == kid && published.lives(now))
     }
 
-    /// Makes the set fit a deployment's keys: both are in it, every other one ends when the last
-    /// token that it may have signed is over, and those that have ended are forgotten. `lifetime`
-    /// is that of tokens, in seconds. Nothing changes when one of the two was revoked.
+    /// Makes the set match a deployment's keys: adds both, ends every other key when the last token that it may have
+    /// signed expires, and removes keys that have ended. `lifetime` is that of tokens, in seconds. Nothing changes when
+    /// one of the two keys was revoked.
     pub fn settle(&mut self, keys: &SigningKeys, lifetime: u32, now: Time) -> Result<(), RevokedKey> {
         let mine = [keys.current.kid(), keys.next.kid()];
         mine.iter().try_for_each(|kid| self.check(kid))?;
@@ -98,8 +95,7 @@ impl Published {
         Ok(())
     }
 
-    /// Publishes a key for good, unless it was revoked; one that is published already keeps its
-    /// date.
+    /// Publishes a key without an end, unless it was revoked. A published key keeps its date.
     pub fn add(&mut self, key: PublicKey, now: Time) -> Result<(), RevokedKey> {
         self.check(key.kid())?;
         match self.keys.iter_mut().find(|published| published.key.kid() == key.kid()) {
@@ -113,7 +109,7 @@ impl Published {
         if self.revoked.iter().any(|revoked| revoked.kid == kid) { Err(RevokedKey(kid.to_owned())) } else { Ok(()) }
     }
 
-    /// Lets every key but these end then, unless its end is known already.
+    /// Sets the end of every key except `staying`, where no end is set yet.
     fn end_others(&mut self, staying: &[&str], until: Time) {
         for published in &mut self.keys {
             if !staying.contains(&published.key.kid()) {
@@ -122,15 +118,14 @@ impl Published {
         }
     }
 
-    /// Forgets the keys that have ended, and those that were revoked long ago.
+    /// Removes keys that have ended, and records of keys that were revoked long ago.
     fn prune(&mut self, now: Time) {
         self.keys.retain(|published| published.lives(now));
         self.revoked.retain(|revoked| now < revoked.until);
     }
 
-    /// Revokes every key but these two at once, and also these others. None of them is published
-    /// again. The two are published without an end, even if a rotation that knew nothing of the
-    /// emergency gave them one.
+    /// Revokes every key except the two of `staying`, and the keys `others`. None of them is published again. The two
+    /// are published without an end, even if a rotation that did not know of the emergency gave them one.
     pub fn revoke_others(&mut self, staying: &SigningKeys, others: &[String], now: Time) -> Result<(), RevokedKey> {
         let kids = [staying.current.kid(), staying.next.kid()];
         kids.iter().try_for_each(|kid| self.check(kid))?;
@@ -148,18 +143,18 @@ impl Published {
     }
 }
 
-/// When the last token ends of a key that is replaced now. Warm functions sign with it for five
-/// minutes more, and a minute is for clocks and late answers.
+/// When the last token of a key expires that is replaced now. Warm functions sign with the key for five more minutes;
+/// one more minute covers clock differences and late responses.
 pub fn last_token_of_a_retired_key(lifetime: u32, now: Time) -> Time {
     now + Duration::from_secs(6 * 60 + u64::from(lifetime))
 }
 
-/// Keys by their names.
+/// Keys by name.
 #[derive(Debug, Default)]
 pub struct KeySet(HashMap<String, PublishedKey>);
 
 impl KeySet {
-    /// These keys, without an end.
+    /// A set of these keys, without an end.
     pub fn of(keys: impl IntoIterator<Item = PublicKey>) -> Self {
         let published = Time::from_millis(0);
         Self::published(keys.into_iter().map(|key| PublishedKey { key, published, until: None }))
@@ -173,12 +168,12 @@ impl KeySet {
         Self(keys.into_iter().map(|published| (published.key.kid().to_owned(), published)).collect())
     }
 
-    /// The key of this name, unless its time is over.
+    /// The key with this name, unless it has ended.
     pub fn get(&self, kid: &str, now: Time) -> Option<&PublicKey> {
         self.0.get(kid).filter(|published| published.lives(now)).map(|published| &published.key)
     }
 
-    /// Whether there is a key of this name, be its time over or not.
+    /// Whether the set has a key with this name, ended or not.
     pub fn knows(&self, kid: &str) -> bool {
         self.0.contains_key(kid)
     }
@@ -210,26 +205,25 @@ const PUBLISHING: &str = "publishing the keys";
 pub struct PublishedKeys(Table);
 
 impl PublishedKeys {
-    /// The keys in this table.
+    /// Creates a store of the keys in this table.
     pub fn new(table: Table) -> Self {
         Self(table)
     }
 
-    /// Reads the set; an empty one when nothing was ever published.
+    /// Reads the set. It is empty when nothing was published.
     pub async fn read(&self) -> Result<Published, TableError> {
-        // Consistent, since a change must not miss another.
+        // Strongly consistent, so that a change sees every earlier change.
         let item: Option<KeysItem> = self.0.get((PK.into(), SK.into()), true, READING).await?;
         Ok(item.map(Published::from).unwrap_or_default())
     }
 
-    /// The keys, in a call that other reads of this moment share, and without a change of the last moments.
+    /// Reads the keys in a batch with other reads of the same moment. The read is eventually consistent.
     async fn read_eventual(&self) -> Result<KeySet, TableError> {
         Ok(KeySet::stored(self.0.read_eventual((PK.into(), SK.into()), READING).await?))
     }
 
-    /// Changes the set on condition that it is as it was read, so that no change undoes another.
-    /// `change` is called again on a new reading when another change came first; the result is that
-    /// of its last call.
+    /// Changes the set on condition that it has not changed since it was read, so that no change undoes another. Calls
+    /// `change` again with a new read when a concurrent change won. Returns the result of the last call.
     pub async fn change<C>(&self, change: impl Fn(&mut Published) -> C) -> Result<C, TableError> {
         for _ in 0..CHANGES {
             let mut published = self.read().await?;
@@ -241,7 +235,7 @@ impl PublishedKeys {
         Err(TableError::code(PUBLISHING, "TransactionConflict"))
     }
 
-    /// Writes the set if it is still as it was read.
+    /// Writes the set if it has not changed since it was read.
     async fn replace(&self, published: Published) -> Result<Written<()>, TableError> {
         let Published { keys, revoked, version: before } = published;
         let item = KeysItem { pk: PK.into(), sk: SK.into(), keys, revoked, version: before + 1 };
@@ -263,20 +257,19 @@ impl Source for PublishedKeys {
 pub struct KeyCache(Refreshed<PublishedKeys>);
 
 impl KeyCache {
-    /// An empty cache, which the first token fills.
+    /// Creates an empty cache, which the first token fills.
     pub fn new(published: PublishedKeys, clock: SharedClock) -> Self {
         Self(Refreshed::new(published, clock))
     }
 
-    /// Reads the keys before the first request, in a call that other reads of this moment share. A
-    /// key that was published in the last moments may be missing, and is found by the first token
-    /// that names it.
+    /// Reads the keys before the first request, in a batch with other reads of the same moment. A key that was
+    /// published moments ago may be missing; the first token that names it makes the cache read again.
     pub async fn warm_up(&self) {
         self.0.warm_up_by(PublishedKeys::read_eventual).await;
     }
 
-    /// The keys for a token that names this one. A known key works from memory while the table is
-    /// out of reach; an unknown key is an error then.
+    /// The keys for a token that names `kid`. While the table is unreachable, a known key is served from memory and an
+    /// unknown key is an error.
     pub async fn for_key(&self, kid: &str) -> Result<Arc<KeySet>, TableError> {
         self.0.suitable(UNKNOWN_KEY_PAUSE, |keys| keys.knows(kid)).await
     }

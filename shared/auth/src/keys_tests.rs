@@ -1,4 +1,4 @@
-//! The published set of keys: settling, revoking, and its item in the table.
+//! The published set of keys: settling, revoking, and the item in the table.
 
 use super::*;
 use crate::signing::{SigningAlgorithm, SigningKey, SigningSecret};
@@ -10,7 +10,7 @@ fn keys() -> SigningKeys {
 }
 
 #[test]
-fn a_key_vouches_until_its_end_and_is_shown_no_longer() {
+fn a_key_verifies_tokens_until_its_end_and_then_disappears() {
     let old = keys();
     let new = keys();
     let mut published = Published::default();
@@ -32,7 +32,7 @@ fn a_key_vouches_until_its_end_and_is_shown_no_longer() {
 }
 
 #[test]
-fn the_end_of_a_key_is_never_put_off_and_a_key_that_is_needed_again_has_none() {
+fn the_end_of_a_key_is_never_postponed_and_a_key_used_again_has_none() {
     let old = keys();
     let new = keys();
     let mut published = Published::default();
@@ -48,7 +48,7 @@ fn the_end_of_a_key_is_never_put_off_and_a_key_that_is_needed_again_has_none() {
 }
 
 #[test]
-fn a_key_is_published_in_the_form_of_its_rfc_and_read_back() {
+fn a_key_is_published_in_the_form_of_its_rfc_and_can_be_read_back() {
     for (algorithm, members) in [
         (SigningAlgorithm::Es256, vec!["alg", "crv", "kid", "kty", "use", "x", "y"]),
         (SigningAlgorithm::EdDsa, vec!["alg", "crv", "kid", "kty", "use", "x"]),
@@ -64,14 +64,14 @@ fn a_key_is_published_in_the_form_of_its_rfc_and_read_back() {
 }
 
 #[test]
-fn a_revoked_key_is_not_published_again_and_the_attempt_changes_nothing() {
+fn publishing_a_revoked_key_fails_and_changes_nothing() {
     let old = keys();
     let new = keys();
     let unpublished = keys();
     let mut published = Published::default();
     published.settle(&old, 60, NOW).expect("none is revoked");
     published.settle(&new, 60, NOW).expect("none is revoked");
-    // A rotation that knows nothing of the emergency yet gives the new keys an end.
+    // A rotation that does not yet know of the emergency gives the new keys an end.
     published.settle(&old, 60, NOW).expect("not yet revoked");
     let others = [unpublished.next.kid(), new.next.kid()].map(str::to_owned);
     published.revoke_others(&new, &others, NOW).expect("the new ones are good");
@@ -81,8 +81,8 @@ fn a_revoked_key_is_not_published_again_and_the_attempt_changes_nothing() {
     };
     is_as_it_should_be(&published);
 
-    // Remembered in the item, across a repetition, and for as long as a function could go on
-    // with a set that it read before.
+    // The item remembers revoked keys, also after a repetition, and longer than any function could use a set that it
+    // read earlier.
     published.revoke_others(&new, &others, NOW).expect("again");
     let pk = PK.to_owned();
     let sk = SK.to_owned();

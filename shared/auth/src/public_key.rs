@@ -1,4 +1,4 @@
-//! A public key that vouches for tokens, and the algorithms that such keys are for.
+//! Public keys that verify tokens, and their algorithms.
 
 use std::{fmt, str::FromStr};
 
@@ -22,7 +22,7 @@ impl SigningAlgorithm {
     /// All of them.
     pub const ALL: [Self; 2] = [Self::Es256, Self::EdDsa];
 
-    /// The name in a header.
+    /// The algorithm's name in a header.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Es256 => "ES256",
@@ -53,7 +53,7 @@ impl FromStr for SigningAlgorithm {
     }
 }
 
-/// One public key, as it is published (RFC 7518 §6.2, RFC 8037 §2).
+/// A public key in its published form (RFC 7518 §6.2, RFC 8037 §2).
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(try_from = "Jwk", into = "Jwk")]
 pub struct PublicKey {
@@ -75,14 +75,13 @@ struct Jwk {
     y: Option<String>,
 }
 
-/// A public key that is none of ours.
+/// A public key of a form that this service does not publish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a published key is neither one on P-256 for ES256 nor an Ed25519 key for EdDSA")]
 pub struct BadPublicKey;
 
 impl PublicKey {
-    /// A key on the curve P-256: an uncompressed point, which is 0x04, then x and y of 32 bytes
-    /// each (SEC 1 §2.3.3).
+    /// A key on the curve P-256, from an uncompressed point: 0x04, then x and y of 32 bytes each (SEC 1 §2.3.3).
     pub fn es256(kid: &str, point: &[u8]) -> Result<Self, BadPublicKey> {
         let coordinates = point.strip_prefix(&[4]).filter(|coordinates| coordinates.len() == 64).ok_or(BadPublicKey)?;
         let (x, y) = coordinates.split_at(32);

@@ -1,4 +1,4 @@
-//! The answers to a caller without a token, or with one that is not enough (RFC 6750 §3).
+//! The responses to a caller without a token, or with an insufficient one (RFC 6750 §3).
 
 use http::header::WWW_AUTHENTICATE;
 use problem::{Problem, ProblemKind};
@@ -23,8 +23,8 @@ pub fn bad_token(fault: TokenFault) -> Problem {
         .caused_by(fault)
 }
 
-/// The token lacks a scope of those that the operation needs. The challenge names all of them, so that a client that asks
-/// for them gets one token that is enough.
+/// The token lacks a scope that the operation needs. The challenge names all needed scopes, so that a client that
+/// requests them gets one sufficient token.
 pub fn lacks_scope(needed: Scopes) -> Problem {
     let words = if needed.iter().count() == 1 { "scope" } else { "scopes" };
     let detail = format!(

@@ -1,5 +1,5 @@
-//! Tokens that were verified a moment ago: a client sends the same one for its whole life, and its signature takes a
-//! hundred times as long to verify as its hash takes to make.
+//! A cache of recently verified tokens: a client sends the same token for its whole life, and verifying its signature
+//! takes a hundred times as long as hashing it.
 
 use std::{
     collections::HashMap,
@@ -12,26 +12,25 @@ use aws_lc_rs::digest::{SHA256, digest};
 use crate::{keys::KeySet, token::Claims};
 use base::Time;
 
-/// As many tokens are remembered in each of two generations, some 2 MB at most: a token has 8 KB at most.
+/// Tokens in each of the two generations: some 2 MB at most, since a token has 8 KB at most.
 const GENERATION: usize = 128;
 
-/// The hash of a token: the token itself stays in no memory.
+/// The hash of a token. The token itself is not kept in memory.
 type Hash = [u8; 32];
 
-/// The claims of tokens whose form, signature and claims were good by one set of keys. Whether they are revoked is not
-/// remembered.
+/// The claims of tokens whose form, signature and claims were verified with one set of keys. Revocation is not cached.
 #[derive(Default)]
 pub(crate) struct Remembered(Mutex<Generations>);
 
 #[derive(Default)]
 struct Generations {
-    /// The keys that vouched for them. With another set, nothing is remembered: a key may have been withdrawn.
+    /// The keys that verified the tokens. Another set invalidates the cache, because a key may have been withdrawn.
     keys: Option<Arc<KeySet>>,
     young: HashMap<Hash, Arc<Claims>>,
     old: HashMap<Hash, Arc<Claims>>,
 }
 
-/// A token that was good by a set of keys.
+/// A cached token, and the set of keys that verified it.
 pub(crate) struct Found {
     by: Arc<KeySet>,
     claims: Arc<Claims>,
@@ -43,7 +42,7 @@ pub(crate) fn hash(token: &str) -> Hash {
 }
 
 impl Remembered {
-    /// A token that was good.
+    /// Looks up a verified token.
     pub(crate) fn get(&self, hash: &Hash) -> Option<Found> {
         let mut generations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(claims) = generations.old.remove(hash) {
@@ -54,7 +53,7 @@ impl Remembered {
         Some(Found { by: Arc::clone(by), claims: Arc::clone(claims) })
     }
 
-    /// Remembers a token that is good by these keys.
+    /// Caches a token that these keys verified.
     pub(crate) fn keep(&self, hash: Hash, keys: &Arc<KeySet>, claims: &Claims) {
         let mut generations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !generations.keys.as_ref().is_some_and(|present| Arc::ptr_eq(present, keys)) {
@@ -65,21 +64,22 @@ impl Remembered {
 }
 
 impl Found {
-    /// The token's claims, if the keys are those that it was good by, and it has not ended.
+    /// The token's claims, if the keys are those that verified it and it has not expired.
     pub(crate) fn still_good(&self, keys: &Arc<KeySet>, now: Time) -> Option<Claims> {
         let claims = &*self.claims;
         let good = Arc::ptr_eq(&self.by, keys) && now < claims.expires && keys.get(&claims.key_id, now).is_some();
         good.then(|| claims.clone())
     }
 
-    /// The key that vouched for it.
+    /// The name of the key that verified the token.
     pub(crate) fn kid(&self) -> &str {
         &self.claims.key_id
     }
 }
 
 impl Generations {
-    /// Adds to the young, which become the old when they are many: what was not used since is forgotten.
+    /// Adds a token to the young generation. A full young generation replaces the old one, so tokens that were not used
+    /// recently are dropped.
     fn add(&mut self, hash: Hash, claims: Arc<Claims>) {
         if self.young.len() >= GENERATION {
             self.old = mem::take(&mut self.young);
@@ -128,8 +128,9 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_remembered_until_it_ends_and_by_its_whole_text() {
-        let (remembered, (keys, kid)) = (Remembered::default(), keys());
+    fn a_token_is_cached_until_it_expires_and_by_its_whole_text() {
+        let remembered = Remembered::default();
+        let (keys, kid) = keys();
         remembered.keep(hash("a.b.c"), &keys, &claims(&kid));
         let found = |token, seconds| is_good(&remembered, token, &keys, NOW + Duration::from_secs(seconds));
         assert!(found("a.b.c", 0) && found("a.b.c", 59));
@@ -138,8 +139,9 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_remembered_when_the_keys_were_read_anew_or_without_the_key() {
-        let (remembered, (keys, kid)) = (Remembered::default(), keys());
+    fn the_cache_is_empty_after_a_new_read_of_the_keys_or_without_the_key() {
+        let remembered = Remembered::default();
+        let (keys, kid) = keys();
         remembered.keep(hash("a"), &keys, &claims(&kid));
         let again = Arc::new(KeySet::default());
         assert!(!is_good(&remembered, "a", &again, NOW));
@@ -149,8 +151,9 @@ mod tests {
     }
 
     #[test]
-    fn a_token_in_use_stays_and_there_are_never_many() {
-        let (remembered, (keys, kid)) = (Remembered::default(), keys());
+    fn a_token_in_use_stays_cached_and_the_cache_is_bounded() {
+        let remembered = Remembered::default();
+        let (keys, kid) = keys();
         let keep = |number: usize| remembered.keep(hash(&number.to_string()), &keys, &claims(&kid));
         let knows = |number: usize| is_good(&remembered, &number.to_string(), &keys, NOW);
         for number in 0..1_000 {

@@ -1,19 +1,19 @@
-//! What a token is for (RFC 8707): the whole API, or only its part for agents.
+//! The resources that tokens are for (RFC 8707): the whole API, or only its part for agents.
 
-/// What a token may be used at. Its address is the token's `aud`.
+/// A resource that a token is for. Its address is the token's `aud`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resource {
-    /// Every endpoint, the one for agents included.
+    /// Every endpoint, including the one for agents.
     Api,
-    /// The Model Context Protocol's endpoint alone.
+    /// Only the endpoint of the Model Context Protocol.
     Mcp,
 }
 
 impl Resource {
-    /// Every resource, the one that opens most first.
+    /// All resources, the most powerful first.
     pub const ALL: [Self; 2] = [Self::Api, Self::Mcp];
 
-    /// Its address, in the API at this one.
+    /// The address of the resource, for the API at `base_url`.
     pub fn address(self, base_url: &str) -> String {
         let path = match self {
             Self::Api => "",
@@ -22,7 +22,7 @@ impl Resource {
         format!("{base_url}{path}")
     }
 
-    /// Whether a token for this resource is good at that one.
+    /// Whether a token for this resource is accepted at the other one.
     pub fn opens(self, other: Self) -> bool {
         self == Self::Api || self == other
     }
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_for_the_api_is_good_everywhere_and_one_for_agents_there_only() {
+    fn an_api_token_is_valid_everywhere_and_an_agent_token_only_there() {
         assert!(Resource::ALL.iter().all(|resource| Resource::Api.opens(*resource)));
         assert!(Resource::Mcp.opens(Resource::Mcp) && !Resource::Mcp.opens(Resource::Api));
     }

@@ -1,4 +1,4 @@
-//! The 30 scopes: a section and what may be done in it. One does not imply another.
+//! The 30 scopes: a section and an action. No scope implies another.
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ macro_rules! scopes {
                 match self { $(Self::$variant => $name,)* }
             }
 
-            /// The scope of this name; names are case-sensitive (RFC 6749 §3.3).
+            /// The scope with this name; names are case-sensitive (RFC 6749 §3.3).
             pub fn parse(name: &str) -> Option<Self> {
                 match name { $($name => Some(Self::$variant),)* _ => None }
             }
@@ -64,7 +64,7 @@ scopes! {
 }
 
 impl Scope {
-    /// The message on a text that names no scope.
+    /// The message about a text that names no scope.
     pub fn none_is(given: &str) -> String {
         const WHAT: &str = "must be one of the service's scopes";
         near::none_of(WHAT, given, Self::ALL.map(Self::as_str), "all scopes are listed at /#scopes")
@@ -77,7 +77,7 @@ impl fmt::Display for Scope {
     }
 }
 
-/// A set of scopes. Its text is a list with a space between, in the order of the contract's table.
+/// A set of scopes. Its text is a list separated by spaces, in the order of the contract's table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Scopes(u64);
@@ -90,10 +90,10 @@ const _: () = assert!(Scope::ALL.len() < 64, "a set of scopes has a bit for each
 pub struct UnknownScope(pub String);
 
 impl Scopes {
-    /// All of them.
+    /// The set of all scopes.
     pub const ALL: Self = Self((1 << Scope::ALL.len()) - 1);
 
-    /// The scopes in a space-delimited list; a scope named twice counts once.
+    /// Parses a space-delimited list; a scope named twice counts once.
     pub fn parse(list: &str) -> Result<Self, UnknownScope> {
         list.split(' ')
             .filter(|name| !name.is_empty())
@@ -106,7 +106,7 @@ impl Scopes {
         self.0 & 1 << scope as u32 != 0
     }
 
-    /// Whether the set has none.
+    /// Whether the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_read_whole_or_refused_by_its_first_unknown_name() {
+    fn a_list_is_accepted_whole_or_refused_by_its_first_unknown_name() {
         let scopes = Scopes::parse("mcp.read account.read mcp.read").expect("two scopes");
         assert_eq!(scopes.to_string(), "account.read mcp.read");
         assert_eq!(Scopes::parse("account.read Account.read"), Err(UnknownScope("Account.read".into())));
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_names_no_scope_is_repeated_with_those_near_it_and_where_all_are() {
+    fn an_unknown_scope_is_repeated_with_similar_ones_and_where_all_are() {
         for (given, near) in [
             ("integrations.publish", "integrations."),
             ("Integrations.Write", "integrations.write"),

@@ -1,5 +1,5 @@
-//! The issuer's private keys. The secret `signing-key` in Secrets Manager holds the current key and
-//! the next. Only `token` and `panel-session` sign with them, and only `rotate-signing-key` replaces them.
+//! The issuer's private keys. The secret `signing-key` in Secrets Manager holds the current key and the next. Only
+//! `token` and `panel-session` sign with them, and only `rotate-signing-key` replaces them.
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ pub struct SigningKey {
     public: PublicKey,
 }
 
-/// Kept parsed: reading a private key costs more than signing with it.
+/// The parsed key pair: parsing a private key costs more than signing with it.
 enum Pair {
     Es256(EcdsaKeyPair),
     EdDsa(Ed25519KeyPair),
@@ -35,11 +35,11 @@ enum Pair {
 pub struct SigningKeys {
     /// The key that signs.
     pub current: SigningKey,
-    /// The key that will sign after the next rotation; it is published already.
+    /// The key that will sign after the next rotation. It is already published.
     pub next: SigningKey,
 }
 
-/// The keys as they stand in Secrets Manager. Never printed.
+/// The keys as stored in Secrets Manager. Never printed.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SigningSecret {
@@ -52,42 +52,42 @@ pub struct SigningSecret {
 struct KeySecret {
     kid: String,
     algorithm: SigningAlgorithm,
-    /// PKCS #8 in DER, in base 64.
+    /// PKCS #8 in DER, encoded in base 64.
     pkcs8: String,
 }
 
-/// A secret that this program did not write. The error shows nothing of its content.
+/// A secret in a form that this program does not write. The error shows none of its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the secret `signing-key` does not hold a current and a next key, each ES256 or EdDSA in PKCS #8")]
 pub struct BadSigningKey;
 
 impl SigningSecret {
-    /// Two new keys.
+    /// A secret with two new keys.
     pub fn fresh(algorithm: SigningAlgorithm) -> Self {
         Self { current: KeySecret::fresh(algorithm), next: KeySecret::fresh(algorithm) }
     }
 
-    /// The secret in its JSON.
+    /// Reads the secret from its JSON.
     pub fn read(value: &serde_json::Value) -> Result<Self, BadSigningKey> {
         Self::deserialize(value).map_err(|_| BadSigningKey)
     }
 
-    /// Whether a rotation of that secret can have made this one.
+    /// Whether a rotation of `replaced` can have made this secret.
     pub fn follows(&self, replaced: &Self) -> bool {
         self.current == replaced.next
     }
 
-    /// The same after a rotation: the next key signs, and a new one will be the next.
+    /// The secret after a rotation: the next key signs, and a new key is the next.
     pub fn rotated(&self, algorithm: SigningAlgorithm) -> Self {
         Self { current: self.next.clone(), next: KeySecret::fresh(algorithm) }
     }
 
-    /// The keys, ready for use.
+    /// The parsed keys, ready for use.
     pub fn keys(&self) -> Result<SigningKeys, BadSigningKey> {
         Ok(SigningKeys { current: self.current.key()?, next: self.next.key()? })
     }
 
-    /// The JSON for Secrets Manager.
+    /// The secret's JSON for Secrets Manager.
     pub fn value(&self) -> serde_json::Value {
         serde_json::to_value(self).expect("texts can be written as JSON")
     }
@@ -146,7 +146,7 @@ impl SigningKey {
         self.public.algorithm()
     }
 
-    /// Signs a message. It fails only where the cryptographic library does.
+    /// Signs a message. Fails only where the cryptographic library does.
     pub fn sign(&self, message: &[u8]) -> Result<Signature, Unspecified> {
         match &self.pair {
             Pair::Es256(pair) => pair.sign(&Entropy::new(), message),
@@ -172,11 +172,11 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_secret_is_read_back_and_a_rotation_moves_its_next_key_up() {
+    fn a_secret_can_be_read_back_and_a_rotation_promotes_its_next_key() {
         for algorithm in SigningAlgorithm::ALL {
             let secret = SigningSecret::fresh(SigningAlgorithm::Es256);
             let rotated = secret.rotated(algorithm);
-            assert_eq!(SigningSecret::read(&rotated.value()).expect("what was written"), rotated);
+            assert_eq!(SigningSecret::read(&rotated.value()).expect("the written secret"), rotated);
             let before = secret.keys().expect("keys");
             let after = rotated.keys().expect("keys");
             assert_eq!(before.next.kid(), after.current.kid());

@@ -1,4 +1,4 @@
-//! Access tokens: JWTs after RFC 9068, made in one function and checked in one other.
+//! Access tokens: JWTs as RFC 9068 defines them, with one function that issues and one that checks them.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,27 +12,27 @@ use super::{
 };
 use base::{Random, Time, random};
 
-/// The longest token, in bytes: longer than any that we issue. A longer text is not even decoded.
+/// The longest token, in bytes: longer than any that this service issues. A longer text is not decoded.
 pub const MAX_LENGTH: usize = 8 * 1024;
 
-/// The longest that a token may live, in seconds. A revocation has to be known for as long as the tokens that it ends, so
-/// that short lives keep the list of revocations short.
+/// The longest life of a token, in seconds. A revocation must be known for as long as its tokens live, so short lives
+/// keep the list of revocations short.
 pub const LONGEST_LIFETIME: u32 = 60 * 60;
 
-/// Longer than any identifier that we issue; it has to fit into a key of the table when the token
-/// is revoked.
+/// Longer than any identifier that this service issues. It has to fit into a key of the table when the token is
+/// revoked.
 const MAX_TOKEN_ID: usize = 256;
 
-/// How far the clocks of two of our machines may be apart, in seconds: a token may seem to come
-/// from that far ahead. No such leeway exists at its end.
+/// How far the clocks of two of this service's machines may differ, in seconds: a token may seem to be issued that far
+/// in the future. The end of a token has no such leeway.
 const CLOCK_SKEW: i64 = 2;
 
 /// The issuer that a token must name, and the API whose resources it may name as its audience.
 #[derive(Debug, Clone)]
 pub struct Audience {
-    /// The `iss` that we trust.
+    /// The trusted `iss`.
     pub issuer: String,
-    /// The API's address, without a slash at its end.
+    /// The API's address, without a trailing slash.
     pub base_url: String,
 }
 
@@ -41,40 +41,38 @@ pub struct Audience {
 pub struct Claims {
     /// The application that the token was issued to.
     pub client_id: String,
-    /// The secret or key that the application got it with: a secret's identifier, or a key's
-    /// thumbprint (RFC 7638). A session of the panel that the operator gave has none.
+    /// The secret or key that the application obtained the token with: a secret's identifier, or a key's thumbprint
+    /// (RFC 7638). A session of the panel that the operator gave has none.
     pub credential_id: Option<String>,
-    /// The panel link that opened the session which the token belongs to, for a token of the panel.
+    /// The panel link that opened the token's session, for a token of the panel.
     pub session_id: Option<String>,
     /// The token's own identifier.
     pub token_id: String,
-    /// The name of the key that vouches for it.
+    /// The name of the key that signed the token.
     pub key_id: String,
-    /// What it is for. A token for one resource is not good at every other.
+    /// The resource that the token is for. A token for one resource may be refused at another.
     pub resource: Resource,
     /// The scopes that it grants.
     pub scopes: Scopes,
-    /// The managing entities that it may act for.
+    /// The managing entities that the token covers.
     pub entities: Entities,
-    /// Whether it may publish events. No scope says so: the one that publishing needs is the one
-    /// that subscribers make webhooks with.
+    /// Whether the token may publish events. No scope says so: the scope that publishing needs is the one with which
+    /// subscribers make webhooks.
     pub may_publish: bool,
-    /// When it was issued; in the token a whole second.
+    /// When the token was issued; a whole second in the token.
     pub issued: Time,
-    /// When it ends; in the token a whole second.
+    /// When the token expires; a whole second in the token.
     pub expires: Time,
 }
 
 impl Claims {
-    /// The proof that the token's holder may act for this entity; nothing, when the token does not
-    /// cover it.
+    /// The proof that the token's holder may act for this entity; `None` when the token does not cover it.
     pub fn authorize(&self, entity: EntityId) -> Option<AuthorizedEntity> {
         self.entities.cover(entity.as_str()).then(|| AuthorizedEntity::by_token(entity))
     }
 }
 
-/// The claims as they stand in the token. A struct and not a map, so that a member that comes twice
-/// is an error.
+/// The claims as encoded in the token. A struct and not a map, so that a duplicate member is an error.
 #[derive(Debug, Serialize, Deserialize)]
 struct WireClaims {
     iss: String,
@@ -95,7 +93,7 @@ struct WireClaims {
     may_publish: bool,
 }
 
-/// `aud` is one text or several (RFC 7519 §4.1.3).
+/// One text or several, as `aud` allows (RFC 7519 §4.1.3).
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum OneOrMore {
@@ -106,7 +104,7 @@ pub enum OneOrMore {
 }
 
 impl OneOrMore {
-    /// The resource of this API that is meant; of several the one that opens most.
+    /// The resource of this API that `aud` names; of several, the most powerful.
     fn resource(&self, base_url: &str) -> Option<Resource> {
         let audiences = match self {
             Self::One(audience) => std::slice::from_ref(audience),
@@ -123,17 +121,17 @@ struct Header<'a> {
     kid: &'a str,
 }
 
-/// Why a token is not accepted. The sentence goes to the log; the answer says only that the token
-/// is invalid or expired.
+/// Why a token is not accepted. The message goes to the log; the response says only that the token is invalid or
+/// expired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TokenFault {
-    /// It is not three parts of base 64 with JSON in the first two, or it is too long.
+    /// It is too long, or it is not three parts of base 64 with JSON in the first two.
     #[error("it is not a JWT of the form that is issued here")]
     Malformed,
-    /// Its header is not one that we issue.
+    /// Its header is not one that this service issues.
     #[error("its header has another type, algorithm or extension than the tokens that are issued here")]
     Header,
-    /// Its key is not ours, or no longer.
+    /// Its key is unknown, or no longer valid.
     #[error("it is signed by an unknown key")]
     UnknownKey,
     /// The signature does not fit.
@@ -142,10 +140,10 @@ pub enum TokenFault {
     /// It has another issuer or another audience.
     #[error("it is from another issuer or for another audience")]
     Audience,
-    /// It is over.
+    /// It has expired.
     #[error("it has expired")]
     Expired,
-    /// It is from the future.
+    /// It is not valid yet.
     #[error("it is not valid yet")]
     NotYet,
     /// It, its application, its credential or its key was revoked.
@@ -168,8 +166,7 @@ impl From<JwsFault> for TokenFault {
 #[error("a token could not be signed")]
 pub struct NotIssued;
 
-/// Makes a token of these claims; the key's name goes into its header, whatever the claims say of
-/// it.
+/// Issues a token with these claims. Its header names `key`, regardless of the claims' `key_id`.
 pub fn issue(claims: &Claims, audience: &Audience, key: &SigningKey) -> Result<String, NotIssued> {
     let wire = WireClaims {
         iss: audience.issuer.clone(),
@@ -192,12 +189,12 @@ pub fn issue(claims: &Claims, audience: &Audience, key: &SigningKey) -> Result<S
     Ok(jws::with_signature(unsigned, signature.as_ref()))
 }
 
-/// A new token's identifier: 128 random bits.
+/// A new token identifier: 128 random bits.
 pub fn new_token_id(random: &dyn Random) -> String {
     random::alphanumeric(random, 22)
 }
 
-/// A token taken apart, with a good header. Nothing of it is to be trusted yet.
+/// A parsed token with an accepted header. Its content is untrusted.
 #[derive(Debug)]
 pub struct Presented<'a> {
     jws: Jws<'a>,
@@ -205,7 +202,7 @@ pub struct Presented<'a> {
 }
 
 impl<'a> Presented<'a> {
-    /// Takes a token apart.
+    /// Parses a token.
     pub fn parse(token: &'a str) -> Result<Self, TokenFault> {
         let jws = Jws::parse(token, MAX_LENGTH)?;
         let typ = jws.header().typ.as_deref().ok_or(TokenFault::Malformed)?;
@@ -216,14 +213,13 @@ impl<'a> Presented<'a> {
         Ok(Self { jws, kid })
     }
 
-    /// The name of the key that the token says it is signed with.
+    /// The name of the key that the token claims to be signed with.
     pub fn kid(&self) -> &str {
         &self.kid
     }
 
-    /// Checks the token: key, signature, issuer, audience and times. Everything that could let a
-    /// forged or foreign token pass is closed here and where it is taken apart, and nowhere else.
-    /// Whether the token's resource is the one that it came to, the verifier decides.
+    /// Checks the token: key, signature, issuer, audience and times. Only this function and [`Self::parse`] protect
+    /// against forged and foreign tokens. The verifier checks whether the token's resource is the one that received it.
     pub fn validate(&self, keys: &KeySet, expected: &Audience, now: Time) -> Result<Claims, TokenFault> {
         let key = keys.get(&self.kid, now).ok_or(TokenFault::UnknownKey)?;
         self.jws.verify(key.public(), &[key.algorithm().verified_as()])?;
@@ -243,7 +239,7 @@ impl<'a> Presented<'a> {
             return Err(TokenFault::Malformed);
         }
         if claims.credential_id.is_none() && claims.sid.is_none() {
-            return Err(TokenFault::Malformed); // nothing but its application or its key could end it early
+            return Err(TokenFault::Malformed); // only its application or its key could end it early
         }
         let scopes = Scopes::parse(&claims.scope).map_err(|_| TokenFault::Malformed)?;
         Ok(Claims {

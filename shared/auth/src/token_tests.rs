@@ -73,7 +73,7 @@ fn an_issued_token_is_accepted_until_its_last_second() {
 }
 
 #[test]
-fn every_properly_signed_header_that_is_not_ours_is_refused() {
+fn a_signed_header_that_the_issuer_does_not_write_is_refused() {
     let key = key();
     let keys = KeySet::of([key.public_key()]);
     let cases = [
@@ -105,7 +105,7 @@ fn every_properly_signed_header_that_is_not_ours_is_refused() {
 }
 
 #[test]
-fn every_properly_signed_claim_that_is_not_ours_is_refused() {
+fn a_signed_claim_that_the_issuer_does_not_write_is_refused() {
     let key = key();
     let keys = KeySet::of([key.public_key()]);
     let iat = NOW.as_seconds();
@@ -153,7 +153,7 @@ fn every_properly_signed_claim_that_is_not_ours_is_refused() {
 }
 
 #[test]
-fn a_member_that_comes_twice_is_refused_wherever_it_stands() {
+fn a_duplicate_member_is_refused_in_header_and_claims() {
     let key = key();
     let keys = KeySet::of([key.public_key()]);
     let twice =
@@ -170,7 +170,7 @@ fn a_member_that_comes_twice_is_refused_wherever_it_stands() {
 }
 
 #[test]
-fn a_token_of_a_wrong_form_or_signature_is_refused() {
+fn a_token_with_a_wrong_form_or_signature_is_refused() {
     let (key, stranger) = (key(), key());
     let keys = KeySet::of([key.public_key()]);
     let token = issue(&claims(), &expected(), &key).expect("a token");
@@ -197,14 +197,14 @@ fn a_token_of_a_wrong_form_or_signature_is_refused() {
 }
 
 #[test]
-fn nothing_of_a_token_but_its_header_is_shown() {
+fn only_the_header_of_a_token_is_printed() {
     let token = issue(&claims(), &expected(), &key()).expect("a token");
     let shown = format!("{:?}", Presented::parse(&token).expect("of our form"));
     assert!(token.split('.').all(|part| !shown.contains(part)) && shown.contains("at+jwt"), "{shown}");
 }
 
 #[test]
-fn no_single_changed_character_leaves_a_token_valid() {
+fn changing_any_character_makes_a_token_invalid() {
     let key = key();
     let keys = KeySet::of([key.public_key()]);
     let mut claims = claims();

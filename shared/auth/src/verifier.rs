@@ -1,4 +1,4 @@
-//! The verification of a token: form, signature, claims, and that it is not revoked.
+//! The verification of tokens: form, signature, claims and revocation.
 
 use std::pin::Pin;
 
@@ -28,7 +28,7 @@ pub struct Verifier {
 /// Why a token was not verified.
 #[derive(Debug, thiserror::Error)]
 pub enum Unverified {
-    /// The token is not good.
+    /// The token is not accepted.
     #[error(transparent)]
     Fault(#[from] TokenFault),
     /// The keys or the revocations could not be read.
@@ -37,42 +37,41 @@ pub enum Unverified {
 }
 
 impl Verifier {
-    /// Verifies tokens for this audience, with these keys and this list of revocations.
+    /// Creates a verifier for this audience, with these keys and this list of revocations.
     pub fn new(keys: KeyCache, revocations: Revocations, audience: Audience, clock: SharedClock) -> Self {
         Self { keys, revocations, audience, clock, remembered: Remembered::default() }
     }
 
-    /// Reads keys and revocations before the first request. A failure is logged, and tried again by
-    /// the first request.
+    /// Reads keys and revocations before the first request. A failure is logged, and the first request tries again.
     ///
     /// Boxed as [`base::refreshed::Reading`] is, so that its code is generated here and not in each function.
     pub fn warm_up(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        // One after the other, since opening a second connection takes longer than a round trip.
+        // Sequential, because opening a second connection takes longer than a round trip.
         Box::pin(async {
             self.keys.warm_up().await;
             self.revocations.warm_up().await;
         })
     }
 
-    /// The claims of a token that is good at this resource. A revocation counts within a minute.
+    /// Verifies a token at this resource, and returns its claims. A revocation takes effect within a minute.
     pub async fn verify(&self, token: &str, at: Resource) -> Result<Claims, Unverified> {
         let claims = self.validate(token, at).await?;
         unless_revoked(self.revocations.revoked(&claims).await?, claims)
     }
 
-    /// The claims of a token that is good at this resource, by the revocations at this moment, at the price of a read.
+    /// Verifies a token at this resource against the revocations in the table now, at the price of a read.
     pub async fn verify_by_now(&self, token: &str, at: Resource) -> Result<Claims, Unverified> {
         let claims = self.validate(token, at).await?;
         unless_revoked(self.revocations.revoked_by_now(&claims).await?, claims)
     }
 
-    /// Revokes a verified token, by an application that is counted on this account: here at once,
-    /// and everywhere within a minute.
+    /// Revokes a verified token on behalf of an application that is counted on this account: immediately in this
+    /// process, and everywhere within a minute.
     pub async fn revoke(&self, claims: &Claims, account: &str) -> Result<(), TableError> {
         self.revocations.revoke(claims, account).await
     }
 
-    /// The keys that vouch for tokens.
+    /// The keys that verify tokens.
     pub fn keys(&self) -> &KeyCache {
         &self.keys
     }

@@ -1,10 +1,10 @@
 //! The audit trail: one line of the log for each action on tokens, keys and applications, and for each change that an
-//! agent makes by a tool, refused ones included. It says which client did what, from which address, and how it ended. The
-//! line is a metric as well, for the alarms.
+//! agent makes by a tool, refused ones included. It names the client, the action, the source address and the outcome.
+//! The line is a metric as well, for the alarms.
 //!
-//! An endpoint that is in the trail says so in its declaration (`Endpoint::audited`), and the gate logs each of its
-//! calls, also those that the gate refuses. An endpoint of which only some calls are in the trail declares nothing, and
-//! its handler notes the action of those: `call.notes.action(action)`. A handler also notes what only it knows:
+//! An audited endpoint declares its action (`Endpoint::audited`), and the gate logs each of its calls, also those that
+//! the gate refuses. If only some calls of an endpoint are audited, it declares nothing, and its handler notes the
+//! action of these calls: `call.notes.action(action)`. A handler also notes identifiers that only it knows:
 //! `call.notes.client(id)`. A line has no member for a secret or a token.
 
 use std::{
@@ -42,7 +42,7 @@ actions! {
     IssueToken = "token.issue",
     /// A client revokes a token (RFC 7009).
     RevokeToken = "token.revoke",
-    /// A client asks what a token is good for (RFC 7662).
+    /// A client introspects a token (RFC 7662).
     IntrospectToken = "token.introspect",
     /// An application is registered.
     CreateApplication = "application.create",
@@ -66,13 +66,13 @@ actions! {
     OpenPanelSession = "panel.session.open",
     /// A session of the panel gets its next token.
     RenewPanelSession = "panel.session.renew",
-    /// A session of the panel is ended by the person who has it.
+    /// A person ends a session of the panel.
     EndPanelSession = "panel.session.end",
     /// An agent calls a tool that changes something.
     CallTool = "tool.call",
     /// Failed attempts to authenticate are forgotten.
     ForgetGuesses = "guesses.forget",
-    /// The issuer's next key takes its turn.
+    /// The issuer starts to sign with its next key.
     RotateSigningKey = "signing-key.rotate",
     /// The issuer's keys are replaced at once, and the old ones revoked.
     ReplaceSigningKeys = "signing-key.replace",
@@ -111,7 +111,7 @@ impl<'a> AuditOutcome<'a> {
     }
 }
 
-/// The identifiers that are known of an action. `client` is proven unless the outcome says otherwise.
+/// The noted identifiers of an action. `client` is authenticated unless the outcome says otherwise.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Noted {
@@ -129,14 +129,14 @@ struct Noted {
     subject: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool: Option<&'static str>,
-    /// What it was in particular, where an endpoint knows several actions.
+    /// The action of this call, if the endpoint has several.
     #[serde(skip)]
     action: Option<Action>,
     #[serde(skip)]
     is_untried: bool,
 }
 
-/// Takes notes of an action while it is under way. Clones share them.
+/// Notes on an action, taken while it runs. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct Notes(Arc<Mutex<Noted>>);
 
@@ -162,7 +162,7 @@ impl Notes {
         self.note(|noted| noted.entity = Some(id.to_owned()));
     }
 
-    /// Notes what the action is done to, by the identifier of a token (its `jti`), an application, a secret, a key, a
+    /// Notes the object of the action, by the identifier of a token (its `jti`), an application, a secret, a key, a
     /// webhook or a delivery.
     pub fn subject(&self, id: &str) {
         self.note(|noted| noted.subject = Some(id.to_owned()));
@@ -173,18 +173,18 @@ impl Notes {
         self.note(|noted| noted.tool = Some(name));
     }
 
-    /// The action that was noted, where one was.
+    /// The noted action, if any.
     pub fn noted_action(&self) -> Option<Action> {
         self.noted().action
     }
 
-    /// Notes which action it is, where the endpoint knows several and declares one of them, or none.
+    /// Notes the action, for an endpoint that has several and declares one of them or none.
     pub fn action(&self, action: Action) {
         self.note(|noted| noted.action = Some(action));
     }
 
-    /// Notes that nothing was tried, so that the trail has nothing to tell: a browser without the panel's cookie asks for a
-    /// token each time when it loads the panel, and may sign out.
+    /// Notes that the caller tried nothing, so that the call is not logged: a browser without the panel's cookie asks
+    /// for a token each time it loads the panel, and may sign out.
     pub fn untried(&self) {
         self.note(|noted| noted.is_untried = true);
     }
@@ -206,11 +206,11 @@ fn is_client_id(text: &str) -> bool {
 /// One line of the trail.
 #[derive(Debug)]
 pub struct Entry<'a> {
-    /// The action, where the notes name none in particular.
+    /// The action, unless the notes name another.
     pub action: Action,
     /// How it ended.
     pub outcome: AuditOutcome<'a>,
-    /// The client, its credential, and what the action was done to.
+    /// The client, its credential, and the object of the action.
     pub notes: &'a Notes,
     /// The deployment's name.
     pub environment: &'a str,
@@ -231,7 +231,7 @@ struct Line<'a> {
 }
 
 impl Entry<'_> {
-    /// Writes the line, whatever the level of the log is; none if nothing was tried.
+    /// Writes the line, regardless of the log level; writes nothing if the caller tried nothing.
     pub fn log(self) {
         if self.notes.noted().is_untried {
             return;
@@ -244,7 +244,7 @@ impl Entry<'_> {
         metrics.publish_beside("audit", &self.line());
     }
 
-    /// The line without the metric, for a program whose log CloudWatch does not read:
+    /// The line without the metric, for a program whose log does not reach CloudWatch:
     /// `{"Environment": …, "audit": {…}}`.
     pub fn text(&self) -> String {
         serde_json::json!({ "Environment": self.environment, "audit": self.line() }).to_string()
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_in_the_place_of_the_client_identifier_is_not_noted() {
+    fn a_secret_instead_of_the_client_identifier_is_not_noted() {
         let notes = Notes::default();
         notes.client("a-secret-that-was-pasted-into-the-wrong-field");
         assert!(!line(&notes, AuditOutcome::Refused("invalid-client")).to_string().contains("secret"));

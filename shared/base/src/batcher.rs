@@ -1,9 +1,9 @@
-//! A batcher: requests of the same moment share a call.
+//! A batcher: sends requests of the same moment in one call.
 //!
-//! Requests that come while a call is under way share the next one. So no request waits for company, and the
-//! busier it is the more requests a call carries: a round trip to the table or the queue costs a busy process little
-//! more than an idle one. Requests that fill further calls wait for none: those calls are made at once, side by side.
-//! Each request has its own response.
+//! The batcher never delays a request to fill a batch: requests that arrive while a call is in flight share the next
+//! call. The busier the process is, the larger its batches are, so that a round trip to the table or the queue costs a
+//! busy process little more than an idle one. Requests that fill further batches do not wait: these calls are made
+//! concurrently. Each request gets its own response.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -14,27 +14,27 @@ use std::{
 
 use tokio::{sync::oneshot, task};
 
-/// How many calls are under way at once, regardless of their size: a second one uses the time in which the first waits
+/// How many calls are in flight at once, regardless of their size: a second call uses the time in which the first waits
 /// for the network.
 const CALLS_AT_ONCE: usize = 2;
 
-/// How many full calls are under way at once. Each needs a connection, which takes the processor longer to open
-/// than a call.
+/// How many calls are in flight at once if their batches are full. Each needs a connection, and opening a connection
+/// takes more processor time than a call.
 const FULL_CALLS_AT_ONCE: usize = 8;
 
-/// A kind of call that carries several requests.
+/// A call that carries a batch of requests.
 pub trait Calls: Send + Sync + 'static {
     /// One request.
     type Request: Send + 'static;
     /// The response to one request.
     type Response: Send + 'static;
-    /// The most requests that one call takes.
+    /// The largest batch.
     const LIMIT: usize;
 
-    /// Makes the call; gives one response for each request, in the same order.
+    /// Makes the call, and returns one response for each request in the same order.
     fn call(&self, requests: Vec<Self::Request>) -> impl Future<Output = Vec<Self::Response>> + Send;
 
-    /// The key of a request that may be in a call only once. By default a request has none.
+    /// A key that a batch may contain only once, such as the key of an item; `None` for no such limit.
     fn exclusive_key(_request: &Self::Request) -> Option<&str> {
         None
     }
@@ -42,7 +42,7 @@ pub trait Calls: Send + Sync + 'static {
 
 /// The call that carried a request panicked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the call that carried this ended without an response")]
+#[error("the call that carried this ended without a response")]
 pub struct Unanswered;
 
 /// The queue of requests that wait for a call. Clones share it.
@@ -55,8 +55,8 @@ struct Shared<C: Calls> {
 
 struct Backlog<C: Calls> {
     waiting: VecDeque<Waiting<C>>,
-    callers: usize,
-    /// How many of the callers have not yet looked at what waits.
+    workers: usize,
+    /// How many of the workers have not yet taken their first batch.
     starting: usize,
 }
 
@@ -68,25 +68,25 @@ struct Waiting<C: Calls> {
 impl<C: Calls> Batcher<C> {
     /// A batcher without requests.
     pub fn new(calls: C) -> Self {
-        let backlog = Backlog { waiting: VecDeque::new(), callers: 0, starting: 0 };
+        let backlog = Backlog { waiting: VecDeque::new(), workers: 0, starting: 0 };
         Self(Arc::new(Shared { calls, backlog: Mutex::new(backlog) }))
     }
 
-    /// Submits a request and waits for its response. A caller that stops waiting takes its request back if no call carries it yet,
-    /// and stops no call.
+    /// Submits a request and waits for its response. If the caller stops waiting, its request is withdrawn, unless a
+    /// call carries it already; the call continues.
     pub async fn submit(&self, request: C::Request) -> Result<C::Response, Unanswered> {
         let (response, answered) = oneshot::channel();
-        let another_caller = {
+        let needs_worker = {
             let mut backlog = self.backlog();
             backlog.waiting.push_back(Waiting { request, response });
-            let wanted = backlog.wants_a_caller();
-            backlog.callers += usize::from(wanted);
+            let wanted = backlog.wants_a_worker();
+            backlog.workers += usize::from(wanted);
             backlog.starting += usize::from(wanted);
             wanted
         };
-        if another_caller {
-            // A task of its own, so that a caller that gives up does not end the call of others.
-            task::spawn(Caller { batcher: self.clone(), is_starting: true, left: false }.work());
+        if needs_worker {
+            // A separate task, so that a caller that gives up does not end the call of others.
+            task::spawn(Worker { batcher: self.clone(), is_starting: true, left: false }.work());
         }
         answered.await.map_err(|_| Unanswered)
     }
@@ -96,84 +96,85 @@ impl<C: Calls> Batcher<C> {
     }
 }
 
-/// One of the few tasks that make calls.
-struct Caller<C: Calls> {
+/// A task that makes calls until no request waits.
+struct Worker<C: Calls> {
     batcher: Batcher<C>,
     is_starting: bool,
-    /// Whether it is no longer counted, as when it found nothing to do.
+    /// Whether the worker is no longer counted because it found no request.
     left: bool,
 }
 
-impl<C: Calls> Caller<C> {
+impl<C: Calls> Worker<C> {
     async fn work(mut self) {
-        // A task that requests for several things at once has asked for all of them before this goes on.
+        // A task that submits several requests at once has submitted all of them before this continues.
         task::yield_now().await;
-        while let Some(call) = self.next() {
-            let (requests, answers): (Vec<_>, Vec<_>) =
-                call.into_iter().map(|waiting| (waiting.request, waiting.response)).unzip();
-            for (response, to) in self.batcher.0.calls.call(requests).await.into_iter().zip(answers) {
-                let _ = to.send(response); // an error says that its caller gave up
+        while let Some(batch) = self.next_batch() {
+            let (requests, senders): (Vec<_>, Vec<_>) =
+                batch.into_iter().map(|waiting| (waiting.request, waiting.response)).unzip();
+            for (response, sender) in self.batcher.0.calls.call(requests).await.into_iter().zip(senders) {
+                let _ = sender.send(response); // fails if the caller gave up
             }
         }
     }
 
-    /// The requests of the next call. Finding none and leaving the count is one step: a request of a moment later finds
-    /// that a caller is missing, and starts another.
-    fn next(&mut self) -> Option<Vec<Waiting<C>>> {
+    /// The requests of the next call. If there is none, the worker leaves the count under the same lock, so that the
+    /// next request starts another worker.
+    fn next_batch(&mut self) -> Option<Vec<Waiting<C>>> {
         let mut backlog = self.batcher.backlog();
         backlog.starting -= usize::from(std::mem::take(&mut self.is_starting));
-        let call = backlog.take();
-        if call.is_empty() {
-            backlog.callers -= 1;
+        let batch = backlog.take_batch();
+        if batch.is_empty() {
+            backlog.workers -= 1;
             self.left = true;
             return None;
         }
-        Some(call)
+        Some(batch)
     }
 }
 
-impl<C: Calls> Drop for Caller<C> {
-    /// After a panic in a call. Requests must not wait for a caller that may never come.
+impl<C: Calls> Drop for Worker<C> {
+    /// Leaves the count after a panic in a call. If no worker remains, the waiting requests fail rather than wait
+    /// forever.
     fn drop(&mut self) {
         if self.left {
             return;
         }
         let mut backlog = self.batcher.backlog();
         backlog.starting -= usize::from(self.is_starting);
-        backlog.callers -= 1;
-        if backlog.callers == 0 {
+        backlog.workers -= 1;
+        if backlog.workers == 0 {
             backlog.waiting.clear();
         }
     }
 }
 
 impl<C: Calls> Backlog<C> {
-    /// Whether what waits is worth another call beside those that are under way or about to be made.
-    fn wants_a_caller(&self) -> bool {
-        let taken = self.starting * C::LIMIT;
-        let fills_another = self.waiting.len() >= taken + C::LIMIT;
-        // Of requests that come all at once to an idle process, the last few must not wait for the first calls to end.
-        let is_rest = self.starting >= CALLS_AT_ONCE && self.waiting.len() > taken;
-        self.callers < CALLS_AT_ONCE || self.callers < FULL_CALLS_AT_ONCE && (fills_another || is_rest)
+    /// Whether the waiting requests justify another worker beside the running and starting ones.
+    fn wants_a_worker(&self) -> bool {
+        let claimed = self.starting * C::LIMIT;
+        let fills_another = self.waiting.len() >= claimed + C::LIMIT;
+        // If many requests arrive at once in an idle process, the last few must not wait for the first calls to end.
+        let is_rest = self.starting >= CALLS_AT_ONCE && self.waiting.len() > claimed;
+        self.workers < CALLS_AT_ONCE || self.workers < FULL_CALLS_AT_ONCE && (fills_another || is_rest)
     }
 
-    /// The requests of the next call. One whose place is taken waits for another call, and one whose caller gave up
-    /// is left out.
-    fn take(&mut self) -> Vec<Waiting<C>> {
-        let mut taken = Vec::new();
-        let mut places = HashSet::new();
+    /// The requests of the next call. A request whose key is in the batch already waits for another call, and a request
+    /// whose caller gave up is dropped.
+    fn take_batch(&mut self) -> Vec<Waiting<C>> {
+        let mut batch = Vec::new();
+        let mut keys = HashSet::new();
         let mut left = VecDeque::new();
-        while taken.len() < C::LIMIT {
+        while batch.len() < C::LIMIT {
             let Some(next) = self.waiting.pop_front() else { break };
             match C::exclusive_key(&next.request) {
                 _ if next.response.is_closed() => {}
-                Some(place) if !places.insert(place.to_owned()) => left.push_back(next),
-                _ => taken.push(next),
+                Some(key) if !keys.insert(key.to_owned()) => left.push_back(next),
+                _ => batch.push(next),
             }
         }
         left.append(&mut self.waiting);
         self.waiting = left;
-        taken
+        batch
     }
 }
 
@@ -194,7 +195,7 @@ mod tests {
     use super::*;
     use futures::future::join_all;
 
-    /// Answers each number with its double, after a moment, and remembers what each call carried.
+    /// Answers each number with its double, and records the batches.
     #[derive(Clone, Default)]
     struct Doubling(Arc<Mutex<Vec<Vec<u32>>>>);
 
@@ -205,14 +206,14 @@ mod tests {
 
         async fn call(&self, requests: Vec<(u32, String)>) -> Vec<u32> {
             let numbers: Vec<_> = requests.iter().map(|(number, _)| *number).collect();
-            assert!(!numbers.contains(&u32::MAX), "asked to panic");
+            assert!(!numbers.contains(&u32::MAX), "a panic on purpose");
             self.0.lock().expect("no test panics with it").push(numbers.clone());
             task::yield_now().await;
             numbers.into_iter().map(|number| number * 2).collect()
         }
 
-        fn exclusive_key((_, place): &(u32, String)) -> Option<&str> {
-            Some(place)
+        fn exclusive_key((_, key): &(u32, String)) -> Option<&str> {
+            Some(key)
         }
     }
 
@@ -221,21 +222,21 @@ mod tests {
         (Batcher::new(calls.clone()), calls)
     }
 
-    async fn ask_all(batcher: &Batcher<Doubling>, requests: impl IntoIterator<Item = (u32, String)>) -> Vec<u32> {
-        let answers = join_all(requests.into_iter().map(|request| batcher.submit(request))).await;
-        answers.into_iter().map(|response| response.expect("answered")).collect()
+    async fn submit_all(batcher: &Batcher<Doubling>, requests: impl IntoIterator<Item = (u32, String)>) -> Vec<u32> {
+        let responses = join_all(requests.into_iter().map(|request| batcher.submit(request))).await;
+        responses.into_iter().map(|response| response.expect("answered")).collect()
     }
 
     #[tokio::test]
     async fn requests_of_the_same_moment_share_a_call_up_to_its_limit() {
         let (batcher, calls) = batcher();
-        let answers = ask_all(&batcher, (0..25).map(|number| (number, number.to_string()))).await;
-        assert_eq!(answers, (0..25).map(|number| number * 2).collect::<Vec<_>>());
+        let responses = submit_all(&batcher, (0..25).map(|number| (number, number.to_string()))).await;
+        assert_eq!(responses, (0..25).map(|number| number * 2).collect::<Vec<_>>());
         let calls = calls.0.lock().expect("no panic").iter().map(Vec::len).collect::<Vec<_>>();
         assert_eq!(calls, [10, 10, 5]);
     }
 
-    /// Answers when so many calls are under way.
+    /// Answers once this many calls are in flight.
     struct Together(tokio::sync::Barrier);
 
     impl Calls for Together {
@@ -249,11 +250,11 @@ mod tests {
         }
     }
 
-    /// The sizes of the calls, which are all under way at once or never end.
+    /// The sizes of the batches. Never ends unless all the calls are in flight at once.
     async fn sizes(batcher: &Batcher<Together>, requests: u32) -> Vec<usize> {
-        let answers = join_all((0..requests).map(|request| batcher.submit(request))).await;
-        let answers: Vec<_> = answers.into_iter().map(|response| response.expect("answered")).collect();
-        answers.chunks(10).map(|call| call[0]).collect()
+        let responses = join_all((0..requests).map(|request| batcher.submit(request))).await;
+        let responses: Vec<_> = responses.into_iter().map(|response| response.expect("answered")).collect();
+        responses.chunks(10).map(|call| call[0]).collect()
     }
 
     #[tokio::test]
@@ -266,7 +267,7 @@ mod tests {
         assert_eq!(sizes(&batcher, 160).await, [10; 16], "twice eight at once");
     }
 
-    /// Remembers the size of each call, which then waits until a test lets it end.
+    /// Records the size of each batch, and waits until the test lets the call end.
     #[derive(Clone)]
     struct Held(Arc<Mutex<Vec<usize>>>, Arc<tokio::sync::Semaphore>);
 
@@ -283,7 +284,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn while_two_calls_are_under_way_requests_wait_unless_they_fill_another() {
+    async fn while_two_calls_are_in_flight_only_full_batches_are_sent() {
         for (late, at_once) in [(9, vec![1, 1]), (10, vec![1, 1, 10])] {
             let calls = Held(Arc::default(), Arc::new(tokio::sync::Semaphore::new(0)));
             let batcher = Batcher::new(calls.clone());
@@ -310,10 +311,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn two_requests_for_one_place_never_share_a_call() {
+    async fn two_requests_for_one_key_never_share_a_call() {
         let (batcher, calls) = batcher();
-        let answers = ask_all(&batcher, (0..6).map(|number| (number, (number % 2).to_string()))).await;
-        assert_eq!(answers, [0, 2, 4, 6, 8, 10]);
+        let responses = submit_all(&batcher, (0..6).map(|number| (number, (number % 2).to_string()))).await;
+        assert_eq!(responses, [0, 2, 4, 6, 8, 10]);
         let mut calls = calls.0.lock().expect("no panic").clone();
         calls.sort();
         assert_eq!(calls, [vec![0, 1], vec![2, 3], vec![4, 5]]);
@@ -328,20 +329,20 @@ mod tests {
         assert_eq!(batcher.submit((2, "b".into())).await, Ok(4));
     }
 
-    /// A request was once lost between a caller that found nothing to do and the moment in which it left the count.
+    /// A worker that finds no request must leave the count in the same step, or a request in between is lost.
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-    async fn a_request_that_comes_when_the_last_caller_leaves_is_answered() {
+    async fn a_request_that_arrives_as_the_last_worker_leaves_is_answered() {
         let (batcher, _) = batcher();
-        let askers = (0..8u32).map(|asker| {
+        let submitters = (0..8u32).map(|submitter| {
             let batcher = batcher.clone();
             task::spawn(async move {
                 for number in 0..20_000 {
-                    assert_eq!(batcher.submit((number, asker.to_string())).await, Ok(number * 2));
+                    assert_eq!(batcher.submit((number, submitter.to_string())).await, Ok(number * 2));
                 }
             })
         });
-        for asker in askers.collect::<Vec<_>>() {
-            asker.await.expect("every request is answered");
+        for submitter in submitters.collect::<Vec<_>>() {
+            submitter.await.expect("every request is answered");
         }
     }
 

@@ -1,4 +1,4 @@
-//! The only reader of the wall clock, and the one form that a time has on the wire and in the table.
+//! The only reader of the wall clock, and the format of times on the wire and in the table.
 
 use std::{
     fmt,
@@ -11,7 +11,7 @@ use std::{
 use jiff::{Timestamp, civil::DateTime};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// The source of the time; an argument, so that tests set it.
+/// A source of the time. Use cases take it as an argument, so that tests can set it.
 pub trait Clock: Send + Sync {
     /// The present moment.
     fn now(&self) -> Time;
@@ -36,7 +36,7 @@ impl Clock for SystemClock {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(i64);
 
-/// The first and the last moment that have four digits to their year, as far as can be reckoned with.
+/// The first and the last moment with a year of four digits that `jiff` can represent.
 const FIRST: Time = Time(-62_167_219_200_000); // 0000-01-01T00:00:00Z
 const LAST: Time = Time(253_402_207_200_000); // 9999-12-30T22:00:00Z
 
@@ -61,9 +61,9 @@ impl Time {
         self.to_string().chars().take(10).collect()
     }
 
-    /// The time that a client wrote: RFC 3339 with a `T`, and a `Z` or an offset, in either case (§5.6). What is finer than milliseconds is cut
-    /// off, since the standard forms of Python, Java and Go are finer. A time before the first that can be reckoned with
-    /// is that one, and one after the last the last: clients write such for "ever" and "never".
+    /// Parses a time from a client: RFC 3339 with a `T`, and a `Z` or an offset, in either case (§5.6). Digits beyond
+    /// milliseconds are cut off, since Python, Java and Go write finer times by default. Times outside of the supported
+    /// range become the first or the last supported time: clients write them for "ever" and "never".
     pub fn of_client(text: &str) -> Option<Self> {
         let text = text.to_ascii_uppercase();
         let (moment, rest) = text.split_at_checked(19)?;
@@ -91,7 +91,7 @@ impl Time {
             .map(|time: Self| time.clamp(FIRST, LAST))
     }
 
-    /// How long it is from `earlier` to this moment; zero when `earlier` is in fact later.
+    /// The duration from `earlier` to this moment; zero if `earlier` is later.
     pub fn since(self, earlier: Time) -> Duration {
         Duration::from_millis(u64::try_from(self.0 - earlier.0).unwrap_or(0))
     }
@@ -100,7 +100,7 @@ impl Time {
 impl Add<Duration> for Time {
     type Output = Time;
 
-    /// Saturates far beyond any date that has four digits to its year.
+    /// Saturates far beyond any date with a year of four digits.
     fn add(self, duration: Duration) -> Time {
         Time(self.0.saturating_add(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)))
     }
@@ -109,14 +109,14 @@ impl Add<Duration> for Time {
 impl Sub<Duration> for Time {
     type Output = Time;
 
-    /// Saturates likewise, on the other side.
+    /// Saturates far before any date with a year of four digits.
     fn sub(self, duration: Duration) -> Time {
         Time(self.0.saturating_sub(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)))
     }
 }
 
 impl fmt::Display for Time {
-    /// Never fails: a time whose year has not four digits is written as the nearest that has.
+    /// Never fails: a time whose year does not have four digits is written as the nearest one that does.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let written = (*self).clamp(FIRST, LAST);
         let timestamp = Timestamp::from_millisecond(written.0).expect("it is between the first and the last");
@@ -149,8 +149,8 @@ impl<'de> Deserialize<'de> for Time {
     }
 }
 
-/// Waits for so long. Every pause of the service is made here, so that a search finds them all; a decision about time
-/// takes a [`Time`], and no test waits for one.
+/// Sleeps for a duration. This is the only sleep of the service, so that a search finds all of them; a decision about
+/// time takes a [`Time`] instead, so that no test has to wait.
 #[expect(clippy::disallowed_methods, reason = "this is the one place that pauses")]
 pub async fn pause(duration: Duration) {
     tokio::time::sleep(duration).await;
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_writes_a_time_in_rfc_3339_and_what_is_finer_than_milliseconds_is_cut_off() {
+    fn a_time_of_a_client_is_read_in_rfc_3339_and_cut_to_milliseconds() {
         let time = Time::from_millis(1_795_167_900_120);
         for text in [
             "2026-11-20T09:45:00.12Z",
@@ -251,10 +251,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_time_a_client_writes_can_be_written_and_read_back(
+        fn any_time_of_a_client_can_be_written_and_read_back(
             text in "(000[0-4]|[12][0-9]{3}|999[5-9])-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:([0-5][0-9]|60)(\\.[0-9]{1,12})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])",
         ) {
-            // Only a day that its month does not have is refused.
+            // Only a day that does not exist in its month is refused.
             let civil = text[..19].parse::<DateTime>().is_ok();
             let time = Time::of_client(&text);
             prop_assert_eq!(time.is_some(), civil, "{}", &text);

@@ -1,4 +1,4 @@
-//! The only reader of the environment: read once, at the start, every fault reported at once with its variable's name.
+//! The only reader of the environment. It reads once, at startup, and reports all faults at once with their variables.
 
 use std::{fmt, str::FromStr};
 
@@ -6,20 +6,20 @@ use http::Uri;
 
 /// Settings that can be read from the environment.
 pub trait FromEnvironment: Sized {
-    /// Reads them. Faults go into the reader, and [`read`] then drops the value.
+    /// Reads the settings. Faults go into `environment`, and [`read`] then drops the value.
     fn from_environment(environment: &mut Environment) -> Option<Self>;
 }
 
-/// The variables, and the faults found in them.
+/// The environment's variables, and the faults found in them.
 #[derive(Debug)]
 pub struct Environment {
     variable: fn(&str) -> Option<String>,
     faults: Vec<String>,
 }
 
-/// The variables that are missing or malformed: all of them, each with its name.
+/// The missing or malformed variables, each with its name.
 #[derive(PartialEq, Eq, thiserror::Error)]
-#[error("the environment is not as it should be: {}", .0.join("; "))]
+#[error("invalid environment variables: {}", .0.join("; "))]
 pub struct SettingsError(pub Vec<String>);
 
 impl fmt::Debug for SettingsError {
@@ -28,13 +28,13 @@ impl fmt::Debug for SettingsError {
     }
 }
 
-/// Reads settings from the process's environment, or reports everything that is wrong with it.
+/// Reads settings from the process's environment, or reports all its faults.
 pub fn read<S: FromEnvironment>() -> Result<S, SettingsError> {
     #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
     read_from(|name| std::env::var(name).ok())
 }
 
-/// The same from variables of a test's own.
+/// Reads settings from a test's variables.
 pub fn read_from<S: FromEnvironment>(variable: fn(&str) -> Option<String>) -> Result<S, SettingsError> {
     let mut environment = Environment { variable, faults: Vec::new() };
     match S::from_environment(&mut environment) {
@@ -44,7 +44,7 @@ pub fn read_from<S: FromEnvironment>(variable: fn(&str) -> Option<String>) -> Re
 }
 
 impl Environment {
-    /// A variable that must be there and not be empty.
+    /// The value of a variable that must be set and not empty.
     pub fn required(&mut self, name: &str) -> Option<String> {
         let value = (self.variable)(name).filter(|value| !value.is_empty());
         if value.is_none() {
@@ -53,12 +53,12 @@ impl Environment {
         value
     }
 
-    /// A variable that may be there.
+    /// The value of a variable; `None` if it is unset or empty.
     pub fn optional(&self, name: &str) -> Option<String> {
         (self.variable)(name).filter(|value| !value.is_empty())
     }
 
-    /// A variable with a form of its own; when it is not set or empty, the default.
+    /// The parsed value of a variable; the default if it is unset or empty.
     pub fn parsed<T>(&mut self, name: &str, default: T) -> Option<T>
     where
         T: FromStr,
@@ -70,7 +70,7 @@ impl Environment {
         value.parse().map_err(|error| self.fault(name, &value, &error)).ok()
     }
 
-    /// Notes that a variable has a value that it must not have; `error` completes the sentence after "which is".
+    /// Notes an invalid value of a variable; `error` completes the sentence after "which is".
     pub fn fault(&mut self, name: &str, value: &str, error: &dyn fmt::Display) {
         let fault = format!("{name} is `{value}`, which is {error}");
         // Several crates may read the same variable.
@@ -79,7 +79,7 @@ impl Environment {
         }
     }
 
-    /// A variable that must be the address of a server: without a path, and without a slash at its end.
+    /// The value of a variable that must be the address of a server, without a path or a slash at its end.
     pub fn address(&mut self, name: &str) -> Option<String> {
         let value = self.required(name)?;
         match value.parse::<Uri>() {
@@ -113,7 +113,7 @@ macro_rules! several {
     ($($name:ident),+) => {
         impl<$($name: FromEnvironment),+> FromEnvironment for ($($name,)+) {
             fn from_environment(environment: &mut Environment) -> Option<Self> {
-                // Each is read before any is given up, so that all faults come to light at once.
+                // All are read before the first `?`, so that all faults are reported at once.
                 $(#[expect(non_snake_case, reason = "the type's letter names its value")]
                 let $name = $name::from_environment(environment);)+
                 Some(($($name?,)+))
@@ -125,7 +125,7 @@ several!(A, B);
 several!(A, B, C);
 several!(A, B, C, D);
 
-/// `true` or `false`, and nothing else.
+/// A setting that is `true` or `false`.
 #[derive(Debug, Clone, Copy)]
 pub struct Switch(pub bool);
 
@@ -137,7 +137,7 @@ impl FromStr for Switch {
     }
 }
 
-/// A number that is not 0.
+/// A setting that is a number of at least 1.
 #[derive(Debug, Clone, Copy)]
 pub struct AtLeastOne(pub u32);
 
@@ -161,7 +161,8 @@ mod tests {
 
     impl FromEnvironment for One {
         fn from_environment(environment: &mut Environment) -> Option<Self> {
-            let (address, nonsense) = (environment.address("BASE_URL"), environment.address("AUTH_URL"));
+            let address = environment.address("BASE_URL");
+            let nonsense = environment.address("AUTH_URL");
             let missing = environment.required("TABLE_NAME");
             address.and(nonsense).and(missing).map(|_| Self)
         }
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_is_wrong_is_reported_at_once_by_name() {
+    fn all_faults_are_reported_at_once_by_name() {
         let error = read_from::<(One, (Other, ()))>(|name| match name {
             "BASE_URL" => Some("https://api.example.com/".into()),
             "AUTH_URL" => Some("nonsense".into()),

@@ -1,7 +1,7 @@
-//! The identifiers that the service makes: a prefix that says of what, and a body whose order is that of time.
+//! The service's identifiers: a prefix for the type, and a body that sorts by time.
 //!
 //! The body is a ULID in lower case: 48 bits of milliseconds and 80 that make it unique, as 26 characters of
-//! Crockford's base 32. Clients are promised an opaque string; only this module knows more.
+//! Crockford's base 32. For clients an identifier is an opaque string; only this module knows more.
 
 use aws_lc_rs::digest;
 
@@ -35,12 +35,12 @@ macro_rules! identifiers {
         impl $name {
             const PREFIX: &'static str = $prefix;
 
-            /// A new identifier, later in order than those made before `now`.
+            /// A new identifier, which sorts after the identifiers made before `now`.
             pub fn new(now: Time, random: &dyn Random) -> Self {
                 Self(format!("{}{}", Self::PREFIX, encode(now, random::bytes(random))))
             }
 
-            /// The identifier in a text; `None` when the text cannot be one.
+            /// Parses an identifier; `None` if the text cannot be one.
             pub fn parse(text: &str) -> Option<Self> {
                 text.strip_prefix(Self::PREFIX).is_some_and(is_body).then(|| Self(text.to_owned()))
             }
@@ -55,7 +55,7 @@ identifiers! {
     WebhookId = "whk_";
     /// One delivery: one event on its way to one webhook.
     DeliveryId = "dlv_";
-    /// One connection: a managing entity's account at a payment provider, as it was connected once.
+    /// One connection to a managing entity's account at a payment provider.
     ConnectionId = "con_";
     /// One client secret of an application; not the secret itself.
     ClientSecretId = "sec_";
@@ -63,7 +63,7 @@ identifiers! {
     PanelLinkId = "plk_";
 }
 
-/// The time that a body begins with.
+/// The time at the beginning of a body.
 fn time(body: &str) -> Time {
     let digit = |letter| ALPHABET.iter().position(|known| *known == letter).unwrap_or_default();
     let digits = body.bytes().take(10).map(digit);
@@ -71,20 +71,20 @@ fn time(body: &str) -> Time {
 }
 
 impl EventId {
-    /// The time of the event, which the identifier begins with.
+    /// The time of the event.
     pub fn time(&self) -> Time {
         time(&self.0[Self::PREFIX.len()..])
     }
 }
 
 impl DeliveryId {
-    /// The time of the delivery's event, at which the delivery was made.
+    /// The time of the delivery's event, which is the time at which the delivery was made.
     pub fn time(&self) -> Time {
         time(&self.0[Self::PREFIX.len()..])
     }
 
-    /// The delivery of this event to this webhook. Always the same one, so that publishing an event again
-    /// cannot make a second delivery of it.
+    /// The delivery of this event to this webhook. It is derived from both, so that publishing an event again cannot
+    /// make a second delivery.
     pub fn of(event: &EventId, webhook: &WebhookId) -> Self {
         let (time, _) = event.0[EventId::PREFIX.len()..].split_at(10);
         let hash = digest::digest(&digest::SHA256, format!("{event}{webhook}").as_bytes());
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_and_a_webhook_have_one_delivery_and_others_have_another() {
+    fn an_event_and_a_webhook_have_one_delivery() {
         let now = Time::from_millis(1_795_167_900_123);
         let event = EventId::new(now, &SystemRandom);
         let first = WebhookId::new(now, &SystemRandom);
@@ -126,7 +126,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_identifier_of_an_event_tells_its_time(millis in 0i64..1 << 48) {
+        fn the_identifier_of_an_event_contains_its_time(millis in 0i64..1 << 48) {
             prop_assert_eq!(EventId::new(Time::from_millis(millis), &SystemRandom).time(), Time::from_millis(millis));
         }
 

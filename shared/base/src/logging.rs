@@ -1,5 +1,5 @@
-//! Logs: one JSON object a line. Beside its own fields each line has those of the spans around it: the request's id and
-//! the trace, from the span that is opened for each call.
+//! Logs: one JSON object per line. Beside its own fields each line has the fields of the spans around it: the request
+//! id and the trace, from the span of each call.
 
 use std::{
     borrow::Cow,
@@ -32,8 +32,7 @@ use crate::{
     trace::{LambdaTrace, Trace},
 };
 
-/// The crates whose lines follow `LOG_LEVEL`: the libraries of this project. A test of the workspace keeps the list
-/// complete.
+/// The libraries of this project, whose lines follow `LOG_LEVEL`. A test of the workspace keeps the list complete.
 pub const OWN_CRATES: [&str; 13] = [
     "auth",
     "base",
@@ -66,7 +65,7 @@ where
     let own = level.filter();
     let others = own.min(LevelFilter::INFO);
     let wanted = move |line: &Metadata<'_>| match (line.is_span(), is_own(line)) {
-        // A span says to which call a line belongs, at every level.
+        // Spans connect a line with its call, at every level.
         (true, is_own) => is_own,
         (false, true) => *line.level() <= own,
         (false, false) => *line.level() <= others && !is_repetition(line),
@@ -76,9 +75,9 @@ where
     tracing_subscriber::registry().with(lines.with_writer(writer).with_filter(filter))
 }
 
-/// The span of a call: each line within it names the request and the trace, and X-Ray's where X-Ray records it. The names
-/// of the trace are those that [OpenTelemetry](https://opentelemetry.io/docs/specs/otel/compatibility/logging_trace_context/)
-/// gives to them in logs.
+/// The span of a call: each line within it names the request and the trace, and X-Ray's trace if X-Ray records it. The
+/// field names of the trace are
+/// [OpenTelemetry's](https://opentelemetry.io/docs/specs/otel/compatibility/logging_trace_context/).
 pub fn call_span(request_id: &str, trace: &Trace, lambda: Option<LambdaTrace<'_>>) -> Span {
     let recorded = lambda.filter(|lambda| lambda.sampled).map(|lambda| lambda.id);
     let trace_id = trace.trace_id();
@@ -86,7 +85,7 @@ pub fn call_span(request_id: &str, trace: &Trace, lambda: Option<LambdaTrace<'_>
     tracing::info_span!("call", requestId = request_id, %trace_id, %span_id, xrayTraceId = recorded)
 }
 
-/// Writes lines.
+/// The formatter of lines.
 struct Lines;
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> FormatEvent<S, JsonFields> for Lines {
@@ -123,7 +122,7 @@ fn line<S: Subscriber + for<'a> LookupSpan<'a>>(
     Ok(text)
 }
 
-/// The fields of the spans around a line. Of fields with the same name, the innermost counts.
+/// The fields of the spans around a line. Of several fields with the same name, the innermost counts.
 fn around<S: Subscriber + for<'a> LookupSpan<'a>>(context: &FmtContext<'_, S, JsonFields>) -> BTreeMap<String, Value> {
     let spans = context.event_scope().into_iter().flat_map(Scope::from_root);
     let fields = spans.filter_map(|span| {
@@ -135,30 +134,30 @@ fn around<S: Subscriber + for<'a> LookupSpan<'a>>(context: &FmtContext<'_, S, Js
 }
 
 fn is_own(line: &Metadata<'_>) -> bool {
-    // The whole name: `base64` is not `base`.
+    // Compare whole names: `base64` is not `base`.
     line.target().split("::").next().is_some_and(|name| OWN_CRATES.contains(&name))
 }
 
-/// Whether Lambda's runtime repeats an error of a handler, in a debug form: the function has logged it as a sentence. The
-/// runtime's line on a panic has a field of its own.
+/// Whether Lambda's runtime repeats an error of a handler in debug format: the function has logged it as a sentence
+/// already. The runtime's line on a panic differs by its field `error`.
 fn is_repetition(line: &Metadata<'_>) -> bool {
     line.target() == "lambda_runtime::layers::panic" && line.fields().field("error").is_none()
 }
 
-/// The most characters of a stranger's text that a line has.
-const MAX_STRANGERS: usize = 200;
+/// The most characters of an untrusted text in a line.
+const MAX_UNTRUSTED: usize = 200;
 
-/// A text for a line of the log that a stranger may have chosen, such as the path of a request before its token is
-/// checked. Of a long text the line has the beginning, with `…` at its end: logs cost by their length.
+/// An untrusted text for a line of the log, such as the path of a request before its token is checked. A long text is
+/// cut and ends with `…`: logs cost by their length.
 pub fn shortened(text: &str) -> Cow<'_, str> {
-    let mut last = text.char_indices().skip(MAX_STRANGERS - 1).map(|(position, _)| position);
+    let mut last = text.char_indices().skip(MAX_UNTRUSTED - 1).map(|(position, _)| position);
     match (last.next(), last.next()) {
         (Some(end), Some(_)) => Cow::Owned(format!("{}…", &text[..end])),
         _ => Cow::Borrowed(text),
     }
 }
 
-/// An error with everything that caused it, in one line: each `Display` says its own stage only.
+/// An error with its causes in one line. The `Display` of each error describes its own stage only.
 pub fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -173,9 +172,9 @@ pub fn chain(error: &(dyn Error + 'static)) -> String {
 /// The least severity that is logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogLevel {
-    /// Faults that an operator mends.
+    /// Faults that an operator must fix.
     Error,
-    /// Also faults that mend themselves.
+    /// Also faults that pass without an operator.
     Warn,
     /// Also each request and each attempt.
     Info,
@@ -212,7 +211,7 @@ impl FromStr for LogLevel {
     }
 }
 
-/// How much is logged: `LOG_LEVEL`.
+/// The settings of the log: `LOG_LEVEL`.
 #[derive(Debug, Clone, Copy)]
 pub struct LogSettings {
     /// `info` unless set.
@@ -249,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_at_most_200_characters_of_a_strangers_text() {
+    fn a_line_has_at_most_200_characters_of_an_untrusted_text() {
         for whole in ["", "/api", &"ä".repeat(200)] {
             assert_eq!(shortened(whole), whole);
         }
@@ -258,7 +257,7 @@ mod tests {
         }
     }
 
-    /// The lines that are written at this level.
+    /// The lines written at this level.
     fn lines(level: &str, log: impl FnOnce()) -> Vec<Value> {
         let written = Written::default();
         let writer = written.clone();
@@ -269,7 +268,7 @@ mod tests {
         lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
     }
 
-    /// The lines that are logged at this level, of six that are offered.
+    /// The messages logged at this level, of six.
     fn logged(level: &str) -> Vec<String> {
         let lines = lines(level, || {
             tracing::trace!(target: "webhooks::deliveries", "own trace");
@@ -297,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_its_own_fields_and_those_of_our_spans_around_it_of_which_the_inner_count_at_every_level() {
+    fn a_line_has_its_own_fields_and_those_of_the_spans_around_it() {
         let members = |line: &Value, names: &[&str]| {
             names.iter().map(|name| line[*name].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
         };
@@ -328,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn the_level_is_for_our_own_crates_and_other_libraries_log_at_info_at_most() {
+    fn the_level_applies_to_our_crates_and_libraries_log_at_info_at_most() {
         assert_eq!(logged("trace"), ["own trace", "own debug", "own info", "foreign info"]);
         assert_eq!(logged("debug"), ["own debug", "own info", "foreign info"]);
         assert_eq!(logged("info"), ["own info", "foreign info"]);
@@ -336,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_a_handler_is_not_repeated_in_a_debug_form_and_a_panic_is_logged() {
+    fn the_runtimes_repetition_of_an_error_is_not_logged_but_a_panic_is() {
         let lines = lines("info", || {
             tracing::error!(target: "lambda_runtime::layers::panic", "\"an error\"");
             tracing::error!(target: "lambda_runtime::layers::panic", error = "a panic", "user handler panicked");
@@ -345,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_that_there_is_not_is_refused_with_those_that_there_are() {
+    fn an_unknown_level_is_refused_with_the_known_ones() {
         let refused = read_from::<LogSettings>(|_| Some("loud".into())).expect_err("no level").0;
         let said = "LOG_LEVEL is `loud`, which is none of `error`, `warn`, `info`, `debug` and `trace`";
         assert_eq!(refused, [said]);

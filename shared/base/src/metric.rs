@@ -1,8 +1,9 @@
-//! Metrics: lines of the log of which CloudWatch makes numbers, for alarms and the dashboard (Embedded Metric Format).
+//! Metrics: lines of the log from which CloudWatch extracts numbers, for alarms and the dashboard (Embedded Metric
+//! Format).
 //! <https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html>
 //!
-//! A line is paid for by its length, and each set of dimensions by the month. So many numbers share a line, no line is
-//! written for a number alone where others are at hand, and no dimension names an entity, a webhook or a person.
+//! A line costs by its length, and each set of dimensions by the month. So numbers of the same moment share a line, and
+//! no dimension names an entity, a webhook or a person.
 
 use std::{
     io::{Write, stdout},
@@ -15,17 +16,17 @@ use serde_json::{Map, Number as JsonNumber, Value, json};
 
 use crate::clock::Time;
 
-/// The namespace of all metrics of the service's own.
+/// The namespace of the service's metrics.
 pub const NAMESPACE: &str = "Waypost";
 /// The dimension that every metric has.
 pub const ENVIRONMENT: &str = "Environment";
-/// The most values that a line may have of one metric.
+/// The most values of one metric in a line.
 const VALUES: usize = 100;
 
 macro_rules! names {
     ($($(#[$doc:meta])* $name:ident ($unit:literal $(, $by:literal)*),)*) => {
-        /// The metrics, and how each is counted. CloudWatch counts by all dimensions together, and by the environment
-        /// alone.
+        /// The metrics with their units and dimensions. CloudWatch aggregates by all dimensions together, and by the
+        /// environment alone.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Name {
             $($(#[$doc])* $name,)*
@@ -58,7 +59,7 @@ names! {
     Audited("Count", "Action", "Outcome"),
     /// Answers of functions with a status of 5xx.
     ServerErrors("Count"),
-    /// Events of the bus that cannot be published.
+    /// Events of the event bus that cannot be published.
     EventsRejected("Count", "Reason"),
     /// Days since a published geo-IP database was built.
     GeoIpAgeDays("None", "Edition"),
@@ -70,9 +71,9 @@ names! {
     RefreshFailures("Count"),
     /// People who came back from a payment provider.
     Callbacks("Count", "Outcome"),
-    /// Attempts to deliver that were made.
+    /// Completed delivery attempts.
     DeliveriesAttempted("Count"),
-    /// Attempts that succeeded: so many deliveries arrived.
+    /// Attempts that succeeded, each of which completes a delivery.
     DeliveriesSucceeded("Count"),
     /// Attempts that failed.
     DeliveriesFailed("Count"),
@@ -82,23 +83,23 @@ names! {
     FirstAttemptAfter("Milliseconds"),
     /// From the publication of an event to its arrival, of deliveries that were not sent again by hand.
     ArrivalAfter("Milliseconds"),
-    /// Webhooks that are left alone from now on because their attempts do not complete.
+    /// Circuit breakers opened.
     BreakersOpened("Count"),
-    /// The most attempts that one invocation had under way at once in the quick lane; it has 50 slots.
+    /// The most attempts that one invocation had in flight at once in the quick lane, whose limit is 50.
     InFlightQuick("Count"),
-    /// The same in the slow lane.
+    /// The most attempts that one invocation had in flight at once in the slow lane.
     InFlightSlow("Count"),
-    /// How late the delivery is that waits longest for an attempt that is due.
+    /// The delay of the delivery that has been overdue for an attempt the longest.
     OldestOverdue("Seconds"),
-    /// How long the oldest event of the service's own has waited to be published.
+    /// The age of the oldest internal event that waits to be published.
     OutboxAge("Seconds"),
     /// From the publication of the canary's event to its recorded arrival.
     CanaryArrivalAfter("Milliseconds"),
-    /// Runs of the canary that did not come through.
+    /// Runs of the canary that failed.
     CanaryFailures("Count", "Step"),
 }
 
-/// The values of a metric: of one moment, or of the work since the line before.
+/// The values of a metric: of one moment, or of the work since the previous line.
 #[derive(Debug, Clone)]
 pub struct Number {
     name: Name,
@@ -111,7 +112,7 @@ impl Number {
         Self { name, values: vec![count.into()] }
     }
 
-    /// A number with a fraction; one that JSON cannot express has no value.
+    /// A number with a fraction; without a value if JSON cannot express the number.
     pub fn real(name: Name, value: f64) -> Self {
         Self { name, values: JsonNumber::from_f64(value).into_iter().collect() }
     }
@@ -128,30 +129,30 @@ impl Number {
     }
 }
 
-/// Numbers of one environment, and of the same further dimensions.
+/// Numbers with the same dimensions.
 #[derive(Debug, Clone, Copy)]
 pub struct Metrics<'a> {
     /// The deployment's name.
     pub environment: &'a str,
     /// The values of the further dimensions, in the order of [`Name::dimensions`], which all the numbers share.
     pub by: &'a [&'a str],
-    /// The numbers; those without values are left out.
+    /// The numbers; numbers without values are left out.
     pub numbers: &'a [Number],
-    /// When they were true.
+    /// The time of the numbers.
     pub at: Time,
 }
 
 impl Metrics<'_> {
-    /// Writes the numbers, whatever the level of the log is: in one line, or in more where one of them has more values
-    /// than a line may have. Without values it writes nothing.
+    /// Writes the numbers, regardless of the log level: in one line, or in several if a number has too many values for
+    /// one. Without values it writes nothing.
     pub fn publish(self) {
         self.lines().into_iter().for_each(write);
     }
 
-    /// Writes the numbers in a line that has one more member.
+    /// Writes the numbers in a line with one more member.
     pub fn publish_beside(self, name: &str, member: &impl Serialize) {
         for mut line in self.lines() {
-            // Such members consist of texts and numbers, which can always be written as JSON.
+            // These members consist of texts and numbers, which can always be written as JSON.
             line.insert(name.to_owned(), serde_json::to_value(member).unwrap_or_default());
             write(line);
         }
@@ -176,7 +177,7 @@ impl Metrics<'_> {
             "the numbers of a line have the dimensions that the line has: {self:?}"
         );
         let whole: Vec<_> = [ENVIRONMENT].into_iter().chain(by.iter().copied()).collect();
-        // A set that stood there twice would count twice.
+        // A repeated set would count twice.
         let sets = if by.is_empty() { vec![&whole[..]] } else { vec![&whole[..], &whole[..1]] };
         let names: Vec<_> =
             numbers.iter().map(|(name, _)| json!({ "Name": name.as_str(), "Unit": name.unit() })).collect();
@@ -190,7 +191,7 @@ impl Metrics<'_> {
     }
 }
 
-/// The values of a number from this one on, as many as a line may have; `None` where there are no more.
+/// The values of a number that belong in the line that begins with value `from`; `None` if there are no more.
 fn part(number: &Number, from: usize) -> Option<(Name, Value)> {
     let values = number.values.get(from..)?;
     match values {
@@ -203,7 +204,7 @@ fn part(number: &Number, from: usize) -> Option<(Name, Value)> {
     }
 }
 
-/// The longest of durations that tasks side by side note.
+/// The longest of the durations that concurrent tasks note.
 #[derive(Debug, Default)]
 pub struct Longest(AtomicU64);
 
@@ -213,13 +214,13 @@ impl Longest {
         self.0.fetch_max(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// The longest so far, to the millisecond; zero when none was noted.
+    /// The longest so far, to the millisecond; zero if none was noted.
     pub fn get(&self) -> Duration {
         Duration::from_millis(self.0.load(Ordering::Relaxed))
     }
 }
 
-/// Writes beside the lines of the log, whose formatter has no place for these members.
+/// Writes a line without the log's formatter, which cannot write these members.
 fn write(line: Map<String, Value>) {
     // A line that cannot be written cannot be reported either.
     let _ = writeln!(stdout().lock(), "{}", Value::from(line));
@@ -236,8 +237,8 @@ mod tests {
         lines.into_iter().map(Value::from).collect()
     }
 
-    /// Fails unless a line keeps the rules of the specification.
-    fn is_valid(line: &Value) {
+    /// Panics unless a line follows the specification.
+    fn assert_valid(line: &Value) {
         /// <https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_MetricDatum.html>
         const UNITS: [&str; 4] = ["Count", "Milliseconds", "Seconds", "None"];
         assert!(line.to_string().len() < 256 * 1024, "an event of the log is shorter than 256 KB");
@@ -283,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_metric_is_one_line_in_the_form_that_cloudwatch_reads() {
+    fn a_metric_is_one_line_in_embedded_metric_format() {
         let lines = lines(&["GeoLite2-City"], &[Number::real(Name::GeoIpAgeDays, 1.5)]);
         let expected = json!({
             "_aws": {
@@ -322,7 +323,7 @@ mod tests {
         let units: Vec<_> =
             line["_aws"]["CloudWatchMetrics"][0]["Metrics"].as_array().expect("an array").iter().collect();
         assert_eq!(units[1], &json!({ "Name": "FirstAttemptAfter", "Unit": "Milliseconds" }));
-        is_valid(line);
+        assert_valid(line);
     }
 
     #[test]
@@ -333,17 +334,17 @@ mod tests {
         assert!(lines(&["x"], &[Number::real(Name::GeoIpAgeDays, f64::NAN)]).is_empty());
         let lines = lines(&[], &[none, Number::count(Name::DeliveriesAttempted, 0)]);
         assert_eq!((lines.len(), lines[0].get("ArrivalAfter")), (1, None));
-        is_valid(&lines[0]);
+        assert_valid(&lines[0]);
     }
 
     #[test]
-    fn every_metric_is_a_valid_line_with_any_number_of_values_and_none_is_lost() {
+    fn every_metric_makes_valid_lines_that_keep_any_number_of_values() {
         for name in Name::ALL {
             let by = vec!["value"; name.dimensions().len()];
             for count in [1, 2, 99, 100, 101, 200, 250] {
                 let durations: Vec<_> = (0..count).map(Duration::from_millis).collect();
                 let lines = lines(&by, &[Number::millis(*name, &durations)]);
-                lines.iter().for_each(is_valid);
+                lines.iter().for_each(assert_valid);
                 let values = lines.iter().flat_map(|line| match &line[name.as_str()] {
                     Value::Array(values) => values.clone(),
                     value => vec![value.clone()],
@@ -362,12 +363,12 @@ mod tests {
     }
 
     #[test]
-    fn a_count_stands_in_the_first_of_several_lines_alone() {
+    fn only_the_first_of_several_lines_has_the_count() {
         let many = vec![Duration::ZERO; 150];
         let numbers = [Number::count(Name::DeliveriesAttempted, 150), Number::millis(Name::FirstAttemptAfter, &many)];
         let lines = lines(&[], &numbers);
         let counts: Vec<_> = lines.iter().map(|line| line.get("DeliveriesAttempted")).collect();
         assert_eq!(counts, [Some(&json!(150)), None]);
-        lines.iter().for_each(is_valid);
+        lines.iter().for_each(assert_valid);
     }
 }

@@ -7,14 +7,14 @@ use std::{
     path::Path,
 };
 
-/// Writes such a file, whole or not at all: a crash leaves the old content or the new.
+/// Writes a private file atomically: after a crash it has either the old content or the new one.
 pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let unfinished = path.with_extension("unfinished");
-    // A crash may have left it, with another mode.
+    // A crash may have left this file with another mode.
     let _ = fs::remove_file(&unfinished);
     let mut file = File::options().create_new(true).write(true).mode(0o600).open(&unfinished)?;
     file.write_all(content).and_then(|()| file.sync_all())?;
     fs::rename(&unfinished, path)?;
-    // The name is durable only when its folder is.
+    // The new name is durable only once its folder is synced.
     path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use aws_lc_rs::rand;
 
-/// The source of random bytes; an argument, so that tests repeat.
+/// A source of random bytes. Use cases take it as an argument, so that tests are repeatable.
 pub trait Random: Send + Sync {
     /// Fills the whole buffer with unpredictable bytes.
     fn fill(&self, buffer: &mut [u8]);
@@ -20,7 +20,7 @@ pub struct SystemRandom;
 impl Random for SystemRandom {
     fn fill(&self, buffer: &mut [u8]) {
         #[expect(clippy::disallowed_methods, reason = "this is the one place that draws")]
-        rand::fill(buffer).expect("the system's generator gives bytes, or nothing may be issued at all");
+        rand::fill(buffer).expect("without the system's generator no secret may be issued");
     }
 }
 
@@ -31,7 +31,7 @@ pub fn bytes<const N: usize>(random: &dyn Random) -> [u8; N] {
     bytes
 }
 
-/// A number from 0 up to, but not including, 1, for a jittered delay.
+/// A number in [0, 1), for jitter.
 pub fn unit(random: &dyn Random) -> f64 {
     f64::from(u32::from_le_bytes(bytes(random))) / (f64::from(u32::MAX) + 1.0)
 }
@@ -41,7 +41,7 @@ pub fn alphanumeric(random: &dyn Random, length: usize) -> String {
     const ALPHABET: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
     let mut text = String::with_capacity(length);
     while text.len() < length {
-        // Bytes of 248 and more are thrown away: 248 is 4 × 62, so that no character is likelier than another.
+        // Bytes of 248 (4 × 62) and more are dropped, so that all characters are equally likely.
         let picked = bytes::<64>(random).into_iter().filter(|byte| *byte < 248);
         text.extend(picked.map(|byte| char::from(ALPHABET[usize::from(byte % 62)])).take(length - text.len()));
     }
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_random_text_has_the_length_and_the_alphabet_that_were_asked_for() {
+    fn a_random_text_has_the_requested_length_and_alphabet() {
         for length in [0, 1, 22, 43, 200] {
             let text = alphanumeric(&SystemRandom, length);
             assert_eq!(text.len(), length);
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dice_stay_within_the_unit() {
+    fn a_random_unit_is_at_least_0_and_below_1() {
         struct Fixed(u8);
         impl Random for Fixed {
             fn fill(&self, buffer: &mut [u8]) {

@@ -1,5 +1,4 @@
-//! A value that is read once and used for a while. It is read again when it is old, and the old value stays in use for
-//! as long as that fails.
+//! A cached value that is reloaded from time to time. While reloading fails, the old value stays in use.
 
 use std::{
     error::Error,
@@ -16,71 +15,74 @@ use crate::{
     logging,
 };
 
-/// The age at which a value is read again, so that a rotation reaches warm functions.
+/// The age at which a value is reloaded, so that a rotation reaches warm functions.
 const REFRESH_AFTER: Duration = Duration::from_secs(300);
-/// How long the old value is used after a failure before another reading.
+/// How long the old value is used after a failure before the next load.
 const FAILURE_PAUSE: Duration = Duration::from_secs(30);
 /// How long a request waits for a new value while there is an old one.
 const REFRESH_LIMIT: Duration = Duration::from_secs(2);
 
-/// A reading under way. It is boxed, because the compiler generates the code of an `async fn` in each program that polls
-/// it; behind a box that code is generated once, in the crate of its source.
+/// The future of a load. It is boxed, because the compiler generates the code of an `async fn` in each program that
+/// polls it; the code of a boxed future is generated once, in the crate of its source.
 pub type Reading<'a, S> = Pin<Box<dyn Future<Output = Result<<S as Source>::Value, <S as Source>::Error>> + Send + 'a>>;
 
-/// Where a value is read.
+/// The source of a value.
 pub trait Source: Send + Sync {
     /// The value.
     type Value: Send + Sync;
-    /// Why it could not be read.
+    /// The reason why it could not be loaded.
     type Error: Error + Send + 'static;
 
-    /// Reads the value.
+    /// Loads the value.
     fn load(&self) -> Reading<'_, Self>;
 }
 
-/// A value in memory, and where it is read.
+/// A value in memory, with its source.
 pub struct Refreshed<S: Source> {
     source: S,
     clock: SharedClock,
     cached: RwLock<Option<Cached<S::Value>>>,
-    /// Held by the call that reads. It holds when `suitable` last read.
-    reading: Mutex<Option<Time>>,
+    /// Locked by the call that loads. Contains the time of the last load by `suitable`.
+    loading: Mutex<Option<Time>>,
 }
 
 struct Cached<V> {
     value: Arc<V>,
-    read: Time,
-    /// No reading before this time, after one has failed.
-    rest: Time,
+    loaded: Time,
+    /// After a failed load, no other load before this time.
+    retry_at: Time,
 }
 
 impl<S: Source> Refreshed<S> {
-    /// A value that the first request reads.
+    /// A value that the first request loads.
     pub fn new(source: S, clock: SharedClock) -> Self {
-        Self { source, clock, cached: RwLock::new(None), reading: Mutex::new(None) }
+        Self { source, clock, cached: RwLock::new(None), loading: Mutex::new(None) }
     }
 
-    /// A value that is read now, as by `warm_up`.
+    /// A value that is loaded now, as by `warm_up`.
     pub async fn warm(source: S, clock: SharedClock) -> Self {
         let refreshed = Self::new(source, clock);
         refreshed.warm_up().await;
         refreshed
     }
 
-    /// Reads before the first request. A failure is logged, and the first request reads again.
+    /// Loads before the first request. A failure is logged, and the first request loads again.
     pub async fn warm_up(&self) {
         self.warm_up_by(S::load).await;
     }
 
-    /// The same in another way than it is read later.
-    pub async fn warm_up_by<'a, R>(&'a self, read: impl FnOnce(&'a S) -> R)
+    /// Loads before the first request in another way than later.
+    pub async fn warm_up_by<'a, R>(&'a self, load: impl FnOnce(&'a S) -> R)
     where
         R: Future<Output = Result<S::Value, S::Error>>,
     {
-        let _one_at_a_time = self.reading.lock().await;
-        match read(&self.source).await {
+        let _one_at_a_time = self.loading.lock().await;
+        match load(&self.source).await {
             Ok(value) => drop(self.keep(value)),
-            Err(error) => tracing::warn!(error = %logging::chain(&error), "a value could not be read at the start"),
+            Err(error) => {
+                let error = logging::chain(&error);
+                tracing::warn!(error, "a value could not be loaded at startup; the first request loads it");
+            }
         }
     }
 
@@ -90,23 +92,23 @@ impl<S: Source> Refreshed<S> {
         self.younger_than(REFRESH_AFTER).await
     }
 
-    /// The same with another age.
+    /// Returns the cached value if it is younger than `age`; otherwise reloads, and returns the old one if that fails.
     ///
-    /// While one call reads, the others go on with the old value, and wait only where there is none. With an old value
-    /// a reading ends after two seconds, and a failed one is not repeated for half a minute: an outage must not hold up
-    /// requests.
+    /// While one call loads, the others continue with the old value, and wait only if there is none. If there is an old
+    /// value, a load times out after two seconds, and a failed load is not repeated for half a minute: an outage must
+    /// not hold up requests.
     pub async fn younger_than(&self, age: Duration) -> Result<Arc<S::Value>, S::Error> {
         if let Some(value) = self.usable(age) {
             return Ok(value);
         }
         let Some(old) = self.last() else {
-            let _one_at_a_time = self.reading.lock().await;
+            let _one_at_a_time = self.loading.lock().await;
             return match self.last() {
-                Some(value) => Ok(value), // another call just read it
+                Some(value) => Ok(value), // another call has just loaded it
                 None => self.source.load().await.map(|value| self.keep(value)),
             };
         };
-        let Ok(_one_at_a_time) = self.reading.try_lock() else { return Ok(old) };
+        let Ok(_one_at_a_time) = self.loading.try_lock() else { return Ok(old) };
         match timeout(REFRESH_LIMIT, self.source.load()).await {
             Ok(Ok(value)) => Ok(self.keep(value)),
             failed => {
@@ -114,8 +116,8 @@ impl<S: Source> Refreshed<S> {
                     |late| late.to_string(),
                     |failed| failed.err().map(|error| logging::chain(&error)).unwrap_or_default(),
                 );
-                tracing::warn!(error, "a value could not be refreshed; the old one is used");
-                self.rest();
+                tracing::warn!(error, "a value could not be reloaded; the old one stays in use");
+                self.postpone_load();
                 Ok(old)
             }
         }
@@ -124,7 +126,7 @@ impl<S: Source> Refreshed<S> {
     /// Returns the cached value if `accept` holds; otherwise reloads, at most once per `min_interval`. The result may
     /// still not be acceptable.
     ///
-    /// A caller cannot go on with a value that it does not accept, so all wait for the call that reads, and a failure
+    /// A caller cannot use a value that it does not accept, so all callers wait for the call that loads, and a failure
     /// is an error.
     pub async fn suitable(
         &self,
@@ -135,14 +137,14 @@ impl<S: Source> Refreshed<S> {
         if accept(&value) {
             return Ok(value);
         }
-        let mut last_read = self.reading.lock().await;
+        let mut last_load = self.loading.lock().await;
         let now = self.clock.now();
         match self.last() {
-            // Another call just read it.
-            Some(value) if accept(&value) || last_read.is_some_and(|read| now.since(read) < min_interval) => Ok(value),
+            // Another call has just loaded it.
+            Some(value) if accept(&value) || last_load.is_some_and(|load| now.since(load) < min_interval) => Ok(value),
             _ => {
                 let value = self.keep(self.source.load().await?);
-                *last_read = Some(now);
+                *last_load = Some(now);
                 Ok(value)
             }
         }
@@ -153,7 +155,7 @@ impl<S: Source> Refreshed<S> {
         let cached = self.cached.read().unwrap_or_else(PoisonError::into_inner);
         cached
             .as_ref()
-            .filter(|cached| now.since(cached.read) < age || now < cached.rest)
+            .filter(|cached| now.since(cached.loaded) < age || now < cached.retry_at)
             .map(|cached| cached.value.clone())
     }
 
@@ -163,16 +165,16 @@ impl<S: Source> Refreshed<S> {
 
     fn keep(&self, value: S::Value) -> Arc<S::Value> {
         let value = Arc::new(value);
-        let read = self.clock.now();
-        let cached = Cached { value: value.clone(), read, rest: read };
+        let now = self.clock.now();
+        let cached = Cached { value: value.clone(), loaded: now, retry_at: now };
         *self.cached.write().unwrap_or_else(PoisonError::into_inner) = Some(cached);
         value
     }
 
-    fn rest(&self) {
-        let until = self.clock.now() + FAILURE_PAUSE;
+    fn postpone_load(&self) {
+        let retry_at = self.clock.now() + FAILURE_PAUSE;
         if let Some(cached) = self.cached.write().unwrap_or_else(PoisonError::into_inner).as_mut() {
-            cached.rest = until;
+            cached.retry_at = retry_at;
         }
     }
 }
@@ -184,7 +186,7 @@ mod tests {
     use futures::FutureExt;
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    /// Gives 1, then fails, then gives 3.
+    /// A source that gives 1, fails, and then gives 3.
     #[derive(Default)]
     struct Counting(AtomicU32);
 
@@ -217,7 +219,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_unacceptable_value_is_read_again_at_once_and_then_not_within_the_interval() {
+    async fn an_unacceptable_value_is_reloaded_at_most_once_per_interval() {
         let clock = FixedClock::at(Time::from_millis(0));
         let refreshed = Refreshed::warm(Counting::default(), Arc::new(clock.clone())).await;
         let pause = Duration::from_secs(5);
@@ -230,7 +232,7 @@ mod tests {
         assert_eq!(*at_least(4).await.expect("read again"), 4);
     }
 
-    /// Gives one, and then never anything again.
+    /// A source that gives 1, and then hangs.
     struct Hanging(AtomicU32);
 
     impl Source for Hanging {
@@ -248,7 +250,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn while_one_call_reads_the_others_go_on_with_the_old_value() {
+    async fn while_one_call_loads_the_others_use_the_old_value() {
         let clock = FixedClock::at(Time::from_millis(0));
         let refreshed = Refreshed::warm(Hanging(AtomicU32::new(0)), Arc::new(clock.clone())).await;
         clock.set(Time::from_millis(300_000));

@@ -1,4 +1,4 @@
-//! For tests: a clock that stands, randomness that repeats.
+//! A fixed clock and repeatable randomness for tests.
 
 use std::sync::{
     Arc,
@@ -15,7 +15,7 @@ use crate::{
 pub struct FixedClock(Arc<AtomicI64>);
 
 impl FixedClock {
-    /// A clock that stands at this moment.
+    /// A clock that shows this moment.
     pub fn at(time: Time) -> Self {
         Self(Arc::new(AtomicI64::new(time.as_millis())))
     }
@@ -32,7 +32,7 @@ impl Clock for FixedClock {
     }
 }
 
-/// Bytes that count upwards, so that two draws differ and every run is the same.
+/// Bytes that count upwards, so that two draws differ and all runs are equal.
 #[derive(Debug, Default)]
 pub struct CountingRandom(AtomicU8);
 

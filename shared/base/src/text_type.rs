@@ -1,7 +1,7 @@
-//! Types that are a text of a certain form.
+//! Types that are a text of a certain format.
 
-/// Declares a type that holds a checked text. It is shown and written as this text. Its own `$read`, a function from a
-/// `&str`, makes every value; the error of a text that cannot be one ends a sentence.
+/// Declares a type for a checked text, which is displayed and serialized as this text. `$read`, a function from a
+/// `&str`, makes every value; its error ends a sentence.
 #[macro_export]
 macro_rules! text_type {
     ($(#[$attribute:meta])* $name:ident, $read:expr) => {

@@ -1,10 +1,10 @@
-//! Traces: all that one cause leads to, over any number of services, as W3C Trace Context passes them on.
+//! Traces across services (W3C Trace Context).
 //! <https://www.w3.org/TR/trace-context-1/>
 //!
-//! A call goes on with the trace of its request, or else with the one that Lambda has given it; only without either it
-//! begins one. Each call and each attempt to deliver is a separate span. The log names both. Endpoints are sent a trace
-//! only if its sender named it: a trace that begins here is not recorded, and a header that says so would switch off
-//! the tracing of the endpoint.
+//! A call continues the trace of its request, or else the trace from Lambda; without either it begins one. Each call
+//! and each delivery attempt is a separate span. The log names both. A request to an endpoint has a trace only if the
+//! event's sender named it: a trace that begins here is not recorded, and a header that says so would switch off the
+//! tracing of the endpoint.
 
 mod parent;
 mod state;
@@ -20,21 +20,21 @@ use state::State;
 
 /// The header that names a span of a trace.
 pub const TRACEPARENT: &str = "traceparent";
-/// The header with what tracing systems say of the trace to themselves.
+/// The header with the notes of tracing systems on the trace.
 pub const TRACESTATE: &str = "tracestate";
 
-/// A span of a trace, with what its sender says of the trace.
+/// A span of a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
     parent: Parent,
     state: State,
-    /// Whether a sender named the trace; else it is for the log alone.
+    /// Whether a sender named the trace; otherwise only the log has it.
     is_named: bool,
 }
 
 impl Trace {
-    /// The trace that these two say; `None` where `traceparent` is not there or malformed. A malformed `tracestate` is
-    /// left out.
+    /// Reads a trace from these two values; `None` if `traceparent` is missing or malformed. A malformed `tracestate`
+    /// is dropped.
     pub fn read(traceparent: Option<&str>, tracestate: Option<&str>) -> Option<Self> {
         let parent = Parent::parse(traceparent?)?;
         Some(Self { parent, state: tracestate.and_then(State::parse).unwrap_or_default(), is_named: true })
@@ -42,7 +42,7 @@ impl Trace {
 
     /// The trace of a request with these headers.
     fn of_request(headers: &HeaderMap) -> Option<Self> {
-        // One that came twice is none, whichever of them would be right.
+        // Two headers count as none, because either may be the wrong one.
         let mut parents = headers.get_all(TRACEPARENT).iter();
         let parent = parents.next().filter(|_| parents.next().is_none())?;
         let states = headers.get_all(TRACESTATE).iter().map(HeaderValue::to_str);
@@ -55,12 +55,12 @@ impl Trace {
     pub fn of_call(headers: &HeaderMap, lambda: Option<LambdaTrace<'_>>, random: &dyn Random) -> Self {
         match Self::of_request(headers) {
             Some(sender) => sender.next_span(random),
-            // Lambda gives each request a trace, of which its client knows nothing.
+            // The client does not know the trace that Lambda gives each request.
             None => Self { is_named: false, ..Self::of_invocation(lambda, random) },
         }
     }
 
-    /// The span of an invocation that no request caused. A trace of Lambda that X-Ray records counts as named.
+    /// The span of an invocation without a request. A trace of Lambda counts as named if X-Ray records it.
     pub fn of_invocation(lambda: Option<LambdaTrace<'_>>, random: &dyn Random) -> Self {
         let (trace, sampled) = match lambda {
             Some(lambda) => (lambda.trace, lambda.sampled),
@@ -70,7 +70,8 @@ impl Trace {
         Self { parent, state: State::default(), is_named: sampled }
     }
 
-    /// The trace of an event without one, which follows from the event's identifier, so that all its attempts have it.
+    /// The trace of an event that came without one. It is derived from the event's identifier, so that all attempts
+    /// share it.
     pub fn derived_from(identifier: &str) -> Self {
         let hash = digest::digest(&digest::SHA256, identifier.as_bytes());
         let mut trace = [0; 16];
@@ -107,12 +108,12 @@ impl Trace {
         self.parent.to_string()
     }
 
-    /// The value of `tracestate`; `None` where there is nothing to say.
+    /// The value of `tracestate`; `None` if it is empty.
     pub fn tracestate(&self) -> Option<&str> {
         Some(self.state.as_str()).filter(|state| !state.is_empty())
     }
 
-    /// The headers of a request that is this span; none if no sender named its trace.
+    /// The headers of a request in this span; empty if no sender named the trace.
     pub fn headers(&self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
         let parent = (TRACEPARENT, self.is_named.then(|| self.traceparent()).and_then(|text| text.try_into().ok()));
         let state = (TRACESTATE, self.tracestate().and_then(|state| HeaderValue::from_str(state).ok()));
@@ -124,22 +125,21 @@ fn new_span(random: &dyn Random) -> SpanId {
     SpanId::from_bytes(random::bytes(random))
 }
 
-/// The trace that Lambda gives to each invocation, in X-Ray's form. Its digits are those of a trace of W3C, grouped
-/// otherwise.
+/// The trace that Lambda gives each invocation, in X-Ray's format: the digits of a W3C trace, grouped differently.
 /// <https://docs.aws.amazon.com/xray/latest/devguide/xray-concepts.html#xray-concepts-tracingheader>
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LambdaTrace<'a> {
-    /// As X-Ray writes it: `1-5759e988-bd862e3fe1be46a994272793`.
+    /// The identifier in X-Ray's format: `1-5759e988-bd862e3fe1be46a994272793`.
     pub id: &'a str,
-    /// The same as W3C Trace Context writes it.
+    /// The identifier in the format of W3C Trace Context.
     pub trace: TraceId,
     /// Whether X-Ray records the trace.
     pub sampled: bool,
 }
 
 impl<'a> LambdaTrace<'a> {
-    /// Reads `Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1`, in any order; other members
-    /// are Lambda's own. `None` without a root of this form.
+    /// Reads `Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1`, in any order, and
+    /// ignores other members. `None` without a root of this format.
     pub fn parse(header: &'a str) -> Option<Self> {
         let member = |name: &str| header.split(';').find_map(|member| member.trim().strip_prefix(name));
         let id = member("Root=")?;
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_goes_on_with_the_trace_of_its_request_in_a_span_of_its_own() {
+    fn a_call_continues_the_trace_of_its_request_in_a_new_span() {
         let lambda = "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=0";
         let trace = call(&[(TRACEPARENT, PARENT), (TRACESTATE, "congo=t61rcWkgMzE")], Some(lambda));
         assert_eq!(trace.traceparent(), "00-4bf92f3577b34da6a3ce929d0e0e4736-0001020304050607-01");
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_without_a_trace_goes_on_with_that_of_lambda_and_is_sampled_if_that_is() {
+    fn a_call_without_a_trace_continues_the_one_of_lambda() {
         for (sampled, flags) in [("1", "01"), ("0", "00"), ("?", "00")] {
             let lambda = format!("Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled={sampled}");
             let trace = call(&[(TRACESTATE, "congo=1")], Some(&lambda));
@@ -204,12 +204,12 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_is_spread_over_headers_is_one_list_and_a_malformed_one_is_none() {
+    fn a_tracestate_in_several_headers_is_joined_and_a_malformed_one_dropped() {
         let state = |values: &[&str]| {
             let states = values.iter().map(|value| (TRACESTATE, *value));
             let headers: Vec<_> = [(TRACEPARENT, PARENT)].into_iter().chain(states).collect();
             let trace = call(&headers, None);
-            assert!(trace.traceparent().contains("4bf92f3577b34da6a3ce929d0e0e4736"), "the trace is kept all the same");
+            assert!(trace.traceparent().contains("4bf92f3577b34da6a3ce929d0e0e4736"), "the trace is kept");
             trace.tracestate().map(str::to_owned)
         };
         assert_eq!(state(&["a=1", "b=2,c=3"]).as_deref(), Some("a=1,b=2,c=3"));
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_without_a_trace_has_one_for_the_log_that_no_endpoint_is_sent() {
+    fn an_event_without_a_trace_gets_one_for_the_log_only() {
         let of = Trace::derived_from;
         assert_eq!(of("evt_1"), of("evt_1"));
         assert_ne!(of("evt_1").trace_id(), of("evt_2").trace_id());

@@ -1,6 +1,6 @@
-//! The version of the service's contract, as responses and deliveries carry it.
+//! The version of the service's contract in responses and deliveries.
 
-/// The one version of the service.
+/// The service's version.
 pub const SERVICE_VERSION: &str = "2.0";
-/// The header that carries it, both ways.
+/// The header with the version, in requests and responses.
 pub const SERVICE_VERSION_HEADER: &str = "service-version";

@@ -1,8 +1,8 @@
-//! Lengths of time as settings spell them.
+//! Durations in settings, such as `30s`.
 
 use std::{str::FromStr, time::Duration};
 
-/// Reads a number with a unit (`ms`, `s`, `m`, `h`, `d`).
+/// Parses a number with a unit (`ms`, `s`, `m`, `h`, `d`).
 pub fn parse(text: &str) -> Option<Duration> {
     let unit = text.find(|letter: char| !letter.is_ascii_digit())?;
     let (number, unit) = text.split_at(unit);
@@ -17,11 +17,11 @@ pub fn parse(text: &str) -> Option<Duration> {
     Some(Duration::from_millis(number.parse::<u64>().ok()?.checked_mul(millis)?))
 }
 
-/// A length of time in a setting, such as `30s` or `90d`.
+/// A duration in a setting, such as `30s` or `90d`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wait(pub Duration);
 
-/// A text that is no length of time.
+/// A text that is not a duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a number with a unit, of 10 years at most, such as `500ms`, `30s`, `5m`, `2h` or `90d`")]
 pub struct WaitError;

@@ -1,4 +1,4 @@
-//! Events that invoke a function, and results of their handlers, as Lambda sends and takes them.
+//! Events that invoke a function, and results of their handlers.
 
 use std::{error::Error, future, sync::Arc};
 
@@ -15,7 +15,7 @@ use tracing::Instrument;
 use base::trace::{LambdaTrace, Trace};
 use base::{SharedRandom, logging};
 
-/// A handler of events as the runtime calls it: JSON in, JSON out.
+/// A handler of events for the runtime: JSON in, JSON out.
 pub(crate) type EventHandler = dyn Fn(LambdaEvent<Box<RawValue>>) -> BoxFuture<'static, Result<Box<RawValue>, lambda_runtime::Error>>
     + Send
     + Sync;
@@ -30,7 +30,7 @@ impl<'de> Deserialize<'de> for Scheduled {
     }
 }
 
-/// An event with the span of its trace that its handling is. An event bus hands a trace on beside the event.
+/// An event with the span of its handling. An event bus passes the trace on beside the event.
 #[derive(Debug)]
 pub struct Traced<E> {
     /// The event.
@@ -39,7 +39,7 @@ pub struct Traced<E> {
     pub trace: Trace,
 }
 
-/// The form in which a handler gets an event.
+/// The type in which a handler gets an event.
 pub trait FromInvocation: Sized {
     /// Reads the event of an invocation.
     fn read(event: &RawValue, trace: Trace) -> serde_json::Result<Self>;
@@ -59,7 +59,7 @@ impl<E: DeserializeOwned> FromInvocation for Traced<E> {
 
 /// The result of an event's handler.
 pub trait EventResult {
-    /// The result as Lambda takes it: JSON, or an error in words, with its causes.
+    /// The result for Lambda: JSON, or an error as a sentence with its causes.
     fn into_response(self) -> Result<Box<RawValue>, lambda_runtime::Error>;
 }
 
@@ -76,7 +76,7 @@ impl<R: Serialize, X: Error + 'static> EventResult for Result<R, X> {
     }
 }
 
-/// A handler of typed events as the runtime calls it.
+/// Turns a handler of typed events into one for the runtime.
 pub(crate) fn event_handler<S, E, A>(
     state: &'static S,
     random: SharedRandom,
@@ -101,7 +101,7 @@ where
     })
 }
 
-/// The request in an event that came over HTTP, which has a request context; nothing for any other event.
+/// The request in an event that came over HTTP, which has a request context; `None` for any other event.
 pub(crate) fn request_in(event: &RawValue) -> Option<serde_json::Result<LambdaRequest>> {
     #[derive(Deserialize)]
     struct Marked {
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_with_a_request_context_is_a_request_and_any_other_is_the_schedules() {
+    fn only_an_event_with_a_request_context_is_a_request() {
         for (event, http) in [
             (include_str!("../../../events/publish-event.json"), true),
             (include_str!("../../../events/sweep-deliveries.json"), false),

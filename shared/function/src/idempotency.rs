@@ -1,14 +1,14 @@
-//! Requests that are carried out once for their `Idempotency-Key`.
+//! Idempotency keys of calls.
 
 use gate::{Call, EntityCall};
 use http::HeaderValue;
 use problem::Problem;
 use storage::{IdempotencyKey, IdempotentRequest, Sender};
 
-/// The sender of a call, whose keys are its own.
+/// The sender of a call. Each sender has its own keys.
 ///
 /// # Errors
-/// 500, when the endpoint admits calls without a token.
+/// 500 if the endpoint admits calls without a token.
 pub fn sender(call: &EntityCall) -> Result<Sender<'_>, Problem> {
     let token = call.claims.as_ref();
     let token = token.ok_or_else(|| Problem::internal("an idempotency key is read from a call without a token"))?;
@@ -23,10 +23,10 @@ pub fn idempotency_key(call: &Call) -> Result<Option<IdempotencyKey<'_>>, String
     IdempotencyKey::read(call.headers().get_all("idempotency-key").iter().map(HeaderValue::as_bytes))
 }
 
-/// The call as a request that is carried out once, if it has an idempotency key.
+/// The call as an idempotent request, if it has an idempotency key.
 ///
 /// # Errors
-/// 400 for a key of another form.
+/// 400 for a malformed key.
 pub fn idempotent_request(call: &EntityCall) -> Result<Option<IdempotentRequest>, Problem> {
     let key = idempotency_key(call).map_err(|fault| Problem::invalid_value("Idempotency-Key", fault))?;
     key.map(|key| Ok(IdempotentRequest::of_request(sender(call)?, key, &call.body))).transpose()

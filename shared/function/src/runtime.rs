@@ -1,4 +1,4 @@
-//! The threads that a function runs on.
+//! The threads of a function.
 
 use std::{future::Future, io, num::NonZeroU32};
 
@@ -7,7 +7,7 @@ use tokio::runtime::{Builder, Runtime};
 use crate::StartError;
 use base::{Environment, FromEnvironment, environment};
 
-/// How many events Lambda hands over at once, `AWS_LAMBDA_MAX_CONCURRENCY`: one, where it does not say.
+/// How many events Lambda sends at once, from `AWS_LAMBDA_MAX_CONCURRENCY`; one by default.
 struct EventsAtOnce(NonZeroU32);
 
 impl FromEnvironment for EventsAtOnce {
@@ -16,11 +16,11 @@ impl FromEnvironment for EventsAtOnce {
     }
 }
 
-/// Runs a function until Lambda ends the process. One event at a time needs one thread, which hands no work over to
-/// another and wakes none; several at once get a thread for each core.
+/// Runs a function until Lambda ends the process. One event at a time needs one thread, which never wakes another;
+/// several at once get a thread for each core.
 ///
 /// # Errors
-/// Those of the function, or why there is no runtime.
+/// Errors of the function, or [`StartError::Threads`] if the runtime cannot start.
 pub fn run(function: impl Future<Output = Result<(), StartError>>) -> Result<(), StartError> {
     let EventsAtOnce(events) = environment::read()?;
     runtime(events).map_err(StartError::Threads)?.block_on(function)

@@ -1,8 +1,9 @@
-//! How a function serves: an endpoint behind the gate, events, or both.
+//! Serves an endpoint through the gate, events, or both.
 //!
-//! A function's state is made once and leaked, since a function lives as long as its process: handlers borrow it and clone
-//! nothing. The runtime is compiled here, once, and not in each function: it knows handlers as trait objects, and its own
-//! futures are boxed, because the compiler generates the code of an `async fn` where its future is polled.
+//! A function's state is made once and leaked, since a function lives as long as its process: handlers borrow it and
+//! clone nothing. The runtime is compiled here, once, and not in each function: handlers are trait objects, and the
+//! futures of the runtime are boxed, because the compiler generates the code of an `async fn` in the crate that polls
+//! its future.
 
 use std::{convert::Infallible, sync::Arc};
 
@@ -35,8 +36,8 @@ impl Service {
         run_http(self.gate(endpoint.declaration(), boxed(leaked(state), handler)).await).await
     }
 
-    /// Serves events until Lambda ends the process: a queue's batches, an event bus, a schedule, Secrets Manager. Lambda or
-    /// the sender tries again after a failure.
+    /// Serves events until Lambda ends the process: batches of a queue, an event bus, a schedule, Secrets Manager.
+    /// Lambda or the sender retries after a failure.
     pub async fn serve_events<S, E, A>(
         &self,
         state: S,
@@ -50,8 +51,8 @@ impl Service {
         run_events(event_handler(leaked(state), self.random(), handler)).await
     }
 
-    /// Serves an endpoint, and the events of a schedule, until Lambda ends the process. An event with a request context came
-    /// over HTTP; any other is the schedule's, and IAM decides who may send it.
+    /// Serves an endpoint, and the events of a schedule, until Lambda ends the process. An event with a request context
+    /// came over HTTP; all others belong to the schedule, and IAM decides who may send them.
     pub async fn serve_with_schedule<S, C, A, B>(
         &self,
         endpoint: Endpoint<C>,
@@ -70,7 +71,7 @@ impl Service {
         run_events(requests_or(gate, event_handler(state, self.random(), job))).await
     }
 
-    /// The gate before an endpoint, ready to verify tokens if the endpoint reads them.
+    /// The gate of an endpoint. Its verifier is warm if the endpoint reads tokens.
     fn gate(&self, endpoint: Declaration, handler: Box<Handler>) -> LocalBoxFuture<'_, Arc<Gate>> {
         let gate = Gate {
             endpoint,
@@ -91,7 +92,7 @@ impl Service {
     }
 }
 
-/// A handler as the gate knows it.
+/// Turns a typed handler into the gate's.
 fn boxed<S, C, A>(state: &'static S, handler: impl Fn(&'static S, C) -> A + Send + Sync + 'static) -> Box<Handler>
 where
     S: Sync,
@@ -118,7 +119,7 @@ fn run_events(handler: Arc<EventHandler>) -> LocalBoxFuture<'static, Result<(), 
     async move { lambda_runtime::run_concurrent(service_fn(serve)).await.map_err(StartError::Runtime) }.boxed_local()
 }
 
-/// Sends requests through the gate, and other events to the schedule's handler.
+/// Passes requests to the gate, and other events to the schedule's handler.
 fn requests_or(gate: Arc<Gate>, schedule: Arc<EventHandler>) -> Arc<EventHandler> {
     Arc::new(move |event| {
         let Some(request) = request_in(&event.payload) else { return schedule(event) };

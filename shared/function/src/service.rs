@@ -19,7 +19,7 @@ use base::{
 use storage::aws::{Aws, AwsSettings};
 use storage::{SecretSettings, Secrets, Table};
 
-/// A delivery makes and drops some thousand small things: the system's allocator took a quarter of its time.
+/// A delivery makes some thousand small allocations: with the system's allocator they took a quarter of its time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -56,42 +56,42 @@ pub struct Service {
     tokens: Arc<Verifier>,
 }
 
-/// Why a function could not start or go on.
+/// An error that ends a function.
 #[derive(thiserror::Error)]
 pub enum StartError {
-    /// The environment is incomplete.
+    /// The environment is incomplete or invalid.
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    /// The runtime gave up.
+    /// The runtime ended.
     #[error("the Lambda runtime ended: {0}")]
     Runtime(lambda_runtime::Error),
-    /// The system gives the function no threads, or no way to wait for its connections.
+    /// The system gives the function no threads, or no event queue for its connections.
     #[error("the function could not start: {0}")]
     Threads(#[source] std::io::Error),
 }
 
 impl fmt::Debug for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f) // `main` prints its error by `Debug`, and an operator reads a sentence
+        fmt::Display::fmt(self, f) // `main` prints its error by `Debug`, and an operator needs a sentence
     }
 }
 
 impl Service {
-    /// Reads the environment and makes the clients. `S` is the settings that this function needs beside those of every
-    /// function; they are given back beside the service.
+    /// Reads the environment and makes the clients. `S` contains the settings of this function beside the common ones;
+    /// it is returned beside the service.
     pub async fn start<S: FromEnvironment>() -> Result<(Self, S), StartError> {
         let (log, aws, settings, own) = environment::read::<(LogSettings, AwsSettings, Settings, S)>()?;
         logging::start(log.level);
         let aws = Aws::new(aws);
         let client = aws.dynamodb();
         let table = Table::new(client.clone(), &settings.table_name);
-        // The keys are read by a separate handle and share no call with other reads, since IAM allows a call only by a
-        // statement that allows all its keys.
-        let of_tokens = Table::new(client, &settings.table_name);
+        // A separate handle reads the keys and shares no call with other reads, since IAM allows a call only if one
+        // statement allows all its keys.
+        let token_table = Table::new(client, &settings.table_name);
         let clock: SharedClock = Arc::new(SystemClock);
-        let keys = KeyCache::new(PublishedKeys::new(of_tokens.clone()), clock.clone());
+        let keys = KeyCache::new(PublishedKeys::new(token_table.clone()), clock.clone());
         let random: SharedRandom = Arc::new(SystemRandom);
-        let revocations = Revocations::new(RevocationList::new(of_tokens), clock.clone());
+        let revocations = Revocations::new(RevocationList::new(token_table), clock.clone());
         let audience = Audience { issuer: settings.auth_url.clone(), base_url: settings.base_url.clone() };
         let tokens = Arc::new(Verifier::new(keys, revocations, audience, clock.clone()));
         Ok((Self { settings, clock, random, aws, table, tokens }, own))
@@ -127,7 +127,7 @@ impl Service {
         Secrets::connect(&self.aws, settings.prefix)
     }
 
-    /// Has this done beside the rest of the start, which does not wait for it.
+    /// Runs work concurrently with the rest of the start, which does not wait for it.
     pub fn beside_start(&self, work: BoxFuture<'static, ()>) {
         drop(tokio::spawn(work));
     }

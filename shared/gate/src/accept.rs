@@ -1,29 +1,30 @@
-//! Which form of an error a client prefers: a page, or JSON (RFC 9110 §12.5.1).
+//! The format of errors that a client prefers: a page, or JSON (RFC 9110 §12.5.1).
 
 use http::{HeaderMap, header::ACCEPT};
 
-/// The form for people.
+/// The media type for people.
 const PAGE: (&str, &str) = ("text", "html");
-/// The forms for programs.
+/// The media types for programs.
 const JSON: [(&str, &str); 2] = [("application", "problem+json"), ("application", "json")];
 
-/// A range of media types, and how much the client likes it: from 0, not at all, to 1000.
+/// A media range with its quality, from 0 (not acceptable) to 1000.
 struct Range<'a> {
     kind: &'a str,
     subtype: &'a str,
     quality: u16,
 }
 
-/// Whether the client likes a page better than JSON. Programs often accept everything alike, so a tie is for JSON.
+/// Whether the client prefers a page to JSON. JSON wins a tie, since programs often accept everything.
 pub(crate) fn prefers_page(headers: &HeaderMap) -> bool {
     let fields = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let ranges: Vec<Range<'_>> = fields.flat_map(|field| split(field, ',')).filter_map(Range::read).collect();
-    let json = JSON.map(|form| quality_of(form, &ranges)).into_iter().max();
-    Some(quality_of(PAGE, &ranges)) > json
+    let json = JSON.map(|(kind, subtype)| quality_of(kind, subtype, &ranges)).into_iter().max();
+    let (kind, subtype) = PAGE;
+    Some(quality_of(kind, subtype, &ranges)) > json
 }
 
-/// The quality of a media type: that of the most specific range that has it.
-fn quality_of((kind, subtype): (&str, &str), ranges: &[Range<'_>]) -> u16 {
+/// The quality of a media type, from the most specific range that includes it.
+fn quality_of(kind: &str, subtype: &str, ranges: &[Range<'_>]) -> u16 {
     let specificity = |range: &Range<'_>| match (range.kind, range.subtype) {
         ("*", "*") => Some(0),
         (given, "*") if given.eq_ignore_ascii_case(kind) => Some(1),
@@ -35,8 +36,8 @@ fn quality_of((kind, subtype): (&str, &str), ranges: &[Range<'_>]) -> u16 {
 }
 
 impl<'a> Range<'a> {
-    /// Reads one range with its weight. One that is malformed counts as none; parameters other than `q` change nothing,
-    /// since no form of ours has any that matter.
+    /// Reads one range with its weight; `None` if it is malformed. Parameters other than `q` are ignored, since none of
+    /// the service's media types depends on one.
     fn read(element: &'a str) -> Option<Self> {
         let mut parts = split(element, ';').map(|part| part.trim_matches([' ', '\t']));
         let (kind, subtype) = parts.next()?.split_once('/')?;
@@ -50,7 +51,7 @@ impl<'a> Range<'a> {
     }
 }
 
-/// A weight (RFC 9110 §12.4.2): `0` or `1`, with at most three decimals.
+/// Parses a weight (RFC 9110 §12.4.2): from `0` to `1`, with at most three decimals.
 fn thousandths(weight: &str) -> Option<u16> {
     let (whole, decimals) = weight.split_once('.').unwrap_or((weight, ""));
     if decimals.len() > 3 || !decimals.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -64,7 +65,7 @@ fn thousandths(weight: &str) -> Option<u16> {
     }
 }
 
-/// The parts of a list; a separator between quotes separates nothing.
+/// Splits a list, except at separators in quotes.
 fn split(text: &str, separator: char) -> impl Iterator<Item = &str> {
     let mut quoted = false;
     let mut escaped = false;
@@ -152,7 +153,7 @@ mod tests {
         (prop::sample::select(kinds.to_vec()), 0..=1000_u16)
     }
 
-    /// Another way to say the same: of the ranges that fit, the first by specificity, then by weight.
+    /// A second implementation: of the matching ranges, the first by specificity, then by weight.
     fn expected(ranges: &[(&str, u16)]) -> bool {
         let of = |names: [&str; 3]| {
             let of_name =

@@ -1,4 +1,4 @@
-//! IdempotencyStore over HTTP: a reply, or a Problem in the words of its endpoint, with the headers that every answer carries.
+//! HTTP responses: a reply, or a Problem in the format of its endpoint, with the headers of every response.
 
 use http::{
     HeaderName, HeaderValue, Response,
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::{Reply, SERVICE_VERSION, SERVICE_VERSION_HEADER, endpoint::ErrorStyle, error_page, page};
 
-/// The answer of a handler.
+/// The response for a handler's reply.
 pub(crate) fn of_reply(reply: Reply, request_id: &str) -> Response<Body> {
     let mut response = Response::new(reply.body);
     *response.status_mut() = reply.status;
@@ -20,7 +20,7 @@ pub(crate) fn of_reply(reply: Reply, request_id: &str) -> Response<Body> {
     with_common_headers(response, request_id)
 }
 
-/// The answer for a Problem. The page of its kind stands below `base_url`.
+/// The response for a Problem. The page of its kind is below `base_url`.
 pub fn of_problem(problem: Problem, style: ErrorStyle, base_url: &str, request_id: &str) -> Response<Body> {
     let empty = style == ErrorStyle::EmptyInternalError && problem.kind == ProblemKind::InternalError;
     let mut body = if empty { Map::new() } else { problem.body(base_url, request_id) };
@@ -37,7 +37,7 @@ pub fn of_problem(problem: Problem, style: ErrorStyle, base_url: &str, request_i
     response
 }
 
-/// The answer for a Problem as a page for a person.
+/// The response for a Problem as a page for a person.
 pub(crate) fn of_problem_as_page(problem: Problem, base_url: &str, request_id: &str) -> Response<Body> {
     let html = error_page::html(&problem, base_url, request_id);
     let mut response = error(problem, page::MEDIA_TYPE, html, request_id);
@@ -61,7 +61,7 @@ fn with_common_headers(mut response: Response<Body>, request_id: &str) -> Respon
     let headers = response.headers_mut();
     headers.insert(HeaderName::from_static(SERVICE_VERSION_HEADER), HeaderValue::from_static(SERVICE_VERSION));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    // The address of a refused callback has the provider's code in it.
+    // The address of a refused callback contains the provider's code.
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     if let Ok(value) = HeaderValue::from_str(request_id) {
         headers.insert(HeaderName::from_static("x-request-id"), value);
@@ -69,8 +69,8 @@ fn with_common_headers(mut response: Response<Body>, request_id: &str) -> Respon
     response
 }
 
-/// The `error` that an OAuth 2 client reads, of RFC 6749 §5.2 or RFC 8707 §2, for a kind of Problem. A kind for which
-/// neither has a word gets the nearest of RFC 6749 §4.1.2.1, which clients know as well.
+/// The `error` of a kind of Problem for OAuth 2 clients, from RFC 6749 §5.2 or RFC 8707 §2. Other kinds get the nearest
+/// code of RFC 6749 §4.1.2.1, which clients know as well.
 const fn error_code(kind: ProblemKind) -> &'static str {
     match kind {
         ProblemKind::InvalidClient => "invalid_client",
@@ -85,7 +85,7 @@ const fn error_code(kind: ProblemKind) -> &'static str {
     }
 }
 
-/// A detail in the characters that RFC 6749 §5.2 allows: printable ASCII without `"` and `\`.
+/// A detail with only the characters that RFC 6749 §5.2 allows: printable ASCII without `"` and `\`.
 fn error_description(detail: &str) -> String {
     detail
         .chars()

@@ -1,4 +1,4 @@
-//! Requests that have passed the gate, as handlers get them.
+//! Admitted requests, as handlers get them.
 
 use std::{fmt::Display, net::IpAddr, ops::Deref, sync::Arc};
 
@@ -10,20 +10,20 @@ use auth::{AuthorizedEntity, Claims};
 use base::{Time, audit::Notes, trace::Trace};
 use problem::{Problem, Query};
 
-/// A request that has passed the gate.
+/// An admitted request.
 #[derive(Debug)]
 pub struct Call {
-    /// The request's own identifier, a UUID.
+    /// The request's identifier, a UUID.
     pub request_id: String,
     /// The time at which the gate admitted the request.
     pub now: Time,
-    /// The span of the request's trace that this call is.
+    /// The span of this call in the request's trace.
     pub trace: Trace,
-    /// The claims of the token that came with the request; `None` on public endpoints.
+    /// The claims of the request's token; `None` without a token, as on public endpoints.
     pub claims: Option<Claims>,
-    /// The body, as it came.
+    /// The body, unchanged.
     pub body: Vec<u8>,
-    /// Takes what only the handler knows for the line of the audit trail.
+    /// The handler's notes for the audit trail.
     pub notes: Notes,
     pub(super) base_url: Arc<str>,
     pub(super) request: lambda_http::Request,
@@ -46,18 +46,18 @@ impl Deref for EntityCall {
 }
 
 impl EntityCall {
-    /// The address of a thing of this managing entity: of the webhook `whk_…`, for example.
+    /// The address of a resource of this managing entity, such as the webhook `whk_…`.
     pub fn address_of(&self, kind: &str, id: &impl Display) -> String {
         format!("{}/api/managing-entity/{}/{kind}/{id}", self.base_url, self.entity.id())
     }
 }
 
-/// The form in which a handler gets an admitted request.
+/// The type in which a handler gets an admitted request.
 pub trait Admitted: Sized + Send + 'static {
-    /// Takes the call, and the managing entity in its path, if there is one.
+    /// Makes the value from the call, and the managing entity in its path, if there is one.
     ///
     /// # Errors
-    /// 500, when the endpoint is declared for a managing entity and its route has none.
+    /// 500 if the endpoint is declared for a managing entity and its route has none.
     fn admit(call: Call, entity: Option<AuthorizedEntity>) -> Result<Self, Problem>;
 }
 
@@ -75,27 +75,27 @@ impl Admitted for EntityCall {
 }
 
 impl Call {
-    /// A parameter of the path, decoded; empty when the route has no such parameter.
+    /// A parameter of the path, decoded; empty if the route has no such parameter.
     pub fn path(&self, name: &str) -> &str {
         self.request.path_parameters_ref().and_then(|parameters| parameters.first(name)).unwrap_or_default()
     }
 
-    /// Every value of a parameter of the query, decoded, in their order.
+    /// All values of a query parameter, decoded, in their order.
     pub fn query(&self, name: &str) -> Vec<&str> {
         self.request.query_string_parameters_ref().and_then(|parameters| parameters.all(name)).unwrap_or_default()
     }
 
-    /// Every parameter of the query, decoded; a parameter that came several times is here as often.
+    /// All query parameters, decoded; repeated parameters are repeated here.
     pub fn parameters(&self) -> impl Iterator<Item = (&str, &str)> {
         self.request.query_string_parameters_ref().into_iter().flat_map(|parameters| parameters.iter())
     }
 
-    /// A reader of the query that takes its parameters one by one.
+    /// A reader of the query.
     pub fn read_query(&self) -> Query<'_> {
         Query::new(self.parameters())
     }
 
-    /// The whole path, as it came.
+    /// The whole path, not decoded.
     pub fn whole_path(&self) -> &str {
         self.request.raw_http_path()
     }
@@ -110,12 +110,12 @@ impl Call {
         self.request.headers()
     }
 
-    /// A header's value, when it came once and is text.
+    /// The first value of a header, if it is text.
     pub fn header(&self, name: &HeaderName) -> Option<&str> {
         self.headers().get(name).and_then(|value| value.to_str().ok())
     }
 
-    /// Whether the body has a content coding. The gate has refused it where the body is JSON.
+    /// Whether the body has a content coding. The gate refuses coded JSON bodies itself.
     pub fn has_encoded_body(&self) -> bool {
         !self.body.is_empty() && checks::is_encoded(self.headers())
     }
@@ -127,7 +127,7 @@ impl Call {
         cookies.filter(|(found, _)| *found == name).map(|(_, value)| value).collect()
     }
 
-    /// The address that the request came from, as the gateway saw it: a header could be forged.
+    /// The source address that the gateway saw: a header could be forged.
     pub fn source_address(&self) -> Option<IpAddr> {
         source_address(&self.request)
     }

@@ -1,15 +1,16 @@
-//! The challenge of a refusal, completed with what a client needs to get a token that is enough (RFC 6750 §3, RFC 9728 §5.1).
+//! The challenge of a refusal, with the scope and metadata that a client needs for a sufficient token (RFC 6750 §3,
+//! RFC 9728 §5.1).
 
 use http::{HeaderValue, header::WWW_AUTHENTICATE};
 
 use crate::endpoint::Declaration;
 use problem::Problem;
 
-/// Where the metadata of the API stand; the path of a part of it comes after (RFC 9728 §3.1).
+/// The path of the API's metadata, before the path of a resource (RFC 9728 §3.1).
 const METADATA: &str = "/.well-known/oauth-protected-resource";
 
-/// The Problem with a challenge that names the endpoint's scope, where it names none, and the resource's metadata. One that
-/// is not for bearers of tokens stays as it is.
+/// Adds the resource's metadata to the challenge of a Problem, and the endpoint's scope if the challenge names none.
+/// Other schemes than `Bearer` are not changed.
 pub(crate) fn completed(mut problem: Problem, endpoint: &Declaration, base_url: &str) -> Problem {
     let challenges = problem.headers.iter_mut().filter(|(name, _)| *name == WWW_AUTHENTICATE);
     for (_, challenge) in challenges {
@@ -47,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn a_challenge_says_which_scope_is_needed_and_where_tokens_come_from() {
+    fn a_challenge_names_the_scope_and_the_metadata_of_the_resource() {
         let mcp = endpoints::MCP.declaration();
         let at_mcp = r#"resource_metadata="https://api.example.com/.well-known/oauth-protected-resource/mcp""#;
         assert_eq!(challenge(refusal::no_token(), &mcp), format!(r#"Bearer scope="mcp.read", {at_mcp}"#));
@@ -70,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_challenge_for_clients_of_the_issuer_stays_as_it_is() {
+    fn a_challenge_for_clients_of_the_issuer_is_not_changed() {
         let basic = Problem::internal("a test").with_header(WWW_AUTHENTICATE, r#"Basic realm="token""#);
         assert_eq!(challenge(basic, &endpoints::TOKEN.declaration()), r#"Basic realm="token""#);
     }

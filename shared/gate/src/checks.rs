@@ -11,11 +11,11 @@ use crate::{ACCEPTED_VERSIONS, SERVICE_VERSION_HEADER, routes};
 use auth::{AuthorizedEntity, Claims, EntityId, Scope, TokenFault, refusal};
 use problem::{Problem, ProblemKind};
 
-/// The name of the path parameter that holds the managing entity.
+/// The name of the path parameter with the managing entity.
 const ENTITY_PARAMETER: &str = "managingEntityIdentifier";
 
-/// The verb belongs to a route with this path. A gateway that matches path and verb together takes `DELETE …/webhook/list`
-/// for a request to `DELETE …/webhook/{webhookIdentifier}`, but that path is another route's.
+/// Checks that a route has this path and verb. A gateway that matches path and verb together takes `DELETE
+/// …/webhook/list` for `DELETE …/webhook/{webhookIdentifier}`, but the path belongs to another route.
 pub(crate) fn verb(request: &Request<Body>) -> Result<(), Problem> {
     let allowed = routes::verbs_of(request.raw_http_path());
     if allowed.is_empty() || allowed.contains(&request.method().as_str()) {
@@ -25,7 +25,7 @@ pub(crate) fn verb(request: &Request<Body>) -> Result<(), Problem> {
     Err(Problem::wrong_verb(request.method(), &allowed, list.as_deref()))
 }
 
-/// The request comes from no script of a site but the service's own. Programs that are no browsers name no origin.
+/// Checks that the request comes from the service's site or from a program, which sends no origin.
 pub(crate) fn origin(request: &Request<Body>, base_url: &str) -> Result<(), Problem> {
     let mut origins = request.headers().get_all(ORIGIN).iter();
     if origins.all(|origin| origin.as_bytes().eq_ignore_ascii_case(base_url.as_bytes())) {
@@ -37,25 +37,25 @@ pub(crate) fn origin(request: &Request<Body>, base_url: &str) -> Result<(), Prob
     ))
 }
 
-/// The request has one bearer token. A token of another scheme counts as none.
+/// The bearer token of the request, which must have exactly one. A token of another scheme counts as none.
 pub(crate) fn token(request: &Request<Body>) -> Result<&str, Problem> {
     let mut values = request.headers().get_all(AUTHORIZATION).iter();
     let token = values.next().and_then(|value| bearer_token(value.to_str().ok()?)).ok_or_else(refusal::no_token)?;
     if values.next().is_none() { Ok(token) } else { Err(refusal::bad_token(TokenFault::Malformed)) }
 }
 
-/// The token of `Bearer …`; the scheme's name is in any case (RFC 9110 §11.1).
+/// The token of `Bearer …`; the scheme's name is case-insensitive (RFC 9110 §11.1).
 fn bearer_token(value: &str) -> Option<&str> {
     let (scheme, token) = value.split_once(' ').unwrap_or((value, ""));
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim_start_matches(' '))
 }
 
-/// The token has the scope.
+/// Checks that the token has the scope.
 pub(crate) fn scope(token: &Claims, scope: Scope) -> Result<(), Problem> {
     if token.scopes.contains(scope) { Ok(()) } else { Err(refusal::lacks_scope(scope.into())) }
 }
 
-/// The token covers the managing entity in the path, if the path names one.
+/// Checks that the token covers the managing entity in the path, if there is one, and returns it.
 pub(crate) fn coverage<'a>(token: &Claims, request: &'a Request<Body>) -> Result<Option<&'a str>, Problem> {
     let entity = entity_in_path(request);
     if entity.is_none_or(|entity| token.entities.cover(entity)) {
@@ -65,24 +65,24 @@ pub(crate) fn coverage<'a>(token: &Claims, request: &'a Request<Body>) -> Result
     }
 }
 
-/// The token's application may publish events.
+/// Checks that the token's application may publish events.
 pub(crate) fn right_to_publish(token: &Claims) -> Result<(), Problem> {
     if token.may_publish { Ok(()) } else { Err(refusal::may_not_publish()) }
 }
 
-/// The managing entity in the path, as it came.
+/// The managing entity in the path, unchecked.
 pub(crate) fn entity_in_path(request: &Request<Body>) -> Option<&str> {
     request.path_parameters_ref().and_then(|parameters| parameters.first(ENTITY_PARAMETER))
 }
 
-/// The managing entity is well-formed.
+/// Checks that the managing entity is well-formed, and authorizes the token for it.
 pub(crate) fn entity(token: &Claims, entity: &str) -> Result<AuthorizedEntity, Problem> {
     let entity =
         EntityId::parse(entity).map_err(|error| Problem::invalid_value(ENTITY_PARAMETER, error.to_string()))?;
     token.authorize(entity).ok_or_else(refusal::entity_not_covered)
 }
 
-/// The version is absent, or one that exists.
+/// Checks that the version is absent or supported.
 pub(crate) fn version(request: &Request<Body>) -> Result<(), Problem> {
     let mut versions = request.headers().get_all(SERVICE_VERSION_HEADER).iter();
     match (versions.next(), versions.next()) {
@@ -97,7 +97,7 @@ fn unsupported_version() -> Problem {
     Problem::new(ProblemKind::UnsupportedVersion, detail).with_property("supportedVersions", json!(ACCEPTED_VERSIONS))
 }
 
-/// The body is JSON by its media type. An absent body passes: the handler says which members are missing.
+/// Checks that the media type is JSON. An absent body passes: the handler reports the missing members.
 pub(crate) fn media_type(request: &Request<Body>) -> Result<(), Problem> {
     let Some(value) = request.headers().get(CONTENT_TYPE) else {
         return if request.body().is_empty() { Ok(()) } else { Err(Problem::not_json()) };
@@ -106,13 +106,13 @@ pub(crate) fn media_type(request: &Request<Body>) -> Result<(), Problem> {
     if media_type.eq_ignore_ascii_case("application/json") { Ok(()) } else { Err(Problem::not_json()) }
 }
 
-/// The body has no content coding, since this service decodes none (RFC 9110 §8.4).
+/// Checks that the body has no content coding, since this service decodes none (RFC 9110 §8.4).
 pub(crate) fn not_encoded(request: &Request<Body>) -> Result<(), Problem> {
     let encoded = !request.body().is_empty() && is_encoded(request.headers());
     if encoded { Err(Problem::encoded_body()) } else { Ok(()) }
 }
 
-/// Whether the headers name a content coding. `identity` is none, and some clients send it.
+/// Whether the headers name a content coding. `identity`, which some clients send, is none.
 pub(crate) fn is_encoded(headers: &HeaderMap) -> bool {
     let is_none = |coding: &str| coding.is_empty() || coding.eq_ignore_ascii_case("identity");
     let mut values = headers.get_all(CONTENT_ENCODING).iter();
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_scheme_of_a_bearer_token_is_in_any_case() {
+    fn the_scheme_of_a_bearer_token_is_case_insensitive() {
         assert_eq!(bearer_token("Bearer abc"), Some("abc"));
         assert_eq!(bearer_token("bEARER  abc"), Some("abc"));
         assert_eq!(bearer_token("Bearer"), Some(""));
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_of_another_origin_is_refused_and_a_program_without_one_is_not() {
+    fn a_script_of_another_origin_is_refused_and_a_program_is_not() {
         let with = |origins: &[&str]| {
             let mut request = Request::new(Body::Empty);
             for value in origins {
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_version_is_absent_or_one_that_exists() {
+    fn the_version_is_absent_or_supported() {
         let with = |values: &[&str]| {
             let mut request = Request::new(Body::Empty);
             for value in values {

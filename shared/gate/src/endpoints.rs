@@ -1,5 +1,5 @@
-//! Every endpoint of the service, in one table: who may call it, in which form it takes requests and gives errors, and its
-//! name in the audit trail. Its path and verb stand in template.yaml, at the function of the same name.
+//! All endpoints of the service in one table: access, formats of requests and errors, and the action in the audit
+//! trail. The paths and verbs are in template.yaml, at the functions of the same names.
 
 use auth::Resource;
 use auth::scope::Scope::{
@@ -74,18 +74,18 @@ endpoints! {
 
     // Payment provider links.
     CONNECT_PROVIDER: EntityCall = "connect-provider", Endpoint::needs(PaymentWrite).giving_credentials().taking_json();
-    /// The provider has 10 s of the deadline, and a refresh that is under way 5 s.
+    /// The deadline includes 10 s for the provider, and 5 s for a refresh that is in flight.
     DISCONNECT_PROVIDER: EntityCall = "disconnect-provider", Endpoint::needs(PaymentRemove).with_deadline(25);
     LIST_CONNECTIONS: EntityCall = "list-connections", Endpoint::needs(PaymentRead);
     PROVIDER_START: Call = "provider-start", Endpoint::public().opened_by_people();
-    /// The deadline is a second more than a callback takes at most (`payments::callback::LIMIT`).
+    /// The deadline is a second longer than the limit of a callback (`payments::callback::LIMIT`).
     PROVIDER_CALLBACK: Call = "provider-callback",
         Endpoint::optional_token(PaymentWrite).with_empty_internal_errors().with_deadline(27).opened_by_people();
     PROVIDER_OUTCOME: Call = "provider-outcome", Endpoint::public().opened_by_people();
 
     // The panel.
     PANEL: Call = "panel", Endpoint::public().opened_by_people();
-    /// It opens, renews and ends sessions. The code or the cookie is the credential.
+    /// Opens, renews and ends sessions. The code or the cookie is the credential.
     PANEL_SESSION: Call = "panel-session", Endpoint::public().audited(Action::RenewPanelSession);
     CREATE_PANEL_LINK: EntityCall = "create-panel-link",
         Endpoint::needs(IntegrationsWrite).giving_credentials().taking_json().audited(Action::CreatePanelLink);
@@ -99,7 +99,7 @@ endpoints! {
         Endpoint::any_scope().taking_json().with_empty_internal_errors().with_deadline(27);
 
     // Agents.
-    /// A tool says which scopes it needs beside this one. Some tools make secrets.
+    /// Each tool checks the scopes that it needs beside this one. Some tools make secrets.
     MCP: Call = "mcp",
         Endpoint::needs_for_all(McpRead).giving_credentials().at(Resource::Mcp).for_own_origin().taking_json().with_json_rpc_errors();
 

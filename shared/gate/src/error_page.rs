@@ -1,10 +1,10 @@
-//! The page for a person who meets an error: the same Problem in words, with the same status.
+//! Error pages: a Problem as a page for people, with the same status.
 
 use problem::Problem;
 
 use crate::page::{self, escaped, prose};
 
-/// The page of a Problem: its explanation, or the texts of its kind with links for those who write programs.
+/// The page of a Problem: its explanation, or the texts of its kind with links for developers.
 pub(crate) fn html(problem: &Problem, base_url: &str, request_id: &str) -> String {
     let mut content = String::new();
     let title = match &problem.explanation {
@@ -35,7 +35,7 @@ pub(crate) fn html(problem: &Problem, base_url: &str, request_id: &str) -> Strin
         }
     };
     content += &format!(
-        "<p><small>HTTP status {}. If you ask for help, tell the request: <code>{}</code></small></p>\n",
+        "<p><small>HTTP status {}. If you ask for help, mention the request: <code>{}</code></small></p>\n",
         problem.kind.status().as_u16(),
         escaped(request_id)
     );
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_says_what_the_problem_says_and_where_to_read_on() {
+    fn a_page_shows_the_detail_and_links_to_the_documentation() {
         let page = of(&Problem::no_route("/<script>"));
         for part in [
             "No route has the path <code>/&lt;script&gt;</code>",
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn an_explanation_takes_the_place_of_the_texts_for_programs_and_is_escaped() {
+    fn an_explanation_replaces_the_texts_for_developers_and_is_escaped() {
         let explanation = Explanation {
             title: "It <failed>".into(),
             paragraphs: vec!["For <b>hotel</b>.".into(), "Try again.".into()],
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_lists_every_value_that_is_not_as_it_should_be() {
+    fn a_page_lists_every_invalid_value() {
         let violation = |field: &str| Violation { field: field.into(), message: "is <i>missing</i> from `it`".into() };
         let page = of(&Problem::invalid(vec![violation("code"), violation("<b>")]));
         for item in

@@ -1,7 +1,7 @@
-//! The gate: the only place where access tokens are checked and where errors become Problems on the wire.
+//! The gate: the only code that checks access tokens and that turns errors into responses.
 //!
-//! `Gate::admit` is the contract's order of checks, from the second on. Unknown paths, and most wrong verbs, reach the
-//! `fallback` function instead, which stands behind the same gate. The checks from the seventh on are the handler's.
+//! `Gate::admit` runs the contract's checks in their order, from the second on. Unknown paths, and most wrong verbs,
+//! reach the `fallback` function instead, which uses the same gate. The handler runs the checks from the seventh on.
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
@@ -25,29 +25,29 @@ use base::trace::{LambdaTrace, Trace};
 use base::{SharedClock, SharedRandom, logging, random};
 use problem::Problem;
 
-/// The gate before an endpoint.
+/// The gate of an endpoint.
 pub struct Gate {
     /// The declaration of the endpoint.
     pub endpoint: Declaration,
-    /// Handles the calls that the gate admits.
+    /// The handler of admitted calls.
     pub handler: Box<Handler>,
-    /// Verifies tokens.
+    /// The verifier of tokens.
     pub tokens: Arc<Verifier>,
-    /// Dates calls.
+    /// The clock for the time of calls.
     pub clock: SharedClock,
-    /// Makes identifiers for requests that come without one.
+    /// The source of identifiers for requests without one.
     pub random: SharedRandom,
-    /// The API's address, below which the pages of Problems are.
+    /// The API's address, which is the base of Problem types.
     pub base_url: Arc<str>,
     /// The name of the deployment.
     pub environment: String,
 }
 
-/// A handler, as the gate calls it: with the managing entity in the path, if there is one.
+/// A handler. Its second argument is the managing entity in the path, if there is one.
 pub type Handler = dyn Fn(Call, Option<AuthorizedEntity>) -> BoxFuture<'static, Result<Reply, Problem>> + Send + Sync;
 
 impl Gate {
-    /// Checks a request, has it handled, and answers with the reply or with the error.
+    /// Checks a request, calls the handler, and returns the response for the reply or the error.
     pub async fn handle(&self, request: Request) -> Response<Body> {
         let request_id = self.request_id(&request);
         let lambda = request.lambda_context_ref().and_then(|context| context.xray_trace_id.as_deref());
@@ -88,7 +88,7 @@ impl Gate {
         .await
     }
 
-    /// The contract's checks, in the contract's order, and then the handler.
+    /// Runs the contract's checks in their order, and then the handler.
     async fn admit(&self, request: Request, request_id: &str, trace: Trace, notes: &Notes) -> Result<Reply, Problem> {
         let access = self.endpoint.access;
         checks::verb(&request)?; // 2
@@ -114,7 +114,7 @@ impl Gate {
             checks::media_type(&request)?; // 6
             checks::not_encoded(&request)?;
         }
-        // 7, as far as it is the same for every endpoint
+        // 7, the part that is common to all endpoints
         let entity = claims.as_ref().zip(entity).map(|(token, entity)| checks::entity(token, entity)).transpose()?;
         let (parts, body) = request.into_parts();
         let call = Call {
@@ -135,7 +135,7 @@ impl Gate {
         (self.handler)(call, entity).await
     }
 
-    /// The claims of the token, where the endpoint needs one or takes the one that came.
+    /// The claims of the token; `None` if the endpoint is public, or if its token is optional and absent.
     async fn authenticate(&self, request: &Request) -> Result<Option<Claims>, Problem> {
         match self.endpoint.access {
             Access::Public => Ok(None),
@@ -151,13 +151,13 @@ impl Gate {
         }
     }
 
-    /// Lambda's own identifier of the invocation, which is a UUID; a new one where it is not.
+    /// Lambda's identifier of the invocation if it is a UUID; otherwise a new one.
     fn request_id(&self, request: &Request) -> String {
         let id = request.lambda_context_ref().map(|context| context.request_id.as_str()).unwrap_or_default();
         if is_uuid(id) { id.to_owned() } else { random::uuid(&*self.random) }
     }
 
-    /// The answer for a Problem, in the form that the client prefers where the endpoint has two.
+    /// The response for a Problem, as a page or in the endpoint's format.
     fn error(&self, problem: Problem, as_page: bool, request_id: &str) -> Response<Body> {
         let problem = challenge::completed(problem, &self.endpoint, &self.base_url);
         let mut response = if as_page {
@@ -171,7 +171,7 @@ impl Gate {
         response
     }
 
-    /// Counts an answer that says that the service failed, so that the update that brought the fault is taken back.
+    /// Counts a server error for the alarm that rolls an update back.
     fn count_server_error(&self) {
         let numbers = &[Number::count(Name::ServerErrors, 1)];
         Metrics { environment: &self.environment, by: &[], numbers, at: self.clock.now() }.publish();
@@ -193,7 +193,7 @@ fn is_uuid(text: &str) -> bool {
         })
 }
 
-/// The notes for the audit trail, with the facts that an unchecked request shows.
+/// The notes for the audit trail, with the facts that are known before the checks.
 fn notes_of(request: &Request, request_id: &str) -> Notes {
     let notes = Notes::of_request(request_id, call::source_address(request));
     if let Some(Ok(entity)) = checks::entity_in_path(request).map(EntityId::parse) {
@@ -208,14 +208,14 @@ fn log(problem: &Problem) {
     if problem.kind.status().is_server_error() {
         tracing::error!(kind, cause, "failed");
     } else {
-        // A stranger's token or form may stand in the cause.
+        // The cause may contain an untrusted token or form.
         let cause = cause.as_deref().map(logging::shortened);
         tracing::info!(kind, fields = fields(problem), cause = cause.as_deref(), "refused");
     }
 }
 
-/// The names of the values that were refused. Clients send members of names of their own, so that a line takes a few, and only
-/// short ones: a secret that stands in the place of a name is longer.
+/// The names of the invalid values for the log. Clients choose the names of unknown members, so a line has only a few
+/// short ones: a secret that was sent as a name is longer.
 fn fields(problem: &Problem) -> Option<String> {
     const MOST: usize = 10;
     const LONGEST: usize = 40;
@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_names_its_fields_in_the_log_but_no_long_text_in_the_place_of_a_name() {
+    fn a_refusal_logs_the_names_of_its_fields_but_no_long_ones() {
         let violation = |field: &str| Violation { field: field.to_owned(), message: "hush".to_owned() };
         let several =
             Problem::invalid(vec![violation("eventUrl"), violation("eventList[2]"), violation(&"s".repeat(43))]);

@@ -1,5 +1,5 @@
 #![doc = include_str!("../README.md")]
-// Futures within futures: from the runtime down to the SDK's innermost they are deeper than the compiler expects.
+// Nested futures, from the runtime down to the SDK, exceed the compiler's default limit.
 #![recursion_limit = "256"]
 
 mod accept;

@@ -1,16 +1,17 @@
-//! Pages for people: plain, complete without a style sheet or a script, and in no other site's frame.
+//! Pages for people: plain, usable without a style sheet or a script, and never in a frame of another site.
 
 use http::header::CONTENT_SECURITY_POLICY;
 
 use crate::Reply;
 
-/// The style of every page: the panel's colours, spaces and type, and what these pages make of them.
+/// The style of every page: the panel's colours, spaces and type, and the rules of these pages.
 const STYLE: &str = concat!(include_str!("../../../panel/design.css"), include_str!("page.css"));
 
-/// The sign of the service.
+/// The service's icon.
 const SIGN: &str = include_str!("../../../panel/icon.svg");
 
-/// The browser loads, runs, sends and frames nothing but the style in the page, which it knows by its hash.
+/// The content security policy. The browser loads, runs, sends and frames nothing except the style in the page, which
+/// is allowed by its hash.
 pub const POLICY: &str = "default-src 'none'; style-src 'sha256-K0lLv5SjBIj4szIruRmKFMHZIJ+HjePU6NCFS1EC5yw='; base-uri 'none'; form-action 'none'; \
      frame-ancestors 'none'";
 
@@ -22,7 +23,7 @@ pub fn reply(html: impl Into<String>) -> Reply {
     Reply::ok_text(MEDIA_TYPE, html).with_header(CONTENT_SECURITY_POLICY, POLICY)
 }
 
-/// A page with this title, as a text, and this content, as HTML.
+/// A page with this title (plain text) and this content (HTML).
 pub fn html(title: &str, content: &str) -> String {
     let title = escaped(title);
     format!(
@@ -33,7 +34,7 @@ pub fn html(title: &str, content: &str) -> String {
     )
 }
 
-/// A text as it stands in HTML, in an attribute too.
+/// Escapes a text for HTML, also in attributes.
 pub fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -49,7 +50,7 @@ pub fn escaped(text: &str) -> String {
     escaped
 }
 
-/// A text of the service's own as HTML: what stands between backticks is code. A backtick without a second one stays.
+/// Turns an internal text into HTML: text between backticks becomes code. A single backtick stays.
 pub fn prose(text: &str) -> String {
     let mut html = String::with_capacity(text.len());
     let mut rest = text;
@@ -60,7 +61,7 @@ pub fn prose(text: &str) -> String {
     html + &escaped(rest)
 }
 
-/// The first code in a text, between what stands before and after it.
+/// The text before the first code, the code, and the text after it.
 fn first_code(text: &str) -> Option<(&str, &str, &str)> {
     let (before, rest) = text.split_once('`')?;
     let (code, after) = rest.split_once('`')?;
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn code_stands_in_no_backticks() {
+    fn code_is_marked_up_without_backticks() {
         assert_eq!(prose("Send `a` or `{\"b\": 1}`."), "Send <code>a</code> or <code>{&quot;b&quot;: 1}</code>.");
         assert_eq!(prose("nothing"), "nothing");
     }

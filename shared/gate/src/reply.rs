@@ -11,20 +11,20 @@ use serde::Serialize;
 
 use problem::Problem;
 
-/// A status, headers and a body.
+/// A reply: status, headers and body.
 pub struct Reply {
-    /// 2xx, a redirect, or 304; or that of an error in another protocol's words.
+    /// 2xx, a redirect, or 304; or the status of an error in the format of another protocol.
     pub status: StatusCode,
-    /// Headers beside those that every answer carries.
+    /// Headers beside the common ones of every response.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// The body: text in UTF-8, or bytes of any kind.
     pub body: Body,
-    /// The Problem that the body tells of in another protocol's words. The gate takes note of it as of one that it answers.
+    /// The Problem that the body reports in the format of another protocol. The gate logs and counts it.
     pub problem: Option<Box<Problem>>,
 }
 
 impl fmt::Debug for Reply {
-    /// Shows the status only: the rest may hold secrets and tokens.
+    /// Shows only the status: the rest may contain secrets and tokens.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reply").field("status", &self.status).finish_non_exhaustive()
     }
@@ -42,7 +42,8 @@ impl Reply {
         Ok(Self::text(status, "application/json", body))
     }
 
-    /// 201 for a thing that was made, at this address. No cache may keep the reply, which shows the thing's secret.
+    /// 201 for a resource that was made, at this address. Caches must not store the reply, which shows the resource's
+    /// secret.
     pub fn created(value: &impl Serialize, address: &str) -> Result<Self, Problem> {
         Self::json(StatusCode::CREATED, value)?.uncached().with_computed_header(LOCATION, address)
     }
@@ -92,22 +93,22 @@ impl Reply {
         Self { status, headers: Vec::new(), body: Body::Empty, problem: None }
     }
 
-    /// The same, telling of this Problem.
-    pub fn telling(self, problem: Problem) -> Self {
+    /// Adds the Problem that the body reports.
+    pub fn reporting(self, problem: Problem) -> Self {
         Self { problem: Some(Box::new(problem)), ..self }
     }
 
-    /// 204: it is done, and there is nothing to say.
+    /// 204.
     pub fn no_content() -> Self {
         Self::bare(StatusCode::NO_CONTENT)
     }
 
-    /// 304: the client has the same already.
+    /// 304: the client has this representation already.
     pub fn unchanged() -> Self {
         Self::bare(StatusCode::NOT_MODIFIED)
     }
 
-    /// Lets every cache keep the reply for so many seconds.
+    /// Allows every cache to store the reply for a number of seconds.
     pub fn cacheable(self, seconds: u32) -> Self {
         let value = HeaderValue::from_str(&format!("public, max-age={seconds}"));
         Self {
@@ -116,23 +117,23 @@ impl Reply {
         }
     }
 
-    /// Lets no cache keep the reply.
+    /// Forbids caches to store the reply.
     pub fn uncached(self) -> Self {
         self.with_header(CACHE_CONTROL, "no-store")
     }
 
-    /// Says that the reply was given before, if it was: the request's `Idempotency-Key` had come already.
+    /// Marks a repeated reply to a request whose `Idempotency-Key` came before.
     pub fn replayed(self, is_repeated: bool) -> Self {
         if is_repeated { self.with_header(HeaderName::from_static("idempotency-replayed"), "true") } else { self }
     }
 
-    /// Adds a header that never varies.
+    /// Adds a header with a constant value.
     pub fn with_header(mut self, name: HeaderName, value: &'static str) -> Self {
         self.headers.push((name, HeaderValue::from_static(value)));
         self
     }
 
-    /// Adds a header. A value that cannot be a header's is an error, so that it smuggles in no second header.
+    /// Adds a header. Fails for an invalid value, which could inject a second header.
     pub fn with_computed_header(mut self, name: HeaderName, value: &str) -> Result<Self, Problem> {
         self.headers.push((name, HeaderValue::from_str(value).map_err(Problem::internal)?));
         Ok(self)

@@ -1,4 +1,4 @@
-//! The routes that template.yaml declares, and the verbs that a path takes by them.
+//! The routes of template.yaml, and the verbs of a path.
 
 use std::borrow::Cow;
 
@@ -7,15 +7,14 @@ use percent_encoding::percent_decode_str;
 /// The routes: verb and path.
 const ROUTES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/routes.rs"));
 
-/// The verbs of all routes with this path, in the order of the routes; none when no route has it. A parameter
-/// (`{name}`) stands for one segment that is not empty, and a segment that is spelt out wins over one. The last may be
-/// greedy (`{name+}`) and stand for several; every other wins over it.
+/// The verbs of all routes with this path, in the order of the routes; empty if no route has it. A parameter (`{name}`)
+/// matches one segment that is not empty, and a literal segment has precedence over it. The last parameter may be
+/// greedy (`{name+}`) and match several segments; every other route has precedence over it.
 pub fn verbs_of(path: &str) -> Vec<&'static str> {
     verbs_among(ROUTES, path)
 }
 
-/// The path at which those things are listed of which this path, or the beginning of it, names one; none where nothing
-/// is listed.
+/// The path that lists the resources of the kind that this path, or its beginning, names; `None` if there is no list.
 pub fn list_of(path: &str) -> Option<String> {
     list_among(ROUTES, path)
 }
@@ -26,26 +25,26 @@ fn list_among(routes: &[(&'static str, &str)], path: &str) -> Option<String> {
 }
 
 fn verbs_among(routes: &[(&'static str, &str)], path: &str) -> Vec<&'static str> {
-    // Decoded once, and not for each route: every request is checked against all of them.
+    // Decoded once, not once per route.
     let segments: Vec<_> = path.split('/').map(decoded).collect();
     let matching = || routes.iter().filter(|(_, route)| matches(route, &segments));
-    let Some(nearest) = matching().map(|(_, route)| parameters(route)).min() else { return Vec::new() };
-    matching().filter(|(_, route)| parameters(route) == nearest).map(|(verb, _)| *verb).collect()
+    let Some(nearest) = matching().map(|(_, route)| kinds(route)).min() else { return Vec::new() };
+    matching().filter(|(_, route)| kinds(route) == nearest).map(|(verb, _)| *verb).collect()
 }
 
-/// For each segment, what it takes. The least of several routes is the most literal.
-fn parameters(route: &str) -> Vec<Segment> {
+/// The kinds of a route's segments. The least of several routes is the most literal.
+fn kinds(route: &str) -> Vec<Segment> {
     route.split('/').map(Segment::of).collect()
 }
 
-/// What a segment of a route takes; the most literal first.
+/// The kind of a route's segment; the most literal first.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Segment {
-    /// Itself.
+    /// Matches itself.
     Literal,
-    /// Any other.
+    /// Matches any segment.
     Parameter,
-    /// Any others, up to the end of the path.
+    /// Matches the rest of the path.
     Greedy,
 }
 
@@ -79,7 +78,7 @@ fn matches(route: &str, segments: &[Cow<'_, str>]) -> bool {
     }
 }
 
-/// The segment as its route spells it: a gateway compares decoded segments.
+/// The decoded segment: a gateway compares decoded segments.
 fn decoded(segment: &str) -> Cow<'_, str> {
     percent_decode_str(segment).decode_utf8_lossy()
 }
@@ -89,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_shown_alone_is_found_in_the_nearest_list() {
+    fn a_resource_without_its_own_route_is_found_in_the_nearest_list() {
         let routes = [("DELETE", "/e/{x}/pay/{name}/link"), ("GET", "/e/{x}/pay/list"), ("POST", "/e/{x}/list")];
         assert_eq!(list_among(&routes, "/e/1/pay/stripe/link").as_deref(), Some("/e/1/pay/list"));
         assert_eq!(list_among(&routes, "/e/1/else"), None, "a list that GET does not give is none");
@@ -103,7 +102,7 @@ mod tests {
         &[("GET", "/a/{x}/b"), ("POST", "/a/{x}/b"), ("GET", "/a/c/d"), ("PATCH", "/a/{x}/e"), ("DELETE", "/a/c/e")];
 
     #[test]
-    fn a_greedy_parameter_takes_what_no_other_route_does() {
+    fn a_greedy_parameter_matches_paths_of_no_other_route() {
         let routes = [("GET", "/p"), ("GET", "/p/{page+}"), ("POST", "/p/session"), ("HEAD", "/p/pay/{name}")];
         assert_eq!(verbs_among(&routes, "/p"), ["GET"]);
         assert_eq!(verbs_among(&routes, "/p/a"), ["GET"]);

@@ -1,5 +1,5 @@
-//! From what was served (`.mmdb`, `.mmdb.gz` or `.tar.gz`, told apart by their content) to the one database in it. The
-//! archive is a stranger's: its size is bounded while it is unpacked, and nothing is written where it says.
+//! Unpacks the database from the served file (`.mmdb`, `.mmdb.gz` or `.tar.gz`, detected by content). The archive is
+//! untrusted: the unpacked size is limited, and its names are never used as paths.
 
 use std::{
     fs::File,
@@ -16,28 +16,28 @@ use super::hash;
 pub const MAX_EXPANDED: u64 = 1024 * 1024 * 1024;
 /// The licence texts that providers put beside their databases.
 const LICENCES: [&str; 3] = ["COPYRIGHT.txt", "LICENSE.txt", "README.txt"];
-/// The largest of them that is kept, and the largest description of a member.
+/// The largest licence text that is kept, and the largest description of a member.
 const MAX_TEXT: u64 = 64 * 1024;
 const BUFFER: usize = 64 * 1024;
 
-/// A database that was unpacked.
+/// An unpacked database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expanded {
     pub size: u64,
     pub sha256: String,
     pub md5: String,
-    /// The provider's terms, where they came with it.
+    /// The provider's terms, if the archive has them.
     pub licence: Option<String>,
 }
 
-/// Why the served file gives no database.
+/// The served file could not be unpacked.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
     #[error("the served file is damaged: it could not be unpacked")]
     Damaged(#[source] io::Error),
-    #[error("what was served unpacks to more than {} MB", .0 / (1024 * 1024))]
+    #[error("the served file unpacks to more than {} MB", .0 / (1024 * 1024))]
     TooLarge(u64),
-    #[error("what was served is empty")]
+    #[error("the served file is empty")]
     Empty,
     #[error("the archive has {0} databases instead of one")]
     Databases(usize),
@@ -61,7 +61,7 @@ pub fn expand(served: &Path, into: &Path, limit: u64) -> Result<Expanded, Archiv
     let mut content = (&beginning[..]).chain(unzipped);
     if beginning.get(257..262) == Some(b"ustar") {
         let expanded = untar(&mut content, into);
-        // The archive's end is followed by zeros, and then by the checksum that the unpacking has yet to see.
+        // Read the zeros after the archive's end, and the checksum behind them, which gzip must verify.
         let rest = io::copy(&mut content, &mut io::sink());
         let (_, unzipped) = content.into_inner();
         let expanded = expanded.map_err(|error| unzipped.found(error))?;
@@ -76,7 +76,7 @@ pub fn expand(served: &Path, into: &Path, limit: u64) -> Result<Expanded, Archiv
 /// Finds the one database in an archive, and the licence beside it.
 fn untar(archive: impl Read, into: &Path) -> Result<Expanded, ArchiveError> {
     let mut archive = Archive::new(archive);
-    // Raw: a description of a member is a member, too, so that its size can be looked at before it is read.
+    // Raw: descriptions are members as well, so that their size can be checked before they are read.
     let entries = archive.entries().map_err(ArchiveError::Damaged)?.raw(true);
     let mut expanded = None;
     let mut databases = 0;
@@ -131,7 +131,7 @@ fn untar(archive: impl Read, into: &Path) -> Result<Expanded, ArchiveError> {
     }
 }
 
-/// A member that says something about another one.
+/// Reads a small member, such as a description of another one.
 fn small(entry: &mut impl Read) -> Result<Vec<u8>, ArchiveError> {
     let mut bytes = Vec::new();
     entry.take(MAX_TEXT + 1).read_to_end(&mut bytes).map_err(ArchiveError::Damaged)?;
@@ -141,14 +141,14 @@ fn small(entry: &mut impl Read) -> Result<Vec<u8>, ArchiveError> {
     Ok(bytes)
 }
 
-/// The name that a description gives to the next member.
+/// The name of the next member in a description.
 fn pax_path(description: &[u8]) -> Result<Option<Vec<u8>>, ArchiveError> {
     let mut path = None;
     for extension in PaxExtensions::new(description) {
         let extension = extension.map_err(ArchiveError::Damaged)?;
         match extension.key_bytes() {
             b"path" => path = Some(extension.value_bytes().to_vec()),
-            // Another size than the member's own would make the rest of the archive something else.
+            // A second size would change the meaning of the rest of the archive.
             b"size" => return Err(ArchiveError::Suspicious("a member with two sizes")),
             _ => {}
         }
@@ -156,14 +156,15 @@ fn pax_path(description: &[u8]) -> Result<Option<Vec<u8>>, ArchiveError> {
     Ok(path)
 }
 
-/// No name is used as a path; but an archive that tries is not one of a provider.
+/// Refuses names that lead out of the archive. No name is used as a path, but such an archive does not come from a
+/// provider.
 fn check_path(name: &str) -> Result<(), ArchiveError> {
     let outside = name.starts_with('/') || name.split(['/', '\\']).any(|part| part == "..") || name.contains('\0');
     if outside { Err(ArchiveError::Suspicious("a name that leads out of it")) } else { Ok(()) }
 }
 
-/// Whether a member holds the attributes of another one, in a separate file: AppleDouble files, which tar on macOS packs
-/// beside each file, and the extended headers of tools that do not know them. They have the names of databases.
+/// Whether a member contains the attributes of another one: AppleDouble files, which tar on macOS packs beside each
+/// file, and extended headers that some tools pack as files. Their names end like those of databases.
 fn is_side_file(name: &str) -> bool {
     let folder = |part: &str| part == "__MACOSX" || part.starts_with("PaxHeader");
     name.rsplit('/').next().is_some_and(|file| file.starts_with("._")) || name.split('/').any(folder)
@@ -200,14 +201,14 @@ fn first_bytes(from: &mut impl Read, count: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads no further than a limit, beyond which it fails and remembers why.
+/// A reader that fails beyond a limit.
 struct Bounded<R> {
     from: R,
     left: u64,
     limit: u64,
 }
 
-/// That a limit was reached, as an error of reading.
+/// The error beyond the limit.
 #[derive(Debug, thiserror::Error)]
 #[error("more than {0} bytes")]
 struct BeyondLimit(u64);
@@ -222,7 +223,7 @@ impl<R> Bounded<R> {
         Self { from, left: limit.saturating_add(1), limit }
     }
 
-    /// Why reading failed: a parser between here and there may have put the limit into words of its own.
+    /// The reason of a failed read: a parser may have replaced the error of the limit by its own.
     fn fault(&self, error: io::Error) -> ArchiveError {
         if self.left == 0 { ArchiveError::TooLarge(self.limit) } else { ArchiveError::Damaged(error) }
     }

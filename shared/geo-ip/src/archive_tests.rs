@@ -1,4 +1,4 @@
-//! Archives of strangers: the forms that are unpacked, and every attempt that is refused.
+//! Untrusted archives: the supported formats, and every attack that is refused.
 
 use std::path::PathBuf;
 
@@ -88,13 +88,13 @@ fn all_three_forms_give_the_same_database() {
     let archive = tar(&[
         ("GeoLite2-City_20261117/", EntryType::Directory, b""),
         file("GeoLite2-City_20261117/README.txt", b"Read me\n"),
-        file("GeoLite2-City_20261117/COPYRIGHT.txt", b"(c) somebody\n"),
+        file("GeoLite2-City_20261117/COPYRIGHT.txt", b"(c) a provider\n"),
         file("GeoLite2-City_20261117/other.dat", b"ignored"),
         file("GeoLite2-City_20261117/GeoLite2-City.mmdb", &content),
     ]);
     let packed = folder.expand(&gzip(&archive), LIMIT).expect("tar.gz");
     let licence = packed.licence.as_deref().expect("kept");
-    assert!(licence.starts_with("--- COPYRIGHT.txt\n\n(c) somebody\n") && licence.contains("Read me"), "{licence}");
+    assert!(licence.starts_with("--- COPYRIGHT.txt\n\n(c) a provider\n") && licence.contains("Read me"), "{licence}");
     assert_eq!(Expanded { licence: None, ..packed }, plain);
     assert_eq!(std::fs::read(folder.database()).expect("unpacked"), content);
 }

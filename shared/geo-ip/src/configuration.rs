@@ -1,5 +1,5 @@
-//! The secret `geo-ip`: the databases that are kept, and their sources. All its faults are found at once and named by
-//! their places. No value is repeated, since some are secret.
+//! The secret `geo-ip`: the configured databases and their sources. All its faults are reported at once with their
+//! positions, and without values, since some are secret.
 
 use std::collections::HashSet;
 
@@ -23,17 +23,17 @@ pub struct Configuration {
 /// One edition and its source.
 #[derive(Debug, Clone)]
 pub struct ConfiguredEdition {
-    /// Its name here and with its provider; the type that its database must have, unless the next says another.
+    /// Its name here and with its provider; also the type of its database, unless `database_type` is set.
     pub edition: EditionName,
-    /// The type that its database must have, where that is no name: `DBIP-Location-ISP (compat=Enterprise)`.
+    /// The type of its database, if it differs from the name: `DBIP-Location-ISP (compat=Enterprise)`.
     pub database_type: Option<String>,
     /// Its source.
     pub source: Source,
 }
 
-/// The faults of a configuration, each with its place.
+/// The faults of a configuration, each with its position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the secret `geo-ip` is not as it should be: {}", .0.join("; "))]
+#[error("the secret `geo-ip` is invalid: {}", .0.join("; "))]
 pub struct ConfigurationError(pub Vec<String>);
 
 impl Configuration {
@@ -62,16 +62,16 @@ impl Configuration {
     }
 }
 
-/// Notes violations by their places, each of which begins with this one.
-fn report(place: &str, violations: Violations, faults: &mut Vec<String>) {
-    let fault = |violation: Violation| format!("`{place}{}` {}", violation.field, violation.message);
+/// Adds violations to the faults, with a prefix for their positions.
+fn report(prefix: &str, violations: Violations, faults: &mut Vec<String>) {
+    let fault = |violation: Violation| format!("`{prefix}{}` {}", violation.field, violation.message);
     faults.extend(violations.into_list().into_iter().map(fault));
 }
 
-fn read_edition(entry: &Value, place: &str, faults: &mut Vec<String>) -> Option<ConfiguredEdition> {
+fn read_edition(entry: &Value, prefix: &str, faults: &mut Vec<String>) -> Option<ConfiguredEdition> {
     let text = entry.to_string();
     let Ok(mut body) = JsonBody::read(text.as_bytes()) else {
-        faults.push(format!("{place} must be an object"));
+        faults.push(format!("{prefix} must be an object"));
         return None;
     };
     let name = body.required_text("edition");
@@ -87,7 +87,7 @@ fn read_edition(entry: &Value, place: &str, faults: &mut Vec<String>) -> Option<
     {
         body.violations.add("edition", format!("must be one of {}", editions.join(", ")));
     }
-    report(&format!("{place}."), body.into_violations(), faults);
+    report(&format!("{prefix}."), body.into_violations(), faults);
     Some(ConfiguredEdition { edition: edition?, database_type, source: source? })
 }
 
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_is_named_by_its_place_without_its_value() {
+    fn every_fault_has_its_position_and_not_its_value() {
         let found = faults(json!({"edition": 1, "editions": [
             {"edition": "a/b", "source": "maxmind", "acountId": "x-secret", "licenseKey": ["x-secret"]},
             {"edition": "b", "source": "url", "url": "ftp://x-secret@example.com", "sha256Url": 5},

@@ -1,5 +1,5 @@
-//! Fetching from a provider. Few redirects are followed, never to less security, and credentials go to the first server
-//! only. A download goes to a file piece by piece, hashed on its way and bounded in size.
+//! Downloads from providers. Few redirects are followed, never from https to http, and credentials go to the first
+//! server only. A download is written to a file in chunks, hashed, and limited in size.
 
 use std::{io, path::Path, time::Duration};
 
@@ -10,16 +10,16 @@ use url::Url;
 use crate::hash::Sha256;
 use outbound::{AddressRules, AttemptError, ResponseStream, StreamLimits, stream};
 
-/// Most redirects that are followed.
+/// The most redirects that are followed.
 const MAX_REDIRECTS: usize = 5;
-/// The largest answer that is read as a text: metadata and checksums are far smaller.
+/// The largest text: metadata and checksums are far smaller.
 const MAX_TEXT: usize = 64 * 1024;
-/// The largest file that is downloaded, compressed as it is.
+/// The largest download, compressed.
 pub const MAX_SERVED: u64 = 300 * 1024 * 1024;
-/// How much is downloaded between two lines in the log.
+/// The bytes between two progress lines in the log.
 const PROGRESS: u64 = 16 * 1024 * 1024;
 
-/// Fetches from providers.
+/// A client for providers.
 #[derive(Debug, Clone, Default)]
 pub struct Web {
     pub rules: AddressRules,
@@ -27,7 +27,7 @@ pub struct Web {
     pub minimum_rate: MinimumRate,
 }
 
-/// How much must come of an answer in each window of time. A server that sends a byte now and then would otherwise use the
+/// The least rate of a response, in each time window. A server that sends a byte now and then would otherwise use the
 /// whole time of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct MinimumRate {
@@ -42,7 +42,7 @@ impl Default for MinimumRate {
     }
 }
 
-/// The present window of an answer.
+/// The current time window of a response.
 #[derive(Debug)]
 struct Pace {
     rate: MinimumRate,
@@ -55,7 +55,7 @@ impl Pace {
         Self { rate, began: now, received: 0 }
     }
 
-    /// Counts bytes that came, and fails at the end of a window in which too few came.
+    /// Counts received bytes, and fails at the end of a window with too few.
     fn count(&mut self, bytes: usize, now: Instant) -> Result<(), DownloadError> {
         self.received += bytes as u64;
         if now.duration_since(self.began) < self.rate.window {
@@ -69,7 +69,7 @@ impl Pace {
     }
 }
 
-/// A file that was downloaded.
+/// A downloaded file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Served {
     pub size: u64,
@@ -78,16 +78,16 @@ pub struct Served {
     pub last_modified: Option<String>,
 }
 
-/// How a download ended.
+/// The outcome of a download.
 #[derive(Debug)]
 pub enum Downloaded {
-    /// The file is there.
+    /// The file was downloaded.
     File(Served),
-    /// The server has nothing new.
+    /// The file has not changed.
     NotModified,
 }
 
-/// Why something could not be fetched. No address is in it, since there may be a secret in one.
+/// A download failed. The error contains no URL, since a URL may contain a secret.
 #[derive(Debug, thiserror::Error)]
 pub enum DownloadError {
     #[error(transparent)]
@@ -117,12 +117,12 @@ fn refusal(status: &StatusCode) -> String {
         404 | 410 => "the server has no such file",
         429 => "the server's limit on downloads is reached",
         500.. => "the server has failed",
-        _ => "the server's answer is none that helps",
+        _ => "the server's response is unexpected",
     };
     format!("{meaning} (status {})", status.as_u16())
 }
 
-/// A sentence about an error of the disk.
+/// An error of the disk as a sentence.
 pub(super) fn on_disk(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "there is no room left on the disk".to_owned(),
@@ -131,7 +131,7 @@ pub(super) fn on_disk(error: &io::Error) -> String {
 }
 
 impl Web {
-    /// Fetches within these rules.
+    /// A client with these rules.
     pub fn within(rules: AddressRules) -> Self {
         Self { rules, ..Self::default() }
     }
@@ -144,9 +144,9 @@ impl Web {
         }
         let mut text = Vec::new();
         let mut pace = Pace::new(self.minimum_rate, Instant::now());
-        while let Some(piece) = answer.piece().await? {
-            pace.count(piece.len(), Instant::now())?;
-            text.extend_from_slice(&piece);
+        while let Some(chunk) = answer.chunk().await? {
+            pace.count(chunk.len(), Instant::now())?;
+            text.extend_from_slice(&chunk);
             if text.len() > MAX_TEXT {
                 return Err(DownloadError::NotText);
             }
@@ -154,7 +154,7 @@ impl Web {
         String::from_utf8(text).map_err(|_| DownloadError::NotText)
     }
 
-    /// Downloads to a file, unless the conditions say that there is nothing new.
+    /// Downloads to a file, unless it has not changed according to the conditions.
     pub async fn download(
         &self,
         url: &Url,
@@ -178,14 +178,14 @@ impl Web {
         let mut hash = Sha256::new();
         let mut logged = 0;
         let mut pace = Pace::new(self.minimum_rate, Instant::now());
-        while let Some(piece) = answer.piece().await? {
-            pace.count(piece.len(), Instant::now())?;
-            size += piece.len() as u64;
+        while let Some(chunk) = answer.chunk().await? {
+            pace.count(chunk.len(), Instant::now())?;
+            size += chunk.len() as u64;
             if size > limit {
                 return Err(DownloadError::TooLarge(limit));
             }
-            hash.update(&piece);
-            file.write_all(&piece).await.map_err(DownloadError::Disk)?;
+            hash.update(&chunk);
+            file.write_all(&chunk).await.map_err(DownloadError::Disk)?;
             if size - logged >= PROGRESS {
                 logged = size;
                 tracing::info!(size, of = announced, "downloading a geo-IP database");
@@ -197,7 +197,7 @@ impl Web {
         Ok(Downloaded::File(Served { size, sha256: hash.finish(), etag, last_modified }))
     }
 
-    /// Asks for an address, and for those that it redirects to.
+    /// Sends a GET request, and follows redirects.
     async fn open(
         &self,
         url: &Url,
@@ -218,7 +218,7 @@ impl Web {
             if url.scheme() == "https" && next.scheme() != "https" {
                 return Err(DownloadError::Redirect("from https to something less secure"));
             }
-            // Scheme, host and port: credentials go to no other server, and not again on the way back.
+            // Scheme, host and port: credentials are not sent to another server, nor after a redirect back.
             if next.origin() != url.origin() {
                 authorization = None;
             }
@@ -228,7 +228,7 @@ impl Web {
     }
 }
 
-/// A header that is one text of sensible length.
+/// A header's value, if it is a text of reasonable length.
 fn header_text(answer: &ResponseStream, name: &HeaderName) -> Option<String> {
     let value = answer.head().headers.get(name)?.to_str().ok()?;
     (value.len() <= 8192).then(|| value.to_owned())

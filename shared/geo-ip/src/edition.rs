@@ -1,4 +1,4 @@
-//! The name of an edition, by which a provider knows a database, such as `GeoLite2-City`.
+//! The name of an edition: a provider's name of a database, such as `GeoLite2-City`.
 
 base::text_type! {
     /// A letter or digit, and up to 63 more letters, digits, `.`, `_` and `-`: safe as part of a path and of a key.
@@ -6,10 +6,10 @@ base::text_type! {
 }
 
 impl EditionName {
-    /// The form of a name, as the end of a sentence.
+    /// The format of a name, as the end of a sentence.
     pub const FORM: &str = "1 to 64 letters, digits, `.`, `_` and `-`, the first a letter or digit";
 
-    /// Reads a name; `None` when the text is none.
+    /// Parses a name.
     pub fn parse(text: &str) -> Option<Self> {
         let well_formed = text.len() <= 64
             && text.starts_with(|first: char| first.is_ascii_alphanumeric())

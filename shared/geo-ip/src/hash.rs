@@ -1,4 +1,4 @@
-//! Checksums, in lower-case hexadecimal: SHA-256, by which releases are named, and the MD5 that a provider gives.
+//! Checksums in lower-case hexadecimal: SHA-256 for the names of releases, and MD5 for a provider's checksum.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ pub fn sha256(bytes: &[u8]) -> String {
     hex(digest::digest(&SHA256, bytes).as_ref())
 }
 
-/// The SHA-256 of content that comes in pieces.
+/// The SHA-256 of content in chunks.
 pub struct Sha256(digest::Context);
 
 impl Sha256 {
@@ -33,7 +33,7 @@ impl Default for Sha256 {
     }
 }
 
-/// Both checksums of content that comes in pieces.
+/// Both checksums of content in chunks.
 #[derive(Default)]
 pub struct Both {
     sha256: Sha256,

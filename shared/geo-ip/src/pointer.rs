@@ -1,5 +1,5 @@
-//! The pointer: one small object per edition, which names the published release and is the only object that ever
-//! changes in the store. Each update uploads its release under its own name.
+//! The pointer: one small object per edition, which names the published release and is the only mutable object in the
+//! store. Each update uploads its release under its own name.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ pub struct Pointer {
     pub edition: EditionName,
     /// The release that readers use.
     pub current: Release,
-    /// The one before, which a rollback goes back to.
+    /// The release before, for a rollback.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<Release>,
     /// The SHA-256 of releases that were rolled back; none of these is published again.
@@ -26,42 +26,42 @@ pub struct Pointer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Release {
-    /// The name of its files in the store, without the ending: see [`Release::name`].
+    /// The name of its files in the store, without the extension: see [`Release::name`].
     pub name: String,
-    /// Of the database, in lower-case hexadecimal.
+    /// The SHA-256 of the database, in lower-case hexadecimal.
     pub sha256: String,
-    /// When the provider built it, in seconds since the Unix epoch.
+    /// The time of the provider's build, in seconds since the Unix epoch.
     pub build_epoch: u64,
-    /// The same as a date, for people.
+    /// The date of the build, for people.
     pub build_date: String,
     /// The database's size.
     pub size_bytes: u64,
     /// The size of its search tree.
     pub node_count: u32,
-    /// The type that the database names.
+    /// The database's own type.
     pub database_type: String,
-    /// When it was published here.
+    /// The time of its publication here.
     pub published_date: Time,
-    /// The well-known addresses that it knows; the next release must know them too.
+    /// The well-known addresses in it; the next release must have them too.
     #[serde(default)]
     pub known_addresses: Vec<String>,
-    /// Its origin, with which the provider can be asked for something newer.
+    /// Its origin, for querying the provider for a newer one.
     pub source: Origin,
-    /// The attribution that must stand where its data are shown.
+    /// The attribution that must be shown beside its data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attribution: Option<String>,
 }
 
-/// The origin of a release. Nothing in it is secret.
+/// The origin of a release, without secrets.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Origin {
-    /// The kind of source, as the configuration has it.
+    /// The kind of source in the configuration.
     pub kind: String,
-    /// The SHA-256 of the address, since the server's tags for one address are no good for another.
+    /// The SHA-256 of the address, since the server's tags are valid only for one address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address_sha256: Option<String>,
-    /// The MD5 of the database, where the provider gives it.
+    /// The MD5 of the database, if the provider has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub md5: Option<String>,
     /// The `ETag` of the served file.
@@ -70,10 +70,10 @@ pub struct Origin {
     /// The `Last-Modified` of the served file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_modified: Option<String>,
-    /// The provider's own date of the release.
+    /// The provider's date of the release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub date: Option<String>,
-    /// The SHA-256 of the served file, compressed as it was.
+    /// The SHA-256 of the served file, compressed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub served_sha256: Option<String>,
 }
@@ -84,7 +84,7 @@ impl Pointer {
         format!("{environment}/{edition}/current.json")
     }
 
-    /// The pointer with this release in front. A rollback leads to the one that was current before.
+    /// The pointer with this current release; the former current one becomes the previous one.
     pub fn moved_to(before: Option<&Self>, edition: &EditionName, release: Release) -> Self {
         Self {
             edition: edition.clone(),
@@ -94,8 +94,7 @@ impl Pointer {
         }
     }
 
-    /// The pointer as it was before the current release, which is never published again; `None` when there is nothing
-    /// to go back to.
+    /// The pointer with the previous release; the current one is blocked. `None` if there is no previous release.
     pub fn rolled_back(mut self) -> Option<Self> {
         let previous = self.previous.take()?;
         let bad = std::mem::replace(&mut self.current, previous);
@@ -105,8 +104,8 @@ impl Pointer {
         Some(self)
     }
 
-    /// The pointer without this release among those that were rolled back, so that it may be published again; `None` when
-    /// it is not among them.
+    /// The pointer without this release among the blocked ones, so that it may be published again; `None` if it is not
+    /// blocked.
     pub fn unblocked(mut self, sha256: &str) -> Option<Self> {
         let before = self.blocked.len();
         self.blocked.retain(|blocked| blocked != sha256);
@@ -118,12 +117,12 @@ impl Pointer {
         self.blocked.iter().any(|blocked| blocked == sha256)
     }
 
-    /// Whether a file in the edition's folder is needed no longer: it is older than the current release, and belongs to
-    /// neither this one nor the one that a rollback leads to.
+    /// Whether a file in the edition's folder is obsolete: it is older than the current release, and belongs neither to
+    /// the current release nor to the previous one.
     ///
-    /// No update will publish such a file. It belongs to an earlier release, to an update that is dead, or to one that
-    /// has read an earlier pointer and so cannot move this one. An update that has read this pointer uploads under a
-    /// later name.
+    /// No update will publish an obsolete file. It belongs to an earlier release, to a dead update, or to an update
+    /// that has read an earlier pointer and so cannot move this one. An update that has read this pointer uploads under
+    /// a later name.
     pub fn has_outlived(&self, file: &str) -> bool {
         let name = file.split('.').next().unwrap_or_default();
         let is_named =
@@ -133,19 +132,19 @@ impl Pointer {
 }
 
 impl Release {
-    /// A name of its own for each update's upload: the moment in milliseconds since 1970, and the SHA-256. Names are
-    /// sorted by time, as long as the moment has 13 digits: until the year 2286.
+    /// The unique name of an upload: the time in milliseconds since 1970, and the SHA-256. Names sort by time as long
+    /// as the time has 13 digits: until the year 2286.
     pub fn name(now: Time, sha256: &str) -> String {
         format!("{}-{sha256}", now.as_millis())
     }
 
-    /// The moment of its build, `2026-11-17T03:12:07Z`.
+    /// The time of its build, `2026-11-17T03:12:07Z`.
     pub fn build_time(&self) -> String {
         build_time(self.build_epoch)
     }
 
-    /// The release in words that no other has: the moment of its build, and the beginning of its SHA-256. A provider may
-    /// build two on one day.
+    /// A unique label for people: the time of the build, and the beginning of the SHA-256. A provider may build two
+    /// releases on one day.
     pub fn label(&self) -> String {
         let sha256 = self.sha256.get(..SHOWN_DIGITS).unwrap_or(&self.sha256);
         format!("{} (sha256 {sha256})", self.build_time())
@@ -156,13 +155,13 @@ impl Release {
         format!("{environment}/{edition}/{}.mmdb", self.name)
     }
 
-    /// The key of the provider's licence in the store, where one came with the database.
+    /// The key of the provider's licence in the store, if the database has one.
     pub fn licence_key(&self, environment: &str, edition: &EditionName) -> String {
         format!("{environment}/{edition}/{}.txt", self.name)
     }
 }
 
-/// As many digits of a SHA-256 are shown to people.
+/// The number of digits of a SHA-256 in a label.
 const SHOWN_DIGITS: usize = 12;
 
 /// The day of a build, `2026-11-17`.
@@ -171,14 +170,14 @@ pub fn build_date(epoch: u64) -> String {
     time.split_once('T').map_or(time.clone(), |(day, _)| day.to_owned())
 }
 
-/// The moment of a build, `2026-11-17T03:12:07Z`. A number that is no time has none; verification refuses it before.
+/// The time of a build, `2026-11-17T03:12:07Z`; `unknown` for a number that is not a time, which verification refuses.
 pub fn build_time(epoch: u64) -> String {
     /// The first second of the year 10000.
     const END: i64 = 253_402_300_800;
     let Some(seconds) = i64::try_from(epoch).ok().filter(|seconds| *seconds < END) else {
         return "unknown".to_owned();
     };
-    // Builds are dated to the second.
+    // Builds have a precision of a second.
     Time::from_millis(seconds * 1000).to_string().replace(".000Z", "Z")
 }
 
@@ -215,7 +214,7 @@ pub(super) mod tests {
         assert_eq!((back.current.build_epoch, &back.previous), (1, &None));
         assert!(back.blocks(&"b".repeat(64)) && !back.blocks(&"a".repeat(64)));
         let third = Pointer::moved_to(Some(&back), &edition(), release("c", 3));
-        assert!(third.blocks(&"b".repeat(64)), "what was blocked stays so");
+        assert!(third.blocks(&"b".repeat(64)), "a blocked release stays blocked");
     }
 
     #[test]
@@ -237,7 +236,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn two_releases_of_one_day_are_told_apart_in_words() {
+    fn two_releases_of_one_day_have_different_labels() {
         let morning = release("a", 1_795_140_000);
         let evening = release("b", 1_795_167_900);
         assert_eq!((morning.build_date.as_str(), evening.build_date.as_str()), ("2026-11-20", "2026-11-20"));

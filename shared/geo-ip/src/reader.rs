@@ -1,6 +1,5 @@
-//! Reads the published release of an edition. A look at the pointer costs next to nothing while it stands. A new
-//! release is fetched, checked and swapped in whole, and the old one answers until then, and for as long as the new one
-//! is bad.
+//! The reader of an edition's published release. Polling an unchanged pointer costs almost nothing. A new release is
+//! fetched, checked and swapped in atomically; the old one stays in use until then, and as long as the new one is bad.
 
 use std::{
     net::IpAddr,
@@ -22,14 +21,14 @@ use super::{
 };
 use base::{SharedClock, SharedRandom, Time, logging};
 
-/// How often the pointer is looked at.
+/// The interval of polling the pointer.
 const POLL_EVERY: Duration = Duration::from_secs(60);
 
-/// Reads one edition.
+/// A reader of one edition.
 ///
-/// It is not a `base::refreshed::Refreshed`, because a look asks only for a change since the last tag, because a
-/// release may take longer to fetch than a request waits there, and because a failed look is not repeated for a minute
-/// even if nothing was read yet.
+/// It is not a `base::refreshed::Refreshed`, because a poll reads only a change since the last tag, because fetching a
+/// release may take longer than a request waits there, and because a failed poll is not repeated for a minute even if
+/// nothing was read yet.
 pub struct DatabaseReader {
     /// The store with the releases.
     pub store: Store,
@@ -42,7 +41,7 @@ pub struct DatabaseReader {
     clock: SharedClock,
     random: SharedRandom,
     current: RwLock<Option<Arc<Database>>>,
-    /// Held while a call looks at the pointer.
+    /// Locked while a call polls the pointer.
     polled: Mutex<Polled>,
 }
 
@@ -63,37 +62,37 @@ pub struct Database {
 /// The entry of an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found<T> {
-    /// The network that the entry is about.
+    /// The network of the entry.
     pub network: String,
     /// The entry.
     pub value: T,
 }
 
-/// Why nothing newer was read. A release that was read before stays in use.
+/// No newer release could be read. A release that was read before stays in use.
 #[derive(Debug, thiserror::Error)]
 pub enum ReaderError {
-    /// The store failed, or holds no good pointer.
+    /// The store failed, or its pointer is malformed.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Nothing is published.
     #[error("nothing is published of {0}")]
     NothingPublished(EditionName),
-    /// The release that the pointer names is not there.
+    /// The release that the pointer names is missing.
     #[error("the release that the pointer of {0} names is not in the store")]
     Gone(EditionName),
-    /// There was no room for it.
+    /// The disk is full or failed.
     #[error("a release could not be put on the disk")]
     Disk(#[source] std::io::Error),
-    /// Its content does not fit its name.
+    /// The content does not match the SHA-256.
     #[error("the published release of {0} is damaged")]
     Damaged(EditionName),
-    /// It is no database.
-    #[error("the published release of {0} is no database that can be read")]
+    /// The release is not a readable database.
+    #[error("the published release of {0} is not a readable database")]
     Unreadable(EditionName, #[source] MaxMindDbError),
 }
 
 impl DatabaseReader {
-    /// A reader that has read nothing yet.
+    /// A reader without a release yet.
     pub fn new(
         store: Store,
         environment: impl Into<String>,
@@ -107,13 +106,13 @@ impl DatabaseReader {
         Self { store, environment: environment.into(), edition, scratch, clock, random, current, polled }
     }
 
-    /// The release that was read last; never waits for the store.
+    /// The last release that was read; never waits for the store.
     pub fn current(&self) -> Option<Arc<Database>> {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The same after a look at the pointer, if the last look was a minute ago. While one call looks, the others go on
-    /// with the old release, and so do all after a failure, which is logged.
+    /// The last release, after polling the pointer if the last poll was a minute ago. While one call polls, the others
+    /// continue with the old release; after a failure, which is logged, all do.
     pub async fn fresh(&self) -> Option<Arc<Database>> {
         let current = self.current();
         let polled = if current.is_some() { self.polled.try_lock().ok() } else { Some(self.polled.lock().await) };
@@ -121,12 +120,13 @@ impl DatabaseReader {
             && polled.at.is_none_or(|at| self.clock.now().since(at) >= POLL_EVERY)
             && let Err(error) = self.poll(&mut polled).await
         {
-            tracing::warn!(edition = %self.edition, error = %logging::chain(&error), "a geo-IP database is not fresh");
+            let error = logging::chain(&error);
+            tracing::warn!(edition = %self.edition, error, "a geo-IP database could not be refreshed");
         }
         self.current()
     }
 
-    /// Looks at the pointer now, and reads the release that it names if that is new.
+    /// Polls the pointer now, and reads its release if that is new.
     pub async fn refresh(&self) -> Result<Arc<Database>, ReaderError> {
         let mut polled = self.polled.lock().await;
         self.poll(&mut polled).await?;
@@ -145,7 +145,7 @@ impl DatabaseReader {
             let database = Arc::new(self.load(pointer.current).await?);
             *self.current.write().unwrap_or_else(PoisonError::into_inner) = Some(database);
         }
-        // Noted only now, so that a release that could not be read is tried again.
+        // Stored only now, so that an unreadable release is read again.
         polled.tag = Some(tag);
         Ok(())
     }
@@ -170,9 +170,9 @@ impl DatabaseReader {
 }
 
 impl Database {
-    /// The entry of an address; `None` when the database has none.
+    /// The entry of an address; `None` if the database has none.
     pub fn lookup<T: DeserializeOwned>(&self, address: IpAddr) -> Result<Option<Found<T>>, MaxMindDbError> {
-        // A database of IPv4 answers a question about IPv6 with an error.
+        // A database of IPv4 fails for an address of IPv6.
         if address.is_ipv6() && self.reader.metadata().ip_version == 4 {
             return Ok(None);
         }

@@ -1,5 +1,5 @@
-//! Back to the release before the current one. The current one is blocked, so that the next update does not bring it
-//! back, until it is unblocked.
+//! The rollback to the previous release. It blocks the current release, so that no update publishes it again until it
+//! is unblocked.
 
 use super::{
     edition::EditionName,
@@ -7,10 +7,10 @@ use super::{
     store::{Store, StoreError, Swap},
 };
 
-/// Why there was no rollback; the pointer is where it was.
+/// The rollback failed; the pointer is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum RollbackError {
-    /// The store failed, or holds no good pointer.
+    /// The store failed, or its pointer is malformed.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Nothing is published.
@@ -19,7 +19,7 @@ pub enum RollbackError {
     /// There is only one release.
     #[error("there is no release of {0} before the current one to go back to")]
     NothingBefore(EditionName),
-    /// The release before is gone from the store.
+    /// The previous release is missing in the store.
     #[error("the release of {0} before the current one is no longer in the store")]
     Gone(EditionName),
     /// An update or another rollback moved the pointer.
@@ -27,25 +27,25 @@ pub enum RollbackError {
     Lost(EditionName),
 }
 
-/// Why no release was unblocked; the pointer is where it was.
+/// No release was unblocked; the pointer is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum UnblockError {
-    /// The store failed, or holds no good pointer.
+    /// The store failed, or its pointer is malformed.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Nothing is published.
     #[error("nothing is published of {0}")]
     NothingPublished(EditionName),
-    /// No release is blocked whose SHA-256 begins so, or several are.
+    /// Not exactly one blocked release has a SHA-256 with this beginning.
     #[error("{found} blocked releases of {edition} have a SHA-256 that begins with {beginning}; blocked are: {}", listed(.blocked))]
     NotOne {
         /// The edition.
         edition: EditionName,
         /// The beginning of a SHA-256.
         beginning: String,
-        /// How many begin so.
+        /// The number of matches.
         found: usize,
-        /// All that are blocked.
+        /// All blocked releases.
         blocked: Vec<String>,
     },
     /// An update or a rollback moved the pointer.
@@ -83,7 +83,7 @@ pub async fn roll_back(store: &Store, environment: &str, edition: &EditionName) 
     }
 }
 
-/// Lets the one blocked release be published again whose SHA-256 begins so. Returns the whole of it.
+/// Unblocks the only blocked release whose SHA-256 has this beginning, and returns the whole SHA-256.
 pub async fn unblock(
     store: &Store,
     environment: &str,

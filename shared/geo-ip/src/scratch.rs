@@ -1,4 +1,4 @@
-//! A folder for the time of one update. The next update removes the folder of a killed one: the disk of a function is
+//! The temporary folder of one update. A later update removes the folder of a killed one: the disk of a function is
 //! small, and outlives its invocations.
 
 use std::{
@@ -10,7 +10,7 @@ use std::{
 use base::{Random, Time, random};
 
 const PREFIX: &str = "waypost-geo-ip-";
-/// Longer than any update may take.
+/// The age at which a folder is abandoned: longer than any update may take.
 const LEFT_BEHIND: Duration = Duration::from_secs(20 * 60);
 
 /// The folder.
@@ -34,7 +34,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0); // else it is removed as something left behind
+        let _ = fs::remove_dir_all(&self.0); // on failure, a later update removes it
     }
 }
 

@@ -1,4 +1,4 @@
-//! Where geo-IP databases are published, and how they are fetched.
+//! The settings of the geo-IP store and downloads.
 
 use std::path::PathBuf;
 
@@ -10,24 +10,23 @@ use outbound::addresses::{AddressRules, Networks};
 
 use crate::StoreAddress;
 
-/// Where geo-IP databases are published and how they are fetched: `GEO_IP_STORE`, `GEO_IP_ALLOW_HTTP` and
-/// `DELIVERY_ALLOWED_NETWORKS`.
+/// The settings of the geo-IP store and downloads: `GEO_IP_STORE`, `GEO_IP_ALLOW_HTTP` and `DELIVERY_ALLOWED_NETWORKS`.
 #[derive(Debug, Clone)]
 pub struct GeoIpSettings {
     /// `file:///folder` or `s3://bucket/prefix`.
     pub store: StoreAddress,
-    /// Whereto a provider may lead: the networks that deliveries may reach, and with `http` on one machine only.
+    /// The addresses of providers: the networks that deliveries may reach, and `http` only on one machine.
     pub rules: AddressRules,
-    /// `TMPDIR`: where files may be put for a while.
+    /// `TMPDIR`: the folder for temporary files.
     pub scratch: PathBuf,
     /// `AWS_LAMBDA_FUNCTION_MEMORY_SIZE`, in MB: databases are verified in memory.
     pub memory: u32,
 }
 
-/// From where geo-IP databases may be fetched: `GEO_IP_ALLOW_HTTP` and `DELIVERY_ALLOWED_NETWORKS`.
+/// The settings of geo-IP downloads: `GEO_IP_ALLOW_HTTP` and `DELIVERY_ALLOWED_NETWORKS`.
 #[derive(Debug, Clone)]
 pub struct FetchSettings {
-    /// Whereto a provider may lead.
+    /// The addresses of providers.
     pub rules: AddressRules,
 }
 

@@ -1,4 +1,4 @@
-//! The task as it is called: over HTTP, with the task key beside the token, and by the schedule.
+//! The update task, called over HTTP with the task key beside the token, and by the schedule.
 
 use std::time::Duration;
 
@@ -21,13 +21,13 @@ use base::{SharedClock, SharedRandom, logging};
 use problem::{JsonBody, Problem, ProblemKind};
 use storage::{SecretError, SecretText, Secrets, aws::Aws};
 
-/// How long a call over HTTP may work: below the 27 seconds after which the gate gives up.
+/// The time limit of a call over HTTP: below the gate's timeout of 27 seconds.
 const HTTP_LIMIT: Duration = Duration::from_secs(24);
-/// How long the schedule may work: below the function's own limit of 15 minutes.
+/// The time limit of a scheduled run: below the function's timeout of 15 minutes.
 const SCHEDULE_LIMIT: Duration = Duration::from_secs(14 * 60);
-/// The shortest time for an edition, if so much is left: enough for every failure that ends by itself.
+/// The shortest time for an edition, if available: longer than all timeouts of a download.
 const LEAST_SHARE: Duration = Duration::from_secs(60);
-/// The longest line about one edition: an error about a stranger's file may have many words.
+/// The longest line about one edition: an error about an untrusted file may be long.
 const MAX_LINE: usize = 500;
 const TASK_KEY: &str = "task-key";
 
@@ -35,11 +35,11 @@ const TASK_KEY: &str = "task-key";
 pub struct Task {
     /// The secrets with the configuration and the task key.
     pub secrets: Secrets,
-    /// Updates one edition.
+    /// The updater of editions.
     pub updater: Updater,
 }
 
-/// A request to run the task, as it came over HTTP. It has no `Debug`, since the key is a secret.
+/// A request over HTTP to run the task. It has no `Debug`, since the key is a secret.
 pub struct TaskRequest {
     key: SecretText,
     environment: String,
@@ -58,22 +58,21 @@ pub struct Report {
 /// The result for one edition.
 struct EditionReport {
     success: bool,
-    /// Whether it failed because its time was over.
+    /// Whether it failed because of the time limit.
     is_late: bool,
     line: String,
 }
 
-/// Why the task gives no report.
+/// The task failed without a report.
 #[derive(Debug, thiserror::Error)]
 pub enum TaskError {
-    /// The task's key or its environment is not this deployment's. The answer does not say which, so that a stranger
-    /// learns nothing from it.
+    /// The task key or the environment is wrong. The response does not say which, so that an attacker learns nothing.
     #[error("the task key or the environment is not this deployment's")]
     Refused,
     /// The configuration or the task key could not be read.
     #[error(transparent)]
     Secret(#[from] SecretError),
-    /// An update failed by a fault of this deployment's own, and not of the provider's.
+    /// An update failed by a fault of this deployment, and not of the provider.
     #[error("an edition could not be updated")]
     Update(#[source] UpdateError),
 }
@@ -92,7 +91,7 @@ impl From<TaskError> for Problem {
 }
 
 impl TaskRequest {
-    /// Reads a request's body, and the values that its query has for `live`.
+    /// Reads a request's body, and the values of `live` in its query.
     pub fn read(body: &[u8], live: &[&str]) -> Result<Self, Problem> {
         let mut body = JsonBody::read(body)?;
         let key = body.required_text("key");
@@ -111,13 +110,13 @@ impl TaskRequest {
     }
 }
 
-/// The largest database that fits into so many MB of memory, beside everything else.
+/// The largest database that fits into this memory (in MB) beside everything else.
 fn largest(memory: u64) -> u64 {
     (memory.saturating_sub(160) * 1024 * 1024).min(MAX_EXPANDED)
 }
 
-/// How long an edition may take: its share of the time that is left for so many editions, so that a slow provider does not
-/// take the time of the next ones.
+/// The time limit of an edition: its share of the remaining time, so that a slow provider does not take the time of the
+/// next editions.
 fn share(left: Duration, editions: usize) -> Duration {
     let editions = u32::try_from(editions).unwrap_or(u32::MAX).max(1);
     (left / editions).max(left.min(LEAST_SHARE))
@@ -145,7 +144,7 @@ impl Task {
         Self { secrets, updater }
     }
 
-    /// Runs the task for a request over HTTP, which must bring the task key and name this deployment.
+    /// Runs the task for a request over HTTP, which must contain the task key and this deployment's name.
     pub async fn requested(&self, request: &TaskRequest) -> Result<Report, TaskError> {
         self.admit(request).await?;
         self.run(request.live, HTTP_LIMIT).await
@@ -163,26 +162,26 @@ impl Task {
         }
         let expected: TaskKey = self.secrets.read(TASK_KEY).await?;
         let expected = SecretText::new(expected.key);
-        // Hashed, so that the comparison takes the same time for every key, whatever its length.
+        // Hashed, so that the time of the comparison does not depend on the key's length.
         let digests = [&request.key, &expected].map(|key| hash::sha256(key.expose().as_bytes()));
         let known = constant_time::verify_slices_are_equal(digests[0].as_bytes(), digests[1].as_bytes()).is_ok();
         let admitted = known && !expected.expose().is_empty() && request.environment == self.updater.environment;
         if admitted { Ok(()) } else { Err(TaskError::Refused) }
     }
 
-    /// Updates every configured edition, one after another; one that fails leaves the others alone.
+    /// Updates all configured editions, one after another. A failure does not affect the other editions.
     async fn run(&self, live: bool, limit: Duration) -> Result<Report, TaskError> {
         let until = Instant::now() + limit;
         let value: Value = self.secrets.read(SECRET).await?;
         let editions = match Configuration::read(&value) {
             Ok(Configuration { editions }) if editions.is_empty() => {
                 let message =
-                    "no edition is configured: the secret `geo-ip` says which are kept, and from where".to_owned();
+                    "no edition is configured: add editions and their sources to the secret `geo-ip`".to_owned();
                 return Ok(Report { success: false, message });
             }
             Ok(Configuration { editions }) => editions,
             Err(error) => {
-                tracing::error!(%error, "the geo-IP configuration cannot be used");
+                tracing::error!(%error, "the geo-IP configuration is invalid: correct the secret `geo-ip`");
                 return Ok(Report { success: false, message: error.to_string() });
             }
         };
@@ -192,7 +191,7 @@ impl Task {
             let until = now + share(until.saturating_duration_since(now), editions.len() - position);
             results.push(self.update(configured, live, until).await);
         }
-        // An edition that needed more than its share gets the time that the others have left.
+        // An edition that needed more than its share gets the remaining time of the others.
         for (configured, result) in editions.iter().zip(&mut results) {
             let has_time = until.saturating_duration_since(Instant::now()) > LEAST_SHARE;
             if has_time && result.as_ref().is_ok_and(|report| report.is_late) {

@@ -28,26 +28,26 @@ pub struct Updater {
     pub environment: String,
     pub web: Web,
     pub scratch: PathBuf,
-    /// The largest database: it is verified in memory.
+    /// The largest database, which must fit into memory for verification.
     pub largest: u64,
     pub clock: SharedClock,
     pub random: SharedRandom,
 }
 
-/// How the update of an edition ended.
+/// The outcome of an edition's update.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UpdateOutcome {
     /// The source has nothing newer than this published release.
     UpToDate(Box<Release>),
-    /// This would be published, in place of that.
+    /// A live run would publish the first release instead of the second.
     WouldPublish(Box<Release>, Option<Box<Release>>),
-    /// This was published, in place of that.
+    /// The first release was published instead of the second.
     Published(Box<Release>, Option<Box<Release>>),
-    /// Another update has published this meanwhile, which is as new or newer.
+    /// Another update has meanwhile published this release, which is as new or newer.
     Overtaken(Box<Release>),
 }
 
-/// Why an edition stays as it is.
+/// An update failed; the edition is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum UpdateError {
     #[error(transparent)]
@@ -58,7 +58,7 @@ pub enum UpdateError {
     Source(#[from] SourceError),
     #[error("downloading")]
     Download(#[source] DownloadError),
-    #[error("downloading: the checksum of what was served is not the one that the provider gives")]
+    #[error("downloading: the checksum of the served file is not the one that the provider gives")]
     Checksum,
     #[error(transparent)]
     Archive(#[from] ArchiveError),
@@ -73,13 +73,13 @@ pub enum UpdateError {
 }
 
 impl UpdateError {
-    /// Whether the fault is this deployment's own, and not the provider's.
+    /// Whether this deployment caused the fault, and not the provider.
     pub const fn is_ours(&self) -> bool {
         matches!(self, Self::Store(_) | Self::Scratch(_))
     }
 }
 
-/// A database that may be published, and where it is.
+/// A verified database on disk.
 struct Prepared {
     release: Release,
     licence: Option<String>,
@@ -112,7 +112,7 @@ impl Updater {
             return Ok(UpdateOutcome::WouldPublish(Box::new(prepared.release), before));
         }
         timeout_at(until, self.upload(edition, &prepared)).await.map_err(|_| UpdateError::Late)??;
-        // Without a limit of time: an update that is cut off would not know whether it has published.
+        // Without a time limit: an interrupted update would not know whether it has published.
         self.move_pointer(edition, pointer.as_ref(), tag.as_ref(), prepared.release).await
     }
 
@@ -121,7 +121,7 @@ impl Updater {
         Ok(self.store.pointer(&self.environment, edition, None).await?.found())
     }
 
-    /// Prepares a database that may be published; `None` when there is nothing new.
+    /// Downloads and verifies a database; `None` if there is nothing new.
     async fn prepare(
         &self,
         configured: &ConfiguredEdition,
@@ -159,8 +159,8 @@ impl Updater {
         Ok(Some(Prepared { release, licence, scratch }))
     }
 
-    /// The first of the candidates that exists; nothing when the server has nothing new. S3 answers 403 instead of 404
-    /// where the bucket may not be listed, so that 403 may mean a file that is not there yet.
+    /// Downloads the first existing candidate; `None` if it has not changed. S3 responds with 403 instead of 404 if the
+    /// bucket may not be listed, so 403 may mean that a file does not exist yet.
     async fn download<'o>(
         &self,
         offer: &'o Offer,
@@ -257,12 +257,12 @@ impl Updater {
         let pointer = Pointer::moved_to(before, edition, release.clone());
         if self.store.swap_pointer(&self.environment, &pointer, tag).await? == Swap::Lost {
             match self.pointer(edition).await? {
-                // A request that was sent again after a lost answer finds its own work done.
+                // The response was lost and the request repeated: the pointer has moved already.
                 Some((now, _)) if now == pointer => {}
                 Some((now, _)) if now.current.build_epoch >= release.build_epoch && !now.blocks(&release.sha256) => {
                     return Ok(UpdateOutcome::Overtaken(Box::new(now.current)));
                 }
-                // A rollback, or an update to an older build, was first. The next update begins with what it left.
+                // A rollback, or an update to an older build, was first. The next update begins with its pointer.
                 _ => return Err(UpdateError::PointerMoved),
             }
         }
@@ -270,7 +270,7 @@ impl Updater {
         Ok(UpdateOutcome::Published(Box::new(release), before.map(|pointer| Box::new(pointer.current.clone()))))
     }
 
-    /// Removes the files that are no longer needed. A failure costs space only.
+    /// Removes obsolete files. A failure costs only space.
     async fn tidy(&self, pointer: &Pointer) {
         let edition = &pointer.edition;
         let folder = format!("{}/{edition}/", self.environment);
@@ -283,7 +283,8 @@ impl Updater {
             Ok::<_, StoreError>(())
         };
         if let Err(error) = removed.await {
-            tracing::warn!(%edition, error = %logging::chain(&error), "old releases could not be removed");
+            let error = logging::chain(&error);
+            tracing::warn!(%edition, error, "old releases could not be removed; the next publication tries again");
         }
     }
 }

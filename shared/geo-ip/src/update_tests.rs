@@ -194,7 +194,7 @@ async fn a_dry_run_does_everything_but_publish() {
 }
 
 #[tokio::test]
-async fn every_fault_of_a_provider_has_a_sentence_and_leaves_the_published_release() {
+async fn a_fault_of_a_provider_has_a_sentence_and_publishes_nothing() {
     let world = World::new().await;
     world.says("/a.mmdb.gz", Answering::ok(gzip(&database(5))));
     world.plain().await.expect("published");
@@ -203,7 +203,7 @@ async fn every_fault_of_a_provider_has_a_sentence_and_leaves_the_published_relea
     let mut damaged = database(1);
     damaged.truncate(damaged.len() / 2);
     let other = DatabaseBuilder::new("GeoLite2-ASN", NOW as u64 - 5).with_many(40).build();
-    for (answer, told) in [
+    for (answer, words) in [
         (Answering::status(404), "no such file (status 404)"),
         (Answering::status(401), "refuses the credentials"),
         (Answering::status(429), "limit on downloads"),
@@ -212,9 +212,9 @@ async fn every_fault_of_a_provider_has_a_sentence_and_leaves_the_published_relea
         (Answering::ok(newer.clone()).cut_after(newer.len() / 2), "the connection broke"),
         (Answering::ok(&newer[..newer.len() / 2]), "damaged"),
         (Answering::ok(""), "empty"),
-        (Answering::ok("<html>Sorry</html>"), "no MaxMind database"),
-        (Answering::ok(gzip(b"nothing")), "no MaxMind database"),
-        (Answering::ok(gzip(&damaged)), "no MaxMind database"),
+        (Answering::ok("<html>Sorry</html>"), "not a MaxMind database"),
+        (Answering::ok(gzip(b"nothing")), "not a MaxMind database"),
+        (Answering::ok(gzip(&damaged)), "not a MaxMind database"),
         (Answering::ok(gzip(&vec![0; 2 * 1024 * 1024])), "unpacks to more than 1 MB"),
         (Answering::ok(gzip(&database(9))), "is not newer than the published one, 2026-11-15T"),
         (Answering::ok(gzip(&database(-2))), "in the future"),
@@ -223,8 +223,8 @@ async fn every_fault_of_a_provider_has_a_sentence_and_leaves_the_published_relea
         (Answering::ok(gzip(&database_with(1, 100))), "implausible"),
     ] {
         world.says("/a.mmdb.gz", answer);
-        let error = world.plain().await.expect_err(told);
-        assert!(error.contains(told), "{told}: {error}");
+        let error = world.plain().await.expect_err(words);
+        assert!(error.contains(words), "{words}: {error}");
         assert_eq!(world.pointer().await, before);
         assert_eq!(world.files().len(), 1);
     }
@@ -238,8 +238,8 @@ async fn a_database_has_the_type_that_the_configuration_names() {
     let named = "DBIP-Location-ISP (compat=Enterprise)";
     let database = DatabaseBuilder::new(named, NOW as u64 - 5).with_many(40).build();
     world.says("/a.mmdb.gz", Answering::ok(gzip(&database)));
-    let told = world.plain().await.expect_err("another type than the edition's name");
-    assert!(told.contains("`DBIP-Location-ISP (compat=Enterprise)` instead of `GeoLite2-City`; if"), "{told}");
+    let words = world.plain().await.expect_err("another type than the edition's name");
+    assert!(words.contains("`DBIP-Location-ISP (compat=Enterprise)` instead of `GeoLite2-City`; if"), "{words}");
     world.update(json!({"url": "/a.mmdb.gz", "databaseType": named})).await.expect("published");
     let other = world.update(json!({"url": "/a.mmdb.gz", "databaseType": "DBIP-Location-ISP"})).await;
     assert!(other.is_ok(), "the same file is not looked at again");
@@ -255,7 +255,7 @@ async fn a_checksum_beside_the_file_decides() {
     world.says("/sum", Answering::ok("none"));
     assert!(world.update(source.clone()).await.expect_err("no checksum").contains("no SHA-256"));
     world.says("/sum", Answering::ok(format!("{}  a.mmdb.gz\n", hash::sha256(b"another"))));
-    assert!(world.update(source.clone()).await.expect_err("another").contains("the checksum of what was served"));
+    assert!(world.update(source.clone()).await.expect_err("another").contains("the checksum of the served file"));
     assert_eq!(world.pointer().await, None);
     let sums = format!("SHA256 (b.gz) = {}\nSHA256 (a.mmdb.gz) = {}\n", hash::sha256(b"b"), hash::sha256(&served));
     world.says("/sum", Answering::ok(sums));
@@ -279,7 +279,7 @@ async fn an_unchanged_file_is_not_downloaded() {
 }
 
 #[tokio::test]
-async fn maxmind_is_asked_first_and_downloaded_from_when_it_has_something_new() {
+async fn maxmind_is_queried_first_and_a_new_release_downloaded() {
     let world = World::new().await;
     let source = json!({"source": "maxmind", "url": "/", "accountId": 42, "licenseKey": "key"});
     let metadata = |md5: &str| {
@@ -300,10 +300,10 @@ async fn maxmind_is_asked_first_and_downloaded_from_when_it_has_something_new() 
     let before = world.server.requests().len();
     assert!(world.update(source.clone()).await.expect("the same").starts_with("is up to date"));
     assert_eq!(world.server.requests().len(), before + 1, "no download");
-    // Another content than the checksum says.
+    // The content does not match the checksum.
     world.says("/geoip/updates/metadata?edition_id=GeoLite2-City", metadata(&md5(b"another")));
     world.says(path, Answering::ok(tar_gz(&database(1))));
-    assert!(world.update(source.clone()).await.expect_err("another").contains("the checksum of what was served"));
+    assert!(world.update(source.clone()).await.expect_err("another").contains("the checksum of the served file"));
     for wrong in [
         "nonsense",
         r#"{"databases": []}"#,
@@ -359,7 +359,7 @@ async fn a_release_that_was_rolled_back_stays_away_until_a_newer_one_comes() {
     world.says("/a.mmdb.gz", Answering::ok(gzip(&database(1))));
     assert!(kept());
     assert!(world.plain().await.expect("published").contains("was 2026-11-17"));
-    assert!(!kept(), "what was rolled back is removed");
+    assert!(!kept(), "the rolled-back release is removed");
 }
 
 #[tokio::test]
@@ -392,7 +392,7 @@ async fn a_reader_keeps_its_release_while_the_new_one_is_bad() {
     std::fs::remove_file(&file).expect("removed");
     assert!(matches!(reader.refresh().await, Err(ReaderError::Gone(_))));
     assert!(reader.fresh().await.is_some());
-    assert_eq!(days(&reader), 3, "the old one goes on answering");
+    assert_eq!(days(&reader), 3, "the old one stays in use");
     std::fs::write(&file, &whole).expect("written");
     reader.fresh().await;
     assert_eq!(days(&reader), 3, "not looked at again so soon");

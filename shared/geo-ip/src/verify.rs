@@ -1,8 +1,7 @@
-//! The checks before a database is published: it is whole, of the right type, newer than the published one, and not
+//! The checks before a database is published: it is complete, of the right type, newer than the published one, and not
 //! much smaller or larger.
 //!
-//! A checksum comes first wherever the provider gives one, since the structure alone shows about half of all flipped
-//! bits.
+//! A provider's checksum is checked before, since the structure alone detects only about half of all flipped bits.
 
 use std::{collections::BTreeMap, fs, net::IpAddr, path::Path};
 
@@ -17,33 +16,33 @@ use base::Time;
 const DAY: u64 = 24 * 60 * 60;
 /// How far in the future a build may be, since clocks differ.
 const MAX_AHEAD: u64 = DAY;
-/// The oldest build that is worth publishing.
+/// The maximum age of a build.
 const MAX_AGE: u64 = 400 * DAY;
-/// How much size and number of nodes may differ from the published ones, in percent.
+/// The maximum change of size and number of nodes, in percent.
 const MAX_CHANGE: u64 = 30;
-/// Addresses of well-known services, which every database of the whole world knows.
+/// Addresses of well-known services, which every worldwide database has.
 const KNOWN_ADDRESSES: [&str; 3] = ["1.1.1.1", "8.8.8.8", "2001:4860:4860::8888"];
-/// How many networks are looked up again by one of their addresses.
+/// The number of networks that are looked up by an address.
 const SAMPLES: usize = 100;
 
-/// The facts about a whole database.
+/// The facts about a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
     pub database_type: String,
-    /// When it was built, in seconds since the Unix epoch.
+    /// The time of its build, in seconds since the Unix epoch.
     pub build_epoch: u64,
     pub node_count: u32,
     pub size_bytes: u64,
-    /// The well-known addresses that it knows.
+    /// The well-known addresses in it.
     pub known_addresses: Vec<String>,
 }
 
-/// Why a database is not published.
+/// A database failed the checks.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
     #[error("{}", super::download::on_disk(.0))]
     Disk(#[source] std::io::Error),
-    #[error("what was served is no MaxMind database, or a damaged one")]
+    #[error("the served file is not a MaxMind database, or is damaged")]
     Damaged(#[source] MaxMindDbError),
     #[error("the database is implausible: {0}")]
     Implausible(String),
@@ -57,7 +56,7 @@ pub enum VerifyError {
     Time(String, &'static str),
 }
 
-/// Reads a database from one end to the other. Blocks, for a second or so.
+/// Reads and verifies a whole database. Blocks for about a second.
 pub fn examine(path: &Path) -> Result<Facts, VerifyError> {
     let bytes = fs::read(path).map_err(VerifyError::Disk)?;
     let size_bytes = bytes.len() as u64;
@@ -78,7 +77,7 @@ pub fn examine(path: &Path) -> Result<Facts, VerifyError> {
     })
 }
 
-/// Reads some networks, and looks each up by its first address: the entry must be the same.
+/// Looks some networks up by their first address: the entry must be equal.
 fn samples(database: &Reader<Vec<u8>>) -> Result<(), VerifyError> {
     let strange = |what: &str| VerifyError::Implausible(what.to_owned());
     let mut count = 0;
@@ -99,7 +98,7 @@ fn samples(database: &Reader<Vec<u8>>) -> Result<(), VerifyError> {
     if count == 0 { Err(strange("it knows no network")) } else { Ok(()) }
 }
 
-/// Fails unless the database may replace the published one.
+/// Checks that the database may replace the published one.
 pub fn judge(facts: &Facts, wanted: &DatabaseType, published: Option<&Release>, now: Time) -> Result<(), VerifyError> {
     if !wanted.admits(&facts.database_type) {
         let found = facts.database_type.chars().take(64).filter(|character| !character.is_control()).collect();

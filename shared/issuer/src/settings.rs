@@ -1,14 +1,14 @@
-//! How tokens are issued, and how the keys that sign them are rotated.
+//! Settings for issuing tokens and for rotating the keys that sign them.
 
 use std::str::FromStr;
 
 use auth::{signing::SigningAlgorithm, token::LONGEST_LIFETIME};
 use base::{Environment, FromEnvironment};
 
-/// How tokens are issued: `TOKEN_LIFETIME`.
+/// Settings for issuing tokens: `TOKEN_LIFETIME`.
 #[derive(Debug, Clone, Copy)]
 pub struct TokenSettings {
-    /// In seconds; an hour unless set, and at most.
+    /// The life of tokens, in seconds; an hour by default, and at most.
     pub lifetime: u32,
 }
 
@@ -18,7 +18,7 @@ impl FromEnvironment for TokenSettings {
     }
 }
 
-/// Seconds that a token lives.
+/// The life of tokens, in seconds.
 struct Lifetime(u32);
 
 impl FromStr for Lifetime {
@@ -30,10 +30,10 @@ impl FromStr for Lifetime {
     }
 }
 
-/// How the keys that sign tokens are rotated: `SIGNING_ALGORITHM`.
+/// Settings for rotating the keys that sign tokens: `SIGNING_ALGORITHM`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SigningSettings {
-    /// The algorithm of new keys; ES256 unless set.
+    /// The algorithm of new keys; ES256 by default.
     pub algorithm: SigningAlgorithm,
 }
 
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_lives_an_hour_at_most_and_unless_less_is_set() {
+    fn a_token_lives_an_hour_by_default_and_at_most() {
         assert_eq!(read_from::<TokenSettings>(|_| None).expect("the default").lifetime, 3600);
         let bad: [fn(&str) -> Option<String>; 3] =
             [|_| Some("0".into()), |_| Some("3601".into()), |_| Some("an hour".into())];

@@ -1,8 +1,8 @@
-//! Which addresses may be dialled: global unicast, and the networks that are excepted by configuration.
+//! The addresses that may be dialled: global unicast, and configured exceptions.
 //!
-//! From IANA's special-purpose registries (RFC 6890 and its successors). An IPv6 address that carries an IPv4 address
-//! (mapped, 6to4, NAT64) is as public as what it carries; the deprecated forms that carry one (compatible, translated,
-//! Teredo, which carries even two) are never public.
+//! From IANA's special-purpose registries (RFC 6890 and its successors). An IPv6 address with an embedded IPv4 address
+//! (mapped, 6to4, NAT64) is as public as the embedded one; the deprecated forms (compatible, translated, Teredo, which
+//! embeds two) are never public.
 
 use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
@@ -13,24 +13,24 @@ use ipnet::IpNet;
 
 use base::{Environment, FromEnvironment, environment::Switch};
 
-/// Whereto the service may send: `DELIVERY_ALLOWED_NETWORKS` and `DELIVERY_ALLOW_HTTP`.
+/// The rules for outbound addresses: `DELIVERY_ALLOWED_NETWORKS` and `DELIVERY_ALLOW_HTTP`.
 #[derive(Debug, Clone, Default)]
 pub struct AddressRules {
-    /// Networks that are excepted from the ban on addresses that are not public. Empty by default.
+    /// Networks that are allowed although they are not public. Empty by default.
     pub allowed_networks: Vec<IpNet>,
-    /// Whether `http` is allowed beside `https`. By default it is not.
+    /// Whether `http` is allowed beside `https`; not by default.
     pub allow_http: bool,
 }
 
 impl AddressRules {
-    /// Whether this address may be dialled. An exception is for the very address that is dialled, so that 127.0.0.1
-    /// does not open its mapped forms.
+    /// Whether this address may be dialled. An exception applies to exactly the dialled address: 127.0.0.1 does not
+    /// allow its mapped forms.
     pub fn permit(&self, address: IpAddr) -> bool {
         self.allowed_networks.iter().any(|network: &IpNet| network.contains(&address)) || is_public(address)
     }
 }
 
-/// Whether an address is global unicast, and nothing that is carried in it is not.
+/// Whether an address and any embedded one are global unicast.
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -64,19 +64,20 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 /// <https://www.iana.org/assignments/iana-ipv6-special-registry>
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let segments = address.segments();
-    let carried = |high: u16, low: u16| {
-        let ([w, x], [y, z]) = (high.to_be_bytes(), low.to_be_bytes());
+    let embedded = |high: u16, low: u16| {
+        let [w, x] = high.to_be_bytes();
+        let [y, z] = low.to_be_bytes();
         is_public_v4(Ipv4Addr::new(w, x, y, z))
     };
     match segments {
         [0, 0, 0, 0, 0, 0, ..] => false, // unspecified, loopback, IPv4-compatible (deprecated)
-        [0, 0, 0, 0, 0, 0xffff, high, low] => carried(high, low), // IPv4-mapped
-        [0x64, 0xff9b, 0, 0, 0, 0, high, low] => carried(high, low), // NAT64, RFC 6052
+        [0, 0, 0, 0, 0, 0xffff, high, low] => embedded(high, low), // IPv4-mapped
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low] => embedded(high, low), // NAT64, RFC 6052
         [0x64, 0xff9b, ..] => false,     // local-use NAT64, RFC 8215
-        [0x2002, high, low, ..] => carried(high, low), // 6to4
-        // 2000::/3 is all that IANA has given out, and these are set aside in it: protocol assignments with Teredo,
-        // benchmarking, AMT, AS112 and ORCHID (2001::/23), documentation, AS112, documentation again (RFC 9637).
-        // Outside of it are discard (100::/64), SRv6 (5f00::/16), unique and site local, link local and multicast.
+        [0x2002, high, low, ..] => embedded(high, low), // 6to4
+        // IANA has allocated only 2000::/3. Reserved within it: protocol assignments with Teredo, benchmarking, AMT,
+        // AS112 and ORCHID (2001::/23), documentation, AS112, documentation again (RFC 9637). Outside of it are discard
+        // (100::/64), SRv6 (5f00::/16), unique and site local, link local and multicast.
         [0x2001, (..0x200), ..] | [0x2001, 0xdb8, ..] | [0x2620, 0x4f, 0x8000, ..] | [0x3fff, (..0x1000), ..] => false,
         [first, ..] => (0x2000..=0x3fff).contains(&first),
     }
@@ -110,7 +111,7 @@ mod settings_tests {
     use super::*;
 
     #[test]
-    fn nothing_but_public_addresses_over_https_is_allowed_unless_it_is_set() {
+    fn only_public_addresses_over_https_are_allowed_by_default() {
         let default = read_from::<AddressRules>(|_| None).expect("the default");
         assert!(!default.allow_http && default.allowed_networks.is_empty());
         let error = read_from::<AddressRules>(|name| {

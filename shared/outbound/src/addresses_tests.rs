@@ -1,5 +1,4 @@
-//! The rules held against the registries themselves, which are written here a second time: as networks, the way IANA
-//! lists them, and not as the patterns that the rules are made of.
+//! The rules compared with IANA's registries, which are repeated here as networks, and not as patterns like the rules.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -8,7 +7,7 @@ use proptest::{prelude::*, sample::select};
 
 use super::addresses::{AddressRules, is_public};
 
-/// Every block of the IPv4 special-purpose registry, and what the address space registry says of the rest.
+/// Every block of the IPv4 special-purpose registry, and the special blocks of the address space registry.
 /// <https://www.iana.org/assignments/iana-ipv4-special-registry>
 /// <https://www.iana.org/assignments/ipv4-address-space>
 const SPECIAL_V4: &[(&str, &str)] = &[
@@ -48,7 +47,7 @@ const SPECIAL_V6: &[(&str, &str)] = &[
     ("::/128", "unspecified"),
     ("::1/128", "loopback"),
     ("::/96", "IPv4-compatible, deprecated"),
-    ("::/8", "reserved; what is mapped in it is judged by what it carries"),
+    ("::/8", "reserved; mapped addresses are judged by the embedded one"),
     ("::ffff:0:0:0/96", "IPv4-translated, RFC 2765"),
     ("64:ff9b:1::/48", "local-use NAT64"),
     ("100::/64", "discard only"),
@@ -88,7 +87,7 @@ const SPECIAL_V6: &[(&str, &str)] = &[
     ("ff00::/8", "multicast"),
 ];
 
-/// Where an IPv4 address is carried that decides, and at which bit it begins.
+/// The networks whose embedded IPv4 address decides, with the first bit of the embedded address.
 const CARRIERS: &[(&str, u32)] = &[("::ffff:0:0/96", 96), ("64:ff9b::/96", 96), ("2002::/16", 16)];
 
 fn v4(network: &str) -> Ipv4Net {
@@ -123,7 +122,7 @@ fn judge(address: impl Into<IpAddr>) {
     assert_eq!(is_public(address), registered(address).is_none(), "{address}: {:?}", registered(address));
 }
 
-/// An address in a special block, or just beside one; or any.
+/// An address in a special block, close to one, or any.
 fn addresses_v4() -> impl Strategy<Value = Ipv4Addr> {
     let inside = (select(SPECIAL_V4), any::<u32>()).prop_map(|((network, _), bits)| {
         let network = v4(network);
@@ -154,8 +153,7 @@ fn addresses_v6() -> impl Strategy<Value = Ipv6Addr> {
     prop_oneof![any::<u128>().prop_map(Ipv6Addr::from), inside, beside, unicast]
 }
 
-/// Every way in which IPv6 has ever carried an IPv4 address, with anything in the other bits; and whether it may be
-/// public at all.
+/// All IPv6 forms with an embedded IPv4 address, with any other bits, and whether the form may be public.
 fn carrying(inner: Ipv4Addr, noise: u128) -> Vec<(Ipv6Addr, bool)> {
     let bits = u128::from(u32::from(inner));
     let low = noise & 0xffff_ffff;
@@ -192,7 +190,7 @@ fn every_registered_block_is_banned_from_its_first_address_to_its_last() {
 }
 
 #[test]
-fn the_addresses_beside_a_block_are_judged_by_what_is_registered_for_them() {
+fn addresses_beside_a_block_are_judged_by_their_own_registration() {
     for (network, _) in SPECIAL_V4 {
         let first = u32::from(v4(network).network());
         let last = u32::from(v4(network).broadcast());

@@ -1,36 +1,35 @@
-//! Why an exchange did not complete, and why TLS failed, in a sentence for the owner of the endpoint.
+//! Errors of exchanges and of TLS, as sentences for the owner of the endpoint.
 
 use std::{error::Error as StdError, io};
 
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage, PeerIncompatible};
 
-/// Why an exchange did not complete: a stable code and a sentence, neither of which says anything of this service's
-/// inside.
+/// The reason why an exchange failed: a stable code and a sentence, without internals of this service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AttemptError {
     /// The name does not resolve.
     #[error("dns: {0}")]
     Dns(&'static str),
-    /// There was no connection, or it broke, or what came over it was not HTTP.
+    /// The connection could not be opened, broke, or did not use HTTP.
     #[error("connect: {0}")]
     Connect(&'static str),
     /// TLS failed.
     #[error("tls: {0}")]
     Tls(&'static str),
-    /// It took too long.
+    /// A step took too long.
     #[error("timeout: {0}")]
     Timeout(&'static str),
-    /// The target may not be dialled.
+    /// The rules forbid the address.
     #[error("blocked: {0}")]
     Blocked(&'static str),
 }
 
-/// The reason, if TLS caused this error or one of its causes. An alert may come as late as the first read: in TLS 1.3 a
-/// server asks for a client's certificate after the client has finished the handshake (RFC 8446 §4.4.2.4).
+/// The reason, if TLS caused this error. An alert may come as late as the first read: in TLS 1.3 a server rejects a
+/// missing client certificate after the client has finished the handshake (RFC 8446 §4.4.2.4).
 pub(crate) fn tls_reason(error: &(dyn StdError + 'static)) -> Option<&'static str> {
     let mut cause = Some(error);
     while let Some(error) = cause {
-        // The source of an I/O error skips the error inside it, so that one is looked at here.
+        // The source of an I/O error skips its inner error, which is checked here.
         let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         let tls = inner.and_then(|inner| inner.downcast_ref()).or_else(|| error.downcast_ref());
         if let Some(tls) = tls {
@@ -97,7 +96,7 @@ fn certificate(error: &CertificateError) -> &'static str {
     }
 }
 
-/// The service presents no certificate, so a server that finds fault with one wants one.
+/// The reason for an alert. The service presents no certificate, so a server that rejects one requires one.
 fn received(alert: AlertDescription) -> &'static str {
     match alert {
         AlertDescription::CertificateRequired

@@ -5,22 +5,22 @@ use std::io::Read;
 use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use http::{HeaderMap, header};
 
-/// The longest name of a content coding that is shown: it is a stranger's text.
+/// The most characters of a content coding's name in the text: it is untrusted.
 const MAX_CODING_NAME: usize = 40;
 
-/// A body as it is shown.
+/// A body as text.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct BodyText {
     pub text: String,
-    /// Whether it is not all of the body.
+    /// Whether the text lacks a part of the body.
     pub truncated: bool,
 }
 
-/// The bytes as text of at most so many bytes, cut at the boundary of a character, with U+FFFD in place of bytes that are
-/// no UTF-8. `truncated` says whether more bytes belong to the body.
+/// The bytes as text of at most `limit` bytes, cut at a character boundary, with U+FFFD for invalid UTF-8. `truncated`
+/// means that the body has more bytes.
 pub(crate) fn from_bytes(bytes: &[u8], truncated: bool, limit: usize) -> BodyText {
     let end = match std::str::from_utf8(bytes) {
-        // Only an *incomplete* last character is cut away, and only where the limit cut it.
+        // Only an *incomplete* last character is removed, and only if the limit has cut it.
         Err(error) if error.error_len().is_none() && truncated => error.valid_up_to(),
         _ => bytes.len(),
     };
@@ -30,8 +30,8 @@ pub(crate) fn from_bytes(bytes: &[u8], truncated: bool, limit: usize) -> BodyTex
     BodyText { text, truncated: truncated || is_cut }
 }
 
-/// The text of a body of a response with these headers. Endpoints compress although the request asks them not to: gzip and
-/// deflate are decompressed as far as the limit, and a body in another coding is described.
+/// The body of a response with these headers as text. Some endpoints compress although the request forbids it: gzip and
+/// deflate are decompressed up to the limit, and a body in another coding is described.
 pub(crate) fn of_response(headers: &HeaderMap, body: &[u8], truncated: bool, limit: usize) -> BodyText {
     let codings = codings(headers);
     if body.is_empty() || codings.is_empty() {
@@ -39,7 +39,7 @@ pub(crate) fn of_response(headers: &HeaderMap, body: &[u8], truncated: bool, lim
     }
     let decompressed = match codings.as_str() {
         "gzip" | "x-gzip" => decompress(MultiGzDecoder::new(body), limit),
-        // RFC 9110 §8.4.1.2 means zlib by it, and notes that some servers leave out its frame.
+        // RFC 9110 §8.4.1.2 defines it as zlib, and notes that some servers omit the frame.
         "deflate" => decompress(ZlibDecoder::new(body), limit).or_else(|| decompress(DeflateDecoder::new(body), limit)),
         _ => None,
     };
@@ -57,8 +57,8 @@ fn codings(headers: &HeaderMap) -> String {
     names.filter(|name| !name.is_empty() && name != "identity").collect::<Vec<_>>().join(", ")
 }
 
-/// What comes out, as far as one byte beyond the limit, and whether that is all. `None` if nothing comes out and that is
-/// an error. The output has a limit, since a few bytes may become gigabytes.
+/// The decompressed bytes up to the limit, and whether they are complete. `None` if decompression fails at the first
+/// byte. The output has a limit, since a few bytes may become gigabytes.
 fn decompress(decoder: impl Read, limit: usize) -> Option<(Vec<u8>, bool)> {
     let mut bytes = Vec::new();
     let end = decoder.take(limit as u64 + 1).read_to_end(&mut bytes);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_a_coding_is_a_strangers_text() {
+    fn the_name_of_a_coding_is_cut_and_cleaned() {
         let (text, _) = shown(&["b\"\tr"], b"x");
         assert_eq!(text, "(1 bytes compressed with \"br\", which is not shown)");
         let mut headers = HeaderMap::new();
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compressed_body_that_breaks_off_is_shown_as_far_as_it_came() {
+    fn the_received_part_of_a_compressed_body_is_shown() {
         let text: String = (0..2_000).map(|number| format!("{number} rooms, ")).collect();
         let packed = gzip(text.as_bytes());
         let (half, truncated) = shown(&["gzip"], &packed[..packed.len() / 4]);

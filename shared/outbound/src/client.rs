@@ -1,8 +1,7 @@
-//! The HTTP client beneath every exchange: requests, one after the other, on a connection to an address that was checked.
+//! The HTTP client of all exchanges: requests, one after the other, on a connection to a checked address.
 //!
-//! No redirect is followed, no proxy is asked, nothing is decompressed here; heads and interim answers have limits. How long
-//! each step may take and how much of the body is read is for the caller to say, who drops the future or the connection to
-//! end it.
+//! It follows no redirects, uses no proxy and decompresses nothing; heads and interim responses have limits. The caller
+//! limits the time of each step and the size of the body, and drops the future or the connection to end it.
 
 use std::{
     io,
@@ -38,29 +37,29 @@ use crate::{
     write_tracker::{TrackedStream, WriteTracker},
 };
 
-/// How many interim answers (1xx) may come before the answer: a handful is sensible, and each costs its parsing.
+/// The most interim responses (1xx) before the final one: a handful is sensible, and each costs its parsing.
 const MAX_INTERIM: usize = 20;
 
-/// How many headers a response may have: hyper's 100 are too few for servers that set many cookies or policies, and a
-/// head has a limit of bytes besides.
+/// The most headers of a response: hyper's default of 100 is too small for servers that set many cookies or policies,
+/// and the size of a head has its own limit.
 const MAX_HEADERS: usize = 512;
 
 /// A request that can be sent once.
 pub(crate) type Sent = Request<Full<Bytes>>;
 
-/// A connection over which requests can go, one after the other. It is closed when it is dropped.
+/// A connection for requests, one after the other. It is closed when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Connection {
     sender: SendRequest<Full<Bytes>>,
     tracker: WriteTracker,
-    /// The same socket, which tells whether something came that is still unread.
+    /// The same socket, for checking for unread bytes.
     socket: Socket,
     address: IpAddr,
     /// Drives the connection.
     _driver: JoinSet<()>,
 }
 
-/// An answer of which the head was read. Its connection must live until its body is read.
+/// A response whose head was read. Its connection must live until its body is read.
 #[derive(Debug)]
 pub(crate) struct IncomingResponse {
     /// Status and headers.
@@ -68,17 +67,17 @@ pub(crate) struct IncomingResponse {
     body: Incoming,
 }
 
-/// Why a connection gave no answer.
+/// The reason why a request got no response.
 pub(crate) enum Unanswered {
     /// A step ended with this error.
     Failed(AttemptError),
     /// The endpoint's bytes are not HTTP.
     NotHttp,
-    /// The connection broke before any byte of the request was written, perhaps for a reason of TLS.
+    /// The connection broke before any byte of the request was written, possibly with an error of TLS.
     Unsent(Option<AttemptError>),
-    /// The connection broke after that, so the endpoint may have the request.
+    /// The connection broke later, so the endpoint may have the request.
     Broken,
-    /// Interim answers came without an end.
+    /// The endpoint sent too many interim responses.
     TooManyInterim,
 }
 
@@ -98,7 +97,7 @@ impl From<&hyper::Error> for Unanswered {
     }
 }
 
-/// A request for the URL. A URL that cannot be asked for in HTTP is blocked.
+/// A request for the URL. Fails as blocked if HTTP cannot express the URL.
 pub(crate) fn request(
     method: Method,
     url: &Url,
@@ -117,7 +116,7 @@ pub(crate) fn request(
     Ok(request)
 }
 
-/// Refuses a URL of a scheme that the rules do not allow.
+/// Checks that the rules allow the URL's scheme.
 pub(crate) fn check_scheme(url: &Url, rules: &AddressRules) -> Result<(), AttemptError> {
     match url.scheme() {
         "https" => Ok(()),
@@ -127,8 +126,8 @@ pub(crate) fn check_scheme(url: &Url, rules: &AddressRules) -> Result<(), Attemp
 }
 
 impl Connection {
-    /// Speaks HTTP on a stream to the URL's host, over TLS where the URL says so. The head of an answer has so many bytes at
-    /// most.
+    /// Starts HTTP on a stream to the URL's host, over TLS for `https`. The head of a response has at most `max_head`
+    /// bytes.
     pub(crate) async fn over(stream: TcpStream, url: &Url, max_head: usize, trust: &Trust) -> Result<Self, Unanswered> {
         let unreachable = |_| AttemptError::Connect("the endpoint could not be reached");
         let address = stream.peer_addr().map_err(unreachable)?.ip();
@@ -143,7 +142,7 @@ impl Connection {
         Ok(Self { sender, tracker, socket, address, _driver: driver })
     }
 
-    /// Sends a request, and reads the head of the answer.
+    /// Sends a request, and reads the head of the response.
     pub(crate) async fn send(&mut self, mut request: Sent) -> Result<IncomingResponse, Unanswered> {
         let too_many_interim = limit_interim(&mut request);
         self.tracker.begin();
@@ -152,7 +151,7 @@ impl Connection {
             () = too_many_interim.notified() => return Err(Unanswered::TooManyInterim),
         };
         let response = response.map_err(|error| {
-            // hyper gives back a request of which it wrote nothing.
+            // hyper returns a request of which it wrote nothing.
             let is_unsent = error.message().is_some() || !self.tracker.has_written();
             match Unanswered::from(error.error()) {
                 Unanswered::Broken if is_unsent => Unanswered::Unsent(None),
@@ -164,34 +163,35 @@ impl Connection {
         Ok(IncomingResponse { head, body })
     }
 
-    /// The address that it leads to.
+    /// The address of the peer.
     pub(crate) const fn address(&self) -> IpAddr {
         self.address
     }
 
-    /// Whether another request may go over it: the last answer is complete, the other side has not closed it, and has sent
-    /// nothing since. What came ahead of a request must not be taken for its answer.
+    /// Whether the connection can be used for another request: the last response is complete, and the peer has neither
+    /// closed it nor sent anything since. Bytes that arrive ahead of a request must not become its response.
     pub(crate) fn is_quiet(&self) -> bool {
         let has_nothing_unread =
             || self.socket.peek(&mut [0]).is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
         self.sender.is_ready() && has_nothing_unread()
     }
 
-    /// Whether the other side has closed it, as far as is known without asking the system.
+    /// Whether the peer has closed it, as far as known without a system call.
     pub(crate) fn is_closed(&self) -> bool {
         self.sender.is_closed()
     }
 }
 
-/// Begins HTTP on a stream, and returns the sender of requests and the task that drives the connection.
+/// Starts HTTP on a stream, and returns the sender of requests and the task that drives the connection.
 async fn handshake<S>(stream: S, max_head: usize) -> Result<(SendRequest<Full<Bytes>>, JoinSet<()>), Unanswered>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let mut builder = http1::Builder::new();
     builder.max_buf_size(max_head).max_headers(MAX_HEADERS);
-    // As browsers and curl do: an endpoint that has stored the event must not get it again for a faulty header. RFC 9112
-    // §5.2 demands it of folded headers, and §5.1 of spaces before the colon. A line that is no header is left out.
+    // As in browsers and curl: an endpoint that has stored the event must not get it again because of a faulty header.
+    // RFC 9112 requires it for folded headers (§5.2) and spaces before the colon (§5.1). Other invalid lines are
+    // ignored.
     builder.allow_obsolete_multiline_headers_in_responses(true);
     builder.allow_spaces_after_header_name_in_responses(true);
     builder.ignore_invalid_headers_in_responses(true);
@@ -202,8 +202,7 @@ where
     Ok((sender, driver))
 }
 
-/// Counts the interim answers to a request, which hyper skips for as long as they come, and notifies when there are too
-/// many.
+/// Counts the interim responses to a request, which hyper skips without a limit, and notifies if there are too many.
 fn limit_interim(request: &mut Sent) -> Arc<Notify> {
     let count = AtomicUsize::new(0);
     let limit = Arc::new(Notify::new());
@@ -217,8 +216,8 @@ fn limit_interim(request: &mut Sent) -> Arc<Notify> {
 }
 
 impl IncomingResponse {
-    /// The next piece of the body; `None` when the body is complete.
-    pub(crate) async fn piece(&mut self) -> Result<Option<Bytes>, Unanswered> {
+    /// The next chunk of the body; `None` if the body is complete.
+    pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, Unanswered> {
         while let Some(frame) = self.body.frame().await {
             if let Ok(data) = frame.map_err(|error| Unanswered::from(&error))?.into_data() {
                 return Ok(Some(data));

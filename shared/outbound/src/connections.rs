@@ -1,9 +1,8 @@
-//! Connections that are kept from one exchange to the next: most of what an attempt takes of the processor behind TLS is
-//! the handshake.
+//! The pool of kept connections: the TLS handshake is the largest part of an attempt's processor time.
 //!
-//! A kept connection serves one tenant, one host and one port, and only while the host's name still resolves to the
-//! address that it leads to: the name is resolved and the addresses are checked before every request. One that the
-//! endpoint has closed, or on which it has sent something that was not asked for, serves no request.
+//! A kept connection serves one tenant, one host and one port, and only while the host's name still resolves to its
+//! address: the name is resolved and the addresses are checked before every request. A connection that the endpoint has
+//! closed, or on which it has sent unrequested bytes, is not used again.
 
 use std::{
     collections::VecDeque,
@@ -18,20 +17,20 @@ use url::{Position, Url};
 use crate::client::Connection;
 use base::{SharedClock, Time, pause};
 
-/// How long a connection may wait for the next request. Shorter than gateways and balancers on the way forget a silent
-/// connection without a word, since a request into such a one would wait for its whole time.
+/// How long a connection may be idle. Shorter than the idle timeouts of gateways and load balancers, which may drop a
+/// connection silently, so that a request on it would wait until its timeout.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// How old a connection may become: after that, the endpoint's certificate is looked at again.
+/// The maximum age of a connection: a new one checks the endpoint's certificate again.
 const AGE: Duration = Duration::from_secs(5 * 60);
 
-/// How many are kept of one tenant to one endpoint: as many as Lambda hands over messages at once.
-const OF_AN_ENDPOINT: usize = 10;
+/// The most idle connections of one tenant to one endpoint: the number of messages that Lambda sends at once.
+const MAX_PER_ENDPOINT: usize = 10;
 
-/// How many are kept in all. Each takes some tens of kilobytes, and two of the thousand descriptors of a function.
-const IN_ALL: usize = 100;
+/// The most idle connections. Each takes some tens of kilobytes, and two of a function's thousand file descriptors.
+const MAX_TOTAL: usize = 100;
 
-/// The connections that wait for their next request. Clones share them.
+/// The pool of idle connections. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Connections {
     waiting: Arc<Mutex<Waiting>>,
@@ -40,9 +39,9 @@ pub(crate) struct Connections {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    /// The one that has waited longest first.
+    /// The idle connections, the longest idle first.
     connections: VecDeque<Idle>,
-    /// Whether a task closes those that wait too long.
+    /// Whether a task closes expired connections.
     is_tended: bool,
 }
 
@@ -52,7 +51,7 @@ struct Idle {
     connection: EndpointConnection,
 }
 
-/// An endpoint as one tenant sees it.
+/// An endpoint of one tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Endpoint {
     tenant: String,
@@ -76,17 +75,17 @@ impl Endpoint {
 }
 
 impl Connections {
-    /// None yet.
+    /// An empty pool.
     pub(crate) fn new(clock: SharedClock) -> Self {
         Self { waiting: Arc::default(), clock }
     }
 
-    /// A connection to the endpoint that was opened just now.
+    /// A connection to the endpoint that was just opened.
     pub(crate) fn opened(&self, endpoint: Endpoint, connection: Connection) -> EndpointConnection {
         EndpointConnection { endpoint, opened: self.clock.now(), connection }
     }
 
-    /// A connection to the endpoint that leads to one of these addresses, the one that was used last, if there is any.
+    /// Takes the most recently used connection to the endpoint at one of these addresses, if there is any.
     pub(crate) fn take(&self, endpoint: &Endpoint, addresses: &[IpAddr]) -> Option<EndpointConnection> {
         let now = self.clock.now();
         let mut waiting = self.waiting();
@@ -103,16 +102,16 @@ impl Connections {
         }
     }
 
-    /// Keeps a connection whose last answer is complete.
+    /// Keeps a connection whose last response is complete.
     pub(crate) fn keep(&self, connection: EndpointConnection) {
         let now = self.clock.now();
         let mut waiting = self.waiting();
         waiting.close_expired(now);
         let same = |idle: &Idle| idle.connection.endpoint == connection.endpoint;
-        if waiting.connections.iter().filter(|idle| same(idle)).count() >= OF_AN_ENDPOINT {
+        if waiting.connections.iter().filter(|idle| same(idle)).count() >= MAX_PER_ENDPOINT {
             let oldest = waiting.connections.iter().position(same);
             oldest.and_then(|position| waiting.connections.remove(position));
-        } else if waiting.connections.len() >= IN_ALL {
+        } else if waiting.connections.len() >= MAX_TOTAL {
             waiting.connections.pop_front();
         }
         waiting.connections.push_back(Idle { since: now, connection });
@@ -133,8 +132,8 @@ impl Connections {
 }
 
 impl Waiting {
-    /// Closes what may serve no request any more. By the wall clock, which goes on while a sandbox is frozen; one that was
-    /// set back says nothing of how long a connection has waited.
+    /// Closes expired connections, by the wall clock, which continues while a sandbox is frozen. After the clock was
+    /// set back, the idle time is unknown and the connection is closed.
     fn close_expired(&mut self, now: Time) {
         self.connections.retain(|Idle { since, connection }| {
             let within = |from: Time, limit: Duration| from <= now && now < from + limit;
@@ -143,7 +142,7 @@ impl Waiting {
     }
 }
 
-/// Closes connections that wait too long, for as long as there are any: endpoints pay for them, too.
+/// Closes expired connections until the pool is empty: idle connections cost endpoints as well.
 async fn tend(waiting: Weak<Mutex<Waiting>>, clock: SharedClock) {
     loop {
         pause(IDLE).await;

@@ -1,4 +1,4 @@
-//! Which exchanges share a connection, and which never do. Endpoints listen on loopback, and the clock is the tests'.
+//! Which exchanges share a connection, and which never do. Endpoints listen on loopback, and tests set the clock.
 
 use std::{
     io,
@@ -27,43 +27,43 @@ use base::{Time, pause, testing::FixedClock};
 const NOON: Time = Time::from_millis(1_795_262_400_000);
 const NO_CONTENT: &str = "HTTP/1.1 204 Fine\r\n\r\n";
 
-/// What an endpoint does with a request.
+/// The reaction of an endpoint to a request.
 #[derive(Debug, Clone)]
-enum Deed {
-    /// Sends this, and waits for the next request.
+enum Reaction {
+    /// Sends this response, and waits for the next request.
     Say(&'static str),
-    /// Sends this, and closes the connection.
+    /// Sends this response, and closes the connection.
     SayAndClose(&'static str),
-    /// Sends this, and resets the connection soon after.
+    /// Sends this response, and resets the connection soon after.
     SayAndReset(&'static str),
-    /// Closes the connection without a word, so long after the request.
+    /// Closes the connection without a response, after this time.
     CloseAfter(Duration),
-    /// Answers when so many requests wait for an answer.
+    /// Responds once all requests of the barrier wait for a response.
     Together(Arc<tokio::sync::Barrier>),
 }
 
-/// An endpoint that does this with its first requests, and answers all others.
+/// An endpoint that reacts in these ways to its first requests, and responds to all others.
 struct Endpoint {
     port: u16,
-    /// The number of the connection over which each request came.
+    /// The number of the connection of each request.
     requests: Arc<Mutex<Vec<usize>>>,
 }
 
 impl Endpoint {
-    async fn start(deeds: impl IntoIterator<Item = Deed>) -> Self {
-        Self::start_at("127.0.0.2:0", deeds).await.expect("a free port")
+    async fn start(reactions: impl IntoIterator<Item = Reaction>) -> Self {
+        Self::start_at("127.0.0.2:0", reactions).await.expect("a free port")
     }
 
-    async fn start_at(address: &str, deeds: impl IntoIterator<Item = Deed>) -> io::Result<Self> {
+    async fn start_at(address: &str, reactions: impl IntoIterator<Item = Reaction>) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let port = listener.local_addr()?.port();
         let requests = Arc::<Mutex<Vec<usize>>>::default();
         let seen = Arc::clone(&requests);
-        let deeds = Arc::new(Mutex::new(deeds.into_iter().collect::<Vec<_>>()));
+        let reactions = Arc::new(Mutex::new(reactions.into_iter().collect::<Vec<_>>()));
         tokio::spawn(async move {
             for connection in 0.. {
                 let Ok((stream, _)) = listener.accept().await else { return };
-                tokio::spawn(serve(stream, connection, Arc::clone(&seen), Arc::clone(&deeds)));
+                tokio::spawn(serve(stream, connection, Arc::clone(&seen), Arc::clone(&reactions)));
             }
         });
         Ok(Self { port, requests })
@@ -82,7 +82,7 @@ async fn serve(
     mut stream: TcpStream,
     connection: usize,
     seen: Arc<Mutex<Vec<usize>>>,
-    deeds: Arc<Mutex<Vec<Deed>>>,
+    reactions: Arc<Mutex<Vec<Reaction>>>,
 ) -> io::Result<()> {
     loop {
         let mut request = Vec::new();
@@ -92,24 +92,24 @@ async fn serve(
             }
         }
         seen.lock().expect("no holder panics").push(connection);
-        let deed = {
-            let mut deeds = deeds.lock().expect("no holder panics");
-            if deeds.is_empty() { Deed::Say(NO_CONTENT) } else { deeds.remove(0) }
+        let reaction = {
+            let mut reactions = reactions.lock().expect("no holder panics");
+            if reactions.is_empty() { Reaction::Say(NO_CONTENT) } else { reactions.remove(0) }
         };
-        match deed {
-            Deed::Say(answer) => stream.write_all(answer.as_bytes()).await?,
-            Deed::SayAndClose(answer) => return stream.write_all(answer.as_bytes()).await,
-            Deed::SayAndReset(answer) => {
+        match reaction {
+            Reaction::Say(answer) => stream.write_all(answer.as_bytes()).await?,
+            Reaction::SayAndClose(answer) => return stream.write_all(answer.as_bytes()).await,
+            Reaction::SayAndReset(answer) => {
                 stream.write_all(answer.as_bytes()).await?;
                 // The answer must have been read before the reset discards it.
                 pause(Duration::from_millis(50)).await;
                 return stream.set_zero_linger();
             }
-            Deed::CloseAfter(wait) => {
+            Reaction::CloseAfter(wait) => {
                 pause(wait).await;
                 return Ok(());
             }
-            Deed::Together(all) => {
+            Reaction::Together(all) => {
                 all.wait().await;
                 stream.write_all(NO_CONTENT.as_bytes()).await?;
             }
@@ -117,7 +117,7 @@ async fn serve(
     }
 }
 
-/// Resolves every name to what a test says last.
+/// A resolver that returns the last addresses of the test for every name.
 #[derive(Debug, Clone)]
 struct Names(Arc<Mutex<Vec<IpAddr>>>);
 
@@ -135,7 +135,7 @@ impl Resolver for Names {
     }
 }
 
-/// One that sends to the whole of loopback but for one address.
+/// A sender that may dial two addresses of loopback.
 struct Sender {
     outbound: Outbound,
     names: Names,
@@ -176,7 +176,7 @@ async fn exchanges_of_a_tenant_with_an_endpoint_share_a_connection() {
 }
 
 #[tokio::test]
-async fn an_exchange_for_no_tenant_has_a_connection_of_its_own() {
+async fn an_exchange_without_a_tenant_has_its_own_connection() {
     let endpoint = Endpoint::start([]).await;
     let sender = Sender::new();
     sender.delivers(&endpoint).await;
@@ -259,24 +259,24 @@ async fn a_connection_that_waited_too_long_or_is_too_old_serves_no_request() {
     assert_eq!(endpoint.requests().last(), Some(&2));
     after(0);
     sender.delivers(&endpoint).await;
-    assert_eq!(endpoint.requests().last(), Some(&3), "the clock was set back: it is not known how long it has waited");
+    assert_eq!(endpoint.requests().last(), Some(&3), "the clock was set back, so the idle time is unknown");
 }
 
 #[tokio::test]
-async fn so_many_connections_are_kept_of_an_endpoint_and_no_more() {
+async fn the_number_of_kept_connections_per_endpoint_is_limited() {
     let all = Arc::new(tokio::sync::Barrier::new(12));
-    let endpoint = Endpoint::start(vec![Deed::Together(all); 12]).await;
+    let endpoint = Endpoint::start(vec![Reaction::Together(all); 12]).await;
     let sender = Sender::new();
     join_all((0..12).map(|_| sender.delivers(&endpoint))).await;
     assert_eq!(sender.outbound.connections().count(), 10);
     let again = Arc::new(tokio::sync::Barrier::new(12));
-    let other = Endpoint::start(vec![Deed::Together(again); 12]).await;
+    let other = Endpoint::start(vec![Reaction::Together(again); 12]).await;
     join_all((0..12).map(|_| sender.delivers(&other))).await;
     assert_eq!(sender.outbound.connections().count(), 20);
 }
 
 #[tokio::test]
-async fn so_many_connections_are_kept_in_all_and_the_one_that_waited_longest_goes_first() {
+async fn the_total_number_of_kept_connections_is_limited() {
     let endpoint = Endpoint::start([]).await;
     let sender = Sender::new();
     for tenant in 0..120 {
@@ -293,7 +293,7 @@ async fn so_many_connections_are_kept_in_all_and_the_one_that_waited_longest_goe
 async fn an_answer_that_came_ahead_of_its_request_answers_nothing() {
     let ahead = "HTTP/1.1 204 Fine\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
     let late = "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n";
-    let endpoint = Endpoint::start([Deed::Say(ahead), Deed::Say(late)]).await;
+    let endpoint = Endpoint::start([Reaction::Say(ahead), Reaction::Say(late)]).await;
     let sender = Sender::new();
     sender.delivers(&endpoint).await;
     assert_eq!(sender.send(&endpoint).await, Ok(StatusCode::SERVICE_UNAVAILABLE));
@@ -319,7 +319,7 @@ async fn bytes_that_came_while_a_connection_waited_end_it() {
     assert_eq!(sent, Ok(StatusCode::NO_CONTENT));
     let kept = accepted.into_std().expect("a socket");
     io::Write::write_all(&mut &kept, NO_CONTENT.as_bytes()).expect("written");
-    // From here to the next request nothing is waited for, so that no task runs in between.
+    // No await from here to the next request, so that no task runs in between.
     let of = connections::Endpoint::of("hotel", &endpoint.url());
     let address = "127.0.0.2".parse().expect("an address");
     assert!(sender.outbound.connections().take(&of, &[address]).is_none(), "it has unread bytes");
@@ -336,7 +336,7 @@ async fn a_connection_is_not_kept_after_an_answer_that_was_cut_or_ends_it() {
         ("1.0", "HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n"),
         ("upgrade", "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"),
     ] {
-        let endpoint = Endpoint::start([Deed::Say(answer)]).await;
+        let endpoint = Endpoint::start([Reaction::Say(answer)]).await;
         let sender = Sender::new();
         sender.send(&endpoint).await.unwrap_or_else(|error| panic!("{what}: {error}"));
         sender.delivers(&endpoint).await;
@@ -346,7 +346,7 @@ async fn a_connection_is_not_kept_after_an_answer_that_was_cut_or_ends_it() {
 
 #[tokio::test]
 async fn a_connection_is_not_kept_after_a_body_that_did_not_end_in_time() {
-    let endpoint = Endpoint::start([Deed::Say("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel")]).await;
+    let endpoint = Endpoint::start([Reaction::Say("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel")]).await;
     let mut sender = Sender::new();
     sender.outbound.limits = Limits { whole: Duration::from_millis(200), ..Limits::default() };
     assert_eq!(sender.send(&endpoint).await, Ok(StatusCode::OK));
@@ -357,7 +357,7 @@ async fn a_connection_is_not_kept_after_a_body_that_did_not_end_in_time() {
 
 #[tokio::test]
 async fn a_connection_that_the_endpoint_closed_while_it_waited_costs_nothing() {
-    let endpoint = Endpoint::start([Deed::SayAndClose(NO_CONTENT)]).await;
+    let endpoint = Endpoint::start([Reaction::SayAndClose(NO_CONTENT)]).await;
     let sender = Sender::new();
     sender.delivers(&endpoint).await;
     sender.delivers(&endpoint).await;
@@ -366,7 +366,7 @@ async fn a_connection_that_the_endpoint_closed_while_it_waited_costs_nothing() {
 
 #[tokio::test]
 async fn a_connection_that_the_endpoint_reset_while_it_waited_costs_nothing() {
-    let endpoint = Endpoint::start([Deed::SayAndReset(NO_CONTENT)]).await;
+    let endpoint = Endpoint::start([Reaction::SayAndReset(NO_CONTENT)]).await;
     let sender = Sender::new();
     sender.delivers(&endpoint).await;
     pause(Duration::from_millis(150)).await;
@@ -391,16 +391,16 @@ async fn a_request_of_which_nothing_was_written_is_known_as_unsent() {
 }
 
 #[tokio::test]
-async fn a_request_goes_out_once_where_an_endpoint_that_had_it_broke_the_connection() {
-    let said = Deed::SayAndClose("H");
-    let slow = Deed::CloseAfter(Duration::from_millis(700));
+async fn a_request_that_the_endpoint_may_have_read_is_not_sent_again() {
+    let said = Reaction::SayAndClose("H");
+    let slow = Reaction::CloseAfter(Duration::from_millis(700));
     for (what, kept, breaks) in [
-        ("a new connection", false, Deed::CloseAfter(Duration::ZERO)),
-        ("a kept connection, at once", true, Deed::CloseAfter(Duration::ZERO)),
+        ("a new connection", false, Reaction::CloseAfter(Duration::ZERO)),
+        ("a kept connection, at once", true, Reaction::CloseAfter(Duration::ZERO)),
         ("a kept connection, after the first byte of an answer", true, said),
         ("a kept connection, after 0.7 s", true, slow),
     ] {
-        let first = if kept { vec![Deed::Say(NO_CONTENT)] } else { Vec::new() };
+        let first = if kept { vec![Reaction::Say(NO_CONTENT)] } else { Vec::new() };
         let endpoint = Endpoint::start(first.into_iter().chain([breaks])).await;
         let sender = Sender::new();
         if kept {

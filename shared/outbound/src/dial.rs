@@ -1,5 +1,5 @@
-//! Dialling: from a host to an open stream. The name is resolved once, every address is checked, and the connection is
-//! made to the very addresses that were checked, so that no second answer of the DNS can change the target.
+//! Dialling: from a host to an open stream. The name is resolved once, every address is checked, and the connection
+//! goes to a checked address, so that a second response of the DNS cannot change the target.
 
 use std::{
     fmt, io,
@@ -26,39 +26,38 @@ use crate::{
     trust::Trust,
 };
 
-/// How long an address may take before the next one is tried beside it (RFC 8305 §5): an endpoint of which one address
-/// leads nowhere must be reached by another, and in time.
+/// How long an address may take before the next one is tried concurrently (RFC 8305 §5): if one address of an endpoint
+/// is unreachable, another must be reached in time.
 const HEAD_START: Duration = Duration::from_millis(250);
 
-/// How many addresses of a name are tried: more do not help, and a name with hundreds must not make hundreds of
+/// The most addresses of a name that are tried: a name with hundreds of addresses must not cause hundreds of
 /// connections.
 const MAX_TRIED: usize = 8;
 
-/// How many bytes of a response the system buffers. At most a head of 32 KiB and a body of 4 KiB are ever read.
+/// The size of the system's receive buffer. At most a head of 32 KiB and a body of 4 KiB are read.
 const RECEIVE_BUFFER: u32 = 64 * 1024;
 
-/// The most look-ups at once. On AWS a process makes 50 attempts at a time, each of which gives up its look-up after
-/// five seconds, while the system may go on with it for some ten; on one machine the process makes 70 times as many.
+/// The most concurrent lookups. On AWS a process makes 50 attempts at a time, each of which abandons its lookup after
+/// five seconds, while the system may continue for about ten; on one machine the process makes 70 times as many.
 const MAX_LOOKUPS: usize = 8_192;
 
-/// The stack of a thread that looks up a name. The system's call takes some tens of kilobytes.
+/// The stack of a lookup's thread. The system's call takes some tens of kilobytes.
 const LOOKUP_STACK: usize = 512 * 1024;
 
-/// Asks for the addresses of names; handed in, so that tests can answer what no DNS would answer them.
+/// A resolver of names. It is an argument, so that tests can return addresses that no DNS would return.
 pub trait Resolver: fmt::Debug + Send + Sync {
-    /// The addresses of a name, in the order in which they are to be tried. An error when it cannot be resolved.
+    /// The addresses of a name, in the order of trying. Fails if the name cannot be resolved.
     fn addresses<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
 }
 
 /// A resolver that can be shared between tasks.
 pub type SharedResolver = Arc<dyn Resolver>;
 
-/// The machine's own: the hosts file, and the DNS that it is set up for.
+/// The system's resolver: the hosts file, and the configured DNS.
 ///
-/// The system's call blocks a thread until the name server has answered or was given up, which may be long after the
-/// attempt is over. So look-ups of strangers' names have threads of their own, with which nothing else is done, and
-/// more of them than there are ever attempts: a tenant whose names are never answered takes no thread from another's
-/// look-up.
+/// The system's call blocks a thread until the name server responds or the system gives up, which may be long after the
+/// attempt has ended. So lookups of untrusted names have separate threads, more of them than attempts: a tenant whose
+/// name servers are silent does not block the lookups of another.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemResolver;
 
@@ -66,46 +65,46 @@ impl Resolver for SystemResolver {
     fn addresses<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
         let name = name.to_owned();
         async move {
-            // Dropped with the attempt: a look-up that has not begun by then never does.
-            let mut looking = JoinSet::new();
-            // No port: it is the URL's, whatever the answer.
-            looking.spawn_blocking_on(move || (name.as_str(), 0).to_socket_addrs(), lookups());
-            let found = looking.join_next().await.ok_or(io::ErrorKind::NotFound)?.map_err(io::Error::other)??;
+            // Dropped with the attempt, which cancels a lookup that has not begun.
+            let mut lookup = JoinSet::new();
+            // The port is ignored: the URL has it.
+            lookup.spawn_blocking_on(move || (name.as_str(), 0).to_socket_addrs(), lookups());
+            let found = lookup.join_next().await.ok_or(io::ErrorKind::NotFound)?.map_err(io::Error::other)??;
             Ok(found.map(|address| address.ip()).collect())
         }
         .boxed()
     }
 }
 
-/// The threads of look-ups: a runtime for its blocking threads alone, made at the first look-up.
+/// The threads of lookups: a runtime of which only the blocking threads are used, made at the first lookup.
 fn lookups() -> &'static Handle {
     static LOOKUPS: OnceLock<Runtime> = OnceLock::new();
-    let made = || {
+    let build = || {
         let mut builder = Builder::new_current_thread();
-        builder.thread_name("look-up").thread_stack_size(LOOKUP_STACK).max_blocking_threads(MAX_LOOKUPS);
-        builder.build().expect("a runtime that drives nothing asks the system for nothing")
+        builder.thread_name("lookup").thread_stack_size(LOOKUP_STACK).max_blocking_threads(MAX_LOOKUPS);
+        builder.build().expect("a runtime without drivers needs nothing from the system")
     };
-    LOOKUPS.get_or_init(made).handle()
+    LOOKUPS.get_or_init(build).handle()
 }
 
-/// Opens a TCP connection to the URL's host, to an address that may be dialled. The resolver is asked once at most.
+/// Opens a TCP connection to the URL's host, to an allowed address. Resolves at most once.
 pub async fn connect(url: &Url, rules: &AddressRules, resolver: &dyn Resolver) -> Result<TcpStream, AttemptError> {
     open(url, &addresses(url, rules, resolver).await?).await
 }
 
-/// The addresses of the URL's host, all of which may be dialled. The resolver is asked once at most.
+/// The addresses of the URL's host. Fails unless all of them are allowed. Resolves at most once.
 pub async fn addresses(url: &Url, rules: &AddressRules, resolver: &dyn Resolver) -> Result<Vec<IpAddr>, AttemptError> {
     let addresses = resolve(url, resolver).await?;
     check(&addresses, rules)?;
     Ok(addresses)
 }
 
-/// Opens a TCP connection to one of these addresses of the URL's host, which were checked.
+/// Opens a TCP connection to one of these checked addresses of the URL's host.
 pub async fn open(url: &Url, addresses: &[IpAddr]) -> Result<TcpStream, AttemptError> {
     let port = url.port_or_known_default().unwrap_or(443);
     let tried = addresses.iter().take(MAX_TRIED);
     let stream = dial(tried.map(|address| SocketAddr::new(*address, port)).collect()).await?;
-    // Requests are small and wait for their answer: nothing is gained by holding bytes back.
+    // Requests are small and wait for their response, so delaying bytes gains nothing.
     let _ = stream.set_nodelay(true);
     Ok(stream)
 }
@@ -122,8 +121,8 @@ async fn resolve(url: &Url, resolver: &dyn Resolver) -> Result<Vec<IpAddr>, Atte
     }
 }
 
-/// One address that may not be dialled bans them all, be it one that would not be tried: a mixed answer is an attempt
-/// to slip one in.
+/// Checks the addresses. One forbidden address blocks all, even if it would not be tried: a mixed result is an attempt
+/// to bypass the rules.
 fn check(addresses: &[IpAddr], rules: &AddressRules) -> Result<(), AttemptError> {
     if addresses.is_empty() {
         return Err(AttemptError::Dns("the name has no address"));
@@ -135,16 +134,16 @@ fn check(addresses: &[IpAddr], rules: &AddressRules) -> Result<(), AttemptError>
     }
 }
 
-/// Connects to the first of these addresses that answers. Each is tried when the one before it failed, or had its head
-/// start; the first connection wins, and the others are given up.
+/// Connects to the first of these addresses that accepts. Each is tried once the previous one has failed or had its
+/// head start; the first connection wins, and the others are dropped.
 async fn dial(addresses: Vec<SocketAddr>) -> Result<TcpStream, AttemptError> {
     let mut untried = addresses.into_iter();
-    let mut under_way = FuturesUnordered::new();
+    let mut in_flight = FuturesUnordered::new();
     let mut failure = AttemptError::Dns("the name has no address");
     loop {
-        under_way.extend(untried.next().map(dial_one));
+        in_flight.extend(untried.next().map(dial_one));
         let wait = if untried.len() == 0 { Duration::MAX } else { HEAD_START };
-        match timeout(wait, under_way.next()).await {
+        match timeout(wait, in_flight.next()).await {
             Ok(Some(Ok(stream))) => return Ok(stream),
             Ok(Some(Err(error))) => failure = refused(&error),
             Ok(None) => return Err(failure),
@@ -155,7 +154,7 @@ async fn dial(addresses: Vec<SocketAddr>) -> Result<TcpStream, AttemptError> {
 
 async fn dial_one(address: SocketAddr) -> io::Result<TcpStream> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-    // Before the connection stands, which announces it: else an endpoint sends megabytes of which the start is read.
+    // Set before connecting, so that it limits the window: otherwise an endpoint sends megabytes that are never read.
     socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
     socket.connect(address).await
 }
@@ -168,11 +167,11 @@ fn refused(error: &io::Error) -> AttemptError {
     }
 }
 
-/// What TLS needs, with the certificates that the machine trusts: read when they are first needed, and kept. The sessions
-/// that servers let be resumed are kept in it, by the server's name.
+/// The process's TLS configuration with the machine's trusted authorities, read at the first use and kept. It also
+/// stores the TLS sessions for resumption, by the server's name.
 pub static TRUST: Trust = Trust::unread();
 
-/// Opens TLS on a connection, with the certificates that are trusted.
+/// Opens TLS on a connection, with the trusted authorities.
 pub async fn secure<S>(stream: S, url: &Url, trust: &Trust) -> Result<TlsStream<S>, AttemptError>
 where
     S: AsyncRead + AsyncWrite + Unpin,

@@ -1,5 +1,5 @@
-//! Dialling with a resolver that gives prepared answers. Nothing here leaves the machine: only forms of loopback are
-//! dialled, and what must not be dialled is a listener that would notice.
+//! Dialling with a resolver of prepared results. Nothing leaves the machine: tests dial only forms of loopback, and a
+//! listener on each forbidden address detects a connection.
 
 use std::{
     collections::VecDeque,
@@ -21,7 +21,7 @@ use url::Url;
 use super::{AttemptError, Outbound, Resolver, addresses::AddressRules, dial::connect};
 use base::clock::SystemClock;
 
-/// Gives one answer after the other, and then none.
+/// A resolver that returns one result after the other, and then none.
 #[derive(Debug, Default)]
 struct Script {
     answers: Mutex<VecDeque<io::Result<Vec<IpAddr>>>>,
@@ -80,7 +80,7 @@ fn named(port: u16) -> Url {
     Url::parse(&format!("http://hotel.example.com:{port}/hooks")).expect("a URL")
 }
 
-/// Fails if there was a connection.
+/// Panics if there was a connection.
 async fn untouched(listener: &TcpListener) {
     let accepted = timeout(Duration::from_millis(50), listener.accept()).await;
     assert!(accepted.is_err(), "a connection to {}", listener.local_addr().expect("it listens"));
@@ -91,9 +91,9 @@ fn peer(stream: &TcpStream) -> SocketAddr {
 }
 
 #[tokio::test]
-async fn the_connection_goes_to_the_address_that_was_checked_whatever_the_next_answer_is() {
+async fn the_connection_goes_to_the_checked_address() {
     let ([good, bad], port) = listeners(["127.0.0.2", "127.0.0.1"]).await;
-    // Whoever asks twice, once to check and once to connect, is led to the second address.
+    // Resolving twice, once to check and once to connect, would lead to the second address.
     let resolver = Script::of([answer(&["127.0.0.2"]), answer(&["127.0.0.1"])]);
     let stream = connect(&named(port), &allowing(&["127.0.0.2/32"]), &resolver).await.expect("connected");
     assert_eq!(peer(&stream), SocketAddr::new(ip("127.0.0.2"), port));
@@ -103,7 +103,7 @@ async fn the_connection_goes_to_the_address_that_was_checked_whatever_the_next_a
 }
 
 #[tokio::test]
-async fn a_name_is_asked_for_anew_at_every_attempt() {
+async fn a_name_is_resolved_again_at_every_attempt() {
     let ([_good, bad], port) = listeners(["127.0.0.2", "127.0.0.1"]).await;
     let resolver = Script::of([answer(&["127.0.0.2"]), answer(&["127.0.0.1"])]);
     let rules = allowing(&["127.0.0.2/32"]);
@@ -183,7 +183,7 @@ async fn every_form_of_loopback_that_is_allowed_can_be_dialled() {
 #[tokio::test]
 async fn of_many_addresses_the_first_that_answers_is_taken() {
     let ([listener], port) = listeners(["127.0.0.2"]).await;
-    // Nobody listens on the port of the others.
+    // The other addresses have no listener on this port.
     let mut many: Vec<IpAddr> = (3..=9).map(|last| ip(&format!("127.0.0.{last}"))).collect();
     many.push(ip("127.0.0.2"));
     let began = Instant::now();
@@ -217,7 +217,7 @@ async fn when_no_address_answers_the_error_is_that_of_the_last() {
 }
 
 #[tokio::test]
-async fn an_exchange_asks_the_resolver_it_was_given_and_names_the_host_to_the_endpoint() {
+async fn an_exchange_uses_its_resolver_and_sends_the_host() {
     let ([listener], port) = listeners(["127.0.0.2"]).await;
     let received = tokio::spawn(async move {
         let (stream, _) = listener.accept().await.expect("a connection");
@@ -242,7 +242,7 @@ async fn an_exchange_asks_the_resolver_it_was_given_and_names_the_host_to_the_en
     assert!(request.starts_with("POST /hooks HTTP/1.1\r\n"), "{request}");
     assert!(request.to_lowercase().contains(&format!("\r\nhost: hotel.example.com:{port}\r\n")), "{request}");
     assert_eq!(resolver.asked(), ["hotel.example.com"]);
-    // And the rules hold there as well.
+    // The rules apply here as well.
     let second = outbound.send(Method::POST, &named(port), &[], Bytes::new()).await;
     assert!(matches!(second, Err(AttemptError::Dns(_))), "{second:?}");
 }

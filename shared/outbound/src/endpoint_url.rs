@@ -1,5 +1,4 @@
-//! The address of an endpoint, checked as far as it can be without asking the network. The address
-//! that its name resolves to is checked at every attempt, in [`crate::dial`].
+//! The URL of an endpoint, checked without the network. [`crate::dial`] checks the resolved addresses at every attempt.
 
 use url::{Host, Url};
 
@@ -8,56 +7,53 @@ use crate::addresses::AddressRules;
 const HTTPS: &str = "https://";
 const EITHER: &str = "https:// or http://";
 const MAX_LENGTH: usize = 2048;
-/// The longest name and the longest part of one that the DNS has (RFC 1035 §2.3.4), without the dot
-/// at the end.
+/// The longest name and the longest label in the DNS (RFC 1035 §2.3.4), without the dot at the end.
 const MAX_NAME: usize = 253;
 const MAX_LABEL: usize = 63;
 
-/// An address that events may be sent to.
+/// A URL that events may be sent to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndpointUrl(Url);
 
-/// Why an address is not taken: the end of a sentence that begins with the field.
+/// The reason why a URL is refused, as the end of a sentence that begins with the field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointUrlError {
-    /// Longer than 2048 characters.
+    /// It is longer than 2048 characters.
     #[error("must have at most {MAX_LENGTH} characters")]
     TooLong,
-    /// Not an absolute URL.
+    /// It is not an absolute URL.
     #[error("must be an absolute URL, such as https://hotel.example.com/webhooks")]
     NotAUrl,
-    /// Another scheme than these.
+    /// Its scheme is not one of these.
     #[error("must begin with {0}")]
     Scheme(&'static str),
-    /// A user name or a password in it.
+    /// It contains a user name or a password.
     #[error("must not contain credentials; use a header for them")]
     Credentials,
-    /// A fragment.
+    /// It has a fragment.
     #[error("must not have a fragment (`#…`)")]
     Fragment,
-    /// Port 0, at which no server can listen.
+    /// Its port is 0, on which no server can listen.
     #[error("must have a port from 1 to 65535, or none")]
     Port,
-    /// A host that only a private network knows, or an address of one, or a name that the DNS
-    /// cannot have.
+    /// Its host is a name or an address of a private network, or a name that the DNS cannot have.
     #[error("must name a public host")]
     NotPublic,
 }
 
 impl EndpointUrl {
-    /// Reads an address and checks it against the rules.
+    /// Parses a URL and checks it against the rules.
     pub fn parse(text: &str, rules: &AddressRules) -> Result<Self, EndpointUrlError> {
         if text.chars().count() > MAX_LENGTH {
             return Err(EndpointUrlError::TooLong);
         }
-        // The parser would silently drop tabs and line ends, and trim: the URL that is shown must
-        // be the one that was sent.
+        // The parser would silently drop tabs, line ends and outer spaces: the displayed URL must be the one that was
+        // sent.
         if text.chars().any(|letter| letter.is_control() || letter.is_whitespace()) {
             return Err(EndpointUrlError::NotAUrl);
         }
         let url = Url::parse(text).map_err(|_| EndpointUrlError::NotAUrl)?;
-        // The parser mends URLs that other parsers do not: `https:host`, `https:\\host`,
-        // `https:///host`.
+        // The parser corrects URLs that other parsers reject: `https:host`, `https:\\host`, `https:///host`.
         let after_scheme = text.get(url.scheme().len()..).unwrap_or_default();
         let literal = after_scheme.strip_prefix("://").is_some_and(|rest| !rest.starts_with('/'));
         if url.has_host() && (!literal || text.contains('\\')) {
@@ -87,15 +83,14 @@ impl EndpointUrl {
         if url.port() == Some(0) { Err(EndpointUrlError::Port) } else { Ok(Self(url)) }
     }
 
-    /// The address as a URL.
+    /// The parsed URL.
     pub fn url(&self) -> &Url {
         &self.0
     }
 }
 
-/// Whether a name could be one of the public DNS: it has a dot and fits in there, and is none of
-/// the names that are set aside for machines and private networks (RFC 6761, RFC 6762, RFC 8375,
-/// RFC 9476).
+/// Whether a name could be in the public DNS: it has a dot and a valid form, and is not reserved for machines and
+/// private networks (RFC 6761, RFC 6762, RFC 8375, RFC 9476).
 fn may_be_public(name: &str, rules: &AddressRules) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
     let last = name.rsplit('.').next().unwrap_or_default();
@@ -103,7 +98,7 @@ fn may_be_public(name: &str, rules: &AddressRules) -> bool {
         return rules.permit(std::net::Ipv4Addr::LOCALHOST.into());
     }
     let is_label = |label: &str| {
-        // A hyphen may stand inside only (RFC 1123 §2.1).
+        // A hyphen is allowed only inside (RFC 1123 §2.1).
         (1..=MAX_LABEL).contains(&label.len()) && !label.starts_with('-') && !label.ends_with('-')
     };
     let fits = name.len() <= MAX_NAME && name.split('.').all(is_label);

@@ -1,5 +1,5 @@
-//! An address is judged by where it leads, however it is spelt: what `inet_aton` and the WHATWG's
-//! URL standard take for an IPv4 address, and every text of an IPv6 address.
+//! All spellings of an address are judged alike: the IPv4 addresses of `inet_aton` and the WHATWG's URL standard, and
+//! every text of an IPv6 address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -8,7 +8,7 @@ use proptest::{collection::vec, prelude::*, sample::select};
 use crate::addresses::{AddressRules, is_public};
 use crate::endpoint_url::{EndpointUrl, EndpointUrlError};
 
-/// How a number is written.
+/// The notation of a number.
 #[derive(Debug, Clone, Copy)]
 enum Radix {
     Decimal,
@@ -35,7 +35,7 @@ impl Radix {
     }
 }
 
-/// How a character is disguised.
+/// The disguise of a character.
 #[derive(Debug, Clone, Copy)]
 enum Disguise {
     None,
@@ -77,7 +77,7 @@ impl Disguise {
     }
 }
 
-/// An address that is worth a look: any, or one of a kind that is banned.
+/// Any address, or one of a forbidden kind.
 fn addresses() -> impl Strategy<Value = Ipv4Addr> {
     let starts: &[u32] =
         &[0, 0x0a00_0000, 0x6440_0000, 0x7f00_0000, 0xa9fe_0000, 0xac10_0000, 0xc0a8_0000, 0xc612_0000, 0xe000_0000];
@@ -87,7 +87,7 @@ fn addresses() -> impl Strategy<Value = Ipv4Addr> {
     ]
 }
 
-/// An address in one to four numbers, each in its own radix, perhaps with a dot at the end.
+/// An address in one to four numbers, each in its own radix, with or without a dot at the end.
 fn spelling() -> impl Strategy<Value = (Ipv4Addr, String)> {
     (addresses(), 1usize..=4, vec(select(RADIXES), 4), any::<bool>()).prop_map(|(address, parts, radixes, dot)| {
         let bits = u32::from(address);
@@ -127,7 +127,7 @@ fn expected(address: impl Into<IpAddr>) -> Result<(), EndpointUrlError> {
 }
 
 #[test]
-fn spellings_are_what_they_are_meant_to_be() {
+fn spellings_mean_the_intended_address() {
     for spelt in
         ["0x7f.1", "0177.0.0.01", "2130706433.", "017700000001", "0X7F000001", "%31%32%37%2e%31", "127。1", "𝟏𝟐𝟕.1"]
     {
@@ -174,7 +174,7 @@ proptest! {
     }
 
     #[test]
-    fn a_zone_is_refused_whatever_the_address(bits in any::<u128>(), zone in "[a-z0-9]{1,8}") {
+    fn a_zone_is_refused_with_any_address(bits in any::<u128>(), zone in "[a-z0-9]{1,8}") {
         let address = Ipv6Addr::from(bits);
         for separator in ["%", "%25"] {
             let url = format!("https://[{address}{separator}{zone}]/");
@@ -189,7 +189,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_taken_is_public_by_its_name_or_by_its_address(text in "https://[0-9a-zA-Z.:%\\[\\]@#x。１-]{1,30}/?") {
+    fn an_accepted_address_is_public_by_name_or_address(text in "https://[0-9a-zA-Z.:%\\[\\]@#x。１-]{1,30}/?") {
         if let Ok(taken) = EndpointUrl::parse(&text, &AddressRules::default()) {
             match taken.url().host() {
                 Some(url::Host::Ipv4(address)) => prop_assert!(is_public(address.into()), "{}", text),

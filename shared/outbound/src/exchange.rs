@@ -1,5 +1,5 @@
-//! One HTTP exchange with a stranger: the response is read to a limit and one byte, and one deadline is set for all of
-//! it, a trickled body and a second connection included.
+//! One HTTP exchange with an untrusted server. The body has a limit, and one deadline applies to the whole exchange, a
+//! trickled body and a second connection included.
 
 use std::{fmt, net::IpAddr, sync::Arc, time::Duration};
 
@@ -20,93 +20,93 @@ use crate::{
 };
 use base::{SharedClock, Time, clock::SystemClock};
 
-/// The largest head of an answer; hyper would take 400 KiB.
+/// The largest head of a response; hyper's default is 400 KiB.
 const MAX_HEAD: usize = 32 * 1024;
-/// The longest text of a body that is kept with an attempt.
+/// The longest text of a body that is stored with an attempt.
 const KEPT_BODY: usize = 4_096;
-/// The longest pause that an endpoint can ask for.
+/// The longest pause that an endpoint can request.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
 const LATE: AttemptError = AttemptError::Timeout("the endpoint had not answered in time");
 const NO_CONNECTION: AttemptError = AttemptError::Timeout("the endpoint took no connection in time");
 
-/// How long an exchange may take, and how much of it is kept.
+/// The limits of an exchange.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Until the connection stands.
+    /// The timeout for name resolution and connection.
     pub connect: Duration,
-    /// For everything.
+    /// The timeout for the whole exchange.
     pub whole: Duration,
-    /// How many bytes of the answer's body are kept.
+    /// The most bytes of the response's body that are kept.
     pub body: usize,
 }
 
 impl Default for Limits {
-    /// The contract's for deliveries: 5 s, 15 s and 4 096 bytes.
+    /// The contract's limits for deliveries: 5 s, 15 s and 4 096 bytes.
     fn default() -> Self {
         Self { connect: Duration::from_secs(5), whole: Duration::from_secs(15), body: KEPT_BODY }
     }
 }
 
-/// Sends to strangers.
+/// A sender of requests to untrusted servers.
 #[derive(Debug, Clone)]
 pub struct Outbound {
     /// The addresses that may be dialled.
     pub rules: AddressRules,
-    /// How long an exchange may take, and how much of the answer is kept.
+    /// The limits of an exchange.
     pub limits: Limits,
-    /// Resolves names.
+    /// The resolver of names.
     pub resolver: SharedResolver,
-    /// The authorities that certificates are checked against.
+    /// The trusted authorities.
     pub(crate) trust: &'static Trust,
     connections: Connections,
 }
 
 impl Default for Outbound {
-    /// To public addresses, as the machine resolves them, within the contract's limits for deliveries.
+    /// A sender to public addresses, with the system's resolver and the contract's limits for deliveries.
     fn default() -> Self {
         Self::within(AddressRules::default())
     }
 }
 
-/// An answer, as far as it was read.
+/// A response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpResponse {
-    /// Its status.
+    /// The status.
     pub status: StatusCode,
-    /// Its `Retry-After`, when it is one text.
+    /// The `Retry-After`, if it is text.
     pub retry_after: Option<String>,
-    /// The first bytes of its body, as many as [`Limits::body`] at most; of a delivery, as text.
+    /// The first bytes of the body, at most [`Limits::body`]; for a delivery, as text.
     pub body: Vec<u8>,
-    /// Whether there was more of the body than was kept, or it did not come completely.
+    /// Whether a part of the body was dropped or did not arrive.
     pub truncated: bool,
 }
 
 impl Outbound {
-    /// Sends within these rules, and the contract's limits for deliveries.
+    /// A sender with these rules, and the contract's limits for deliveries.
     pub fn within(rules: AddressRules) -> Self {
         Self::at(rules, Arc::new(SystemResolver), Arc::new(SystemClock))
     }
 
-    /// The same within other limits.
+    /// Sets the limits.
     pub fn limited_to(self, limits: Limits) -> Self {
         Self { limits, ..self }
     }
 
-    /// Sends within these rules, with names resolved by this resolver, and connections kept by this clock.
+    /// A sender with these rules, this resolver, and this clock for kept connections.
     pub fn at(rules: AddressRules, resolver: SharedResolver, clock: SharedClock) -> Self {
         Self { rules, limits: Limits::default(), resolver, trust: &dial::TRUST, connections: Connections::new(clock) }
     }
 
-    /// Reads which authorities the machine trusts, so that no exchange has to. A failure is logged, and the first exchange
-    /// over TLS tries again.
+    /// Reads the machine's trusted authorities before the first exchange. A failure is logged, and the first exchange
+    /// over TLS reads again.
     pub async fn warm(self) -> Self {
         drop(self.trust.of_machine().await);
         self
     }
 
-    /// Sends a body on a separate connection, and reads the response. The error names the step that failed. A response
-    /// whose body is incomplete is an error.
+    /// Sends a body on a separate connection, and reads the response. The error names the failed step. An incomplete
+    /// body is an error.
     pub async fn send(
         &self,
         method: Method,
@@ -129,12 +129,12 @@ impl Outbound {
         end.map(|()| response)
     }
 
-    /// Sends a body for a tenant, on a connection that was kept from an exchange of this tenant with the same endpoint.
-    /// Without one a connection is opened, and kept if it can be. The request goes out on a new connection if the kept one
-    /// breaks before any byte of the request was written. After that the endpoint may have read it, and the attempt fails.
+    /// Sends a body for a tenant, on a kept connection of this tenant to the same endpoint, or else on a new one, which
+    /// is kept if possible. If the kept connection breaks before any byte of the request was written, the request is
+    /// sent on a new one. If it breaks later, the endpoint may have read the request, and the attempt fails.
     ///
-    /// The status decides once it has arrived (RFC 9112 §9.8): a body that is incomplete, or does not end in time, is
-    /// truncated. The endpoint has answered, and would get the event again otherwise.
+    /// The status decides once it has arrived (RFC 9112 §9.8): an incomplete body is truncated. The endpoint has
+    /// responded, and would get the event again otherwise.
     ///
     /// The body of the response is text for the history: decompressed, in UTF-8, and within the limit.
     pub async fn send_for(
@@ -149,7 +149,7 @@ impl Outbound {
         let deadline = began + self.limits.whole;
         let connecting_ends = began + self.limits.connect;
         let (connection, mut incoming) = before(deadline, async {
-            // Before a kept connection as before a new one: a name that leads elsewhere now must not be sent to there.
+            // Resolve even for a kept connection: the name may have another address now.
             let addresses = self.addresses(url, connecting_ends).await?;
             let request = || client::request(method.clone(), url, headers, body.clone());
             let endpoint = Endpoint::of(tenant, url);
@@ -168,7 +168,7 @@ impl Outbound {
         .await?;
         let (mut response, end) = read(&mut incoming, self.limits.body, deadline).await;
         response.truncated |= end.is_err();
-        // The rest of a response that was cut would come before the next one.
+        // The unread rest of a body would precede the next response.
         if !response.truncated {
             self.connections.keep(connection);
         }
@@ -200,13 +200,13 @@ impl Outbound {
     }
 }
 
-/// The head of a response, unless the deadline comes first.
+/// Waits for a part of a response until the deadline.
 async fn before<T>(deadline: Instant, head: impl Future<Output = Result<T, Unanswered>>) -> Result<T, AttemptError> {
     timeout_at(deadline, head).await.unwrap_or(Err(LATE.into())).map_err(in_words)
 }
 
-/// Reads the body to its limit, and returns the response as far as it came. The second value is an error if the body
-/// broke off, or had not ended at the deadline.
+/// Reads the body up to its limit, and returns the response with the received part. The second value is an error if the
+/// body broke off, or had not ended at the deadline.
 async fn read(
     incoming: &mut IncomingResponse,
     kept: usize,
@@ -214,10 +214,10 @@ async fn read(
 ) -> (HttpResponse, Result<(), AttemptError>) {
     let mut body = Vec::new();
     let mut end = Ok(());
-    // One byte more than is kept is enough to know that the rest does not matter.
+    // One more byte than the limit shows that the body is longer.
     while body.len() <= kept {
-        match before(deadline, incoming.piece()).await {
-            Ok(Some(piece)) => body.extend_from_slice(&piece[..piece.len().min(kept + 1 - body.len())]),
+        match before(deadline, incoming.chunk()).await {
+            Ok(Some(chunk)) => body.extend_from_slice(&chunk[..chunk.len().min(kept + 1 - body.len())]),
             Ok(None) => break,
             Err(error) => {
                 end = Err(error);
@@ -235,7 +235,7 @@ async fn read(
 fn in_words(unanswered: Unanswered) -> AttemptError {
     match unanswered {
         Unanswered::Failed(error) | Unanswered::Unsent(Some(error)) => error,
-        Unanswered::NotHttp => AttemptError::Connect("what the endpoint answered is not HTTP"),
+        Unanswered::NotHttp => AttemptError::Connect("the endpoint's response is not HTTP"),
         Unanswered::Unsent(None) | Unanswered::Broken => {
             AttemptError::Connect("the endpoint closed the connection before its answer was complete")
         }
@@ -244,14 +244,13 @@ fn in_words(unanswered: Unanswered) -> AttemptError {
 }
 
 impl HttpResponse {
-    /// The body as text of at most 4 096 bytes, cut at the boundary of a character, with U+FFFD in place of bytes that are
-    /// no UTF-8. The body of a delivery's response is this text already, and `truncated` says whether it was cut.
+    /// The body as text of at most 4 096 bytes, cut at a character boundary, with U+FFFD for invalid UTF-8. The body of
+    /// a delivery's response is this text already, and `truncated` says whether it was cut.
     pub fn text(&self) -> String {
         body_text::from_bytes(&self.body, self.truncated, KEPT_BODY).text
     }
 
-    /// How long an endpoint that is too busy asks to be left alone: seconds or a date, at most a day. A header that cannot
-    /// be read asks for nothing.
+    /// The pause that a 429 or 503 requests by `Retry-After`: at most a day. `None` if the header cannot be parsed.
     pub fn pause_asked_for(&self, now: Time) -> Option<Duration> {
         if !matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
             return None;

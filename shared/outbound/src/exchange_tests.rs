@@ -1,4 +1,4 @@
-//! Responses as strangers' servers send them, broken ones among them. Endpoints listen on loopback.
+//! Valid and broken responses of untrusted servers. Endpoints listen on loopback.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -111,9 +111,9 @@ async fn a_complete_body_is_not_truncated() {
     }
 }
 
-/// Response heads as servers send them: the status with which each is accepted, or `None`, and the reason.
+/// Response heads of servers: the accepted status, or `None`, and the reason.
 #[tokio::test]
-async fn response_heads_are_accepted_as_browsers_accept_them_or_refused_for_a_reason() {
+async fn response_heads_are_accepted_as_by_browsers() {
     let with_headers = |count: usize| {
         let headers: String = (0..count).map(|number| format!("X-{number}: {number}\r\n")).collect();
         format!("HTTP/1.1 200 OK\r\n{headers}Content-Length: 0\r\n\r\n")

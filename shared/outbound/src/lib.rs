@@ -31,5 +31,5 @@ pub use dial::{Resolver, SharedResolver, SystemResolver};
 pub use exchange::{HttpResponse, Limits, Outbound};
 pub use stream::{ResponseStream, StreamLimits};
 
-/// The name under which this service sends.
+/// The `User-Agent` of this service.
 pub const USER_AGENT: &str = concat!("Waypost/", env!("CARGO_PKG_VERSION"));

@@ -1,4 +1,4 @@
-//! `Retry-After` (RFC 9110 §10.2.3), in the forms that servers really send.
+//! `Retry-After` (RFC 9110 §10.2.3), in all formats that servers send.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,11 +6,11 @@ use jiff::{Timestamp, civil::DateTime, fmt::rfc2822, tz::TimeZone};
 
 use base::Time;
 
-/// The most seconds that are read as a wait. Larger numbers are dates in seconds or milliseconds since 1970, which the
-/// header has no form for.
+/// The most seconds of a wait. Larger numbers are dates in seconds or milliseconds since 1970, which the header does
+/// not allow.
 const MAX_SECONDS: f64 = 10.0 * 365.25 * 24.0 * 60.0 * 60.0;
 
-/// How long a `Retry-After` asks to wait from now on; `None` if it cannot be read. A date in the past asks for no wait.
+/// The wait that a `Retry-After` requests; `None` if it cannot be parsed. A date in the past requests no wait.
 pub(crate) fn wait(header: &str, now: Time) -> Option<Duration> {
     let text = header.trim().trim_matches('"').trim();
     if text.starts_with(|first: char| first.is_ascii_digit())

@@ -1,5 +1,5 @@
-//! A large answer from a stranger, read piece by piece. Each step has a limit: the connection, the head, and the time
-//! without a byte. How much is read, and for how long altogether, is for the reader to say.
+//! A large response of an untrusted server, read in chunks. The connection, the head, and the time without a byte have
+//! limits. The reader limits the total size and time.
 
 use std::time::Duration;
 
@@ -16,17 +16,17 @@ use crate::{
     dial::{self, SystemResolver},
 };
 
-/// The largest head of an answer, and how much of a connection is read at a time.
+/// The largest head of a response, and the size of the read buffer.
 const MAX_HEAD: usize = 64 * 1024;
 
-/// How long each step may take.
+/// The timeouts of each step.
 #[derive(Debug, Clone, Copy)]
 pub struct StreamLimits {
-    /// Until the connection stands.
+    /// The timeout for name resolution and connection.
     pub connect: Duration,
-    /// From there until the head of the answer is there.
+    /// The timeout for TLS, the request and the head of the response.
     pub head: Duration,
-    /// Without a byte of the body.
+    /// The timeout between two chunks of the body.
     pub idle: Duration,
 }
 
@@ -37,7 +37,7 @@ impl Default for StreamLimits {
     }
 }
 
-/// An answer of which the head was read.
+/// A response whose head was read.
 #[derive(Debug)]
 pub struct ResponseStream {
     answered: IncomingResponse,
@@ -51,15 +51,15 @@ impl ResponseStream {
         &self.answered.head
     }
 
-    /// The next piece of the body; `None` when the body is complete.
-    pub async fn piece(&mut self) -> Result<Option<Bytes>, AttemptError> {
-        let piece = timeout(self.idle, self.answered.piece()).await;
-        let piece = piece.map_err(|_| AttemptError::Timeout("nothing more came of the answer"))?;
-        piece.map_err(|_| AttemptError::Connect("the connection broke before the answer was complete"))
+    /// The next chunk of the body; `None` if the body is complete.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, AttemptError> {
+        let chunk = timeout(self.idle, self.answered.chunk()).await;
+        let chunk = chunk.map_err(|_| AttemptError::Timeout("nothing more came of the answer"))?;
+        chunk.map_err(|_| AttemptError::Connect("the connection broke before the answer was complete"))
     }
 }
 
-/// Asks for an address, and reads the head of the answer. A connection that breaks before that is tried once more.
+/// Sends a GET request, and reads the head of the response. Tries once more if the connection breaks before.
 pub async fn get(
     url: &Url,
     headers: &[(HeaderName, HeaderValue)],
@@ -101,7 +101,7 @@ async fn attempt(
 fn in_words(unanswered: Unanswered) -> AttemptError {
     match unanswered {
         Unanswered::Failed(error) | Unanswered::Unsent(Some(error)) => error,
-        Unanswered::NotHttp => AttemptError::Connect("what the server answered is not HTTP"),
+        Unanswered::NotHttp => AttemptError::Connect("the server's response is not HTTP"),
         Unanswered::Unsent(None) | Unanswered::Broken => {
             AttemptError::Connect("the connection broke before there was an answer")
         }

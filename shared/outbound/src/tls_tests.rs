@@ -1,4 +1,4 @@
-//! Exchanges over TLS with servers on loopback that are right or wrong in many ways.
+//! Exchanges over TLS with valid and faulty servers on loopback.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use url::Url;
 use super::{AddressRules, AttemptError, HttpResponse, Outbound, SystemResolver, trust::Trust};
 use base::clock::SystemClock;
 
-/// An authority, and one who trusts it.
+/// An authority, and a sender that trusts it.
 struct World {
     authority: CertifiedIssuer<'static, KeyPair>,
     outbound: Outbound,
@@ -95,14 +95,14 @@ impl Identity {
         vec![self.certificate.der().clone()]
     }
 
-    /// A server with this certificate that asks for none.
+    /// A server with this certificate that requires no client certificate.
     fn server(&self) -> ServerConfig {
         let builder = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
         let builder = builder.expect("the default versions").with_no_client_auth();
         builder.with_single_cert(self.chain(), self.key()).expect("the key belongs to the certificate")
     }
 
-    /// A server with this certificate that asks for one of this authority, in one version of TLS.
+    /// A server with this certificate that requires a client certificate of this authority, in one version of TLS.
     fn server_for_clients_of(
         &self,
         authority: &Certificate,
@@ -118,7 +118,7 @@ impl Identity {
     }
 }
 
-/// Answers over TLS, and closes the connection, with or without saying so in TLS.
+/// A server that responds over TLS, and closes the connection with or without close_notify.
 async fn server(configuration: ServerConfig, response: &'static str, says_goodbye: bool) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let port = listener.local_addr().expect("it listens").port();
@@ -146,7 +146,7 @@ async fn server(configuration: ServerConfig, response: &'static str, says_goodby
 }
 
 #[tokio::test]
-async fn a_body_that_ends_without_a_goodbye_in_tls_is_kept_as_truncated() {
+async fn a_body_without_close_notify_is_kept_as_truncated() {
     let world = World::new().await;
     let response = "HTTP/1.1 200 OK\r\n\r\nthanks";
     for says_goodbye in [true, false] {
@@ -163,7 +163,7 @@ async fn a_body_that_ends_without_a_goodbye_in_tls_is_kept_as_truncated() {
 const THANKS: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
 #[tokio::test]
-async fn a_certificate_that_is_not_valid_is_refused_for_its_true_reason() {
+async fn an_invalid_certificate_is_refused_with_its_true_reason() {
     let world = World::new().await;
     let mut expired = parameters("127.0.0.1");
     expired.not_after = date_time_ymd(2021, 1, 1);
@@ -190,7 +190,7 @@ async fn a_certificate_that_is_not_valid_is_refused_for_its_true_reason() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_requires_a_client_certificate_is_named_as_such() {
+async fn a_required_client_certificate_is_reported() {
     let world = World::new().await;
     let identity = world.issue(parameters("127.0.0.1"));
     let authority: &Certificate = world.authority.as_ref();
@@ -201,9 +201,8 @@ async fn an_endpoint_that_requires_a_client_certificate_is_named_as_such() {
     }
 }
 
-/// Servers whose first bytes are these.
 #[tokio::test]
-async fn an_endpoint_without_tls_or_with_another_version_of_it_is_named_as_such() {
+async fn an_endpoint_without_tls_or_with_another_version_is_reported() {
     let world = World::new().await;
     let mut old_hello = b"\x16\x03\x02\x00\x2a\x02\x00\x00\x26\x03\x02".to_vec();
     old_hello.extend([7; 32]);

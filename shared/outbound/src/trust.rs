@@ -1,4 +1,4 @@
-//! The authorities that the machine trusts, as TLS needs them.
+//! The TLS configuration with the machine's trusted authorities.
 
 use std::sync::Arc;
 
@@ -8,23 +8,23 @@ use tokio::sync::OnceCell;
 
 use crate::attempt_error::AttemptError;
 
-/// The machine's authorities, read when they are asked for: most cold starts of most functions never dial. Kept from then on,
-/// but only if there are any: a moment without free file descriptors leaves none, which would be wrong for ever.
+/// The machine's authorities, read at the first use: most functions never dial. An empty result is not kept: it may be
+/// due to a moment without free file descriptors.
 #[derive(Debug, Default)]
 pub struct Trust(OnceCell<Arc<ClientConfig>>);
 
 impl Trust {
-    /// Nothing was read yet.
+    /// A configuration that is not read yet.
     pub const fn unread() -> Self {
         Self(OnceCell::const_new())
     }
 
-    /// What TLS needs, with the machine's authorities.
+    /// The TLS configuration with the machine's authorities.
     pub async fn of_machine(&self) -> Result<Arc<ClientConfig>, AttemptError> {
         self.configuration(rustls_native_certs::load_native_certs).await
     }
 
-    /// What TLS needs, with the authorities that were read before or are read now.
+    /// The TLS configuration with the authorities that were read before or are read now.
     pub async fn configuration(
         &self,
         read: impl FnOnce() -> CertificateResult,
@@ -41,9 +41,9 @@ fn build(CertificateResult { certs, errors, .. }: CertificateResult) -> Result<A
     roots.add_parsable_certificates(certs);
     if roots.is_empty() {
         tracing::error!(
-            "the machine has no certificates of authorities, or none could be read: no certificate can be trusted"
+            "the machine has no readable certificates of authorities, so TLS connections fail: install CA certificates"
         );
-        return Err(AttemptError::Tls("the service could not read which certificates it trusts"));
+        return Err(AttemptError::Tls("the service could not read its trusted certificates"));
     }
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(provider)
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_authority_found_is_looked_for_again_and_one_that_was_found_is_kept() {
+    async fn missing_authorities_are_read_again_and_found_ones_are_kept() {
         let trust = Trust::unread();
         let none = trust.configuration(|| found(b"")).await;
         assert!(matches!(none, Err(AttemptError::Tls(_))));

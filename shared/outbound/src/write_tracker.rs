@@ -1,5 +1,5 @@
-//! A stream that records whether anything was written to it: a request may be sent again silently only if the endpoint
-//! cannot have read any of it.
+//! A stream that records whether anything was written: a request may be sent again only if the endpoint cannot have
+//! read any of it.
 
 use std::{
     io::{self, IoSlice},
@@ -18,7 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 pub(crate) struct WriteTracker(Arc<AtomicBool>);
 
 impl WriteTracker {
-    /// Forgets the bytes that were written until now.
+    /// Starts again with no bytes written.
     pub(crate) fn begin(&self) {
         self.0.store(false, Relaxed);
     }
@@ -35,8 +35,8 @@ impl WriteTracker {
     }
 }
 
-/// A stream whose writes a [`WriteTracker`] records. It is the socket itself, beneath TLS: TLS takes bytes that it never
-/// writes when the connection is broken.
+/// A stream whose writes a [`WriteTracker`] records. It wraps the socket, below TLS: on a broken connection, TLS
+/// accepts bytes that it never writes.
 #[derive(Debug)]
 pub(crate) struct TrackedStream<S> {
     stream: S,

@@ -1,4 +1,4 @@
-//! The address that a person is sent to for consent (RFC 6749 §4.1.1), and the address at which they come back.
+//! The address at the provider where a person gives consent (RFC 6749 §4.1.1), and the address at which they come back.
 
 use url::Url;
 
@@ -7,12 +7,12 @@ use crate::{
     state::State,
 };
 
-/// The parameters that this module sets, so that no description may set them.
+/// The parameters that this module sets. A description must not set them.
 pub const OWN_PARAMETERS: [&str; 7] =
     ["response_type", "client_id", "redirect_uri", "state", "scope", "code_challenge", "code_challenge_method"];
 
-/// The address that the person is sent to, without the state, which the table must not have. The challenge is for a
-/// provider that takes a proof key.
+/// The provider's consent address, without the state, which the table must not store. `challenge` is for a provider
+/// with PKCE.
 pub fn authorization_url(provider: &Provider, redirect_uri: &str, challenge: Option<&str>) -> Url {
     let mut url = provider.authorize_url.clone();
     let mut query = url.query_pairs_mut();
@@ -31,7 +31,7 @@ pub fn authorization_url(provider: &Provider, redirect_uri: &str, challenge: Opt
     url
 }
 
-/// The same, with the state.
+/// The consent address with the state.
 pub fn with_state(url: &str, state: &State) -> Result<Url, url::ParseError> {
     let mut url = Url::parse(url)?;
     url.query_pairs_mut().append_pair("state", state.expose());
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_back_is_the_public_callback_of_the_provider() {
+    fn the_redirect_uri_is_the_providers_public_callback() {
         let name = ProviderName::parse("pay-2-go").expect("a name");
         let uri = redirect_uri("https://api.example.com", &name);
         assert_eq!(uri, "https://api.example.com/api/public/pay-2-go/oauth2/callback");

@@ -1,8 +1,9 @@
-//! The browser that a connection is made with, known by a cookie (RFC 9700 §4.7).
+//! The browser that makes a connection, identified by a cookie (RFC 9700 §4.7).
 //!
-//! A browser has one cookie, whatever number of connections it makes at a time: a random value that it is given on the
-//! start page. When the person goes on from there, the value's hash is kept with the authorization, and the callback
-//! takes no other browser. The prefix `__Host-` keeps every other host from setting the cookie, a sibling of ours too.
+//! A browser has one cookie for all connections that it makes at a time: a random value that it gets on the start page.
+//! When the person continues to the provider, the value's hash is stored with the authorization, and the callback
+//! accepts no other browser. The prefix `__Host-` prevents every other host, including sibling subdomains, from setting
+//! the cookie.
 
 use std::time::Duration;
 
@@ -14,23 +15,23 @@ use base::{Random, random};
 
 /// The cookie's name.
 const NAME: &str = "__Host-waypost-connect";
-/// How long a browser keeps it: as long as a state is good, which is older than the page that gives the cookie.
+/// How long a browser keeps the cookie: the life of a state. The state is older than the page that sets the cookie.
 const KEPT: Duration = state::LIFETIME;
-/// As many characters as carry 256 bits.
+/// The number of characters that 256 bits need.
 const LENGTH: usize = 43;
 
-/// A browser. It has no `Debug`, since its value is the proof that it brings.
+/// A browser. Not `Debug`, since its value is its proof.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Browser(String);
 
 impl Browser {
-    /// A browser that is seen for the first time.
+    /// A browser that opens a start page for the first time.
     pub fn new(random: &dyn Random) -> Self {
         Self(random::alphanumeric(random, LENGTH))
     }
 
-    /// The browser that sent these cookies, each text as a header `Cookie` has it; `None` where the cookie is missing
-    /// or is none of ours.
+    /// The browser that sent these cookies, each a value of the header `Cookie`; `None` where the cookie is missing or
+    /// malformed.
     pub fn of_cookies<'a>(lines: impl IntoIterator<Item = &'a str>) -> Option<Self> {
         let mut values =
             lines.into_iter().flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
@@ -39,17 +40,17 @@ impl Browser {
         ours.then(|| Self(value.to_owned()))
     }
 
-    /// The cookie, as the header `Set-Cookie` has it. `Lax`, since the provider sends people back from another site.
+    /// The value of the header `Set-Cookie`. `Lax`, since the provider sends people back from another site.
     pub fn cookie(&self) -> String {
         format!("{NAME}={}; Max-Age={}; Path=/; Secure; HttpOnly; SameSite=Lax", self.0, KEPT.as_secs())
     }
 
-    /// The hash under which the table keeps it.
+    /// The hash that the table stores.
     pub fn hash(&self) -> String {
         BASE64_URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, self.0.as_bytes()))
     }
 
-    /// A tag that proves a text to this browser: only a holder of its cookie can make it.
+    /// A tag that authenticates a text for this browser: only a holder of its cookie can make it.
     pub fn tag(&self, text: &str) -> String {
         BASE64_URL_SAFE_NO_PAD.encode(hmac::sign(&self.key(), text.as_bytes()))
     }
@@ -76,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_browser_is_known_again_by_the_cookie_that_it_was_given() {
+    fn a_browser_is_recognised_by_its_cookie() {
         let browser = Browser::new(&SystemRandom);
         let cookie = browser.cookie();
         let (pair, attributes) = cookie.split_once("; ").expect("a cookie has attributes");
@@ -101,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_is_good_for_one_browser_and_one_text() {
+    fn a_tag_is_valid_for_one_browser_and_one_text() {
         let browser = Browser::new(&SystemRandom);
         let other = Browser::new(&SystemRandom);
         let tag = browser.tag("a text");

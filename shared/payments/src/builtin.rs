@@ -1,5 +1,5 @@
-//! The built-in providers. They stand in `providers.json`, each with the pages that it was written from and with the
-//! questions that those pages leave open.
+//! The built-in providers. `providers.json` describes them, each with its source pages and with the questions that
+//! those pages leave open.
 
 use std::sync::LazyLock;
 
@@ -15,11 +15,11 @@ pub struct BuiltIn {
     pub name: ProviderName,
     /// The provider's name for people.
     pub label: String,
-    /// The addresses of its sandbox; none where the sandbox is at the same addresses.
+    /// The addresses of its sandbox; `None` where the sandbox has the same addresses.
     pub sandbox: Option<Map<String, Value>>,
-    /// The pages that the description was written from.
+    /// The pages that the description is based on.
     pub sources: Vec<String>,
-    /// The questions that those pages leave open, and the assumptions about them.
+    /// The questions that those pages leave open, and the assumptions made.
     pub unconfirmed: Vec<String>,
     /// All other members: the description.
     #[serde(flatten)]
@@ -27,27 +27,26 @@ pub struct BuiltIn {
 }
 
 impl BuiltIn {
-    /// Whether its clients authenticate with a key of their own instead of a shared secret.
+    /// Whether its clients authenticate with a private key instead of a shared secret.
     pub fn has_key(&self) -> bool {
         self.description.get("clientAuthentication").is_some_and(|method| method == "private_key_jwt")
     }
 }
 
-static ALL: LazyLock<Vec<BuiltIn>> = LazyLock::new(|| {
-    serde_json::from_str(include_str!("providers.json")).expect("a test reads what is compiled in, and finds it good")
-});
+static ALL: LazyLock<Vec<BuiltIn>> =
+    LazyLock::new(|| serde_json::from_str(include_str!("providers.json")).expect("a test parses the compiled-in file"));
 
 /// All built-in providers.
 pub fn all() -> &'static [BuiltIn] {
     &ALL
 }
 
-/// The name of a provider for people: its label, or its name where it is not built in.
+/// A provider's name for people: its label, or its name where it is not built in.
 pub fn label(name: &ProviderName) -> &str {
     find(name).map_or(name.as_str(), |known| &known.label)
 }
 
-/// The built-in provider of this name.
+/// The built-in provider with this name.
 pub fn find(name: &ProviderName) -> Option<&'static BuiltIn> {
     ALL.iter().find(|known| known.name == *name)
 }

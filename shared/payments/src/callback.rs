@@ -1,18 +1,20 @@
-//! Coming back from a provider: from a code to a connection.
+//! The return from a provider: from a code to a connection.
 //!
-//! The state is spent when everything on our side was found to work, and before the exchange, since some providers
-//! withdraw everything when a code comes twice. There is one try.
+//! The state is spent after everything on this side was checked, and before the exchange, since some providers revoke
+//! everything when a code comes twice. The exchange is attempted once.
 //!
 //! After a crash:
 //!
-//! - before the state is spent: the table has the state. The person reloads the page, and the same begins again.
-//! - spent, the code not exchanged: the table has a spent state. The person is told that the link is not valid and
-//!   connects again; the code ends by itself.
-//! - exchanged, not kept: the same, and the provider's tokens are lost. The person connects again, which makes new
-//!   ones. The lost ones are not revoked, because with most providers that would end an older connection that still
-//!   works.
-//! - kept: the table has the connection, and its event in the outbox. The person is not sent on, but is connected.
-//! - exchanged, not kept since another account is connected: the same as not kept.
+//! - state not spent: the table has the state. The person reloads the page, and the callback starts again.
+//! - state spent, code not exchanged: the table has a spent state. The page says that the link is not valid, and the
+//!   person connects again; the code expires.
+//! - code exchanged, connection not stored: as before, and the provider's tokens are lost. The person connects again,
+//!   which makes new tokens. The lost ones are not revoked, because with most providers that would end an older
+//!   connection that still works.
+//! - connection stored: the table has the connection, and its event in the outbox. The browser is not redirected, but
+//!   the account is connected.
+//! - code exchanged, connection not stored because another account is connected: as for a connection that was not
+//!   stored.
 
 use std::time::Duration;
 
@@ -44,25 +46,25 @@ use problem::Problem;
 use storage::{KeyRing, KeyRings, SealError, Secrets, Table, TableError, Written};
 use webhooks::outbox::OutboxEvent;
 
-/// How long a callback may take in all. The gate must give it more, so that it is never cut off with tokens in its
-/// hands.
+/// The time limit of a callback. The gate must allow more, so that it never cuts off a callback that has received
+/// tokens.
 pub const LIMIT: Duration = Duration::from_secs(26);
-/// How long it may take until the state is spent. A slower callback is refused and leaves the state as it was, since
-/// time must be left for spending it, for the provider's ten seconds, and for keeping the tokens.
+/// The time limit until the state is spent. A slower callback is refused and leaves the state unchanged, since enough
+/// time must remain for spending it, for the provider's ten seconds, and for storing the tokens.
 const BEFORE_SPENDING: Duration = Duration::from_secs(5);
-/// How long spending a state may take.
+/// The time limit for spending a state.
 const SPENDING: Duration = Duration::from_secs(4);
-/// The pause before a connection is written again that the table did not take.
+/// The pause before a failed write of a connection is repeated.
 const WRITE_AGAIN_AFTER: Duration = Duration::from_millis(500);
 
-/// Everything that coming back needs.
+/// The use case of a return from a provider.
 pub struct Callback {
     pending: PendingAuthorizations,
     connections: Connections,
     providers: Providers,
     grants: Grants,
     rings: KeyRings,
-    /// The API's address, which the provider gets once more.
+    /// The API's address, which the provider gets again.
     base_url: String,
     panel: PanelSettings,
     /// The deployment's name, for the metrics.
@@ -71,33 +73,33 @@ pub struct Callback {
     random: SharedRandom,
 }
 
-/// A callback that was answered. It has no `Debug`, since the address names the account and proves it.
+/// A completed callback. Not `Debug`, since the address names the account and proves it.
 pub struct Answered {
     /// How the authorization ended.
     pub outcome: AuthorizationOutcome,
-    /// The address of the page that the person is sent on to.
+    /// The address of the page to which the person is redirected.
     pub address: String,
 }
 
-/// A callback that failed, and what its browser may be told of it.
+/// A failed callback, and the facts that its browser may see.
 #[derive(Debug)]
 pub struct CallbackFailure {
     /// Why it failed.
     pub error: CallbackError,
-    /// The managing entity, where the browser is the one that went on from the start page.
+    /// The managing entity, if the browser is the one that continued from the start page.
     pub entity: Option<EntityId>,
 }
 
-/// Why a callback failed, by the stage at which it ended.
+/// Why a callback failed, by stage.
 #[derive(Debug, thiserror::Error)]
 pub enum CallbackError {
-    /// The state is not good, or not of this browser.
+    /// The state is invalid, or belongs to another browser.
     #[error(transparent)]
     InvalidState(#[from] StateFault),
-    /// The state is this browser's, and not good any more.
+    /// The state belongs to this browser and has ended.
     #[error(transparent)]
     Ended(Ended),
-    /// A token came along that does not cover the managing entity that asked.
+    /// The request's token does not cover the managing entity that asked.
     #[error("the token does not cover the managing entity")]
     EntityNotCovered,
     /// The authorization could not be read.
@@ -106,28 +108,28 @@ pub enum CallbackError {
     /// The provider's secret could not be read or used.
     #[error(transparent)]
     Provider(#[from] ProviderError),
-    /// The keys could not be read, or the verifier not opened.
+    /// The keys could not be read, or the verifier could not be opened.
     #[error(transparent)]
     Seal(#[from] SealError),
-    /// Table and secrets took so long that the state was left as it was.
-    #[error("the table or the secrets took too long to go on with the callback")]
+    /// The table and the secrets were too slow, so the state was left unchanged.
+    #[error("the table or the secrets were too slow for the callback to continue")]
     TooSlow,
-    /// Spending the state failed; whether it is spent is not known.
+    /// Spending the state failed; it may be spent.
     #[error("the state could not be spent")]
     Spend(#[source] TableError),
     /// The state is spent, and the provider gave no tokens.
     #[error("the code could not be exchanged")]
     Exchange(#[source] GrantError),
-    /// The provider gave tokens, and the table did not take the connection.
-    #[error("the connection could not be kept")]
+    /// The provider gave tokens, and the connection could not be written.
+    #[error("the connection could not be stored")]
     Keep(#[source] TableError),
-    /// A step after the decision to spend the state took too long.
+    /// A step after the decision to spend the state was too slow.
     #[error("the callback did not finish in time")]
     Late,
 }
 
 impl CallbackError {
-    /// The outcome in the metric: a fault of the link or the caller, or one of ours or the provider's.
+    /// The outcome in the metric: a fault of the link or the caller, or one of this service or the provider.
     const fn outcome(&self) -> &'static str {
         match self {
             Self::InvalidState(_) | Self::Ended(_) | Self::EntityNotCovered => "refused",
@@ -146,14 +148,14 @@ impl CallbackError {
 impl From<CallbackError> for Problem {
     fn from(error: CallbackError) -> Self {
         match error {
-            // The answer to a program is the same for each, so that a stranger's learns nothing from it.
+            // The response to a program is the same for each, so that a stranger learns nothing from it.
             CallbackError::InvalidState(_) | CallbackError::Ended(_) => invalid_state(error),
             CallbackError::EntityNotCovered => refusal::entity_not_covered(),
             CallbackError::Read(error) => error.into(),
             CallbackError::Provider(error) => error.into(),
             CallbackError::Seal(error) => error.into(),
             CallbackError::TooSlow => Self::unavailable(error),
-            // The state is spent, or may be: the same link cannot be tried again.
+            // The state is spent, or may be: the link cannot be tried again.
             CallbackError::Spend(_) | CallbackError::Exchange(_) | CallbackError::Keep(_) | CallbackError::Late => {
                 Self::internal(error)
             }
@@ -167,7 +169,7 @@ impl From<CallbackError> for CallbackFailure {
     }
 }
 
-/// A browser that came back with the state that it had gone on with.
+/// A browser that came back with the state with which it had left.
 struct Returned {
     state: State,
     pending: PendingAuthorization,
@@ -175,7 +177,7 @@ struct Returned {
 }
 
 impl Callback {
-    /// The callback of this table's authorizations, with the key ring read already. `environment` is the deployment's
+    /// Creates the callback for this table's authorizations, and reads the key ring. `environment` is the deployment's
     /// name, for the metrics.
     pub async fn new(
         table: Table,
@@ -199,8 +201,8 @@ impl Callback {
         }
     }
 
-    /// Takes a browser that comes back from a provider, and finishes the authorization that it brings. A token that
-    /// came along must cover the managing entity.
+    /// Accepts a browser that returns from a provider, and finishes its authorization. A token in the request must
+    /// cover the managing entity.
     pub async fn take(
         &self,
         name: &ProviderName,
@@ -227,8 +229,8 @@ impl Callback {
         taken
     }
 
-    /// The authorization of the browser that came back. A stranger's browser does not spend the state, so that it can be
-    /// used against neither side, and is told nothing of it.
+    /// The authorization of the browser that returned. A stranger's browser does not spend the state, so that it can
+    /// harm neither side, and learns nothing about it.
     async fn recognise(
         &self,
         name: &ProviderName,
@@ -260,7 +262,7 @@ impl Callback {
         Returned { state, pending, browser }: Returned,
         began: Instant,
     ) -> Result<Answered, CallbackError> {
-        // A provider that was taken away in the meantime has no valid state either.
+        // A provider that was removed meanwhile has no valid state either.
         let provider = self.providers.find(name).await?.ok_or(StateFault::NoProvider)?;
         if !provider.can_answer_as(query.issuer) {
             let fault = if query.issuer.is_some() { StateFault::OtherIssuer } else { StateFault::NoIssuer };
@@ -328,23 +330,23 @@ impl Callback {
         if kept.is_done() {
             return Ok((AuthorizationOutcome::Connected, granted.account));
         }
-        // The access is not given back: most providers withdraw an account's whole access, and another entity may be
+        // The access is not revoked: most providers revoke an account's whole access, and another entity may be
         // connected to it. The page says that the owner of the account may withdraw it.
         tracing::warn!(provider = %provider.name, "another account is connected, and stays");
         Ok((AuthorizationOutcome::OtherAccount, granted.account))
     }
 
-    /// Spends the state for this request alone.
+    /// Spends the state for this request only.
     async fn spend(&self, state: &State, provider: &ProviderName, began: Instant) -> Result<(), CallbackError> {
         if began.elapsed() > BEFORE_SPENDING {
             return Err(CallbackError::TooSlow);
         }
         let by = random::uuid(&*self.random);
-        // Without an answer it is not known whether the state is spent, so the callback ends here.
+        // Without a response it is unknown whether the state is spent, so the callback ends here.
         let spent = timeout(SPENDING, self.pending.spend(state, provider, &by, self.clock.now())).await;
         match spent.map_err(|_| CallbackError::Late)?.map_err(CallbackError::Spend)? {
             Written::Done(()) => Ok(()),
-            // Another request with the same state was quicker.
+            // A concurrent request spent the state.
             Written::Lost(_) => Err(CallbackError::Ended(Ended::Spent)),
         }
     }
@@ -380,11 +382,11 @@ impl Callback {
             due: refresh_at(now, granted.expires, at_most_after, tokens.refresh.is_some(), dice),
             connection,
         };
-        // The provider gives tokens once, so a table that does not answer is asked again.
+        // The provider gives tokens once, so a failed write is repeated.
         let kept = loop {
             match self.establish(entity, &stored, replace).await {
                 Err(error @ TableError::Unavailable { .. }) => {
-                    tracing::warn!(error = %logging::chain(&error), "a connection is not written yet; it is again");
+                    tracing::warn!(error = %logging::chain(&error), "a connection could not be written; trying again");
                     pause(WRITE_AGAIN_AFTER).await;
                 }
                 decided => break decided?,
@@ -397,7 +399,7 @@ impl Callback {
         Ok(kept)
     }
 
-    /// Puts a connection in the place of the one that is there, if it may. Lost when it may not.
+    /// Stores a connection in place of the current one, if it may replace it. Lost when it may not.
     async fn establish(
         &self,
         entity: &AuthorizedEntity,
@@ -409,7 +411,7 @@ impl Callback {
         loop {
             let before = self.connections.find(entity, &connection.provider).await?.map(|before| before.id);
             if before.as_ref() == Some(&connection.id) {
-                return Ok(Written::Done(())); // by a write whose answer was lost
+                return Ok(Written::Done(())); // written by an attempt whose response was lost
             }
             if lost_to.as_ref() == Some(&before) {
                 return Ok(Written::Lost(None));
@@ -420,7 +422,7 @@ impl Callback {
             if self.connections.establish(stored, before.as_ref(), replace, &outbox_event).await?.is_done() {
                 return Ok(Written::Done(()));
             }
-            // Another account is connected, or the one before has just been replaced or removed.
+            // Another account is connected, or the previous connection was just replaced or removed.
             lost_to = Some(before);
         }
     }

@@ -2,19 +2,19 @@
 
 use problem::{Problem, Violations};
 
-/// The longest value of the query that is read. Codes of several hundred characters exist, of thousands do not.
+/// The longest accepted value of the query. Codes of several hundred characters exist, but not of thousands.
 const MAX_VALUE: usize = 4096;
 
-/// The query of a callback. Outside of tests it has no `Debug`, since state and code are secrets until they are spent.
+/// The query of a callback. Not `Debug` outside of tests, since state and code are secrets until they are spent.
 #[cfg_attr(test, derive(Debug, PartialEq, Eq))]
 pub struct CallbackQuery<'a> {
     pub(crate) state: &'a str,
     pub(crate) answer: ProviderAnswer<'a>,
-    /// The provider's own name for itself (RFC 9207).
+    /// The `iss` of the provider (RFC 9207).
     pub(crate) issuer: Option<&'a str>,
 }
 
-/// The provider's answer: a code to be exchanged, or the code of an error.
+/// The provider's answer: a code to exchange, or an error code.
 #[cfg_attr(test, derive(Debug, PartialEq, Eq))]
 pub(crate) enum ProviderAnswer<'a> {
     Code(&'a str),
@@ -22,12 +22,12 @@ pub(crate) enum ProviderAnswer<'a> {
 }
 
 impl<'a> CallbackQuery<'a> {
-    /// Reads the query with `values`, which gives every value of a name. A name that comes twice is a violation (RFC
-    /// 6749 §3.1); an unknown one is ignored.
+    /// Reads the query with `values`, which returns every value of a name. A repeated name is a violation (RFC 6749
+    /// §3.1); an unknown one is ignored.
     pub fn read(values: impl Fn(&str) -> Vec<&'a str>) -> Result<Self, Problem> {
         let mut violations = Violations::default();
         let mut one = |name, needed| single(name, &values(name), needed, &mut violations);
-        // An answer with an error needs no code, even where the error is doubled and so unknown.
+        // An answer with an error needs no code, even if the error is repeated and so unknown.
         let failed = values("error").iter().any(|error| !error.is_empty());
         let error = one("error", false);
         let code = one("code", !failed);
@@ -42,7 +42,7 @@ impl<'a> CallbackQuery<'a> {
     }
 }
 
-/// The one value of a parameter. An empty value counts as absent where the parameter is not needed.
+/// The only value of a parameter. An empty value counts as absent where the parameter is optional.
 pub(crate) fn single<'a>(
     name: &'static str,
     values: &[&'a str],

@@ -1,5 +1,5 @@
-//! How this service authenticates at a provider: HTTP Basic or parameters (RFC 6749 §2.3.1), members of a
-//! JSON body, or a signed assertion (RFC 7523).
+//! How this service authenticates at a provider: HTTP Basic or parameters (RFC 6749 §2.3.1), members of a JSON body, or
+//! a signed assertion (RFC 7523).
 
 use std::{fmt, time::Duration};
 
@@ -20,12 +20,12 @@ use crate::placeholder::{Placeholder, Template};
 use base::{Random, Time, random};
 use storage::SecretText;
 
-/// How long an assertion is good: time enough for one request.
+/// How long an assertion is valid: enough time for one request.
 const ASSERTION_LIFE: Duration = Duration::from_secs(120);
 /// The `client_assertion_type` of an assertion (RFC 7523 §2.2).
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
-/// The ways of a client to authenticate, as descriptions name them.
+/// The authentication methods of a client, as descriptions name them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
@@ -51,35 +51,35 @@ pub enum Proof {
     Body(SecretText),
     /// A shared secret, sent as a member of a JSON body.
     Json(SecretText),
-    /// A key of our own, which signs assertions.
+    /// A private key, which signs assertions.
     Key(Assertion),
 }
 
-/// The parts of an assertion that a description decides.
+/// The parts of an assertion that a description sets.
 #[derive(Debug)]
 pub struct Assertion {
     pub key: PrivateKey,
     /// The claim `iss`.
     pub issuer: Template,
-    /// The claim `aud`, where it is not the address that the assertion is sent to.
+    /// The claim `aud`, if it differs from the address of the request.
     pub audience: Option<String>,
-    /// The header `kid`, where the provider wants one.
+    /// The header `kid`, if the provider requires one.
     pub key_id: Option<String>,
 }
 
-/// A key that signs assertions, with the one algorithm that is its own.
+/// A key that signs assertions, with its only algorithm.
 pub enum PrivateKey {
     Rsa(Box<RsaKeyPair>),
     P256(Box<EcdsaKeyPair>),
 }
 
-/// A text without a key that can sign here. The error shows nothing of the text.
+/// A text that is not a usable private key. The error shows nothing of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be a private key in PEM: RSA of at least 2048 bits, or P-256")]
 pub struct BadPrivateKey;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the client's key did not sign")]
+#[error("the client's key failed to sign")]
 pub struct SigningError;
 
 /// The credentials that a request carries.
@@ -94,12 +94,12 @@ pub struct Occasion<'a> {
     pub address: &'a str,
     pub own_host: &'a str,
     pub now: Time,
-    /// Makes the assertion's identifier and signature.
+    /// Generates the assertion's identifier and signature.
     pub random: &'a dyn Random,
 }
 
 impl Client {
-    /// The credentials that a request to the provider carries.
+    /// The credentials for a request to the provider.
     pub fn authentication(&self, occasion: &Occasion<'_>) -> Result<Authentication, SigningError> {
         let id = || ("client_id", self.id.clone());
         Ok(match &self.proof {
@@ -126,7 +126,7 @@ impl Client {
         matches!(self.proof, Proof::Json(_))
     }
 
-    /// The shared secret, where there is one.
+    /// The shared secret, if the client has one.
     pub fn secret(&self) -> Option<&SecretText> {
         match &self.proof {
             Proof::Basic(secret) | Proof::Body(secret) | Proof::Json(secret) => Some(secret),
@@ -135,12 +135,12 @@ impl Client {
     }
 }
 
-/// Identifier and secret are form-encoded before they are joined (RFC 6749 §2.3.1), so that a colon in one divides
-/// nothing.
+/// The value of HTTP Basic. Identifier and secret are form-encoded before they are joined (RFC 6749 §2.3.1), so that a
+/// colon in one of them is no separator.
 fn basic(id: &str, secret: &str) -> HeaderValue {
     let encode = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
     let pair = BASE64_STANDARD.encode(format!("{}:{}", encode(id), encode(secret)));
-    sensitive(HeaderValue::try_from(format!("Basic {pair}")).expect("base 64 can stand in a header"))
+    sensitive(HeaderValue::try_from(format!("Basic {pair}")).expect("base 64 is valid in a header"))
 }
 
 /// Marks a value as sensitive, so that printed headers do not show it.
@@ -176,7 +176,7 @@ impl Assertion {
 }
 
 impl PrivateKey {
-    /// Reads a key from PEM: PKCS #8, PKCS #1 or SEC 1.
+    /// Parses a key from PEM: PKCS #8, PKCS #1 or SEC 1.
     pub fn from_pem(pem: &str) -> Result<Self, BadPrivateKey> {
         let key = PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|_| BadPrivateKey)?;
         let der = key.secret_der();

@@ -1,4 +1,4 @@
-//! The credentials that requests carry, and the keys that sign assertions.
+//! The credentials of requests, and the keys that sign assertions.
 
 use super::*;
 use aws_lc_rs::{
@@ -120,7 +120,7 @@ fn a_key_of_another_kind_or_no_key_is_refused() {
 }
 
 #[test]
-fn nothing_of_a_client_is_printed_but_its_identifier() {
+fn only_the_identifier_of_a_client_is_printed() {
     let pem = p256_pem();
     let key = PrivateKey::from_pem(&pem).expect("a key");
     let issuer = Template::only(Placeholder::ClientId);

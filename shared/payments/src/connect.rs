@@ -1,4 +1,4 @@
-//! Asking for a connection: the link with which a person begins it.
+//! Requests for a connection: the link with which a person begins it.
 
 use serde::Serialize;
 
@@ -19,30 +19,30 @@ use base::{SharedClock, SharedRandom, Time};
 use problem::{JsonBody, Problem};
 use storage::{Answered, IdempotencyStore, IdempotentRequest, KeyRings};
 
-/// Everything that asking for a connection needs.
+/// The use case of requesting a connection.
 pub struct Connecting {
-    /// Where the authorization is kept until the person comes back.
+    /// The authorizations that wait for a person's return.
     pub pending: PendingAuthorizations,
-    /// The connections that exist already.
+    /// The existing connections.
     pub connections: Connections,
     /// The providers that are set up.
     pub providers: Providers,
-    /// Repeats the answer for an idempotency key.
+    /// Repeats the response for an idempotency key.
     pub answers: IdempotencyStore,
     /// The keys that seal verifiers.
     pub rings: KeyRings,
-    /// The API's address, for the way back.
+    /// The API's address, for the redirect URI.
     pub base_url: String,
-    /// Tells the time.
+    /// The current time.
     pub clock: SharedClock,
-    /// Makes states and verifiers.
+    /// Generates states and verifiers.
     pub random: SharedRandom,
 }
 
 /// A request for a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NewConnection {
-    /// Whether another account may take the place of the one that is connected.
+    /// Whether a connection to another account may be replaced.
     pub replace: bool,
 }
 
@@ -50,14 +50,14 @@ pub struct NewConnection {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConnectionLink {
-    /// The address of the start page. It holds the state, so it is secret.
+    /// The address of the start page. It contains the state, so it is secret.
     pub authorization_url: String,
-    /// When the link ends.
+    /// When the link expires.
     pub expires_date: Time,
 }
 
 impl NewConnection {
-    /// Reads a request's body, which may be absent.
+    /// Parses a request's body, which may be absent.
     pub fn read(body: &[u8]) -> Result<Self, Problem> {
         if body.trim_ascii().is_empty() {
             return Ok(Self { replace: false });
@@ -70,7 +70,7 @@ impl NewConnection {
 }
 
 impl Connecting {
-    /// Makes a link at which a person connects an account for this entity, once for an idempotency key.
+    /// Makes a link at which a person connects an account for this entity, once per idempotency key.
     pub async fn ask(
         &self,
         entity: &AuthorizedEntity,
@@ -81,9 +81,9 @@ impl Connecting {
         self.answers.once(once, self.clock.now(), self.make(entity, name, new, once)).await
     }
 
-    /// Which account the person will choose is not known yet. So a connection that works gives way only where the
-    /// request says so; one that is broken is there to be connected again, and the callback sees to it that it is the
-    /// same account.
+    /// Makes the link. The account that the person will choose is not known yet. So the request must allow the
+    /// replacement of a working connection. A broken one may always be connected again; the callback checks that the
+    /// account is the same.
     async fn make(
         &self,
         entity: &AuthorizedEntity,

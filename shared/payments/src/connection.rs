@@ -1,4 +1,4 @@
-//! A connection, as its owner sees it: a managing entity's account at a payment provider. Nothing here holds a token.
+//! Connections as their owners see them: a managing entity's account at a payment provider. Nothing here holds a token.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,24 +7,24 @@ use auth::EntityId;
 use base::{ConnectionId, Time};
 use webhooks::outbox::{EventType, event_type};
 
-/// The event after an entity has connected a provider.
+/// Published after an entity has connected a provider.
 pub const ESTABLISHED: &EventType = event_type("payment.connection.established");
-/// The event after a connection broke, so that its owner has to connect again.
+/// Published after a connection broke, so that its owner has to connect again.
 pub const BROKEN: &EventType = event_type("payment.connection.broken");
-/// The event after an entity has disconnected a provider.
+/// Published after an entity has disconnected a provider.
 pub const REMOVED: &EventType = event_type("payment.connection.removed");
 
 /// A managing entity's account at a payment provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Connection {
-    /// Its identifier; connecting again makes another.
+    /// Its identifier. Connecting again makes a new one.
     pub id: ConnectionId,
     /// The managing entity that owns it.
     pub owner_identifier: EntityId,
     /// The provider.
     pub provider: ProviderName,
-    /// The account there, where the provider names it.
+    /// The account at the provider, if the provider names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
     /// Whether it works.
@@ -33,7 +33,7 @@ pub struct Connection {
     pub scopes: Vec<String>,
     /// When it was connected.
     pub connected_date: Time,
-    /// When the present access token ends; absent when it does not end by itself. It is refreshed before.
+    /// When the current access token ends; absent if it does not expire. It is refreshed earlier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_date: Option<Time>,
     /// When it was last changed, by a refresh or by breaking.
@@ -41,7 +41,7 @@ pub struct Connection {
     /// Why it broke; absent while it works.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broken_reason: Option<BreakReason>,
-    /// Why the last refresh gave no new tokens: a stable code and a sentence. Absent once one did.
+    /// Why the last refresh gave no new tokens: a stable code and a sentence. Absent after a success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
 }
@@ -50,14 +50,14 @@ pub struct Connection {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ConnectionStatus {
-    /// It works, as far as the provider has said.
+    /// It works, as far as the provider reports.
     Connected,
     /// It does not work until its owner connects again.
     Broken,
 }
 
 impl ConnectionStatus {
-    /// The status as it stands on the wire and in the table.
+    /// The status on the wire and in the table.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Connected => "connected",
@@ -70,14 +70,14 @@ impl ConnectionStatus {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BreakReason {
-    /// The provider no longer takes the refresh token: the permission was withdrawn, or it ended.
+    /// The provider no longer accepts the refresh token: the permission was withdrawn, or it ended.
     Refused,
-    /// The access token ended, and the provider gave nothing to refresh it with.
+    /// The access token ended, and there is no refresh token.
     Expired,
 }
 
 impl BreakReason {
-    /// The reason as it stands on the wire and in the table.
+    /// The reason on the wire and in the table.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Refused => "refused",
@@ -133,7 +133,7 @@ impl Connection {
         }
     }
 
-    /// The data of the event after it was removed.
+    /// The data of the event after its removal.
     pub fn removed(&self) -> ConnectionEvent<'_> {
         ConnectionEvent {
             connection_identifier: &self.id,
@@ -149,8 +149,9 @@ impl Connection {
         ConnectionEvent { reason: Some(reason), ..self.removed() }
     }
 
-    /// The data of the event after it was made, perhaps in the place of another. That one gets no event of its own:
-    /// events may arrive in any order, and one that says `removed` after this one would look like the end of this one.
+    /// The data of the event after it was made, possibly in place of another one. The replaced connection gets no
+    /// separate event: events may arrive in any order, and a `removed` after this event would look like the end of this
+    /// connection.
     pub fn established<'a>(&'a self, replaced: Option<&'a ConnectionId>) -> ConnectionEvent<'a> {
         ConnectionEvent { replaced_connection_identifier: replaced, ..self.removed() }
     }
@@ -162,7 +163,7 @@ pub(crate) mod tests {
     use base::testing::CountingRandom;
     use serde_json::json;
 
-    /// A connection of `demo-hotel` to Square, with nothing unusual.
+    /// A connection of `demo-hotel` to Square with ordinary values.
     pub fn connection() -> Connection {
         let now = Time::from_millis(1_795_167_900_123);
         Connection {

@@ -1,5 +1,6 @@
-//! A provider's description as data, and how it becomes a [`Provider`]: the built-in members, with those that the
-//! secret `provider-<name>` adds or overrides. Every member is known, so that a misspelt one is never silently lost.
+//! A provider's description as data, and its conversion to a [`Provider`]: the built-in members, with the members of
+//! the secret `provider-<name>` that add or override. Every member is known, so that a misspelt one is never silently
+//! ignored.
 
 use std::{collections::BTreeMap, num::NonZeroU32, time::Duration};
 
@@ -19,13 +20,13 @@ use crate::{
 use outbound::{AddressRules, endpoint_url::EndpointUrl};
 use storage::SecretText;
 
-/// The members of a secret that are not of the description: this service's own identity at the provider, and the choice
-/// between the provider and its sandbox.
+/// The members of a secret that are not part of the description: this service's credentials at the provider, and the
+/// choice between the provider and its sandbox.
 const OF_THE_SECRET: [&str; 4] = ["clientId", "clientSecret", "privateKey", "sandbox"];
-/// The members that may name the account, where the description does not say which.
+/// The members that may name the account, if the description names none.
 const ACCOUNT_FIELDS: [&str; 3] = ["account_id", "merchant_id", "account"];
 
-/// A fault of a description. It names a member, and never shows its value.
+/// A fault of a description. It names a member and never shows its value.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Fault(pub String);
 
@@ -37,7 +38,7 @@ struct Description {
     token_url: Option<String>,
     revoke_url: Option<String>,
     issuer: Option<String>,
-    /// As the provider's metadata say it (RFC 9207 §3).
+    /// As in the provider's metadata (RFC 9207 §3).
     authorization_response_iss_parameter_supported: bool,
     client_authentication: Option<Method>,
     scope: Option<String>,
@@ -91,7 +92,7 @@ struct AssertionDescription {
     key_id: Option<String>,
 }
 
-/// The provider of this name, from its built-in description, if it has one, and its secret.
+/// Reads the provider with this name from its built-in description, if it has one, and its secret.
 pub fn read(
     name: &ProviderName,
     built_in: Option<&BuiltIn>,
@@ -151,20 +152,20 @@ pub fn read(
     })
 }
 
-/// The description of the provider. The members of its sandbox, where the secret asks for that, override the built-in
-/// ones, and the secret's own override both. A member that is `null` counts as absent.
+/// The description of the provider. The members of its sandbox, if the secret selects it, override the built-in ones,
+/// and the secret's members override both. A member that is `null` counts as absent.
 fn described(built_in: Option<&BuiltIn>, secret: &Map<String, Value>) -> Result<Description, Fault> {
     let own = secret.iter().filter(|(name, _)| !OF_THE_SECRET.contains(&name.as_str()));
     let layers = [built_in.map(|built_in| &built_in.description), sandbox(built_in, secret)?];
     let members = layers.into_iter().flatten().flatten().chain(own);
     let mut members: Map<_, _> = members.map(|(name, value)| (name.clone(), value.clone())).collect();
     members.retain(|_, value| !value.is_null());
-    // serde's own sentence could repeat a value; the path only names members.
+    // serde's message could repeat a value; the path names members only.
     serde_path_to_error::deserialize(Value::Object(members))
         .map_err(|error| Fault(format!("`{}` is no member of it, or its value is not of the right form", error.path())))
 }
 
-/// The members that a provider's sandbox has of its own, where the secret asks for it.
+/// The members of a provider's sandbox, if the secret selects it.
 fn sandbox<'a>(
     built_in: Option<&'a BuiltIn>,
     secret: &Map<String, Value>,
@@ -184,7 +185,7 @@ fn required<T>(name: &str, value: Option<T>) -> Result<T, Fault> {
     value.ok_or_else(|| Fault(format!("`{name}` is missing")))
 }
 
-/// Reads addresses, and notes their faults.
+/// Parses addresses and collects their faults.
 struct Addresses<'a> {
     rules: &'a AddressRules,
     faults: Vec<String>,
@@ -236,7 +237,7 @@ fn client(secret: &Map<String, Value>, method: Method, assertion: AssertionDescr
     Ok(Client { id, proof })
 }
 
-/// A member of the secret that is a text; a key in PEM has line ends, everything else is one line.
+/// A text member of the secret; a key in PEM has line ends, every other text is one line.
 fn text<'a>(secret: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, Fault> {
     match secret.get(name) {
         None | Some(Value::Null) => Ok(None),

@@ -1,4 +1,4 @@
-//! Descriptions of providers: the members, their faults, and which layer overrides which.
+//! Descriptions of providers: the members, their faults, and the order of overrides.
 
 use super::*;
 use crate::client_proof::tests::p256_pem;
@@ -23,7 +23,7 @@ fn name() -> ProviderName {
     ProviderName::parse("example").expect("a name")
 }
 
-/// A complete provider with these members beside or instead of its own.
+/// A complete provider with these members added or replaced.
 pub fn provider(members: Value) -> Provider {
     read(&name(), None, &with(members), &AddressRules::default()).expect("a provider")
 }
@@ -112,7 +112,7 @@ fn a_key_comes_as_private_key_or_as_the_secret() {
 }
 
 #[test]
-fn the_secret_overrides_the_sandbox_and_the_sandbox_the_built_in_description() {
+fn the_secret_overrides_the_sandbox_which_overrides_the_built_in() {
     let Value::Object(description) = json!({
         "authorizeUrl": "https://a.example.com/", "tokenUrl": "https://t.example.com/",
         "revokeUrl": "https://r.example.com/", "clientAuthentication": "body", "scope": "x", "pkce": false,

@@ -1,13 +1,13 @@
-//! Disconnecting: access is given back at the provider, and the connection removed.
+//! Disconnecting: revokes the access at the provider, then removes the connection.
 //!
-//! In this order, since a connection that is removed here and works there would be out of sight. It is held meanwhile,
-//! so that no refresh fetches new tokens during the revocation. After a crash:
+//! This order, since access at a provider without a connection here would go unnoticed. The connection is held
+//! meanwhile, so that no refresh fetches new tokens during the revocation. After a crash:
 //!
-//! - held, not revoked: the connection with a lease. It works on when the lease is over; the client repeats the
+//! - held, not revoked: the connection has a lease. It works again when the lease is over; the client repeats the
 //!   request.
-//! - revoked, not removed: the same, with dead tokens. The client repeats the request, the provider says that there is
-//!   nothing to revoke any more, and it is removed; else the next refresh finds that it is broken.
-//! - removed: nothing, and an event in the outbox. A repeated request finds no connection.
+//! - revoked, not removed: the connection has a lease and dead tokens. The client repeats the request, the provider
+//!   says that nothing is left to revoke, and the connection is removed; otherwise the next refresh finds it broken.
+//! - removed: the outbox has an event. A repeated request finds no connection.
 
 use std::time::Duration;
 
@@ -27,24 +27,24 @@ use base::{ConnectionId, SharedClock, SharedRandom, logging, pause, random};
 use storage::{KeyRings, SealError, TableError};
 use webhooks::outbox::OutboxEvent;
 
-/// How long another caller's lease is waited for: a refresh is mostly over sooner.
+/// How long to wait for another caller's lease: a refresh is usually faster.
 const WAIT: Duration = Duration::from_secs(5);
-/// The pause between two claims meanwhile.
+/// The pause between two claims during the wait.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// Everything that disconnecting needs.
+/// The use case of disconnecting.
 pub struct Disconnecting {
     /// The connections.
     pub connections: Connections,
     /// The providers that are set up.
     pub providers: Providers,
-    /// Gives access back at providers.
+    /// Revokes access at providers.
     pub revocations: Revocations,
     /// The keys that open tokens.
     pub rings: KeyRings,
-    /// Tells the time.
+    /// The current time.
     pub clock: SharedClock,
-    /// Makes the names of leases.
+    /// Generates the names of leases.
     pub random: SharedRandom,
 }
 
@@ -59,36 +59,36 @@ pub struct Disconnected {
     pub message: &'static str,
 }
 
-/// How giving access back at the provider ended.
+/// The result of revoking access at the provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum GivenBack {
     Yes,
     /// The provider had withdrawn the access before.
     Before,
-    /// The provider has no way to ask for it.
+    /// The provider has no endpoint for revocation.
     NotOffered,
-    /// The provider said before that the grant is dead, and now that it does not take it back either.
+    /// The provider had called the grant dead, and now does not revoke it either.
     Dead,
     /// The provider is no longer set up, so it cannot be asked.
     NoProvider,
-    /// The tokens cannot be opened, and the provider cannot be asked without them: the row was damaged or put there
-    /// from elsewhere, or its key is lost.
+    /// The tokens cannot be opened, and the provider cannot be asked without them: the row was damaged or copied from
+    /// elsewhere, or its key is lost.
     Unreadable,
-    /// The provider did not do it.
+    /// The provider did not revoke it.
     No,
 }
 
 impl Disconnecting {
-    /// Gives an entity's access at a provider back and removes the connection.
+    /// Revokes an entity's access at a provider and removes the connection.
     pub async fn disconnect(
         &self,
         entity: &AuthorizedEntity,
         name: &ProviderName,
     ) -> Result<Disconnected, ConnectionError> {
         if self.connections.find(entity, name).await?.is_none() {
-            return Err(ConnectionError::NotFound); // also while secrets are out of reach
+            return Err(ConnectionError::NotFound); // also while the secrets cannot be read
         }
-        // Before the claim: a lease must not run out while a secret is waited for.
+        // Before the claim, so that the lease does not run out during the read of a secret.
         let provider = self.providers.find(name).await?;
         let held = self.claim(entity, name).await?;
         let connection = &held.stored.connection;
@@ -101,7 +101,7 @@ impl Disconnecting {
         }
         let mut disconnected = Disconnected::of(connection, given_back?);
         if disconnected.success && !self.remove(entity, &held).await? {
-            disconnected = Disconnected { success: false, message: CONNECTED_ANEW, ..disconnected };
+            disconnected = Disconnected { success: false, message: CONNECTED_AGAIN, ..disconnected };
         }
         tracing::info!(
             connectionId = %connection.id,
@@ -156,7 +156,7 @@ impl Disconnecting {
         })
     }
 
-    /// Removes the connection. Returns false when it was made anew in the meantime, and stays.
+    /// Removes the connection. Returns false when it was made again meanwhile, and stays.
     async fn remove(&self, entity: &AuthorizedEntity, held: &HeldConnection) -> Result<bool, TableError> {
         let owner = entity.id().clone();
         let event = held.stored.connection.removed();
@@ -164,7 +164,7 @@ impl Disconnecting {
         Ok(self.connections.remove(held, &outbox_event).await?.is_done())
     }
 
-    /// Leaves the connection as it was before. If this fails, the lease runs out.
+    /// Releases the connection unchanged. If this fails, the lease runs out.
     async fn release(&self, held: &HeldConnection) {
         if let Err(error) = self.connections.release(held).await {
             tracing::warn!(error = %logging::chain(&error), "a connection stays held until its lease is over");
@@ -172,7 +172,7 @@ impl Disconnecting {
     }
 }
 
-const CONNECTED_ANEW: &str = "The provider was connected again in the meantime; look at the list of \
+const CONNECTED_AGAIN: &str = "The provider was connected again in the meantime; look at the list of \
      connections, and disconnect it again if need be.";
 
 impl Disconnected {
@@ -208,7 +208,7 @@ mod tests {
     use crate::connection::tests::connection;
 
     #[test]
-    fn only_access_that_the_provider_kept_is_no_success() {
+    fn only_access_that_the_provider_keeps_is_a_failure() {
         let connection = connection();
         for (given_back, success, word) in [
             (GivenBack::Yes, true, "has withdrawn"),

@@ -1,4 +1,4 @@
-//! Why a connection was not made or removed, or a person not sent on to a provider.
+//! The error of the use cases of connections.
 
 use crate::{
     builtin,
@@ -10,48 +10,48 @@ use auth::EntityId;
 use problem::{Problem, ProblemKind, near};
 use storage::{IdempotencyError, SealError, TableError};
 
-/// Why a use case of connections was not done. That of the callback has an error of its own, with its steps.
+/// Why a use case of connections failed. The callback has a separate error that names its stage.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectionError {
     /// The deployment has no such provider.
     #[error("the deployment has no payment provider of this name")]
     ProviderNotFound {
-        /// The name in the path, which may be none that a provider can have.
+        /// The name in the path, which may be malformed.
         given: String,
     },
     /// The entity has no connection to the provider.
     #[error("the managing entity has no connection to the provider")]
     NotFound,
-    /// There is a connection, which the request does not replace.
+    /// The entity has a connection, and the request does not replace it.
     #[error("the managing entity is connected to the provider")]
     Exists {
         /// The account that is connected.
         account: Option<String>,
     },
     /// A refresh holds the connection.
-    #[error("a refresh holds the connection for longer than it was waited for")]
+    #[error("a refresh still held the connection after the wait")]
     Busy,
-    /// The state is not good.
+    /// The state is invalid.
     #[error(transparent)]
     InvalidState(#[from] StateFault),
-    /// There is such a state, and it is not good any more.
+    /// The state exists and has ended.
     #[error("{why}")]
     Ended {
-        /// Why it is not good.
+        /// Why it has ended.
         why: Ended,
         /// The managing entity that asked for the connection.
         entity: EntityId,
     },
-    /// The address that leads on is none.
-    #[error("the address that leads on could not be read")]
+    /// The stored address of the provider is invalid.
+    #[error("the address of the provider could not be parsed")]
     Address(#[from] url::ParseError),
     /// The provider's description could not be read.
     #[error(transparent)]
     Provider(#[from] ProviderError),
-    /// The idempotency key stands for another request, or for an answer that is not repeated.
+    /// The idempotency key was used with another request, or its response is not repeated.
     #[error(transparent)]
     Idempotency(#[from] IdempotencyError),
-    /// A verifier could not be sealed, or tokens not opened.
+    /// A verifier could not be sealed, or tokens could not be opened.
     #[error(transparent)]
     Seal(#[from] SealError),
     /// The table failed.
@@ -86,8 +86,8 @@ impl From<ConnectionError> for Problem {
     }
 }
 
-/// What is said to a client that names a provider which is not set up. Only the built-in ones are known by name: the
-/// others are wherever the operator put a secret.
+/// The detail for a provider that is not set up. It lists only the built-in providers: others exist only where the
+/// operator adds a secret.
 fn no_provider(given: &str) -> String {
     let known = ProviderName::parse(given).ok().filter(|name| builtin::find(name).is_some());
     if let Some(name) = known {
@@ -108,17 +108,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_provider_that_does_not_exist_is_told_with_those_near_it_and_those_that_are_built_in() {
+    fn an_unknown_provider_is_answered_with_similar_and_built_in_ones() {
         let said = no_provider("strip");
         for part in ["`strip` is none; near it: stripe;", "adyen, mollie, paypal, revolut, square, stripe,"] {
             assert!(said.contains(part), "{part}: {said}");
         }
-        assert!(!no_provider("a b").contains("near it"), "a text that is like none has no neighbours");
+        assert!(!no_provider("a b").contains("near it"), "an unlike text has no neighbours");
         assert!(no_provider(&"x".repeat(1000)).len() < 300);
     }
 
     #[test]
-    fn a_built_in_provider_that_is_not_set_up_is_told_as_that() {
+    fn a_built_in_provider_that_is_not_set_up_is_reported_as_such() {
         let said = no_provider("mollie");
         assert!(said.contains("`mollie` is not set up") && said.contains("`provider-mollie`"), "{said}");
     }

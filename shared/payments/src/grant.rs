@@ -1,4 +1,4 @@
-//! Requests to the token endpoint: a code for tokens (RFC 6749 §4.1.3), a refresh token for new ones (§6).
+//! Requests to the token endpoint: exchanging a code (RFC 6749 §4.1.3) and refreshing tokens (§6).
 
 use http::Method;
 
@@ -14,7 +14,7 @@ use base::{SharedClock, SharedRandom, Time};
 use outbound::{AddressRules, HttpResponse};
 use storage::SecretText;
 
-/// The parameters that this module sets, so that no description may set them.
+/// The parameters that this module sets. A description must not set them.
 pub const OWN_PARAMETERS: [&str; 9] = [
     "grant_type",
     "code",
@@ -27,18 +27,18 @@ pub const OWN_PARAMETERS: [&str; 9] = [
     "client_assertion",
 ];
 
-/// Asks providers for tokens.
+/// Requests tokens from providers.
 #[derive(Clone)]
 pub struct Grants(ProviderRequests);
 
 impl Grants {
-    /// Asks where the rules allow, as the service at this address.
+    /// Creates a client for addresses that the rules allow, with `base_url` as this service's address.
     pub fn new(rules: AddressRules, base_url: &str, clock: SharedClock, random: SharedRandom) -> Self {
         Self(ProviderRequests::new(rules, base_url, clock, random))
     }
 
-    /// Exchanges a code for tokens. One try: a code is good once, and some providers revoke its tokens when it comes
-    /// again.
+    /// Exchanges a code for tokens. One attempt: a code is valid once, and some providers revoke its tokens when it is
+    /// sent again.
     pub async fn exchange(
         &self,
         provider: &Provider,
@@ -57,14 +57,14 @@ impl Grants {
         Ok(granted)
     }
 
-    /// Gets new tokens. One try: a refresh token that rotates is good once.
+    /// Gets new tokens. One attempt: a rotating refresh token is valid once.
     pub async fn refresh(&self, provider: &Provider, refresh_token: &SecretText) -> Result<GrantedTokens, GrantError> {
         let own = [("grant_type", "refresh_token"), ("refresh_token", refresh_token.expose())];
         let (answer, asked_at) = self.ask(provider, &own).await?;
         token_response::read(&answer, &provider.reading, asked_at)
     }
 
-    /// The answer, and when it was asked for, from which the life of a token is counted.
+    /// The response, and the time of the request, from which the life of a token is counted.
     async fn ask(&self, provider: &Provider, own: &[(&str, &str)]) -> Result<(HttpResponse, Time), GrantError> {
         let asked_at = self.0.now();
         let request = self.prepare(provider, own).map_err(GrantError::Client)?;
@@ -111,7 +111,7 @@ mod tests {
     const AGENT: &str = concat!("user-agent: Waypost/", env!("CARGO_PKG_VERSION"), "\n");
 
     #[test]
-    fn each_way_to_authenticate_makes_its_very_request() {
+    fn each_way_to_authenticate_makes_the_expected_request() {
         let form = "POST https://api.example.com/token\naccept: application/json\ncontent-type: application/x-www-form-urlencoded\n";
         assert_eq!(
             shown(&provider(json!({ "clientSecret": "s:t" }))),
@@ -138,7 +138,8 @@ mod tests {
         assert!(signed.starts_with(&expected) && !signed.contains("hunter2"), "{signed}");
     }
 
-    /// Asks a provider on this machine that gives this answer. Returns the result, and the request that came.
+    /// Sends a request to a provider on this machine that gives this response. Returns the result, and the request that
+    /// arrived.
     async fn ask(members: Value, raw: Vec<u8>, refresh: bool) -> (Result<GrantedTokens, GrantError>, String) {
         let (address, asked) = answering(raw);
         let mut provider = provider(members);

@@ -1,4 +1,4 @@
-//! The tokens that a token endpoint grants, or why it grants none.
+//! The tokens that a token endpoint grants, or the reason why it grants none.
 
 use std::time::Duration;
 
@@ -9,24 +9,24 @@ use base::Time;
 use outbound::AttemptError;
 use storage::SecretText;
 
-/// A fault that is this service's, as a connection's owner is told of it.
+/// A fault of this service, as a connection's owner sees it.
 pub const SERVICE_FAULT: &str = "service: this service cannot ask the provider; its operator has to put that right";
 
 /// The tokens that a provider granted.
 #[derive(Debug)]
 pub struct GrantedTokens {
     pub access_token: SecretText,
-    /// Absent where the provider gives none, or where the old one stays good.
+    /// Absent if the provider gives none, or if the old one stays valid.
     pub refresh_token: Option<SecretText>,
-    /// When the access token expires, where the provider says so.
+    /// When the access token expires, if the provider says so.
     pub expires: Option<Time>,
-    /// The scopes that the provider names. After an exchange that names none, those that were asked for.
+    /// The scopes that the provider names. After an exchange that names none, the requested ones.
     pub scopes: Vec<String>,
-    /// The account, where the provider names it.
+    /// The account, if the provider names it.
     pub account: Option<String>,
 }
 
-/// Why there are no tokens. Nothing of the provider's own words is kept.
+/// Why no tokens were granted. It holds no text of the provider.
 #[derive(Debug, thiserror::Error)]
 pub enum GrantError {
     #[error("the provider gave no answer")]
@@ -45,7 +45,7 @@ pub enum GrantError {
     Client(#[source] SigningError),
 }
 
-/// Why a grant was refused, in the words of RFC 6749 §5.2.
+/// The code of a refused grant (RFC 6749 §5.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RefusalCode {
     #[error("invalid_request")]
@@ -79,31 +79,31 @@ impl RefusalCode {
 }
 
 impl GrantError {
-    /// Whether the provider says that the code or the refresh token will never be good again.
+    /// Whether the code or the refresh token will never be valid again.
     pub fn is_dead_grant(&self) -> bool {
         matches!(self, Self::Refused(RefusalCode::InvalidGrant, _))
     }
 
-    /// Whether the provider does not take this service for its client, so that trying again does not help until the
-    /// operator has put the provider's secret right.
+    /// Whether the provider does not accept this service as its client. Then a retry does not help until the operator
+    /// has corrected the provider's secret.
     pub fn is_our_client(&self) -> bool {
         let refused = [RefusalCode::InvalidClient, RefusalCode::UnauthorizedClient];
         matches!(self, Self::Client(_)) || matches!(self, Self::Refused(code, _) if refused.contains(code))
     }
 
-    /// Whether the provider may have granted the access, and its answer did not come or could not be read.
+    /// Whether the provider may have granted the access although its response is missing or unreadable.
     pub fn may_have_granted(&self) -> bool {
         match self {
             Self::Unreachable(error) => matches!(error, AttemptError::Connect(_) | AttemptError::Timeout(_)),
-            // A client's error that names no reason is a refusal all the same.
+            // A client error without a reason is still a refusal.
             Self::Status { status, .. } => !status.is_client_error(),
             Self::TooLarge | Self::NotJson | Self::Malformed(_) => true,
             Self::Refused(..) | Self::Client(_) => false,
         }
     }
 
-    /// The error as the connection's owner is told of it: a stable code and a sentence, nothing of this service's inside
-    /// and nothing of the provider's own words.
+    /// The error as the connection's owner sees it: a stable code and a sentence, without internals of this service and
+    /// without text of the provider.
     pub fn shown(&self) -> String {
         match self {
             Self::Unreachable(error) => error.to_string(),
@@ -116,7 +116,7 @@ impl GrantError {
         }
     }
 
-    /// The pause that the provider asks for.
+    /// The pause that the provider requests.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Status { retry_after, .. } => *retry_after,
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_client_and_access_that_may_stand_are_told_apart() {
+    fn a_refused_client_and_possibly_granted_access_are_distinguished() {
         assert!(refused("invalid_client").is_our_client() && !refused("invalid_grant").is_our_client());
         let status = |status| GrantError::Status { status, retry_after: None };
         for may_stand in [

@@ -6,7 +6,7 @@ use crate::{connection::Connection, provider::ProviderName};
 use auth::EntityId;
 use base::Time;
 
-/// The connections' partition in the index `byDue`.
+/// The partition of connections in the index `byDue`.
 pub const SHARD: &str = "REFRESH";
 /// The prefix of their sort keys.
 pub const SORT_KEY: &str = "PAY#";
@@ -18,7 +18,7 @@ pub const DUE: [&str; 2] = ["dueShard", "dueAt"];
 pub struct StoredConnection {
     pub connection: Connection,
     pub sealed_tokens: String,
-    /// Refreshes that failed since the last that succeeded.
+    /// The number of failed refreshes since the last success.
     pub failures: u32,
     /// When the next refresh is due; `None` for never.
     pub due: Option<Time>,
@@ -47,7 +47,7 @@ pub struct ConnectionItem {
     due_at: Option<Time>,
 }
 
-/// An entry of the index `byDue`, which has the keys only.
+/// An entry of the index `byDue`, which projects only the keys.
 #[derive(Debug, Deserialize)]
 pub struct DueItem {
     pub pk: String,
@@ -77,7 +77,7 @@ impl From<ConnectionItem> for StoredConnection {
 }
 
 impl DueItem {
-    /// The connection of this entry; `None` when its key is no connection's.
+    /// The connection of this entry; `None` when its key is not a connection's.
     pub fn read(&self) -> Option<DueConnection> {
         let entity = EntityId::parse(self.pk.strip_prefix("ENT#")?).ok()?;
         Some(DueConnection { entity, provider: ProviderName::parse(self.sk.strip_prefix(SORT_KEY)?).ok()? })
@@ -100,7 +100,7 @@ pub(crate) mod tests {
     use crate::connection::tests::connection;
     use serde_json::{from_value, to_value};
 
-    /// A connection with three failures behind it.
+    /// A connection after three failures.
     pub fn stored(due: Option<Time>) -> StoredConnection {
         StoredConnection { connection: connection(), sealed_tokens: "a.sealed".into(), failures: 3, due }
     }
@@ -128,7 +128,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_entry_of_the_index_names_its_connection_or_is_left_out() {
+    fn an_entry_of_the_index_names_its_connection_or_is_skipped() {
         let entry = |pk: &str, sk: &str| DueItem { pk: pk.into(), sk: sk.into() }.read();
         let due = entry("ENT#demo-hotel", "PAY#square").expect("a connection");
         assert_eq!((due.entity.as_str(), due.provider.as_str()), ("demo-hotel", "square"));

@@ -1,23 +1,23 @@
-//! The address of the page for a person who comes back from a provider, and the facts that the page may show.
+//! The address of the page for a person who returns from a provider, and the facts that the page may show.
 //!
-//! The address holds the outcome, and a tag that the callback made of it with the browser's own cookie. The page believes
-//! the tag and not the address: without that proof it tells no outcome and names no entity and no account, so that an
-//! address that anybody made up says nothing on a page of ours.
+//! The address holds the outcome, and a tag of it that the callback made with the browser's cookie. The page trusts
+//! only the tag: without it, the page shows no outcome, no entity and no account, so that a forged address shows
+//! nothing on this service's page.
 
 use form_urlencoded::Serializer;
 
 use crate::{browser::Browser, provider::ProviderName};
 
-/// How an authorization ended for the person who comes back from a provider.
+/// The outcome of an authorization for the person who returns from a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuthorizationOutcome {
-    /// The person gave the permission, and the connection stands.
+    /// The person gave the permission, and the connection was made.
     Connected,
     /// The person declined.
     Denied,
-    /// The provider could not do it.
+    /// The provider failed.
     Failed,
-    /// The person gave the permission for an account that may not replace the one that is connected.
+    /// The person gave the permission for an account that may not replace the connected one.
     OtherAccount,
 }
 
@@ -25,7 +25,7 @@ impl AuthorizationOutcome {
     /// Every outcome.
     pub const ALL: [Self; 4] = [Self::Connected, Self::Denied, Self::Failed, Self::OtherAccount];
 
-    /// The outcome as it stands in the page's address.
+    /// The outcome in the page's address.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Connected => "connected",
@@ -49,9 +49,9 @@ pub struct Arrival<'a> {
     pub outcome: AuthorizationOutcome,
     /// The managing entity.
     pub entity: &'a str,
-    /// The account that the person chose, where the provider names it.
+    /// The account that the person chose, if the provider names it.
     pub account: Option<&'a str>,
-    /// The code of the error that the provider reported in the place of a permission, where it can be repeated.
+    /// The error code that the provider reported instead of a permission, if it can be repeated.
     pub error: Option<ErrorCode<'a>>,
 }
 
@@ -60,19 +60,19 @@ pub struct Arrival<'a> {
 pub struct OutcomePage<'a> {
     /// The provider that the address names.
     pub provider: &'a ProviderName,
-    /// The return that the address tells of, if the browser proves that it happened.
+    /// The return that the address describes, if the browser's tag proves it.
     pub proven: Option<Arrival<'a>>,
 }
 
 impl Arrival<'_> {
-    /// The text that the tag is made of. The account comes last, since any character may stand in it.
+    /// The text of the tag. The account comes last, since it may contain any character.
     fn tagged_text(&self) -> String {
         let Self { provider, outcome, entity, account, error } = self;
         let error = error.map(|code| format!(" {}", code.as_str())).unwrap_or_default();
         format!("outcome{error}\n{provider}\n{}\n{entity}\n{}", outcome.as_str(), account.unwrap_or_default())
     }
 
-    /// The address of the page for this browser, in the admin panel that stands at `panel`.
+    /// The address of the page for this browser, in the admin panel at `panel`.
     pub(crate) fn address(&self, panel: &str, browser: &Browser) -> String {
         let mut query = Serializer::new(String::new());
         query.append_pair("outcome", self.outcome.as_str()).append_pair("entity", self.entity);
@@ -88,8 +88,8 @@ impl Arrival<'_> {
 }
 
 impl<'a> OutcomePage<'a> {
-    /// Reads the page's query with `values`, which gives every value of a name. A query that is not as this service
-    /// makes it proves nothing, and is no error.
+    /// Reads the page's query with `values`, which returns every value of a name. A query in another form than this
+    /// service's proves nothing, and is no error.
     pub fn read(provider: &'a ProviderName, values: impl Fn(&str) -> Vec<&'a str>, browser: Option<&Browser>) -> Self {
         let one = |name| match values(name).as_slice() {
             [one] => Some(*one),
@@ -110,13 +110,13 @@ impl<'a> OutcomePage<'a> {
 /// The longest code that is repeated.
 const LONGEST: usize = 64;
 
-/// A provider's code for an error, such as `temporarily_unavailable`. The RFC allows nearly every visible character and
-/// any length; a code that is repeated in an address, on a page and in the log is a name, as all registered ones are.
+/// A provider's error code, such as `temporarily_unavailable`. The RFC allows nearly every visible character and any
+/// length; a code that is repeated in an address, on a page and in the log must be a name, like all registered codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ErrorCode<'a>(&'a str);
 
 impl<'a> ErrorCode<'a> {
-    /// Reads a code: up to 64 letters, digits, `_`, `-` and `.`.
+    /// Parses a code: up to 64 letters, digits, `_`, `-` and `.`.
     pub fn parse(text: &'a str) -> Option<Self> {
         let plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'));
         (plain && (1..=LONGEST).contains(&text.len())).then_some(Self(text))
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outcome_that_is_unknown_or_not_proven_says_nothing() {
+    fn an_unknown_or_unproven_outcome_shows_nothing() {
         let provider = stripe();
         for unknown in ["", "Connected", "<script>", "connected ", "connected", "failed"] {
             let said = [("outcome".to_owned(), unknown.to_owned())];
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_is_a_short_name_and_everything_else_is_not_repeated() {
+    fn only_a_short_name_is_repeated_as_a_code() {
         for good in ["access_denied", "temporarily_unavailable", "UNAUTHORIZED", "E-1.2", &"x".repeat(64)] {
             assert_eq!(ErrorCode::parse(good).map(ErrorCode::as_str), Some(good));
         }

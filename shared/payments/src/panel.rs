@@ -1,14 +1,14 @@
-//! The admin panel, to which people go who come back from a payment provider.
+//! The admin panel, to which people return from a payment provider.
 
 use base::{Environment, FromEnvironment};
 use url::Url;
 
-/// The admin panel: `ADMIN_PANEL_URL`, or our own page below `BASE_URL`.
+/// The admin panel: `ADMIN_PANEL_URL`, or this service's page below `BASE_URL`.
 #[derive(Debug, Clone)]
 pub struct PanelSettings {
-    /// The admin panel's address, perhaps with a path, without a slash at its end.
+    /// The admin panel's address, possibly with a path, without a trailing slash.
     pub address: String,
-    /// Whether it is our own page, which has nothing that people could go back to.
+    /// Whether it is this service's page, which has no view to return to.
     pub is_own: bool,
 }
 
@@ -23,7 +23,7 @@ impl FromEnvironment for PanelSettings {
                 }
                 address.map(|address| Self { address, is_own: false })
             }
-            // That it is missing is a fault of the settings that every function has.
+            // The settings of every function report a missing address.
             None => Some(Self { address: format!("{}/panel", environment.optional("BASE_URL")?), is_own: true }),
         }
     }
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_panel_is_our_own_where_nothing_else_is_set() {
+    fn the_panel_is_the_services_page_by_default() {
         let own = read_from::<PanelSettings>(|name| (name == "BASE_URL").then(|| "https://api.example.com".into()));
         let own = own.expect("the default");
         assert_eq!((own.address.as_str(), own.is_own), ("https://api.example.com/panel", true));
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panel_that_is_no_plain_address_is_refused_by_name() {
+    fn a_panel_without_a_plain_address_is_refused_by_name() {
         for good in ["http://127.0.0.1:3000", "https://panel.example.com/", "https://panel.example.com/a/b"] {
             assert!(panel_address(good).is_some(), "{good}");
         }

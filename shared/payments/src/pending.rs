@@ -1,6 +1,6 @@
-//! Authorizations under way, in the table, each under the hash of its state.
+//! Authorizations under way in the table, each under the hash of its state.
 //!
-//! One is bound to the entity that asked, the provider that it asked for, and the browser that went on from the start
+//! An authorization is bound to the entity that asked, the provider, and the browser that continued from the start
 //! page.
 
 use std::time::Duration;
@@ -21,27 +21,27 @@ use storage::{IdempotencyError, Record};
 /// How long the table keeps an authorization after its state has expired.
 const KEPT_AFTER: Duration = Duration::from_secs(60 * 60);
 
-/// An authorization that a managing entity asked for and that the provider has not answered yet.
+/// An authorization that a managing entity requested and the provider has not answered yet.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PendingAuthorization {
     /// The managing entity that asked.
     pub entity: EntityId,
-    /// The provider that was asked for.
+    /// The requested provider.
     pub provider: ProviderName,
-    /// The PKCE verifier, sealed; absent where the provider has no PKCE.
+    /// The sealed PKCE verifier; absent if the provider has no PKCE.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sealed_verifier: Option<String>,
     /// The content of the start page.
     pub onward: Onward,
-    /// Whether the connection may take the place of one to another account.
+    /// Whether the connection may replace one to another account.
     pub replace: bool,
-    /// Until when the state is good.
+    /// When the state expires.
     pub expires_date: Time,
-    /// The hash of the browser that went on from the start page.
+    /// The hash of the browser that continued from the start page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub browser: Option<String>,
-    /// The try that spent it.
+    /// The attempt that spent the state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent_by: Option<String>,
 }
@@ -52,18 +52,18 @@ pub struct PendingAuthorization {
 pub struct Onward {
     /// The address at the provider, without the state.
     pub authorization_url: String,
-    /// The scopes that the provider is asked for.
+    /// The scopes that are requested at the provider.
     pub scopes: Vec<String>,
     /// The connection that the entity had when it asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub predecessor: Option<Predecessor>,
 }
 
-/// A connection that is to be replaced.
+/// A connection that will be replaced.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Predecessor {
-    /// Its account, where the provider names it.
+    /// Its account, if the provider names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
     /// Whether it works.
@@ -71,7 +71,7 @@ pub struct Predecessor {
 }
 
 impl PendingAuthorization {
-    /// Why it can no longer go on; `None` while its state is good.
+    /// Why it cannot continue; `None` while its state is valid.
     pub fn ended(&self, now: Time) -> Option<Ended> {
         if self.spent_by.is_some() {
             return Some(Ended::Spent);
@@ -79,12 +79,12 @@ impl PendingAuthorization {
         (now >= self.expires_date).then_some(Ended::Expired)
     }
 
-    /// Whether this is the browser that went on from the start page.
+    /// Whether this browser continued from the start page.
     pub fn is_of(&self, browser: &Browser) -> bool {
         self.browser.as_ref().is_some_and(|hash| *hash == browser.hash())
     }
 
-    /// The browser that came back, if it is the one that went on from the start page; else why not.
+    /// The browser that returned, if it is the one that continued from the start page; otherwise the reason.
     pub fn returned(&self, browser: Option<Browser>) -> Result<Browser, StateFault> {
         match browser {
             _ if self.browser.is_none() => Err(StateFault::NotBegun),
@@ -118,13 +118,12 @@ impl PendingItem {
 pub struct PendingAuthorizations(Table);
 
 impl PendingAuthorizations {
-    /// The authorizations in this table.
+    /// Creates the store in this table.
     pub fn new(table: Table) -> Self {
         Self(table)
     }
 
-    /// Keeps an authorization for as long as its state is good, with the record of the request for it if that has an
-    /// idempotency key.
+    /// Stores an authorization until its state expires, together with the idempotency record of its request, if any.
     pub async fn keep(
         &self,
         entity: &AuthorizedEntity,
@@ -138,8 +137,8 @@ impl PendingAuthorizations {
         self.0.write_recorded(Transaction::new().with(put), record, DOING).await.map(drop)
     }
 
-    /// The authorization of a state for this provider, for as long as the table has it; it may have
-    /// [ended](PendingAuthorization::ended). The state stays as it is.
+    /// The authorization of a state for this provider, if it is still stored; it may have
+    /// [ended](PendingAuthorization::ended). The state does not change.
     pub async fn find(
         &self,
         state: &State,
@@ -153,8 +152,7 @@ impl PendingAuthorizations {
         })
     }
 
-    /// Binds a state to a browser, in the place of one that it was bound to before. Lost when the state is not good any
-    /// more.
+    /// Binds a state to a browser, and replaces an earlier binding. Lost when the state is no longer valid.
     pub async fn bind(
         &self,
         state: &State,
@@ -166,8 +164,8 @@ impl PendingAuthorizations {
         self.0.write(change, "binding a state").await
     }
 
-    /// Spends a state by a try of this name. One try wins; every other one loses. The same try may ask again, as the
-    /// SDK does when an answer was lost on its way.
+    /// Spends a state by an attempt with this name. One attempt wins; every other one loses. The winner may repeat the
+    /// write, as the SDK does when a response is lost.
     pub async fn spend(
         &self,
         state: &State,
@@ -183,7 +181,7 @@ impl PendingAuthorizations {
     }
 }
 
-/// A change of an authorization, on condition that its state is good for this provider now.
+/// A change of an authorization, on condition that its state is now valid for this provider.
 fn while_good(state: &State, provider: &ProviderName, now: Time) -> Change {
     Change::of(key(state)).only_if(is("provider", provider.as_str())).only_if(more("expiresDate", now))
 }
@@ -225,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn an_authorization_ends_when_its_state_is_spent_or_its_time_is_over() {
+    fn an_authorization_ends_when_its_state_is_spent_or_expires() {
         let mut pending = pending();
         let end = pending.expires_date;
         let before = Time::from_millis(end.as_millis() - 1);
@@ -235,17 +233,17 @@ mod tests {
     }
 
     #[test]
-    fn an_authorization_is_of_the_browser_that_went_on_and_of_no_other() {
+    fn an_authorization_belongs_only_to_the_browser_that_continued() {
         let one = Browser::new(&SystemRandom);
         let other = Browser::new(&SystemRandom);
         let mut pending = pending();
-        assert!(!pending.is_of(&one), "one that went on from no page belongs to no browser");
+        assert!(!pending.is_of(&one), "without a start page it belongs to no browser");
         pending.browser = Some(one.hash());
         assert!(pending.is_of(&one) && !pending.is_of(&other));
     }
 
     #[test]
-    fn a_browser_that_is_not_the_one_that_went_on_is_told_apart_for_the_log() {
+    fn the_log_distinguishes_why_a_browser_is_not_accepted() {
         let one = Browser::new(&SystemRandom);
         let other = Browser::new(&SystemRandom);
         let mut pending = pending();

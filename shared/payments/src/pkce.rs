@@ -1,4 +1,4 @@
-//! The proof key (RFC 7636), which binds the code that comes back to this service.
+//! The PKCE code verifier (RFC 7636), which binds the returned code to this service.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
@@ -6,27 +6,27 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use base::{Random, random};
 use storage::SecretText;
 
-/// A proof key. The provider gets its hash first, and the key itself with the code.
+/// A code verifier. The provider gets its hash first, and the verifier with the code.
 #[derive(Debug, Clone)]
 pub struct CodeVerifier(SecretText);
 
 impl CodeVerifier {
-    /// A new key: 256 random bits in 43 characters (RFC 7636 §4.1).
+    /// A new verifier: 256 random bits in 43 characters (RFC 7636 §4.1).
     pub fn new(random: &dyn Random) -> Self {
         Self(SecretText::new(BASE64_URL_SAFE_NO_PAD.encode(random::bytes::<32>(random))))
     }
 
-    /// A key that was kept.
+    /// A stored verifier.
     pub fn from_stored(text: String) -> Self {
         Self(SecretText::new(text))
     }
 
-    /// The key's hash, by the method S256 (RFC 7636 §4.2).
+    /// The verifier's hash, by the method S256 (RFC 7636 §4.2).
     pub fn challenge(&self) -> String {
         BASE64_URL_SAFE_NO_PAD.encode(digest(&SHA256, self.expose().as_bytes()))
     }
 
-    /// The text of the proof key, for sealing and sending it.
+    /// The text of the verifier, for sealing and sending it.
     pub fn expose(&self) -> &str {
         self.0.expose()
     }
@@ -39,7 +39,7 @@ mod tests {
 
     /// RFC 7636, appendix B.
     #[test]
-    fn the_challenge_is_the_one_of_the_rfcs_example() {
+    fn the_challenge_is_that_of_the_rfcs_example() {
         let octets = [
             116, 24, 223, 180, 151, 153, 224, 37, 79, 250, 96, 125, 216, 173, 187, 186, 22, 212, 37, 77, 105, 214, 191,
             240, 91, 88, 5, 88, 83, 132, 141, 121,

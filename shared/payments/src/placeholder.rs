@@ -1,8 +1,8 @@
-//! Texts of a description with places to be filled: `Client {clientSecret}`.
+//! Templates in a description, with placeholders such as `Client {clientSecret}`.
 
 use serde::Deserialize;
 
-/// A text with places to be filled.
+/// A text with placeholders.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Template(Vec<Part>);
@@ -13,7 +13,7 @@ enum Part {
     Place(Placeholder),
 }
 
-/// The value that a place stands for.
+/// A placeholder in a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placeholder {
     ClientId,
@@ -21,13 +21,13 @@ pub enum Placeholder {
     AccessToken,
     RefreshToken,
     Account,
-    /// This service's own host, to which people come back from the provider.
+    /// This service's host, to which people return from the provider.
     OwnHost,
 }
 
-/// A text whose places are unknown or not closed.
+/// A text with an unknown or unclosed placeholder.
 #[derive(Debug, thiserror::Error)]
-#[error("not a text with places such as {{clientId}}")]
+#[error("not a text with placeholders such as {{clientId}}")]
 pub struct TemplateError;
 
 impl Placeholder {
@@ -62,12 +62,12 @@ impl Template {
         Ok(Self(parts))
     }
 
-    /// A text of this place alone.
+    /// A template of only this placeholder.
     pub fn only(place: Placeholder) -> Self {
         Self(vec![Part::Place(place)])
     }
 
-    /// The text with its places filled; none if one of them has no value.
+    /// The text with its placeholders filled; `None` if one of them has no value.
     pub fn fill<'a>(&'a self, value: impl Fn(Placeholder) -> Option<&'a str>) -> Option<String> {
         let part = |part: &'a Part| match part {
             Part::Literal(text) => Some(text.as_str()),
@@ -76,7 +76,7 @@ impl Template {
         self.0.iter().map(part).collect()
     }
 
-    /// Whether all its places are among these.
+    /// Whether it has only allowed placeholders.
     pub fn has_only(&self, allowed: &[Placeholder]) -> bool {
         self.0.iter().all(|part| match part {
             Part::Literal(_) => true,
@@ -84,7 +84,7 @@ impl Template {
         })
     }
 
-    /// Whether this place is in it.
+    /// Whether it has this placeholder.
     pub fn has(&self, place: Placeholder) -> bool {
         self.0.contains(&Part::Place(place))
     }
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_filled_and_one_without_a_value_leaves_no_text() {
+    fn placeholders_are_filled_and_a_missing_value_gives_no_text() {
         let template = Template::parse("Client {clientSecret}/{account}!").expect("a template");
         let filled = template.fill(|place| match place {
             Placeholder::ClientSecret => Some("{account}"),
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_or_open_place_is_refused() {
+    fn an_unknown_or_unclosed_placeholder_is_refused() {
         for bad in ["{", "{clientId", "{secret}", "{}", "a{{clientId}}"] {
             assert!(Template::parse(bad).is_err(), "{bad}");
         }

@@ -1,5 +1,5 @@
-//! A payment provider, described completely: its addresses, how this service authenticates there, and how its answers
-//! are read. No code knows a provider by its name; providers differ in data alone.
+//! The complete description of a payment provider: its addresses, how this service authenticates there, and how its
+//! responses are read. No code knows a provider by its name; providers differ only in data.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -12,7 +12,7 @@ use crate::{client_proof::Client, placeholder::Template};
 const MAX_NAME: usize = 31;
 
 base::text_type! {
-    /// The name of a provider, such as `stripe`: a lower-case letter, then up to 30 of lower-case letters, digits and `-`.
+    /// The name of a provider, such as `stripe`: a lower-case letter, then up to 30 lower-case letters, digits and `-`.
     ProviderName, Self::parse
 }
 
@@ -22,7 +22,7 @@ base::text_type! {
 pub struct ProviderNameError;
 
 impl ProviderName {
-    /// Reads a name.
+    /// Parses a name.
     pub fn parse(text: &str) -> Result<Self, ProviderNameError> {
         let letters = text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));
         let good = text.len() <= MAX_NAME && letters && text.starts_with(|first: char| first.is_ascii_lowercase());
@@ -37,7 +37,7 @@ pub struct Provider {
     pub token_url: Url,
     pub revoke_url: Option<Url>,
     pub issuer: Option<String>,
-    /// Whether every answer of its authorization address says who answers (RFC 9207 §3).
+    /// Whether every answer of its authorization endpoint names the issuer (RFC 9207 §3).
     pub names_issuer: bool,
     pub client: Client,
     pub scopes: Vec<String>,
@@ -45,7 +45,7 @@ pub struct Provider {
     pub pkce: bool,
     pub authorize_parameters: BTreeMap<String, String>,
     pub token_parameters: BTreeMap<String, String>,
-    /// Whether the exchange repeats the address that people come back to (RFC 6749 §4.1.3).
+    /// Whether the exchange repeats the redirect URI (RFC 6749 §4.1.3).
     pub token_redirect_uri: bool,
     pub reading: Reading,
     pub denial_codes: Vec<String>,
@@ -53,19 +53,19 @@ pub struct Provider {
     pub revocation: Revocation,
 }
 
-/// How the answers of the token endpoint are read beyond what RFC 6749 says.
+/// How the responses of the token endpoint are read beyond RFC 6749.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Reading {
-    /// The members that may name the account; the first that is there counts.
+    /// The members that may name the account; the first present one is used.
     pub account_fields: Vec<String>,
-    /// The member that says when the access token expires, and in which form, beside RFC 6749's `expires_in`.
+    /// The member with the expiry of the access token, and its form, in addition to RFC 6749's `expires_in`.
     pub expiry: Option<Expiry>,
-    /// JSON pointers (RFC 6901) to an error's code, beside `/error`; the first that is there counts. In an answer with an
-    /// access token only `/error` is read.
+    /// JSON pointers (RFC 6901) to an error's code, in addition to `/error`; the first present one is used. In a
+    /// response with an access token only `/error` is read.
     pub error_fields: Vec<String>,
-    /// The provider's own codes for RFC 6749's `invalid_grant`.
+    /// The provider's equivalents of RFC 6749's `invalid_grant`.
     pub dead_grant_codes: Vec<String>,
-    /// A text that may stand between scopes, beside a space.
+    /// A separator of scopes, in addition to a space.
     pub scope_separator: String,
 }
 
@@ -80,33 +80,33 @@ pub struct Expiry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExpiryForm {
-    /// A number of seconds from now, also as a text.
+    /// A number of seconds from now, as a number or a text.
     Seconds,
-    /// Another name of `Seconds`, which secrets may have.
+    /// An alias of `Seconds`, which secrets may use.
     SecondsOrText,
     /// A date in RFC 3339.
     Date,
 }
 
-/// How access is given back at the provider.
+/// How access is revoked at the provider.
 #[derive(Debug, Clone)]
 pub struct Revocation {
     pub method: Method,
     /// Whether the parameters are sent as JSON, and not as a form.
     pub json: bool,
-    /// The value of `Authorization`, where it is not the client's usual authentication.
+    /// The value of `Authorization`, if it differs from the client's usual authentication.
     pub authorization: Option<Template>,
-    /// The parameters; none for those of RFC 7009.
+    /// The parameters; `None` for those of RFC 7009.
     pub parameters: Option<BTreeMap<String, Template>>,
-    /// The codes that say that there is nothing to revoke any more.
+    /// The error codes that mean that nothing is left to revoke.
     pub gone_codes: Vec<String>,
-    /// The words of `error_description` that say so, where the code is not enough.
+    /// The words of `error_description` that mean the same, where the code is not sufficient.
     pub gone_words: Option<String>,
 }
 
 impl Provider {
-    /// Whether an answer that came to the callback with this `iss`, or without one, can be this provider's (RFC 9207
-    /// §2.4). Where its identifier is not known, an `iss` is at least at the origin of one of its addresses.
+    /// Whether an answer to the callback with this `iss`, or without one, can be this provider's (RFC 9207 §2.4). If
+    /// its identifier is not known, an `iss` must be at the origin of one of its addresses.
     pub fn can_answer_as(&self, iss: Option<&str>) -> bool {
         match (iss, &self.issuer) {
             (None, _) => !self.names_issuer,
@@ -118,7 +118,7 @@ impl Provider {
         }
     }
 
-    /// Whether an `error` that came to the callback says that the person declined.
+    /// Whether an `error` in the callback means that the person declined.
     pub fn is_denial(&self, error: &str) -> bool {
         error == "access_denied" || self.denial_codes.iter().any(|code| code == error)
     }
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn an_issuer_is_the_configured_text_or_else_at_an_origin_of_the_provider() {
+    fn an_issuer_is_the_configured_one_or_at_an_origin_of_the_provider() {
         let configured = provider(json!({ "issuer": "https://id.example.com" }));
         assert!(configured.can_answer_as(Some("https://id.example.com")));
         for other in ["https://id.example.com/", "https://pay.example.com", ""] {
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_without_an_issuer_is_good_unless_the_provider_always_names_it() {
+    fn a_missing_issuer_is_accepted_unless_the_provider_always_names_it() {
         assert!(provider(json!({})).can_answer_as(None));
         assert!(provider(json!({ "issuer": "https://id.example.com" })).can_answer_as(None));
         let announced =

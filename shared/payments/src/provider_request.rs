@@ -15,7 +15,7 @@ use crate::client_proof::{Authentication, Client, Occasion, SigningError};
 use base::{SharedClock, SharedRandom, Time};
 use outbound::{AddressRules, AttemptError, HttpResponse, Limits, Outbound, USER_AGENT};
 
-/// A token has some kilobytes at most, so a longer body is not read.
+/// The limits of a request. A token has some kilobytes at most, so a longer body is not read.
 pub const LIMITS: Limits = Limits { connect: Duration::from_secs(5), whole: Duration::from_secs(10), body: 64 * 1024 };
 
 /// Sends requests to providers.
@@ -35,7 +35,7 @@ pub struct Prepared {
 }
 
 impl ProviderRequests {
-    /// Sends where the rules allow, as the service at this address.
+    /// Creates a client for addresses that the rules allow, with `base_url` as this service's address.
     pub fn new(rules: AddressRules, base_url: &str, clock: SharedClock, random: SharedRandom) -> Self {
         let own_host = Url::parse(base_url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
         Self { outbound: Outbound::within(rules).limited_to(LIMITS), own_host, clock, random }
@@ -45,7 +45,7 @@ impl ProviderRequests {
         self.clock.now()
     }
 
-    /// The credentials that a request to this address carries.
+    /// The credentials for a request to this address.
     pub fn authentication(&self, client: &Client, address: &Url) -> Result<Authentication, SigningError> {
         let occasion = Occasion {
             address: address.as_str(),
@@ -110,7 +110,7 @@ pub(crate) mod tests {
         )
     }
 
-    /// A provider on this machine that answers one request with these bytes; its address, and the request.
+    /// A provider on this machine that answers one request with these bytes. Returns its address, and the request.
     pub fn answering(answer: Vec<u8>) -> (Url, JoinHandle<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = format!("http://{}/token", listener.local_addr().expect("an address"));
@@ -128,7 +128,7 @@ pub(crate) mod tests {
                 let complete =
                     text.split_once("\r\n\r\n").is_some_and(|(head, body)| body.len() >= length(head).unwrap_or(0));
                 if complete || count == 0 {
-                    let _ = stream.write_all(&answer); // the reader may have gone away once it read enough
+                    let _ = stream.write_all(&answer); // the reader may have closed the connection after it read enough
                     return text;
                 }
             }
@@ -136,7 +136,7 @@ pub(crate) mod tests {
         (address.parse().expect("a URL"), request)
     }
 
-    /// An answer with this status and body.
+    /// A response with this status and body.
     pub fn answer(status: u16, body: &str) -> Vec<u8> {
         format!("HTTP/1.1 {status} X\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
     }

@@ -18,21 +18,21 @@ use outbound::AddressRules;
 use problem::Problem;
 use storage::{SecretError, Secrets};
 
-/// The beginning of the names of providers' secrets, after the deployment's own prefix.
+/// The prefix of the names of providers' secrets, after the deployment's prefix.
 pub const SECRET_PREFIX: &str = "provider-";
 
-/// Why a provider could not be had.
+/// Why a provider could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ProviderError {
     /// Its secret could not be read.
     #[error("a provider's secret could not be read")]
     Secret(#[from] SecretError),
     /// Its secret is malformed.
-    #[error("the secret `{SECRET_PREFIX}{name}` is not as it should be: {what}")]
+    #[error("the secret `{SECRET_PREFIX}{name}` is invalid: {what}")]
     Malformed {
         /// The provider's name.
         name: String,
-        /// The member and its fault; never its value.
+        /// The member and its fault, never its value.
         what: String,
     },
 }
@@ -57,7 +57,7 @@ pub struct Providers {
 
 type Cached = Refreshed<ProviderSource>;
 
-/// Where one provider is read.
+/// Reads one provider.
 struct ProviderSource {
     name: ProviderName,
     secrets: Secrets,
@@ -80,12 +80,12 @@ impl Source for ProviderSource {
 }
 
 impl Providers {
-    /// The providers that have one of these secrets.
+    /// Creates the set of providers that have one of these secrets.
     pub fn new(secrets: Secrets, rules: AddressRules, clock: SharedClock) -> Self {
         Self { secrets, rules, clock, known: RwLock::default() }
     }
 
-    /// The provider of this name; none if it has no secret, built in or not.
+    /// The provider with this name; `None` if it has no secret, even if it is built in.
     pub async fn find(&self, name: &ProviderName) -> Result<Option<Arc<Provider>>, ProviderError> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
         let cached = known.unwrap_or_else(|| {
@@ -103,7 +103,7 @@ impl Providers {
     }
 }
 
-/// Whether a provider's secret is as it should be; the error names the secret and the member.
+/// Checks a provider's secret; the error names the secret and the member.
 pub fn check(name: &str, secret: &Value, rules: &AddressRules) -> Result<(), ProviderError> {
     let parsed = ProviderName::parse(name).map_err(|error| ProviderError::Malformed {
         name: name.to_owned(),
@@ -128,13 +128,10 @@ mod tests {
         let good = json!({ "clientId": "a", "clientSecret": "b" });
         assert!(check("stripe", &good, &rules).is_ok());
         let shown = |name: &str, secret: &Value| check(name, secret, &rules).expect_err("refused").to_string();
-        assert_eq!(
-            shown("nowhere", &good),
-            "the secret `provider-nowhere` is not as it should be: `authorizeUrl` is missing"
-        );
+        assert_eq!(shown("nowhere", &good), "the secret `provider-nowhere` is invalid: `authorizeUrl` is missing");
         assert_eq!(
             shown("stripe", &json!({ "clientId": "a", "clientSecret": 1 })),
-            "the secret `provider-stripe` is not as it should be: `clientSecret` must be a text"
+            "the secret `provider-stripe` is invalid: `clientSecret` must be a text"
         );
         assert!(shown("No", &good).contains("the provider's name must be"));
     }

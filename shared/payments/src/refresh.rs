@@ -1,16 +1,17 @@
-//! Refreshing: tokens are replaced before they end.
+//! Refreshing: replaces tokens before they end.
 //!
-//! Claim, ask the provider once, write the result. After a crash:
+//! Claims a connection, asks the provider once, and writes the result. After a crash:
 //!
 //! - not claimed: the connection is due, and the next run takes it.
-//! - claimed, the provider not asked: the connection has a lease, and is due again at its end.
-//! - asked, not written: the same, and the provider may have replaced the tokens. The next refresh asks with the old
-//!   refresh token. Most providers take it; with one that refuses, the connection breaks and its owner connects again.
-//!   So the write is tried again for as long as the lease lasts.
-//! - written: the table has the new tokens and due time, or in one transaction the break and its event in the outbox.
+//! - claimed, provider not asked: the connection has a lease, and is due again at its end.
+//! - provider asked, result not written: the connection has a lease, and the provider may have replaced the tokens. The
+//!   next refresh sends the old refresh token. Most providers accept it; if one refuses it, the connection breaks and
+//!   its owner connects again. So the write is repeated until the lease ends.
+//! - result written: the table has the new tokens and due time, or, in one transaction, the break and its event in the
+//!   outbox.
 //!
 //! A connection breaks only when the provider says that its refresh token is dead, or when a token ends that cannot be
-//! refreshed. Every other failure may pass, or the operator can put it right: the refresh is tried again.
+//! refreshed. Every other failure may be temporary, or the operator can correct it: the refresh is tried again.
 
 use std::{
     collections::HashMap,
@@ -44,68 +45,69 @@ use storage::table::{Page, TableError, Written};
 use storage::{KeyRings, SealError};
 use webhooks::outbox::OutboxEvent;
 
-/// How many connections are refreshed at once.
+/// The number of concurrent refreshes.
 const AT_ONCE: usize = 16;
-/// How many entries of the index are read at once.
+/// The number of index entries in one page.
 const PAGE: i32 = 100;
-/// After this long no refresh is begun: the next run goes on, and this one ends within the function's own limit.
+/// The time after which a run begins no refresh: the next run continues, and this one ends within the function's
+/// timeout.
 const TIME_LIMIT: Duration = Duration::from_secs(40);
-/// A run skips a provider's connections after so many refreshes in a row that it did not answer: the next run tries
-/// them, and this one does not hold up the connections of other providers.
+/// A run skips a provider's connections after this many consecutive refreshes without an answer. The next run tries
+/// them, and this one does not delay the connections of other providers.
 const UNREACHABLE_IN_ROW: u32 = 5;
-/// The pause before new tokens are written again that the table did not take.
+/// The pause before a failed write of new tokens is repeated.
 const WRITE_AGAIN_AFTER: Duration = Duration::from_millis(500);
 /// How long before the end of a lease the last write begins: a write takes ten seconds at most.
 const LEASE_MARGIN: Duration = Duration::from_secs(10);
 
-/// Everything that refreshing needs.
+/// The use case of refreshing.
 pub struct Refresher {
     /// The connections that may be due.
     pub connections: Connections,
     /// The providers that are set up.
     pub providers: Providers,
-    /// Asks providers for new tokens.
+    /// Requests new tokens from providers.
     pub grants: Grants,
     /// The keys that open and seal tokens.
     pub rings: KeyRings,
-    /// Tells the time.
+    /// The current time.
     pub clock: SharedClock,
-    /// Makes the names of leases and spreads due times.
+    /// Generates the names of leases and spreads due times.
     pub random: SharedRandom,
     /// The deployment's name, a dimension of the metrics.
     pub environment: String,
 }
 
-/// Why a refresh did not give new tokens, this time.
+/// Why a refresh gave no new tokens.
 #[derive(Debug, thiserror::Error)]
 enum RefreshError {
-    /// The provider's description or secret cannot be used.
-    #[error("the provider's description could not be had")]
+    /// The provider's description or secret is unusable.
+    #[error("the provider's description could not be used")]
     Provider(#[source] ProviderError),
-    /// The operator took the provider away.
-    #[error("the provider is not set up any more")]
+    /// The operator removed the provider.
+    #[error("the provider is no longer set up")]
     NoProvider,
-    /// The tokens cannot be opened.
+    /// The tokens could not be opened.
     #[error("the tokens could not be opened")]
     Seal(#[from] SealError),
-    /// The provider gave none.
+    /// The provider gave no tokens.
     #[error("the provider gave no new tokens")]
     Grant(#[source] GrantError),
 }
 
-/// How an attempt ended.
+/// The result of an attempt.
 enum Attempted {
     /// The provider gave new tokens; the connection with them.
     Refreshed(StoredConnection),
-    /// The connection is broken; with the provider's refusal, if it is broken by one.
+    /// The connection is broken; with the provider's refusal, if that is the reason.
     Broken(BreakReason, Option<GrantError>),
-    /// The refresh is tried again later.
+    /// The refresh failed and is tried again later.
     Failed(RefreshError),
 }
 
 impl Refresher {
-    /// Refreshes all connections that are due, and returns how many were attempted. A failure does not stop the others;
-    /// an error of the table is returned after all were attempted.
+    /// Refreshes all due connections, and returns the number of attempts. A failure does not stop the others; an error
+    /// of the table is returned after all attempts.
     pub async fn run(&self) -> Result<usize, TableError> {
         let began = self.clock.now();
         let silent = SilentProviders::default();
@@ -121,8 +123,8 @@ impl Refresher {
         Ok(attempted.into_iter().filter(|attempted| *attempted).count())
     }
 
-    /// All connections that are due. Pages are read as they are needed, so that a slow provider at the end of one page
-    /// does not hold up the next.
+    /// All due connections. Pages are read as needed, so that a slow provider at the end of one page does not delay the
+    /// next.
     fn due(&self, now: Time) -> BoxStream<'_, Result<DueConnection, TableError>> {
         let pages = stream::try_unfold(Some(None), move |start| async move {
             let Some(start) = start else { return Ok(None) };
@@ -132,15 +134,15 @@ impl Refresher {
         pages.try_flatten().boxed()
     }
 
-    /// Returns whether the refresh was attempted: not when another caller holds the connection, when it is no longer
-    /// due, or when its provider does not answer at the moment.
+    /// Refreshes one connection. Returns false if another caller holds it, if it is no longer due, or if its provider
+    /// does not answer at the moment.
     async fn one(&self, due: DueConnection, silent: &SilentProviders) -> Result<bool, TableError> {
         let DueConnection { entity, provider: name } = due;
         if silent.include(&name) {
             return Ok(false);
         }
         let entity = AuthorizedEntity::owning_connection(entity);
-        // Before the claim: a lease must not run out while a secret is waited for.
+        // Before the claim, so that the lease does not run out during the read of a secret.
         let provider = self.provider(&name).await;
         let lease = random::uuid(&*self.random);
         let claim = self.connections.claim(&entity, &name, Purpose::Refresh, lease, self.clock.now());
@@ -192,7 +194,7 @@ impl Refresher {
         }))
     }
 
-    /// Writes the connection as it is after an attempt, and gives the lease back.
+    /// Writes the result of an attempt, and releases the lease.
     async fn settle(&self, held: &HeldConnection, attempted: Attempted) -> Result<(), TableError> {
         let now = self.clock.now();
         let before = &held.stored;
@@ -233,27 +235,27 @@ impl Refresher {
             }
         };
         if !written.is_done() {
-            tracing::warn!(connectionId = %id, %provider, "made anew, taken over, or written by a try without an answer");
+            tracing::warn!(connectionId = %id, %provider, "a refresh was not recorded; the connection changed meanwhile");
         }
         Ok(())
     }
 
-    /// Counts one refresh in a metric, in the line that says which connection it was.
+    /// Counts one refresh in a metric, in the line that names the connection.
     fn count(&self, name: Name, refresh: Value) {
         let numbers = [Number::count(name, 1)];
         let metrics = Metrics { environment: &self.environment, by: &[], numbers: &numbers, at: self.clock.now() };
         metrics.publish_beside("refresh", &refresh);
     }
 
-    /// Keeps new tokens. The old ones may be worthless, so the write is repeated until another caller could claim the
-    /// connection.
+    /// Stores new tokens. The old ones may be invalid, so a failed write is repeated until another caller could claim
+    /// the connection.
     async fn keep(&self, held: &HeldConnection, after: &StoredConnection) -> Result<Written<()>, TableError> {
         loop {
             match self.connections.refreshed(held, after).await {
                 Err(error @ TableError::Unavailable { .. })
                     if held.until.since(self.clock.now()) > LEASE_MARGIN + WRITE_AGAIN_AFTER =>
                 {
-                    tracing::warn!(error = %logging::chain(&error), "new tokens are not written yet; they are again");
+                    tracing::warn!(error = %logging::chain(&error), "new tokens could not be written; trying again");
                     pause(WRITE_AGAIN_AFTER).await;
                 }
                 decided => return decided,
@@ -262,7 +264,7 @@ impl Refresher {
     }
 }
 
-/// How many connections of each provider failed in a row, in this run, because the provider did not answer.
+/// The number of consecutive failures of each provider in this run, because the provider did not answer.
 #[derive(Debug, Default)]
 struct SilentProviders(Mutex<HashMap<ProviderName, u32>>);
 
@@ -280,7 +282,7 @@ impl SilentProviders {
 }
 
 impl RefreshError {
-    /// The error as the connection's owner is told of it.
+    /// The error as the connection's owner sees it.
     fn shown(&self) -> String {
         match self {
             Self::Grant(error) => error.shown(),

@@ -1,4 +1,4 @@
-//! Giving access back at the provider, by RFC 7009 or as the provider's description says.
+//! Revoking access at the provider, by RFC 7009 or as the provider's description says.
 
 use http::{HeaderValue, StatusCode};
 
@@ -13,21 +13,21 @@ use base::{SharedClock, SharedRandom};
 use outbound::{AddressRules, AttemptError, HttpResponse};
 use storage::SecretText;
 
-/// Gives access back at providers.
+/// Revokes access at providers.
 #[derive(Clone)]
 pub struct Revocations(ProviderRequests);
 
-/// How the provider answered a revocation.
+/// The provider's answer to a revocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Revoked {
     Done,
-    /// The provider says that the access had ended before.
+    /// The access had ended before.
     AlreadyGone,
-    /// The provider has no address for this, so a person must do it there.
+    /// The provider has no endpoint for revocation, so a person must do it there.
     NotOffered,
 }
 
-/// Why access could not be given back.
+/// Why access could not be revoked.
 #[derive(Debug, thiserror::Error)]
 pub enum RevokeError {
     #[error("the provider gave no answer")]
@@ -39,12 +39,12 @@ pub enum RevokeError {
 }
 
 impl Revocations {
-    /// Asks where the rules allow, as the service at this address.
+    /// Creates a client for addresses that the rules allow, with `base_url` as this service's address.
     pub fn new(rules: AddressRules, base_url: &str, clock: SharedClock, random: SharedRandom) -> Self {
         Self(ProviderRequests::new(rules, base_url, clock, random))
     }
 
-    /// Gives back the access to an account. One try.
+    /// Revokes the access to an account. One attempt.
     pub async fn revoke(
         &self,
         provider: &Provider,
@@ -94,7 +94,7 @@ impl Revocations {
             Some(parameters) => {
                 parameters.iter().filter_map(|(name, template)| Some((name.as_str(), template.fill(value)?))).collect()
             }
-            // The refresh token stands for the whole grant (RFC 7009 §2.1).
+            // The refresh token represents the whole grant (RFC 7009 §2.1).
             None => match refresh_token {
                 Some(token) => rfc_7009(token, "refresh_token"),
                 None => rfc_7009(access_token, "access_token"),
@@ -112,7 +112,7 @@ fn rfc_7009(token: &SecretText, hint: &str) -> Vec<(&'static str, String)> {
     vec![("token", token.expose().to_owned()), ("token_type_hint", hint.to_owned())]
 }
 
-/// Whether a refusal says that the access is gone already. A refusal that could be our own mistake does not.
+/// Whether a refusal means that the access is already gone. A refusal that could be this service's mistake does not.
 fn says_gone(answer: &HttpResponse, revocation: &Revocation, error_fields: &[String]) -> bool {
     if !answer.status.is_client_error() {
         return false;
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_a_refusal_that_says_so_means_that_access_is_gone() {
+    async fn only_an_explicit_refusal_means_that_access_is_gone() {
         let description = || json!({ "revocation": { "goneCodes": ["NO_TOKEN"], "goneWords": "is not connected" } });
         for gone in [
             r#"{"error":"invalid_grant"}"#,
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_refresh_token_the_access_token_is_revoked_and_parameters_without_a_value_are_left_out() {
+    fn without_a_refresh_token_the_access_token_is_revoked() {
         let body = |members: Value| {
             let provider = provider(members);
             let request = Revocations(requests()).prepare(&provider, &SecretText::new("at"), None, None);
@@ -204,6 +204,7 @@ mod tests {
         };
         let url = "https://api.example.com/revoke";
         assert_eq!(body(json!({ "revokeUrl": url })), "token=at&token_type_hint=access_token");
+        // A parameter without a value is left out.
         let parameters = json!({ "parameters": { "account": "{account}", "fixed": "1", "token": "{refreshToken}" } });
         assert_eq!(body(json!({ "revokeUrl": url, "revocation": parameters })), "fixed=1");
     }

@@ -1,21 +1,21 @@
-//! When a connection is due next. Pure: the moment and the dice are arguments.
+//! The due times of connections. Pure functions: time and randomness are arguments.
 
 use std::time::Duration;
 
 use base::Time;
 
-/// The wait after the first failure; it doubles with each.
+/// The wait after the first failure; it doubles with each further failure.
 const FIRST_PAUSE: Duration = Duration::from_secs(60);
-/// The shortest wait, where a token is about to end.
+/// The shortest wait, for a token that is about to end.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
-/// The longest wait after a failure, also when the provider asks for a longer one.
+/// The longest wait after a failure, even if the provider requests a longer one.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60 * 60);
 
-/// When tokens that were just given are to be refreshed; never, when `None`.
+/// When new tokens are refreshed; `None` for never.
 ///
-/// Between half and three quarters of their life, as the dice (0 to 1) say: connections that were made together are not
-/// refreshed together, and enough life is left for failures. A provider may want it oftener. Tokens that cannot be
-/// refreshed are due when they end.
+/// Between half and three quarters of their life, as `dice` (0 to 1) says: connections that were made together are not
+/// refreshed together, and enough life is left for failures. A provider may require it more often. Tokens that cannot
+/// be refreshed are due when they end.
 pub fn refresh_at(
     now: Time,
     expires: Option<Time>,
@@ -31,18 +31,18 @@ pub fn refresh_at(
     Some(now + wait)
 }
 
-/// When tokens end that were renewed now, where the provider does not say so again: they live as long as those before,
-/// which were given at a time and had an end, if any.
+/// When tokens end that were renewed now, if the provider does not repeat it: they live as long as the previous tokens,
+/// which had a start and possibly an end.
 pub fn expiry_as_before(now: Time, end_before: Option<Time>, given_before: Time) -> Option<Time> {
     let life = end_before?.since(given_before);
     (!life.is_zero()).then(|| now + life)
 }
 
-/// When a refresh is tried again that failed now, after so many failures in a row before.
+/// When a refresh that failed now is tried again, after this many consecutive failures before.
 ///
-/// After a minute, then twice as long each time, up to an hour. While the token still lives it is tried again before
-/// the half of the rest, so that a long pause never costs a connection that could have been saved. The provider's own
-/// `Retry-After` counts more.
+/// After a minute, then twice as long each time, up to an hour. While the token lives, the retry comes before half of
+/// the remaining life has passed, so that a long pause never costs a connection that could have been saved. The
+/// provider's `Retry-After` takes precedence.
 pub fn retry_at(failures_before: u32, now: Time, expires: Option<Time>, retry_after: Option<Duration>) -> Time {
     let doubled = FIRST_PAUSE.saturating_mul(2u32.saturating_pow(failures_before.min(16))).min(LONGEST_PAUSE);
     let left = expires.map(|end| end.since(now)).filter(|left| !left.is_zero());
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_that_wants_it_oftener_is_asked_oftener() {
+    fn a_provider_that_requires_it_is_asked_more_often() {
         let at = |life| wait(refresh_at(NOW, life, Some(7 * DAY), true, 0.0));
         assert_eq!(at(Some(NOW + 30 * DAY)), 7 * DAY);
         assert_eq!(at(Some(NOW + 10 * DAY)), 5 * DAY);
@@ -78,14 +78,15 @@ mod tests {
     }
 
     #[test]
-    fn tokens_without_an_end_are_not_refreshed_and_those_without_a_refresh_token_are_due_at_their_end() {
+    fn only_tokens_with_an_end_are_due() {
         assert_eq!(refresh_at(NOW, None, None, true, 0.5), None);
         assert_eq!(refresh_at(NOW, None, Some(DAY), false, 0.5), None);
+        // Without a refresh token, they are due at their end.
         assert_eq!(refresh_at(NOW, Some(NOW + HOUR), Some(DAY), false, 0.5), Some(NOW + HOUR));
     }
 
     #[test]
-    fn a_provider_that_does_not_repeat_the_end_means_the_same_life() {
+    fn without_a_new_end_tokens_live_as_long_as_before() {
         assert_eq!(expiry_as_before(NOW + DAY, Some(NOW + HOUR), NOW), Some(NOW + DAY + HOUR));
         assert_eq!(expiry_as_before(NOW, None, NOW), None);
         assert_eq!(expiry_as_before(NOW, Some(NOW), NOW + HOUR), None);
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_leaves_half_of_what_is_left_of_the_token() {
+    fn a_pause_leaves_half_of_the_remaining_life_of_the_token() {
         let pause = |left: u64, failures| {
             let end = NOW + Duration::from_secs(left);
             retry_at(failures, NOW, Some(end), None).since(NOW).as_secs()
@@ -108,13 +109,13 @@ mod tests {
         assert_eq!(pause(600, 6), 300);
         assert_eq!(pause(600, 0), 60);
         assert_eq!(pause(30, 6), 15, "a short life is not waited out");
-        assert_eq!(pause(1, 6), 1, "never oftener than once a second");
-        assert_eq!(pause(0, 6), 3600, "what has ended waits like the rest");
+        assert_eq!(pause(1, 6), 1, "at most once a second");
+        assert_eq!(pause(0, 6), 3600, "an expired token waits like the others");
         assert_eq!(retry_at(6, NOW + HOUR, Some(NOW), None).since(NOW + HOUR), HOUR);
     }
 
     #[test]
-    fn a_provider_that_asks_to_wait_is_left_alone_for_an_hour_at_most() {
+    fn a_retry_after_of_the_provider_is_limited_to_an_hour() {
         let pause = |seconds| retry_at(0, NOW, None, Some(Duration::from_secs(seconds))).since(NOW).as_secs();
         assert_eq!([pause(5), pause(600), pause(100_000)], [60, 600, 3600]);
         let close = retry_at(0, NOW, Some(NOW + 2 * FIRST_PAUSE), Some(10 * FIRST_PAUSE));

@@ -1,18 +1,18 @@
-//! The page from which a person goes on to the provider. It names the managing entity before the person agrees to
+//! The page from which a person continues to the provider. It names the managing entity before the person agrees to
 //! anything.
 //!
-//! Without it, a stranger could have a victim complete the stranger's own connection (RFC 9700 §4.7), and take the
-//! victim's account. So the browser that goes on from this page is remembered with the state, and the callback takes no
-//! other:
+//! Without it, a stranger could make a victim complete the stranger's connection (RFC 9700 §4.7), and get access to the
+//! victim's account. So the browser that continues from this page is recorded with the state, and the callback accepts
+//! no other browser:
 //!
-//! - a stranger who sends the provider's address to a victim sends a browser that went on from nowhere;
-//! - a stranger who sends this page to a victim shows the victim that it is a stranger's entity;
-//! - a stranger's page that opens this one out of sight cannot go on from it: the link has a tag that only this
-//!   browser's cookie makes, and that only the page itself shows. It stands in no frame, so a click on it is not stolen
-//!   there.
+//! - a stranger who sends the provider's address to a victim sends a browser that continued from no page;
+//! - a stranger who sends this page to a victim shows the victim that the entity is a stranger's;
+//! - a stranger's page that opens this one invisibly cannot continue from it: the link has a tag that only this
+//!   browser's cookie makes, and that only the page itself shows. No frame may show the page, so that a click on the
+//!   link cannot be stolen.
 //!
-//! A state may be opened in several browsers; the last one that goes on is the one that can come back. Opening the page
-//! changes nothing.
+//! A state may be opened in several browsers; only the last one that continues can return. Opening the page changes
+//! nothing.
 
 use crate::{
     authorization_url::with_state,
@@ -26,51 +26,51 @@ use crate::{
 use base::{SharedClock, SharedRandom};
 use problem::{Problem, Violations};
 
-/// Everything that the page needs. It has no secret: anyone with a state can call it.
+/// The use case of the start page. It holds no secret: any holder of a state can call it.
 pub struct Start {
-    /// The authorizations that were asked for.
+    /// The requested authorizations.
     pub pending: PendingAuthorizations,
-    /// Tells the time.
+    /// The current time.
     pub clock: SharedClock,
-    /// Makes new browsers' cookies.
+    /// Generates the cookies of new browsers.
     pub random: SharedRandom,
 }
 
-/// The query of the page's address. It has no `Debug`, since a state is a secret.
+/// The query of the page's address. Not `Debug`, since a state is a secret.
 pub struct StartQuery<'a> {
     state: &'a str,
-    /// The tag of the page's own link.
+    /// The tag of the page's link.
     tag: Option<&'a str>,
 }
 
-/// The answer to a browser that opens the address.
+/// The response to a browser that opens the address.
 pub enum Opened {
-    /// The page is shown.
+    /// Shows the page.
     Page(Box<StartPage>),
-    /// The browser used the page's link and goes on to this address at the provider.
-    GoOn(String),
+    /// Redirects a browser that used the page's link to this address at the provider.
+    Redirect(String),
 }
 
 /// The content of the page.
 pub struct StartPage {
     /// The authorization that the person is asked for.
     pub pending: PendingAuthorization,
-    /// The link that leads on, relative to the page.
+    /// The link to the provider, relative to the page.
     pub link: String,
-    /// Whether the link was used, and did not lead on.
+    /// Whether the link was used and did not lead to the provider.
     pub came_back: bool,
     /// The browser that sees the page. Its cookie is set each time, so that it lasts as long as the state.
     pub browser: Browser,
 }
 
 impl<'a> StartQuery<'a> {
-    /// Reads the query with `values`, which gives every value of a name.
+    /// Reads the query with `values`, which returns every value of a name.
     pub fn read(values: impl Fn(&str) -> Vec<&'a str>) -> Result<Self, Problem> {
         let mut violations = Violations::default();
         let state = single("state", &values("state"), true, &mut violations);
         let tag = single("go", &values("go"), false, &mut violations);
         violations.check()?;
-        // A state that is missing is a violation; this one is no state.
+        // A missing state is a violation; the empty text is never used.
         Ok(Self { state: state.unwrap_or_default(), tag })
     }
 }
@@ -80,13 +80,13 @@ pub(crate) fn address(base_url: &str, provider: &ProviderName, state: &State) ->
     format!("{base_url}/api/public/{provider}/oauth2/start?state={}", state.expose())
 }
 
-/// The text that the tag in the page's link is made of.
+/// The text of the tag in the page's link.
 fn tagged_text(state: &State) -> String {
     format!("start\n{}", state.expose())
 }
 
 impl Start {
-    /// Shows the page to a browser, or leads it on to the provider.
+    /// Shows the page to a browser, or redirects it to the provider.
     pub async fn open(
         &self,
         provider: &ProviderName,
@@ -95,13 +95,13 @@ impl Start {
     ) -> Result<Opened, ConnectionError> {
         let state = State::parse(query.state).ok_or(StateFault::Malformed)?;
         let pending = self.pending.find(&state, provider).await??;
-        // Who has the state has seen whose connection it was to be: the page said it.
+        // A holder of the state has already seen the entity on the page.
         if let Some(why) = pending.ended(self.clock.now()) {
             return Err(ConnectionError::Ended { why, entity: pending.entity });
         }
         match (query.tag, &browser) {
             (Some(tag), Some(browser)) if browser.has_tagged(&tagged_text(&state), tag) => {
-                self.go_on(&state, &pending, browser).await.map(Opened::GoOn)
+                self.send_on(&state, &pending, browser).await.map(Opened::Redirect)
             }
             _ => {
                 let browser = browser.unwrap_or_else(|| Browser::new(&*self.random));
@@ -112,7 +112,7 @@ impl Start {
         }
     }
 
-    async fn go_on(
+    async fn send_on(
         &self,
         state: &State,
         pending: &PendingAuthorization,
@@ -122,7 +122,7 @@ impl Start {
         let bound =
             pending.is_of(browser) || self.pending.bind(state, &pending.provider, browser, now).await?.is_done();
         if !bound {
-            // It was good a moment ago.
+            // It was valid a moment ago.
             return Err(StateFault::Ended(pending.ended(now).unwrap_or(Ended::Spent)).into());
         }
         let address = with_state(&pending.onward.authorization_url, state)?;

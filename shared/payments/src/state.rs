@@ -1,7 +1,7 @@
-//! The state of an authorization under way (RFC 6749 §10.12), which the provider's redirect has to bring back.
+//! The state of an authorization under way (RFC 6749 §10.12), which the provider's redirect has to return.
 //!
-//! A state is random, good for ten minutes and used once. The table keeps only its hash, so that a reader of the table
-//! cannot answer in a provider's name.
+//! A state is random, valid for ten minutes and used once. The table stores only its hash, so that a reader of the
+//! table cannot answer in a provider's name.
 
 use std::{error::Error, fmt, time::Duration};
 
@@ -14,32 +14,32 @@ use base::{Random, random};
 use problem::{Problem, ProblemKind};
 use storage::{KeyRing, SealError};
 
-/// How long a person has at the provider.
+/// How long a person may stay at the provider.
 pub const LIFETIME: Duration = Duration::from_secs(10 * 60);
-/// As many characters as carry 256 bits.
+/// The number of characters that 256 bits need.
 const LENGTH: usize = 43;
 
-/// Why an authorization can no longer go on.
+/// Why an authorization can no longer continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Ended {
     /// Its state was spent.
     #[error("the state was used")]
     Spent,
-    /// Its state's time is over.
+    /// Its state has expired.
     #[error("the state has expired")]
     Expired,
 }
 
-/// Why the state of a start page or a callback is not good.
+/// Why the state of a start page or a callback is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum StateFault {
-    /// This service makes no state of this form.
-    #[error("the state is none that this service makes")]
+    /// The state has a form that this service does not make.
+    #[error("the state is not one that this service makes")]
     Malformed,
-    /// The table has no such state, or no longer.
+    /// The table does not have the state, or no longer.
     #[error("the state is unknown, or ended more than an hour ago")]
     Unknown,
-    /// The path names another provider than the one that the state was made for.
+    /// The state was made for another provider than the one in the path.
     #[error("the state was made for another provider")]
     OtherProvider,
     /// The path names no provider of this deployment.
@@ -51,11 +51,11 @@ pub enum StateFault {
     /// The browser brought no cookie of the start page.
     #[error("the browser brought no cookie of the start page")]
     NoCookie,
-    /// No browser has gone on from the start page.
-    #[error("no browser has gone on from the start page")]
+    /// No browser has continued from the start page.
+    #[error("no browser has continued from the start page")]
     NotBegun,
-    /// The browser is not the one that went on from the start page last.
-    #[error("another browser went on from the start page")]
+    /// Another browser was the last to continue from the start page.
+    #[error("another browser continued from the start page")]
     OtherBrowser,
     /// The answer names no issuer, although the provider always does.
     #[error("the answer has no `iss`, which this provider always gives")]
@@ -65,8 +65,8 @@ pub enum StateFault {
     OtherIssuer,
 }
 
-/// The answer to a state that is not good. It does not say why, so that a stranger learns nothing from it; the log has
-/// the cause.
+/// The response to an invalid state. It does not name the reason, so that a stranger learns nothing from it; the log
+/// has the cause.
 pub(crate) fn invalid_state(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Problem {
     let detail = "The link to or from the payment provider is not valid, or no longer, or not in this browser; go back and connect again.";
     Problem::new(ProblemKind::InvalidState, detail).caused_by(cause)
@@ -81,7 +81,7 @@ impl State {
         Self(random::alphanumeric(random, LENGTH))
     }
 
-    /// The state in a text; `None` when this service makes none of this form.
+    /// Parses a state; `None` for a text of another form.
     pub fn parse(text: &str) -> Option<Self> {
         let ours = text.len() == LENGTH && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
         ours.then(|| Self(text.to_owned()))
@@ -91,7 +91,7 @@ impl State {
         &self.0
     }
 
-    /// The hash under which the table keeps it.
+    /// The hash that the table stores.
     pub(crate) fn hash(&self) -> String {
         BASE64_URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, self.0.as_bytes()))
     }
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_is_43_characters_that_come_back_as_they_are() {
+    fn a_state_is_43_characters_that_parse_back_unchanged() {
         let state = State::new(&SystemRandom);
         assert_eq!(state.expose().len(), 43);
         assert_eq!(State::parse(state.expose()), Some(state.clone()));
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_that_is_not_good_says_why_in_its_cause_alone() {
+    fn an_invalid_state_is_explained_only_in_its_cause() {
         let answers = [StateFault::Unknown, StateFault::NoCookie, StateFault::Ended(Ended::Expired)].map(|fault| {
             let problem = invalid_state(fault);
             let cause = problem.cause.as_ref().map(ToString::to_string);

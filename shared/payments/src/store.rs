@@ -1,8 +1,8 @@
-//! Connections in the table: all of an entity's in one partition, with its webhooks; one for each provider.
+//! Connections in the table: one per provider, all of an entity's in one partition, with its webhooks.
 //!
-//! A refresh and a disconnection hold the connection by a lease while they ask the provider, so that no two do: a
-//! refresh token that is used twice can cost the connection. Every change is made on condition of that lease, and an
-//! event is written in the transaction of the change that it announces.
+//! A refresh and a disconnection hold the connection by a lease while they ask the provider, so that they never
+//! overlap: a refresh token that is used twice can cost the connection. Every change is made on condition of that
+//! lease, and an event is written in the transaction of the change that it announces.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use storage::table::{
 };
 use webhooks::outbox::{Outbox, OutboxEvent};
 
-/// How long a connection is held: the provider's answer and the time to record it.
+/// How long a connection is held: for the provider's answer and the time to record it.
 pub const LEASE: Duration = Duration::from_secs(30);
 
 /// The connections in the table.
@@ -29,7 +29,7 @@ pub struct Connections {
     outbox: Outbox,
 }
 
-/// A connection that is the caller's alone until the lease runs out.
+/// A connection that only the caller may change until the lease runs out.
 #[derive(Debug)]
 pub struct HeldConnection {
     pub stored: StoredConnection,
@@ -47,7 +47,7 @@ pub enum Purpose {
     Disconnect,
 }
 
-/// How a claim ended.
+/// The result of a claim.
 #[derive(Debug)]
 pub enum Claim {
     Held(Box<HeldConnection>),
@@ -57,7 +57,7 @@ pub enum Claim {
 }
 
 impl Connections {
-    /// The connections in this table.
+    /// Creates the store in this table.
     pub fn new(table: Table) -> Self {
         Self { outbox: Outbox::new(table.clone()), table }
     }
@@ -80,11 +80,11 @@ impl Connections {
         Ok(item.map(|item| StoredConnection::from(item).connection))
     }
 
-    /// Keeps a new connection in the place of the one `before`, which its event names; a refresh that holds that one has
-    /// lost it. Lost when another one is there.
+    /// Stores a new connection in place of the one `before`, which its event names; a refresh that holds that one loses
+    /// it. Lost when another connection exists.
     ///
-    /// Where another account may not be replaced, the write is lost as well when the one before is not certainly the
-    /// same account's.
+    /// If another account may not be replaced, the write is also lost when `before` is not certainly the same
+    /// account's.
     pub async fn establish(
         &self,
         stored: &StoredConnection,
@@ -98,7 +98,7 @@ impl Connections {
         self.table.write_all(Transaction::new().with(put).with(self.outbox.put(outbox_event)?), DOING).await
     }
 
-    /// A page of the connections that are due. An entry that is no connection's is logged and left out.
+    /// A page of the due connections. An entry whose key is not a connection's is logged and skipped.
     pub async fn due_before(
         &self,
         now: Time,
@@ -118,7 +118,7 @@ impl Connections {
         Ok(Page { entries: connections.collect(), next })
     }
 
-    /// Claims a connection for a purpose, under a lease of this name. If the caller dies, the lease runs out.
+    /// Claims a connection for a purpose, under a lease with this name. If the caller crashes, the lease runs out.
     pub async fn claim(
         &self,
         entity: &AuthorizedEntity,
@@ -130,12 +130,12 @@ impl Connections {
         let until = now + LEASE;
         let change = Change::of(key(entity.id(), provider)).set("lease", lease.as_str()).set("leaseUntil", until);
         let (change, wanted) = match purpose {
-            // If the caller dies, the connection is due again when the lease is over.
+            // If the caller crashes, the connection is due again when the lease is over.
             Purpose::Refresh => (change.set("dueAt", until), at_most("dueAt", now)),
             Purpose::Disconnect => (change, exists()),
         };
         let free = absent("leaseUntil").or(at_most("leaseUntil", now));
-        // The SDK may send the same claim twice when an answer was lost on its way.
+        // The SDK may repeat a claim when a response is lost.
         let change = change.only_if(wanted.and(free).or(is("lease", lease.as_str())));
         let item: ConnectionItem = match self.table.write_and_read(change, "claiming a connection").await? {
             Written::Done(item) => item,
@@ -149,7 +149,7 @@ impl Connections {
         Ok(Claim::Held(Box::new(HeldConnection { stored, until, lease })))
     }
 
-    /// Writes the new tokens of a refresh and gives the lease back.
+    /// Writes the new tokens of a refresh and releases the lease.
     pub async fn refreshed(&self, held: &HeldConnection, after: &StoredConnection) -> Result<Written<()>, TableError> {
         let StoredConnection { connection, sealed_tokens, failures, due } = after;
         let change = held
@@ -166,7 +166,7 @@ impl Connections {
         self.write(change, None).await
     }
 
-    /// Sets another due time after so many failures in a row, of which this is the last, and gives the lease back.
+    /// Sets another due time after this many consecutive failures, including this one, and releases the lease.
     pub async fn postpone(
         &self,
         held: &HeldConnection,
@@ -177,8 +177,8 @@ impl Connections {
         self.write(change, None).await
     }
 
-    /// Marks a connection as broken and gives the lease back. It is never due again. The tokens stay for a later
-    /// disconnection, since some providers want even dead ones.
+    /// Marks a connection as broken and releases the lease. It is never due again. The tokens stay for a later
+    /// disconnection, since some providers require even dead ones.
     pub async fn break_off(
         &self,
         held: &HeldConnection,
@@ -195,15 +195,15 @@ impl Connections {
         self.write(never_due(change), Some(outbox_event)).await
     }
 
-    /// Gives the lease back, and leaves the connection as it is.
+    /// Releases the lease, and leaves the connection unchanged.
     pub async fn release(&self, held: &HeldConnection) -> Result<Written<()>, TableError> {
         self.write(held.change(), None).await
     }
 
-    /// Writes a change of a held connection, and the event that announces it if there is one.
+    /// Writes a change of a held connection, with the event that announces it, if any.
     ///
-    /// The change is lost when the connection was made anew, or when the lease had run out and another caller claimed
-    /// the connection: theirs counts.
+    /// The change is lost when the connection was made again, or when the lease had run out and another caller claimed
+    /// the connection; the other change then applies.
     async fn write(&self, change: Change, outbox_event: Option<&OutboxEvent>) -> Result<Written<()>, TableError> {
         let event = outbox_event.map(|outbox_event| self.outbox.put(outbox_event)).transpose()?;
         self.table.write_all(Transaction::new().with(change).with_all(event), "changing a connection").await
@@ -226,8 +226,8 @@ impl HeldConnection {
         is("lease", self.lease.as_str())
     }
 
-    /// A change of the connection that gives its lease back. It names only the attributes that change: a rotation of
-    /// keys may seal the tokens anew meanwhile, and must not be undone.
+    /// A change of the connection that releases its lease. It sets only the attributes that change: a key rotation may
+    /// re-seal the tokens meanwhile, and must not be undone.
     fn change(&self) -> Change {
         Change::of(self.key()).remove("lease").remove("leaseUntil").only_if(self.condition())
     }
@@ -237,8 +237,8 @@ fn never_due(change: Change) -> Change {
     DUE.into_iter().fold(change, |change, attribute| change.remove(attribute))
 }
 
-/// This connection, or none, is there, and may give way: to any account, or to its own alone. One whose account is not
-/// known gives way by itself only when it is broken.
+/// The condition that `before` exists, or nothing does, and that it may be replaced: by any account, or by its own
+/// only. A connection with an unknown account may be replaced without `replace` only when it is broken.
 fn in_place_of(before: Option<&ConnectionId>, connection: &Connection, replace: bool) -> Condition {
     let Some(before) = before else { return is_new() };
     let before = is("id", before.to_string());
@@ -258,13 +258,13 @@ mod tests {
     use crate::item::tests::stored;
 
     #[test]
-    fn a_connection_takes_no_other_accounts_place_unless_it_may() {
+    fn a_connection_replaces_another_account_only_if_allowed() {
         let mut connection = stored(None).connection;
         let former = connection.id.clone();
         let before = || is("id", former.to_string());
         let broken = || is("status", "broken");
         assert_eq!(in_place_of(None, &connection, false), is_new());
-        assert_eq!(in_place_of(None, &connection, true), is_new(), "what came in between is looked at first");
+        assert_eq!(in_place_of(None, &connection, true), is_new(), "a concurrent connection is read first");
         assert_eq!(in_place_of(Some(&former), &connection, true), before());
         assert_eq!(in_place_of(Some(&former), &connection, false), before().and(broken()));
         let expected = before().and(is("account", "M-1").or(broken().and(absent("account"))));

@@ -1,6 +1,6 @@
-//! Reads the answers of a token endpoint (RFC 6749 §5). The access token decides whether an answer is a grant. Every
-//! other member is optional, since a code and a rotated refresh token are spent: a grant that is thrown away because of
-//! one member costs the connection. Of a refusal only a known code is kept.
+//! Parses the responses of a token endpoint (RFC 6749 §5). The access token decides whether a response is a grant.
+//! Every other member is optional, since a code and a rotated refresh token are spent: a grant that is discarded
+//! because of one member costs the connection. Of a refusal only a known code is kept.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use outbound::HttpResponse;
 use problem::Members;
 use storage::SecretText;
 
-/// The longest life of an access token that is believed: ten years.
+/// The longest accepted life of an access token: ten years.
 const MAX_LIFE: Duration = Duration::from_secs(10 * 366 * 24 * 60 * 60);
 /// The longest name of an account.
 const MAX_ACCOUNT: usize = 255;
@@ -24,7 +24,7 @@ const MAX_ACCOUNT: usize = 255;
 const MAX_SCOPES: usize = 200;
 const MAX_SCOPE: usize = 255;
 
-/// Reads a grant, or the refusal of one: the answer to a code and to a refresh token alike.
+/// Parses a grant or a refusal: the response to a code or to a refresh token.
 pub fn read(answer: &HttpResponse, reading: &Reading, now: Time) -> Result<GrantedTokens, GrantError> {
     if let Some(refused) = refusal(answer, reading) {
         return Err(refused);
@@ -48,15 +48,15 @@ pub fn read(answer: &HttpResponse, reading: &Reading, now: Time) -> Result<Grant
     })
 }
 
-/// The members of an answer, and the names that come twice; of these the first value counts.
+/// The members of a response, and the repeated names; the first value of a repeated member counts.
 struct Body {
     members: Map<String, Value>,
     doubled: Vec<String>,
 }
 
 impl Body {
-    /// Reads an object. A byte order mark is ignored (RFC 8259 §8.1). Bytes that are not UTF-8 spoil only the member
-    /// that holds them, as does a value that cannot be represented.
+    /// Parses an object. A byte order mark is ignored (RFC 8259 §8.1). Bytes that are not UTF-8 spoil only the member
+    /// that holds them, and so does a value that cannot be represented.
     fn read(body: &[u8]) -> Option<Self> {
         let text = String::from_utf8_lossy(body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body));
         let Members { members, doubled } = serde_json::from_str(&text).ok()?;
@@ -64,7 +64,7 @@ impl Body {
         Some(Self { members: members.into_iter().map(value).collect(), doubled })
     }
 
-    /// A member that says something: null and an empty text are as good as an absent member.
+    /// A member with content: null and an empty text count as absent.
     fn get(&self, name: &str) -> Option<&Value> {
         self.members.get(name).filter(|value| !value.is_null() && value.as_str() != Some(""))
     }
@@ -73,7 +73,7 @@ impl Body {
         self.doubled.iter().any(|doubled| doubled == name)
     }
 
-    /// A member that the grant is good without.
+    /// An optional member of a grant.
     fn optional<T>(&self, name: &str, read: impl Fn(&Value) -> Option<T>) -> Option<T> {
         let value = self.get(name)?;
         let read = read(value);
@@ -83,7 +83,7 @@ impl Body {
         read
     }
 
-    /// Logs a type that is not `Bearer`. The grant is kept: this service uses an access token only to give access back.
+    /// Logs a type that is not `Bearer`. The grant is kept: this service uses an access token only to revoke access.
     fn warn_of_token_type(&self) {
         let bearer = |value: &Value| value.as_str()?.trim().eq_ignore_ascii_case("bearer").then_some(());
         self.optional("token_type", bearer);
@@ -92,7 +92,7 @@ impl Body {
     /// When the access token expires, by the member that the description names, or else by RFC 6749's.
     fn expires(&self, expiry: Option<&Expiry>, now: Time) -> Option<Time> {
         let life = |value: &Value, form: ExpiryForm| match form {
-            // A date in the past says nothing of the life of a token that was just given.
+            // A date in the past is meaningless for a token that was just given.
             ExpiryForm::Date => {
                 value.as_str()?.parse().ok().map(|end: Time| end.since(now)).filter(|life| !life.is_zero())
             }
@@ -105,14 +105,14 @@ impl Body {
     }
 }
 
-/// A token that is a text of visible characters and spaces (RFC 6749 §A.12 and §A.17).
+/// A token: a text of visible characters and spaces (RFC 6749 §A.12 and §A.17).
 fn token(value: &Value) -> Option<SecretText> {
     let text = value.as_str().filter(|text| text.bytes().all(|byte| matches!(byte, b' '..=b'~')))?;
     (!text.trim().is_empty()).then(|| SecretText::new(text))
 }
 
-/// A number of seconds, also as a text or with a fraction; less than zero counts as zero, and every number beyond the
-/// longest life as the longest life.
+/// A number of seconds, as a number or a text, possibly with a fraction. A negative number counts as zero, and a number
+/// beyond the longest life as the longest life.
 fn seconds(value: &Value) -> Option<Duration> {
     let number = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok()).filter(|number| !number.is_nan())?;
     Some(Duration::from_secs(number.clamp(0.0, MAX_LIFE.as_secs_f64()).floor() as u64))
@@ -130,7 +130,7 @@ fn scopes(value: &Value, separator: &str) -> Option<Vec<String>> {
     (words.len() <= MAX_SCOPES && words.iter().all(plain)).then_some(words)
 }
 
-/// A text or a number; or several of them, where a person chose several accounts.
+/// A text or a number; or several of them, if a person chose several accounts.
 fn account(value: &Value) -> Option<String> {
     let name = match value {
         Value::String(text) => text.clone(),
@@ -145,17 +145,17 @@ fn account(value: &Value) -> Option<String> {
     good.then_some(name)
 }
 
-/// The refusal that an answer names. The code of a dead grant decides whatever the status, since providers send it with
-/// 200 as well. Another code is a refusal unless the status says that the server is overloaded or broken.
+/// The refusal in a response. The code of a dead grant counts with every status, since providers also send it with 200.
+/// Another code is a refusal unless the status says that the server is overloaded or broken.
 fn refusal(answer: &HttpResponse, reading: &Reading) -> Option<GrantError> {
     let status = answer.status;
     let body = error_body(answer)?;
-    // The members of the description may mean something else in an answer with a token.
+    // The members of the description may mean something else in a response with a token.
     let granted = status.is_success() && body.get("access_token").is_some_and(Value::is_string);
     let code = code_of(&body, if granted { &[] } else { &reading.error_fields })?;
     let dead = code == "invalid_grant" || reading.dead_grant_codes.contains(&code);
     let passing = matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS);
-    // An access token beside the code of an error that ends nothing is a grant: it would be lost otherwise.
+    // An access token beside the error code of a temporary fault is a grant, which would otherwise be lost.
     let refused = status.is_success() && !granted || status.is_client_error() && !passing;
     (dead || refused)
         .then(|| GrantError::Refused(if dead { RefusalCode::InvalidGrant } else { RefusalCode::of(&code) }, status))
@@ -171,7 +171,7 @@ fn code_of(body: &Value, fields: &[String]) -> Option<String> {
     known.filter_map(|field| body.pointer(field)?.as_str()).find(|code| !code.is_empty()).map(str::to_owned)
 }
 
-/// The body of an error, where it is a JSON object.
+/// The body of an error, if it is a JSON object.
 pub fn error_body(answer: &HttpResponse) -> Option<Value> {
     let body = Body::read(&answer.body)?;
     (!body.has_twice("error") && !answer.truncated).then_some(Value::Object(body.members))

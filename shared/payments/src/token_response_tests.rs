@@ -1,4 +1,4 @@
-//! IdempotencyStore of token endpoints: grants, refusals, and texts that are neither.
+//! Responses of token endpoints: grants, refusals, and texts that are neither.
 
 use super::*;
 use crate::{client_proof::tests::NOW, description::tests::provider};
@@ -40,10 +40,10 @@ fn a_complete_grant_is_read_whole() {
     assert_eq!(granted.account.as_deref(), Some("M-1"));
 }
 
-/// What a grant keeps of one optional member.
+/// The value of one optional member that a grant keeps.
 #[derive(Debug, PartialEq, Eq)]
 enum Kept {
-    /// The grant is as good as one without the member.
+    /// The grant is like one without the member.
     Absent,
     /// Seconds from now.
     Life(u64),
@@ -58,7 +58,7 @@ const TEN_YEARS: u64 = MAX_LIFE.as_secs();
 fn no_optional_member_costs_the_grant() {
     use Kept::{Absent, Account, Life, Refresh, Scopes};
     let table: &[(&str, &[(&str, Kept)])] = &[
-        // RFC 6749 §A.17: visible ASCII and spaces. An old refresh token that is not replaced stays good (§6).
+        // RFC 6749 §A.17: visible ASCII and spaces. An old refresh token that is not replaced stays valid (§6).
         (
             "refresh_token",
             &[
@@ -73,7 +73,7 @@ fn no_optional_member_costs_the_grant() {
                 ("true", Absent),
             ],
         ),
-        // §7.1 forbids the use of a token whose type is unknown; here it is used to give access back only.
+        // §7.1 forbids the use of a token of an unknown type; this service uses it only to revoke access.
         (
             "token_type",
             &[("\"mac\"", Absent), ("\"BEARER \"", Absent), ("\"\"", Absent), ("1", Absent), ("[]", Absent)],
@@ -111,7 +111,7 @@ fn no_optional_member_costs_the_grant() {
                 ("3600", Absent),
             ],
         ),
-        // A scope that is not named is the one that was asked for (§5.1).
+        // Without a scope, the requested one applies (§5.1).
         (
             "scope",
             &[
@@ -164,7 +164,7 @@ fn no_optional_member_costs_the_grant() {
 }
 
 #[test]
-fn an_unreadable_member_gives_way_to_the_next_that_says_the_same() {
+fn an_unreadable_member_is_replaced_by_its_next_equivalent() {
     let body = r#"{"access_token":"at","expires_at":"soon","expires_in":60,"merchant":{},"accounts":["A"]}"#;
     let granted = read_text(body).expect("granted");
     assert_eq!(granted.expires, Some(NOW + Duration::from_secs(60)));
@@ -172,7 +172,7 @@ fn an_unreadable_member_gives_way_to_the_next_that_says_the_same() {
 }
 
 #[test]
-fn bytes_that_are_not_utf_8_spoil_their_own_member_only() {
+fn bytes_that_are_not_utf_8_spoil_only_their_member() {
     let granted = read(&answer(200, b"{\"access_token\":\"at\",\"merchant\":\"H\xf4tel\"}"), &square_like(), NOW);
     assert_eq!(granted.expect("granted").account, None);
     let spoilt = read(&answer(200, b"{\"access_token\":\"\xff\"}"), &square_like(), NOW);
@@ -274,7 +274,7 @@ fn an_error_with_a_status_of_success_is_a_refusal() {
     }
     let error = read(r#"{"error":"incorrect_client_credentials"}"#).expect_err("refused");
     assert!(matches!(error, GrantError::Refused(RefusalCode::Other, StatusCode::OK)), "{error:?}");
-    // The description's own places may mean something else in a grant, and RFC 6749's says nothing.
+    // The description's fields may mean something else in a grant, and RFC 6749's has no code.
     for beside in [r#""type":"UNAUTHORIZED""#, r#""error":null"#, r#""error":"""#, r#""error":false"#, r#""error":{}"#]
     {
         assert!(read(&format!(r#"{{"access_token":"at",{beside}}}"#)).is_ok(), "{beside}");
@@ -282,7 +282,7 @@ fn an_error_with_a_status_of_success_is_a_refusal() {
 }
 
 #[test]
-fn a_pause_that_the_provider_asks_for_is_returned() {
+fn the_pause_that_the_provider_requests_is_returned() {
     assert_eq!(refused(429, r#"{"error":"slow_down"}"#).retry_after(), Some(Duration::from_secs(7)));
     assert_eq!(refused(500, "").retry_after(), None);
 }

@@ -1,7 +1,7 @@
-//! A provider's tokens: in memory for the length of one request to it, in the table only sealed.
+//! A provider's tokens: in memory for the duration of one request, and only sealed in the table.
 //!
-//! They are sealed for one entity at one provider, so that a row copied to another does not open. The one place where
-//! they are written out is [`ProviderTokens::seal`].
+//! They are sealed for one entity at one provider, so that a row copied to another cannot be opened. Only
+//! [`ProviderTokens::seal`] writes them out.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ use storage::{KeyRing, SealError, SecretText};
 pub struct ProviderTokens {
     /// The access token.
     pub access: SecretText,
-    /// The refresh token, where the provider gives one.
+    /// The refresh token, if the provider gives one.
     pub refresh: Option<SecretText>,
 }
 
@@ -36,12 +36,12 @@ struct Kept {
 }
 
 impl ProviderTokens {
-    /// The tokens after an answer of the provider: a refresh token that it did not replace stays good (RFC 6749 §6).
+    /// The tokens after a provider's response: a refresh token that it did not replace stays valid (RFC 6749 §6).
     pub fn after(granted: &GrantedTokens, before: Option<&SecretText>) -> Self {
         Self { access: granted.access_token.clone(), refresh: granted.refresh_token.as_ref().or(before).cloned() }
     }
 
-    /// The tokens as the table keeps them.
+    /// The tokens in the form of the table.
     pub fn seal(&self, ring: &KeyRing, random: &dyn Random, owner: &EntityId, provider: &ProviderName) -> String {
         let exposed = Exposed {
             access_token: self.access.expose(),
@@ -51,10 +51,10 @@ impl ProviderTokens {
         ring.seal(random, &context(owner, provider), &plain)
     }
 
-    /// The tokens that the table keeps for this entity at this provider.
+    /// Opens the stored tokens of this entity at this provider.
     pub fn open(sealed: &str, ring: &KeyRing, owner: &EntityId, provider: &ProviderName) -> Result<Self, SealError> {
         let plain = ring.open(&context(owner, provider), sealed)?;
-        // Whatever was sealed under our key and is no such JSON was not sealed by this program.
+        // A text that was sealed under our key and is no such JSON was not sealed by this program.
         let kept: Kept = serde_json::from_slice(plain.expose()).map_err(|_| SealError::NotOurs)?;
         Ok(Self { access: SecretText::new(kept.access_token), refresh: kept.refresh_token.map(SecretText::new) })
     }
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_that_are_sealed_for_one_entity_and_provider_open_for_no_other() {
+    fn tokens_sealed_for_one_entity_and_provider_open_for_no_other() {
         let ring = sealing::ring("a");
         let random = CountingRandom::default();
         let (hotel, square) = place("demo-hotel", "square");

@@ -1,7 +1,7 @@
-//! Request bodies: a JSON object whose members are taken one by one, so that every violation is found at once and
-//! every unknown member is one.
+//! Request bodies: a JSON object whose members are taken one by one, so that all violations are reported at once.
+//! Unknown members are violations.
 //!
-//! A member that is passed on byte for byte is taken as the text that it was.
+//! A member that must be passed on byte for byte is taken as text.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -22,16 +22,16 @@ use crate::{
     time,
 };
 
-/// The largest body that is read at all, in bytes: several times the largest event, so that the answer to an event that
-/// is only a little too large names the limit of events.
+/// The largest body that is read, in bytes: several times the largest event, so that the response to an event that is a
+/// little too large names the limit of events.
 pub const MAX_BYTES: usize = 1024 * 1024;
 
-/// How many violations an answer lists.
+/// The most violations in a response.
 const MAX_VIOLATIONS: usize = 100;
-/// How much of a client's member name an answer repeats.
+/// The most characters of a client's member name in a response.
 const MAX_NAME: usize = 100;
 
-/// The deepest nesting that a body may have. Deeper ones break the parsers of receivers.
+/// The deepest nesting of a body. Deeper bodies break the parsers of receivers.
 pub const MAX_DEPTH: usize = 100;
 
 /// The violations found so far.
@@ -47,7 +47,7 @@ impl Violations {
         }
     }
 
-    /// Unwraps a checked value, or notes why there is none.
+    /// Returns a checked value, or notes the error as a violation of `field`.
     pub fn note<T, E: fmt::Display>(&mut self, field: &str, checked: Result<T, E>) -> Option<T> {
         checked.map_err(|error| self.add(field, error.to_string())).ok()
     }
@@ -57,29 +57,29 @@ impl Violations {
         self.0
     }
 
-    /// A Problem with all violations, if there are any.
+    /// Fails with all violations, if there are any.
     pub fn check(self) -> Result<(), Problem> {
         if self.0.is_empty() { Ok(()) } else { Err(Problem::invalid(self.0)) }
     }
 }
 
-/// The body of an operation without input: absent, or an object without members.
-pub fn nothing_said(body: &[u8]) -> Result<(), Problem> {
+/// Checks the body of an operation without input: it must be absent, or an object without members.
+pub fn no_input(body: &[u8]) -> Result<(), Problem> {
     if body.trim_ascii().is_empty() { Ok(()) } else { JsonBody::read(body)?.finish() }
 }
 
-/// A body that was read as a JSON object.
+/// A reader of a JSON object.
 #[derive(Debug)]
 pub struct JsonBody<'a> {
     members: Vec<(String, &'a RawValue)>,
-    /// The names that were asked for.
+    /// The names of the members that were taken.
     known: Vec<&'static str>,
     /// The violations found so far.
     pub violations: Violations,
 }
 
 impl<'a> JsonBody<'a> {
-    /// Reads the body. A body that is no JSON object in UTF-8 is a Problem at once.
+    /// Reads the body. Fails at once if it is not a JSON object in UTF-8.
     ///
     /// A byte order mark is ignored, as RFC 8259 §8.1 allows: editors and older clients of .NET write one.
     pub fn read(body: &'a [u8]) -> Result<Self, Problem> {
@@ -95,7 +95,7 @@ impl<'a> JsonBody<'a> {
             return Err(Problem::invalid_value("body", format!("must not be nested deeper than {MAX_DEPTH} levels")));
         }
         let Members { members, doubled } = serde_json::from_str(text).map_err(|error| {
-            // The position helps; serde's own sentence could repeat a value, so that the answer has only its kind.
+            // Only the position and the kind of the error: serde's message could repeat a value.
             let line = error.line();
             let column = error.column();
             let what = if error.is_data() { "must be a JSON object" } else { "must be well-formed JSON" };
@@ -108,7 +108,7 @@ impl<'a> JsonBody<'a> {
         Ok(Self { members, known: Vec::new(), violations })
     }
 
-    /// The text of a member, exactly as it was sent, null included.
+    /// Takes the text of a member as it was sent, `null` included.
     pub fn take_raw(&mut self, name: &'static str) -> Option<&'a str> {
         self.known.push(name);
         self.take(name)
@@ -119,15 +119,15 @@ impl<'a> JsonBody<'a> {
         Some(self.members.swap_remove(position).1.get())
     }
 
-    /// A member that may be absent, but not null and not of another type; `what` says which it must be. An integer is a
-    /// number without a fraction, however it is written.
+    /// Takes an optional member, which must not be null or of another type; `what` names the type in the violation. An
+    /// integer is any number without a fraction, such as `2.0`.
     pub fn optional<T: DeserializeOwned>(&mut self, name: &'static str, what: &str) -> Option<T> {
         let text = self.take_raw(name)?;
         let value = serde_json::from_str(text).ok().or_else(|| serde_json::from_str(&plain_integer(text)?).ok());
         self.violations.note(name, value.ok_or_else(|| format!("must be {what}")))
     }
 
-    /// A member that may be absent: an object of texts. A name that comes twice in it is a violation.
+    /// Takes an optional member that is an object of texts. A duplicate name in it is a violation.
     pub fn optional_texts(&mut self, name: &'static str, what: &str) -> Option<BTreeMap<String, String>> {
         let members = self.take_raw(name).map(serde_json::from_str::<Members<'_>>)?;
         let texts = members.ok().and_then(|Members { members, doubled }| {
@@ -139,7 +139,7 @@ impl<'a> JsonBody<'a> {
         self.violations.note(name, texts.ok_or_else(|| format!("must be {what}")))
     }
 
-    /// A member that must be there.
+    /// Takes a required member.
     pub fn required<T: DeserializeOwned>(&mut self, name: &'static str, what: &str) -> Option<T> {
         if !self.has(name) {
             self.known.push(name);
@@ -149,13 +149,13 @@ impl<'a> JsonBody<'a> {
         self.optional(name, what)
     }
 
-    /// A time that may be absent.
+    /// Takes an optional time.
     pub fn optional_time(&mut self, name: &'static str) -> Option<Time> {
         let value = self.take_raw(name)?;
         self.violations.note(name, time::of_body(value))
     }
 
-    /// A time that must be there.
+    /// Takes a required time.
     pub fn required_time(&mut self, name: &'static str) -> Option<Time> {
         if !self.has(name) {
             self.violations.add(name, time::is_missing());
@@ -163,19 +163,19 @@ impl<'a> JsonBody<'a> {
         self.optional_time(name)
     }
 
-    /// Whether a member is there that was not taken.
+    /// Whether the body has a member of this name that was not taken yet.
     pub fn has(&self, name: &str) -> bool {
         self.members.iter().any(|(member, _)| member == name)
     }
 
-    /// Refuses a member which clients may well send here, if it is there, for this reason.
+    /// Refuses a member, if present, for this reason: for members that clients are likely to send here.
     pub fn refuse(&mut self, name: &str, why: &str) {
         if self.take(name).is_some() {
             self.violations.add(name, why);
         }
     }
 
-    /// A member that must be a text of at least one character.
+    /// Takes a required text of at least one character.
     pub fn required_text(&mut self, name: &'static str) -> Option<String> {
         let text = self.required::<String>(name, "a text that is not empty")?;
         if text.is_empty() {
@@ -185,7 +185,7 @@ impl<'a> JsonBody<'a> {
         Some(text)
     }
 
-    /// All violations. A member that was not taken is unknown, and one of them.
+    /// All violations. Each member that was not taken is unknown, and a violation.
     pub fn into_violations(mut self) -> Violations {
         for (position, (member, _)) in self.members.into_iter().enumerate() {
             let known = if position < MAX_COMPARED { &self.known[..] } else { &[] };
@@ -195,26 +195,25 @@ impl<'a> JsonBody<'a> {
         self.violations
     }
 
-    /// Fails with a Problem that names all violations, if there are any.
+    /// Fails with all violations, if there are any.
     pub fn finish(self) -> Result<(), Problem> {
         self.into_violations().check()
     }
 
-    /// Ends the reading as [`finish`](Self::finish) does, and gives the value that the members were read into.
+    /// Fails as [`finish`](Self::finish) does, or returns the value that was read from the members.
     pub fn finish_with<T>(self, value: Option<T>) -> Result<T, Problem> {
         self.finish()?;
         value.ok_or_else(|| Problem::internal("a value is missing without a violation"))
     }
 }
 
-/// The text of a JSON number that is an integer, in digits alone: `2.0` and `1e3` are integers in JSON Schema 2020-12
-/// (§4.2.3), and clients that know doubles only write them. `None` for another value, and beyond 2⁵³, where a double is no
-/// longer exact.
+/// The digits of a JSON number that is an integer: `2.0` and `1e3` are integers in JSON Schema 2020-12 (§4.2.3), and
+/// clients that only have doubles write them. `None` for other values, and beyond 2⁵³, where a double is not exact.
 pub fn plain_integer(json: &str) -> Option<String> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let number = serde_json::from_str::<f64>(json).ok()?;
     let json = json.trim();
-    // The text decides where it can, since a double would round the fraction away.
+    // The text decides if it can, since a double would round the fraction away.
     if let Some((whole, fraction)) = json.split_once('.').filter(|_| !json.contains(['e', 'E'])) {
         let is_integer = fraction.bytes().all(|digit| digit == b'0');
         return is_integer.then(|| if whole == "-0" { "0".to_owned() } else { whole.to_owned() });
@@ -227,12 +226,12 @@ pub fn without_byte_order_mark(text: &[u8]) -> &[u8] {
     text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)
 }
 
-/// The members of a JSON object as they were sent. Of a name that comes twice the first counts.
+/// The members of a JSON object as they were sent. Of duplicate members, the first counts.
 #[derive(Debug)]
 pub struct Members<'a> {
     /// The names and values, in their order.
     pub members: Vec<(String, &'a RawValue)>,
-    /// The names that come twice.
+    /// The duplicate names.
     pub doubled: Vec<String>,
 }
 
@@ -267,8 +266,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
     }
 }
 
-/// Whether brackets nest deeper than the limit. Looks at brackets outside of strings only; a text that is no JSON is
-/// found by the parser.
+/// Whether brackets outside of strings nest deeper than the limit. The parser finds other faults.
 fn nests_deeper_than(limit: usize, json: &str) -> bool {
     let mut depth = 0usize;
     let mut in_string = false;
@@ -313,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_member_is_told_what_may_have_been_meant_and_a_body_full_of_them_costs_little() {
+    fn the_first_unknown_members_get_suggestions_and_the_rest_cost_little() {
         let many = (0..1_000).map(|number| format!("\"eventUrl{number}\":1")).collect::<Vec<_>>().join(",");
         let text = format!("{{{many}}}");
         let mut body = JsonBody::read(text.as_bytes()).expect("an object");
@@ -324,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_that_does_not_belong_here_is_refused_with_the_reason_and_once() {
+    fn a_refused_member_is_one_violation_with_its_reason() {
         let mut body = JsonBody::read(br#"{"timestamp":1}"#).expect("an object");
         body.refuse("timestamp", "is set by the service");
         body.refuse("id", "is set by the service");
@@ -342,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_is_no_object_is_refused_with_its_place() {
+    fn a_body_that_is_not_an_object_is_refused() {
         for bad in ["", " ", "[]", "1", "null", "{", r#"{"a":}"#, r#"{"a":1}x"#, "\u{feff}", "\u{feff}\u{feff}{}"] {
             assert_eq!(violations(JsonBody::read(bad.as_bytes()).expect_err(bad)), ["body"], "{bad}");
         }
@@ -356,7 +354,7 @@ mod tests {
     fn a_byte_order_mark_before_the_body_is_ignored() {
         let mut body = JsonBody::read("\u{feff}{\"name\":\"x\"}".as_bytes()).expect("an object");
         assert_eq!(body.required_text("name").as_deref(), Some("x"));
-        assert!(nothing_said("\u{feff}{}".as_bytes()).is_ok());
+        assert!(no_input("\u{feff}{}".as_bytes()).is_ok());
     }
 
     #[test]
@@ -413,17 +411,17 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_says_nothing_is_absent_or_an_empty_object() {
+    fn a_body_without_input_is_absent_or_an_empty_object() {
         for good in ["", " \n", "{}", " { } "] {
-            assert!(nothing_said(good.as_bytes()).is_ok(), "{good}");
+            assert!(no_input(good.as_bytes()).is_ok(), "{good}");
         }
         for bad in ["[]", "null", "{", r#"{"scope":"x"}"#] {
-            assert!(nothing_said(bad.as_bytes()).is_err(), "{bad}");
+            assert!(no_input(bad.as_bytes()).is_err(), "{bad}");
         }
     }
 
     #[test]
-    fn a_body_beyond_all_bounds_is_neither_parsed_nor_echoed() {
+    fn a_body_beyond_the_limits_is_neither_parsed_nor_echoed() {
         let many = (0..100_000).map(|number| format!("\"m{number}\":1")).collect::<Vec<_>>().join(",");
         let problem = JsonBody::read(format!("{{{many}}}").as_bytes()).expect_err("too large");
         assert_eq!(problem.kind, crate::ProblemKind::PayloadTooLarge);

@@ -1,17 +1,18 @@
-//! Names that are like the one that a client wrote, for the messages that refuse it.
+//! Suggestions for unknown names, by similarity.
 
 use std::{cmp::Reverse, collections::BTreeSet};
 
-/// How many unknown names of one request are compared with the known ones: a whole catalogue takes a millisecond.
+/// How many unknown names of one request are compared with the known ones: comparing one with a whole catalogue takes a
+/// millisecond.
 pub const MAX_COMPARED: usize = 10;
 /// How many names a message suggests.
 const SUGGESTED: usize = 3;
-/// In percent of the pairs of letters. Names that share fewer are unlike.
+/// The least similarity of a suggestion, in percent of the shared pairs of letters.
 const ALIKE: u32 = 50;
-/// More characters than a name has. A longer text is compared with no name, and not repeated to its end.
+/// Longer than all known names. A longer text gets no suggestions, and is cut in the message.
 const MAX_LENGTH: usize = 60;
 
-/// The names that are most like a text, the nearest first, in any case of the letters.
+/// The names that are most similar to a text, regardless of case, the most similar first.
 pub fn nearest<N: AsRef<str> + Ord>(given: &str, names: impl IntoIterator<Item = N>) -> Vec<N> {
     if given.chars().nth(MAX_LENGTH).is_some() {
         return Vec::new();
@@ -23,8 +24,8 @@ pub fn nearest<N: AsRef<str> + Ord>(given: &str, names: impl IntoIterator<Item =
     alike.into_iter().take(SUGGESTED).map(|(_, name)| name).collect()
 }
 
-/// The message on a text that is none of these names: what it must be, the text, the names near it, and, as a whole
-/// clause, where all of them are listed.
+/// The message on a text that is none of these names: the rule, the text, suggestions, and a clause that says where all
+/// names are listed.
 pub fn none_of<N: AsRef<str> + Ord>(
     what: &str,
     given: &str,
@@ -39,7 +40,7 @@ pub fn none_of<N: AsRef<str> + Ord>(
     format!("{what}, and `{given}` is none{near}; {all_are_listed}")
 }
 
-/// The message on a member or parameter that an operation does not know, after those that it knows.
+/// The message on an unknown member or parameter, with suggestions, or else with all known names.
 pub(crate) fn not_known(what: &str, given: &str, known: &[&str]) -> String {
     let near = nearest(given, known);
     let hint = match known {
@@ -62,7 +63,7 @@ mod tests {
     const MEMBERS: [&str; 4] = ["name", "eventUrl", "eventList", "headers"];
 
     #[test]
-    fn the_nearest_name_comes_first_in_any_case_of_the_letters() {
+    fn the_nearest_name_comes_first_regardless_of_case() {
         for (given, meant) in [("eventurl", "eventUrl"), ("EVENT_LIST", "eventList"), ("header", "headers")] {
             assert_eq!(nearest(given, MEMBERS).first(), Some(&meant), "{given}");
         }
@@ -72,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_not_known_comes_with_those_near_it_or_else_with_all() {
+    fn an_unknown_name_gets_suggestions_or_else_all_known_names() {
         let said = |given| not_known("member", given, &["type", "data"]);
         assert_eq!(said("eventType"), "is not a member that this operation knows; near it: type");
         assert_eq!(said("payload"), "is not a member that this operation knows; it knows type, data");
@@ -80,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_is_cut_and_compared_with_nothing() {
+    fn a_long_text_is_cut_and_gets_no_suggestions() {
         let long = "eventUrl".repeat(10_000);
         assert!(nearest(&long, MEMBERS).is_empty());
         let message = none_of("must be a member", &"é".repeat(10_000), MEMBERS, "there are four");

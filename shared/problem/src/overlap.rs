@@ -1,27 +1,27 @@
-//! For how long a former secret is good beside the new one that replaces it, as the request for the new one says.
+//! The overlap of a rotation: how long the replaced secret stays valid, from the request for the new one.
 
 use std::time::Duration;
 
 use crate::{JsonBody, Problem};
 
-/// Unless the request says otherwise: a day.
+/// The default: a day.
 const DEFAULT: Duration = Duration::from_secs(24 * 60 * 60);
-/// The longest that a request may say, in seconds: seven days.
+/// The longest overlap, in seconds: seven days.
 const MAX: u32 = 7 * 24 * 60 * 60;
 
-/// Reads the overlap from a body, whose only member it may be. No body says nothing.
+/// Reads the overlap from a body without other members. The body may be empty.
 pub fn overlap(body: &[u8]) -> Result<Duration, Problem> {
     if body.trim_ascii().is_empty() {
         return Ok(DEFAULT);
     }
     let mut body = JsonBody::read(body)?;
-    let overlap = taken(&mut body);
+    let overlap = take(&mut body);
     body.finish()?;
     Ok(overlap)
 }
 
-/// Takes the overlap from a body that may have other members. A violation is noted in the body.
-pub fn taken(body: &mut JsonBody<'_>) -> Duration {
+/// Takes the overlap from a body that may have other members. Notes a violation in the body.
+pub fn take(body: &mut JsonBody<'_>) -> Duration {
     let wanted = format!("a number of seconds, an integer from 0 to {MAX}");
     let seconds = body.optional::<u32>("overlapSeconds", &wanted);
     if seconds.is_some_and(|seconds| seconds > MAX) {
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_overlap_is_a_day_unless_its_owner_says_otherwise() {
+    fn an_overlap_is_a_day_unless_the_request_says_otherwise() {
         for (body, seconds) in [
             ("", 86_400),
             (" ", 86_400),

@@ -1,7 +1,7 @@
-//! Problems: the one form of an error on the wire (RFC 9457), and the one place where errors of the inside become one.
+//! Problems: the format of errors on the wire (RFC 9457).
 //!
-//! A Problem has an outside (kind, detail, properties, headers) and an inside (the cause), which the gate logs and
-//! never sends.
+//! A Problem has public parts (kind, detail, properties, headers) and a private one (the cause), which the gate logs
+//! and never sends.
 
 use std::error::Error;
 
@@ -14,57 +14,57 @@ use serde_json::{Map, Value, json};
 
 use crate::ProblemKind;
 
-/// How long a client is asked to wait when a dependency is out of reach, in seconds.
+/// The `Retry-After` of a 503, in seconds.
 const RETRY_AFTER_SECONDS: u16 = 5;
 
-/// An error, as the client sees it and as the log has it.
+/// An error for the client, with its cause for the log.
 #[derive(Debug)]
 pub struct Problem {
-    /// What kind of problem it is; decides type, title and status.
+    /// The kind, which decides type, title and status.
     pub kind: ProblemKind,
-    /// This occurrence, in a sentence that says what to do.
+    /// A sentence on this occurrence that says what to do.
     pub detail: String,
-    /// What programs may read of it.
+    /// Details for programs.
     pub properties: Map<String, Value>,
-    /// Headers that belong to the answer.
+    /// Additional headers of the response.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// The same for a person, where the texts of its kind do not say enough.
+    /// A text for people, if the one of the kind does not say enough.
     pub explanation: Option<Box<Explanation>>,
-    /// For the log only.
+    /// The cause, for the log only.
     pub cause: Option<Box<dyn Error + Send + Sync>>,
 }
 
-/// The words of a page on an error, all of them plain text.
+/// The texts of an error page, all of them plain text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explanation {
     /// What happened, in a few words.
     pub title: String,
-    /// What happened, to whom, and what to do about it: a text for each paragraph.
+    /// The paragraphs: what happened, which entity it concerns, and what to do.
     pub paragraphs: Vec<String>,
-    /// A link that leads on.
+    /// A link to the next step.
     pub link: Option<Link>,
 }
 
 /// A link on a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
-    /// Where it leads.
+    /// The address.
     pub address: String,
-    /// Its words.
+    /// The text of the link.
     pub text: String,
 }
 
-/// One value that is not as it should be.
+/// An invalid value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Violation {
-    /// Where: a member (`eventUrl`), an element (`eventList[2]`), a header's name, or `body` for the whole.
+    /// A member (`eventUrl`), an element (`eventList[2]`), a header's name, or `body` for the whole body.
     pub field: String,
-    /// What it must be, as the end of a sentence that begins with the field.
+    /// The rule, as the end of a sentence that begins with the field.
     pub message: String,
 }
 
 impl Problem {
-    /// A problem of this kind.
+    /// A Problem of this kind.
     pub fn new(kind: ProblemKind, detail: impl Into<String>) -> Self {
         Self {
             kind,
@@ -78,12 +78,12 @@ impl Problem {
 
     /// Adds a header.
     pub fn with_header(mut self, name: HeaderName, value: impl AsRef<str>) -> Self {
-        // Only texts of our own get here: scopes, verbs, numbers. One that is no header value is left out.
+        // Values are internal texts: scopes, verbs, numbers. An invalid header value is dropped.
         self.headers.extend(HeaderValue::from_str(value.as_ref()).ok().map(|value| (name, value)));
         self
     }
 
-    /// Adds the time after which to try again, in seconds.
+    /// Adds a `Retry-After`, in seconds.
     pub fn with_retry_after(self, seconds: u64) -> Self {
         self.with_header(RETRY_AFTER, seconds.to_string())
     }
@@ -94,19 +94,19 @@ impl Problem {
         self
     }
 
-    /// Adds the words of its page.
+    /// Adds a text for people.
     pub fn explained(mut self, explanation: Explanation) -> Self {
         self.explanation = Some(Box::new(explanation));
         self
     }
 
-    /// Adds the cause, for the log alone.
+    /// Adds the cause, for the log only.
     pub fn caused_by(mut self, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.cause = Some(cause.into());
         self
     }
 
-    /// The path is no route's.
+    /// 404: no route has this path.
     pub fn no_route(path: &str) -> Self {
         Self::new(
             ProblemKind::NotFound,
@@ -114,7 +114,7 @@ impl Problem {
         )
     }
 
-    /// The path is a route's, but not with this verb. `list` is the path that shows what was to be read, if there is one.
+    /// 405: no route has this path with this verb. `list` is the path that lists the resources, if there is one.
     pub fn wrong_verb(method: &Method, allowed: &[&str], list: Option<&str>) -> Self {
         let allowed = allowed.join(", ");
         let list = list.map(|path| format!(" Read `{path}` to see what there is.")).unwrap_or_default();
@@ -122,19 +122,19 @@ impl Problem {
         Self::new(ProblemKind::MethodNotAllowed, detail).with_header(ALLOW, allowed)
     }
 
-    /// A body that is not declared as JSON.
+    /// 415: the body is not declared as JSON.
     pub fn not_json() -> Self {
         Self::new(ProblemKind::UnsupportedMediaType, "Send the body with the header `Content-Type: application/json`.")
     }
 
-    /// A body that is encoded.
+    /// 415: the body has a content encoding.
     pub fn encoded_body() -> Self {
         let detail =
             "Send the body without `Content-Encoding`: this service takes no compressed or otherwise encoded body.";
         Self::new(ProblemKind::UnsupportedMediaType, detail)
     }
 
-    /// Values that are not as they should be: all of them.
+    /// 400: invalid values.
     pub fn invalid(violations: Vec<Violation>) -> Self {
         let detail = match violations.as_slice() {
             [one] => format!("`{}` {}.", one.field, one.message),
@@ -143,40 +143,40 @@ impl Problem {
         Self::new(ProblemKind::InvalidRequest, detail).with_property("violations", json!(violations))
     }
 
-    /// One value that is not as it should be.
+    /// 400: one invalid value.
     pub fn invalid_value(field: &str, message: impl Into<String>) -> Self {
         Self::invalid(vec![Violation { field: field.to_owned(), message: message.into() }])
     }
 
-    /// The values that are not as they should be, each with what it must be; none for another kind of problem.
+    /// The invalid values, as field and message; empty for other kinds of Problem.
     pub fn violations(&self) -> impl Iterator<Item = (&str, &str)> {
         let violations = self.properties.get("violations").and_then(Value::as_array).into_iter().flatten();
         violations.filter_map(|violation| violation["field"].as_str().zip(violation["message"].as_str()))
     }
 
-    /// The names of the values that are not as they should be; none for another kind of problem.
+    /// The fields of the invalid values; empty for other kinds of Problem.
     pub fn fields(&self) -> impl Iterator<Item = &str> {
         self.violations().map(|(field, _)| field)
     }
 
-    /// The body is larger than the operation takes.
-    pub fn too_large(what: &str, limit: usize) -> Self {
-        Self::new(ProblemKind::PayloadTooLarge, format!("{what} is larger than the {limit} bytes that are allowed."))
+    /// 413: the body is larger than the operation allows.
+    pub fn too_large(part: &str, limit: usize) -> Self {
+        Self::new(ProblemKind::PayloadTooLarge, format!("{part} is larger than the {limit} bytes that are allowed."))
             .with_property("limitBytes", limit)
     }
 
-    /// The request line and the headers are larger than the gateway takes.
+    /// 431: the request line and the headers are larger than the gateway allows.
     pub fn headers_too_large(limit: usize) -> Self {
         let detail = format!("The request line and the headers are larger than the {limit} bytes that are allowed.");
         Self::new(ProblemKind::HeadersTooLarge, detail).with_property("limitBytes", limit)
     }
 
-    /// The body does not come.
+    /// 408: the body did not arrive in time.
     pub fn request_timeout() -> Self {
         Self::new(ProblemKind::RequestTimeout, "The body of the request did not come in time; send the request again.")
     }
 
-    /// Something that the answer needs is out of reach.
+    /// 503: a dependency is unavailable.
     pub fn unavailable(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         let detail = format!("The service cannot answer at the moment; try again in {RETRY_AFTER_SECONDS} seconds.");
         Self::new(ProblemKind::ServiceUnavailable, detail)
@@ -184,14 +184,14 @@ impl Problem {
             .caused_by(cause)
     }
 
-    /// An unexpected error.
+    /// 500: an unexpected error.
     pub fn internal(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         let detail =
             "An unexpected error occurred; try again later, and report the `instance` to support if it keeps failing.";
         Self::new(ProblemKind::InternalError, detail).caused_by(cause)
     }
 
-    /// The body of the answer.
+    /// The body of the response.
     pub fn body(&self, base_url: &str, request_id: &str) -> Map<String, Value> {
         let mut body = Map::new();
         body.insert("type".into(), format!("{base_url}/problems/{}", self.kind.slug()).into());
@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_problem_has_all_members_and_shows_nothing_of_its_cause() {
+    fn every_problem_has_all_members_and_hides_its_cause() {
         let problem = Problem::internal("the password is hunter2");
         let body = Value::from(problem.body("https://api.example.com", "0193f6d2-1c9e-7cc3-98c4-dc0c0c07398f"));
         assert_eq!(body["type"], "https://api.example.com/problems/internal-error");

@@ -1,5 +1,5 @@
-//! The parameters of a query, taken one by one, so that every violation is found at once. An unknown parameter is one:
-//! a misspelt filter must not look like no filter.
+//! The parameters of a query, taken one by one, so that all violations are reported at once. Unknown parameters are
+//! violations: a misspelt filter must not look like no filter.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +11,18 @@ use crate::{
     time,
 };
 
-/// A query whose parameters are being taken.
+/// A reader of a query.
 #[derive(Debug)]
 pub struct Query<'a> {
     parameters: BTreeMap<&'a str, Vec<&'a str>>,
-    /// The names that were asked for.
+    /// The names of the parameters that were taken.
     known: Vec<&'static str>,
     /// The violations found so far.
     pub violations: Violations,
 }
 
 impl<'a> Query<'a> {
-    /// The query with these parameters, decoded, in their order.
+    /// A reader of these decoded parameters.
     pub fn new(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let mut parameters = BTreeMap::<_, Vec<_>>::new();
         for (name, value) in pairs {
@@ -31,7 +31,7 @@ impl<'a> Query<'a> {
         Self { parameters, known: Vec::new(), violations: Violations::default() }
     }
 
-    /// A parameter that may be absent, but come once only; `what` says what it must be.
+    /// Takes an optional parameter, which must not be repeated; `what` names its type in the violation.
     pub fn optional<T>(
         &mut self,
         name: &'static str,
@@ -48,14 +48,14 @@ impl<'a> Query<'a> {
         }
     }
 
-    /// A time that may be absent.
+    /// Takes an optional time.
     pub fn optional_time(&mut self, name: &'static str) -> Option<Time> {
         let text = self.optional(name, "one text", Some)?;
         self.violations.note(name, time::of_query(text))
     }
 
-    /// A parameter that may be absent, come several times, and name several values with commas between them. Each value
-    /// is in the list once; `what` says what each must be.
+    /// Takes an optional parameter that may be repeated and may have several values separated by commas. The result has
+    /// each value once; `what` names the type in the violation.
     pub fn list<T: PartialEq>(
         &mut self,
         name: &'static str,
@@ -77,7 +77,7 @@ impl<'a> Query<'a> {
         list
     }
 
-    /// A parameter that was not taken is unknown, and a violation; all violations become a Problem.
+    /// Fails with all violations, if there are any. Each parameter that was not taken is unknown, and a violation.
     pub fn finish(mut self) -> Result<(), Problem> {
         for (position, name) in self.parameters.into_keys().enumerate() {
             let known = if position < MAX_COMPARED { &self.known[..] } else { &[] };
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_comes_in_parts_or_with_commas_and_has_each_value_once() {
+    fn a_list_is_repeated_or_separated_by_commas_and_has_each_value_once() {
         let mut query =
             Query::new([("a", "1,2"), ("b", "1"), ("a", "3"), ("a", "2,1"), ("c", "1,"), ("d", ""), ("e", "1,x,y")]);
         let mut numbers = |name| query.list(name, "numbers", |text| text.parse::<u8>().ok());

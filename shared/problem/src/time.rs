@@ -1,10 +1,10 @@
-//! Times in requests, with one message for all of them.
+//! Times in requests, with one message for all invalid ones.
 
 use base::Time;
 
 const FORM: &str = "must be a time in RFC 3339 that ends with `Z` or an offset, such as 2026-11-20T09:45:00.123Z";
 
-/// A time in a body, whatever JSON it came as.
+/// Reads a time from a JSON value.
 ///
 /// # Errors
 /// The fault, as the second half of a sentence that begins with the field's name.
@@ -13,7 +13,7 @@ pub(crate) fn of_body(value: &str) -> Result<Time, &'static str> {
     text.and_then(|text| Time::of_client(&text)).ok_or(FORM)
 }
 
-/// A time in a query. There an offset's `+` comes as a space, unless the client has encoded it.
+/// Reads a time from a query, in which the `+` of an offset becomes a space unless the client has encoded it.
 ///
 /// # Errors
 /// As of [`of_body`].
@@ -26,7 +26,7 @@ pub(crate) fn of_query(text: &str) -> Result<Time, String> {
     })
 }
 
-/// The message on a time that is missing.
+/// The message on a missing time.
 pub(crate) fn is_missing() -> String {
     format!("is missing; it {FORM}")
 }
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_says_which_form_it_must_have_whatever_came_instead() {
+    fn an_invalid_time_is_refused_with_the_expected_format() {
         for bad in ["1795391258", "null", "\"\"", "\"2026-11-22 23:50:57\"", "\"2026-11-22T23:50:57\"", "[]"] {
             assert_eq!(of_body(bad), Err(FORM), "{bad}");
         }
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plus_that_came_as_a_space_is_told_from_other_faults() {
+    fn a_plus_that_became_a_space_has_a_message_about_encoding() {
         assert!(of_query("2026-11-22T23:50:00+00:00").is_ok());
         assert!(of_query("2026-11-22T23:50:00 00:00").expect_err("a space").contains("%2B"));
         for bad in ["2026-11-22 23:50:00Z", "yesterday", "2026-11-22T23:50:00", " "] {

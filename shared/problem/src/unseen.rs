@@ -1,21 +1,21 @@
-//! Characters that people do not see: a text that has them can say to a program, or to a model, what nobody reads in it.
+//! Invisible characters: with them a text can carry a message to a program or a model that people do not see.
 
 use std::ops::RangeInclusive;
 
-/// Characters that people do not see, in their order (Unicode 16). Code points of these ranges that
-/// have no character today are to be ignored in display, too (`Default_Ignorable_Code_Point`).
+/// Invisible characters, in ascending order (Unicode 16). Unassigned code points in these ranges are to be ignored in
+/// display as well (`Default_Ignorable_Code_Point`).
 const UNSEEN: [RangeInclusive<char>; 19] = [
-    // The soft hyphen shows at the end of a line only.
+    // The soft hyphen is visible only at the end of a line.
     '\u{ad}'..='\u{ad}',
-    // The grapheme joiner has no form.
+    // The grapheme joiner has no glyph.
     '\u{34f}'..='\u{34f}',
     // The Arabic letter mark sets a direction.
     '\u{61c}'..='\u{61c}',
-    // Fillers of Hangul hold the place of a letter.
+    // Fillers of Hangul replace a letter.
     '\u{115f}'..='\u{1160}',
     // Inherent vowels of Khmer are not written.
     '\u{17b4}'..='\u{17b5}',
-    // Mongolian selectors choose a form of the letter before them.
+    // Mongolian selectors choose a form of the previous letter.
     '\u{180b}'..='\u{180f}',
     // Zero width, and direction.
     '\u{200b}'..='\u{200f}',
@@ -27,25 +27,25 @@ const UNSEEN: [RangeInclusive<char>; 19] = [
     '\u{2800}'..='\u{2800}',
     // The filler of Hangul for other encodings.
     '\u{3164}'..='\u{3164}',
-    // Variations choose a form of the character before them, and can spell bytes.
+    // Variation selectors choose a form of the previous character, and can encode bytes.
     '\u{fe00}'..='\u{fe0f}',
-    // The mark of the byte order.
+    // The byte order mark.
     '\u{feff}'..='\u{feff}',
-    // The same filler in half width.
+    // The filler of Hangul in half width.
     '\u{ffa0}'..='\u{ffa0}',
-    // Reserved code points that are ignored, and the marks around annotations between lines.
+    // Reserved code points that are ignored, and the marks of interlinear annotations.
     '\u{fff0}'..='\u{fffb}',
-    // Egyptian controls place the signs beside them.
+    // Egyptian controls position the signs beside them.
     '\u{13430}'..='\u{1343f}',
     // Controls of shorthand join and move the signs beside them.
     '\u{1bca0}'..='\u{1bca3}',
     // Controls of musical notation begin and end beams and slurs.
     '\u{1d173}'..='\u{1d17a}',
-    // Tags spell ASCII, more variations spell bytes.
+    // Tags encode ASCII; further variation selectors encode bytes.
     '\u{e0000}'..='\u{e0fff}',
 ];
 
-/// Whether people do not see a character: controls, the ends of lines among them, and what has neither form nor width.
+/// Whether a character is invisible: a control character (line ends included), or a character without glyph or width.
 pub fn is_unseen(character: char) -> bool {
     character.is_control() || UNSEEN.iter().any(|range| range.contains(&character))
 }
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_class_of_characters_that_people_do_not_see_is_known() {
+    fn every_class_of_invisible_characters_is_known() {
         let unseen = [
             "\n\t\u{0}\u{7f}\u{85}\u{ad}\u{34f}\u{61c}\u{1160}\u{17b5}\u{180e}\u{200b}\u{2028}\u{202e}\u{2060}",
             "\u{2066}\u{2800}\u{3164}\u{fe0f}\u{feff}\u{ffa0}\u{fff0}\u{fff8}\u{fff9}\u{fffb}\u{13430}",
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ranges_of_unseen_characters_stand_in_their_order() {
+    fn the_ranges_of_unseen_characters_are_sorted() {
         assert!(UNSEEN.iter().all(|range| !range.is_empty()));
         assert!(UNSEEN.windows(2).all(|pair| pair[0].end() < pair[1].start()));
     }

@@ -1,5 +1,4 @@
-//! How often an action may be done in an hour or a minute, counted in the table by the kind of action and the
-//! account.
+//! Rate limits per hour or minute, counted in the table by the kind of action and the account.
 //!
 //! | item | pk / sk |
 //! |---|---|
@@ -8,30 +7,29 @@
 use crate::table::{Change, Key, Table, TableError, Written, absent, at_most};
 use base::Time;
 
-/// In seconds.
+/// A minute, in seconds.
 const MINUTE: i64 = 60;
+/// An hour, in seconds.
 const HOUR: i64 = 60 * MINUTE;
 
-/// The kinds of action that are counted.
+/// The kinds of limited action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allowance {
-    /// Applications, secrets and keys that are made for a managing entity. Each of them is an entry
-    /// in the list of revocations when it is removed, and removing is never refused, so that making
-    /// is limited instead.
+    /// Applications, secrets and keys made for a managing entity. Each becomes an entry in the list of revocations when
+    /// it is removed, and removing is never refused, so that making is limited instead.
     Credentials,
-    /// An application's tokens that stand in the list of revocations one by one. No other
-    /// application spends it.
+    /// An application's single tokens in the list of revocations.
     OwnTokens,
-    /// The same beyond each application's own allowance, for all applications of an owner together.
+    /// Single tokens beyond each application's own allowance, for all applications of an owner together.
     SharedTokens,
-    /// Links into the panel that are made for a managing entity. One answer lists those that are good, and the end of each may
-    /// be an entry in the list of revocations.
+    /// Links into the panel made for a managing entity. One response lists all valid links, and the end of each may
+    /// become an entry in the list of revocations.
     PanelLinks,
     /// Recoveries of a managing entity's deliveries, and pauses that it ends. Each may cause thousands of attempts.
     Recoveries,
-    /// Test events that a managing entity asks for.
+    /// Test events of a managing entity.
     Tests,
-    /// Deliveries that a managing entity has sent again.
+    /// Deliveries that a managing entity sends again.
     Resends,
 }
 
@@ -48,7 +46,7 @@ impl Allowance {
         }
     }
 
-    /// How many there may be in a window.
+    /// The limit per window.
     pub const fn limit(self) -> u32 {
         match self {
             Self::Credentials | Self::SharedTokens => 1000,
@@ -67,7 +65,7 @@ impl Allowance {
         }
     }
 
-    /// When the window of this moment began, in seconds, and when it ends.
+    /// The beginning of the current window, in seconds, and its end.
     fn window_at(self, now: Time) -> (i64, Time) {
         let begun = now.as_seconds() - now.as_seconds() % self.window();
         (begun, Time::from_millis((begun + self.window()) * 1000))
@@ -84,11 +82,11 @@ impl Allowances {
         Self(table)
     }
 
-    /// Counts `many` more actions on an account. When the allowance has less left, nothing is
-    /// counted, and the result is the time of the next allowance.
+    /// Counts `many` more actions on an account. If they exceed the limit, counts nothing and returns the beginning of
+    /// the next window.
     ///
-    /// The count is not in one transaction with the action, since transactions of one account would
-    /// cancel each other. An action that fails after it was counted stays counted.
+    /// The count is not in one transaction with the action, since transactions of one account would cancel each other.
+    /// An action that fails after it was counted stays counted.
     pub async fn spend(
         &self,
         what: Allowance,

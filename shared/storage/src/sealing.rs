@@ -1,8 +1,8 @@
-//! Sealing: customers' secrets in the table are encrypted and bound to the place where they stand.
+//! Sealing: customers' secrets in the table are encrypted and bound to their item.
 //!
 //! AES-256-GCM with a random nonce. The context (kind of item, entity, identifier) is authenticated with the text, so
-//! that a row copied to another place cannot be opened there. The key's name stands before the sealed bytes, so that
-//! keys rotate: new ones seal, old ones still open.
+//! that a copy in another item cannot be opened. The data key's name precedes the sealed bytes, so that keys can
+//! rotate: new keys seal, old ones still open.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -19,10 +19,10 @@ use problem::Problem;
 /// The secret with the key ring.
 pub const SECRET: &str = "data-keys";
 
-/// How soon the ring may be read again for the sake of a key that it lacks. A key is in the secret before anything is
-/// sealed with it, so that only a text of a key that was forgotten meets this pause.
+/// How often the ring may be read again because it lacks a key. A key is in the secret before it seals anything, so
+/// only texts of removed keys are affected.
 const UNKNOWN_KEY_PAUSE: Duration = Duration::from_secs(5);
-/// How long a text may wait for its key: shorter than what waits behind it, such as the lease of a delivery.
+/// How long a text may wait for its key: shorter than the lease of a delivery that waits for the text.
 const READ_LIMIT: Duration = Duration::from_secs(2);
 
 /// The keys that seal and open.
@@ -32,7 +32,7 @@ pub struct KeyRing {
     keys: HashMap<String, LessSafeKey>,
 }
 
-/// The secret `data-keys` as it stands in Secrets Manager.
+/// The secret `data-keys` in Secrets Manager.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct DataKeys {
@@ -40,7 +40,7 @@ struct DataKeys {
     keys: HashMap<String, SecretBytes>,
 }
 
-/// Why something could not be sealed or opened.
+/// A text could not be sealed or opened.
 #[derive(Debug, thiserror::Error)]
 pub enum SealError {
     /// The key ring could not be read.
@@ -49,13 +49,13 @@ pub enum SealError {
     /// The key ring lacks its current key, or a key is not of 256 bits.
     #[error("the key ring lacks a usable key `{0}`")]
     Key(String),
-    /// The sealed text was changed, moved from another place, or is none.
+    /// The sealed text was changed, was copied from another item, or is not a sealed text.
     #[error("a sealed text cannot be opened here")]
     NotOurs,
 }
 
 impl SealError {
-    /// The secret of the key ring has another form.
+    /// The secret of the key ring is malformed.
     pub fn malformed_ring(source: serde_json::Error) -> Self {
         Self::Ring(SecretError::Malformed { name: SECRET.to_owned(), source })
     }
@@ -65,7 +65,7 @@ impl SealError {
 #[derive(Clone)]
 pub struct KeyRings(Arc<Refreshed<RingSource>>);
 
-/// Where the key ring is read.
+/// The source of the key ring.
 struct RingSource(Secrets);
 
 impl Source for RingSource {
@@ -81,23 +81,23 @@ impl Source for RingSource {
 }
 
 impl KeyRings {
-    /// The ring among these secrets. The first request reads it.
+    /// The ring in these secrets. The first request reads it.
     pub fn new(secrets: Secrets, clock: SharedClock) -> Self {
         Self(Arc::new(Refreshed::new(RingSource(secrets), clock)))
     }
 
-    /// The same, but read at once. A failure is logged, and tried again by the first request.
+    /// The ring in these secrets, read now. A failure is logged, and the first request reads again.
     pub async fn warm(secrets: Secrets, clock: SharedClock) -> Self {
         Self(Arc::new(Refreshed::warm(RingSource(secrets), clock).await))
     }
 
-    /// The ring to seal with.
+    /// The ring for sealing.
     pub async fn get(&self) -> Result<Arc<KeyRing>, SealError> {
         self.0.get().await
     }
 
-    /// The ring to open this text with. When the one in memory lacks the text's key, it is read again: the key was made
-    /// since. Keys rotate without a moment in which something cannot be opened.
+    /// The ring for opening this text. If the ring in memory lacks the text's key, it is read again, so that a rotation
+    /// never makes a text unreadable.
     pub async fn for_text(&self, sealed: &str) -> Result<Arc<KeyRing>, SealError> {
         let read = self.0.suitable(UNKNOWN_KEY_PAUSE, |ring| ring.knows_key_of(sealed));
         timeout(READ_LIMIT, read).await.unwrap_or_else(|late| {
@@ -124,7 +124,7 @@ impl KeyRing {
         if keys.contains_key(&current) { Ok(Self { current, keys }) } else { Err(SealError::Key(current)) }
     }
 
-    /// Seals a text for one place: `{key}.{base 64 of nonce, ciphertext and tag}`.
+    /// Seals a text for one context: `{key}.{base 64 of nonce, ciphertext and tag}`.
     pub fn seal(&self, random: &dyn Random, context: &str, plain: &[u8]) -> String {
         let nonce: [u8; NONCE_LEN] = random::bytes(random);
         let mut sealed = plain.to_vec();
@@ -134,7 +134,7 @@ impl KeyRing {
         format!("{}.{}", self.current, BASE64_STANDARD_NO_PAD.encode([&nonce[..], &sealed].concat()))
     }
 
-    /// Seals a text anew, for the same place, that an older key sealed; nothing, when the current key sealed it.
+    /// Seals a text of an older key again, for the same context; `None` if the current key sealed it.
     pub fn reseal(&self, random: &dyn Random, context: &str, sealed: &str) -> Result<Option<String>, SealError> {
         if key_of(sealed) == Some(&self.current) {
             return Ok(None);
@@ -148,7 +148,7 @@ impl KeyRing {
         key_of(sealed).is_none_or(|key| self.keys.contains_key(key))
     }
 
-    /// Opens a text that was sealed for this place.
+    /// Opens a text that was sealed for this context.
     pub fn open(&self, context: &str, sealed: &str) -> Result<SecretBytes, SealError> {
         let (key, bytes) = sealed.split_once('.').ok_or(SealError::NotOurs)?;
         let key = self.keys.get(key).ok_or_else(|| SealError::Key(key.to_owned()))?;
@@ -160,7 +160,7 @@ impl KeyRing {
     }
 }
 
-/// Whether a text has the form of a sealed one. Only the key ring knows whether it can be opened.
+/// Whether a text has the format of a sealed text. Only the key ring decides whether it can be opened.
 pub fn is_sealed(text: &str) -> bool {
     let bytes = text.split_once('.').and_then(|(_, bytes)| BASE64_STANDARD_NO_PAD.decode(bytes).ok());
     bytes.is_some_and(|bytes| bytes.len() >= NONCE_LEN + AES_256_GCM.tag_len())
@@ -180,7 +180,7 @@ impl From<SealError> for Problem {
     }
 }
 
-/// A ring of two keys, `a` and `b`, of which this one seals.
+/// A ring of two keys, `a` and `b`, with this current key.
 #[cfg(any(test, feature = "testing"))]
 pub fn ring(current: &str) -> KeyRing {
     let keys = [("a", 1), ("b", 2)].map(|(name, byte)| (name.to_owned(), SecretBytes::new(vec![byte; 32])));
@@ -193,14 +193,14 @@ mod tests {
     use base::SystemRandom;
 
     #[test]
-    fn a_sealed_text_opens_in_its_place_and_in_no_other() {
+    fn a_sealed_text_opens_only_in_its_context() {
         let sealed = ring("a").seal(&SystemRandom, "webhook/hotel/1", b"plain");
         assert_eq!(ring("a").open("webhook/hotel/1", &sealed).expect("opens").expose(), b"plain");
         assert!(matches!(ring("a").open("webhook/other/1", &sealed), Err(SealError::NotOurs)));
     }
 
     #[test]
-    fn a_sealed_text_is_known_by_its_form() {
+    fn a_sealed_text_is_recognized_by_its_format() {
         let sealed = ring("a").seal(&SystemRandom, "here", b"");
         assert!(is_sealed(&sealed));
         for text in ["", ".", "a", "a.", "a.AAAA", "a.!", &sealed[2..], &sealed[..sealed.len() - 2]] {
@@ -215,9 +215,9 @@ mod tests {
     }
 
     #[test]
-    fn a_text_of_an_older_key_is_sealed_anew_and_one_of_the_current_key_stays() {
+    fn only_a_text_of_an_older_key_is_sealed_again() {
         let old = ring("a").seal(&SystemRandom, "here", b"plain");
-        let new = ring("b").reseal(&SystemRandom, "here", &old).expect("opens").expect("sealed anew");
+        let new = ring("b").reseal(&SystemRandom, "here", &old).expect("opens").expect("sealed again");
         assert_eq!(key_of(&new), Some("b"));
         assert_eq!(ring("b").open("here", &new).expect("opens").expose(), b"plain");
         assert_eq!(ring("b").reseal(&SystemRandom, "here", &new).expect("nothing to do"), None);
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn every_changed_bit_and_every_cut_is_noticed() {
+    fn every_changed_bit_and_every_cut_is_detected() {
         let ring = ring("a");
         let sealed = ring.seal(&SystemRandom, "here", b"plain");
         let bytes = BASE64_STANDARD_NO_PAD.decode(&sealed[2..]).expect("base 64");
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_without_its_current_key_or_with_a_short_key_is_refused() {
+    fn a_ring_without_current_key_or_with_a_short_key_is_refused() {
         assert!(matches!(KeyRing::new("x".into(), HashMap::new()), Err(SealError::Key(_))));
         let short = [("a".to_owned(), SecretBytes::new(vec![1; 16]))].into();
         assert!(matches!(KeyRing::new("a".into(), short), Err(SealError::Key(_))));

@@ -1,5 +1,5 @@
 #![doc = include_str!("../README.md")]
-// Futures within futures: from the runtime down to the SDK's innermost they are deeper than the compiler expects.
+// The nesting of futures, from the runtime down to the SDK, exceeds the compiler's default limit.
 #![recursion_limit = "256"]
 
 pub mod canary;
@@ -9,7 +9,7 @@ pub mod subscriptions;
 #[cfg(test)]
 mod testing;
 
-/// The door for other domains: they publish events of their own through the outbox, and use nothing else of this crate.
+/// Interface for other domains, which publish their events through the outbox and use nothing else of this crate.
 pub mod outbox {
     pub use crate::events::{
         EventType,

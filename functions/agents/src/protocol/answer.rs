@@ -52,7 +52,7 @@ impl Answer {
     }
 
     /// A result that reports a Problem.
-    pub fn telling(result: Value, problem: Problem) -> Self {
+    pub fn reporting(result: Value, problem: Problem) -> Self {
         Self { result, caching: None, problem: Some(problem) }
     }
 

@@ -187,7 +187,7 @@ impl RpcError {
         }
         let reply = Reply::json(self.status, &message)?.uncached();
         Ok(match self.problem {
-            Some(problem) => reply.telling(*problem),
+            Some(problem) => reply.reporting(*problem),
             None => reply,
         })
     }

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::caller::Caller;
 
-/// IdempotencyStore a request.
+/// Answers a request.
 pub async fn answer<S: Server>(
     server: &'static S,
     caller: Caller,
@@ -71,7 +71,7 @@ fn capabilities() -> Value {
     })
 }
 
-/// IdempotencyStore a request for a list that depends only on the release.
+/// Answers a request for a list that depends only on the release.
 fn list(request: &Request, caching: Caching, result: impl FnOnce() -> Value) -> Result<Answer, Failure> {
     has_one_page(request)?;
     Ok(Answer::kept(result(), caching))
@@ -97,7 +97,7 @@ async fn call_tool<S: Server>(server: &'static S, caller: Caller, request: &Requ
         Err(Refusal::Token(problem)) => Err(Failure::Token(problem)),
         Err(Refusal::Problem(problem)) => {
             let body = problem.body(server.base_url(), &request_id).into();
-            Ok(Answer::telling(json!(ToolResult::refused(&body)), problem))
+            Ok(Answer::reporting(json!(ToolResult::refused(&body)), problem))
         }
     }
 }

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::caller::Caller;
 
-/// IdempotencyStore the message in the body of a call.
+/// Answers the message in the body of a call.
 pub async fn answer<S: Server>(server: &'static S, call: Call) -> Result<Reply, Problem> {
     if call.body.len() > MAX_BYTES {
         return Err(Problem::too_large("The message", MAX_BYTES));
@@ -37,7 +37,7 @@ async fn answer_request<S: Server>(server: &'static S, call: Call, request: &Req
     let answer = methods::answer(server, Caller::of(call)?, revision, request).await;
     match answer.map(|answer| answer.in_revision(revision, server)) {
         Ok((result, None)) => json_rpc::result(&request.id, result),
-        Ok((result, Some(problem))) => Ok(json_rpc::result(&request.id, result)?.telling(problem)),
+        Ok((result, Some(problem))) => Ok(json_rpc::result(&request.id, result)?.reporting(problem)),
         Err(Failure::Rpc(error)) => error.reply(Some(&request.id)),
         Err(Failure::Token(problem)) => Err(problem),
     }

@@ -2,7 +2,7 @@
 
 use auth::{AuthorizedEntity, Scope::IntegrationsRead};
 use futures::FutureExt;
-use problem::{Problem, nothing_said};
+use problem::{Problem, no_input};
 use serde_json::{Value, json};
 use webhooks::deliveries::queries::advice::Cause;
 
@@ -32,7 +32,7 @@ pub const DIAGNOSE_WEBHOOK: Tool = Tool {
 
 async fn diagnose(use_cases: &UseCases, entity: AuthorizedEntity, mut call: ToolCall) -> Result<Value, Problem> {
     let webhook = call.webhook()?;
-    nothing_said(&call.body())?;
+    no_input(&call.body())?;
     result(&use_cases.diagnosing.diagnose(&entity, &webhook, call.caller.now).await?)
 }
 

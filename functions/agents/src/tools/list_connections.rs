@@ -3,7 +3,7 @@
 use auth::{AuthorizedEntity, Scope::PaymentRead};
 use futures::FutureExt;
 use payments::Connection;
-use problem::{Problem, nothing_said};
+use problem::{Problem, no_input};
 use serde_json::{Value, json};
 
 use crate::{
@@ -31,7 +31,7 @@ pub const LIST_CONNECTIONS: Tool = Tool {
 };
 
 async fn list(use_cases: &UseCases, entity: AuthorizedEntity, call: ToolCall) -> Result<Value, Problem> {
-    nothing_said(&call.body())?;
+    no_input(&call.body())?;
     let found = use_cases.connections.of(&entity).await?;
     Ok(json!({ "connections": found.iter().map(Connection::view).collect::<Vec<_>>() }))
 }

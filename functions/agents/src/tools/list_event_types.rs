@@ -4,7 +4,7 @@ use std::future::ready;
 
 use auth::Scope::IntegrationsRead;
 use futures::FutureExt;
-use problem::nothing_said;
+use problem::no_input;
 use serde_json::{Value, json};
 use webhooks::events::catalogue;
 
@@ -25,7 +25,7 @@ pub const LIST_EVENT_TYPES: Tool = Tool {
     scopes: &[IntegrationsRead],
     hints: Hints::READS,
     run: Run::ForAll(|_, call| {
-        ready(nothing_said(&call.body()).map(|()| json!({ "eventTypes": catalogue::all() }))).boxed()
+        ready(no_input(&call.body()).map(|()| json!({ "eventTypes": catalogue::all() }))).boxed()
     }),
 };
 

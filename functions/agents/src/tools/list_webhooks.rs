@@ -2,7 +2,7 @@
 
 use auth::{AuthorizedEntity, Scope::IntegrationsRead};
 use futures::FutureExt;
-use problem::{Problem, nothing_said};
+use problem::{Problem, no_input};
 use serde_json::{Value, json};
 
 use crate::{
@@ -28,7 +28,7 @@ pub const LIST_WEBHOOKS: Tool = Tool {
 };
 
 async fn list(use_cases: &UseCases, entity: AuthorizedEntity, call: ToolCall) -> Result<Value, Problem> {
-    nothing_said(&call.body())?;
+    no_input(&call.body())?;
     Ok(json!({"webhooks": use_cases.showing.all(&entity, call.caller.now).await?}))
 }
 

@@ -5,7 +5,7 @@ use auth::{
     Scope::{IntegrationsWrite, McpWrite},
 };
 use futures::FutureExt;
-use problem::{Problem, nothing_said};
+use problem::{Problem, no_input};
 use serde_json::Value;
 
 use crate::{
@@ -35,7 +35,7 @@ pub const PUBLISH_TEST_EVENT: Tool = Tool {
 async fn test(use_cases: &UseCases, entity: AuthorizedEntity, mut call: ToolCall) -> Result<Value, Problem> {
     let once = call.once(&entity)?;
     let webhook = call.webhook()?;
-    nothing_said(&call.body())?;
+    no_input(&call.body())?;
     let sent = use_cases.testing.send(&entity, &webhook, once.as_ref(), &call.caller.trace).await?;
     repeatable(&sent, sent.is_repeated())
 }

@@ -5,7 +5,7 @@ use auth::{
     Scope::{IntegrationsRemove, McpRemove},
 };
 use futures::FutureExt;
-use problem::{Problem, nothing_said};
+use problem::{Problem, no_input};
 use serde_json::{Value, json};
 
 use crate::{
@@ -30,7 +30,7 @@ pub const REMOVE_WEBHOOK: Tool = Tool {
 
 async fn remove(use_cases: &UseCases, entity: AuthorizedEntity, mut call: ToolCall) -> Result<Value, Problem> {
     let webhook = call.webhook()?;
-    nothing_said(&call.body())?;
+    no_input(&call.body())?;
     use_cases.removal.remove(&entity, &webhook).await?;
     Ok(json!({ "id": webhook, "removed": true }))
 }

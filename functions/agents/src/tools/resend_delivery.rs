@@ -5,7 +5,7 @@ use auth::{
     Scope::{IntegrationsWrite, McpWrite},
 };
 use futures::FutureExt;
-use problem::{Problem, nothing_said};
+use problem::{Problem, no_input};
 use serde_json::Value;
 
 use crate::{
@@ -36,7 +36,7 @@ pub const RESEND_DELIVERY: Tool = Tool {
 async fn resend(use_cases: &UseCases, entity: AuthorizedEntity, mut call: ToolCall) -> Result<Value, Problem> {
     let once = call.once(&entity)?;
     let delivery = call.delivery()?;
-    nothing_said(&call.body())?;
+    no_input(&call.body())?;
     let resent = use_cases.resending.resend(&entity, &delivery, once.as_ref()).await?;
     repeatable(resent.delivery(), resent.is_repeated)
 }

@@ -5,7 +5,7 @@ use auth::{
     Scope::{IntegrationsWrite, McpWrite},
 };
 use futures::FutureExt;
-use problem::{Problem, nothing_said};
+use problem::{Problem, no_input};
 use serde_json::Value;
 
 use crate::{
@@ -31,6 +31,6 @@ pub const RESUME_WEBHOOK: Tool = Tool {
 
 async fn resume(use_cases: &UseCases, entity: AuthorizedEntity, mut call: ToolCall) -> Result<Value, Problem> {
     let webhook = call.webhook()?;
-    nothing_said(&call.body())?;
+    no_input(&call.body())?;
     result(&use_cases.resuming.resume(&entity, &webhook).await?)
 }

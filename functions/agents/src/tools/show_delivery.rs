@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use auth::{AuthorizedEntity, Scope::IntegrationsRead};
 use base::DeliveryId;
 use futures::FutureExt;
-use problem::{Problem, nothing_said};
+use problem::{Problem, no_input};
 use serde_json::{Value, value::RawValue};
 use webhooks::deliveries::{DeliveryError, delivery::WholeDelivery};
 
@@ -38,7 +38,7 @@ pub const SHOW_DELIVERY: Tool = Tool {
 
 async fn show(use_cases: &UseCases, entity: AuthorizedEntity, mut call: ToolCall) -> Result<Value, Problem> {
     let delivery = call.delivery()?;
-    nothing_said(&call.body())?;
+    no_input(&call.body())?;
     shown(use_cases, &entity, &delivery, &call.caller).await
 }
 

@@ -2,7 +2,7 @@
 
 use auth::{AuthorizedEntity, Scope::IntegrationsRead};
 use futures::FutureExt;
-use problem::{Problem, nothing_said};
+use problem::{Problem, no_input};
 use serde_json::{Value, value::to_raw_value};
 
 use super::show_delivery;
@@ -28,7 +28,7 @@ pub const SHOW_EVENT: Tool = Tool {
 
 async fn show(use_cases: &UseCases, entity: AuthorizedEntity, mut call: ToolCall) -> Result<Value, Problem> {
     let event = call.event()?;
-    nothing_said(&call.body())?;
+    no_input(&call.body())?;
     let event = use_cases.deliveries.event(&entity, &event, call.caller.now).await?;
     show_delivery::members(&to_raw_value(&event).map_err(Problem::internal)?)
 }

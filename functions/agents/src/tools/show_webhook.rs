@@ -2,7 +2,7 @@
 
 use auth::{AuthorizedEntity, Scope::IntegrationsRead};
 use futures::FutureExt;
-use problem::{Problem, nothing_said};
+use problem::{Problem, no_input};
 use serde_json::Value;
 
 use crate::{
@@ -29,6 +29,6 @@ pub const SHOW_WEBHOOK: Tool = Tool {
 
 async fn show(use_cases: &UseCases, entity: AuthorizedEntity, mut call: ToolCall) -> Result<Value, Problem> {
     let webhook = call.webhook()?;
-    nothing_said(&call.body())?;
+    no_input(&call.body())?;
     result(&use_cases.showing.one(&entity, &webhook, call.caller.now).await?)
 }

@@ -1,4 +1,5 @@
-//! POST /panel/session: opens a link with its code, or renews the session of the cookie. DELETE /panel/session: ends it.
+//! POST /panel/session: opens a link with its code, or renews the session of the cookie. DELETE /panel/session: ends
+//! it.
 
 use base::audit::Action;
 use function::{Service, StartError};
@@ -12,7 +13,7 @@ use issuer::{
         sessions::{OpenSession, PanelSessions, SessionRequest},
     },
 };
-use problem::{Problem, ProblemKind, nothing_said};
+use problem::{Problem, ProblemKind, no_input};
 use storage::SecretSettings;
 
 pub(crate) fn main() -> Result<(), StartError> {
@@ -74,7 +75,7 @@ impl SessionEndpoint {
     async fn close(&self, call: &Call) -> Result<Reply, Problem> {
         call.notes.action(Action::EndPanelSession);
         origin::check(call.headers(), &self.base_url)?;
-        nothing_said(&call.body)?;
+        no_input(&call.body)?;
         self.sessions.end(self.session_key(call), &call.notes, call.now).await?;
         Reply::no_content().uncached().with_computed_header(SET_COOKIE, &self.cookies.take())
     }

@@ -30,6 +30,6 @@ async fn open((start, panel): &(Start, PanelSettings), call: Call) -> Result<Rep
     };
     match opened.map_err(|error| failure_page::of_start(error, &call, panel))? {
         Opened::Page(page) => start_page::reply(&page),
-        Opened::GoOn(address) => redirect(&address),
+        Opened::Redirect(address) => redirect(&address),
     }
 }

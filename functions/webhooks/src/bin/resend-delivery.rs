@@ -3,7 +3,7 @@
 use function::{Service, StartError, idempotent_request};
 use functions_webhooks::delivery_id;
 use gate::{EntityCall, Reply, endpoints};
-use problem::{Problem, nothing_said};
+use problem::{Problem, no_input};
 use storage::IdempotencyStore;
 use webhooks::{
     deliveries::{Deliveries, queue::Queue, requests::resend::Resending},
@@ -28,7 +28,7 @@ async fn serve() -> Result<(), StartError> {
 }
 
 async fn resend(resending: &Resending, call: EntityCall) -> Result<Reply, Problem> {
-    nothing_said(&call.body)?;
+    no_input(&call.body)?;
     let resent = resending.resend(&call.entity, &delivery_id(&call)?, idempotent_request(&call)?.as_ref()).await?;
     Ok(Reply::accepted(&resent)?.replayed(resent.is_repeated))
 }

@@ -3,7 +3,7 @@
 use function::{Service, StartError};
 use functions_webhooks::webhook_id;
 use gate::{EntityCall, Reply, endpoints};
-use problem::{Problem, nothing_said};
+use problem::{Problem, no_input};
 use webhooks::subscriptions::{
     request_limits::RequestLimits,
     resume::{Pauses, Resuming},
@@ -26,6 +26,6 @@ async fn serve() -> Result<(), StartError> {
 }
 
 async fn resume(resuming: &Resuming, call: EntityCall) -> Result<Reply, Problem> {
-    nothing_said(&call.body)?;
+    no_input(&call.body)?;
     Reply::ok(&resuming.resume(&call.entity, &webhook_id(&call)?).await?)
 }

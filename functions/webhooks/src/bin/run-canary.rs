@@ -13,10 +13,13 @@ async fn serve() -> Result<(), StartError> {
     let (service, (secrets, rules)) = Service::start().await?;
     let addresses = service.settings();
     let canary = Canary::new(
-        (service.secrets(secrets), service.table()),
+        service.secrets(secrets),
+        service.table(),
         rules,
-        (&addresses.base_url, &addresses.auth_url),
-        (&addresses.environment, service.clock()),
+        &addresses.base_url,
+        &addresses.auth_url,
+        &addresses.environment,
+        service.clock(),
     );
     service.serve_events(canary, run).await
 }

@@ -3,7 +3,7 @@
 use function::{Service, StartError, idempotent_request};
 use functions_webhooks::{publisher, webhook_id};
 use gate::{EntityCall, Reply, endpoints};
-use problem::{Problem, nothing_said};
+use problem::{Problem, no_input};
 use storage::IdempotencyStore;
 use webhooks::subscriptions::{Webhooks, request_limits::RequestLimits, test_event::Testing};
 
@@ -25,7 +25,7 @@ async fn serve() -> Result<(), StartError> {
 }
 
 async fn test(testing: &Testing, call: EntityCall) -> Result<Reply, Problem> {
-    nothing_said(&call.body)?;
+    no_input(&call.body)?;
     let sent =
         testing.send(&call.entity, &webhook_id(&call)?, idempotent_request(&call)?.as_ref(), &call.trace).await?;
     Ok(Reply::accepted(&sent)?.replayed(sent.is_repeated()))

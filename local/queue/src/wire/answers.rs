@@ -65,7 +65,7 @@ impl From<Sent> for SentAnswer {
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Messages {
-    /// Without messages, SQS leaves the list out.
+    /// SQS omits an empty list.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     messages: Vec<MessageAnswer>,
 }
@@ -97,7 +97,7 @@ struct AttributeAnswer {
 }
 
 impl Messages {
-    /// The messages with the attributes that the receiver asked for.
+    /// The messages with the requested attributes.
     pub fn of(received: &[Received], request: &ReceiveRequest, account: &str) -> Self {
         let message = |received: &Received| {
             let message = &received.message;
@@ -137,7 +137,7 @@ impl AttributeAnswer {
     }
 }
 
-/// Whether a receiver that asks so wants the attribute of this name.
+/// Whether a requested name or prefix covers the attribute of this name.
 /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ReceiveMessage.html>
 fn is_asked(asked: &str, name: &str) -> bool {
     match asked.strip_suffix(".*") {

@@ -1,4 +1,4 @@
-//! Batches: what is wrong with all of one, and what each entry of one is answered.
+//! Batches: checks of a whole batch, and the answers to its entries.
 //! <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessageBatch.html>
 
 use std::collections::HashSet;
@@ -29,7 +29,7 @@ struct Successful {
     done: Done,
 }
 
-/// What a successful entry is answered.
+/// The answer to a successful entry.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub enum Done {
@@ -59,7 +59,7 @@ struct Failed {
 }
 
 impl Batch {
-    /// Does what each entry asks, in their order.
+    /// Performs the entries in their order.
     pub fn of<T>(entries: impl IntoIterator<Item = (String, T)>, perform: impl Fn(T) -> Result<Done, Refusal>) -> Self {
         let mut batch = Self::default();
         for (id, entry) in entries {
@@ -74,7 +74,7 @@ impl Batch {
     }
 }
 
-/// Checks number and identifiers of entries.
+/// Checks the number and the identifiers of entries.
 pub fn check<E: Entry>(entries: &[E]) -> Result<(), Refusal> {
     if entries.is_empty() {
         let message = "There should be at least one entry in the request.";

@@ -1,4 +1,4 @@
-//! The wire: AWS JSON 1.0, as every SDK speaks it.
+//! The protocol: AWS JSON 1.0, which every SDK speaks.
 //! <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-making-api-requests-json.html>
 
 mod answers;
@@ -29,13 +29,13 @@ use requests::{
 };
 
 const JSON: HeaderValue = HeaderValue::from_static("application/x-amz-json-1.0");
-/// The codes of errors that SQS had before it spoke JSON, by which SDKs tell them apart.
+/// The header with the error codes of the older query protocol, by which SDKs distinguish errors.
 const QUERY_ERROR: HeaderName = HeaderName::from_static("x-amzn-query-error");
 
 impl Queues {
     /// Answers an operation by its name (`SendMessage`: the header `X-Amz-Target` without `AmazonSQS.`) and the request's body.
     /// The response has status, `Content-Type`, `x-amzn-query-error` if it is an error, and the body. A `ReceiveMessage` may
-    /// take as long as its `WaitTimeSeconds`; dropping the future ends the wait, and takes no message.
+    /// take as long as its `WaitTimeSeconds`; dropping the future ends the wait and receives no message.
     pub async fn answer(&self, operation: &str, body: &[u8]) -> Response<Bytes> {
         match self.perform(operation, body).await {
             Ok(answer) => response(StatusCode::OK, &answer),
@@ -72,7 +72,7 @@ impl Queues {
 
     fn send_message(&self, request: SendRequest) -> Result<SentAnswer, Refusal> {
         let queue = queue(&request.queue_url)?;
-        // A wrong queue is named before a wrong message.
+        // A wrong queue is reported before a wrong message.
         self.require(queue)?;
         Ok(self.send(queue, request.message.read()?)?.into())
     }
@@ -182,7 +182,7 @@ impl Queues {
     }
 }
 
-/// The name of the queue at an address: its end.
+/// The name of the queue, from the end of its address.
 fn queue(url: &Option<String>) -> Result<&str, Refusal> {
     let url = url.as_deref().ok_or_else(|| Refusal::missing("QueueUrl"))?;
     Ok(url.rsplit('/').next().unwrap_or(url))

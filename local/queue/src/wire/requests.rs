@@ -1,4 +1,4 @@
-//! Requests. What is missing is told apart from what is malformed, so that everything is optional here.
+//! Requests. All members are optional here, so that a missing member is reported as such, and not as malformed JSON.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -10,7 +10,7 @@ use crate::{
     refusal::{Refusal, within},
 };
 
-/// The one attribute that a sender may set beside its own.
+/// The only system attribute that a sender may set.
 const TRACE: &str = "AWSTraceHeader";
 
 #[derive(Deserialize)]

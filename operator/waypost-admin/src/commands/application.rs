@@ -37,10 +37,10 @@ Examples:
   waypost-admin application remove-secret CLIENT_ID SECRET_ID --stack waypost
   waypost-admin application unblock 192.0.2.1 --stack waypost";
 
-/// Makes, shows and removes applications, the clients of the token issuer, and their credentials.
+/// Creates, shows and removes applications, the clients of the token issuer, and their credentials.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Makes an application, and prints its secret this once.
+    /// Creates an application, and prints its secret once.
     Create(Registration),
     /// Shows an application, without its secrets.
     Show {
@@ -53,18 +53,18 @@ pub enum Command {
         /// The managing entity.
         #[arg(value_parser = EntityId::parse)]
         owner: Option<EntityId>,
-        /// All applications of the deployment, also those that only operators manage. Reads the whole table once.
+        /// All applications of the deployment, including those that only operators manage. Reads the whole table once.
         #[arg(long)]
         all: bool,
     },
-    /// Lets an application publish events from its next token on, or no longer: its tokens then end within a minute.
+    /// Grants the right to publish events, from the next token on, or withdraws it: the application's tokens then end within a minute.
     Publishing {
         /// Its client identifier.
         client_id: String,
         /// Whether it may publish.
         right: Right,
     },
-    /// Gives an application a new secret, prints it this once, and lets the old one end.
+    /// Gives an application a new secret, prints it once, and lets the old one expire.
     AddSecret {
         /// Its client identifier.
         client_id: String,
@@ -92,39 +92,39 @@ pub enum Command {
         /// Its client identifier.
         client_id: String,
     },
-    /// Forgets failed attempts to authenticate, so that clients at an address that was turned away get in again at once.
+    /// Forgets failed attempts to authenticate, so that clients at a blocked address are accepted again at once.
     Unblock {
-        /// The address, as the audit trail names it. Of IPv6 the first 64 bits count.
+        /// The address, as in the audit trail. For IPv6 only the first 64 bits count.
         address: IpAddr,
-        /// Forgets only what was counted for this client identifier from there, and nothing for the address as a whole.
+        /// Forgets only the attempts as this client from there, and not the attempts of the address as a whole.
         #[arg(long, value_name = "CLIENT_ID")]
         client: Option<String>,
     },
 }
 
-/// A right that an application is given, or loses.
+/// The right to publish: granted or withdrawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Right {
     On,
     Off,
 }
 
-/// A new application, as arguments describe it.
+/// The arguments that describe a new application.
 #[derive(Debug, Args)]
 pub struct Registration {
-    /// The name that people know it by.
+    /// Its display name.
     #[arg(long, value_parser = checked_name)]
     name: String,
-    /// The managing entities that it may act for, separated by spaces; `*` for every one.
+    /// The managing entities that it may act for, separated by spaces; `*` for all.
     #[arg(long, required = true, value_delimiter = ' ', value_parser = checked_entity)]
     entity: Vec<String>,
-    /// Its scopes, separated by spaces; all, when none is given.
+    /// Its scopes, separated by spaces; by default all.
     #[arg(long, value_delimiter = ' ', value_parser = super::scope)]
     scopes: Vec<Scope>,
-    /// The managing entity that manages it over HTTP; the first of its own, when none is given.
+    /// The managing entity that manages it over HTTP; by default the first one that it may act for.
     #[arg(long, value_parser = EntityId::parse)]
     owner: Option<EntityId>,
-    /// Lets it publish events, and make applications that may. Without this it may do all else that its scopes allow.
+    /// Lets it publish events, and create applications that may. Without this it may do everything else that its scopes allow.
     #[arg(long)]
     may_publish: bool,
 }
@@ -136,7 +136,7 @@ fn secret_id(text: &str) -> Result<ClientSecretId, String> {
 }
 
 impl Command {
-    /// Does what the subcommand says.
+    /// Runs the subcommand.
     pub async fn run(self, which: &Which, output: Output) -> Result<(), Failure> {
         let deployment = which.open().await?;
         let applications = OperatorsApplications::of(&deployment);
@@ -163,8 +163,8 @@ impl Command {
             Self::Publishing { client_id, right } => {
                 let changed = applications.let_publish(&client_id, right == Right::On).await?;
                 let text = match right {
-                    Right::On => "may publish events, with the tokens that it asks for from now on",
-                    Right::Off => "may not publish events; the tokens with which it could end within a minute",
+                    Right::On => "may publish events, with tokens issued from now on",
+                    Right::Off => "may not publish events; its present tokens end within a minute",
                 };
                 output.write(changed.view(SystemClock.now(), None), format!("{} {text}", changed.name))
             }
@@ -188,9 +188,9 @@ impl Command {
                 let clients =
                     guesses::forget(&deployment, address, client.as_deref()).await.map_err(Failure::Guesses)?;
                 let as_clients = match (&client, clients) {
-                    (None, 0) => "; none was counted for a single client".to_owned(),
-                    (None, 1) => ", and those as 1 client from there".to_owned(),
-                    (None, several) => format!(", and those as {several} clients from there"),
+                    (None, 0) => "; no client had attempts from there".to_owned(),
+                    (None, 1) => ", including those of 1 client".to_owned(),
+                    (None, several) => format!(", including those of {several} clients"),
                     (Some(client), _) => format!(" as {client}"),
                 };
                 let text = format!("forgot the failed attempts from {address}{as_clients}");
@@ -216,7 +216,7 @@ impl Registration {
     }
 }
 
-/// The credentials of a new application, in the form of `service.env`, for a shell to read.
+/// The credentials of a new application as lines for a shell, as in `service.env`.
 pub fn credentials_of(created: &Created) -> String {
     credentials(&created.application.client_id, created.secret.as_ref())
 }
@@ -236,7 +236,7 @@ fn write_removed(output: Output, client_id: &str, credential: &str, removed: Cre
     output.write(json!({ "clientId": client_id, "credential": credential, "isLast": is_last }), text)
 }
 
-/// The text about an application, without its secrets.
+/// Formats an application, without its secrets.
 struct Shown<'a>(&'a Application);
 
 impl Display for Shown<'_> {

@@ -10,21 +10,21 @@ use crate::{arguments::Which, failure::Failure, output::Output};
 pub const EXAMPLES: &str = "\
 Examples:
   waypost-admin data-keys rotate --stack waypost
-  waypost-admin data-keys rotate --reseal-only --stack waypost   # after one that did not end well
+  waypost-admin data-keys rotate --reseal-only --stack waypost   # after a rotation that failed
   waypost-admin data-keys rotate --forget --data .local          # a day later
 
 It may be stopped at any moment, and run again. Progress is shown on standard error.";
 
-/// Rotates the keys of the values that the table holds sealed: webhooks' secrets and headers, and providers' tokens.
+/// Rotates the keys of the sealed values in the table: webhooks' secrets and headers, and providers' tokens.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Makes a new key, and seals anew the values that older keys sealed. Reads the whole table once.
+    /// Makes a new key, and reseals the values that older keys sealed. Reads the whole table once.
     Rotate {
-        /// Makes no new key; seals anew the values that the current one has not sealed.
+        /// Makes no new key; reseals the values that older keys sealed.
         #[arg(long)]
         reseal_only: bool,
-        /// Makes no new key; seals anew the values that are left, and removes the keys that no value needs any more: those that
-        /// were replaced a quarter of an hour ago or earlier.
+        /// Makes no new key; reseals the remaining values, and removes the keys that no value needs, which were replaced at
+        /// least a quarter of an hour ago.
         #[arg(long, conflicts_with = "reseal_only")]
         forget: bool,
     },
@@ -47,7 +47,7 @@ impl Command {
             "keptKeys": kept, "keptUntil": settled_at.filter(|_| !kept.is_empty()),
         });
         let text = format!(
-            "{seen} items looked at: {webhooks} webhooks and {connections} connections sealed anew, {unreadable} unreadable; \
+            "{seen} items examined: {webhooks} webhooks and {connections} connections resealed, {unreadable} unreadable; \
              current key {current}, {} keys forgotten{}",
             forgotten.len(),
             staying(&kept, settled_at)
@@ -57,7 +57,7 @@ impl Command {
     }
 }
 
-/// A line about the old keys that are in the ring still: a person who wants them gone must not take them for forgotten.
+/// A line about the old keys that are still in the ring, so that an operator does not take them for forgotten.
 fn staying(kept: &[String], settled_at: Option<Time>) -> String {
     let from = settled_at.map(|time| format!(" from {time} on")).unwrap_or_default();
     match kept.len() {
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_old_key_that_stays_is_named_with_the_time_from_which_it_can_be_forgotten() {
+    fn an_old_key_that_stays_is_named_with_the_time_of_its_possible_removal() {
         let at = Some(Time::from_millis(1_795_167_900_000));
         assert_eq!(staying(&[], at), "");
         let [one, two] = ["1-a", "2-b"].map(str::to_owned);

@@ -24,21 +24,21 @@ Examples:
   waypost-admin geo-ip rollback GeoLite2-City --stack waypost
   waypost-admin geo-ip unblock GeoLite2-City 1a2b3c4d5e6f --stack waypost
 
-With --data no service needs to run, but for an update.";
+With --data a service must run only for an update.";
 
 /// The function that updates the databases.
 const UPDATE: Invoked = Invoked { name: "geo-ip-update", output: "GeoIpUpdateName" };
-/// The shortest beginning of a SHA-256 that names a release.
+/// The shortest accepted prefix of a release's SHA-256, in digits.
 const SHORTEST: usize = 8;
 
-/// Updates geo-IP databases, looks into what is published, and goes back to the release before.
+/// Updates geo-IP databases, looks addresses up in published ones, and rolls releases back.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// A store by its address, in place of a deployment: s3://BUCKET or a folder.
     #[arg(long, global = true, value_name = "ADDRESS")]
     store: Option<String>,
-    /// With --store, the name of the deployment that publishes there; `local`, when none is given.
+    /// With --store, the name of the deployment that publishes there; by default `local`.
     #[arg(long, global = true, value_name = "NAME")]
     environment: Option<String>,
     #[command(subcommand)]
@@ -47,20 +47,20 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Updates all databases that are configured, as the schedule does every day, and waits for it: minutes, perhaps.
+    /// Updates all configured databases, as the schedule does every day, and waits for the end, possibly for minutes.
     Update,
-    /// Goes back to the release before the current one, and blocks the current one until it is unblocked.
+    /// Rolls back to the release before the current one, and blocks the current one until it is unblocked.
     Rollback {
         /// The edition, such as GeoLite2-City.
         #[arg(value_parser = edition)]
         edition: EditionName,
     },
-    /// Lets a release be published again that was rolled back. The next update publishes it, if it is still the newest.
+    /// Unblocks a release that was rolled back. The next update publishes it, if it is still the newest.
     Unblock {
         /// The edition, such as GeoLite2-City.
         #[arg(value_parser = edition)]
         edition: EditionName,
-        /// The release's SHA-256 or its beginning, as `rollback` and the refusals of updates name it.
+        /// The release's SHA-256 or its beginning, as in the messages of `rollback` and of refused updates.
         #[arg(value_name = "SHA256", value_parser = sha256)]
         release: String,
     },
@@ -68,7 +68,7 @@ enum Command {
     Lookup {
         /// The address.
         address: IpAddr,
-        /// The edition; every one that is published, when none is given.
+        /// The edition; by default all published ones.
         #[arg(long, value_parser = edition)]
         edition: Option<EditionName>,
     },
@@ -81,10 +81,11 @@ fn edition(name: &str) -> Result<EditionName, String> {
 fn sha256(text: &str) -> Result<String, String> {
     let digits = text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let good = digits && (SHORTEST..=64).contains(&text.len());
-    good.then(|| text.to_owned()).ok_or_else(|| format!("{SHORTEST} to 64 hexadecimal digits begin a SHA-256"))
+    good.then(|| text.to_owned())
+        .ok_or_else(|| format!("a SHA-256 is named by its first {SHORTEST} to 64 hexadecimal digits"))
 }
 
-/// The result of an update, as the function gives it.
+/// The result of an update, as the function returns it.
 #[derive(Debug, Serialize, Deserialize)]
 struct Report {
     success: bool,
@@ -92,7 +93,7 @@ struct Report {
 }
 
 impl Arguments {
-    /// Does what the subcommand says.
+    /// Runs the subcommand.
     pub async fn run(self, which: &Which, output: Output) -> Result<(), Failure> {
         if let Command::Update = self.command {
             return self.update(which, output).await;
@@ -125,7 +126,7 @@ impl Arguments {
 
     async fn update(self, which: &Which, output: Output) -> Result<(), Failure> {
         if self.store.is_some() || self.environment.is_some() {
-            let message = "an update is the deployment's own work; name it with --stack or --data";
+            let message = "the deployment itself does an update; name it with --stack or --data";
             return Err(usage(ErrorKind::ArgumentConflict, message));
         }
         let report: Report = UPDATE.invoke(&which.open().await?).await?;
@@ -135,21 +136,20 @@ impl Arguments {
 
     async fn databases(&self, which: &Which) -> Result<GeoIpDatabases, Failure> {
         match &self.store {
-            Some(_) if which.stack.is_some() || which.data.is_some() => Err(usage(
-                ErrorKind::ArgumentConflict,
-                "--store takes the place of --stack and --data; say one of them",
-            )),
+            Some(_) if which.stack.is_some() || which.data.is_some() => {
+                Err(usage(ErrorKind::ArgumentConflict, "--store replaces --stack and --data; give one of them"))
+            }
             Some(store) => Ok(GeoIpDatabases::at(store, self.environment.as_deref()).await?),
             None if self.environment.is_some() => Err(usage(
                 ErrorKind::ArgumentConflict,
-                "--environment goes with --store; a deployment knows its own name",
+                "--environment needs --store; with --stack or --data the deployment gives its name",
             )),
             None => which.open_databases().await,
         }
     }
 }
 
-/// What tells a release from every other.
+/// The properties that identify a release.
 fn named(release: &Release) -> Value {
     json!({ "buildTime": release.build_time(), "sha256": release.sha256 })
 }

@@ -1,4 +1,4 @@
-//! The subcommands, a file each.
+//! The subcommands, one file for each.
 
 mod application;
 mod data_keys;

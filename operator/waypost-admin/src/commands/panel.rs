@@ -25,32 +25,32 @@ Examples:
   waypost-admin panel link my-hotel --application CLIENT_ID --stack waypost
   waypost-admin panel link my-hotel --application CLIENT_ID --scopes 'integrations.read' --lifetime-seconds 28800 --stack waypost";
 
-/// Makes links into the panel, the page for people.
+/// Creates links into the panel, the page for people.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Makes a link, and prints its address this once: it can be opened once, for ten minutes.
+    /// Creates a link, and prints its address once. It can be opened once, within ten minutes.
     Link(LinkArguments),
 }
 
-/// A link, as arguments describe it.
+/// The arguments that describe a link.
 #[derive(Debug, Args)]
 pub struct LinkArguments {
-    /// The managing entity that the panel is to show; with --data, the demo one when none is given.
+    /// The managing entity that the panel shows; with --data, by default the demo one.
     #[arg(value_parser = EntityId::parse)]
     entity: Option<EntityId>,
-    /// The application whose tokens the session gets; with --data, the demo one when none is given.
+    /// The application whose tokens the session gets; with --data, by default the demo one.
     #[arg(long, value_name = "CLIENT_ID")]
     application: Option<String>,
-    /// Its scopes, separated by spaces; all of the application's, when none is given.
+    /// Its scopes, separated by spaces; by default all of the application's.
     #[arg(long, value_delimiter = ' ', value_parser = super::scope)]
     scopes: Vec<Scope>,
-    /// The seconds for which the session lasts; eight hours at most.
+    /// The duration of the session in seconds; eight hours at most.
     #[arg(long, default_value = "3600", value_parser = lifetime)]
     lifetime_seconds: Duration,
     /// The page that it opens, such as /panel/deliveries.
     #[arg(long, value_parser = checked_place)]
     place: Option<String>,
-    /// The name that people know it by.
+    /// Its display name.
     #[arg(long, value_parser = checked_name)]
     name: Option<String>,
 }
@@ -60,7 +60,7 @@ fn lifetime(text: &str) -> Result<Duration, &'static str> {
 }
 
 impl Command {
-    /// Does what the subcommand says.
+    /// Runs the subcommand.
     pub async fn run(self, which: &Which, output: Output) -> Result<(), Failure> {
         let Self::Link(arguments) = self;
         let deployment = which.open().await?;
@@ -73,7 +73,7 @@ impl Command {
 impl LinkArguments {
     fn wanted(self, deployment: &Deployment) -> Result<WantedLink, Failure> {
         let missing = || {
-            let message = "say for which managing entity the link is, and with --application in whose name";
+            let message = "name the managing entity of the link, and its application with --application";
             usage(ErrorKind::MissingRequiredArgument, message)
         };
         let demo = |name| deployment.folder().map(|folder| folder.value(name)).transpose();

@@ -17,10 +17,10 @@ Examples:
   waypost-admin provision --stack waypost --name 'First application' --entity my-hotel --may-publish
   waypost-admin provision --stack waypost     # secrets and keys only
 
-It may be run again: secrets that have a value keep it. With --name it makes one more application each time.
+It may be run again: secrets that have a value keep it. With --name it creates one more application each time.
 A service on this machine needs none of this: `make run` does the same at its start.";
 
-/// Gives the empty secrets of a new stack their values, publishes its keys, and makes a first application.
+/// Fills the empty secrets of a new stack, publishes its keys, and creates a first application.
 #[derive(Debug, Args)]
 #[command(
     after_help = EXAMPLES,
@@ -34,12 +34,12 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Provides the stack with what it needs.
+    /// Provisions the stack.
     pub async fn run(self, which: &Which, output: Output) -> Result<(), Failure> {
         let wanted = self.application.map(Registration::wanted).transpose()?;
         if which.data.is_some() {
             let message = "--data is not for provision: `make run` does the same at its start; \
-                           `waypost-admin application create` makes more applications";
+                           `waypost-admin application create` creates more applications";
             return Err(usage(ErrorKind::ArgumentConflict, message));
         }
         let deployment = which.open().await?;

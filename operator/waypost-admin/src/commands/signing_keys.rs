@@ -16,10 +16,10 @@ It may be stopped at any moment, and run again.";
 /// Replaces the keys that sign access tokens.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Lets the next key sign, which is published already. No token is refused.
+    /// Lets the next key sign, which is already published. No token is refused.
     Rotate {
-        /// The keys may be known to others: replaces both at once, and revokes every token that they signed. Clients have to
-        /// ask for new tokens.
+        /// For compromised keys: replaces both at once, and revokes every token that they signed. Clients have to request new
+        /// tokens.
         #[arg(long)]
         emergency: bool,
     },

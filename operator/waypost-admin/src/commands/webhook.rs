@@ -14,19 +14,19 @@ Examples:
 
 It reads the whole table once, and changes nothing. Progress is shown on standard error.";
 
-/// Looks for webhooks of all managing entities.
+/// Finds webhooks of all managing entities.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Lists webhooks of all managing entities.
     List {
-        /// Those whose last attempts failed, whose deliveries wait for the breaker, or that the service has disabled.
+        /// Webhooks whose last attempts failed, whose deliveries wait for the breaker, or that the service has disabled.
         #[arg(long, required = true)]
         failing: bool,
     },
 }
 
 impl Command {
-    /// Does what the subcommand says.
+    /// Runs the subcommand.
     pub async fn run(self, which: &Which, output: Output) -> Result<(), Failure> {
         let Self::List { failing: _ } = self;
         let found = failing_webhooks::find(&which.open().await?.table).await.map_err(Failure::Webhooks)?;
@@ -36,7 +36,7 @@ impl Command {
     }
 }
 
-/// The text about a webhook.
+/// Formats a webhook.
 struct Shown<'a>(&'a FailingWebhook);
 
 impl Display for Shown<'_> {

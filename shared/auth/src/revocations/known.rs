@@ -6,53 +6,53 @@ use super::revocation::{Kind, Revocation, credential};
 use crate::token::Claims;
 use base::Time;
 
-/// From this age on the list is not enough: a function that slept for hours must not accept a token
-/// that was revoked meanwhile.
+/// Age from which the list cannot be used: a function that slept for hours must not accept a token that was revoked
+/// meanwhile.
 const TOO_OLD: Duration = Duration::from_secs(5 * 60);
 
 /// The revocations that this process knows.
 #[derive(Default)]
 pub(super) struct Known {
-    /// By what they revoke. A map within a map, so that an identifier is looked up without a copy of it.
+    /// The entries by the revoked thing. A map within a map, so that a lookup needs no copy of the identifier.
     entries: HashMap<Kind, HashMap<String, Times>>,
-    /// When the last reading began that succeeded.
+    /// When the last successful read began.
     read: Option<Time>,
-    /// No reading is tried again before this time, after one has failed.
+    /// The time before which no read is attempted, after a failure.
     pause: Option<Time>,
 }
 
 struct Times {
-    /// Tokens that were issued no later than this are revoked.
+    /// Tokens issued no later than this are revoked.
     issued_until: Time,
-    /// Until when that counts.
+    /// The end of the revocation.
     until: Time,
 }
 
 impl Known {
-    /// Adds a revocation. Where the same thing was revoked before, the later times count.
+    /// Adds a revocation. Where the same thing was revoked before, the later times apply.
     pub(super) fn add(&mut self, Revocation { kind, id, issued_until, until, .. }: Revocation) {
         let times = self.entries.entry(kind).or_default().entry(id).or_insert(Times { issued_until, until });
         times.issued_until = times.issued_until.max(issued_until);
         times.until = times.until.max(until);
     }
 
-    /// Adds a page of a reading that began at `began`, without entries that have ended.
+    /// Adds a page of a read that began at `began`, without entries that have ended.
     pub(super) fn add_page(&mut self, page: Vec<Revocation>, began: Time) {
         page.into_iter().filter(|revocation| revocation.until > began).for_each(|revocation| self.add(revocation));
     }
 
-    /// Notes that a reading succeeded that began then, and forgets entries that have ended.
+    /// Records a successful read that began at `began`, and drops entries that have ended.
     pub(super) fn completed(&mut self, began: Time) {
         self.entries.values_mut().for_each(|of_kind| of_kind.retain(|_, times| times.until > began));
         self.read = Some(began);
     }
 
-    /// When the last reading began that succeeded.
+    /// When the last successful read began.
     pub(super) fn last_read(&self) -> Option<Time> {
         self.read
     }
 
-    /// Lets no reading be tried before this time.
+    /// Prevents reads before this time.
     pub(super) fn pause_until(&mut self, end: Time) {
         self.pause = Some(end);
     }
@@ -77,8 +77,8 @@ impl Known {
         self.entries.get(&kind)?.get(id)
     }
 
-    /// How old this is; zero while readings pause after a failure. `None` before the first reading,
-    /// and when that is too long ago.
+    /// The age of the list; zero while reads pause after a failure. `None` before the first read, and when the list is
+    /// too old.
     pub(super) fn age(&self, now: Time) -> Option<Duration> {
         let is_paused = self.pause.is_some_and(|end| now < end);
         let age = self.read.map(|read| now.since(read)).filter(|age| *age < TOO_OLD)?;

@@ -1,5 +1,5 @@
-//! The list of revocations in the table: one small item for each, in the order of time, so that a
-//! function that knows the list reads only the new items.
+//! The list of revocations in the table: one small item each, in the order of time, so that a function that knows the
+//! list reads only new items.
 //!
 //! | item | pk / sk |
 //! |---|---|
@@ -16,12 +16,12 @@ use storage::table::{Change, Key, Page, Put, Query, Table, TableError, absent, l
 use storage::{Allowance, Allowances};
 
 const PK: &str = "REVOKED";
-/// The time, in milliseconds, in which the revocations of one application's tokens share an entry
-/// once its allowance is spent. A reading goes back by this time and the five minutes that clocks
-/// may be apart, so that a function reads the entry again when it has changed.
+/// The time, in milliseconds, in which the revocations of one application's tokens share an entry once the allowance is
+/// spent. A read goes back by this time plus the five minutes that clocks may differ, so that a function reads the
+/// entry again when it has changed.
 const SHARED_FOR: i64 = 5 * 60 * 1000;
-/// How long after a right was taken from an application a token may still be issued that has it: the
-/// application was read before. Clocks may be a second or two apart as well.
+/// How long after an application lost a right a token with that right may still be issued: the issuer had read the
+/// application before. Includes a second or two of clock difference.
 const BEING_ISSUED: Duration = Duration::from_secs(5);
 
 /// The item in the table. Its sort key names the revoked thing and the time of the revocation.
@@ -31,7 +31,7 @@ struct RevocationItem {
     #[serde(default)]
     pk: String,
     sk: String,
-    /// In milliseconds, where it is another time than the kind says.
+    /// In milliseconds, where it differs from the default of the kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     issued_until: Option<i64>,
     /// The first whole second after the end of the revoked tokens.
@@ -50,8 +50,7 @@ impl RevocationItem {
     }
 }
 
-/// An entry of the list, as it is read. An entry of a kind that only a later release knows cannot
-/// be read.
+/// An entry of the list, as read. An entry of a kind that only a later release knows fails to parse.
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "RevocationItem")]
 struct Entry(Revocation);
@@ -85,23 +84,23 @@ fn expires_at(revocation: &Revocation) -> i64 {
     revocation.until.as_seconds() + 1
 }
 
-/// The beginning of the sort keys of revocations of this moment.
+/// The beginning of the sort keys of revocations made at this time.
 fn since(time: Time) -> String {
     format!("{:013}#", time.as_millis().max(0))
 }
 
-/// Which writes a reading of the list sees.
+/// Which writes a read of the list sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consistency {
-    /// Every write that was acknowledged before.
+    /// Every acknowledged write.
     Strong,
-    /// Perhaps not those of the last moments, at half the price.
+    /// Possibly not those of the last moments, at half the price.
     Eventual,
 }
 
-/// Where revocations are read.
+/// A source of revocations.
 pub trait RevocationSource: Send + Sync {
-    /// Hands over the revocations made since then, page by page as they are read.
+    /// Passes on the revocations made since a time, page by page.
     fn made_since(
         &self,
         from: Time,
@@ -118,15 +117,14 @@ pub struct RevocationList {
 }
 
 impl RevocationList {
-    /// The list in this table.
+    /// Creates the list in this table.
     pub fn new(table: Table) -> Self {
         let allowances = Allowances::new(table.clone());
         Self { table, allowances }
     }
 
-    /// Revokes a token, by an application that is counted on this account. It is never refused:
-    /// once the allowance is spent, the application's tokens that were issued up to this one end
-    /// with it, in one entry.
+    /// Revokes a token on behalf of an application that is counted on this account. Never refused: once the allowance
+    /// is spent, one entry revokes all of the application's tokens that were issued up to this one.
     pub async fn token(&self, claims: &Claims, account: &str, now: Time) -> Result<Revocation, TableError> {
         const DOING: &str = "revoking a token";
         if !self.has_own_entry(claims, account, now).await? {
@@ -142,22 +140,22 @@ impl RevocationList {
         Ok(own.is_none() || self.allowances.spend(Allowance::SharedTokens, 1, account, now).await?.is_none())
     }
 
-    /// Revokes every token of an application that was issued no later than this one. One entry
-    /// serves for five minutes.
+    /// Revokes every token of an application that was issued no later than this one. One entry is shared for five
+    /// minutes.
     async fn issued_up_to(&self, claims: &Claims, now: Time) -> Result<Revocation, TableError> {
         let revocation = shared(claims, now);
         let issued = revocation.issued_until.as_millis();
         let change = Change::of(Key::new(PK, sort_key(&revocation)))
             .set("issuedUntil", issued)
             .set("expiresAt", expires_at(&revocation))
-            // The latest time counts, in whatever order the changes come. A change that loses is
-            // covered by the one before it.
+            // The latest time wins, regardless of the order of the changes. A change that loses is covered by the
+            // earlier one.
             .only_if(absent("issuedUntil").or(less("issuedUntil", issued)));
         self.table.write(change, "revoking an application's tokens up to one").await?;
         Ok(revocation)
     }
 
-    /// Revokes every token that a key signed, until the last of them is over.
+    /// Revokes every token that a key signed, until the last of them expires.
     pub async fn key(&self, kid: &str, until: Time, now: Time) -> Result<(), TableError> {
         const DOING: &str = "revoking a key";
         let revocation = Revocation::new(Kind::Key, kid, now, until);
@@ -165,37 +163,36 @@ impl RevocationList {
     }
 }
 
-/// The write that revokes every token of an application, for the transaction that removes the
-/// application.
+/// The write that revokes every token of an application, for the transaction that removes the application.
 pub fn of_application(client_id: &str, now: Time) -> Result<Put, TableError> {
     let revocation = Revocation::new(Kind::Client, client_id, now, now + TOKENS_REVOKED);
     RevocationItem::put(&revocation, "revoking the tokens of an application")
 }
 
-/// The write that revokes every token that was got with a secret or a key, for the transaction that
-/// removes that credential.
+/// The write that revokes every token obtained with a secret or a key, for the transaction that removes that
+/// credential.
 pub fn of_credential(client_id: &str, credential_id: &str, now: Time) -> Result<Put, TableError> {
     let id = credential(client_id, credential_id);
     let revocation = Revocation::new(Kind::Credential, &id, now, now + TOKENS_REVOKED);
     RevocationItem::put(&revocation, "revoking the tokens of a credential")
 }
 
-/// The write that revokes every token of a session, for the transaction that ends the session. The last of them is over at
-/// that time.
+/// The write that revokes every token of a session, for the transaction that ends the session. The last of them expires
+/// at `until`.
 pub fn of_session(session_id: &str, until: Time, now: Time) -> Result<Put, TableError> {
     let revocation = Revocation::new(Kind::Session, session_id, now, until);
     RevocationItem::put(&revocation, "revoking the tokens of a session")
 }
 
-/// The write that revokes every token that an application has by now, for the transaction that
-/// takes a right from it. Tokens that it gets a little later have the right no longer.
+/// The write that revokes every token that an application has now, for the transaction that takes a right from it.
+/// Tokens issued a little later no longer have the right.
 pub fn of_issued_tokens(client_id: &str, now: Time) -> Result<Put, TableError> {
     let revocation = Revocation::new(Kind::Issued, client_id, now, now + TOKENS_REVOKED);
     let revocation = Revocation { issued_until: now + BEING_ISSUED, ..revocation };
     RevocationItem::put(&revocation, "revoking the issued tokens of an application")
 }
 
-/// The entry that the revocations of an application's tokens share at this moment.
+/// The entry that the revocations of an application's tokens share at this time.
 fn shared(claims: &Claims, now: Time) -> Revocation {
     let begun = Time::from_millis(now.as_millis() - now.as_millis().rem_euclid(SHARED_FOR));
     let revocation = Revocation::new(Kind::Issued, &claims.client_id, begun, begun + TOKENS_REVOKED);
@@ -212,7 +209,7 @@ impl RevocationSource for RevocationList {
         let query = Query::partition(PK)
             .starting_at("sk", since(from))
             .attributes(&["sk", "issuedUntil", "expiresAt"])
-            // An entry of a later release is left out, since otherwise no token could be verified.
+            // Skip entries of a later release; otherwise no token could be verified.
             .skipping_unreadable();
         let query = if consistency == Consistency::Eventual { query.eventually_consistent() } else { query };
         let mut next = None;

@@ -12,14 +12,14 @@ fn after(seconds: u64) -> Time {
     NOW + Duration::from_secs(seconds)
 }
 
-/// The item of a revocation, and the revocation that is read from it.
+/// The item of a revocation, and the revocation read from it.
 fn written(revocation: &Revocation) -> (serde_json::Value, Revocation) {
     let put = RevocationItem::put(revocation, "").expect("an item");
     (put.read_back("").expect("an item"), put.read_back::<Entry>("").expect("an entry").0)
 }
 
 #[test]
-fn an_item_is_sorted_by_its_time_and_comes_back_with_its_end_in_whole_seconds() {
+fn an_item_sorts_by_its_time_and_keeps_its_end_in_whole_seconds() {
     let ids = [
         (Kind::Token, "a#b", "1795167900123#token#a#b"),
         (Kind::Client, "app1", "1795167900123#client#app1"),
@@ -40,13 +40,13 @@ fn an_item_is_sorted_by_its_time_and_comes_back_with_its_end_in_whole_seconds() 
 }
 
 #[test]
-fn a_start_reads_far_enough_back_for_every_revocation_that_counts() {
+fn a_start_reads_far_enough_back_for_every_revocation_that_applies() {
     let key = crate::keys::last_token_of_a_retired_key(crate::token::LONGEST_LIFETIME, NOW);
     assert!(TOKENS_REVOKED < LONGEST_LIFE && key < NOW + LONGEST_LIFE);
 }
 
 #[test]
-fn an_entry_that_cannot_be_read_is_named_by_its_sort_key() {
+fn an_unreadable_entry_is_named_by_its_sort_key() {
     for sk in ["1795167900123#planet#mars", "1795167900123#token", "now#token#t", ""] {
         let item = Put::item(&serde_json::json!({ "sk": sk, "expiresAt": 1 }), "").expect("an item");
         let error = logging::chain(&item.read_back::<Entry>("").expect_err("no revocation"));
@@ -55,7 +55,7 @@ fn an_entry_that_cannot_be_read_is_named_by_its_sort_key() {
 }
 
 #[test]
-fn the_tokens_of_an_application_that_go_together_share_an_entry_for_five_minutes() {
+fn revocations_of_one_applications_tokens_share_an_entry_for_five_minutes() {
     let claims = |issued: Time| Claims { issued, expires: after(3600), ..testing::claims("t") };
     let first = shared(&claims(NOW), NOW);
     let second = shared(&claims(after(1)), after(299));

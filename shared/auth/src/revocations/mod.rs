@@ -1,6 +1,6 @@
-//! The list of revocations in memory, so that no request pays a read.
+//! The list of revocations in memory, so that no request pays for a read.
 //!
-//! A function reads the list when it starts, and every half minute what was added to it. A revoked token stops working
+//! A function reads the list when it starts, and the additions every half minute. A revoked token stops working
 //! everywhere within a minute.
 
 mod known;
@@ -24,22 +24,21 @@ use revocation::LONGEST_LIFE;
 pub use revocation::{Kind, Revocation, TOKENS_REVOKED};
 use storage::TableError;
 
-/// Up to this age of the list, no call reads it again.
+/// Age of the list up to which no call reads it again.
 const REFRESH_AFTER: Duration = Duration::from_secs(30);
-/// From this age on, all calls wait for the one that reads. Before, they use the list in memory.
+/// Age from which all calls wait for the one that reads. Before, they use the list in memory.
 const WAIT_AFTER: Duration = Duration::from_secs(45);
-/// How long a request waits for a reading while the list in memory is recent enough to use.
+/// How long a request waits for a read while the list in memory is recent enough to use.
 const READING_LIMIT: Duration = Duration::from_secs(2);
 /// How long the list is not read again after a failure.
 const FAILURE_PAUSE: Duration = Duration::from_secs(5);
-/// How much of the time before the last reading is read again. A revocation has the time of its writer's clock, which is
-/// a workstation's when an operator makes it (AWS takes requests of clocks that are five minutes off), and appears in the
-/// table a little later. An entry that several revocations share changes for five minutes.
+/// How much of the time before the last read is read again. A revocation has the time of its writer's clock, which is a
+/// workstation's when an operator makes it (AWS accepts requests of clocks that are five minutes off), and it appears
+/// in the table a little later. An entry that several revocations share changes for five minutes.
 const OVERLAP: Duration = Duration::from_secs(10 * 60);
 
-/// The list in memory. It is not a `base::refreshed::Refreshed`, because a reading adds pages to the
-/// list, each of which counts at once even if a later one fails, and because calls beyond an age
-/// wait or fail instead of using an old list.
+/// The list in memory. It is not a `base::refreshed::Refreshed`, because a read adds pages to the list, each of which
+/// counts at once even if a later one fails, and because calls beyond an age wait or fail instead of using an old list.
 pub struct Revocations<S = RevocationList> {
     source: S,
     clock: SharedClock,
@@ -49,7 +48,7 @@ pub struct Revocations<S = RevocationList> {
 }
 
 impl Revocations {
-    /// Revokes a token, by an application that is counted on this account: here at once.
+    /// Revokes a token on behalf of an application that is counted on this account; immediately in this process.
     pub async fn revoke(&self, claims: &Claims, account: &str) -> Result<(), TableError> {
         let revocation = self.source.token(claims, account, self.clock.now()).await?;
         self.known.write().unwrap_or_else(PoisonError::into_inner).add(revocation);
@@ -58,22 +57,22 @@ impl Revocations {
 }
 
 impl<S: RevocationSource> Revocations<S> {
-    /// An empty list. The first token reads it, unless [`Self::warm_up`] did.
+    /// Creates an empty list. The first token reads it, unless [`Self::warm_up`] did.
     pub fn new(source: S, clock: SharedClock) -> Self {
         Self { source, clock, known: RwLock::default(), reading: Mutex::new(()) }
     }
 
     /// Reads the list before the first request. A failure is logged, and the first request tries again.
     ///
-    /// This reading alone is not consistent, at half the price. The next one covers what it missed.
+    /// Only this read is eventually consistent, at half the price. The next one covers any entries that it missed.
     pub async fn warm_up(&self) {
         if let Err(error) = self.refresh(Consistency::Eventual).await {
             tracing::warn!(error = %logging::chain(&error), "the revocations could not be read at the start");
         }
     }
 
-    /// Whether a token is revoked by itself, with its application, with the credential that it was
-    /// got with, with its session, or with its key. Fails only when the list could not be read for minutes.
+    /// Whether a token is revoked: by itself, or with its application, credential, session or key. Fails only when the
+    /// list could not be read for minutes.
     pub async fn revoked(&self, claims: &Claims) -> Result<bool, TableError> {
         self.refresh(Consistency::Strong).await?;
         Ok(self.with_known(|known| known.revokes(claims)))
@@ -85,12 +84,11 @@ impl<S: RevocationSource> Revocations<S> {
         Ok(self.with_known(|known| known.revokes_key(kid)))
     }
 
-    /// Whether a token is revoked, by the table at this moment.
+    /// Whether a token is revoked according to the table now.
     pub async fn revoked_by_now(&self, claims: &Claims) -> Result<bool, TableError> {
         let asked = self.clock.now();
         let _one_at_a_time = self.reading.lock().await;
-        // A reading that began after this call counts for it. A call that waited for one reading
-        // only has to read.
+        // A read that began after this call is sufficient. A call that waited for an earlier read has to read itself.
         if self.with_known(|known| known.last_read().is_none_or(|read| read <= asked)) {
             self.read(Consistency::Strong).await?;
         }
@@ -106,8 +104,8 @@ impl<S: RevocationSource> Revocations<S> {
         look(&self.known.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Reads the new items, if it is time. When that fails, calls use the list in memory while it is
-    /// recent enough. Otherwise they wait for the reading, however long it takes, and fail with it.
+    /// Reads the new items, if it is time. When that fails, calls use the list in memory while it is recent enough.
+    /// Otherwise they wait for the read, however long it takes, and fail with it.
     async fn refresh(&self, consistency: Consistency) -> Result<(), TableError> {
         let _one_at_a_time = match self.age() {
             Some(age) if age < REFRESH_AFTER => return Ok(()),
@@ -135,7 +133,7 @@ impl<S: RevocationSource> Revocations<S> {
         Ok(())
     }
 
-    /// Reads what was revoked since the last reading, or all that can still count.
+    /// Reads the revocations made since the last read, or all that can still apply.
     async fn read(&self, consistency: Consistency) -> Result<(), TableError> {
         let began = self.clock.now();
         let known = || self.known.write().unwrap_or_else(PoisonError::into_inner);

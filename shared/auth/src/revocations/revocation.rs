@@ -1,19 +1,17 @@
-//! One revocation, and the tokens that it ends.
+//! Revocations, and the tokens that they end.
 
 use std::time::Duration;
 
 use crate::token::LONGEST_LIFETIME;
 use base::Time;
 
-/// How long the tokens of an application or of a credential are revoked: the longest that a token
-/// may live, and some minutes for those that were being issued. For as long, a credential that has
-/// ended has tokens that may still be good.
+/// How long the tokens of an application or of a credential are revoked: the longest life of a token, and some minutes
+/// for tokens that were being issued. For the same time, a credential that has ended may have valid tokens.
 pub const TOKENS_REVOKED: Duration = Duration::from_secs(LONGEST_LIFETIME as u64 + 5 * 60);
-/// The longest for which a revocation may count after it was made: for a key that signs for some minutes more.
+/// The longest time for which a revocation may apply after it was made: for a key that signs for some more minutes.
 pub(super) const LONGEST_LIFE: Duration = Duration::from_secs(LONGEST_LIFETIME as u64 + 10 * 60);
-/// How long after the removal of an application or of a credential its tokens may seem to be
-/// issued: for clocks, and for tokens that were being issued. An application that is registered
-/// again later has good tokens.
+/// How long after the removal of an application or of a credential its tokens may seem to be issued, because of clock
+/// differences and of tokens that were being issued. An application that is registered again later has valid tokens.
 const LAST_ISSUED: Duration = Duration::from_secs(5 * 60);
 
 /// The thing that is revoked.
@@ -25,9 +23,9 @@ pub enum Kind {
     Client,
     /// Every token that a key signed, by the key's name.
     Key,
-    /// Every token that was got with a secret or a key of an application, by `credential`.
+    /// Every token obtained with a secret or a key of an application, by `credential`.
     Credential,
-    /// Every token of an application that was issued up to some time, by its client identifier.
+    /// Every token of an application that was issued up to a given time, by its client identifier.
     Issued,
     /// Every token of a session of the panel, by the link that opened it.
     Session,
@@ -49,7 +47,7 @@ impl Kind {
     }
 }
 
-/// How the list names a secret or a key of an application.
+/// The identifier of an application's secret or key in the list.
 pub fn credential(client_id: &str, credential_id: &str) -> String {
     format!("{client_id}#{credential_id}")
 }
@@ -57,21 +55,21 @@ pub fn credential(client_id: &str, credential_id: &str) -> String {
 /// One revocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revocation {
-    /// The kind of thing that is revoked.
+    /// The kind of the revoked thing.
     pub kind: Kind,
     /// Its identifier.
     pub id: String,
     /// When it was made, by its maker's clock.
     pub made: Time,
-    /// Tokens that were issued later are not revoked.
+    /// The latest issue time of the revoked tokens.
     pub issued_until: Time,
-    /// When the revoked tokens are over anyway.
+    /// When the revoked tokens would have expired.
     pub until: Time,
 }
 
 impl Revocation {
-    /// The revocation of one thing, whenever its tokens were issued; of an application or a
-    /// credential, whose identifier may come to be used again, up to a little later than now.
+    /// The revocation of one thing, regardless of when its tokens were issued. The identifier of an application or a
+    /// credential may be used again, so these revocations cover tokens issued up to a little later than now.
     pub fn new(kind: Kind, id: &str, made: Time, until: Time) -> Self {
         let issued_until = match kind {
             Kind::Client | Kind::Credential => made + LAST_ISSUED,

@@ -1,4 +1,4 @@
-//! What the tests of the list in the table and of the one in memory share.
+//! Helpers for the tests of the list in the table and of the one in memory.
 
 use crate::{entity::Entities, resource::Resource, scope::Scopes, token::Claims};
 use base::Time;
@@ -10,7 +10,8 @@ pub(super) fn after(seconds: u64) -> Time {
     START + Duration::from_secs(seconds)
 }
 
-/// The claims of the token with this identifier: issued at [`START`] to `app` for its secret `sec_1`, good for an hour.
+/// The claims of the token with this identifier: issued at [`START`] to `app` for its secret `sec_1`, valid for an
+/// hour.
 pub(super) fn claims(token_id: impl Into<String>) -> Claims {
     Claims {
         client_id: "app".into(),

@@ -1,4 +1,4 @@
-//! The list in memory: when it is read, which calls wait, and what counts meanwhile.
+//! The list in memory: when it is read, which calls wait, and which revocations apply meanwhile.
 
 use std::sync::{
     Arc,
@@ -13,7 +13,7 @@ use super::{
 };
 use base::{Time, testing::FixedClock};
 
-/// A list that can fail or hang, and counts how often it is read and from when.
+/// A list that can fail or hang, and counts its reads and their start times.
 #[derive(Default)]
 struct List {
     made: std::sync::Mutex<Vec<Revocation>>,
@@ -22,7 +22,7 @@ struct List {
     last_consistency: std::sync::Mutex<Option<Consistency>>,
     fails: AtomicBool,
     hangs: AtomicBool,
-    /// After the first page, which is one revocation.
+    /// Fails after the first page, which is one revocation.
     breaks: AtomicBool,
 }
 
@@ -78,7 +78,7 @@ fn stand() -> (Arc<List>, FixedClock, Revocations<Arc<List>>) {
     (list, clock, revocations)
 }
 
-/// A revocation of each kind that this token has to do with.
+/// A revocation of each kind that concerns this token.
 const KINDS: [(Kind, &str); 5] = [
     (Kind::Token, "token"),
     (Kind::Client, "app"),
@@ -106,7 +106,7 @@ async fn a_token_is_revoked_by_itself_its_application_its_credential_or_its_key(
 }
 
 #[tokio::test]
-async fn a_credential_of_another_application_is_another_one() {
+async fn credentials_of_other_applications_are_distinct() {
     let (list, _, revocations) = stand();
     for id in ["other#sec_1", "app#sec_2", "app#", "#sec_1"] {
         list.make(START, Kind::Credential, id, after(100));
@@ -115,7 +115,7 @@ async fn a_credential_of_another_application_is_another_one() {
 }
 
 #[tokio::test]
-async fn a_session_that_no_credential_made_goes_on_without_any() {
+async fn a_session_of_the_operator_works_without_a_credential() {
     let of_operator = || Claims { credential_id: None, session_id: Some("plk_1".into()), ..claims("token") };
     let (list, _, revocations) = stand();
     list.make(START, Kind::Credential, "app#sec_2", after(90_000));
@@ -141,7 +141,7 @@ async fn revoking_up_to_a_token_spares_later_ones() {
 }
 
 #[tokio::test]
-async fn new_revocations_alone_are_read_every_half_minute() {
+async fn every_half_minute_only_new_revocations_are_read() {
     let (list, clock, revocations) = stand();
     assert!(!revocations.revoked(&claims("token")).await.expect("read"));
     list.make(after(1), Kind::Token, "token", after(1000));
@@ -157,7 +157,7 @@ async fn new_revocations_alone_are_read_every_half_minute() {
 }
 
 #[tokio::test]
-async fn while_one_call_reads_the_others_go_on_until_the_list_is_old() {
+async fn while_one_call_reads_others_continue_until_the_list_is_old() {
     let (list, clock, revocations) = stand();
     revocations.warm_up().await;
     list.hangs.store(true, Ordering::SeqCst);
@@ -165,14 +165,14 @@ async fn while_one_call_reads_the_others_go_on_until_the_list_is_old() {
     let first = claims("first");
     let mut first = std::pin::pin!(revocations.revoked(&first));
     assert!((&mut first).now_or_never().is_none(), "the first reads");
-    assert!(revocations.revoked(&claims("second")).now_or_never().is_some(), "the second goes on");
+    assert!(revocations.revoked(&claims("second")).now_or_never().is_some(), "the second continues");
     clock.set(after(45));
     assert!(revocations.revoked(&claims("third")).now_or_never().is_none(), "the third waits");
     assert_eq!(list.reads(), 2);
 }
 
 #[tokio::test]
-async fn when_the_list_cannot_be_read_calls_go_on_with_the_list_in_memory() {
+async fn when_a_read_fails_calls_use_the_list_in_memory() {
     let (list, clock, revocations) = stand();
     list.make(START, Kind::Token, "token", after(1000));
     revocations.warm_up().await;
@@ -204,7 +204,7 @@ async fn a_list_of_five_minutes_ago_is_not_enough() {
 }
 
 #[tokio::test]
-async fn without_a_recent_list_a_call_waits_for_as_long_as_a_reading_takes() {
+async fn without_a_recent_list_a_call_waits_for_the_read() {
     let (list, clock, revocations) = stand();
     revocations.warm_up().await;
     list.hangs.store(true, Ordering::SeqCst);
@@ -213,7 +213,7 @@ async fn without_a_recent_list_a_call_waits_for_as_long_as_a_reading_takes() {
 }
 
 #[tokio::test]
-async fn pages_before_a_failure_count_and_none_is_left_out_afterwards() {
+async fn pages_before_a_failure_count_and_the_next_read_skips_none() {
     let (list, clock, revocations) = stand();
     revocations.warm_up().await;
     list.make(after(1200), Kind::Token, "first", after(7200));
@@ -238,15 +238,14 @@ async fn the_revocation_of_a_slow_clock_is_read() {
 }
 
 #[tokio::test]
-async fn an_entry_that_is_shared_is_read_again_for_as_long_as_it_changes() {
+async fn a_shared_entry_is_read_again_while_it_changes() {
     let (list, clock, revocations) = stand();
     let up_to = |seconds| Revocation {
         issued_until: after(seconds),
         ..Revocation::new(Kind::Issued, "app", START, after(90_000))
     };
     list.made.lock().expect("no panic").push(up_to(0));
-    // It begins at the start by a clock that is five minutes slow, and changes for five minutes
-    // more.
+    // It is first made by a clock that is five minutes slow, and changes for five more minutes.
     clock.set(after(599));
     let claims = Claims { issued: after(590), ..claims("token") };
     assert!(!revocations.revoked(&claims).await.expect("read"));
@@ -256,7 +255,7 @@ async fn an_entry_that_is_shared_is_read_again_for_as_long_as_it_changes() {
 }
 
 #[tokio::test]
-async fn an_application_that_is_registered_anew_has_good_tokens() {
+async fn an_application_that_is_registered_again_has_valid_tokens() {
     let (list, _, revocations) = stand();
     list.make(START, Kind::Client, "app", after(90_000));
     let issued = |seconds| Claims { issued: after(seconds), ..claims("token") };
@@ -277,7 +276,7 @@ async fn before_the_first_reading_a_check_fails() {
 }
 
 #[tokio::test]
-async fn a_question_about_this_moment_reads_at_once_or_fails() {
+async fn a_check_of_this_moment_reads_at_once_or_fails() {
     let (list, clock, revocations) = stand();
     revocations.warm_up().await;
     clock.set(after(1));
@@ -290,7 +289,7 @@ async fn a_question_about_this_moment_reads_at_once_or_fails() {
 }
 
 #[tokio::test]
-async fn calls_that_wait_for_a_reading_share_the_next_one() {
+async fn calls_that_wait_for_a_read_share_the_next_one() {
     let (list, clock, revocations) = stand();
     list.hangs.store(true, Ordering::SeqCst);
     let one = claims("token");
@@ -308,7 +307,7 @@ async fn calls_that_wait_for_a_reading_share_the_next_one() {
 }
 
 #[tokio::test]
-async fn revocations_that_have_ended_are_forgotten_or_not_even_kept() {
+async fn ended_revocations_are_dropped_or_not_stored() {
     let (list, clock, revocations) = stand();
     list.make(START, Kind::Token, "ended", START);
     list.make(START, Kind::Token, "short", after(40));
@@ -322,7 +321,7 @@ async fn revocations_that_have_ended_are_forgotten_or_not_even_kept() {
 }
 
 #[tokio::test]
-async fn a_start_reads_all_that_can_still_count_and_a_later_reading_what_is_new() {
+async fn a_start_reads_all_revocations_that_apply_and_later_reads_new_ones() {
     let (list, clock, revocations) = stand();
     list.make(START - LONGEST_LIFE, Kind::Token, "token", after(1));
     revocations.warm_up().await;

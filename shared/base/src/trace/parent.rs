@@ -23,14 +23,14 @@ impl TraceId {
         NonZeroU128::new(number).map(Self)
     }
 
-    /// Zero stands for no trace, and is not drawn in the life of the universe.
+    /// Zero, which means no trace, becomes 1; random bytes are practically never zero.
     pub(super) fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(NonZeroU128::new(u128::from_be_bytes(bytes)).unwrap_or(NonZeroU128::MIN))
     }
 }
 
 impl SpanId {
-    /// Zero stands for no span.
+    /// Zero, which means no span, becomes 1.
     pub(super) fn from_bytes(bytes: [u8; 8]) -> Self {
         Self(NonZeroU64::new(u64::from_be_bytes(bytes)).unwrap_or(NonZeroU64::MIN))
     }
@@ -58,8 +58,8 @@ pub(super) struct Parent {
 }
 
 impl Parent {
-    /// Reads a value; `None` where the recommendation says that it is to be ignored. A later version is read as far as
-    /// it is known.
+    /// Reads a value; `None` if it must be ignored according to the recommendation. Of a later version, the known part
+    /// is read.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (known, more) = text.trim_matches([' ', '\t']).split_at_checked(LENGTH)?;
         let mut fields = known.split('-');
@@ -84,7 +84,7 @@ impl fmt::Display for Parent {
     }
 }
 
-/// So many digits, the letters among them in lower case; Rust's own reader also takes a sign and capitals.
+/// Parses a hexadecimal number with this many digits, in lower case; Rust's parser also accepts a sign and capitals.
 pub(super) fn number(text: &str, digits: usize) -> Option<u128> {
     let digit = |byte| match byte {
         b'0'..=b'9' => Some(byte - b'0'),
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_of_a_later_version_is_read_as_far_as_it_is_known() {
+    fn the_known_part_of_a_later_version_is_read() {
         for later in ["-01", "-01-", "-01-what-the-future-will-be-like", "-09-é"] {
             assert_eq!(
                 passed_on(&format!("cc-{TRACE}-{SPAN}{later}")),
@@ -173,12 +173,12 @@ mod tests {
         }
 
         #[test]
-        fn a_value_that_is_changed_in_one_place_is_ignored_or_means_what_it_says(place in 0usize..55, byte in 0x20u8..0x7f) {
+        fn a_value_with_one_changed_byte_is_ignored_or_read_as_written(position in 0usize..55, byte in 0x20u8..0x7f) {
             let whole = format!("00-{TRACE}-{SPAN}-01");
             let mut changed = whole.clone().into_bytes();
-            changed[place] = byte;
+            changed[position] = byte;
             let is_digit = matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-            let stays = if whole.as_bytes()[place] == b'-' { byte == b'-' } else { is_digit };
+            let stays = if whole.as_bytes()[position] == b'-' { byte == b'-' } else { is_digit };
             let is_odd = char::from(changed[54]).to_digit(16).is_some_and(|digit| digit % 2 == 1);
             let changed = String::from_utf8(changed).expect("ASCII");
             let expected = format!("00{}-0{}", &changed[2..52], u8::from(is_odd));
@@ -186,7 +186,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_ignored_or_begins_with_what_is_passed_on(text in "[0-9a-f]{2}-[0-9a-fA-F]{30,33}-[0-9a-f]{15,17}-[0-9a-f]{1,3}(-.{0,5})?|\\PC{0,80}") {
+        fn any_text_is_ignored_or_begins_with_the_value_passed_on(text in "[0-9a-f]{2}-[0-9a-fA-F]{30,33}-[0-9a-f]{15,17}-[0-9a-f]{1,3}(-.{0,5})?|\\PC{0,80}") {
             if let Some(passed) = passed_on(&text) {
                 prop_assert_eq!(passed.len(), LENGTH);
                 prop_assert_eq!(&text.trim_matches([' ', '\t'])[2..52], &passed[2..52]);

@@ -1,21 +1,21 @@
-//! `tracestate`: a list in which tracing systems tell themselves about a trace. Nothing is added to it here.
+//! `tracestate`: a list of notes that tracing systems make on a trace. The service adds none.
 //! <https://www.w3.org/TR/trace-context-1/#tracestate-header>
 
 /// The most members of a list.
 const MOST: usize = 32;
-/// The longest list that is passed on, as the recommendation asks for at least.
+/// The longest list that is passed on: the minimum of the recommendation.
 const LONGEST: usize = 512;
-/// Members that are longer give way first.
+/// Longer members are removed first.
 const LONG_MEMBER: usize = 128;
 const LONGEST_TEXT: usize = 256;
 
-/// A list whose members are well-formed; empty where nothing is said.
+/// A list of well-formed members; may be empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct State(String);
 
 impl State {
-    /// Reads a list; `None` where the recommendation says that it is to be discarded. Members keep their order, and stay
-    /// as they are. A list that is too long loses whole members.
+    /// Reads a list; `None` if it must be discarded according to the recommendation. Members keep their order, and do
+    /// not change. A list that is too long loses whole members.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut members: Vec<(&str, &str)> = Vec::new();
         for member in text.split(',').map(|member| member.trim_matches([' ', '\t'])).filter(|member| !member.is_empty())
@@ -24,7 +24,7 @@ impl State {
             if !is_key(key) || !is_value(value) {
                 return None;
             }
-            // The first of a key is the latest.
+            // Of several members with one key, the first is the latest.
             if members.iter().any(|(known, _)| *known == key) {
                 continue;
             }
@@ -42,7 +42,7 @@ impl State {
     }
 }
 
-/// The members without those for which there is no room: long ones, and then others, from the end.
+/// The members that fit: removes long members first, and then others, from the end.
 fn shortened(mut members: Vec<&str>) -> Vec<&str> {
     while members.iter().map(|member| member.len() + 1).sum::<usize>() > LONGEST + 1 {
         let long = members.iter().rposition(|member| member.len() > LONG_MEMBER);
@@ -51,7 +51,7 @@ fn shortened(mut members: Vec<&str>) -> Vec<&str> {
     members
 }
 
-/// The form of the second level of the recommendation, which takes every key of the first.
+/// Whether a key is valid in the second level of the recommendation, which includes all keys of the first.
 fn is_key(key: &str) -> bool {
     let is_first = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     key.len() <= LONGEST_TEXT
@@ -59,7 +59,8 @@ fn is_key(key: &str) -> bool {
         && key.bytes().all(|byte| is_first(&byte) || b"_-*/@".contains(&byte))
 }
 
-/// Printable ASCII and inner spaces, so that it can stand in a header. It ends with no space, since members are trimmed.
+/// Whether a value is printable ASCII with inner spaces, as in a header. Its end is not a space, since members are
+/// trimmed.
 fn is_value(value: &str) -> bool {
     (1..=LONGEST_TEXT).contains(&value.len()) && value.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'=')
 }
@@ -82,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_passed_on_as_it_came_but_for_space_around_its_members() {
+    fn a_list_is_passed_on_unchanged_but_for_space_around_members() {
         for same in ["", "rojo=00f067aa0ba902b7,congo=t61rcWkgMzE", "fw529a3039@dt=FfAAAAA~a; b:\"c\"", "0a_-*/@z= !~"]
         {
             assert_eq!(passed_on(same).as_deref(), Some(same));
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_is_too_long_loses_long_members_first_and_then_the_last() {
+    fn too_long_a_list_loses_long_members_first_and_then_the_last() {
         assert_eq!(passed_on(&list(4, 127)), Some(list(4, 127)));
         assert_eq!(list(4, 127).len() + ",z=".len(), 514);
         assert_eq!(passed_on(&format!("{},z=1", list(4, 127))), Some(list(4, 127)));
@@ -118,7 +119,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_discarded_or_becomes_a_list_that_stays_as_it_is(text in "([a-z0-9@]{0,3}=?[ -~]{0,40}[,\t]?){0,40}|\\PC{0,80}") {
+        fn any_text_is_discarded_or_becomes_a_list_that_is_stable(text in "([a-z0-9@]{0,3}=?[ -~]{0,40}[,\t]?){0,40}|\\PC{0,80}") {
             if let Some(list) = passed_on(&text) {
                 prop_assert!(list.len() <= LONGEST && list.bytes().all(|byte| matches!(byte, b' '..=b'~')));
                 prop_assert!(list.split(',').all(|member| text.contains(member)));

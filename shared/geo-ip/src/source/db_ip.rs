@@ -1,5 +1,5 @@
-//! The free databases of DB-IP: one file a month, with the month in its name. A new month's file appears some days into
-//! it, and until then the last month's is the newest. <https://db-ip.com/db/lite.php>
+//! The free databases of DB-IP: one file a month, with the month in its name. The file of a new month appears some days
+//! later; until then the file of the last month is the newest. <https://db-ip.com/db/lite.php>
 
 use url::Url;
 
@@ -28,7 +28,7 @@ pub(super) fn ask(
     now: Time,
 ) -> SourceAnswer {
     let known = EDITIONS.iter().find(|(name, _)| *name == edition.as_str());
-    // The configuration admits no other edition; another one would be refused by its type.
+    // The configuration admits no other edition.
     let database_type = known.map_or("DBIP-", |(_, database_type)| database_type);
     let candidates = months(now).map(|month| {
         let url = address(server, SERVER, &format!("/free/{edition}-{month}.mmdb.gz"));
@@ -48,7 +48,8 @@ pub(super) fn ask(
 fn months(now: Time) -> [String; 2] {
     let this = now.to_string().get(..7).unwrap_or_default().to_owned();
     let (year, month) = this.split_once('-').unwrap_or_default();
-    let (year, month): (u32, u32) = (year.parse().unwrap_or(1970), month.parse().unwrap_or(1));
+    let year: u32 = year.parse().unwrap_or(1970);
+    let month: u32 = month.parse().unwrap_or(1);
     let last = if month > 1 { format!("{year}-{:02}", month - 1) } else { format!("{}-12", year.saturating_sub(1)) };
     [this, last]
 }
@@ -58,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_month_is_asked_for_where_this_one_is_not_there_yet() {
+    fn the_candidates_are_this_month_and_the_last() {
         for (now, expected) in [
             ("2026-11-20T09:45:00Z", ["2026-11", "2026-10"]),
             ("2026-01-01T00:00:00Z", ["2026-01", "2025-12"]),

@@ -45,7 +45,7 @@ pub(super) async fn ask(
     url.query_pairs_mut().append_pair("edition_id", edition.as_str());
     let text = web.text(&url, authorization.as_ref()).await.map_err(SourceError::download(ASKING))?;
     let wrong = |what| SourceError::Answer { asking: ASKING, what };
-    let metadata: Metadata = serde_json::from_str(&text).map_err(|_| wrong("not the JSON that it should be"))?;
+    let metadata: Metadata = serde_json::from_str(&text).map_err(|_| wrong("not the expected JSON"))?;
     let newest = metadata.databases.into_iter().find(|database| database.edition_id == edition.as_str());
     let Database { md5, date, .. } = newest.ok_or_else(|| wrong("about other editions"))?;
     let md5 = md5.to_ascii_lowercase();

@@ -1,5 +1,4 @@
-//! The sources of databases. A source is asked for something newer than the published release, and answers with an
-//! offer.
+//! The sources of databases. A query for a newer release than the published one returns an offer.
 
 mod db_ip;
 mod ipinfo;
@@ -18,7 +17,7 @@ use base::Time;
 pub use offer::{Candidate, Checksum, DatabaseType, Offer, SourceAnswer, SourceError};
 use storage::SecretText;
 
-/// A source, as it is configured. A `server` is another address than the provider's own.
+/// A configured source. A `server` replaces the provider's address.
 #[derive(Debug, Clone)]
 pub enum Source {
     /// MaxMind's update server, for GeoLite and GeoIP databases.
@@ -30,9 +29,9 @@ pub enum Source {
     },
     /// A file at an address: `.mmdb`, `.mmdb.gz` or `.tar.gz`.
     Plain {
-        /// Its address; there may be a secret in its query.
+        /// Its address; the query may contain a secret.
         url: Url,
-        /// Where its SHA-256 is, if anywhere.
+        /// The address of its SHA-256, if there is one.
         sha256_url: Option<Url>,
     },
     /// The free databases of DB-IP, one file a month.
@@ -49,7 +48,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// The kind, as the configuration has it.
+    /// The kind in the configuration.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::MaxMind { .. } => "maxmind",
@@ -59,7 +58,7 @@ impl Source {
         }
     }
 
-    /// The only editions that this source has, where they are known.
+    /// The editions of this source; `None` if any name is possible.
     pub fn editions(&self) -> Option<Vec<&'static str>> {
         match self {
             Self::DbIpLite { .. } => Some(db_ip::EDITIONS.iter().map(|(name, _)| *name).collect()),
@@ -68,7 +67,7 @@ impl Source {
         }
     }
 
-    /// Asks for something newer than the published release.
+    /// Queries the source for a newer release than the published one.
     pub async fn ask(
         &self,
         edition: &EditionName,
@@ -76,7 +75,7 @@ impl Source {
         web: &Web,
         now: Time,
     ) -> Result<SourceAnswer, SourceError> {
-        // Tags and dates of the published release are good only for the kind of source that gave them.
+        // Tags and dates of the published release are valid only for the same kind of source.
         let published = published.filter(|release| release.source.kind == self.kind());
         let origin = Origin { kind: self.kind().to_owned(), ..Origin::default() };
         match self {

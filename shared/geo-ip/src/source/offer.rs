@@ -1,4 +1,4 @@
-//! The offer of a source: the addresses of a database, its type, and how its content is checked.
+//! The offer of a source: the addresses of a database, its type, and its checksum.
 
 use http::{HeaderName, HeaderValue, header};
 use url::Url;
@@ -12,9 +12,9 @@ use crate::{
 /// The answer of a source.
 #[derive(Debug)]
 pub enum SourceAnswer {
-    /// It has nothing but the published release.
+    /// The published release is the newest.
     Unchanged,
-    /// It has, or may have, something else.
+    /// There is, or may be, a newer release.
     Offer(Box<Offer>),
 }
 
@@ -27,47 +27,47 @@ pub struct Offer {
     pub authorization: Option<HeaderValue>,
     pub checksum: Option<Checksum>,
     pub database_type: DatabaseType,
-    /// Its origin, as far as it is known before the download.
+    /// The known part of its origin before the download.
     pub origin: Origin,
-    /// The attribution that must stand where the data are shown.
+    /// The attribution that must be shown beside the data.
     pub attribution: Option<&'static str>,
 }
 
-/// An address, and the conditions under which its file is wanted.
+/// An address, with the conditions of the download.
 #[derive(Debug, Clone)]
 pub struct Candidate {
     pub url: Url,
-    /// The headers by which the server finds that it has nothing new.
+    /// The headers of a conditional request.
     pub conditions: Vec<(HeaderName, HeaderValue)>,
-    /// The provider's own date of the file.
+    /// The provider's date of the file.
     pub date: Option<String>,
 }
 
-/// A checksum that the provider gives, in lower-case hexadecimal.
+/// A provider's checksum, in lower-case hexadecimal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Checksum {
-    /// Of the database.
+    /// The MD5 of the database.
     DatabaseMd5(String),
-    /// Of the file that is served, compressed as it is.
+    /// The SHA-256 of the served file, compressed.
     ServedSha256(String),
 }
 
 /// The type that a database must have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DatabaseType {
-    /// Exactly this.
+    /// This type.
     Is(String),
-    /// This, and then perhaps something about its compatibility or its version.
+    /// This type with any suffix, such as a compatibility or version.
     BeginsWith(&'static str),
 }
 
-/// Why a source could not be asked.
+/// A query of a source failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
     #[error("{asking}")]
     Download {
         asking: &'static str,
-        /// How the download failed.
+        /// The error of the download.
         source: DownloadError,
     },
     #[error("{asking}: the answer is {what}")]
@@ -114,13 +114,13 @@ impl Candidate {
         Self { url, conditions, date: None }
     }
 
-    /// A hash that tells this address from others without showing it.
+    /// A hash that identifies this address without revealing it.
     pub fn fingerprint(url: &Url) -> String {
         hash::sha256(url.as_str().as_bytes())
     }
 }
 
-/// A path on the provider's server, or on the one that is configured in its place.
+/// A path on the provider's server, or on the configured replacement.
 pub(super) fn address(server: Option<&Url>, own: &'static str, path: &str) -> Url {
     let mut url = server.cloned().unwrap_or_else(|| Url::parse(own).expect("the provider's address is an address"));
     let base = url.path().trim_end_matches('/').to_owned();
@@ -128,9 +128,9 @@ pub(super) fn address(server: Option<&Url>, own: &'static str, path: &str) -> Ur
     url
 }
 
-/// The SHA-256 of a file in a text as tools write it: the digits alone, lines of `sha256sum` (`digits  name`, or
-/// `digits *name`), or lines of BSD and OpenSSL (`SHA256 (name) = digits`). Of several files the one of this name counts;
-/// a checksum that is alone counts whatever its name is.
+/// The SHA-256 of a file in the formats of common tools: only the digits, lines of `sha256sum` (`digits  name`, or
+/// `digits *name`), or lines of BSD and OpenSSL (`SHA256 (name) = digits`). Of several files the one with this name
+/// counts; a single checksum counts regardless of its name.
 pub(super) fn sha256_of(text: &str, file: &str) -> Option<String> {
     let lines = text.trim_start_matches('\u{feff}').lines();
     let all: Vec<_> = lines.filter_map(|line| line_of_sha256sum(line).or_else(|| line_of_bsd(line))).collect();
@@ -140,7 +140,7 @@ pub(super) fn sha256_of(text: &str, file: &str) -> Option<String> {
         several => several.iter().filter(|(_, name)| named(name)).map(|(digits, _)| digits).collect(),
     };
     ours.dedup();
-    // Two checksums for one file are none.
+    // Two different checksums for one file count as none.
     if let [digits] = ours.as_slice() { Some((*digits).clone()) } else { None }
 }
 

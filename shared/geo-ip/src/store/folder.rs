@@ -1,4 +1,4 @@
-//! A folder as a store: for one machine. Every object appears whole, and is still there after a power cut.
+//! A folder as a store, for one machine. Writes are atomic and durable.
 
 use std::{
     fs::{self, File},
@@ -13,7 +13,7 @@ use tokio::task::spawn_blocking;
 use super::object::{Object, Reading, StoreError, Swap, Tag};
 use crate::hash;
 
-/// The ending of the name of a file that is still being written.
+/// The suffix of a file that is still being written.
 const UNFINISHED: &str = ".unfinished";
 
 /// The folder.
@@ -23,12 +23,12 @@ pub struct FolderStore {
 }
 
 impl FolderStore {
-    /// The store in this folder, which is made when the first object is.
+    /// The store in this folder, which is made with the first object.
     pub fn new(root: PathBuf) -> Self {
         Self { root }
     }
 
-    /// Does something with an object's file on a thread that may block.
+    /// Runs blocking work with an object's file on a separate thread.
     async fn with<T: Send + 'static>(
         &self,
         doing: &'static str,
@@ -58,11 +58,12 @@ impl FolderStore {
         let file = file.to_owned();
         self.with("keeping", key, move |path| {
             let beside = Beside::of(path)?;
-            // An object is for reading, and by its owner only.
+            // Only the owner may read an object.
             let mut copy = File::options().create(true).write(true).truncate(true).mode(0o600).open(&beside.0)?;
             io::copy(&mut File::open(file)?, &mut copy)?;
             copy.sync_all()?;
-            // A later release removes unfinished files of updates that it has overtaken. Such an update loses its swap.
+            // The file may be missing: a later release removes unfinished files of older updates, which lose their
+            // swap.
             if_there(fs::rename(&beside.0, path))?;
             sync_folder(path)
         })
@@ -74,7 +75,7 @@ impl FolderStore {
         let expected = expected.cloned();
         self.with("changing", key, move |path| {
             make_folder(path)?;
-            // Released with the file, however this ends.
+            // Released when the file is dropped.
             let lock = File::options().create(true).write(true).truncate(false).open(with_suffix(path, "lock"))?;
             lock.lock()?;
             if if_there(fs::read(path))?.map(|content| tag(&content)) != expected {
@@ -121,7 +122,7 @@ impl FolderStore {
     }
 }
 
-/// A file beside the one that it is to become, gone when it is not needed.
+/// A temporary file beside its target, removed when it is dropped.
 struct Beside(PathBuf);
 
 impl Beside {
@@ -135,7 +136,7 @@ impl Beside {
 
 impl Drop for Beside {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0); // it has its name by now, or is of no use
+        let _ = fs::remove_file(&self.0); // it was renamed, or is useless
     }
 }
 
@@ -150,7 +151,7 @@ fn make_folder(path: &Path) -> io::Result<()> {
     path.parent().map_or(Ok(()), fs::create_dir_all)
 }
 
-/// A name is durable only when its folder is.
+/// Makes a file's name durable by syncing its folder.
 fn sync_folder(path: &Path) -> io::Result<()> {
     path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }

@@ -1,5 +1,5 @@
-//! The store of releases and pointers: a folder, or a bucket of S3. A release never changes once it is there; a pointer
-//! changes by compare-and-swap only.
+//! The store of releases and pointers: a folder, or a bucket of S3. Releases are immutable; pointers change only by
+//! compare-and-swap.
 
 mod folder;
 mod object;
@@ -22,7 +22,7 @@ use storage::aws::Aws;
 /// A store.
 #[derive(Debug, Clone)]
 pub enum Store {
-    /// A folder of this machine.
+    /// A folder on this machine.
     Folder(FolderStore),
     /// A bucket.
     S3(S3Store),
@@ -42,7 +42,7 @@ pub enum StoreAddress {
     },
 }
 
-/// Calls the same method of either kind of store.
+/// Calls a method of either kind of store.
 macro_rules! of_either {
     ($self:ident, $store:ident => $call:expr) => {
         match $self {
@@ -61,7 +61,7 @@ impl Store {
         }
     }
 
-    /// Reads the pointer of an edition, unless it is in the known state.
+    /// Reads the pointer of an edition, unless it has the known tag.
     pub async fn pointer(
         &self,
         environment: &str,
@@ -79,7 +79,7 @@ impl Store {
         })
     }
 
-    /// Writes the pointer of an edition that is in this state, or the first one.
+    /// Replaces the pointer of an edition if it has this tag; `None` writes the first pointer.
     pub async fn swap_pointer(
         &self,
         environment: &str,
@@ -91,12 +91,12 @@ impl Store {
         of_either!(self, store => store.swap(&key, &content, expected))
     }
 
-    /// Copies an object to a file; returns whether there is one.
+    /// Copies an object to a file, and returns whether it exists.
     pub async fn fetch(&self, key: &str, into: &Path) -> Result<bool, StoreError> {
         of_either!(self, store => store.fetch(key, into))
     }
 
-    /// Keeps a file as an object, whole or not at all.
+    /// Stores a file as an object, atomically.
     pub async fn put(&self, key: &str, file: &Path, sha256: &str) -> Result<(), StoreError> {
         match self {
             Self::Folder(store) => store.put(key, file).await,
@@ -104,12 +104,12 @@ impl Store {
         }
     }
 
-    /// Removes an object, if it is there.
+    /// Removes an object, if it exists.
     pub async fn remove(&self, key: &str) -> Result<(), StoreError> {
         of_either!(self, store => store.remove(key))
     }
 
-    /// The keys of all objects below a prefix that ends with a slash, those of folders below it excepted.
+    /// The keys of all objects directly below a prefix that ends with a slash.
     pub async fn list(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
         of_either!(self, store => store.list(prefix))
     }
@@ -147,7 +147,7 @@ impl FromStr for StoreAddress {
 impl fmt::Display for StoreAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // A path that is not absolute has no address; none gets here.
+            // Only absolute paths have an address; parsing yields no other.
             Self::Folder(root) => f.write_str(Url::from_file_path(root).map(String::from).unwrap_or_default().as_str()),
             Self::S3 { bucket, prefix } => write!(f, "s3://{bucket}/{prefix}"),
         }

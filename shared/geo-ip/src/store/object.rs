@@ -1,8 +1,8 @@
-//! The objects of a store, and how reading and writing them ends.
+//! The objects of a store, and the results of reads and writes.
 
 use std::io;
 
-/// A tag that tells one state of an object from another.
+/// A tag of an object's state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tag(pub(super) String);
 
@@ -15,19 +15,19 @@ pub struct Object {
     pub tag: Tag,
 }
 
-/// The result of reading an object, perhaps on condition that it has changed.
+/// The result of a conditional or unconditional read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reading<T> {
-    /// The object is in the known state.
+    /// The object has the known tag.
     Same,
-    /// There is no object, or no longer.
+    /// The object does not exist.
     Absent,
-    /// The object is in another state, or no state was known.
+    /// The object has another tag, or no tag was known.
     Found(T),
 }
 
 impl<T> Reading<T> {
-    /// The object of a reading without a known state.
+    /// The object of an unconditional read.
     pub fn found(self) -> Option<T> {
         match self {
             Self::Found(object) => Some(object),
@@ -36,7 +36,7 @@ impl<T> Reading<T> {
     }
 }
 
-/// How a swap ended.
+/// The outcome of a compare-and-swap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Swap {
     /// The object has the new content.
@@ -45,7 +45,7 @@ pub enum Swap {
     Lost,
 }
 
-/// Why a store failed.
+/// A failure of the store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The file system refused.
@@ -58,7 +58,7 @@ pub enum StoreError {
         /// The error of the file system.
         source: io::Error,
     },
-    /// S3 did not answer, or refused.
+    /// S3 did not respond, or refused.
     #[error("the store's bucket could not be used: {doing} {key}")]
     S3 {
         /// The step.
@@ -68,7 +68,7 @@ pub enum StoreError {
         /// The error of the SDK.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// An object has the name of a pointer and is none.
+    /// A pointer could not be parsed or serialized.
     #[error("the pointer {0} in the store is malformed")]
     Pointer(String, #[source] serde_json::Error),
 }

@@ -1,4 +1,4 @@
-//! A bucket of S3 as a store, by its conditional writes.
+//! A bucket of S3 as a store, with conditional writes.
 //! <https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-requests.html>
 
 use std::{fmt::Debug, path::Path};
@@ -23,7 +23,7 @@ pub struct S3Store {
     prefix: String,
 }
 
-/// An error of this step.
+/// Wraps an error of this step.
 fn failed<E>(doing: &'static str, key: &str) -> impl FnOnce(E) -> StoreError
 where
     E: std::error::Error + Send + Sync + 'static,
@@ -32,7 +32,7 @@ where
     move |error| StoreError::S3 { doing, key, source: Box::new(error) }
 }
 
-/// The same of a call that S3 refused or did not answer.
+/// Wraps an error of a call that S3 refused or did not respond to.
 fn refused<E>(doing: &'static str, key: &str) -> impl FnOnce(SdkError<E>) -> StoreError
 where
     E: ProvideErrorMetadata + std::error::Error + 'static,
@@ -41,7 +41,7 @@ where
     move |error| failed(CallError::of(&error))
 }
 
-/// The status of an answer that is none of success.
+/// The status of an error response.
 fn status<E: ProvideErrorMetadata + Debug>(error: &SdkError<E>) -> Option<u16> {
     error.raw_response().map(|response| response.status().as_u16())
 }
@@ -103,7 +103,7 @@ impl S3Store {
         match put.body(ByteStream::from(content.to_owned())).send().await {
             Ok(_) => Ok(Swap::Swapped),
             Err(error) if matches!(status(&error), Some(412 | 409)) => Ok(Swap::Lost),
-            // The object that was to be changed is gone.
+            // The object was removed.
             Err(error) if error.code() == Some("NoSuchKey") => Ok(Swap::Lost),
             Err(error) => Err(refused("changing", key)(error)),
         }
@@ -133,7 +133,7 @@ impl S3Store {
     }
 }
 
-/// A checksum as S3 wants it.
+/// Converts a checksum to S3's format.
 fn base64_of_hex(hex: &str) -> Option<String> {
     let bytes = (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(hex.get(at..at + 2)?, 16).ok());
     bytes.collect::<Option<Vec<u8>>>().map(|bytes| BASE64_STANDARD.encode(bytes))
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_checksum_is_written_as_s3_wants_it() {
+    fn a_checksum_is_converted_to_base_64() {
         assert_eq!(base64_of_hex("00ff10").as_deref(), Some("AP8Q"));
         assert_eq!(base64_of_hex("0"), None);
         assert_eq!(base64_of_hex("zz"), None);

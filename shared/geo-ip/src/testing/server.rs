@@ -1,4 +1,4 @@
-//! A small HTTP server whose answers can be cut off, silent, or nothing at all.
+//! A small HTTP server whose responses can be cut off, silent, or missing.
 
 use std::{
     net::SocketAddr,
@@ -13,14 +13,14 @@ use tokio::{
 };
 use url::Url;
 
-/// A server that lives as long as this.
+/// A server that runs until it is dropped.
 pub struct Server {
     address: SocketAddr,
     requests: Arc<Mutex<Vec<Request>>>,
     _running: JoinSet<()>,
 }
 
-/// A request that it got.
+/// A received request.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// Path and query.
@@ -28,7 +28,7 @@ pub struct Request {
     headers: Vec<(String, String)>,
 }
 
-/// An answer that it gives.
+/// A response.
 #[derive(Debug, Clone)]
 pub struct Answering {
     status: Option<u16>,
@@ -61,7 +61,7 @@ impl Answering {
         }
     }
 
-    /// Another status.
+    /// A response with this status and no body.
     pub fn status(status: u16) -> Self {
         Self { status: Some(status), ..Self::ok("") }
     }
@@ -71,35 +71,35 @@ impl Answering {
         Self::status(302).with_header("location", to)
     }
 
-    /// The end of the connection.
+    /// No response: closes the connection.
     pub fn nothing() -> Self {
         Self { status: None, ..Self::ok("") }
     }
 
-    /// The same with a header.
+    /// Adds a header.
     pub fn with_header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// The same without its length in advance.
+    /// Sends the body chunked, without a length.
     pub fn chunked(self) -> Self {
         Self { chunked: true, ..self }
     }
 
-    /// The same with the connection broken after so many bytes of the body.
+    /// Breaks the connection after this many bytes of the body.
     pub fn cut_after(self, bytes: usize) -> Self {
         Self { sent: Some(bytes), ..self }
     }
 
-    /// The same with nothing more after so many bytes of the body.
+    /// Falls silent after this many bytes of the body.
     pub fn silent_after(self, bytes: usize) -> Self {
         Self { sent: Some(bytes), silent: true, ..self }
     }
 }
 
 impl Answering {
-    /// The same byte by byte, with a pause before each.
+    /// Sends the body byte by byte, with a pause before each.
     pub fn trickled(self, pause: Duration) -> Self {
         Self { pause: Some(pause), ..self }
     }
@@ -127,14 +127,14 @@ impl Server {
         Self { address, requests, _running: running }
     }
 
-    /// An address on it.
+    /// The URL of a path on the server.
     pub fn url(&self, path: &str) -> Url {
         Url::parse(&format!("http://{}{path}", self.address)).expect("an address")
     }
 
     /// The requests so far.
     pub fn requests(&self) -> Vec<Request> {
-        self.requests.lock().expect("nobody panics while holding it").clone()
+        self.requests.lock().expect("no holder panics").clone()
     }
 }
 
@@ -155,7 +155,7 @@ async fn serve(
         .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
         .collect();
     let request = Request { path, headers };
-    noted.lock().expect("nobody panics while holding it").push(request.clone());
+    noted.lock().expect("no holder panics").push(request.clone());
     let answer = answer(&request);
     let Some(status) = answer.status else { return Ok(()) };
     let mut text = format!("HTTP/1.1 {status} Status\r\nConnection: close\r\n");

@@ -1,4 +1,4 @@
-//! An application: a client of the token issuer, its rights and its credentials.
+//! Applications: clients of the token issuer, with their rights and credentials.
 
 use std::collections::BTreeMap;
 
@@ -9,34 +9,32 @@ use auth::{Entities, EntityId, Scopes};
 use base::Time;
 use storage::SecretBytes;
 
-/// An application, in the form that the table keeps. Its owner sees it as `view` has it.
+/// An application, as stored in the table. `view` defines how its owner sees it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Application {
     /// The client identifier: `app` and 22 letters and digits.
     pub client_id: String,
-    /// The name that people know it by.
+    /// The name that people see.
     pub name: String,
-    /// The managing entity that manages it over HTTP; without one, only the operator's command
-    /// does.
+    /// The managing entity that manages it over HTTP; without one, only the operator's command does.
     #[serde(rename = "ownerIdentifier", default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<EntityId>,
-    /// The scopes that it may ask for.
+    /// The scopes that it may request.
     pub scopes: Scopes,
     /// The managing entities that it may act for.
     #[serde(rename = "managingEntities")]
     pub entities: Entities,
     /// Whether it may publish events.
     pub may_publish: bool,
-    /// Its secrets, the newest first: the live ones, and those that ended within a day, whose
-    /// tokens may still be good.
+    /// Its secrets, the newest first: the live ones, and recently ended ones whose tokens may still be valid.
     pub secrets: Vec<ClientSecret>,
     /// Its public keys, the oldest first.
     pub keys: Vec<ClientKey>,
-    /// The day (UTC, `2026-11-20`) on which each credential was last used, by the secret's
-    /// identifier or the key's. Written even when it is empty, so that a use can be noted in it.
+    /// The day (UTC, `2026-11-20`) on which each credential was last used, by the secret's identifier or the key's.
+    /// Written even when empty, so that an update can set an entry in it.
     pub last_used: BTreeMap<String, String>,
-    /// Counts its changes, from 1. The use of a credential does not count.
+    /// Number of changes, from 1. The use of a credential is not a change.
     pub version: u64,
     /// When it was made.
     pub created_date: Time,
@@ -45,26 +43,23 @@ pub struct Application {
 }
 
 impl Application {
-    /// The account that the application's actions are counted on: its owner, or itself where it has
-    /// none.
+    /// The account that the application's actions are counted on: its owner, or itself if it has no owner.
     pub fn accountable(&self) -> &str {
         self.owner.as_ref().map_or(&self.client_id, EntityId::as_str)
     }
 
-    /// The secrets that are accepted at this moment, the newest first.
+    /// The secrets that are accepted at this time, the newest first.
     pub fn live_secrets(&self, now: Time) -> impl Iterator<Item = &ClientSecret> {
         self.secrets.iter().filter(move |secret| secret.is_live(now))
     }
 
-    /// The secrets whose tokens may be good at this moment, the newest first: the live ones, and
-    /// those that ended within a day.
+    /// The secrets whose tokens may be valid at this time, the newest first: the live ones, and recently ended ones.
     pub fn kept_secrets(&self, now: Time) -> impl Iterator<Item = &ClientSecret> {
         self.secrets.iter().filter(move |secret| secret.is_kept(now))
     }
 
-    /// The secret that this text is, if it is one that is still good. Compares with every live one,
-    /// in constant time: with those that have ended it does not, so that the time does not tell how
-    /// often the secret was replaced.
+    /// The live secret with this text. Compares the text with every live secret in constant time. Ended secrets are not
+    /// compared, so that the time does not reveal how often the secret was replaced.
     pub fn secret(&self, presented: &str, pepper: &SecretBytes, now: Time) -> Option<&ClientSecret> {
         let presented = ClientSecret::hash_of(presented, pepper);
         let mut found = None;
@@ -77,26 +72,25 @@ impl Application {
     }
 }
 
-/// The credentials that an application has after a change.
+/// An application's credentials after a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemainingCredentials {
     /// Its secrets.
     pub secrets: Vec<ClientSecret>,
     /// Its keys.
     pub keys: Vec<ClientKey>,
-    /// The removed credentials, by the identifiers that tokens carry. The tokens that were got with
-    /// them are revoked.
+    /// The removed credentials, by the identifiers in tokens. Tokens obtained with them are revoked.
     pub gone: Vec<String>,
 }
 
 impl RemainingCredentials {
     /// Whether the application gets no more tokens once its secrets with an end have ended.
-    pub fn will_be_nothing(&self) -> bool {
+    pub fn will_give_no_tokens(&self) -> bool {
         self.keys.is_empty() && self.secrets.iter().all(|secret| secret.expires_date.is_some())
     }
 
     /// Whether the application gets no more tokens.
-    pub fn is_nothing(&self, now: Time) -> bool {
+    pub fn gives_no_tokens(&self, now: Time) -> bool {
         self.keys.is_empty() && !self.secrets.iter().any(|secret| secret.is_live(now))
     }
 }
@@ -131,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_has_ended_is_listed_for_as_long_as_its_tokens_may_be_good() {
+    fn an_ended_secret_is_listed_while_its_tokens_may_be_valid() {
         let minutes = |minutes: u64| Time::from_millis(0) + std::time::Duration::from_secs(minutes * 60);
         let secret = |text: &str| {
             let pepper = SecretBytes::new(vec![1; 32]);

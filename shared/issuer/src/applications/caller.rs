@@ -1,6 +1,6 @@
-//! Which caller may manage which application: making, changing or removing one needs a token that
-//! can do all that the application can. Otherwise a token with few rights could make itself one with
-//! all, or remove the applications of others.
+//! Which caller may manage which application: making, changing or removing one needs a token with all rights of the
+//! application. Otherwise a token with few rights could make an application with all rights, or remove the applications
+//! of others.
 
 use super::{application::Application, error::ApplicationError};
 use auth::{AuthorizedEntity, Claims, Entities, Scopes};
@@ -8,24 +8,23 @@ use base::Time;
 use problem::{Problem, Query};
 use storage::{Allowance, Allowances};
 
-/// The one that manages applications: a managing entity by a token that covers it, or the operator
-/// of the deployment.
+/// The caller of a use case of applications: a managing entity with a token that covers it, or the operator of the
+/// deployment.
 #[derive(Debug, Clone, Copy)]
 pub struct Caller<'a>(Option<(&'a AuthorizedEntity, &'a Claims)>);
 
 impl<'a> Caller<'a> {
-    /// A managing entity, by a token with these claims. It manages the applications that it owns.
+    /// A managing entity, with a token with these claims. It manages the applications that it owns.
     pub fn by_token(entity: &'a AuthorizedEntity, claims: &'a Claims) -> Self {
         Self(Some((entity, claims)))
     }
 
-    /// The operator of the deployment, without a token. The operator manages every application,
-    /// and has no allowance.
+    /// The operator of the deployment, without a token. The operator manages every application and has no allowance.
     pub const fn of_operator() -> Self {
         Self(None)
     }
 
-    /// The managing entity; none for the operator.
+    /// The managing entity; `None` for the operator.
     pub(super) fn entity(&self) -> Option<&'a AuthorizedEntity> {
         self.0.map(|(entity, _)| entity)
     }
@@ -40,8 +39,8 @@ impl<'a> Caller<'a> {
         self.0.map_or(Scopes::ALL, |(_, token)| token.scopes)
     }
 
-    /// Fails unless the token has all these scopes for all these entities, and the right to publish
-    /// if that is among the rights. Every entity, `*`, is covered only by a token for every entity.
+    /// Fails unless the token has all these scopes for all these entities, and the right to publish if `may_publish`.
+    /// Only a token for every entity covers `*`.
     pub fn check(&self, scopes: Scopes, entities: &Entities, may_publish: bool) -> Result<(), ApplicationError> {
         let Some((_, token)) = self.0 else { return Ok(()) };
         let lacking = scopes.without(token.scopes);
@@ -55,13 +54,13 @@ impl<'a> Caller<'a> {
         if may_publish && !token.may_publish { Err(ApplicationError::ExceedsPublishing) } else { Ok(()) }
     }
 
-    /// Fails unless the token can do all that this application can.
+    /// Fails unless the token has all rights of this application.
     pub fn check_of(&self, application: &Application) -> Result<(), ApplicationError> {
         self.check(application.scopes, &application.entities, application.may_publish)
     }
 
-    /// Counts the applications, secrets and keys that are about to be made for the caller's entity. Each of them is an
-    /// entry in the list of revocations when it is removed, and removing is never refused, so that making is limited.
+    /// Charges the caller's entity for the applications, secrets and keys that are about to be made. Each of them
+    /// becomes an entry in the list of revocations when it is removed. Removal is never refused, so making is limited.
     pub(super) async fn spend_credentials(
         &self,
         allowances: &Allowances,
@@ -75,17 +74,15 @@ impl<'a> Caller<'a> {
         }
     }
 
-    /// Fails when the token is this application's own, unless the request is confirmed. A caller
-    /// that removes another application keeps its own access, so that it can repair what it did,
-    /// and needs no confirmation.
+    /// Fails when the token is this application's own, unless the request is confirmed. A caller that removes another
+    /// application keeps its own access, can repair a mistake, and needs no confirmation.
     pub fn check_confirmation(&self, application: &Application, confirmed: bool) -> Result<(), ApplicationError> {
         let own = self.0.is_some_and(|(_, token)| token.client_id == application.client_id);
         if own && !confirmed { Err(ApplicationError::Unconfirmed) } else { Ok(()) }
     }
 }
 
-/// Whether the query says `confirm=true`: the removal is meant even if it ends the caller's own
-/// access.
+/// Whether the query says `confirm=true`: remove even if this ends the caller's own access.
 pub fn confirmed(mut query: Query<'_>) -> Result<bool, Problem> {
     let confirmed = query.optional("confirm", "`true` or `false`", |text| text.parse().ok());
     query.finish()?;

@@ -1,5 +1,5 @@
-//! The public keys with which an application's assertions are verified (RFC 7523). They are JSON Web
-//! Keys (RFC 7517), taken only if they can verify an assertion and have no private member.
+//! The public keys that verify an application's assertions (RFC 7523). They are JSON Web Keys (RFC 7517), accepted only
+//! if they can verify an assertion and have no private member.
 
 use jsonwebtoken::{Algorithm, DecodingKey};
 use serde::{Deserialize, Serialize};
@@ -11,11 +11,11 @@ use base::Time;
 
 /// Members that only a private or a shared key has (RFC 7518 §6.2.2, §6.3.2, §6.4.1).
 const PRIVATE: [&str; 8] = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
-/// The names of the algorithms that the keys can be used with (RFC 8414 §2). Two of them name the algorithm of Ed25519.
+/// The algorithms that the keys can be used with, by name (RFC 8414 §2). Two names mean the algorithm of Ed25519.
 pub const ALGORITHMS: [&str; 6] = ["ES256", "ES384", "EdDSA", "Ed25519", "RS256", "PS256"];
 /// The longest name of a key.
 const MAX_KID: usize = 128;
-/// The beginning of the identifiers of secrets, so that none is taken for a key's name.
+/// The prefix of identifiers of secrets. A key's name must not have it.
 const SECRET_PREFIX: &str = "sec_";
 
 /// How many keys an application may have.
@@ -25,29 +25,29 @@ pub const MAX_KEYS: usize = 5;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientKey {
-    /// Its name: the one that the application gave, or the thumbprint of RFC 7638.
+    /// Its name: given by the application, or the thumbprint of RFC 7638.
     pub kid: String,
     jwk: Jwk,
     /// When it was registered.
     pub created_date: Time,
 }
 
-/// The key as it is kept.
+/// The key as stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Jwk {
     #[serde(flatten)]
     material: Material,
-    /// The one algorithm that the application wants it used with. `Ed25519` is kept as `EdDSA`.
+    /// The only algorithm that the application wants to use with it. `Ed25519` is stored as `EdDSA`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     alg: Option<Algorithm>,
 }
 
 impl ClientKey {
-    /// Reads a JSON Web Key that an application registers now. Unknown members are ignored and not kept (RFC 7517 §4):
-    /// certificates, `ext`, and the `exp`, `iat` or `name` that key generators add.
+    /// Parses a JSON Web Key that an application registers now. Unknown members are ignored and not stored (RFC 7517
+    /// §4): certificates, `ext`, and the `exp`, `iat` or `name` that key generators add.
     ///
     /// # Errors
-    /// The fault, as the second half of a sentence that begins with the key's place in the request.
+    /// The fault, as the second half of a sentence that begins with the key's path in the request.
     pub fn parse(jwk: &Value, now: Time) -> Result<Self, String> {
         let members = jwk.as_object().ok_or("must be a JSON Web Key: an object")?;
         if let Some(name) = PRIVATE.iter().find(|name| members.contains_key(**name)) {
@@ -72,14 +72,14 @@ impl ClientKey {
     /// The key as a public JSON Web Key, with its name.
     pub fn to_jwk(&self) -> Map<String, Value> {
         let mut members = Map::from_iter([("kid".to_owned(), Value::from(self.kid.as_str()))]);
-        // A struct of texts can always be written as a JSON object.
+        // A struct of texts always serializes to a JSON object.
         if let Ok(Value::Object(jwk)) = serde_json::to_value(&self.jwk) {
             members.extend(jwk);
         }
         members
     }
 
-    /// The hash of the key itself (RFC 7638), whatever its name is.
+    /// The hash of the key material (RFC 7638), which does not depend on the key's name.
     pub fn thumbprint(&self) -> String {
         self.jwk.material.thumbprint()
     }
@@ -90,25 +90,24 @@ impl ClientKey {
         self.jwk.alg.as_ref().map_or_else(|| self.jwk.material.algorithms(), std::slice::from_ref)
     }
 
-    /// The key, ready to verify with.
+    /// The key, ready for verification.
     ///
     /// # Errors
-    /// When the table holds another key than [`ClientKey::parse`] made.
+    /// When the table holds a key that [`ClientKey::parse`] would refuse.
     pub fn public(&self) -> Result<DecodingKey, jsonwebtoken::errors::Error> {
         self.jwk.material.public()
     }
 }
 
-/// Whether a text can be a key's name: it stands in paths, where clients leave out `.` and `..`
-/// (RFC 3986 §5.2.4), and logs.
+/// Whether a text can be a key's name. Names are used in logs and in paths, from which clients remove `.` and `..` (RFC
+/// 3986 §5.2.4).
 fn is_kid(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._~:@-".contains(&byte);
     let dots_alone = text.bytes().all(|byte| byte == b'.');
     (1..=MAX_KID).contains(&text.len()) && text.bytes().all(allowed) && !dots_alone && !text.starts_with(SECRET_PREFIX)
 }
 
-/// The algorithm that the key is for, if it says so. A key that is for something else than
-/// verifying signatures is refused.
+/// The algorithm that the key is restricted to, if any. A key for another purpose than verifying signatures is refused.
 fn purpose(members: &Map<String, Value>, material: &Material) -> Result<Option<Algorithm>, String> {
     if members.get("use").is_some_and(|usage| usage != "sig") {
         return Err("must have `sig` as its `use`, or none".to_owned());

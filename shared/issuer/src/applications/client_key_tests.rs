@@ -1,4 +1,4 @@
-//! Public keys of applications: the members that are read, kept, shown and refused.
+//! Public keys of applications: the members that are read, stored, shown and refused.
 
 use super::*;
 use crate::oauth::testing::AssertionKey;
@@ -18,7 +18,7 @@ fn refusal(jwk: &Value) -> String {
 }
 
 #[test]
-fn a_key_is_kept_and_shown_without_members_that_do_not_verify() {
+fn a_key_is_stored_and_shown_without_members_that_do_not_verify() {
     for (algorithm, possible) in [
         ("ES256", vec![Algorithm::ES256]),
         ("ES384", vec![Algorithm::ES384]),
@@ -71,10 +71,10 @@ fn an_ed25519_key_is_registered_by_either_name_of_its_algorithm() {
 }
 
 #[test]
-fn members_that_are_unknown_are_ignored_and_not_kept() {
+fn unknown_members_are_ignored_and_not_stored() {
     let jwk = AssertionKey::generate("ES256").jwk();
     let plain = ClientKey::parse(&jwk, NOW).expect("a key");
-    // RFC 7517 §4. An `exp` in the past ends nothing, since no RFC gives a key one.
+    // RFC 7517 §4. An `exp` in the past has no effect, since no RFC defines one for keys.
     for (member, value) in [
         ("exp", json!(0)),
         ("iat", json!(1_700_000_000)),
@@ -90,7 +90,7 @@ fn members_that_are_unknown_are_ignored_and_not_kept() {
 }
 
 #[test]
-fn a_private_key_is_refused_whatever_its_type() {
+fn private_keys_of_every_type_are_refused() {
     let ec = AssertionKey::generate("ES256").jwk();
     let rsa = AssertionKey::generate("PS256").jwk();
     for (jwk, member) in

@@ -1,7 +1,7 @@
-//! A client secret, of which only a hash is kept.
+//! Client secrets, of which only hashes are stored.
 //!
-//! It is 256 random bits, so a fast keyed hash keeps it as well as a slow one would: HMAC-SHA256
-//! under a pepper from Secrets Manager. The table alone is not enough even to test a guess.
+//! A secret is 256 random bits, so a fast keyed hash protects it as well as a slow one: HMAC-SHA256 under a pepper from
+//! Secrets Manager. The table alone is not even enough to test a guess.
 
 use aws_lc_rs::{constant_time, hmac};
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -11,8 +11,7 @@ use auth::revocations::TOKENS_REVOKED;
 use base::{ClientSecretId, Random, Time, random};
 use storage::{SecretBytes, SecretText};
 
-/// The characters of a secret: letters and digits only, so that every client library's Basic
-/// encoding agrees.
+/// The length of a secret. It has letters and digits only, so that the Basic encodings of all client libraries agree.
 const LENGTH: usize = 43;
 
 /// How many secrets may be accepted at once.
@@ -22,18 +21,18 @@ pub const MAX_SECRETS: usize = 2;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientSecret {
-    /// Its identifier, which its owner sees.
+    /// Its identifier, which the owner sees.
     pub id: ClientSecretId,
     /// HMAC-SHA256 in base 64.
     pub(super) hash: String,
     /// When it was made.
     pub created_date: Time,
-    /// When it stops being accepted; never, when absent.
+    /// When it stops being accepted; `None` means never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_date: Option<Time>,
 }
 
-/// A new secret, which its owner is shown once.
+/// A new secret, which is shown to its owner once.
 pub fn fresh(random: &dyn Random) -> SecretText {
     SecretText::new(random::alphanumeric(random, LENGTH))
 }
@@ -46,7 +45,7 @@ impl ClientSecret {
     }
 
     /// A secret that no text matches.
-    pub(super) fn of_nothing() -> Self {
+    pub(super) fn matching_no_text() -> Self {
         struct Zeros;
         impl Random for Zeros {
             fn fill(&self, buffer: &mut [u8]) {
@@ -58,24 +57,24 @@ impl ClientSecret {
         Self { id: ClientSecretId::new(epoch, &Zeros), hash, created_date: epoch, expires_date: None }
     }
 
-    /// Whether it is accepted at this moment.
+    /// Whether it is accepted at this time.
     pub fn is_live(&self, now: Time) -> bool {
         self.expires_date.is_none_or(|end| now < end)
     }
 
-    /// Whether tokens that were got with it may be good at this moment, so that it must be known
-    /// for them to be ended.
+    /// Whether tokens obtained with it may be valid at this time. Until then the secret must be kept, so that its
+    /// removal can revoke them.
     pub fn is_kept(&self, now: Time) -> bool {
         self.expires_date.is_none_or(|end| now < end + TOKENS_REVOKED)
     }
 
-    /// The hash of a text, as it stands in a secret.
+    /// The hash of a text, as stored in a secret.
     pub(super) fn hash_of(secret: &str, pepper: &SecretBytes) -> String {
         let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, pepper.expose()), secret.as_bytes());
         BASE64_STANDARD.encode(tag)
     }
 
-    /// Whether this is its hash. Compares in constant time.
+    /// Whether the secret has this hash. Compares in constant time.
     pub(super) fn has_hash(&self, presented: &str) -> bool {
         constant_time::verify_slices_are_equal(self.hash.as_bytes(), presented.as_bytes()).is_ok()
     }

@@ -1,11 +1,11 @@
-//! Removing a secret or a key of an application. One transaction removes the credential and revokes
-//! the tokens that were got with it.
+//! Removing a secret or a key of an application. One transaction removes the credential and revokes the tokens obtained
+//! with it.
 
 use super::{caller::Caller, error::ApplicationError, keys, secrets, store::Applications};
 use base::{ClientSecretId, Time, audit::Notes};
 use storage::Written;
 
-/// The credential that is to be removed, by the text that the caller names it with.
+/// The credential to remove, by the text with which the caller names it.
 #[derive(Debug, Clone, Copy)]
 pub enum CredentialName<'a> {
     /// A secret's identifier.
@@ -14,15 +14,15 @@ pub enum CredentialName<'a> {
     Key(&'a str),
 }
 
-/// A credential is removed.
+/// The result of removing a credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CredentialRemoved {
-    /// The application has neither a live secret nor a key any more, so that it gets no tokens.
+    /// The application has no live secret and no key any more, so it gets no tokens.
     pub was_the_last: bool,
 }
 
 impl Applications {
-    /// Removes a secret or a key of an application, and revokes the tokens that were got with it.
+    /// Removes a secret or a key of an application, and revokes the tokens obtained with it.
     pub async fn remove_credential(
         &self,
         caller: &Caller<'_>,
@@ -42,11 +42,11 @@ impl Applications {
         };
         let left = left.ok_or_else(|| ApplicationError::CredentialNotFound(name.to_owned()))?;
         notes.subject(&format!("{}/{name}", application.client_id));
-        if left.will_be_nothing() {
+        if left.will_give_no_tokens() {
             caller.check_confirmation(&application, confirmed)?;
         }
         match self.leave(&application, &left, None, now).await? {
-            Written::Done(()) => Ok(CredentialRemoved { was_the_last: left.is_nothing(now) }),
+            Written::Done(()) => Ok(CredentialRemoved { was_the_last: left.gives_no_tokens(now) }),
             Written::Lost(_) => Err(self.lost(caller, client_id, notes).await),
         }
     }

@@ -1,4 +1,4 @@
-//! Why a use case of applications was not done, for every one of them.
+//! The error of the use cases of applications.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use storage::{IdempotencyError, SecretError, TableError};
 /// Why an application was not shown, made, changed or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplicationError {
-    /// The caller has no such application; another entity's application looks the same.
+    /// The caller has no such application. Another entity's application looks the same.
     #[error("there is no application `{0}`")]
     NotFound(String),
     /// The application has no such secret or key.
@@ -29,28 +29,28 @@ pub enum ApplicationError {
     /// The application may publish events, and the caller's token may not.
     #[error("the application may publish events, and the caller's token may not")]
     ExceedsPublishing,
-    /// The application would lose its access by its own token, and the request does not confirm that.
-    #[error("an application's own token would end its access, without a confirmation")]
+    /// The application's own token would end its access, and the request does not confirm that.
+    #[error("an application's own token would end its access, and the request does not confirm it")]
     Unconfirmed,
-    /// Another change came first; the application has this version now.
+    /// A concurrent change won; the application has this version now.
     #[error("another change came first; the version is {0} now")]
     Changed(u64),
-    /// The entity has as many applications as it may have.
+    /// The entity has the maximum number of applications.
     #[error("the entity has {MAX_APPLICATIONS} applications")]
     TooManyApplications,
-    /// The application has as many live secrets as it may have; the first of them ends at this time.
+    /// The application has the maximum number of live secrets; the first of them ends at this time.
     #[error("the application has {MAX_SECRETS} live secrets, and the first of them ends at {0}")]
     TooManySecrets(Time),
-    /// The application has as many keys as it may have.
+    /// The application has the maximum number of keys.
     #[error("the application has {MAX_KEYS} keys")]
     TooManyKeys,
-    /// The application has a key of this name.
+    /// The application already has a key with this name.
     #[error("the application has a key of the name `{0}`")]
     KeyExists(String),
     /// The allowance of this hour is spent; the next hour begins after this time.
     #[error("the entity's allowance of applications, secrets and keys is spent for {} s", .0.as_secs())]
     AllowanceSpent(Duration),
-    /// The idempotency key stands for another request, or for an answer that is not repeated.
+    /// The idempotency key was used with another request, or its response is not repeated.
     #[error(transparent)]
     Idempotency(#[from] IdempotencyError),
     /// The pepper could not be read.
@@ -143,7 +143,8 @@ impl From<ApplicationError> for Problem {
     }
 }
 
-/// How a client gets another secret that has lost the one which its request made: with an application, or beside others.
+/// How a client gets another secret after it lost the one that its request made, with an application or for an existing
+/// one.
 fn another_secret(made: &str) -> String {
     if ClientSecretId::parse(made).is_some() {
         let end = format!("`DELETE …/application/{{clientId}}/secret/{made}` ends this one");
@@ -161,7 +162,7 @@ mod tests {
     use base::{Time, testing::CountingRandom};
 
     #[test]
-    fn a_client_that_lost_a_secret_is_told_the_call_that_gives_another() {
+    fn the_detail_for_a_lost_secret_names_the_call_for_another_one() {
         let said =
             |id: String| Problem::from(ApplicationError::Idempotency(IdempotencyError::SecretOver { id })).detail;
         assert!(said("appX".to_owned()).contains("`POST …/application/appX/secret` gives it another secret"));

@@ -1,5 +1,5 @@
-//! The material of an application's public key (RFC 7518 §6, RFC 8037 §2), and the checks that
-//! signing needs its private half.
+//! The material of an application's public key (RFC 7518 §6, RFC 8037 §2), and the checks that only the private half
+//! can sign for it.
 
 use aws_lc_rs::{
     digest,
@@ -14,7 +14,7 @@ use jsonwebtoken::{Algorithm, DecodingKey, errors};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The members that make a key.
+/// The members that define a key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kty")]
 pub enum Material {
@@ -40,8 +40,8 @@ pub enum EdwardsCurve {
 }
 
 impl Material {
-    /// Reads and checks the members of a JSON Web Key. The error ends a sentence that begins with
-    /// the key's place in the request.
+    /// Parses and checks the members of a JSON Web Key. The error ends a sentence that begins with the key's path in
+    /// the request.
     pub fn parse(members: &Map<String, Value>) -> Result<Self, String> {
         let text = |name: &str| members.get(name).and_then(Value::as_str).unwrap_or_default();
         let crv = text("crv");
@@ -85,7 +85,7 @@ impl Material {
         }
     }
 
-    /// The key, ready to verify with.
+    /// The key, ready for verification.
     pub fn public(&self) -> Result<DecodingKey, errors::Error> {
         match self {
             Self::Elliptic { x, y, .. } => DecodingKey::from_ec_components(x, y),
@@ -94,7 +94,7 @@ impl Material {
         }
     }
 
-    /// RFC 7638 §3: the hash of the members that make the key, in the order of their names.
+    /// The hash of the members that define the key, in the order of their names (RFC 7638 §3).
     pub fn thumbprint(&self) -> String {
         let members = match self {
             Self::Elliptic { crv, x, y } => {
@@ -111,8 +111,7 @@ impl Material {
     }
 }
 
-/// Checks that these are the coordinates of a point on the curve. A verification would find that
-/// out only when it is too late to refuse the key.
+/// Checks that the coordinates are a point on the curve. A verification would fail too late to refuse the key.
 fn on_curve(curve: &'static EcdsaVerificationAlgorithm, length: usize, x: Vec<u8>, y: Vec<u8>) -> Result<(), String> {
     let right = x.len() == length && y.len() == length;
     let point = [vec![4], x, y].concat(); // uncompressed (SEC 1 §2.3.3)
@@ -123,19 +122,18 @@ fn on_curve(curve: &'static EcdsaVerificationAlgorithm, length: usize, x: Vec<u8
     }
 }
 
-/// Checks that signing for this Ed25519 key needs the private half. The library that verifies takes
-/// any point, and with one of a small order a signature of zeros is good for one message in eight,
-/// or for every one.
+/// Checks that signing for this Ed25519 key needs the private half. The library that verifies accepts any point, and
+/// with one of a small order a signature of zeros is valid for one message in eight, or for every message.
 fn edwards(x: Vec<u8>) -> Result<(), String> {
     let fault = || "is no key on the curve Ed25519".to_owned();
     let mut coordinate = <[u8; 32]>::try_from(x.as_slice()).map_err(|_| fault())?;
-    coordinate[31] &= 0x7f; // the highest bit tells a point from its negative
-    coordinate.reverse(); // the largest digit first, so that numbers compare as texts do
+    coordinate[31] &= 0x7f; // the highest bit distinguishes a point from its negative
+    coordinate.reverse(); // the largest digit first, so that numbers compare like texts
     let small = SMALL_ORDER.contains(&coordinate);
     if small || coordinate >= FIELD || ParsedPublicKey::new(&ED25519, x).is_err() { Err(fault()) } else { Ok(()) }
 }
 
-/// A number of 32 bytes in hexadecimal digits, the largest first.
+/// Parses 32 bytes in hexadecimal digits, the largest first.
 const fn number(digits: &[u8; 64]) -> [u8; 32] {
     const fn value(digit: u8) -> u8 {
         if digit.is_ascii_digit() { digit - b'0' } else { digit - b'a' + 10 }
@@ -149,13 +147,12 @@ const fn number(digits: &[u8; 64]) -> [u8; 32] {
     number
 }
 
-/// 2²⁵⁵ − 19: a coordinate that is as large has more than one spelling (RFC 8032 §5.1.3), which
-/// libraries treat differently.
+/// 2²⁵⁵ − 19: a coordinate of at least this value has more than one encoding (RFC 8032 §5.1.3), and libraries treat
+/// such encodings differently.
 const FIELD: [u8; 32] = number(b"7fffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffed");
 
-/// The y of every point whose order divides eight, of which each stands for a point and its
-/// negative: orders 4, 1, 8, 8 and 2. Those of libsodium's `ge25519_has_small_order` that are not
-/// as large as the field.
+/// The y of every point whose order divides eight: orders 4, 1, 8, 8 and 2. Each y represents a point and its negative.
+/// These are the entries of libsodium's `ge25519_has_small_order` that are smaller than the field.
 const SMALL_ORDER: [[u8; 32]; 5] = [
     number(b"0000000000000000000000000000000000000000000000000000000000000000"),
     number(b"0000000000000000000000000000000000000000000000000000000000000001"),
@@ -164,15 +161,14 @@ const SMALL_ORDER: [[u8; 32]; 5] = [
     number(b"7fffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffec"),
 ];
 
-/// Whether a number, the largest digit first, has a factor below 752, as no modulus of RSA has
-/// (NIST SP 800-89 §5.3.3): a factor that is known leads to the others, and they to the private
-/// half.
+/// Whether a number, the largest digit first, has a factor below 752. No modulus of RSA may have one (NIST SP 800-89
+/// §5.3.3): a known factor leads to the other factors, and they lead to the private half.
 fn has_small_factor(number: &[u8]) -> bool {
     let rest = |divisor: u32| number.iter().fold(0, |rest, byte| (rest << 8 | u32::from(*byte)) % divisor);
     (2..752).any(|divisor| rest(divisor) == 0)
 }
 
-/// Checks that these are modulus and exponent of an RSA key of a good size.
+/// Checks the modulus and the exponent of an RSA key.
 fn rsa(n: &[u8], e: &[u8]) -> Result<(), String> {
     let bits = |number: &[u8]| number.len() * 8 - number.first().map_or(0, |byte| byte.leading_zeros() as usize);
     if n.starts_with(&[0]) || e.starts_with(&[0]) {
@@ -181,7 +177,7 @@ fn rsa(n: &[u8], e: &[u8]) -> Result<(), String> {
     if !(2048..=8192).contains(&bits(n)) {
         return Err("must have 2048 to 8192 bits".to_owned());
     }
-    // Of 65537 and its like; an exponent of 1 would make every text its own signature.
+    // 65537 and similar values; an exponent of 1 would make every text its own signature.
     let exponent = (2..=32).contains(&bits(e)) && e.last().is_some_and(|byte| byte % 2 == 1);
     let parsed = PublicKeyComponents { n, e }.to_parsed_public_key(&RSA_PKCS1_2048_8192_SHA256);
     if exponent && parsed.is_ok() && !has_small_factor(n) { Ok(()) } else { Err("is no RSA key".to_owned()) }
@@ -196,9 +192,8 @@ mod tests {
         Material::parse(jwk.as_object().expect("an object"))
     }
 
-    /// Every way to write a point of a small order, those included that a strict reader refuses:
-    /// 2²⁵⁵ − 19 and the number after it are 0 and 1 again. Each with and without the bit that
-    /// tells a point from its negative.
+    /// Every encoding of a point of a small order, including those that a strict parser refuses: 2²⁵⁵ − 19 and the
+    /// number after it are 0 and 1 again. Each with and without the bit that distinguishes a point from its negative.
     fn small_order() -> impl Iterator<Item = [u8; 32]> {
         let mut beyond = FIELD;
         beyond[31] += 1;
@@ -218,9 +213,9 @@ mod tests {
         }
     }
 
-    /// Shows why such keys must be refused, and that the table is right: with each of the eight
-    /// points, the library that verifies accepts a signature of zeros for at least one message in
-    /// eight. The others are further ways to write one of the points.
+    /// Shows why such keys must be refused, and that the table is right: with each of the eight points, the library
+    /// that verifies accepts a signature of zeros for at least one message in eight. The other values are further
+    /// encodings of the same points.
     #[test]
     fn with_a_key_of_a_small_order_a_signature_of_zeros_is_good() {
         let identity = number(b"0100000000000000000000000000000000000000000000000000000000000000");
@@ -233,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_coordinate_that_is_written_in_more_than_one_way_is_refused() {
+    fn a_coordinate_with_more_than_one_encoding_is_refused() {
         for beyond in 0..19 {
             let mut y = FIELD;
             y[31] += beyond;

@@ -1,5 +1,4 @@
-//! The public keys of an application: it proves with an assertion that it has the private half (RFC
-//! 7523).
+//! The public keys of an application, which proves with assertions that it has the private halves (RFC 7523).
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -17,11 +16,11 @@ use storage::{Allowances, Answered, IdempotencyStore, IdempotentRequest, Written
 
 /// Adds keys to applications.
 pub struct KeyAddition {
-    /// Where applications are kept.
+    /// The stored applications.
     pub applications: Applications,
-    /// Counts credentials by the hour.
+    /// Limits the number of credentials per hour.
     pub allowances: Allowances,
-    /// Repeats the answer for an idempotency key.
+    /// Repeats the response for an idempotency key.
     pub answers: IdempotencyStore,
 }
 
@@ -29,7 +28,7 @@ pub struct KeyAddition {
 #[derive(Debug)]
 pub struct AddedKey(Application);
 
-/// The application as its owner sees it.
+/// Serializes the application as its owner sees it.
 impl Serialize for AddedKey {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.view(self.0.last_update, None).serialize(serializer)
@@ -37,7 +36,7 @@ impl Serialize for AddedKey {
 }
 
 impl KeyAddition {
-    /// Adds a key to an application, once for an idempotency key, and returns the application with it.
+    /// Adds a key to an application, once per idempotency key, and returns the changed application.
     pub async fn add(
         &self,
         caller: &Caller<'_>,
@@ -81,15 +80,14 @@ impl KeyAddition {
     }
 }
 
-/// The credentials that remain without the key of this name; `None` when the application has no
-/// such key.
+/// The credentials that remain after removing the key with this name; `None` when the application has no such key.
 pub fn without(application: &Application, kid: &str) -> Option<RemainingCredentials> {
     let (mut gone, left): (Vec<_>, Vec<_>) = application.keys.iter().cloned().partition(|key| key.kid == kid);
     let gone = vec![gone.pop()?.thumbprint()];
     Some(RemainingCredentials { secrets: application.secrets.clone(), keys: left, gone })
 }
 
-/// Reads the key that is to be added.
+/// Reads the key to add from a request's body.
 pub fn read(body: &[u8], now: Time) -> Result<ClientKey, Problem> {
     let mut body = JsonBody::read(body)?;
     let jwk = body.required::<Value>("publicKey", "a public key, a JSON Web Key");

@@ -14,7 +14,8 @@ use base::{Time, audit::Notes};
 use problem::{JsonBody, Problem};
 use storage::Written;
 
-/// What a change leaves as it is, and what to do instead: a token must not gain rights by a change of its application.
+/// The properties that a change cannot set, and the alternative: a token must not gain rights by a change of its
+/// application.
 const FIXED: [(&str, &str); 4] = [
     ("scopes", "cannot be changed; make another application with the scopes that it is to have"),
     ("managingEntities", "cannot be changed; make another application for the managing entities that it is to act for"),
@@ -22,17 +23,17 @@ const FIXED: [(&str, &str); 4] = [
     ("publicKeys", "cannot be changed here; add one with `POST …/application/{clientId}/key`"),
 ];
 
-/// A change as an application's owner asks for it.
+/// A change that an application's owner requests.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Renaming {
-    /// The new name; the old one stays without it.
+    /// The new name; `None` keeps the old one.
     name: Option<String>,
-    /// The version that was read, if the owner says it.
+    /// The version that the owner read, if given.
     version: Option<u64>,
 }
 
 impl Renaming {
-    /// Reads and checks a request's body.
+    /// Parses and checks a request's body.
     pub fn read(body: &[u8], owner: &EntityId) -> Result<Self, Problem> {
         let mut body = JsonBody::read(body)?;
         let name = body.optional("name", "a text that people know the application by");
@@ -48,8 +49,8 @@ impl Renaming {
 }
 
 impl Applications {
-    /// The application with this client identifier, if the caller manages it. Notes it as the
-    /// subject of the audit line.
+    /// The application with this client identifier, if the caller manages it. Notes it as the subject of the audit
+    /// line.
     pub async fn show(
         &self,
         caller: &Caller<'_>,
@@ -62,7 +63,7 @@ impl Applications {
         Ok(application)
     }
 
-    /// Reads the application again to say why a change of it was lost.
+    /// Reads the application again, to find out why a change of it lost.
     pub(super) async fn lost(&self, caller: &Caller<'_>, client_id: &str, notes: &Notes) -> ApplicationError {
         match self.show(caller, client_id, notes).await {
             Ok(now) => ApplicationError::Changed(now.version),
@@ -70,7 +71,7 @@ impl Applications {
         }
     }
 
-    /// Gives an application another name, and returns the application with it.
+    /// Renames an application, and returns the changed application.
     pub async fn rename(
         &self,
         caller: &Caller<'_>,
@@ -95,10 +96,10 @@ impl Applications {
         }
     }
 
-    /// Lets an application publish events, or no longer. Returns the application as it is now.
-    /// Nothing is written when it is so already.
+    /// Grants or withdraws an application's right to publish events. Returns the current application. Writes nothing
+    /// when nothing changes.
     ///
-    /// Tokens carry the right, so that taking it also ends the tokens that say otherwise, in the same transaction. The
+    /// Tokens carry the right, so withdrawing it also revokes the tokens that have it, in the same transaction. The
     /// application continues with its next token.
     pub async fn let_publish(
         &self,
@@ -119,11 +120,10 @@ impl Applications {
         }
     }
 
-    /// Removes an application and revokes its tokens. Returns the application as it was.
+    /// Removes an application and revokes its tokens. Returns the application before the removal.
     ///
     /// One transaction removes the application and its owner's pointer to it, and revokes its tokens, so that a crash
-    /// leaves all of it or nothing. Other requests cannot make it fail: there is no allowance for it, and it does not ask
-    /// for a version.
+    /// leaves no half of it. Other requests cannot make it fail: there is no allowance for it, and it needs no version.
     pub async fn remove(
         &self,
         caller: &Caller<'_>,
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_may_be_empty_and_may_say_the_owner_once_more() {
+    fn a_change_may_be_empty_and_may_repeat_the_owner() {
         assert_eq!(read("{}").expect("good"), Renaming { name: None, version: None });
         let published = r#"{"name":"n","version":3,"ownerIdentifier":"demo-hotel","ownerName":"Demo","ownerType":"COMPANY",
                             "redirectUris":["https://example.com/"]}"#;
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_changed_is_refused_with_what_to_do_instead() {
+    fn changing_a_fixed_property_is_refused_with_the_alternative() {
         let problem = read(r#"{"mayPublish":true,"scopes":["mcp.read"],"managingEntities":[],"publicKeys":[]}"#);
         let list = problem.expect_err("refused").properties["violations"].clone();
         let said: Vec<_> =

@@ -1,5 +1,4 @@
-//! Applications: the clients of the token issuer, how their credentials are kept, and how their
-//! owners manage them.
+//! Applications: the clients of the token issuer, how their credentials are stored, and how their owners manage them.
 
 mod application;
 pub mod caller;

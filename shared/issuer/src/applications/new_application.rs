@@ -1,5 +1,4 @@
-//! An application that is to be made, over HTTP or by the operator: the checks of its properties,
-//! and the making.
+//! New applications, requested over HTTP or by the operator: the checks of their properties, and their creation.
 
 use std::collections::BTreeMap;
 
@@ -15,32 +14,32 @@ use base::{Random, Time, random};
 use problem::{JsonBody, Problem, Violations, name, near::MAX_COMPARED};
 use storage::{SecretBytes, SecretText};
 
-/// How many applications an entity may have: one answer lists them.
+/// How many applications an entity may have: one response lists them all.
 pub const MAX_APPLICATIONS: usize = 100;
 
 const MAX_NAME_LENGTH: usize = 100;
-/// How many managing entities an application may be registered for, and how many bytes their
-/// identifiers may have together: every token carries them all.
+/// How many managing entities an application may be registered for, and how many bytes their identifiers may have
+/// together: every token carries them all.
 const MAX_ENTITIES: usize = 100;
 const MAX_ENTITY_BYTES: usize = 4 * 1024;
-/// The characters of a client identifier after `app`: letters and digits only, so that every client
-/// library's Basic encoding agrees.
+/// The length of a client identifier after `app`. It has letters and digits only, so that the Basic encodings of all
+/// client libraries agree.
 const CLIENT_ID_LENGTH: usize = 22;
 
-/// The properties of an application that is to be made.
+/// The properties of a new application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewApplication {
-    /// The name that people know it by.
+    /// The name that people see.
     pub name: String,
     /// The managing entity that manages it over HTTP, if one does.
     pub owner: Option<EntityId>,
-    /// The scopes that it may ask for.
+    /// The scopes that it may request.
     pub scopes: Scopes,
     /// The managing entities that it may act for.
     pub entities: Entities,
     /// Whether it may publish events.
     pub may_publish: bool,
-    /// The keys with which it proves that it is itself.
+    /// The keys with which it can prove its identity.
     pub keys: Vec<ClientKey>,
     /// Whether it gets a secret.
     pub with_secret: bool,
@@ -52,19 +51,19 @@ pub fn fresh_client_id(random: &dyn Random) -> String {
 }
 
 impl NewApplication {
-    /// The same with the right to publish events, if that is wanted.
+    /// Sets whether the application may publish events.
     pub fn publishing(self, may_publish: bool) -> Self {
         Self { may_publish, ..self }
     }
 
-    /// How many credentials it is made with.
+    /// The number of credentials that it is made with.
     pub fn credentials(&self) -> u32 {
         let keys = u32::try_from(self.keys.len()).unwrap_or(u32::MAX);
         keys.saturating_add(self.with_secret.into())
     }
 
-    /// Reads what an owner asks for at this moment, with a token of these scopes. They are the
-    /// application's where a published client asks, which has no word for them.
+    /// Parses the request of an owner whose token has these scopes. A published client, whose request has no member for
+    /// scopes, gets the scopes of its token.
     pub fn read(body: &[u8], owner: &EntityId, of_token: Scopes, now: Time) -> Result<Self, Problem> {
         let mut body = JsonBody::read(body)?;
         let name = body.required("name", "a text that people know the application by");
@@ -97,21 +96,21 @@ impl NewApplication {
         Ok(Self { name, owner: Some(owner.clone()), scopes, entities, may_publish, keys, with_secret })
     }
 
-    /// An application with a secret, as an operator wants it. The first of its managing entities
-    /// manages it; one for every entity is the operator's own affair. It may not publish events.
+    /// An application with a secret, as the operator requests it. The first of its managing entities manages it; only
+    /// the operator manages an application for every entity. It may not publish events.
     pub fn of_operator(name: String, scopes: Scopes, entities: Entities) -> Self {
         let owner = entities.iter().next().and_then(|entity| EntityId::parse(entity).ok());
         Self { name, owner, scopes, entities, may_publish: false, keys: Vec::new(), with_secret: true }
     }
 
-    /// The application, made at this moment, and its secret if it gets one, which is shown once.
+    /// The application, made at this time, and its secret if it gets one. The secret is shown once.
     pub fn make(self, pepper: &SecretBytes, now: Time, random: &dyn Random) -> (Application, Option<SecretText>) {
         let secret = self.with_secret.then(|| client_secret::fresh(random));
         let kept = secret.as_ref().map(|secret| ClientSecret::of(secret, pepper, now, random));
         (self.with(fresh_client_id(random), kept, now), secret)
     }
 
-    /// The same with an identifier and a secret that are given.
+    /// The application with a given identifier and secret.
     pub fn with(self, client_id: String, secret: Option<ClientSecret>, now: Time) -> Application {
         Application {
             client_id,
@@ -130,18 +129,17 @@ impl NewApplication {
     }
 }
 
-/// A text as an application's name. The error ends a sentence that begins with the name.
+/// Checks a text as an application's name. The error ends a sentence that begins with the name.
 pub fn checked_name(text: &str) -> Result<String, String> {
     name::checked(text, MAX_NAME_LENGTH)
 }
 
-/// A text as a managing entity of an application: an identifier, or `*` for every one.
+/// Checks a text as a managing entity of an application: an identifier, or `*` for every one.
 pub fn checked_entity(text: &str) -> Result<String, NotAnEntity> {
     if text == Entities::EVERY { Ok(text.to_owned()) } else { EntityId::parse(text).map(|entity| entity.to_string()) }
 }
 
-/// The managing entities of an application, each once. The error ends a sentence that begins with
-/// the list.
+/// The managing entities of an application, each once. The error ends a sentence that begins with the list.
 pub fn checked_entities(list: Vec<String>) -> Result<Entities, String> {
     let mut distinct = Vec::<String>::new();
     for entity in list {
@@ -170,7 +168,7 @@ fn entities(list: Vec<String>, violations: &mut Violations) -> Entities {
     violations.note("managingEntities", checked_entities(list)).unwrap_or_else(|| Entities::new([]))
 }
 
-/// Texts as scopes, each fault noted at its place in the list `scopes`.
+/// Parses texts as scopes, and notes each fault at its index in the list `scopes`.
 pub fn checked_scopes(list: &[String], violations: &mut Violations) -> Scopes {
     if list.is_empty() {
         violations.add("scopes", "must have an element at least");
@@ -208,10 +206,9 @@ fn public_keys(list: &[Value], now: Time, violations: &mut Violations) -> Vec<Cl
     keys
 }
 
-/// Takes the members that published clients send with an application of another platform of this kind: its owner once
-/// more, as an identifier, a name and a type, and addresses for redirects, which no grant of this service makes. Their
-/// word for an application has no scopes. Tells whether such a client sent the body, of an application that this entity
-/// owns.
+/// Takes the members that published clients of another platform of this kind send with an application: its owner again,
+/// as an identifier, a name and a type, and redirect addresses, which no grant of this service uses. Such applications
+/// have no member for scopes. Returns whether such a client sent the body, for an application that this entity owns.
 pub(super) fn take_published_members(body: &mut JsonBody<'_>, owner: &EntityId) -> bool {
     let identifier: Option<String> = body.optional("ownerIdentifier", "the managing entity of the path");
     for name in ["ownerName", "ownerType"] {

@@ -16,19 +16,19 @@ use storage::{Allowances, Answered, IdempotencyStore, IdempotentRequest, SecretT
 
 /// Makes applications for their owners, and further secrets (`secrets.rs`).
 pub struct Registration {
-    /// Where applications are kept.
+    /// The stored applications.
     pub applications: Applications,
-    /// Counts credentials by the hour.
+    /// Limits the number of credentials per hour.
     pub allowances: Allowances,
-    /// Repeats the answer for an idempotency key.
+    /// Repeats the response for an idempotency key.
     pub answers: IdempotencyStore,
     /// The key of the hashes of secrets.
     pub pepper: Pepper,
-    /// Draws identifiers and secrets.
+    /// Generates identifiers and secrets.
     pub random: SharedRandom,
 }
 
-/// A new application, and its secret if it has one, which is shown this once.
+/// A new application, and its secret if it has one. The secret is shown only here.
 #[derive(Debug)]
 pub struct Created {
     /// The application.
@@ -38,7 +38,7 @@ pub struct Created {
 }
 
 impl Registration {
-    /// Makes an application, once for an idempotency key.
+    /// Makes an application, once per idempotency key.
     pub async fn create_once(
         &self,
         caller: &Caller<'_>,
@@ -47,7 +47,7 @@ impl Registration {
         notes: &Notes,
         now: Time,
     ) -> Result<Answered<Created>, ApplicationError> {
-        // Also a repetition needs the rights: its answer shows the secret.
+        // A repetition needs the rights too: its response shows the secret.
         caller.check(new.scopes, &new.entities, new.may_publish)?;
         let answered = self.answers.once(once, now, self.make(caller, new, once, notes, now)).await?;
         notes.subject(&answered.id(|created| created.application.client_id.clone()));
@@ -74,8 +74,7 @@ impl Registration {
         now: Time,
     ) -> Result<Created, ApplicationError> {
         caller.check(new.scopes, &new.entities, new.may_publish)?;
-        // Two requests at once may pass together: the limit keeps lists short, and one more does no
-        // harm.
+        // Two concurrent requests may both pass: the limit keeps lists short, and one more does no harm.
         if let Some(entity) = caller.entity()
             && self.applications.count_of(entity).await? >= MAX_APPLICATIONS
         {
@@ -91,12 +90,10 @@ impl Registration {
         Ok(created)
     }
 
-    /// Makes an application with an identifier and a secret that its clients know already, unless it
-    /// is there: its owner may have changed it since, or ended this secret. Returns whether the
-    /// application accepts the secret.
+    /// Makes an application with an identifier and a secret that its clients already know, unless it exists: its owner
+    /// may have changed it since, or ended this secret. Returns whether the application accepts the secret.
     ///
-    /// An application that was removed is made anew. Its tokens are refused until the revocation
-    /// ends.
+    /// An application that was removed is made again. Its tokens are refused until the revocation ends.
     pub async fn ensure(
         &self,
         caller: &Caller<'_>,
@@ -122,7 +119,7 @@ impl Created {
     }
 }
 
-/// As its owner sees it at the moment in which it is made.
+/// Serializes the application as its owner sees it when it is made.
 impl Serialize for Created {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.view(self.application.created_date).serialize(serializer)

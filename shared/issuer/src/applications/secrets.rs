@@ -1,9 +1,9 @@
-//! The secrets of an application, one after the other, without a moment in which it has none: the
-//! new secret is accepted at once, and the previous one beside it for as long as the owner wants.
+//! The secrets of an application, and their rotation without a gap: the new secret is accepted at once, and the
+//! previous one beside it for the overlap that the owner wants.
 //!
-//! A secret that has ended is kept for as long as tokens that were got with it may be good, so that
-//! its removal can end them. An application keeps a few of those; when there is one too many, the
-//! secret that ended first is removed with its tokens.
+//! An ended secret is kept while tokens obtained with it may be valid, so that its removal can revoke them. An
+//! application keeps a limited number of ended secrets; beyond it, the secret that ended first is removed with its
+//! tokens.
 
 use std::{cmp::Reverse, time::Duration};
 
@@ -20,27 +20,26 @@ use super::{
 use base::{ClientSecretId, Time, audit::Notes};
 use storage::{Answered, IdempotentRequest, SecretText, Written};
 
-/// How many that have ended are kept when a new one is added, so that the item of an application
-/// stays small.
+/// How many ended secrets are kept when a new one is added, so that the item of an application stays small.
 const MAX_ENDED: usize = 6;
 
-/// A new secret, which is shown this once.
+/// A new secret. It is shown only here.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AddedSecret {
     /// The application.
     pub client_id: String,
-    /// The application once more, under the name that published clients read.
+    /// The client identifier again, under the name that published clients read.
     pub id: String,
     /// The secret's identifier.
     pub secret_id: ClientSecretId,
     /// The secret.
     #[serde(serialize_with = "exposed")]
     pub client_secret: SecretText,
-    /// The secret once more, under the name that published clients read.
+    /// The secret again, under the name that published clients read.
     #[serde(serialize_with = "exposed")]
     pub secret_key: SecretText,
-    /// When the secret ends that was accepted until now, if one was.
+    /// When the previous secret ends, if there is one.
     #[serde(rename = "previousSecretExpiresDate", skip_serializing_if = "Option::is_none")]
     pub previous_ends: Option<Time>,
 }
@@ -50,13 +49,12 @@ pub struct AddedSecret {
 pub struct Rotated {
     /// The credentials, the new secret first.
     pub left: RemainingCredentials,
-    /// When the secret ends that was accepted until now, if one was.
+    /// When the previous secret ends, if there is one.
     pub previous_ends: Option<Time>,
 }
 
 impl Registration {
-    /// Adds a secret to an application, once for an idempotency key. The previous secret is accepted for as long as the
-    /// overlap.
+    /// Adds a secret to an application, once per idempotency key. The previous secret is accepted during the overlap.
     pub async fn add_secret_once(
         &self,
         caller: &Caller<'_>,
@@ -66,7 +64,7 @@ impl Registration {
         notes: &Notes,
         now: Time,
     ) -> Result<Answered<AddedSecret>, ApplicationError> {
-        // Also a repetition needs the rights: its answer shows the secret.
+        // A repetition needs the rights too: its response shows the secret.
         let application = self.applications.show(caller, client_id, notes).await?;
         caller.check_of(&application)?;
         let work = self.with_secret(caller, application, overlap, once, notes, now);
@@ -120,10 +118,9 @@ impl Registration {
     }
 }
 
-/// The credentials with a new secret in the first place. The previous one ends after the overlap,
-/// or earlier if it has an earlier end. Secrets that have ended stay while their tokens may be
-/// good; when they are too many, the first that ended go with their tokens, since a secret that is
-/// not known any more could not be removed.
+/// The credentials with a new secret at the front. The previous one ends after the overlap, or earlier if it has an
+/// earlier end. Ended secrets stay while their tokens may be valid. If there are too many, those that ended first are
+/// removed with their tokens, since an unknown secret could not be removed later.
 pub fn with_new(
     application: &Application,
     new: ClientSecret,
@@ -149,8 +146,8 @@ pub fn with_new(
     Ok(Rotated { left: RemainingCredentials { secrets, keys: application.keys.clone(), gone }, previous_ends })
 }
 
-/// The credentials that remain without this secret; `None` when the application has no such secret.
-/// A secret that has ended can be removed as well, since its tokens may still be good.
+/// The credentials that remain without this secret; `None` when the application has no such secret. An ended secret can
+/// be removed too, since its tokens may still be valid.
 pub fn without(application: &Application, id: &ClientSecretId, now: Time) -> Option<RemainingCredentials> {
     let (mut gone, left): (Vec<_>, Vec<_>) =
         application.kept_secrets(now).cloned().partition(|secret| secret.id == *id);

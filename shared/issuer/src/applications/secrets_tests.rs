@@ -26,7 +26,7 @@ fn application(secrets: Vec<ClientSecret>) -> Application {
     Application { secrets, ..new.with("app".into(), None, after(0)) }
 }
 
-/// The secrets once a new one was added, which there is room for.
+/// The secrets after adding a new one, for which there is room.
 fn added(secrets: &[ClientSecret], text: &str, overlap: Duration, now: Time) -> Vec<ClientSecret> {
     rotated(secrets, text, overlap, now).expect("room").left.secrets
 }
@@ -76,12 +76,12 @@ fn a_secret_can_be_removed_for_as_long_as_it_is_kept() {
     assert_eq!(left(&new.id, after(3)), Some((vec![both.secrets[1].clone()], gone(&new.id))));
     assert_eq!(left(&new.id, after(5)), Some((Vec::new(), gone(&new.id))));
     assert_eq!(left(&other.id, after(2)), None);
-    assert!(without(&both, &new.id, after(3)).is_some_and(|left| left.is_nothing(after(3))));
-    assert!(without(&both, &new.id, after(2)).is_some_and(|left| !left.is_nothing(after(2))));
+    assert!(without(&both, &new.id, after(3)).is_some_and(|left| left.gives_no_tokens(after(3))));
+    assert!(without(&both, &new.id, after(2)).is_some_and(|left| !left.gives_no_tokens(after(2))));
 }
 
 #[test]
-fn a_secret_that_has_ended_is_kept_while_its_tokens_may_be_good() {
+fn an_ended_secret_is_kept_while_its_tokens_may_be_valid() {
     let first = secret("a", after(0));
     let second = added(slice::from_ref(&first), "b", hour(0), after(1));
     let is_there = |secrets: &[ClientSecret]| secrets.iter().any(|secret| secret.id == first.id);
@@ -94,7 +94,7 @@ fn a_secret_that_has_ended_is_kept_while_its_tokens_may_be_good() {
 }
 
 #[test]
-fn the_secret_that_ended_first_goes_with_its_tokens_where_too_many_are_kept() {
+fn the_secret_that_ended_first_is_removed_with_its_tokens_at_the_limit() {
     let mut secrets = vec![secret("a", after(0))];
     let start = after(1);
     let first = secrets[0].id.clone();
@@ -109,31 +109,34 @@ fn the_secret_that_ended_first_goes_with_its_tokens_where_too_many_are_kept() {
 }
 
 #[test]
-fn a_secret_that_has_ended_is_not_reported_as_replaced() {
+fn an_ended_secret_is_not_reported_as_replaced() {
     let both = added(&[secret("a", after(0))], "b", hour(1), after(1));
     let ended = without(&application(both.clone()), &both[0].id, after(3)).expect("it is there").secrets;
     assert_eq!(rotated(&ended, "c", hour(1), after(4)).expect("room").previous_ends, None);
 }
 
 #[test]
-fn a_secret_that_will_end_is_no_access_that_stays() {
+fn a_secret_with_an_end_is_not_permanent_access() {
     let first = secret("a", after(0));
     let both = added(slice::from_ref(&first), "b", hour(2), after(1));
     let new = both[0].id.clone();
     let both = application(both);
-    assert!(without(&both, &new, after(2)).is_some_and(|left| left.will_be_nothing()), "the older one ends at three");
-    assert!(without(&both, &first.id, after(2)).is_some_and(|left| !left.will_be_nothing()));
+    assert!(
+        without(&both, &new, after(2)).is_some_and(|left| left.will_give_no_tokens()),
+        "the older one ends at three"
+    );
+    assert!(without(&both, &first.id, after(2)).is_some_and(|left| !left.will_give_no_tokens()));
 }
 
 proptest! {
     #[test]
-    fn however_often_secrets_come_and_go_two_are_accepted_at_most_and_none_is_forgotten_with_its_tokens(
+    fn at_most_two_secrets_are_live_and_none_is_dropped_with_live_tokens(
         steps in proptest::collection::vec((0u64..40, 0u64..168, proptest::option::of(0usize..9)), 1..40)
     ) {
         let mut secrets = vec![secret("first", after(0))];
         let mut hours = 0;
         for (pause, overlap, removed) in steps {
-            // Many at the same hour, and now and then a long pause.
+            // Many in the same hour, and sometimes a long pause.
             hours += pause.saturating_sub(30);
             let now = after(hours);
             let id = removed.and_then(|place| secrets.get(place)).map(|secret| secret.id.clone());

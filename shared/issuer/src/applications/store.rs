@@ -1,5 +1,5 @@
-//! Applications in the table: each in a partition of its own, so that one read authenticates, with
-//! a pointer to it in its owner's partition, so that one query lists them.
+//! Applications in the table. Each is in a separate partition, so that one read authenticates a client. A pointer in
+//! the owner's partition lets one query list an owner's applications.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -21,7 +21,7 @@ use storage::{IdempotencyError, Record, SecretBytes};
 
 /// The sort key of every application.
 const SORT_KEY: &str = "APP";
-/// Longer than any identifier that exists, and short enough for a key.
+/// Longer than any existing identifier, and short enough for a key.
 const MAX_CLIENT_ID: usize = 256;
 
 /// The applications in the table.
@@ -39,7 +39,7 @@ struct ApplicationItem {
     application: Application,
 }
 
-/// Where an owner finds its applications.
+/// An owner's pointer to one of its applications.
 #[derive(Debug, Serialize, Deserialize)]
 struct Pointer {
     pk: String,
@@ -54,12 +54,12 @@ impl From<Application> for ApplicationItem {
 }
 
 impl Applications {
-    /// The applications in this table.
+    /// Creates the store in this table.
     pub fn new(table: Table) -> Self {
         Self { table }
     }
 
-    /// The application with this client identifier. Sees every change that was acknowledged before.
+    /// The application with this client identifier. The read is strongly consistent.
     pub async fn find(&self, client_id: &str) -> Result<Option<Application>, TableError> {
         if client_id.len() > MAX_CLIENT_ID {
             return Ok(None);
@@ -69,8 +69,8 @@ impl Applications {
         Ok(item.map(|item| item.application))
     }
 
-    /// Does the work that an unknown client identifier would spare, reading an item, hashing and
-    /// comparing, so that the time of an answer does not tell whether an application exists.
+    /// Does the work that an unknown client identifier would skip (reading an item, hashing, comparing), so that
+    /// response times do not reveal whether an application exists.
     pub fn compare_with_decoy(secret: &str, pepper: &SecretBytes) {
         const DOING: &str = "a decoy";
         static DECOY: LazyLock<Option<Put>> = LazyLock::new(|| Put::item(&ApplicationItem::from(decoy()), DOING).ok());
@@ -79,13 +79,12 @@ impl Applications {
         std::hint::black_box(found);
     }
 
-    /// How many applications an entity owns.
+    /// The number of applications that an entity owns.
     pub(super) async fn count_of(&self, owner: &AuthorizedEntity) -> Result<usize, TableError> {
         Ok(self.pointers(owner.id()).await?.len())
     }
 
-    /// All applications that an entity owns, the newest first. Sees every one that was acknowledged
-    /// before.
+    /// All applications that an entity owns, the newest first. The read is strongly consistent.
     pub async fn of(&self, owner: &EntityId) -> Result<Vec<Application>, TableError> {
         let pointers = self.pointers(owner).await?;
         let found = try_join_all(pointers.iter().map(|pointer| self.find(&pointer.sk))).await?;
@@ -94,8 +93,7 @@ impl Applications {
         Ok(found)
     }
 
-    /// Finds the applications of all owners, and those without one, for the operator. No index leads
-    /// to them.
+    /// A scan for the applications of all owners, and those without an owner, for the operator. No index lists them.
     pub fn of_all_owners() -> Scan {
         Scan::default().only(is("sk", SORT_KEY))
     }
@@ -104,8 +102,8 @@ impl Applications {
         self.table.all(Query::partition(pointers(owner)), "listing an entity's applications").await
     }
 
-    /// Writes an application, whatever was there before, with the record of the request for it if that has an
-    /// idempotency key.
+    /// Writes an application and overwrites an existing one, together with the idempotency record of its request, if
+    /// any.
     pub(crate) async fn put(&self, application: Application, record: Option<Record>) -> Result<(), IdempotencyError> {
         const DOING: &str = "writing an application";
         let pointer = pointer(&application).map(|Key { partition: pk, sort: sk }| Pointer { pk, sk });
@@ -114,8 +112,8 @@ impl Applications {
         self.table.write_recorded(Transaction::new().with(application).with_all(pointer), record, DOING).await.map(drop)
     }
 
-    /// Gives the application these credentials, if it is still as it was read, and revokes the
-    /// tokens of the credentials that go.
+    /// Sets the application's credentials, if it has not changed since it was read, and revokes the tokens of the
+    /// removed credentials.
     pub(super) async fn leave(
         &self,
         read: &Application,
@@ -130,14 +128,14 @@ impl Applications {
         self.table.write_recorded(Transaction::new().with_all(revoked).with(change), record, DOING).await
     }
 
-    /// Gives the application this name, if it is still as it was read.
+    /// Sets the application's name, if it has not changed since it was read.
     pub(super) async fn set_name(&self, read: &Application, name: &str, now: Time) -> Result<Written<()>, TableError> {
         let change = revision(read, is("name", name), now).set("name", name);
         self.table.write(change, "renaming an application").await
     }
 
-    /// Gives the application the right to publish or takes it, if it is still as it was read. Taking
-    /// the right revokes the tokens that have it.
+    /// Grants or withdraws the application's right to publish, if it has not changed since it was read. Withdrawal
+    /// revokes the tokens that have the right.
     pub(super) async fn set_publishing(
         &self,
         read: &Application,
@@ -153,9 +151,8 @@ impl Applications {
         self.table.write_all(Transaction::new().with_all(revoked).with(change), DOING).await
     }
 
-    /// Removes the application and revokes its tokens, even if it was changed since it was read: a
-    /// thief who changes it again and again must not keep it alive. Lost when it was removed
-    /// already.
+    /// Removes the application and revokes its tokens, even if it has changed since it was read: a thief who keeps
+    /// changing it must not keep it alive. Lost when it was already removed.
     pub(super) async fn delete(&self, read: &Application, now: Time) -> Result<Written<()>, TableError> {
         let writes = Transaction::new()
             .with(revocations::of_application(&read.client_id, now)?)
@@ -164,8 +161,8 @@ impl Applications {
         self.table.write_all(writes, "removing an application").await
     }
 
-    /// Notes the day (UTC, `2026-11-20`) on which a credential was last used, once a day. The
-    /// version stays. An application that was removed meanwhile is not written again.
+    /// Notes the day (UTC, `2026-11-20`) on which a credential was last used, once a day. The version does not change.
+    /// A removed application is not written again.
     pub async fn note_use(&self, client_id: &str, credential: &str, day: &str) -> Result<(), TableError> {
         let last_used = ("lastUsed", credential);
         let change = Change::of(key(client_id))
@@ -176,9 +173,9 @@ impl Applications {
     }
 }
 
-/// A change of an application that is still as it was read. Its condition also holds when this very
-/// change was written before, which `written` tells: the SDK sends it again when an answer is lost,
-/// and its own first write must not look like another change.
+/// A change of an application, on condition that it has not changed since it was read. The condition also holds when
+/// this same change was already written, which `written` detects: the SDK repeats a write when a response is lost, and
+/// its own first write must not look like a concurrent change.
 fn revision(read: &Application, written: Condition, now: Time) -> Change {
     let next = read.version + 1;
     let repeated = is("version", next).and(is("lastUpdate", now)).and(written);
@@ -203,7 +200,7 @@ fn credential_change(
     Ok(days.fold(change, |change, credential| change.remove(("lastUsed", credential))))
 }
 
-/// The removed credentials whose last use is still noted.
+/// The removed credentials whose last use is still recorded.
 fn days_of_removed<'a>(
     last_used: &'a BTreeMap<String, String>,
     left: &'a RemainingCredentials,
@@ -218,7 +215,7 @@ fn days_of_removed<'a>(
 /// An application that does not exist, with a secret that no text hashes to.
 fn decoy() -> Application {
     let new = NewApplication::of_operator("Decoy".to_owned(), Scopes::ALL, Entities::new([]));
-    new.with("appDecoy".to_owned(), Some(ClientSecret::of_nothing()), Time::from_millis(0))
+    new.with("appDecoy".to_owned(), Some(ClientSecret::matching_no_text()), Time::from_millis(0))
 }
 
 fn key(client_id: &str) -> Key {
@@ -229,7 +226,7 @@ fn pointers(owner: &EntityId) -> String {
     format!("APPS#{owner}")
 }
 
-/// The key of the item with which an owner finds its application.
+/// The key of an owner's pointer to this application.
 fn pointer(application: &Application) -> Option<Key> {
     let owner = application.owner.as_ref()?;
     Some(Key::new(pointers(owner), application.client_id.clone()))
@@ -244,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn an_application_comes_back_as_it_was_written() {
+    fn an_application_is_read_as_written() {
         let application = Application { last_used: [("sec_1".into(), "2026-11-20".into())].into(), ..decoy() };
         let read = written(application.clone()).read_back::<ApplicationItem>("").expect("an item").application;
         assert_eq!(
@@ -255,15 +252,18 @@ mod tests {
     }
 
     #[test]
-    fn the_map_of_uses_is_there_before_the_first() {
+    fn the_map_of_uses_exists_before_the_first_use() {
         let item = written(decoy()).read_back::<serde_json::Value>("").expect("an item");
         assert_eq!(item["lastUsed"], serde_json::json!({}));
     }
 
     #[test]
-    fn only_the_days_of_removed_credentials_are_forgotten() {
-        let left =
-            RemainingCredentials { secrets: vec![ClientSecret::of_nothing()], keys: Vec::new(), gone: Vec::new() };
+    fn only_the_days_of_removed_credentials_are_dropped() {
+        let left = RemainingCredentials {
+            secrets: vec![ClientSecret::matching_no_text()],
+            keys: Vec::new(),
+            gone: Vec::new(),
+        };
         let kept = left.secrets[0].id.as_str();
         let forgotten = |used: &[&str]| {
             let day = |credential: &&str| ((*credential).to_owned(), "2026-11-20".to_owned());

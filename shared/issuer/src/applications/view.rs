@@ -1,4 +1,4 @@
-//! An application, as its owner sees it.
+//! Applications as their owners see them.
 
 use std::collections::BTreeMap;
 
@@ -10,22 +10,22 @@ use auth::{Entities, OwnerView};
 use base::{ClientSecretId, Time};
 use storage::SecretText;
 
-/// Writes a secret as text, in the one answer that shows it.
+/// Serializes a secret as text, in the one response that shows it.
 pub fn exposed<S: Serializer>(secret: &SecretText, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(secret.expose())
 }
 
-/// An application on the wire. Without `Debug`, since it may hold a secret.
+/// An application on the wire. Not `Debug`, since it may hold a secret.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ApplicationView<'a> {
     client_id: &'a str,
-    /// The client identifier once more, under the name that published clients read.
+    /// The client identifier again, under the name that published clients read.
     id: &'a str,
-    /// Shown once, in the answer that makes it.
+    /// Shown once, in the response that makes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     client_secret: Option<&'a str>,
-    /// The secret once more, under the name that published clients read.
+    /// The secret again, under the name that published clients read.
     #[serde(skip_serializing_if = "Option::is_none")]
     secret_key: Option<&'a str>,
     created_date: Time,
@@ -63,9 +63,8 @@ struct KeyView<'a> {
 }
 
 impl Application {
-    /// The application as its owner sees it. Secrets are listed by their identifiers, also those
-    /// that ended within a day, since they can be removed with their tokens. The text of a secret
-    /// is shown once.
+    /// The application as its owner sees it. Lists secrets by their identifiers, including recently ended ones, since
+    /// they can be removed with their tokens. The text of a secret is shown once.
     pub fn view<'a>(&'a self, now: Time, client_secret: Option<&'a SecretText>) -> ApplicationView<'a> {
         ApplicationView {
             client_id: &self.client_id,

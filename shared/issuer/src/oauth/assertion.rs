@@ -1,8 +1,7 @@
-//! Client assertions: a JWT that an application signs to prove its identity (RFC 7523 §3), good for
-//! one request.
+//! Client assertions: JWTs that an application signs to prove its identity (RFC 7523 §3), each valid for one request.
 //!
-//! Everything but the signature and the single use is checked before the application is even looked
-//! for, so that nothing of it tells whether there is one.
+//! Everything except the signature and the single use is checked before the application is looked up, so that no
+//! refusal reveals whether it exists.
 
 use std::{sync::LazyLock, time::Duration};
 
@@ -17,36 +16,34 @@ use base::Time;
 use storage::SecretText;
 use storage::table::{Put, Table, TableError, Written, is, is_new};
 
-/// The one `client_assertion_type` (RFC 7523 §2.2).
+/// The only `client_assertion_type` (RFC 7523 §2.2).
 pub const TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
-/// The longest assertion, in bytes: more than all claims and a signature of the largest key take.
+/// The longest assertion, in bytes: more than all claims and a signature of the largest key need.
 const LONGEST: usize = 8 * 1024;
-/// The kinds of text that an assertion may call itself; or none. Never an access token.
+/// The accepted `typ` values; `typ` may also be absent. An access token's type is never accepted.
 const TYPES: [&str; 3] = ["JWT", "client-authentication+jwt", "application/client-authentication+jwt"];
-/// How far ahead an assertion's end may be, in seconds: an hour, for a client whose clock is a
-/// minute ahead.
+/// How far in the future an assertion may end, in seconds: an hour, for a client whose clock is a minute ahead.
 const LONGEST_LIFE: f64 = 3660.0;
-/// How far ahead a client's clock may be, in seconds, where it says when the assertion was made or
-/// begins.
+/// How far a client's clock may be ahead, in seconds, where the assertion says when it was made or begins.
 const CLOCK_SKEW: f64 = 60.0;
-/// How long an identifier is remembered: longer than any assertion that bears it is good.
+/// How long an identifier is remembered: longer than any assertion with it is valid.
 const MEMORY: Duration = Duration::from_secs(2 * 60 * 60);
 
-/// An assertion of the right form. Nothing of it is to be trusted before the signature is verified.
+/// An assertion of the right form. Its content is untrusted until the signature is verified.
 #[derive(Debug)]
 pub struct ClientAssertion {
     text: SecretText,
     claims: Claims,
 }
 
-/// Its claims. A struct and not a map, so that a member that comes twice is an error.
+/// The claims. A struct and not a map, so that a duplicate member is an error.
 #[derive(Debug, Deserialize)]
 struct Claims {
     iss: String,
     sub: String,
     aud: OneOrMore,
-    // Seconds since the epoch, perhaps with a fraction (RFC 7519 §2).
+    // Seconds since the epoch, possibly with a fraction (RFC 7519 §2).
     exp: f64,
     #[serde(default, deserialize_with = "present")]
     iat: Option<f64>,
@@ -55,38 +52,37 @@ struct Claims {
     jti: String,
 }
 
-/// Why an assertion is not accepted. For the log: the answer says only that the client was not
-/// authenticated.
+/// Why an assertion is not accepted. For the log: the response says only that the client was not authenticated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AssertionFault {
-    /// It is not signed text of the right form.
+    /// It is not a signed text of the right form.
     #[error("the assertion is malformed")]
     Malformed(#[from] JwsFault),
-    /// It is some other kind of JWT.
-    #[error("the assertion has a type of something else")]
+    /// It is another kind of JWT.
+    #[error("the assertion has the type of another kind of text")]
     Type,
-    /// It was made by another than it is about, or about another than is asking.
+    /// Its issuer, its subject and the requesting client differ.
     #[error("the assertion's issuer, its subject and the client are not one and the same")]
     Subject,
-    /// It names another audience than this issuer, alone or beside it.
+    /// It names another audience, alone or beside this issuer.
     #[error("the assertion has another audience")]
     Audience,
-    /// It is over, begins later, or would be good for too long.
+    /// It has expired, is not valid yet, or is valid for too long.
     #[error("the assertion is expired, not yet valid, or valid for too long")]
     Time,
-    /// Its `jti` is none.
+    /// Its `jti` is empty or too long.
     #[error("the assertion's identifier is empty or too long")]
     Identifier,
-    /// None of the application's keys made its signature.
+    /// No key of the application verifies its signature.
     #[error("no key of the application verifies the assertion")]
     Signature,
-    /// It was shown before.
+    /// It was used before.
     #[error("the assertion was used before")]
     Replayed,
 }
 
 impl ClientAssertion {
-    /// Reads an assertion.
+    /// Parses an assertion.
     pub fn read(text: String) -> Result<Self, AssertionFault> {
         let jws = Jws::parse(&text, LONGEST)?;
         if jws.header().typ.as_ref().is_some_and(|typ| !TYPES.iter().any(|known| typ.eq_ignore_ascii_case(known))) {
@@ -102,12 +98,12 @@ impl ClientAssertion {
         Ok(Self { text: SecretText::new(text), claims })
     }
 
-    /// The client that made it, by its own words.
+    /// The client that the assertion names.
     pub fn client_id(&self) -> &str {
         &self.claims.sub
     }
 
-    /// Checks its times and its audience; each of these addresses is ours.
+    /// Checks its times and its audience; `ours` are the accepted audiences.
     pub fn check(&self, ours: &[&str], now: Time) -> Result<(), AssertionFault> {
         let for_us = match &self.claims.aud {
             OneOrMore::One(audience) => ours.contains(&audience.as_str()),
@@ -122,9 +118,9 @@ impl ClientAssertion {
         if ends && begun(self.claims.iat) && begun(self.claims.nbf) { Ok(()) } else { Err(AssertionFault::Time) }
     }
 
-    /// The key that made its signature. As many keys are tried as an application may have, or one
-    /// if a key is named. Decoys stand in for missing keys, so that time tells neither whether
-    /// there is an application nor how it proves itself.
+    /// The key that made its signature. The number of tried keys is always the number that an application may have, or
+    /// one if the assertion names a key. Decoys replace missing keys, so that the time reveals neither whether the
+    /// application exists nor how it authenticates.
     pub fn signer<'k>(&self, keys: &'k [ClientKey]) -> Result<&'k ClientKey, AssertionFault> {
         let jws = Jws::parse(self.text.expose(), LONGEST)?;
         let verifies =
@@ -137,7 +133,7 @@ impl ClientAssertion {
     }
 }
 
-/// The keys that may have made a signature, and as many decoys as keys are missing.
+/// The keys that may have made a signature, and a decoy for each missing key.
 fn candidates<'k>(header: &Header, keys: &'k [ClientKey]) -> (Vec<&'k ClientKey>, Vec<&'static ClientKey>) {
     let algorithm = algorithm(&header.alg);
     let fits = |key: &&ClientKey| algorithm.is_some_and(|algorithm| key.algorithms().contains(&algorithm));
@@ -148,7 +144,7 @@ fn candidates<'k>(header: &Header, keys: &'k [ClientKey]) -> (Vec<&'k ClientKey>
     (theirs, DECOYS.iter().filter(fits).cycle().take(missing).collect())
 }
 
-/// Reads the decoys, so that the first request with an assertion need not.
+/// Parses the decoys, so that the first request with an assertion need not.
 pub fn prepare() {
     LazyLock::force(&DECOYS);
 }
@@ -159,19 +155,18 @@ static DECOYS: LazyLock<Vec<ClientKey>> = LazyLock::new(|| {
     keys.iter().filter_map(|key| ClientKey::parse(key, Time::from_millis(0)).ok()).collect()
 });
 
-/// The assertions that were shown, by application and identifier: `ASSERTION#{client}` / hash of
-/// the identifier.
+/// The used assertions, by application and identifier: `ASSERTION#{client}` / hash of the identifier.
 #[derive(Debug, Clone)]
 pub struct UsedAssertions(Table);
 
 impl UsedAssertions {
-    /// The assertions in this table.
+    /// Creates the store in this table.
     pub fn new(table: Table) -> Self {
         Self(table)
     }
 
-    /// Notes that a request shows an assertion, which must have been verified before: strangers
-    /// must write nothing here. Lost when another request showed it.
+    /// Records that a request uses an assertion, which must have been verified before: unauthenticated callers must not
+    /// write here. Lost when another request used it.
     pub async fn note(
         &self,
         assertion: &ClientAssertion,
@@ -186,7 +181,7 @@ impl UsedAssertions {
             request: request_id,
             expires_at: (now + MEMORY).as_seconds(),
         };
-        // The same request may write again when only the answer was lost.
+        // The same request may write again, when only the response was lost.
         let put = Put::item(&used, DOING)?.only_if(is_new().or(is("request", request_id)));
         self.0.write(put, DOING).await
     }

@@ -35,7 +35,7 @@ fn judge(text: String, keys: &[ClientKey]) -> Result<String, AssertionFault> {
 }
 
 #[test]
-fn an_assertion_of_every_type_of_key_is_good() {
+fn assertions_of_every_type_of_key_are_accepted() {
     for algorithm in ALGORITHMS {
         let key = AssertionKey::generate(algorithm);
         let other = AssertionKey::generate(algorithm);
@@ -63,7 +63,7 @@ fn the_key_decides_the_algorithm() {
 }
 
 #[test]
-fn both_names_of_the_algorithm_are_good_for_an_ed25519_key() {
+fn both_names_of_the_algorithm_are_accepted_for_an_ed25519_key() {
     let key = AssertionKey::generate("EdDSA");
     for registered_as in [Value::Null, json!("EdDSA"), json!("Ed25519")] {
         let mut jwk = key.jwk();
@@ -107,7 +107,7 @@ fn as_many_keys_are_tried_for_every_client() {
 }
 
 #[test]
-fn an_assertion_has_a_type_of_its_own_and_never_an_access_tokens() {
+fn an_assertion_with_the_type_of_an_access_token_is_refused() {
     let key = AssertionKey::generate("EdDSA");
     let typed = |typ: &str| key.sign(&json!({ "alg": "EdDSA", "typ": typ }).to_string(), &good().to_string());
     for typ in ["JWT", "jwt", "client-authentication+jwt", "application/client-authentication+jwt"] {
@@ -187,7 +187,7 @@ fn there_is_a_decoy_for_every_algorithm() {
 }
 
 #[test]
-fn nothing_of_an_assertion_is_printed_that_could_be_used() {
+fn no_usable_part_of_an_assertion_is_printed() {
     let text = AssertionKey::generate("EdDSA").assertion(&good());
     let assertion = ClientAssertion::read(text.clone()).expect("an assertion");
     assert!(!format!("{assertion:?}").contains(text.rsplit('.').next().expect("a signature")));

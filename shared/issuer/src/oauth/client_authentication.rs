@@ -1,5 +1,5 @@
-//! The one place where clients of the token issuer are authenticated, by a secret (RFC 6749 §2.3)
-//! or by an assertion (RFC 7523), and where guessing ends.
+//! The only module that authenticates clients of the token issuer: by a secret (RFC 6749 §2.3) or by an assertion (RFC
+//! 7523), with a limit on guessing.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -21,21 +21,20 @@ pub struct ClientAuthentication {
     pepper: Pepper,
     guesses: Guesses,
     used: UsedAssertions,
-    /// The issuer's address, without a slash at its end.
+    /// The issuer's address, without a trailing slash.
     issuer: String,
 }
 
-/// The facts of a client's request that authentication needs beside its form.
+/// The properties of a client's request that authentication needs in addition to its form.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestContext<'a> {
-    /// The request's own identifier: an assertion is good for one request.
+    /// The request's identifier: an assertion is valid for one request.
     pub id: &'a str,
-    /// The path that the request was sent to. With the issuer's address before it, it is an
-    /// audience of assertions.
+    /// The path of the request. The issuer's address with this path is a valid audience of assertions.
     pub path: &'a str,
-    /// The address that the request came from; attempts are counted for it.
+    /// The source address, for which failed attempts are counted.
     pub source: Option<IpAddr>,
-    /// Takes the client, its credential and the token for the audit line.
+    /// Receives the client, its credential and the token for the audit line.
     pub notes: &'a Notes,
 }
 
@@ -52,17 +51,15 @@ pub struct Authenticated {
 pub struct Credential {
     /// Its name for the owner: a secret's identifier, or a key's name.
     pub name: String,
-    /// Its name in tokens: a secret's identifier, or a key's thumbprint, since another key may get
-    /// the name later.
+    /// Its name in tokens: a secret's identifier, or a key's thumbprint, since another key may get the name later.
     pub id: String,
 }
 
-/// Why credentials are not accepted. For the log: the answer says only that the client was not
-/// authenticated.
+/// Why credentials are not accepted. For the log: the response says only that the client was not authenticated.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// The secret is not a live one of the application, or there is no application.
-    #[error("there is no such application, or the secret is none of its live ones")]
+    /// The application does not exist, or the secret is not one of its live secrets.
+    #[error("the application does not exist, or the secret is not one of its live secrets")]
     Secret,
     /// The assertion is not accepted.
     #[error(transparent)]
@@ -78,10 +75,10 @@ pub enum AuthenticationError {
     /// The credentials are not accepted.
     #[error("the client is not authenticated")]
     Refused(#[source] Refusal),
-    /// Too many attempts have failed from the client's address.
-    #[error("too many attempts have failed from this address; the next is taken in {} s", wait.as_secs())]
+    /// Too many attempts from the client's address have failed.
+    #[error("too many attempts have failed from this address; the next is accepted in {} s", wait.as_secs())]
     TooManyAttempts {
-        /// How long no attempt is taken.
+        /// How long every attempt is refused.
         wait: Duration,
         /// Why the credentials are not accepted, if they were checked.
         source: Option<Refusal>,
@@ -107,8 +104,8 @@ impl<R: Into<Refusal>> From<R> for Unproven {
 }
 
 impl Authenticated {
-    /// Whether the client may look at a token, or end it: at its own, or at any if the client is
-    /// platform-wide and has the scope for doing so with accounts.
+    /// Whether the client may inspect or revoke a token: its own, or any token if the client is platform-wide and has
+    /// `scope`.
     pub fn may_ask_about(&self, claims: &Claims, scope: Scope) -> bool {
         let Application { client_id, entities, scopes, .. } = &self.application;
         *client_id == claims.client_id || entities.cover(Entities::EVERY) && scopes.contains(scope)
@@ -134,8 +131,8 @@ impl ClientAuthentication {
         }
     }
 
-    /// The application that these credentials are good for, and which of its credentials they are.
-    /// The answer is the same whatever is wrong with them.
+    /// Authenticates a client. Returns its application and the credential that it used. The response is the same for
+    /// every fault in the credentials.
     pub async fn authenticate(
         &self,
         credentials: &Credentials,
@@ -195,7 +192,7 @@ impl ClientAuthentication {
         Ok(Authenticated { application, credential })
     }
 
-    /// Notes a use once a day, so that a token costs no write. After a failure the next use is noted.
+    /// Notes a use once a day, so that a token costs no write. After a failure, the next use is noted instead.
     async fn note_use(&self, Authenticated { application, credential }: &Authenticated, now: Time) {
         let today = now.day();
         let credential = &credential.name;
@@ -208,17 +205,17 @@ impl ClientAuthentication {
     }
 }
 
-/// The audiences that mean this issuer at a path: its address, and those of the token endpoint and of the path (RFC 7523
-/// §3). Libraries that parse the address, such as the Python SDK of the Model Context Protocol, add the path `/` where it
-/// has none, which makes no other address of it (RFC 3986 §6.2.3).
+/// The audiences that mean this issuer at a path: its address, and those of the token endpoint and of the path (RFC
+/// 7523 §3). Libraries that parse the address, such as the Python SDK of the Model Context Protocol, add the path `/`
+/// where it has none; the two forms are equivalent (RFC 3986 §6.2.3).
 fn audiences(issuer: &str, path: &str) -> Vec<String> {
     let has_path = issuer.split_once("://").is_none_or(|(_, rest)| rest.contains('/'));
     let slash = (!has_path).then_some("/");
     ["", "/oauth2/token", path].into_iter().chain(slash).map(|end| format!("{issuer}{end}")).collect()
 }
 
-/// The application whose secret this is. The hash is computed and compared also for a client that
-/// does not exist, so that time tells nothing.
+/// Checks the secret of an application. A secret is hashed and compared even if the client does not exist, so that the
+/// time reveals nothing.
 fn by_secret(
     found: Option<Application>,
     secret: &SecretText,
@@ -261,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slash_at_the_end_is_the_same_audience_where_the_issuer_has_no_path() {
+    fn a_trailing_slash_is_ignored_where_the_issuer_has_no_path() {
         let of = |issuer: &str| audiences(issuer, "/oauth2/revoke");
         for issuer in ["https://auth.example.com", "http://127.0.0.1:8081"] {
             let [alone, slash] = [issuer.to_owned(), format!("{issuer}/")];

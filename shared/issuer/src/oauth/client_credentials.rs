@@ -1,4 +1,4 @@
-//! The client_credentials grant: authenticate the application, decide the scopes, issue the token.
+//! The client_credentials grant: authenticates the application, selects the scopes, issues the token.
 
 use std::time::Duration;
 
@@ -21,11 +21,11 @@ pub struct ClientCredentials {
     pub clients: ClientAuthentication,
     /// The keys that sign.
     pub issuer: SigningKeyCache,
-    /// The issuer and the audience that tokens name.
+    /// The issuer and the audience of tokens.
     pub audience: Audience,
-    /// Seconds that a token lives.
+    /// The life of tokens, in seconds.
     pub lifetime: u32,
-    /// Draws the identifiers of tokens.
+    /// Generates the identifiers of tokens.
     pub random: SharedRandom,
 }
 
@@ -35,12 +35,12 @@ pub struct TokenRequest {
     grant_type: String,
     /// The scopes, separated by spaces.
     scope: Option<String>,
-    /// The addresses of what the token is to be used at.
+    /// The addresses of the resources that the token is to be used at.
     resources: Vec<String>,
     credentials: Credentials,
 }
 
-/// RFC 6749 §5.1. Without `Debug`, since it holds a token.
+/// The response with a token (RFC 6749 §5.1). Not `Debug`, since it holds a token.
 #[derive(Serialize)]
 pub struct TokenResponse {
     access_token: String,
@@ -61,21 +61,21 @@ pub enum GrantError {
     /// The requested scopes cannot be granted.
     #[error(transparent)]
     Scope(#[from] ScopeError),
-    /// A requested resource is none of this API.
-    #[error("The resource {} is none of this service; {known} are.", shown(.resource))]
+    /// A requested resource is not one of this API.
+    #[error("The resource {} is not one of this service; {known} are.", shown(.resource))]
     Resource {
         /// The address that was sent.
         resource: String,
-        /// The addresses that there are, in words.
+        /// The known addresses, as text.
         known: String,
     },
-    /// There is no key to sign with.
+    /// No key can sign.
     #[error(transparent)]
     Issuer(#[from] SigningKeyError),
     /// The token could not be signed.
     #[error(transparent)]
     NotIssued(#[from] NotIssued),
-    /// The token would be longer than a token may be.
+    /// The token would be longer than the maximum.
     #[error("the application has more managing entities than a token can carry")]
     TooLong,
 }
@@ -95,7 +95,7 @@ pub enum ScopeError {
 }
 
 impl TokenRequest {
-    /// Reads a request for a token.
+    /// Parses a request for a token.
     pub fn read(posted: &Posted<'_>) -> Result<Self, Problem> {
         let mut form = posted.form()?;
         let missing = "The parameter grant_type is missing; it must be client_credentials.";
@@ -158,8 +158,8 @@ impl ClientCredentials {
     }
 }
 
-/// The scopes of a token: the requested ones, or all that the application has. A scope that cannot
-/// be granted fails the whole request.
+/// The scopes of a token: the requested ones, or all that the application has. A scope that cannot be granted fails the
+/// whole request.
 fn granted(requested: Option<&str>, registered: Scopes) -> Result<Scopes, ScopeError> {
     let Some(requested) = requested else {
         return Ok(registered);
@@ -174,8 +174,8 @@ fn granted(requested: Option<&str>, registered: Scopes) -> Result<Scopes, ScopeE
     }
 }
 
-/// What the token is for: the resource that opens most of those that are named, and the whole API where none is
-/// (RFC 8707 §2.2). An address that is none of this API fails the whole request.
+/// The resource of the token: the most powerful of the named resources, and the whole API where none is named (RFC 8707
+/// §2.2). An address that is not one of this API fails the whole request.
 fn resource(named: &[String], base_url: &str) -> Result<Resource, GrantError> {
     let mut wanted = Vec::new();
     for text in named {
@@ -189,13 +189,13 @@ fn resource(named: &[String], base_url: &str) -> Result<Resource, GrantError> {
     Ok(most.unwrap_or(Resource::Api))
 }
 
-/// A stranger's text, cut short.
+/// A client's text, truncated.
 fn shown(text: &str) -> String {
     text.chars().take(64).collect()
 }
 
-/// Whether a client means this address: host and scheme in any case, and `/` as the whole path for none (RFC 3986 §6.2.3),
-/// since libraries write addresses so.
+/// Whether a client means this address. Scheme and host may have any case, and the path `/` equals an empty path (RFC
+/// 3986 §6.2.3), since libraries write addresses so.
 fn same_address(text: &str, address: &str) -> bool {
     text == address || matches!((Url::parse(text), Url::parse(address)), (Ok(text), Ok(address)) if text == address)
 }
@@ -223,7 +223,7 @@ mod tests {
     const BASE: &str = "https://api.example.com";
 
     #[test]
-    fn a_token_is_for_the_resource_that_is_named_however_a_library_writes_its_address() {
+    fn a_resource_is_recognised_in_every_spelling_that_libraries_use() {
         let of = |named: &[&str]| resource(&named.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>(), BASE);
         for whole in [&[][..], &[BASE], &["https://api.example.com/"], &["HTTPS://API.example.com:443"]] {
             assert_eq!(of(whole).expect("a resource"), Resource::Api, "{whole:?}");

@@ -1,5 +1,4 @@
-//! The credentials of a client: its identifier, and a secret or an assertion (RFC 6749 §2.3, RFC
-//! 7523 §2.2).
+//! The credentials of a client: its identifier, and a secret or an assertion (RFC 6749 §2.3, RFC 7523 §2.2).
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use http::header::WWW_AUTHENTICATE;
@@ -11,10 +10,10 @@ use super::{
 use problem::{Problem, ProblemKind};
 use storage::SecretText;
 
-/// The credentials that a client presents. Nothing of them is proven yet.
+/// The credentials that a client presents. They are not verified.
 #[derive(Debug)]
 pub struct Credentials {
-    /// The client identifier; empty, where not even that can be read.
+    /// The client identifier; empty if unreadable.
     pub client_id: String,
     /// The proof of the identifier.
     pub proof: Proof,
@@ -25,29 +24,28 @@ pub struct Credentials {
 pub enum Proof {
     /// One of its secrets.
     Secret(SecretText),
-    /// A text that it signed with one of its keys.
+    /// A text signed with one of its keys.
     Assertion(ClientAssertion),
-    /// Something unreadable, which counts as an attempt.
+    /// An unreadable proof, which counts as an attempt.
     Unreadable(Unreadable),
 }
 
 /// Why a proof cannot be read. For the log.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 pub enum Unreadable {
-    /// `Authorization` has another scheme, or comes twice, or is malformed.
-    #[error("the Authorization is no HTTP Basic")]
+    /// `Authorization` has another scheme, is repeated, or is malformed.
+    #[error("the Authorization is not HTTP Basic")]
     Basic,
-    /// The assertion is none, or another client's.
+    /// The assertion is malformed, or another client's.
     #[error(transparent)]
     Assertion(#[from] AssertionFault),
 }
 
 impl Credentials {
-    /// Reads the credentials of a request, from every value of its `Authorization` or from its
-    /// form.
+    /// Reads the credentials of a request, from every value of its `Authorization` or from its form.
     ///
     /// # Errors
-    /// 400 when they came in several ways or half a way; 401 when none came.
+    /// 400 when credentials came in several ways or incomplete; 401 when none came.
     pub fn read(authorization: &[&str], form: &mut Form) -> Result<Self, Problem> {
         let basic = match basic(authorization) {
             Ok(basic) => basic,
@@ -81,7 +79,7 @@ impl Credentials {
         Self { client_id, proof: Proof::Secret(SecretText::new(secret)) }
     }
 
-    /// An assertion names its client; a client identifier beside it must be the same (RFC 7521 §4.2).
+    /// An assertion names its client; a client identifier beside it must be equal (RFC 7521 §4.2).
     fn with_assertion(client_id: Option<String>, assertion: String) -> Self {
         let read = ClientAssertion::read(assertion).and_then(|assertion| match &client_id {
             Some(id) if id != assertion.client_id() => Err(AssertionFault::Subject),
@@ -101,16 +99,16 @@ impl Credentials {
     }
 }
 
-/// The one answer for every client that could not be authenticated, whatever the reason. It has a challenge also where
-/// the client did not try HTTP Basic, since every 401 has one (RFC 9110 §15.5.2).
+/// The only response to a client that could not be authenticated, for any reason. It has a challenge even where the
+/// client did not try HTTP Basic, since every 401 has one (RFC 9110 §15.5.2).
 pub fn unauthenticated() -> Problem {
     let detail =
         "The client could not be authenticated: check client_id and client_secret, or the assertion and its key.";
     Problem::new(ProblemKind::InvalidClient, detail).with_header(WWW_AUTHENTICATE, r#"Basic realm="token""#)
 }
 
-/// The credentials of HTTP Basic, each form-decoded as RFC 6749 §2.3.1 wants it. Another scheme or
-/// a malformed value is a client that could not be authenticated, and not one that did not try.
+/// The credentials of HTTP Basic, each form-decoded as RFC 6749 §2.3.1 requires. Another scheme or a malformed value
+/// counts as a failed attempt, and not as a missing credential.
 fn basic(authorization: &[&str]) -> Result<Option<(String, String)>, Unreadable> {
     match authorization {
         [] => Ok(None),
@@ -137,7 +135,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Reads a form with an `Authorization` of HTTP Basic, perhaps.
+    /// Reads a form, optionally with an `Authorization` of HTTP Basic.
     fn read(basic: Option<&str>, body: &str) -> Result<Credentials, Problem> {
         let value = basic.map(|pair| format!("Basic {}", BASE64_STANDARD.encode(pair)));
         read_with(&value.iter().map(String::as_str).collect::<Vec<_>>(), body)
@@ -183,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_credentials_are_an_invalid_client_and_get_a_challenge() {
+    fn missing_credentials_get_invalid_client_and_a_challenge() {
         for body in ["", "client_id=a", "client_secret=a"] {
             let problem = read(None, body).expect_err("refused");
             assert_eq!(
@@ -195,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn unreadable_credentials_are_an_attempt_of_the_client_that_they_name() {
+    fn unreadable_credentials_count_as_an_attempt_of_the_named_client() {
         let assertion = format!("client_assertion=x&client_assertion_type={}", assertion::TYPE);
         let of_somebody = format!("{assertion}&client_id=a");
         for (basic, body, client_id) in [

@@ -1,4 +1,4 @@
-//! Forms, as requests to the token issuer come.
+//! The forms that clients send to the token issuer.
 
 use std::{collections::HashSet, fmt};
 
@@ -7,26 +7,27 @@ use problem::{Problem, ProblemKind};
 /// The largest form, in bytes: some 20 times the size of a request for all scopes.
 const MAX_FORM: usize = 16 * 1024;
 
-/// The answer to a malformed form.
+/// The response to a malformed form.
 pub fn malformed(detail: &str) -> Problem {
     Problem::new(ProblemKind::InvalidTokenRequest, detail)
 }
 
-/// A request to the token issuer, as far as it is read here.
+/// The parts of a request to the token issuer that this crate reads.
 #[derive(Clone)]
 pub struct Posted<'a> {
-    /// `Content-Type`; empty, where it is missing or no text.
+    /// `Content-Type`; empty if it is missing or not text.
     pub content_type: &'a str,
     /// Whether the body has a content coding, such as `gzip`.
     pub encoded: bool,
-    /// Every value of `Authorization`; one that is no text stands here as an empty one.
+    /// Every value of `Authorization`; a value that is not text is empty here.
     pub authorization: Vec<&'a str>,
     /// The body.
     pub body: &'a [u8],
 }
 
 impl Posted<'_> {
-    /// The form. An encoded body is refused with 400 and not with 415, the answer of RFC 6749 §5.2 that clients read.
+    /// Parses the form. An encoded body is refused with 400, which clients understand (RFC 6749 §5.2), and not with
+    /// 415.
     pub fn form(&self) -> Result<Form, Problem> {
         if self.encoded {
             return Err(malformed("Send the form without Content-Encoding: no compressed or encoded body is taken."));
@@ -35,11 +36,11 @@ impl Posted<'_> {
     }
 }
 
-/// The one parameter that may come several times (RFC 8707 §2).
+/// The only parameter that may be repeated (RFC 8707 §2).
 const REPEATED: &str = "resource";
 
-/// The parameters of a form. One without a value counts as absent, one that comes twice is an
-/// error unless it may, an unknown one is ignored (RFC 6749 §3.2).
+/// The parameters of a form. A parameter without a value counts as absent, a repeated one is an error unless repetition
+/// is allowed, and an unknown one is ignored (RFC 6749 §3.2).
 pub struct Form(Vec<(String, String)>);
 
 impl fmt::Debug for Form {
@@ -50,11 +51,11 @@ impl fmt::Debug for Form {
 }
 
 impl Form {
-    /// Reads the form of a request.
+    /// Parses the form of a request.
     ///
     /// # Errors
-    /// 400 when the request has another content type, or a form that is too large, is not text or
-    /// has a parameter twice.
+    /// 400 when the request has another content type, or when the form is too large, is not text or repeats a
+    /// parameter.
     pub fn read(content_type: &str, body: &[u8]) -> Result<Self, Problem> {
         let media_type = content_type.split(';').next().unwrap_or_default().trim();
         if !media_type.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
@@ -82,16 +83,16 @@ impl Form {
         Some(self.0.swap_remove(position).1).filter(|value| !value.is_empty())
     }
 
-    /// Takes every value of a parameter that may come several times.
+    /// Takes every value of a repeatable parameter.
     pub fn take_all(&mut self, name: &str) -> Vec<String> {
         let taken = self.0.extract_if(.., |(known, _)| known == name);
         taken.map(|(_, value)| value).filter(|value| !value.is_empty()).collect()
     }
 
-    /// Takes a parameter that must be there.
+    /// Takes a required parameter.
     ///
     /// # Errors
-    /// 400 with this sentence when it is not.
+    /// 400 with `missing` as its detail when the parameter is absent.
     pub fn required(&mut self, name: &str, missing: &str) -> Result<String, Problem> {
         self.take(name).ok_or_else(|| malformed(missing))
     }
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_content_type_makes_a_form_whatever_its_parameters() {
+    fn the_content_type_of_a_form_may_have_parameters() {
         assert!(Form::read("Application/X-WWW-Form-Urlencoded; charset=UTF-8", b"").is_ok());
         for other in ["", "application/json", "multipart/form-data", "application/x-www-form-urlencodedx"] {
             assert_eq!(Form::read(other, b"a=b").expect_err(other).kind, ProblemKind::InvalidTokenRequest, "{other}");
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_beyond_all_bounds_is_refused_before_it_is_parsed() {
+    fn an_oversized_form_is_refused_before_it_is_parsed() {
         let many = (0..100_000).map(|number| format!("p{number}=")).collect::<Vec<_>>().join("&");
         assert_eq!(form(many.as_bytes()).expect_err("refused").kind, ProblemKind::InvalidTokenRequest);
     }

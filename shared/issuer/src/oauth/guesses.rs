@@ -1,14 +1,13 @@
-//! Limits on guessing: failed attempts to authenticate are counted by the minute, for each client
-//! identifier from each address and for each address alone. After too many of them the address is
-//! turned away for a while, even with good credentials; other addresses are not affected.
+//! Limits on guessing: failed attempts to authenticate are counted by the minute, for each client identifier from each
+//! address and for each address alone. After too many failures the address is blocked for a while, even with valid
+//! credentials; other addresses are not affected.
 //!
 //! | item | pk / sk |
 //! |---|---|
 //! | attempts for one client identifier | `GUESSES#{address}` / hash of the identifier |
 //! | attempts for all together | `GUESSES#{address}` / `*` |
 //!
-//! A minute is an attribute, `m29919465`. An attempt that succeeds writes nothing, and neither does
-//! one that is turned away.
+//! A minute is an attribute, `m29919465`. A successful attempt writes nothing, and neither does a blocked one.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -25,20 +24,19 @@ use serde_json::Value;
 use base::{Environment, FromEnvironment, Time, environment::AtLeastOne};
 use storage::table::{Change, Delete, Key, Query, Table, TableError};
 
-/// How many minutes count beside the present one, so that a failed attempt counts for five to six.
+/// How many minutes count in addition to the current one, so that a failed attempt counts for five to six.
 const MINUTES: i64 = 5;
-/// The longest time that one answer asks a client to wait; a client that comes back too early is
-/// asked again.
+/// The longest time that one response asks a client to wait. A client that comes back too early gets another 429.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// How long a count stays in the table after its last attempt.
 const MEMORY: Duration = Duration::from_secs(60 * 60);
-/// How many counts are removed at once: a stranger may have tried many client identifiers.
+/// How many counts are removed at once: an address may have tried many client identifiers.
 const REMOVED_AT_ONCE: usize = 16;
-/// The sort key of all attempts from an address. No hash is spelt so.
+/// The sort key of all attempts from an address. No hash equals it.
 const ALL: &str = "*";
 
-/// How many failed attempts there may be in the present minute and the five before it:
-/// `TOKEN_GUESSES_PER_CLIENT` and `TOKEN_GUESSES_PER_ADDRESS`.
+/// The limits of failed attempts in the current minute and the five before it: `TOKEN_GUESSES_PER_CLIENT` and
+/// `TOKEN_GUESSES_PER_ADDRESS`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GuessSettings {
     /// For one client identifier from one address.
@@ -60,7 +58,7 @@ pub struct Guesses {
     limits: GuessSettings,
 }
 
-/// The failed attempts that count for one request.
+/// The failed attempts that apply to one request.
 #[derive(Debug, Clone)]
 pub struct Tally {
     limits: GuessSettings,
@@ -89,7 +87,7 @@ impl From<HashMap<String, Value>> for Attempts {
 }
 
 impl Attempts {
-    /// How many count at this minute.
+    /// The number of attempts that count in this minute.
     fn at(&self, minute: i64) -> u64 {
         self.0.range(minute - MINUTES..).map(|(_, count)| count).sum()
     }
@@ -99,7 +97,7 @@ impl Attempts {
         self.0.range(..minute - MINUTES).map(|(minute, _)| *minute)
     }
 
-    /// How long it is until fewer than so many count; zero when it is so now.
+    /// The time until fewer than `limit` attempts count; zero when that is so now.
     fn wait(&self, limit: u32, now: Time) -> Duration {
         let minute = minute_of(now);
         let free = (minute..=minute + MINUTES)
@@ -114,15 +112,14 @@ fn minute_of(time: Time) -> i64 {
 }
 
 impl Tally {
-    /// How long this client identifier is turned away from this address; none when there were few
-    /// enough attempts.
+    /// How long this client identifier from this address is blocked; `None` while the attempts are below the limits.
     pub fn blocked(&self, now: Time) -> Option<Duration> {
         let waits =
             [self.for_client.wait(self.limits.per_client, now), self.from_address.wait(self.limits.per_address, now)];
         waits.into_iter().max().filter(|wait| !wait.is_zero()).map(|wait| wait.min(LONGEST_WAIT))
     }
 
-    /// Whether more attempts than may be were counted, as can happen when many come at once.
+    /// Whether more attempts than the limit were counted, which can happen when many arrive at once.
     pub fn exceeded(&self, now: Time) -> bool {
         let minute = minute_of(now);
         let over = |attempts: &Attempts, limit| attempts.at(minute) > u64::from(limit);
@@ -131,7 +128,7 @@ impl Tally {
 }
 
 impl Guesses {
-    /// The failed attempts in this table, within these limits.
+    /// Creates the counts in this table, with these limits.
     pub fn new(table: Table, limits: GuessSettings) -> Self {
         Self { table, limits }
     }
@@ -150,11 +147,11 @@ impl Guesses {
         Ok(Tally { limits: self.limits, pk, client, for_client, from_address })
     }
 
-    /// Counts one more failed attempt, and returns how many there are then.
+    /// Counts a failed attempt, and returns the new counts.
     ///
     /// # Errors
-    /// When it could not be counted. The attempt must then not be answered, or guessing would cost
-    /// nothing while the table is out of reach.
+    /// When the attempt could not be counted. It must then not be answered, or guessing would be unlimited while the
+    /// table is unreachable.
     pub async fn count(&self, tally: &Tally, now: Time) -> Result<Tally, TableError> {
         let (for_client, from_address) = tokio::join!(
             self.add(&tally.pk, &tally.client, &tally.for_client, now),
@@ -163,9 +160,8 @@ impl Guesses {
         Ok(Tally { for_client: for_client?, from_address: from_address?, ..tally.clone() })
     }
 
-    /// Forgets the failed attempts from an address, whichever client they were for, or those for one
-    /// client identifier: then those from the address for all together still count. Returns for how
-    /// many client identifiers there were any.
+    /// Removes the failed attempts from an address: for all client identifiers, or for one. In the latter case the
+    /// attempts from the address for all together still count. Returns the number of client identifiers that had any.
     pub async fn forget(&self, source: IpAddr, client_id: Option<&str>) -> Result<usize, TableError> {
         const DOING: &str = "forgetting failed attempts";
         let pk = partition(Some(source));
@@ -188,7 +184,7 @@ impl Guesses {
     }
 }
 
-/// An IPv6 client has a whole network of addresses to itself (RFC 6177), so they count together.
+/// The partition of an address. An IPv6 client has a whole network of addresses (RFC 6177), so they count together.
 fn partition(source: Option<IpAddr>) -> String {
     match source.map(|address| address.to_canonical()) {
         Some(IpAddr::V4(address)) => format!("GUESSES#{address}"),
@@ -200,8 +196,8 @@ fn partition(source: Option<IpAddr>) -> String {
     }
 }
 
-/// A hash stands for the client identifier: people put their secret there by mistake, and strangers
-/// any text. Such a text must neither be readable in the table nor be longer than a key may be.
+/// The hash of a client identifier. People put their secret there by mistake, and strangers any text, so the text must
+/// neither be readable in the table nor exceed the length of a key.
 fn hashed(client_id: &str) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, client_id.as_bytes()))
 }
@@ -220,7 +216,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// 30 s into a minute.
+    /// 30 s after the start of a minute.
     const NOW: Time = Time::from_millis(1_795_167_930_000);
     const MINUTE: i64 = 1_795_167_900 / 60;
 
@@ -234,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn the_present_minute_and_the_five_before_it_count() {
+    fn the_current_minute_and_the_five_before_it_count() {
         assert_eq!(attempts(&[(0, 1), (5, 2), (6, 4)]).at(MINUTE), 3);
         assert_eq!(
             attempts(&[(0, 1), (5, 2), (6, 4), (90, 1)]).stale(MINUTE).collect::<Vec<_>>(),
@@ -244,11 +240,11 @@ mod tests {
     }
 
     #[test]
-    fn at_the_limit_every_attempt_is_turned_away_until_enough_are_forgotten() {
+    fn at_the_limit_every_attempt_is_blocked_until_enough_expire() {
         let none = Attempts::default;
         assert_eq!(tally(none(), none()).blocked(NOW), None);
         assert_eq!(tally(attempts(&[(0, 2)]), attempts(&[(0, 4)])).blocked(NOW), None);
-        // The two of five minutes ago are forgotten when this minute ends.
+        // The two of five minutes ago no longer count when this minute ends.
         assert_eq!(tally(attempts(&[(0, 2), (5, 2)]), none()).blocked(NOW), Some(Duration::from_secs(30)));
         assert_eq!(tally(attempts(&[(4, 3)]), none()).blocked(NOW), Some(LONGEST_WAIT));
         assert_eq!(tally(attempts(&[(0, 1)]), attempts(&[(0, 3), (5, 3)])).blocked(NOW), Some(Duration::from_secs(30)));
@@ -256,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_the_limit_is_found_only_where_many_came_at_once() {
+    fn attempts_exceed_the_limit_only_when_many_arrive_at_once() {
         assert!(!tally(attempts(&[(0, 3)]), attempts(&[(0, 5)])).exceeded(NOW));
         assert!(tally(attempts(&[(0, 4)]), Attempts::default()).exceeded(NOW));
         assert!(tally(Attempts::default(), attempts(&[(1, 6)])).exceeded(NOW));
@@ -280,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn no_client_identifier_takes_the_place_of_the_whole_address() {
+    fn no_client_identifier_has_the_key_of_the_whole_address() {
         for id in ["*", "", &"x".repeat(5000)] {
             assert_eq!(hashed(id).len(), 43);
         }
@@ -289,7 +285,7 @@ mod tests {
 
     use base::environment::read_from;
     #[test]
-    fn guessing_is_limited_as_the_contract_says_unless_something_else_is_set() {
+    fn guessing_is_limited_as_the_contract_says_by_default() {
         let settings = read_from::<GuessSettings>(|_| None).expect("defaults");
         assert_eq!(settings, GuessSettings { per_client: 100, per_address: 1000 });
         let error = read_from::<GuessSettings>(|_| Some("0".into())).expect_err("refused").0;

@@ -1,4 +1,4 @@
-//! Introspection (RFC 7662): whether a token is active at this moment, and its claims.
+//! Introspection (RFC 7662): whether a token is active at this time, and its claims.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use super::{
 use auth::{Audience, Claims, Entities, Resource, Scope, Unverified, Verifier};
 use base::Time;
 
-/// IdempotencyStore introspections.
+/// Answers introspection requests.
 pub struct Introspection {
-    /// Authenticates the client that asks.
+    /// Authenticates the requesting client.
     pub clients: ClientAuthentication,
     /// Verifies the token.
     pub tokens: Arc<Verifier>,
 }
 
-/// RFC 7662 §2.2. The answer about an inactive token has no other member.
+/// The response (RFC 7662 §2.2). The response about an inactive token has no other member.
 #[derive(Debug, Serialize)]
 pub struct Introspected {
     active: bool,
@@ -64,9 +64,8 @@ impl Active {
 }
 
 impl Introspection {
-    /// IdempotencyStore a question about a token. Revocations are read for each question, so that the answer
-    /// is never old. Another application's token looks like one that is not active, except to a
-    /// platform-wide application that may read accounts.
+    /// Answers a request about a token. Revocations are read for each request, so that the response is never stale.
+    /// Another application's token looks inactive, except to a platform-wide application that may read accounts.
     pub async fn introspect(
         &self,
         form: &TokenForm,
@@ -74,7 +73,7 @@ impl Introspection {
         now: Time,
     ) -> Result<Introspected, TokenFormError> {
         let client = self.clients.authenticate(&form.credentials, request, now).await?;
-        // Every token is good at this resource.
+        // Every token is valid at this resource.
         let claims = match self.tokens.verify_by_now(&form.token, Resource::Mcp).await {
             Ok(claims) => Some(claims).filter(|claims| client.may_ask_about(claims, Scope::AccountRead)),
             Err(Unverified::Fault(_)) => None,

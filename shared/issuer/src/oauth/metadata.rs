@@ -1,4 +1,4 @@
-//! The metadata of the issuer (RFC 8414), and of the resources that its tokens are for (RFC 9728).
+//! The metadata of the issuer (RFC 8414), and of the resources of its tokens (RFC 9728).
 
 use serde::Serialize;
 
@@ -9,13 +9,13 @@ use auth::{Resource, Scope};
 #[derive(Debug, Serialize)]
 pub struct Metadata {
     issuer: String,
-    /// Nobody can sign in there yet, and what it answers says so: client libraries for the Model Context Protocol refuse
+    /// It supports no sign-in yet, and its response says so. Client libraries for the Model Context Protocol refuse
     /// metadata without it, even for grants that do not use it.
     authorization_endpoint: String,
     token_endpoint: String,
     jwks_uri: String,
     scopes_supported: [&'static str; 30],
-    /// As the same libraries want them.
+    /// As the same libraries require.
     response_types_supported: [&'static str; 1],
     code_challenge_methods_supported: [&'static str; 1],
     grant_types_supported: [&'static str; 1],
@@ -64,13 +64,13 @@ pub struct ResourceMetadata {
     resource_documentation: String,
     authorization_servers: [String; 1],
     bearer_methods_supported: [&'static str; 1],
-    /// What an agent needs first, and not every scope: a library asks for all that it finds here, and no token is issued when
-    /// the application is not registered for one of them.
+    /// The scope that an agent needs first, and not every scope: a library requests all scopes that it finds here, and
+    /// no token is issued when the application is not registered for one of them.
     scopes_supported: [&'static str; 1],
 }
 
 impl ResourceMetadata {
-    /// The metadata of a resource of the API at this address, whose tokens the issuer at the other address issues.
+    /// The metadata of a resource of the API at `base_url`, for tokens of the issuer at `auth_url`.
     pub fn of(resource: Resource, base_url: &str, auth_url: &str) -> Self {
         Self {
             resource: resource.address(base_url),

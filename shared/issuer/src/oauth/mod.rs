@@ -1,5 +1,5 @@
-//! The token issuer: OAuth 2's client_credentials grant (RFC 6749 §4.4), introspection, revocation,
-//! and the issuer's metadata (RFC 8414).
+//! The token issuer: OAuth 2's client_credentials grant (RFC 6749 §4.4), introspection, revocation, and the issuer's
+//! metadata (RFC 8414).
 
 pub mod assertion;
 pub mod client_authentication;

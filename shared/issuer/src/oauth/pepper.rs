@@ -1,5 +1,5 @@
-//! The pepper of client secrets. It is a secret of its own in Secrets Manager, since a function that
-//! authenticates clients does not need the keys that sign tokens.
+//! The pepper of client secrets. It is a separate secret in Secrets Manager, since a function that authenticates
+//! clients does not need the keys that sign tokens.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -10,14 +10,15 @@ use storage::{SecretBytes, SecretError, Secrets};
 /// The secret's name after the prefix.
 pub const SECRET: &str = "client-secret-pepper";
 
-/// The pepper as it stands in Secrets Manager.
+/// The pepper as stored in Secrets Manager.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PepperSecret {
     pepper: SecretBytes,
 }
 
-/// Reads the pepper in a secret's value, for a check before any client needs it. The error names members and no value.
+/// Parses the pepper from a secret's value, for a check before any client needs it. The error names members and shows
+/// no value.
 pub fn read(secret: &Value) -> Result<SecretBytes, serde_json::Error> {
     PepperSecret::deserialize(secret).map(|secret| secret.pepper)
 }
@@ -25,7 +26,7 @@ pub fn read(secret: &Value) -> Result<SecretBytes, serde_json::Error> {
 /// The pepper in memory.
 pub type Pepper = Refreshed<PepperSource>;
 
-/// Where the pepper is read.
+/// Reads the pepper from Secrets Manager.
 pub struct PepperSource(pub Secrets);
 
 impl Source for PepperSource {

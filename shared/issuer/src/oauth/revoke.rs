@@ -1,4 +1,4 @@
-//! Revocation (RFC 7009): a client ends one of its tokens before its time.
+//! Revocation (RFC 7009): a client revokes one of its tokens.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use base::Time;
 
 /// Revokes tokens for clients.
 pub struct Revocation {
-    /// Authenticates the client that asks.
+    /// Authenticates the requesting client.
     pub clients: ClientAuthentication,
     /// Verifies the token, and revokes it.
     pub tokens: Arc<Verifier>,
 }
 
 impl Revocation {
-    /// Revokes a token: it is revoked when this returns, however many were revoked before. A token
-    /// that is not good, or no longer, needs no revocation (RFC 7009 §2.2).
+    /// Revokes a token. The revocation is written when this returns, regardless of how many were revoked before. An
+    /// invalid token needs no revocation (RFC 7009 §2.2).
     pub async fn revoke(
         &self,
         form: &TokenForm,
@@ -27,7 +27,7 @@ impl Revocation {
         now: Time,
     ) -> Result<(), TokenFormError> {
         let client = self.clients.authenticate(&form.credentials, request, now).await?;
-        // Every token is good at this resource.
+        // Every token is valid at this resource.
         let claims = match self.tokens.verify(&form.token, Resource::Mcp).await {
             Ok(claims) => claims,
             Err(Unverified::Fault(_)) => return Ok(()),

@@ -1,5 +1,5 @@
-//! The issuer's own secret: the keys that sign tokens. A key signs a token only if the key is
-//! published for longer than the token lives.
+//! The keys with which the issuer signs tokens. A key signs a token only if the key stays published for longer than the
+//! token lives.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,24 +11,24 @@ use base::{SharedClock, Time};
 use problem::Problem;
 use storage::{SecretError, Secrets, TableError};
 
-/// How soon the secret is read again when its key may not sign any more: the key is about to be
-/// replaced, or just was.
+/// Minimum time between two reads of the secret when its key may not sign any more: the key is about to be replaced, or
+/// just was.
 const RETIRED_KEY_PAUSE: Duration = Duration::from_secs(5);
 
-/// Why no key can be had to sign with.
+/// Why no key can sign.
 #[derive(Debug, thiserror::Error)]
 pub enum SigningKeyError {
     /// The secret could not be read.
     #[error("the issuer's keys could not be read")]
     Secret(#[from] SecretError),
-    /// It is unusable.
+    /// The secret is unusable.
     #[error(transparent)]
     Key(#[from] BadSigningKey),
-    /// The published keys or the revoked ones could not be read.
-    #[error("the published keys or the revoked ones could not be read")]
+    /// The published keys or the revocations could not be read.
+    #[error("the published keys or the revocations could not be read")]
     Table(#[from] TableError),
     /// The key is revoked or not published, or it ends before the token would.
-    #[error("the key `{0}` does not vouch for as long as a token would live, and there is no other")]
+    #[error("the key `{0}` cannot verify a token for its whole life, and no other key can sign")]
     Retired(String),
 }
 
@@ -46,42 +46,41 @@ impl From<SigningKeyError> for Problem {
 /// The keys in memory.
 pub struct SigningKeyCache {
     secret: Refreshed<SigningSecretSource>,
-    /// Knows which keys vouch for tokens at this moment.
+    /// Verifies tokens, and so knows which keys are valid.
     tokens: Arc<Verifier>,
 }
 
 impl SigningKeyCache {
-    /// Reads the keys before the first request; a failure is logged, and tried again by the first
-    /// request.
+    /// Reads the keys before the first request. A failure is logged, and the first request tries again.
     pub async fn start(secrets: Secrets, tokens: Arc<Verifier>, clock: SharedClock) -> Self {
         let (secret, ()) = tokio::join!(Refreshed::warm(SigningSecretSource(secrets), clock), tokens.warm_up());
         Self { secret, tokens }
     }
 
-    /// The keys, of which the current one vouches for a token that lives until then. When the key
-    /// that is known here does not, it was replaced: the secret is read again at once.
+    /// The keys, of which the current one verifies a token that expires at `end`. When the cached key does not, it was
+    /// replaced: the secret is read again at once.
     pub async fn keys_until(&self, end: Time) -> Result<Arc<SigningKeys>, SigningKeyError> {
         let keys = self.secret.get().await?;
-        if self.vouches(&keys.current, end).await? {
+        if self.is_valid_until(&keys.current, end).await? {
             return Ok(keys);
         }
         let retired = keys.current.kid();
         let keys = self.secret.suitable(RETIRED_KEY_PAUSE, |keys| keys.current.kid() != retired).await?;
-        if self.vouches(&keys.current, end).await? {
+        if self.is_valid_until(&keys.current, end).await? {
             Ok(keys)
         } else {
             Err(SigningKeyError::Retired(keys.current.kid().to_owned()))
         }
     }
 
-    async fn vouches(&self, key: &SigningKey, end: Time) -> Result<bool, TableError> {
+    async fn is_valid_until(&self, key: &SigningKey, end: Time) -> Result<bool, TableError> {
         let (published, revoked) =
             tokio::try_join!(self.tokens.keys().for_key(key.kid()), self.tokens.revocations().key_revoked(key.kid()))?;
         Ok(!revoked && published.get(key.kid(), end).is_some())
     }
 }
 
-/// Where the keys are read.
+/// Reads the keys from Secrets Manager.
 pub struct SigningSecretSource(pub Secrets);
 
 impl Source for SigningSecretSource {

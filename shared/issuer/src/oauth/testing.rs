@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 /// A key pair.
 #[derive(Debug)]
 pub enum AssertionKey {
-    /// On a curve of NIST's, with the name of its algorithm.
+    /// On a NIST curve, with the name of its algorithm.
     Ecdsa(EcdsaKeyPair, &'static str),
     /// On the curve Ed25519, with one of the names of its algorithm.
     Edwards(Ed25519KeyPair, &'static str),
@@ -22,14 +22,14 @@ pub enum AssertionKey {
     Rsa(RsaKeyPair, &'static str),
 }
 
-/// The reason why making and using a key cannot fail in a test.
+/// Why making and using a key cannot fail in a test.
 const WORKS: &str = "the cryptographic library makes and uses keys of this type";
 
 impl AssertionKey {
     /// A new key for this algorithm.
     ///
     /// # Panics
-    /// For an algorithm that no application's key can be for.
+    /// For an algorithm that is not one of an application's key.
     pub fn generate(algorithm: &str) -> Self {
         let elliptic = |signing: &'static EcdsaSigningAlgorithm, name| {
             Self::Ecdsa(EcdsaKeyPair::generate(signing).expect(WORKS), name)
@@ -67,7 +67,7 @@ impl AssertionKey {
         }
     }
 
-    /// A text in the compact form with this header and payload, properly signed, whatever they say.
+    /// A correctly signed text in the compact form, with any header and payload.
     pub fn sign(&self, header: &str, payload: &str) -> String {
         let [header, payload] = [header, payload].map(|part| BASE64_URL_SAFE_NO_PAD.encode(part));
         let text = format!("{header}.{payload}");
@@ -75,7 +75,7 @@ impl AssertionKey {
         format!("{text}.{signature}")
     }
 
-    /// A text with these claims, and nothing in the header but the algorithm.
+    /// A text with these claims, and only the algorithm in the header.
     pub fn assertion(&self, claims: &Value) -> String {
         self.sign(&json!({ "alg": self.algorithm() }).to_string(), &claims.to_string())
     }

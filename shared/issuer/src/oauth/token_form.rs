@@ -1,19 +1,18 @@
-//! A client's question about a token, or its wish to end it: the form of introspection (RFC 7662
-//! §2.1) and of revocation (RFC 7009 §2.1).
+//! The form with which a client sends a token: for introspection (RFC 7662 §2.1) and for revocation (RFC 7009 §2.1).
 
 use super::{client_authentication::AuthenticationError, credentials::Credentials, form::Posted};
 use problem::{Problem, ProblemKind};
 use storage::TableError;
 
-/// A token that a client shows. Without `Debug`, since it holds a token.
+/// A token that a client sends. Not `Debug`, since it holds a token.
 pub struct TokenForm {
     pub(super) credentials: Credentials,
     pub(super) token: String,
 }
 
 impl TokenForm {
-    /// Reads the form; `purpose` ends the sentence about a missing token. `token_type_hint` is
-    /// ignored, since there is one kind of token only.
+    /// Parses the form; `purpose` ends the sentence about a missing token. `token_type_hint` is ignored, since there is
+    /// only one kind of token.
     pub fn read(posted: &Posted<'_>, purpose: &str) -> Result<Self, Problem> {
         let mut form = posted.form()?;
         let credentials = Credentials::read(&posted.authorization, &mut form)?;
@@ -22,13 +21,13 @@ impl TokenForm {
     }
 }
 
-/// Why a question about a token was not answered, or the token not revoked.
+/// Why a token was not inspected or not revoked.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenFormError {
     /// The client was not authenticated.
     #[error(transparent)]
     Client(#[from] AuthenticationError),
-    /// The token that is to be revoked was issued to another application.
+    /// The token to revoke was issued to another application.
     #[error("the token was issued to another application")]
     Foreign,
     /// The table could not be read or written.

@@ -1,13 +1,13 @@
-//! The cookie of a session, which the browser sends to this service alone and shows to no script.
+//! The cookie of a session. The browser sends it only to this service and hides it from scripts.
 
 use base::Time;
 
 use super::key::PanelKey;
 
-/// The cookie's name on one machine, without TLS.
+/// The cookie's name in a local run, without TLS.
 const NAME: &str = "waypost-panel";
-/// The cookie's name over TLS. By its prefix browsers take it from this host alone, so that no neighbouring subdomain can
-/// plant one (RFC 6265bis §4.1.3.2).
+/// The cookie's name over TLS. Because of its prefix, browsers accept it only from this host, so that no neighbouring
+/// subdomain can plant one (RFC 6265bis §4.1.3.2).
 const SECURE_NAME: &str = "__Host-waypost-panel";
 
 /// Writes the cookies of a deployment.
@@ -17,7 +17,8 @@ pub struct SessionCookies {
 }
 
 impl SessionCookies {
-    /// The cookies of the deployment at this address. On one machine, without TLS, a browser would drop a secure one.
+    /// The cookies of the deployment at this address. In a local run, without TLS, a browser would drop a secure
+    /// cookie.
     pub fn of(base_url: &str) -> Self {
         Self { is_secure: base_url.starts_with("https:") }
     }
@@ -27,8 +28,8 @@ impl SessionCookies {
         if self.is_secure { SECURE_NAME } else { NAME }
     }
 
-    /// The key of the session among the values of the cookies with this name, if there is exactly one. Of several, one may
-    /// have been planted by a page of another subdomain, and nothing tells which (RFC 6265 §8.6).
+    /// The key of the session among the values of the cookies with this name, if there is exactly one. Of several
+    /// values, a page of another subdomain may have planted one, and nothing shows which (RFC 6265 §8.6).
     pub fn key<'a>(values: &[&'a str]) -> Option<&'a str> {
         match values {
             [only] => Some(only),
@@ -41,14 +42,14 @@ impl SessionCookies {
         self.header(&key.expose(), ends.since(now).as_secs())
     }
 
-    /// The header `Set-Cookie` that takes the key away.
+    /// The header `Set-Cookie` that removes the key.
     pub fn take(self) -> String {
         self.header("", 0)
     }
 
-    /// `Strict`: only the panel's own page uses it, and that from its own origin.
+    /// `Strict`: only the panel's page uses it, from its own origin.
     fn header(self, value: &str, seconds: u64) -> String {
-        // The prefix demands the path `/`.
+        // The prefix requires the path `/`.
         let (name, path) = if self.is_secure { (SECURE_NAME, "/") } else { (NAME, "/panel/session") };
         let secure = if self.is_secure { "; Secure" } else { "" };
         format!("{name}={value}; Max-Age={seconds}; Path={path}; HttpOnly; SameSite=Strict{secure}")
@@ -67,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn no_script_and_no_other_site_gets_the_cookie() {
+    fn no_script_and_no_other_site_receives_the_cookie() {
         let key = key();
         let now = Time::from_millis(1_795_167_900_123);
         let secure = SessionCookies::of("https://api.example.com");

@@ -1,4 +1,4 @@
-//! Why the panel stayed closed, or a link was not made, listed or removed.
+//! The error of the use cases of the panel: sessions and links.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use storage::{IdempotencyError, TableError};
 
 use crate::oauth::signing_keys::SigningKeyError;
 
-/// Why a use case of the panel was not done.
+/// Why a use case of the panel failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PanelError {
     /// A session of the panel asks for a link.
@@ -25,19 +25,19 @@ pub enum PanelError {
     /// The allowance of this hour is spent; the next hour begins after this time.
     #[error("the entity's allowance of panel links is spent for {} s", .0.as_secs())]
     AllowanceSpent(Duration),
-    /// The entity has no such link; another entity's looks the same.
+    /// The entity has no such link. Another entity's link looks the same.
     #[error("there is no panel link `{0}`")]
     NotFound(String),
-    /// A code opens nothing.
+    /// The code is not accepted.
     #[error(transparent)]
     Code(#[from] CodeFault),
     /// There is no session.
     #[error(transparent)]
     Session(#[from] SessionFault),
-    /// The idempotency key stands for another request, or for an answer that is not repeated.
+    /// The idempotency key was used with another request, or its response is not repeated.
     #[error(transparent)]
     Idempotency(#[from] IdempotencyError),
-    /// There is no key to sign with.
+    /// No key can sign.
     #[error(transparent)]
     Issuer(#[from] SigningKeyError),
     /// The token could not be signed.
@@ -48,20 +48,21 @@ pub enum PanelError {
     Table(#[from] TableError),
 }
 
-/// Why a code opens nothing.
+/// Why a code is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CodeFault {
-    /// It is none that this service makes, or its link is gone.
+    /// This service did not make it, or its link was removed.
     #[error("the code is unknown")]
     Unknown,
-    /// Its link was opened.
+    /// Its link was already opened.
     #[error("the code was used")]
     Used,
-    /// Its time is over.
+    /// It has expired.
     #[error("the code has expired")]
     Expired,
-    /// The application or the credential that the link was made with is gone.
-    #[error("the application no longer stands behind the link")]
+    /// The application or the credential that the link was made with was removed, or the application lost the
+    /// link's rights.
+    #[error("the application of the link was removed or lost its access")]
     Unbacked,
 }
 
@@ -71,24 +72,25 @@ pub enum SessionFault {
     /// The browser brought no cookie.
     #[error("the browser brought no cookie")]
     NoCookie,
-    /// The cookie is none of a session that there is.
-    #[error("the cookie is of no session")]
+    /// The cookie belongs to no existing session.
+    #[error("the cookie belongs to no session")]
     Unknown,
-    /// Its time is over.
+    /// The session has ended.
     #[error("the session is over")]
     Over,
-    /// A key came that was replaced long ago.
+    /// The cookie holds a key that was replaced long ago.
     #[error("a key of the session came that was replaced; the session is ended")]
     Replayed,
-    /// The application or the credential that the link was made with is gone.
-    #[error("the application no longer stands behind the session")]
+    /// The application or the credential that the link was made with was removed, or the application lost the
+    /// link's rights.
+    #[error("the application of the session was removed or lost its access")]
     Unbacked,
 }
 
 impl CodeFault {
     fn detail(self) -> &'static str {
         match self {
-            Self::Unknown => "This link is none of the panel's, or it was removed. Ask for a new one.",
+            Self::Unknown => "This link is not one of the panel's, or it was removed. Ask for a new one.",
             Self::Used => {
                 "This link was opened before, and opens the panel once only. Ask for a new one. If it was not you who opened it, \
                  have its session ended: `DELETE …/panel/link/{id}`."
@@ -106,10 +108,10 @@ impl SessionFault {
         match self {
             Self::NoCookie => "There is no session of the panel in this browser. Open a link to the panel.",
             Self::Unknown => "The session of the panel was ended. Open a new link to the panel.",
-            Self::Over => "The session of the panel has come to its end. Open a new link to the panel.",
+            Self::Over => "The session of the panel has expired. Open a new link to the panel.",
             Self::Replayed => {
-                "The session was ended, since a cookie of it came that was replaced some time ago: somebody may have copied it. \
-                 Open a new link to the panel."
+                "The session was ended because a browser sent a cookie that was replaced earlier: the cookie may have been \
+                 copied. Open a new link to the panel."
             }
             Self::Unbacked => {
                 "The application that this session belongs to was removed, or the secret or key that its link was made with. \

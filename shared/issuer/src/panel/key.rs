@@ -1,7 +1,7 @@
-//! The key of a link or of a session: a secret, and where it opens something.
+//! The key of a link or of a session: a secret, with the entity and the link that it opens.
 //!
-//! A link has its key as a code in its fragment, and a session as a cookie. The table keeps hashes only, so that a reader of
-//! the table cannot come in.
+//! A link has its key as a code in its fragment, and a session as a cookie. The table stores only hashes, so that a
+//! reader of the table cannot open the panel.
 
 use aws_lc_rs::{constant_time, digest, hmac};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
@@ -10,15 +10,15 @@ use auth::EntityId;
 use base::{PanelLinkId, Random, random};
 use storage::SecretText;
 
-/// As many characters as carry 256 bits, in base 64 or as letters and digits.
+/// As many characters as 256 bits need, in base 64 or as letters and digits.
 const LENGTH: usize = 43;
 
-/// A key. Its text is `{entity}/{link}/{secret}`, of characters that a fragment and a cookie take as they are.
+/// A key. Its text is `{entity}/{link}/{secret}`, in characters that a fragment and a cookie need not encode.
 #[derive(Debug, Clone)]
 pub struct PanelKey {
     /// The managing entity that the panel shows.
     pub entity: EntityId,
-    /// The link, also of a session: a link opens one.
+    /// The link; also for a session, since a link opens exactly one.
     pub link: PanelLinkId,
     secret: SecretText,
 }
@@ -29,7 +29,7 @@ impl PanelKey {
         Self { entity, link, secret: SecretText::new(random_secret(random)) }
     }
 
-    /// The key in a text; `None` when this service makes none of this form.
+    /// Parses a key; `None` for a text of another form.
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('/');
         let entity = parts.next()?;
@@ -45,23 +45,23 @@ impl PanelKey {
         Some(Self { entity, link, secret: SecretText::new(secret) })
     }
 
-    /// The text, for the one who is to have the key.
+    /// The text, for the holder of the key.
     pub fn expose(&self) -> String {
         format!("{}/{}/{}", self.entity, self.link, self.secret.expose())
     }
 
-    /// The hash under which the table knows the key.
+    /// The hash that the table stores.
     pub(super) fn hash(&self) -> String {
         BASE64_URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, self.secret.expose().as_bytes()))
     }
 
-    /// Whether this is the key's hash. Compares in constant time.
+    /// Whether the key has this hash. Compares in constant time.
     pub(super) fn has_hash(&self, hash: &str) -> bool {
         constant_time::verify_slices_are_equal(self.hash().as_bytes(), hash.as_bytes()).is_ok()
     }
 
-    /// The key after this one: always the same, so that two requests at once, and one that is sent again, get the same. Only
-    /// the seed and this key together make it, so that neither the table nor an old key is enough.
+    /// The key after this one. It is deterministic, so that concurrent and repeated requests get the same one. It needs
+    /// both the seed and this key, so that neither the table nor an old key is sufficient.
     pub(super) fn next(&self, seed: &str) -> Self {
         let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, seed.as_bytes()), self.secret.expose().as_bytes());
         Self { secret: SecretText::new(BASE64_URL_SAFE_NO_PAD.encode(tag)), ..self.clone() }
@@ -85,7 +85,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_key_is_read_back_and_a_foreign_text_is_none() {
+    fn a_key_can_be_parsed_back_and_foreign_texts_are_refused() {
         for key in [key(), key().next("seed")] {
             let text = key.expose();
             let read = PanelKey::parse(&text).expect("a key");
@@ -100,14 +100,14 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_next_key_is_always_the_same_and_another_under_another_seed() {
+    fn the_next_key_depends_only_on_the_key_and_the_seed() {
         let key = key();
         assert_eq!(key.next("a").expose(), key.next("a").expose());
         assert!(key.next("a").hash() != key.next("b").hash() && key.next("a").hash() != key.hash());
     }
 
     #[test]
-    fn a_key_is_not_printed_and_its_hash_does_not_hold_it() {
+    fn a_key_is_not_printed_and_its_hash_does_not_contain_it() {
         let key = key();
         let secret = key.expose().rsplit('/').next().expect("a secret").to_owned();
         assert!(!format!("{key:?}").contains(&secret) && !key.hash().contains(&secret));
@@ -115,7 +115,7 @@ pub(super) mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_either_refused_or_kept_as_it_is(text in "\\PC{0,120}") {
+        fn any_text_is_either_refused_or_kept_unchanged(text in "\\PC{0,120}") {
             if let Some(key) = PanelKey::parse(&text) { prop_assert_eq!(key.expose(), text) }
         }
     }

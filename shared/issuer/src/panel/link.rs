@@ -1,4 +1,4 @@
-//! A link into the panel: what it gives, for how long it can be opened, and the session that it opened.
+//! Links into the panel: the rights that they grant, how long they can be opened, and the sessions that they opened.
 
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ use base::{PanelLinkId, Time};
 
 /// How long a link can be opened.
 pub const CODE_LIFETIME: Duration = Duration::from_secs(10 * 60);
-/// How long a token of a session lives: no longer than the removal of what stands behind the session may take.
+/// How long a token of a session lives: no longer than the removal of the session's application or credential may take
+/// to have effect.
 pub const TOKEN_LIFETIME: Duration = Duration::from_secs(10 * 60);
 
 /// A link.
@@ -19,37 +20,38 @@ pub const TOKEN_LIFETIME: Duration = Duration::from_secs(10 * 60);
 pub struct PanelLink {
     /// The managing entity that the panel shows.
     pub entity: EntityId,
-    /// The link's identifier, and that of its session in tokens.
+    /// The link's identifier, which is also its session's in tokens.
     pub id: PanelLinkId,
-    /// What its session may do.
+    /// The rights of its session.
     pub grant: PanelGrant,
     /// The hash of its code.
     pub(super) code_hash: String,
-    /// Until when it can be opened.
+    /// When it can no longer be opened.
     pub expires_date: Time,
-    /// The session, since it was opened.
+    /// The session, once the link was opened.
     pub session: Option<PanelSession>,
 }
 
-/// What a link gives to the one who opens it.
+/// The rights that a link grants to its opener.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PanelGrant {
     /// The application whose tokens the session gets.
     pub client_id: String,
-    /// The secret or key of it that the link was asked for with, as tokens name it. The operator needs none.
+    /// The application's secret or key with which the link was requested, as tokens name it. `None` for the operator's
+    /// links.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credential_id: Option<String>,
     /// The scopes of its tokens.
     pub scopes: Scopes,
-    /// Whether they may publish events.
+    /// Whether its tokens may publish events.
     pub may_publish: bool,
     /// How long the session lasts, in seconds.
     pub lifetime_seconds: u32,
-    /// What people know it by.
+    /// The name that people see.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The page that it opens, where it is not the first.
+    /// The page that it opens, if not the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
     /// When it was made.
@@ -69,18 +71,18 @@ impl PanelLink {
         }
     }
 
-    /// When nothing can be done with it any more.
+    /// When the link can be neither opened nor used.
     pub fn ends(&self) -> Time {
         self.session.as_ref().map_or(self.expires_date, |session| session.ends_date)
     }
 
-    /// Whether it can be opened, or its session goes on.
+    /// Whether it can be opened, or its session is still valid.
     pub fn is_good(&self, now: Time) -> bool {
         now < self.ends()
     }
 
-    /// Whether its application still stands behind it: it has the link's rights, and the credential that the link was asked
-    /// for with was not removed.
+    /// Whether its application still has the link's rights, and the credential with which the link was requested was
+    /// not removed.
     pub fn is_backed_by(&self, application: &Application, now: Time) -> bool {
         let has_credential = |id: &String| {
             application.kept_secrets(now).any(|secret| secret.id.as_str() == id)
@@ -117,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn an_application_stands_behind_a_link_while_it_has_the_rights_and_the_credential() {
+    fn a_link_needs_an_application_with_its_rights_and_credential() {
         let secret = ClientSecret::of(&SecretText::new("secret"), &SecretBytes::new(vec![1; 32]), NOW, &SystemRandom);
         let id = secret.id.as_str().to_owned();
         let scopes = Scopes::parse("integrations.read integrations.write").expect("scopes");
@@ -132,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_good_until_its_code_ends_and_once_opened_until_its_session_does() {
+    fn a_link_is_valid_until_its_code_ends_or_if_opened_its_session() {
         let fresh = link(None, "integrations.read");
         assert!(fresh.is_good(NOW) && !fresh.is_good(NOW + CODE_LIFETIME));
         let session = PanelSession::begin(&key(), Duration::from_secs(3600), NOW, &SystemRandom);

@@ -21,10 +21,10 @@ pub struct LinkMaking {
     base_url: String,
 }
 
-/// The links that there are.
+/// The stored links.
 pub struct PanelLinks(LinkStore);
 
-/// The one that makes a link: a managing entity by a token that covers it, or the operator of the deployment in the name of
+/// The maker of a link: a managing entity with a token that covers it, or the operator of the deployment on behalf of
 /// an application.
 #[derive(Debug, Clone, Copy)]
 pub struct LinkMaker<'a> {
@@ -38,7 +38,7 @@ enum MakersProof<'a> {
     Operator(&'a Application),
 }
 
-/// A new link, with its address, which is shown this once.
+/// A new link, with its address, which is shown only here.
 #[derive(Debug)]
 pub struct CreatedLink {
     /// The link.
@@ -48,20 +48,21 @@ pub struct CreatedLink {
 }
 
 impl<'a> LinkMaker<'a> {
-    /// A managing entity, by a token with these claims.
+    /// A managing entity, with a token with these claims.
     pub fn by_token(entity: &'a AuthorizedEntity, claims: &'a Claims) -> Self {
         Self { entity, by: MakersProof::Token(claims) }
     }
 
-    /// The operator of the deployment, without a token: the session gets tokens of this application. There is no allowance.
+    /// The operator of the deployment, without a token and without an allowance. The session gets tokens of this
+    /// application.
     pub fn of_operator(entity: &'a AuthorizedEntity, application: &'a Application) -> Self {
         Self { entity, by: MakersProof::Operator(application) }
     }
 
-    /// The grant of a link that it makes now.
+    /// The grant of a link that the maker makes now.
     ///
     /// # Errors
-    /// When the link would give more than its maker has, or outlive the session that makes it.
+    /// When the link would grant more than its maker has, or outlive the session that makes it.
     fn grant(&self, new: NewPanelLink, now: Time) -> Result<PanelGrant, PanelError> {
         let (client_id, credential_id, own, may_publish) = match self.by {
             MakersProof::Token(claims) if claims.session_id.is_some() => return Err(PanelError::BySession),
@@ -94,12 +95,12 @@ impl<'a> LinkMaker<'a> {
 }
 
 impl LinkMaking {
-    /// Makes links in this table, for the panel below this address.
+    /// Creates a maker of links in this table, for the panel below this address.
     pub fn new(table: Table, answers: IdempotencyStore, random: SharedRandom, base_url: String) -> Self {
         Self { store: LinkStore::new(table.clone()), allowances: Allowances::new(table), answers, random, base_url }
     }
 
-    /// Makes a link, once for an idempotency key.
+    /// Makes a link, once per idempotency key.
     pub async fn create_once(
         &self,
         maker: &LinkMaker<'_>,
@@ -109,8 +110,8 @@ impl LinkMaking {
         now: Time,
     ) -> Result<Answered<CreatedLink>, PanelError> {
         let grant = maker.grant(new, now)?;
-        // The answer shows the code, so a repetition by a token with fewer scopes must not get it: where the request names no
-        // scopes, they are the token's.
+        // The response shows the code, so a repetition by a token with fewer scopes must not get it. Without scopes in
+        // the request, the scopes are the token's.
         let once = once.map(|once| once.clone().meaning(&grant.scopes.to_string()));
         let once = once.as_ref();
         let answered = self.answers.once(once, now, self.make(maker, grant, once, now)).await?;
@@ -152,19 +153,19 @@ impl LinkMaking {
     }
 }
 
-/// The address that opens the panel. The code is its fragment, which browsers send to no server: it stands in no log, in no
-/// `Referer`, and no preview of a link uses it up.
+/// The address that opens the panel. The code is its fragment, which browsers send to no server: no log and no
+/// `Referer` contains it, and a preview of the link does not use it up.
 fn address(base_url: &str, code: &PanelKey) -> SecretText {
     SecretText::new(format!("{base_url}/panel#code={}", code.expose()))
 }
 
 impl PanelLinks {
-    /// The links in this table.
+    /// Creates a view of the links in this table.
     pub fn new(table: Table) -> Self {
         Self(LinkStore::new(table))
     }
 
-    /// The links of an entity that can be opened, or whose session goes on, the newest first.
+    /// The links of an entity that can be opened or whose session is still valid, the newest first.
     pub async fn list(&self, entity: &AuthorizedEntity, now: Time) -> Result<Vec<PanelLink>, PanelError> {
         let mut links = self.0.of(entity.id()).await?;
         links.retain(|link| link.is_good(now));

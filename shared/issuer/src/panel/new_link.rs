@@ -1,4 +1,4 @@
-//! A link that is to be made: the checks of its properties.
+//! New links: the checks of their properties.
 
 use std::time::Duration;
 
@@ -7,23 +7,23 @@ use crate::applications::new_application::{checked_name, checked_scopes};
 use auth::Scopes;
 use problem::{JsonBody, Problem};
 
-/// The shortest and the longest that a session may last, in seconds.
+/// The shortest and the longest life of a session, in seconds.
 const LIFETIMES: std::ops::RangeInclusive<u32> = 60..=8 * 60 * 60;
-/// How long it lasts unless its maker says otherwise.
+/// The life of a session unless the request sets one.
 const LIFETIME: Duration = Duration::from_secs(60 * 60);
-/// The longest place.
+/// The longest `place`, the page that a link opens.
 const MAX_PLACE: usize = 1000;
 
-/// The properties of a link that is to be made.
+/// The properties of a new link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewPanelLink {
-    /// The scopes of its session; all that its maker has, where none are named.
+    /// The scopes of its session; `None` means all that its maker has.
     pub scopes: Option<Scopes>,
     /// How long the session lasts.
     pub lifetime: Duration,
     /// The page that it opens.
     pub place: Option<String>,
-    /// What people know it by.
+    /// The name that people see.
     pub name: Option<String>,
     /// Whether its session may publish events.
     pub may_publish: bool,
@@ -36,7 +36,7 @@ impl Default for NewPanelLink {
 }
 
 impl NewPanelLink {
-    /// Reads what a maker asks for. No body asks for nothing in particular.
+    /// Parses a maker's request. An empty body means the defaults.
     pub fn read(body: &[u8]) -> Result<Self, Problem> {
         if body.trim_ascii().is_empty() {
             return Ok(Self::default());
@@ -61,7 +61,7 @@ impl NewPanelLink {
     }
 }
 
-/// Seconds as the time that a session lasts; `None` for too few or too many.
+/// Checks the life of a session in seconds; `None` if it is too short or too long.
 pub fn checked_lifetime(seconds: u32) -> Option<Duration> {
     LIFETIMES.contains(&seconds).then(|| Duration::from_secs(seconds.into()))
 }
@@ -69,8 +69,8 @@ pub fn checked_lifetime(seconds: u32) -> Option<Duration> {
 const PLACE: &str =
     "the path of a view of the panel, such as `/panel/deliveries?status=failed`, of 1000 characters at most";
 
-/// A text as the address of a view of the panel, perhaps with a query: nothing that leads elsewhere, however a browser reads
-/// it.
+/// Checks a text as the address of a view of the panel, optionally with a query. The address must not lead elsewhere,
+/// however a browser reads it.
 ///
 /// # Errors
 /// The fault, as the second half of a sentence that begins with the field's name.
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_asks_for_nothing_in_particular_unless_its_maker_does() {
+    fn a_link_has_defaults_for_everything_its_maker_leaves_out() {
         for body in ["", " ", "{}"] {
             assert_eq!(NewPanelLink::read(body.as_bytes()).expect(body), NewPanelLink::default(), "{body}");
         }
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_a_view_of_the_panel_and_leads_nowhere_else() {
+    fn a_place_is_a_view_of_the_panel_and_never_leads_elsewhere() {
         for good in
             ["/panel", "/panel/deliveries", "/panel?a=/../b", "/panel/deliveries/dlv_1?since=2026-11-20T09:45:00Z"]
         {

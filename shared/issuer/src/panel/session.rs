@@ -1,8 +1,8 @@
-//! A session of the panel: what one browser got by opening a link.
+//! Sessions of the panel: the access that one browser got by opening a link.
 //!
-//! The browser has one key as a cookie. Each renewal replaces it by the next; the replaced one is good for a minute more, for
-//! tabs that renew at once and for an answer that was lost. A browser that brings a replaced key after that has copied it, or
-//! has found the browser's own replaced by a thief's renewal: either way the session ends.
+//! The browser has a key as a cookie. Each renewal replaces the key. The replaced key is accepted for one more minute,
+//! for tabs that renew at once and for a response that was lost. A replaced key that comes after that shows a copy:
+//! either its sender copied it, or a thief's renewal replaced the browser's key. In both cases the session ends.
 
 use std::{iter::successors, time::Duration};
 
@@ -11,43 +11,43 @@ use serde::{Deserialize, Serialize};
 use super::key::{PanelKey, random_secret};
 use base::{Random, Time};
 
-/// How long a key that was replaced is still answered, with the key that is good now.
+/// How long a replaced key is still accepted; the response carries the current key.
 pub const GRACE: Duration = Duration::from_secs(60);
 
-/// The most renewals of a session. A page makes some sixty in eight hours, and one whenever it is loaded; a session that is
-/// renewed without end would make it dear to tell its former keys from foreign ones.
+/// The most renewals of a session. A page renews some sixty times in eight hours, and whenever it is loaded. Without a
+/// limit it would become expensive to distinguish a session's former keys from foreign ones.
 pub const MOST_RENEWALS: usize = 1_000;
-/// The most replacements whose times are remembered.
+/// How many replacement times are kept.
 const REMEMBERED: usize = 8;
 
-/// A session, in the form that the table keeps.
+/// A session, as stored in the table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PanelSession {
     /// When the link was opened.
     pub opened_date: Time,
-    /// When the session ends, whatever its browser does.
+    /// When the session ends, regardless of renewals.
     pub ends_date: Time,
-    /// With this, each key makes the next.
+    /// The seed with which each key determines the next.
     seed: String,
-    /// The hash of the key that is good now.
+    /// The hash of the current key.
     pub(super) key_hash: String,
     /// How many keys were replaced.
     replaced: usize,
-    /// When the last of them were, the newest first.
+    /// The times of the last replacements, the newest first.
     replaced_dates: Vec<Time>,
 }
 
-/// What a key is to a session.
+/// The relation of a key to a session.
 #[derive(Debug)]
 pub enum KeyState {
-    /// It is the one that is good.
+    /// The current key.
     Good,
-    /// It was replaced within the last minute; this one is good now.
+    /// A key that was replaced within the last minute, with the current key.
     JustReplaced(PanelKey),
-    /// It was replaced longer ago.
+    /// A key that was replaced earlier.
     Replaced,
-    /// It never was the session's.
+    /// A key that the session never had.
     Foreign,
 }
 
@@ -64,8 +64,8 @@ impl PanelSession {
         }
     }
 
-    /// What this key is to the session. A replaced one proves itself: the keys that follow it lead to the good one. So nobody
-    /// ends a session who never had a key of it.
+    /// The relation of this key to the session. A replaced key proves itself: the keys that follow it lead to the
+    /// current one. So only a holder of one of its keys can end a session.
     pub fn state_of(&self, key: &PanelKey, now: Time) -> KeyState {
         if key.has_hash(&self.key_hash) {
             return KeyState::Good;
@@ -81,7 +81,7 @@ impl PanelSession {
         }
     }
 
-    /// Whether it may be renewed once more.
+    /// Whether the session may be renewed again.
     pub fn is_renewable(&self) -> bool {
         self.replaced < MOST_RENEWALS
     }
@@ -91,7 +91,7 @@ impl PanelSession {
         key.next(&self.seed)
     }
 
-    /// The session with this key as the good one.
+    /// The session with `next` as its current key.
     pub fn replacing_key(&self, next: &PanelKey, now: Time) -> Self {
         let replaced_dates = [now].into_iter().chain(self.replaced_dates.iter().copied()).take(REMEMBERED).collect();
         Self { key_hash: next.hash(), replaced: self.replaced + 1, replaced_dates, ..self.clone() }
@@ -106,7 +106,7 @@ mod tests {
     const NOW: Time = Time::from_millis(1_795_167_900_123);
 
     #[test]
-    fn every_replaced_key_is_answered_for_a_minute_and_then_told_from_one_that_never_was() {
+    fn a_replaced_key_is_accepted_for_a_minute_and_then_recognised() {
         let first = key();
         let later = NOW + Duration::from_secs(30);
         let session = PanelSession::begin(&first, Duration::from_secs(3600), NOW, &SystemRandom);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_not_renewed_without_end_and_remembers_the_last_times_only() {
+    fn renewals_of_a_session_are_limited_and_only_the_last_are_recorded() {
         let mut good = key();
         let mut renewals = 0;
         let mut session = PanelSession::begin(&good, Duration::from_secs(3600), NOW, &SystemRandom);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_in_the_table_does_not_hold_a_key() {
+    fn a_stored_session_does_not_contain_a_key() {
         let first = key();
         let session = PanelSession::begin(&first, Duration::from_secs(60), NOW, &SystemRandom);
         let kept = serde_json::to_string(&session).expect("JSON");

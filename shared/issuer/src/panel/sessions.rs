@@ -17,7 +17,7 @@ use problem::{JsonBody, Problem};
 use std::time::Duration;
 use storage::{SecretText, Table, TableError};
 
-/// How often a session is read and written until no other tab renews it in between.
+/// Attempts of a renewal while other tabs renew concurrently.
 const RENEWING: usize = 3;
 
 /// Opens, renews and ends sessions. The secret in a code or a cookie is the credential.
@@ -26,20 +26,20 @@ pub struct PanelSessions {
     applications: Applications,
     /// The keys that sign tokens.
     issuer: SigningKeyCache,
-    /// The issuer and the audience that tokens name.
+    /// The issuer and the audience of tokens.
     audience: Audience,
     random: SharedRandom,
 }
 
-/// What a browser asks for: to open a link with its code, or to renew the session of its cookie.
+/// A browser's request: opens a link with its code, or renews the session of its cookie.
 #[derive(Debug)]
 pub struct SessionRequest {
-    /// The code, if it has one.
+    /// The code, to open a link.
     pub code: Option<SecretText>,
 }
 
 impl SessionRequest {
-    /// Reads what a browser asks for. No body names no code.
+    /// Parses a browser's request. An empty body has no code.
     pub fn read(body: &[u8]) -> Result<Self, Problem> {
         if body.trim_ascii().is_empty() {
             return Ok(Self { code: None });
@@ -51,10 +51,10 @@ impl SessionRequest {
     }
 }
 
-/// A session with a new token, and with the key that renews it next.
+/// A session with a new token, and with the key for the next renewal.
 #[derive(Debug)]
 pub struct OpenSession {
-    /// The link that it was opened by.
+    /// The link that opened it.
     pub link: PanelLink,
     /// Its token.
     pub access_token: SecretText,
@@ -62,19 +62,19 @@ pub struct OpenSession {
     pub expires: Time,
     /// When the session ends.
     pub session_ends: Time,
-    /// The key that renews it.
+    /// The key for the next renewal.
     pub key: PanelKey,
 }
 
 impl PanelSessions {
-    /// The sessions in this table, with tokens of this issuer.
+    /// Creates the sessions in this table, with tokens of this issuer.
     pub fn new(table: &Table, issuer: SigningKeyCache, audience: Audience, random: SharedRandom) -> Self {
         let store = LinkStore::new(table.clone());
         let applications = Applications::new(table.clone());
         Self { store, applications, issuer, audience, random }
     }
 
-    /// Opens a link with its code, which is good once.
+    /// Opens a link with its code, which can be used once.
     pub async fn open(&self, code: &SecretText, notes: &Notes, now: Time) -> Result<OpenSession, PanelError> {
         let code = PanelKey::parse(code.expose()).ok_or(CodeFault::Unknown)?;
         let link = self.store.find(&code.entity, &code.link).await?;
@@ -91,11 +91,11 @@ impl PanelSessions {
         let lifetime = Duration::from_secs(link.grant.lifetime_seconds.into());
         let session = PanelSession::begin(&key, lifetime, now, &*self.random);
         let opened = self.with_token(link, &application, key, session.ends_date, now).await?;
-        // Last, so that a link that cannot give a token stays one that can be opened.
+        // Last, so that a link that cannot give a token can still be opened.
         if self.store.open(&opened.link, &session).await?.is_done() { Ok(opened) } else { Err(CodeFault::Used.into()) }
     }
 
-    /// Gives a session its next token and its next key.
+    /// Renews a session: returns its next token and its next key.
     pub async fn renew(&self, cookie: Option<&str>, notes: &Notes, now: Time) -> Result<OpenSession, PanelError> {
         for _ in 0..RENEWING {
             if let Some(renewed) = self.renew_as_read(cookie, notes, now).await? {
@@ -105,7 +105,7 @@ impl PanelSessions {
         Err(SessionFault::Unknown.into())
     }
 
-    /// The same, if the session stays as it is read until it is written: `None` when another tab was quicker.
+    /// Renews a session if it does not change between read and write; `None` when another tab was faster.
     async fn renew_as_read(
         &self,
         cookie: Option<&str>,
@@ -136,7 +136,7 @@ impl PanelSessions {
         Ok(written.is_done().then_some(renewed))
     }
 
-    /// Ends a session, and revokes its tokens. A session that is not there needs no end.
+    /// Ends a session, and revokes its tokens. A missing session is no error.
     pub async fn end(&self, cookie: Option<&str>, notes: &Notes, now: Time) -> Result<(), PanelError> {
         match self.of_cookie(cookie, notes).await {
             Ok((key, link, session)) if !matches!(session.state_of(&key, now), KeyState::Foreign) => {
@@ -147,7 +147,8 @@ impl PanelSessions {
         }
     }
 
-    /// The session that a cookie names. Whether the cookie is its key is not decided yet. Without a cookie nothing is tried.
+    /// The session that a cookie names. The caller still has to check that the cookie is its key. Without a cookie
+    /// nothing is read.
     async fn of_cookie(
         &self,
         cookie: Option<&str>,
@@ -164,7 +165,7 @@ impl PanelSessions {
         Ok((key, link, session))
     }
 
-    /// The application, if it still stands behind the link.
+    /// The application, if it still has the link's rights and credential.
     async fn backing(&self, link: &PanelLink, now: Time) -> Result<Option<Application>, TableError> {
         let application = self.applications.find(&link.grant.client_id).await?;
         Ok(application.filter(|application| link.is_backed_by(application, now)))
@@ -198,7 +199,7 @@ impl PanelSessions {
     }
 }
 
-/// Notes whose session it is, as the audit trail wants it.
+/// Notes the session's owner for the audit trail.
 fn note(notes: &Notes, link: &PanelLink) {
     notes.client(&link.grant.client_id);
     notes.entity(link.entity.as_str());

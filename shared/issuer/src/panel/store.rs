@@ -19,9 +19,9 @@ use storage::table::{
 };
 use storage::{IdempotencyError, Record};
 
-/// How long an item stays after nothing can be done with it: for people who open a link too late, and read why.
+/// How long an item stays after the link has ended: for people who open a link too late and read why.
 const KEPT: Duration = Duration::from_secs(60 * 60);
-/// For clocks, and for tokens that were being issued when their session ended.
+/// For clock differences, and for tokens that were being issued when their session ended.
 const BEING_ISSUED: Duration = Duration::from_secs(5 * 60);
 
 /// The links in the table.
@@ -30,7 +30,7 @@ pub(super) struct LinkStore {
     table: Table,
 }
 
-/// The item in the table. Whose link it is, its key says.
+/// The item in the table. Its key names the entity and the link.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct LinkItem {
@@ -64,14 +64,14 @@ impl LinkStore {
         Self { table }
     }
 
-    /// Writes a new link, with the record of the request for it if that has an idempotency key.
+    /// Writes a new link, together with the idempotency record of its request, if any.
     pub async fn put(&self, link: &PanelLink, record: Option<Record>) -> Result<(), IdempotencyError> {
         const DOING: &str = "writing a panel link";
         let put = Put::item(&LinkItem::of(link), DOING)?;
         self.table.write_recorded(Transaction::new().with(put), record, DOING).await.map(drop)
     }
 
-    /// The link of an entity with this identifier. Sees every change that was acknowledged before.
+    /// The link of an entity with this identifier. The read is strongly consistent.
     pub async fn find(&self, entity: &EntityId, id: &PanelLinkId) -> Result<Option<PanelLink>, TableError> {
         let key = (partition(entity), id.to_string());
         let item: Option<LinkItem> = self.table.read(key, "reading a panel link").await?;
@@ -85,14 +85,14 @@ impl LinkStore {
         Ok(items.into_iter().map(|item| item.of_entity(entity.clone())).collect())
     }
 
-    /// Begins the session of a link. Lost when the link was opened or removed meanwhile. The SDK may send the write again when
-    /// an answer is lost: its own first one, which the session's key tells, is no other opening.
+    /// Begins the session of a link. Lost when the link was opened or removed meanwhile. The SDK may repeat the write
+    /// when a response is lost; the session's key identifies its own first write, which is not another opening.
     pub async fn open(&self, link: &PanelLink, session: &PanelSession) -> Result<Written<()>, TableError> {
         let unopened = is("codeHash", link.code_hash.clone()).and(absent("session"));
         self.write_session(link, session, unopened, "opening a panel link").await
     }
 
-    /// Replaces the key of a session. Lost when it was replaced by another than this one, or the link was removed.
+    /// Replaces the key of a session. Lost when another key replaced it, or the link was removed.
     pub async fn renew(&self, link: &PanelLink, from: &str, session: &PanelSession) -> Result<Written<()>, TableError> {
         let unchanged = is(KEY_HASH, from);
         self.write_session(link, session, unchanged, "renewing a panel session").await
@@ -112,7 +112,7 @@ impl LinkStore {
         self.table.write(change, doing).await
     }
 
-    /// Removes a link and revokes the tokens of its session. Lost when it was removed already.
+    /// Removes a link and revokes the tokens of its session. Lost when it was already removed.
     pub async fn remove(&self, link: &PanelLink, now: Time) -> Result<Written<()>, TableError> {
         let until = now + TOKEN_LIFETIME + BEING_ISSUED;
         let revoked = revocations::of_session(link.id.as_str(), until, now)?;
@@ -142,7 +142,7 @@ mod tests {
     use base::SystemRandom;
 
     #[test]
-    fn a_link_comes_back_as_it_was_written_before_and_after_it_is_opened() {
+    fn a_link_is_read_as_written_before_and_after_it_is_opened() {
         let now = Time::from_millis(1_795_167_900_123);
         let grant = PanelGrant {
             client_id: "app".into(),

@@ -1,7 +1,7 @@
-//! The views of the panel, as a link may name one that it opens.
+//! The views of the panel that a link can open.
 
-/// The paths of the views below `/panel`, where `*` stands for an identifier. The panel's own router has the same ones
-/// (`panel/main.js`), and a test of `tests/architecture` holds the two together.
+/// The paths of the views below `/panel`; `*` represents an identifier. The panel's router has the same paths
+/// (`panel/main.js`), and a test of `tests/architecture` compares the two.
 pub const VIEWS: [&str; 12] = [
     "deliveries",
     "deliveries/*",
@@ -17,7 +17,7 @@ pub const VIEWS: [&str; 12] = [
     "links",
 ];
 
-/// Whether a path of the service is that of a view. The first of them stands at `/panel` as well.
+/// Whether a path of the service is that of a view. The first view is also at `/panel`.
 pub fn is_view(path: &str) -> bool {
     match path.strip_prefix("/panel") {
         Some("") => true,
@@ -31,8 +31,8 @@ fn matches(view: &str, path: &str) -> bool {
     view.split('/').count() == path.split('/').count() && view.split('/').zip(path.split('/')).all(fits)
 }
 
-/// Whether a part of a path may be an identifier of this service: no dots, which would lead out of the panel, and nothing
-/// encoded.
+/// Whether a part of a path may be an identifier of this service: without dots, which would lead out of the panel, and
+/// without encoded characters.
 fn is_identifier(part: &str) -> bool {
     !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_of_a_view_has_all_its_parts_and_no_more() {
+    fn an_address_of_a_view_has_exactly_its_parts() {
         for view in ["/panel", "/panel/deliveries", "/panel/webhooks/whk_1/edit", "/panel/applications/new"] {
             assert!(is_view(view), "{view}");
         }

@@ -1,9 +1,8 @@
 //! The rotation of the keys that sign tokens, in the four steps of Secrets Manager.
 //! <https://docs.aws.amazon.com/secretsmanager/latest/userguide/rotate-secrets_lambda-functions.html>
 //!
-//! The next key has been published since the rotation before. So every verifier knows the key of
-//! every token, and a rotation changes only which key signs. The old key stays published until the
-//! last token that it signed has ended.
+//! The next key has been published since the previous rotation. So every verifier knows the key of every token, and a
+//! rotation changes only which key signs. The old key stays published until the last token that it signed has expired.
 //!
 //! | step | what it does |
 //! |---|---|
@@ -12,7 +11,7 @@
 //! | `testSecret` | signs with both keys, and verifies with the published keys |
 //! | `finishSecret` | makes the version the current one, and lets the old key end |
 //!
-//! Each step can be repeated, and a rotation that was stopped goes on where it stood.
+//! Each step can be repeated, and a rotation that was stopped continues where it stopped.
 
 use std::{fmt, future::Future, time::Duration};
 
@@ -50,7 +49,7 @@ pub enum Step {
     CreateSecret,
     /// Publishes its new key.
     SetSecret,
-    /// Tries its keys.
+    /// Tests its keys.
     TestSecret,
     /// Makes it the current one.
     FinishSecret,
@@ -71,7 +70,7 @@ impl Step {
     }
 }
 
-/// Where the public keys are published.
+/// A store of the published keys.
 pub trait Publication: Send + Sync {
     /// The published keys.
     fn read(&self) -> impl Future<Output = Result<Published, TableError>> + Send;
@@ -93,9 +92,8 @@ impl Publication for PublishedKeys {
     }
 }
 
-/// How long a key is published before it signs. Verifiers, those of others included, may keep published keys for five
-/// minutes, and would take the tokens of a key that they do not know for forged ones. Twice as long leaves room for a
-/// cache in between.
+/// How long a key is published before it signs. Verifiers, including third parties', may keep published keys for five
+/// minutes, and would consider tokens of an unknown key forged. Twice as long leaves room for a cache in between.
 const LEAD: Duration = Duration::from_secs(10 * 60);
 
 /// Rotates the keys of a deployment.
@@ -103,14 +101,14 @@ pub struct Rotation<S = SecretVersions, P = PublishedKeys> {
     secret: S,
     published: P,
     settings: SigningSettings,
-    /// Of tokens, in seconds.
+    /// The life of tokens, in seconds.
     lifetime: u32,
     environment: String,
     clock: SharedClock,
 }
 
 impl Rotation {
-    /// The rotation of the keys in these secrets, which are published in this table.
+    /// Creates the rotation of the keys in these secrets, which are published in this table.
     pub fn new(
         secrets: &Secrets,
         table: Table,
@@ -130,11 +128,11 @@ impl Rotation {
 }
 
 impl<S: Versioned, P: Publication> Rotation<S, P> {
-    /// Takes a step.
+    /// Performs a step.
     pub async fn step(&self, event: RotationEvent) -> Result<(), RotationError> {
         let RotationEvent { step, secret_id, client_request_token: id } = event;
         let outcome = if self.secret.is_called(&secret_id) {
-            self.dispatch(step, &id).boxed().await // unboxed, the four futures nest too deep for the compiler
+            self.dispatch(step, &id).boxed().await // unboxed, the four futures nest too deeply for the compiler
         } else {
             Err(RotationError::Foreign)
         };
@@ -158,7 +156,7 @@ impl<S: Versioned, P: Publication> Rotation<S, P> {
         if self.secret.version(id).await?.is_some() {
             return Ok(());
         }
-        // An earlier rotation may have been stopped before the old key was given its end.
+        // An earlier rotation may have been stopped before it set the end of the old key.
         let secret = self.settle().await?;
         self.may_sign(&secret.keys()?.next).await?;
         let rotated = secret.rotated(self.settings.algorithm);
@@ -171,8 +169,7 @@ impl<S: Versioned, P: Publication> Rotation<S, P> {
         Ok(self.published.change(|published| published.add(new.public_key(), now)).await??)
     }
 
-    /// Secrets Manager also takes this step when the rotation is configured, with a version that has
-    /// no value.
+    /// Secrets Manager also performs this step when the rotation is configured, with a version that has no value.
     async fn test(&self, id: &str) -> Result<(), RotationError> {
         let Some(version) = self.secret.version(id).await? else { return Ok(()) };
         let keys = keys_of(&version)?;
@@ -191,7 +188,7 @@ impl<S: Versioned, P: Publication> Rotation<S, P> {
             self.secret.make_current(id, &current).await?;
         }
         self.settle().await?;
-        // The label goes last: without it, everything is done and logged.
+        // The label is removed last: without it, everything is done and logged.
         if made.is(PENDING) {
             let notes = Notes::default();
             notes.subject(keys.current.kid());
@@ -201,9 +198,8 @@ impl<S: Versioned, P: Publication> Rotation<S, P> {
         Ok(())
     }
 
-    /// The version that the rotation made, if it is the current one or can still become it. After an
-    /// emergency its keys do not follow the current ones; it then loses its label, so that the next
-    /// rotation can begin.
+    /// The version that the rotation made, if it is the current one or can still become it. After an emergency its keys
+    /// do not follow the current ones; it then loses its label, so that the next rotation can begin.
     async fn pending(&self, id: &str) -> Result<Pending, RotationError> {
         let made = self.secret.version(id).await?.ok_or(RotationError::NotPending)?;
         let current = self.secret.current().await?;
@@ -220,8 +216,8 @@ impl<S: Versioned, P: Publication> Rotation<S, P> {
         Ok(Pending { made, current: current.id })
     }
 
-    /// Publishes the keys of the current secret, and returns the secret. When the secret was
-    /// replaced meanwhile, the published keys are corrected for the new one.
+    /// Publishes the keys of the current secret, and returns the secret. When the secret was replaced meanwhile, the
+    /// published keys are corrected for the new one.
     async fn settle(&self) -> Result<SigningSecret, RotationError> {
         let mut current = self.secret.current().await?;
         loop {
@@ -254,11 +250,11 @@ impl<S: Versioned, P: Publication> Rotation<S, P> {
     }
 }
 
-/// Why a step was not done. Secrets Manager or the operator tries again.
+/// Why a step failed. Secrets Manager or the operator tries again.
 #[derive(Debug, thiserror::Error)]
 pub enum RotationError {
-    /// The secret is another one.
-    #[error("this function rotates the secret `{SECRET}` of its own deployment, and no other")]
+    /// The event names another secret.
+    #[error("this function rotates only the secret `{SECRET}` of its deployment")]
     Foreign,
     /// Secrets Manager failed.
     #[error(transparent)]
@@ -266,31 +262,31 @@ pub enum RotationError {
     /// The table failed.
     #[error(transparent)]
     Table(#[from] TableError),
-    /// The secret has no good keys.
+    /// The secret has no valid keys.
     #[error(transparent)]
     Key(#[from] BadSigningKey),
-    /// The version is not the one that a rotation makes.
+    /// The version is not one that a rotation makes.
     #[error("no version of this name is labelled {PENDING} and follows the current one; begin with createSecret")]
     NotPending,
     /// The key was revoked.
     #[error(transparent)]
     Revoked(#[from] RevokedKey),
     /// The key is not published.
-    #[error("the key {0} is not published, or not any more, and can sign nothing")]
+    #[error("the key {0} is not published, or no longer, and cannot sign")]
     NotPublished(String),
     /// Some verifiers may not know the key yet.
-    #[error("the key {kid} is published, but not for long enough: it can sign from {ready} on")]
+    #[error("the key {kid} was published too recently: it can sign from {ready} on")]
     TooYoung {
         /// The key.
         kid: String,
-        /// The moment from which the key can sign.
+        /// The time from which the key can sign.
         ready: Time,
     },
     /// The key cannot sign.
     #[error("the key {0} cannot sign")]
     CannotSign(String),
     /// The published key does not verify the signature.
-    #[error("what the key {kid} signs cannot be verified with what is published")]
+    #[error("the published keys do not verify a signature of the key {kid}")]
     Unverifiable {
         /// The key.
         kid: String,
@@ -318,7 +314,7 @@ impl RotationError {
 /// The version that a rotation made.
 struct Pending {
     made: Version,
-    /// The name of the version that it replaces; its own, when it has done so.
+    /// The name of the version that it replaces; its own name after the replacement.
     current: String,
 }
 
@@ -332,7 +328,7 @@ fn keys_of(version: &Version) -> Result<SigningKeys, BadSigningKey> {
     SigningSecret::read(&version.value)?.keys()
 }
 
-/// Signs a text that is no token, and verifies it with the published key.
+/// Signs a test text, and verifies it with the published key.
 fn try_out(key: &SigningKey, published: &Published, now: Time) -> Result<(), RotationError> {
     let kid = || key.kid().to_owned();
     let header = serde_json::json!({ "alg": key.algorithm().as_str() });

@@ -1,4 +1,4 @@
-//! The steps of a rotation, each done twice, and stopped at every call to the outside.
+//! The steps of a rotation, each done twice, and stopped at every external call.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,12 +12,12 @@ use storage::{SecretError, TableError, secrets::versions::CURRENT};
 const START: Time = Time::from_millis(1_795_167_900_123);
 const LIFETIME: u32 = 3600;
 
-/// When the next call to the outside is the last one that is made.
+/// The external call at which the rotation stops.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Stop {
-    /// It is not made any more.
+    /// Stops before this call.
     Before(usize),
-    /// It has its effect, and its answer is lost.
+    /// Stops after this call: it has its effect, and its response is lost.
     After(usize),
 }
 
@@ -28,7 +28,7 @@ struct Outside {
     published: Published,
     calls: usize,
     stop: Option<Stop>,
-    /// Another party's action, right before the call of this number.
+    /// Another party's action, right before the call with this number.
     interruption: Option<(usize, Interruption)>,
 }
 
@@ -38,7 +38,7 @@ type Interruption = Box<dyn FnOnce(&mut Outside) + Send>;
 struct World(Arc<Mutex<Outside>>);
 
 impl World {
-    /// Makes a call, unless it is to be stopped.
+    /// Makes a call, unless the rotation stops at it.
     fn call<T>(&self, call: impl FnOnce(&mut Outside) -> T) -> Option<T> {
         let mut outside = self.0.lock().expect("no call panics");
         outside.calls += 1;
@@ -123,7 +123,7 @@ impl Versioned for World {
             let version = outside.versions.iter_mut().find(|version| version.id == id).expect("it exists");
             version.labels.extract_if(.., |own| own == label).count()
         });
-        // Secrets Manager takes no label away that is not there.
+        // Secrets Manager does not remove a missing label.
         taken.filter(|taken| *taken == 1).map(drop).ok_or_else(stopped)
     }
 }
@@ -145,7 +145,7 @@ struct Deployment {
 }
 
 impl Deployment {
-    /// One that was provided for an hour ago.
+    /// A deployment that was provided an hour ago.
     fn new(algorithm: SigningAlgorithm) -> Self {
         let world = World::default();
         let clock = FixedClock::at(START);
@@ -171,11 +171,11 @@ impl Deployment {
     async fn step(&self, step: Step, id: &str) -> Result<(), RotationError> {
         let event = RotationEvent { step, secret_id: SECRET.to_owned(), client_request_token: id.to_owned() };
         let outcome = self.rotation.step(event).await;
-        // At no moment does a key sign that is not known everywhere.
+        // At every time, all verifiers know the key that signs.
         let current = self.world.current().current;
         let now = self.clock.now();
         let published = self.world.published();
-        let published = published.get(current.kid(), now).expect("what signs is published");
+        let published = published.get(current.kid(), now).expect("the signing key is published");
         assert!(published.published + LEAD <= now && published.until.is_none());
         outcome
     }
@@ -187,7 +187,7 @@ impl Deployment {
         Ok(())
     }
 
-    /// The state after one rotation, whatever happened on the way.
+    /// Asserts the state after one rotation, regardless of interruptions.
     fn assert_rotated(&self, before: &SigningKeys, context: &str) {
         let after = self.world.current();
         let published = self.world.published();
@@ -202,7 +202,7 @@ impl Deployment {
     }
 }
 
-/// The operator's command in an emergency, all at once.
+/// The operator's emergency command, all at once.
 fn emergency(outside: &mut Outside, secret: &SigningSecret, now: Time) {
     let mut revoked = Vec::new();
     for version in &mut outside.versions {
@@ -225,8 +225,7 @@ async fn a_rotation_lets_the_next_key_sign_and_publishes_the_one_after_it() {
         deployment.assert_rotated(&before, "once");
         assert_eq!(deployment.world.current().next.algorithm(), algorithm);
 
-        // The key that was retired is forgotten when its last token is over; the next rotation sees
-        // to it.
+        // The retired key is removed when its last token has expired; the next rotation does that.
         deployment.clock.set(last_token_of_a_retired_key(LIFETIME, START));
         let before = deployment.world.current();
         deployment.rotate("third").await.expect("rotated");
@@ -236,7 +235,7 @@ async fn a_rotation_lets_the_next_key_sign_and_publishes_the_one_after_it() {
 }
 
 #[tokio::test]
-async fn each_step_can_be_done_again_and_changes_nothing_more() {
+async fn each_step_is_idempotent() {
     let deployment = Deployment::new(SigningAlgorithm::Es256);
     let before = deployment.world.current();
     for step in Step::ALL {
@@ -252,7 +251,7 @@ async fn each_step_can_be_done_again_and_changes_nothing_more() {
 }
 
 #[tokio::test]
-async fn a_rotation_that_is_stopped_anywhere_is_finished_by_doing_its_steps_again() {
+async fn repeating_the_steps_finishes_a_rotation_stopped_anywhere() {
     let whole = Deployment::new(SigningAlgorithm::Es256);
     whole.rotate("second").await.expect("rotated");
     let calls = whole.world.look(|outside| outside.calls);
@@ -271,7 +270,7 @@ async fn a_rotation_that_is_stopped_anywhere_is_finished_by_doing_its_steps_agai
 }
 
 #[tokio::test]
-async fn an_abandoned_rotation_is_tidied_up_by_the_next_one() {
+async fn the_next_rotation_cleans_up_after_an_abandoned_one() {
     let deployment = Deployment::new(SigningAlgorithm::Es256);
     let before = deployment.world.current();
     for step in &Step::ALL[..3] {
@@ -282,7 +281,7 @@ async fn an_abandoned_rotation_is_tidied_up_by_the_next_one() {
     assert_eq!(deployment.world.current().current.kid(), before.next.kid());
     assert!(deployment.world.published().get(orphan.kid(), START).expect("for a while").until.is_some());
 
-    // The last write of this one is lost, and the old key gets its end all the same.
+    // The last write of this one is lost, and the old key still gets its end.
     let deployment = Deployment::new(SigningAlgorithm::Es256);
     let before = deployment.world.current();
     for step in &Step::ALL[..3] {
@@ -300,7 +299,7 @@ async fn an_abandoned_rotation_is_tidied_up_by_the_next_one() {
 }
 
 #[tokio::test]
-async fn a_key_that_was_published_too_late_signs_nothing_yet() {
+async fn a_recently_published_key_does_not_sign_yet() {
     let deployment = Deployment::new(SigningAlgorithm::Es256);
     deployment.rotate("second").await.expect("rotated");
     deployment.clock.set(START + LEAD - Duration::from_millis(1));
@@ -311,14 +310,14 @@ async fn a_key_that_was_published_too_late_signs_nothing_yet() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_published_no_more_never_signs() {
+async fn a_key_that_is_no_longer_published_never_signs() {
     let deployment = Deployment::new(SigningAlgorithm::Es256);
     for step in &Step::ALL[..3] {
         deployment.step(*step, "second").await.expect("done");
     }
     let before = deployment.world.current();
     let now = deployment.clock.now();
-    // An emergency leaves none of the keys that may be known to others.
+    // An emergency leaves no key that others may know.
     deployment.world.look(|outside| {
         outside.published.keys.retain(|known| known.key.kid() == before.current.kid());
         assert!(outside.published.get(before.next.kid(), now).is_none());
@@ -329,8 +328,8 @@ async fn a_key_that_is_published_no_more_never_signs() {
 }
 
 #[tokio::test]
-async fn an_emergency_at_any_moment_of_a_rotation_leaves_only_its_own_keys() {
-    // The steps once, and each of them twice: repeated steps go other ways.
+async fn an_emergency_during_a_rotation_leaves_only_its_keys() {
+    // The steps once, and each of them twice: repeated steps take other paths.
     for times in [1, 2] {
         let steps = || Step::ALL.into_iter().flat_map(move |step| [step].repeat(times));
         let whole = Deployment::new(SigningAlgorithm::Es256);
@@ -344,16 +343,15 @@ async fn an_emergency_at_any_moment_of_a_rotation_leaves_only_its_own_keys() {
             let interrupt = move |outside: &mut Outside| emergency(outside, &replacing, START - LEAD);
             deployment.world.look(|outside| outside.interruption = Some((call, Box::new(interrupt))));
             for step in steps() {
-                // Whether it is refused depends on the moment; Secrets Manager goes on with none
-                // after a failure.
+                // The moment decides whether the step is refused. Secrets Manager continues with no step after a
+                // failure.
                 drop(deployment.step(step, "second").await);
             }
             let keys = secret.keys().expect("keys");
             let now_signing = deployment.world.current();
             let published = deployment.world.published();
             for known in &published.keys {
-                // The rotation may have begun after the emergency: then it went on from the new
-                // keys.
+                // The rotation may have begun after the emergency: then it continued from the new keys.
                 let one_of_the_new = [keys.current.kid(), keys.next.kid(), now_signing.next.kid()];
                 assert!(one_of_the_new.contains(&known.key.kid()), "{times} {call}");
             }
@@ -368,7 +366,7 @@ async fn an_emergency_at_any_moment_of_a_rotation_leaves_only_its_own_keys() {
 }
 
 #[tokio::test]
-async fn a_label_that_a_rotation_left_behind_is_taken_away_wherever_it_is() {
+async fn a_label_left_behind_by_a_rotation_is_removed_from_any_version() {
     let deployment = Deployment::new(SigningAlgorithm::Es256);
     assert!(deployment.world.abandon_pending().await.expect("asked").is_none());
     deployment.world.look(|outside| outside.versions[0].labels.push(PENDING.to_owned()));
@@ -409,7 +407,7 @@ async fn a_step_out_of_turn_or_for_another_secret_is_refused() {
         let error = deployment.step(step, "none").await.expect_err("nothing was made");
         assert!(matches!(error, RotationError::NotPending), "{error}");
     }
-    // An earlier version does not come back.
+    // An earlier version does not return.
     deployment.rotate("second").await.expect("rotated");
     let error = deployment.step(Step::FinishSecret, "first").await.expect_err("it is over");
     assert!(matches!(error, RotationError::NotPending), "{error}");

@@ -1,9 +1,8 @@
-//! The clients of AWS, made for a fast start, and errors of their calls in words.
+//! The clients of AWS, optimized for a fast start, and errors of their calls as sentences.
 //!
-//! Lambda puts region and credentials into the environment, so no chain of providers is asked and no profile is read.
-//! The certificates of AWS's services come from five authorities of its own; trusting those, and not the hundred and
-//! fifty of the system's store, spares each cold start the reading of as many files, and the service a hundred and
-//! forty-five others' mistakes. <https://www.amazontrust.com/repository/>
+//! Lambda sets region and credentials in the environment, so there is no need for a chain of providers or a profile.
+//! The certificates of AWS's services come from Amazon's five authorities; trusting only these, instead of the system's
+//! 150, makes a cold start faster, and excludes the mistakes of all others. <https://www.amazontrust.com/repository/>
 
 use std::{error::Error, fmt, fs, str::FromStr, time::Duration};
 
@@ -44,7 +43,7 @@ impl Aws {
         let tls = TlsContext::builder().with_trust_store(roots).build();
         let http = aws_smithy_http_client::Builder::new()
             .tls_provider(tls::Provider::Rustls(CryptoMode::AwsLc))
-            .tls_context(tls.expect("a context is made without a look at its certificates"))
+            .tls_context(tls.expect("a context does not parse its certificates"))
             .build_https();
         let config = SdkConfig::builder()
             .behavior_version(BehaviorVersion::latest())
@@ -80,7 +79,7 @@ impl Aws {
             .build();
         let mut config = aws_sdk_s3::config::Builder::from(&self.config).timeout_config(timeouts);
         config.set_endpoint_url(self.settings.s3_endpoint.clone());
-        // A stand-in has no name for each bucket.
+        // A local stand-in has no host name for each bucket.
         config.set_force_path_style(Some(self.settings.s3_endpoint.is_some()));
         aws_sdk_s3::Client::from_conf(config.build())
     }
@@ -93,7 +92,8 @@ impl Aws {
     }
 }
 
-/// How AWS is reached: what Lambda puts into the environment, and the SDKs' own variables for other endpoints.
+/// Region, credentials and endpoints of AWS: Lambda's environment variables, and the SDKs' variables for other
+/// endpoints.
 /// <https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html>
 #[derive(Clone)]
 pub struct AwsSettings {
@@ -103,17 +103,17 @@ pub struct AwsSettings {
     pub access_key_id: String,
     /// `AWS_SECRET_ACCESS_KEY`.
     pub secret_access_key: String,
-    /// `AWS_SESSION_TOKEN`: always there on Lambda.
+    /// `AWS_SESSION_TOKEN`: always set on Lambda.
     pub session_token: Option<String>,
-    /// `AWS_ENDPOINT_URL_DYNAMODB`, where it is not AWS's own.
+    /// `AWS_ENDPOINT_URL_DYNAMODB`, for an endpoint outside of AWS.
     pub dynamodb_endpoint: Option<String>,
-    /// `AWS_ENDPOINT_URL_SQS`, where it is not AWS's own.
+    /// `AWS_ENDPOINT_URL_SQS`, for an endpoint outside of AWS.
     pub sqs_endpoint: Option<String>,
-    /// `AWS_ENDPOINT_URL_SECRETS_MANAGER`, where it is not AWS's own.
+    /// `AWS_ENDPOINT_URL_SECRETS_MANAGER`, for an endpoint outside of AWS.
     pub secrets_manager_endpoint: Option<String>,
-    /// `AWS_ENDPOINT_URL_S3`, where it is not AWS's own.
+    /// `AWS_ENDPOINT_URL_S3`, for an endpoint outside of AWS.
     pub s3_endpoint: Option<String>,
-    /// Who may vouch for these endpoints: Amazon's own authorities, or those in the file `AWS_CA_BUNDLE`.
+    /// The trusted authorities of these endpoints: Amazon's, or the ones in the file `AWS_CA_BUNDLE`.
     pub authorities: Authorities,
 }
 
@@ -122,7 +122,7 @@ pub struct AwsSettings {
 pub struct Authorities(String);
 
 impl Default for Authorities {
-    /// Amazon's own.
+    /// Amazon's authorities.
     fn default() -> Self {
         Self(ROOTS.to_owned())
     }
@@ -131,7 +131,7 @@ impl Default for Authorities {
 impl FromStr for Authorities {
     type Err = String;
 
-    /// Reads the file of this name. The SDK would panic at the first certificate that it cannot read.
+    /// Reads the file of this name. The SDK would panic at an unreadable certificate.
     fn from_str(file: &str) -> Result<Self, Self::Err> {
         let pem = fs::read_to_string(file).map_err(|error| format!("a file that cannot be found or read: {error}"))?;
         let mut roots = RootCertStore::empty();
@@ -168,20 +168,20 @@ impl FromEnvironment for AwsSettings {
     }
 }
 
-/// An error of a call to AWS: the code and the message of AWS, or the reason why the call was not answered. The SDK shows
-/// an answer that it does not know in Rust's debug form, with the whole answer in it.
+/// An error of a call to AWS: the code and the message of AWS, or the reason why there was no response. The SDK's own
+/// display of an unknown error is Rust's debug format with the whole response in it.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{0}")]
 pub struct CallError(String);
 
 impl CallError {
-    /// The error in words.
+    /// The error as a sentence.
     pub fn of<E: ProvideErrorMetadata + Error + 'static>(error: &SdkError<E>) -> Self {
-        let SdkError::ServiceError(answer) = error else { return Self(logging::chain(error)) };
-        Self(match (answer.err().code(), answer.err().message()) {
+        let SdkError::ServiceError(response) = error else { return Self(logging::chain(error)) };
+        Self(match (response.err().code(), response.err().message()) {
             (Some(code), Some(message)) => format!("{code}: {message}"),
-            (Some(said), None) | (None, Some(said)) => said.to_owned(),
-            (None, None) => format!("status {}", answer.raw().status().as_u16()),
+            (Some(text), None) | (None, Some(text)) => text.to_owned(),
+            (None, None) => format!("status {}", response.raw().status().as_u16()),
         })
     }
 }
@@ -197,16 +197,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn authorities_are_those_of_a_file_that_has_some() {
+    fn authorities_are_read_from_a_file_that_has_some() {
         let of = |file: &str| format!("{}/src/aws/{file}", env!("CARGO_MANIFEST_DIR")).parse::<Authorities>();
         assert_eq!(of("roots.pem"), Ok(Authorities::default()));
         assert_eq!(of("mod.rs.none").map_err(|fault| fault.contains("cannot be found or read")), Err(true));
         assert_eq!(of("../lib.rs"), Err("a file without certificates".to_owned()));
     }
 
-    /// Each of them would panic when the first client is made.
+    /// The first client would panic at each of these certificates.
     #[test]
-    fn a_certificate_that_cannot_be_read_is_a_fault_that_says_which() {
+    fn an_unreadable_certificate_is_a_fault_with_its_number() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let file = folder.path().join("bundle.pem");
         let of = |content: &str| {
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_aws_is_a_sentence_and_no_debug_form() {
+    fn an_error_of_aws_is_a_sentence_without_debug_format() {
         let code = || ErrorMetadata::builder().code("InternalServerError");
         assert_eq!(answered(code().message("try again").build()), "InternalServerError: try again");
         assert_eq!(answered(code().build()), "InternalServerError");

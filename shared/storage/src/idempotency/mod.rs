@@ -1,12 +1,12 @@
-//! Idempotency keys: a request that comes with one is carried out once, however often it is sent.
+//! Idempotency keys: a request with a key is carried out once, even if it is sent several times.
 //!
-//! A record of the key stands in the table for a day. It is written in the transaction of what the request makes, with
-//! the answer, so that neither is there without the other: a crash before it leaves nothing, and the repetition makes
-//! everything; a crash after it leaves both, and the repetition gets the answer. Of several such requests at once, one
-//! transaction is written, and the others find its record.
+//! The table stores a record of the key for a day. The record contains the response, and is written in the same
+//! transaction as the items that the request makes: after a crash before the transaction, a repetition makes
+//! everything; after a later crash, a repetition gets the response. Of several concurrent requests, one transaction
+//! succeeds, and the others find its record.
 //!
-//! Publishing writes more than a transaction holds. Its record comes first and has the decision instead of the answer
-//! ([`IdempotentRequest::claim`]), and a repetition does the same again, which makes nothing new.
+//! Publishing exceeds the limit of a transaction. So its record is written first, and contains the decision instead of
+//! the response ([`IdempotentRequest::claim`]); a repetition repeats all writes, which changes nothing.
 //!
 //! | item | pk / sk |
 //! |---|---|

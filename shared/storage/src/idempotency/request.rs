@@ -1,4 +1,4 @@
-//! A request with an idempotency key, and the decision that its record may hold.
+//! Requests with an idempotency key, and the decision in the record of a publication.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use problem::{Problem, ProblemKind};
 
 /// How long a key is remembered.
 pub const MEMORY: Duration = Duration::from_secs(24 * 60 * 60);
-/// For how long an answer is repeated that shows a secret. A key of the ring is kept for longer after it was replaced.
+/// How long a response with a secret is repeated. A replaced key of the ring is kept for longer.
 pub const SECRET_REPEATED: Duration = Duration::from_secs(10 * 60);
 
 /// The longest key.
@@ -26,7 +26,7 @@ const PUBLICATION: &str = "PUBLICATION";
 pub struct IdempotencyKey<'a>(&'a str);
 
 impl<'a> IdempotencyKey<'a> {
-    /// The key among all values of the header, if there is one.
+    /// Reads the key from all values of the header, if there are any.
     ///
     /// # Errors
     /// The fault, as the second half of a sentence that begins with the header's name.
@@ -46,10 +46,10 @@ impl<'a> IdempotencyKey<'a> {
     }
 }
 
-/// The sender of a request, and the address that it is sent to. Keys of different senders or addresses are different.
+/// The sender of a request, and its path. Equal keys of different senders or paths are different keys.
 #[derive(Debug, Clone, Copy)]
 pub struct Sender<'a> {
-    /// The managing entity that the request is about.
+    /// The managing entity of the request.
     pub entity: &'a str,
     /// The client identifier of the application.
     pub client: &'a str,
@@ -57,11 +57,11 @@ pub struct Sender<'a> {
     pub path: &'a str,
 }
 
-/// A request that is carried out once: where its record stands, and what its body was.
+/// A request with an idempotency key: the partition of its record, and the hash of its body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotentRequest {
     partition: String,
-    /// SHA-256 of the body, in base 64. It must be the same every time.
+    /// SHA-256 of the body, in base 64. It must be equal in every repetition.
     pub(super) request_hash: String,
 }
 
@@ -78,8 +78,8 @@ pub(super) struct RecordItem<T> {
 }
 
 impl<T> RecordItem<T> {
-    /// Whether the key is still remembered. The table removes a record some days after its end.
-    pub(super) fn is_good(&self, now: Time) -> bool {
+    /// Whether the record is still valid. The table removes a record some days after its end.
+    pub(super) fn is_valid(&self, now: Time) -> bool {
         self.expires_at > now.as_seconds()
     }
 }
@@ -92,21 +92,20 @@ impl IdempotentRequest {
         Self { partition: partition(entity, &text), request_hash: hash(body) }
     }
 
-    /// An event of the bus, by the identifier that the bus gave it, for this managing entity.
+    /// An event of the event bus, by its identifier there, for this managing entity.
     pub fn of_bus(entity: &str, id: &str, content: &[u8]) -> Self {
         Self { partition: partition(entity, &format!("bus:{id}")), request_hash: hash(content) }
     }
 
-    /// The same for a request that means more than its body says, such as rights that follow from its token: with another
-    /// `more`, it is another request.
+    /// Adds a fact that is not in the body, such as rights from the token: with another `more`, it is another request.
     #[must_use]
     pub fn meaning(self, more: &str) -> Self {
         let request_hash = hash(format!("{}\n{more}", self.request_hash).as_bytes());
         Self { request_hash, ..self }
     }
 
-    /// Writes the decision what to do, or returns the one that an earlier request with the key has written; `None` when
-    /// that request had another body. Of several at once the first wins, and all go on with its decision.
+    /// Writes a decision, or returns the decision of an earlier request with the key; `None` if that request had
+    /// another body. Of several concurrent requests the first wins, and all continue with its decision.
     pub async fn claim<T>(&self, table: &Table, decision: T, now: Time) -> Result<Option<T>, TableError>
     where
         T: Serialize + DeserializeOwned,
@@ -115,7 +114,7 @@ impl IdempotentRequest {
         let put = self.put(PUBLICATION, decision, now, DOING)?;
         match table.put_and_read(put, DOING).await? {
             Written::Done(item) | Written::Lost(Some(item)) => Ok(self.kept_in(item)),
-            Written::Lost(None) => Err(TableError::Missing("the decision that holds an idempotency key")),
+            Written::Lost(None) => Err(TableError::Missing("the decision in the record of an idempotency key")),
         }
     }
 
@@ -127,8 +126,8 @@ impl IdempotentRequest {
         (self.partition.clone(), sort.to_owned())
     }
 
-    /// The write of the record, on condition that the key is free. A key whose time is over is free, whether or not the
-    /// table has removed it yet.
+    /// The write of the record, on condition that the key is free. An expired key is free, even if the table has not
+    /// removed it yet.
     pub(super) fn put<T: Serialize>(
         &self,
         sort: &str,
@@ -136,7 +135,8 @@ impl IdempotentRequest {
         now: Time,
         doing: &'static str,
     ) -> Result<Put, TableError> {
-        let ((pk, sk), request_hash) = (self.key(sort), self.request_hash.clone());
+        let (pk, sk) = self.key(sort);
+        let request_hash = self.request_hash.clone();
         let item = RecordItem { pk, sk, request_hash, expires_at: (now + MEMORY).as_seconds(), kept };
         Ok(Put::item(&item, doing)?.only_if(is_free(now)))
     }
@@ -154,27 +154,27 @@ fn hash(bytes: &[u8]) -> String {
     BASE64_STANDARD.encode(digest::digest(&digest::SHA256, bytes))
 }
 
-/// Why a request with an idempotency key was not carried out, or its first answer not repeated.
+/// A request with an idempotency key was not carried out, or its first response not repeated.
 #[derive(Debug, thiserror::Error)]
 pub enum IdempotencyError {
     /// The key came before with another body.
     #[error("the idempotency key was used for another request")]
     Conflict,
-    /// The first answer shows a secret, and the time in which it is repeated is over.
-    #[error("the first answer shows a secret and is not repeated any more")]
+    /// The first response shows a secret, and the time for repeating it is over.
+    #[error("the first response shows a secret and is not repeated any more")]
     SecretOver {
-        /// The identifier of what the request made.
+        /// The identifier of the resource that the request made.
         id: String,
     },
-    /// The same request was carried out at this very moment, and its record is there. [`super::IdempotencyStore::once`] turns
-    /// this error into the answer to that request.
-    #[error("the same request was carried out at the same moment")]
+    /// A concurrent repetition of the request has written its record first. [`super::IdempotencyStore::once`] turns
+    /// this error into the response of that repetition.
+    #[error("a repetition of the request was carried out at the same moment")]
     Overtaken,
-    /// An answer could not be written as JSON, or is none.
-    #[error("an answer could not be written or read")]
+    /// A response could not be serialized or parsed.
+    #[error("a response could not be written or read")]
     Answer(#[source] serde_json::Error),
-    /// An answer could not be sealed or opened.
-    #[error("an answer could not be sealed or opened")]
+    /// A response could not be sealed or opened.
+    #[error("a response could not be sealed or opened")]
     Seal(#[from] SealError),
     /// The table failed.
     #[error(transparent)]
@@ -182,8 +182,8 @@ pub enum IdempotencyError {
 }
 
 impl IdempotencyError {
-    /// The Problem. Where the first answer shows a secret, `another` says how a client that lost it gets another one, by
-    /// the identifier of what its request made.
+    /// The Problem. `another` describes how a client that lost a secret gets another one; its argument is the
+    /// identifier of the resource that the request made.
     pub fn into_problem(self, another: impl FnOnce(&str) -> String) -> Problem {
         match self {
             Self::Conflict => {
@@ -194,7 +194,7 @@ impl IdempotencyError {
                 let minutes = SECRET_REPEATED.as_secs() / 60;
                 let detail = format!(
                     "This request was carried out when its Idempotency-Key first came, and is not carried out again. Its \
-                     answer shows a secret, which is repeated for {minutes} minutes only. If you do not have it: {}.",
+                     response shows a secret, which is repeated for {minutes} minutes only. If you do not have it: {}.",
                     another(&id)
                 );
                 Problem::new(ProblemKind::SecretNotRepeated, detail).with_property("id", id)
@@ -219,7 +219,7 @@ mod tests {
 
     const SENDER: Sender<'_> = Sender { entity: "hotel", client: "app1", path: "/webhook" };
 
-    fn once(sender: Sender<'_>, key: &str, body: &[u8]) -> IdempotentRequest {
+    fn request(sender: Sender<'_>, key: &str, body: &[u8]) -> IdempotentRequest {
         IdempotentRequest::of_request(sender, IdempotencyKey(key), body)
     }
 
@@ -245,14 +245,14 @@ mod tests {
     }
 
     #[test]
-    fn a_key_belongs_to_its_entity_its_application_and_its_address() {
-        let first = once(SENDER, "key", b"{}").partition;
-        assert_eq!(first, once(SENDER, "key", b"another body").partition);
+    fn a_key_belongs_to_its_entity_application_and_path() {
+        let first = request(SENDER, "key", b"{}").partition;
+        assert_eq!(first, request(SENDER, "key", b"another body").partition);
         let others = [
-            once(Sender { entity: "inn", ..SENDER }, "key", b"{}"),
-            once(Sender { client: "app2", ..SENDER }, "key", b"{}"),
-            once(Sender { path: "/application", ..SENDER }, "key", b"{}"),
-            once(SENDER, "another key", b"{}"),
+            request(Sender { entity: "inn", ..SENDER }, "key", b"{}"),
+            request(Sender { client: "app2", ..SENDER }, "key", b"{}"),
+            request(Sender { path: "/application", ..SENDER }, "key", b"{}"),
+            request(SENDER, "another key", b"{}"),
             IdempotentRequest::of_bus("hotel", "key", b"{}"),
         ];
         for (number, other) in others.iter().enumerate() {
@@ -270,7 +270,7 @@ mod tests {
             expires_at: (start + MEMORY).as_seconds(),
             kept: (),
         };
-        assert!(item.is_good(start + Duration::from_secs(24 * 60 * 60 - 1)));
-        assert!(!item.is_good(start + Duration::from_secs(24 * 60 * 60)));
+        assert!(item.is_valid(start + Duration::from_secs(24 * 60 * 60 - 1)));
+        assert!(!item.is_valid(start + Duration::from_secs(24 * 60 * 60)));
     }
 }

@@ -1,7 +1,7 @@
-//! The answers to requests with an idempotency key, for as long as the key is remembered.
+//! The store of responses to requests with an idempotency key.
 //!
-//! An answer that shows a secret is sealed, and repeated for ten minutes: long enough for a client that lost its
-//! connection, and too short for a key in an old log to be worth something.
+//! A response with a secret is sealed, and repeated for ten minutes: long enough for a client that lost its connection,
+//! and too short for a leaked key to be useful.
 
 use std::{fmt::Display, future::Future};
 
@@ -17,108 +17,107 @@ use crate::{
 };
 use base::{SharedRandom, Time};
 
-/// The sort key of answers.
+/// The sort key of responses.
 const ANSWER: &str = "ANSWER";
 
 const LOOKING: &str = "looking for an idempotency key";
 const RECORDING: &str = "recording an idempotency key";
 
-/// The answers in the table.
+/// The responses in the table.
 #[derive(Clone)]
 pub struct IdempotencyStore {
     table: Table,
-    /// Seals answers that show a secret.
+    /// The keys for sealing; `None` if responses show no secret.
     seal: Option<(KeyRings, SharedRandom)>,
 }
 
-/// The record of a request, which is written together with what the request makes.
+/// The record of a request, which is written together with the items that the request makes.
 #[derive(Debug, Clone)]
 pub struct Record(Put);
 
-/// The answer to a request, which may have come before.
+/// The response to a request, new or repeated.
 #[derive(Debug)]
 pub enum Answered<T> {
-    /// The request is carried out.
+    /// The response of a request that was carried out now.
     First(T),
-    /// The request was carried out when its key first came.
+    /// The first response of a request that was carried out before.
     Again(FirstResponse),
 }
 
-/// The first answer to a request, as it was given.
+/// The first response to a request.
 #[derive(Debug)]
 pub struct FirstResponse {
-    /// The identifier of what the request made or was about.
+    /// The identifier of the resource that the request made or changed.
     pub id: String,
     json: SecretText,
 }
 
-/// The part of a record that repeats an answer.
+/// The response in a record.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct KeptAnswer {
-    /// The identifier of what the request made or was about.
+struct StoredResponse {
+    /// The identifier of the resource that the request made or changed.
     made: String,
     answered_date: Time,
-    /// The answer's body.
+    /// The response's body; absent if it is sealed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     answer: Option<String>,
-    /// The same, sealed.
+    /// The sealed body of a response with a secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sealed_answer: Option<String>,
 }
 
 impl IdempotencyStore {
-    /// IdempotencyStore that show no secret, in this table.
+    /// The store in this table, for responses without secrets.
     pub fn new(table: Table) -> Self {
         Self { table, seal: None }
     }
 
-    /// IdempotencyStore that show a secret.
+    /// The store in this table, for responses with a secret.
     pub fn sealed(table: Table, rings: KeyRings, random: SharedRandom) -> Self {
         Self { table, seal: Some((rings, random)) }
     }
 
-    /// Carries a request out, or repeats the first answer to it. The work writes the [`Record`] of the request with
-    /// what it makes; a request without a key has none.
+    /// Carries a request out, or repeats its first response. The work writes the [`Record`] of the request with the
+    /// items that it makes; a request without a key has no record.
     ///
-    /// Work that fails may have been overtaken by the same request at the same moment: then the answer to that one is
-    /// the answer to this one, too.
+    /// Work may fail because a concurrent repetition overtook it: then the response of the repetition is returned.
     pub async fn once<T, E>(
         &self,
-        once: Option<&IdempotentRequest>,
+        request: Option<&IdempotentRequest>,
         now: Time,
         work: impl Future<Output = Result<T, E>>,
     ) -> Result<Answered<T>, E>
     where
         E: From<IdempotencyError>,
     {
-        let Some(once) = once else { return work.await.map(Answered::First) };
-        if let Some(first) = self.find(once, now).await? {
+        let Some(request) = request else { return work.await.map(Answered::First) };
+        if let Some(first) = self.find(request, now).await? {
             return Ok(Answered::Again(first));
         }
         match work.await {
-            Ok(answer) => Ok(Answered::First(answer)),
-            Err(error) => self.find(once, now).await?.map(Answered::Again).ok_or(error),
+            Ok(response) => Ok(Answered::First(response)),
+            Err(error) => self.find(request, now).await?.map(Answered::Again).ok_or(error),
         }
     }
 
-    /// The record of a request with the answer to it, and with the identifier of what it makes or is about.
+    /// The record of a request with its response, and with the identifier of the resource that it makes or changes.
     pub async fn record(
         &self,
-        once: Option<&IdempotentRequest>,
-        answer: &impl Serialize,
+        request: Option<&IdempotentRequest>,
+        response: &impl Serialize,
         made: &impl Display,
         now: Time,
     ) -> Result<Option<Record>, IdempotencyError> {
-        let Some(once) = once else { return Ok(None) };
-        let json = SecretText::new(serde_json::to_string(answer).map_err(IdempotencyError::Answer)?);
-        self.record_of(once, json, made.to_string(), now).await.map(Some)
+        let Some(request) = request else { return Ok(None) };
+        let json = SecretText::new(serde_json::to_string(response).map_err(IdempotencyError::Answer)?);
+        self.record_of(request, json, made.to_string(), now).await.map(Some)
     }
 
-    // Boxed, as the futures of `Table`: their code is compiled here, and not in each function's binary.
+    // Boxed like the futures of `Table`: their code is compiled here, and not in each function's binary.
     fn record_of<'a>(
         &'a self,
-        once: &'a IdempotentRequest,
+        request: &'a IdempotentRequest,
         json: SecretText,
         made: String,
         now: Time,
@@ -128,37 +127,37 @@ impl IdempotencyStore {
                 None => (Some(json.expose().to_owned()), None),
                 Some((rings, random)) => {
                     let ring = rings.get().await?;
-                    (None, Some(ring.seal(&**random, &context(once), json.expose().as_bytes())))
+                    (None, Some(ring.seal(&**random, &context(request), json.expose().as_bytes())))
                 }
             };
-            let kept = KeptAnswer { made, answered_date: now, answer, sealed_answer };
-            Ok(Record(once.put(ANSWER, kept, now, RECORDING)?))
+            let response = StoredResponse { made, answered_date: now, answer, sealed_answer };
+            Ok(Record(request.put(ANSWER, response, now, RECORDING)?))
         }
         .boxed()
     }
 
     fn find<'a>(
         &'a self,
-        once: &'a IdempotentRequest,
+        request: &'a IdempotentRequest,
         now: Time,
     ) -> BoxFuture<'a, Result<Option<FirstResponse>, IdempotencyError>> {
         async move {
-            let item: Option<RecordItem<KeptAnswer>> = self.table.get(once.key(ANSWER), true, LOOKING).await?;
-            let Some(item) = item.filter(|item| item.is_good(now)) else { return Ok(None) };
-            if item.request_hash != once.request_hash {
+            let item: Option<RecordItem<StoredResponse>> = self.table.get(request.key(ANSWER), true, LOOKING).await?;
+            let Some(item) = item.filter(|item| item.is_valid(now)) else { return Ok(None) };
+            if item.request_hash != request.request_hash {
                 return Err(IdempotencyError::Conflict);
             }
-            let KeptAnswer { made: id, answered_date, answer, sealed_answer } = item.kept;
+            let StoredResponse { made: id, answered_date, answer, sealed_answer } = item.kept;
             let json = match (answer, sealed_answer, &self.seal) {
                 (Some(json), ..) => SecretText::new(json),
                 (None, Some(_), _) if now >= answered_date + SECRET_REPEATED => {
                     return Err(IdempotencyError::SecretOver { id });
                 }
                 (None, Some(sealed), Some((rings, _))) => {
-                    let opened = rings.for_text(&sealed).await?.open(&context(once), &sealed)?;
+                    let opened = rings.for_text(&sealed).await?.open(&context(request), &sealed)?;
                     SecretText::new(std::str::from_utf8(opened.expose()).map_err(|_| SealError::NotOurs)?)
                 }
-                _ => return Err(TableError::Missing("the answer of an idempotency key").into()),
+                _ => return Err(TableError::Missing("the response in the record of an idempotency key").into()),
             };
             Ok(Some(FirstResponse { id, json }))
         }
@@ -166,18 +165,18 @@ impl IdempotencyStore {
     }
 }
 
-/// The place that an answer is sealed for.
-fn context(once: &IdempotentRequest) -> String {
-    let (partition, sort) = once.key(ANSWER);
+/// The context of a sealed response: its key.
+fn context(request: &IdempotentRequest) -> String {
+    let (partition, sort) = request.key(ANSWER);
     format!("{partition}/{sort}")
 }
 
 impl Table {
-    /// Writes these items together with the record of the request that makes them, all or nothing; without a record, as
-    /// [`Table::write`] and [`Table::write_all`] do. Lost when another condition than the record's did not hold.
+    /// Writes items and the record of the request that makes them in one transaction; without a record, as
+    /// [`Table::write`] and [`Table::write_all`] do. `Lost` if a condition other than the record's did not hold.
     ///
     /// # Errors
-    /// [`IdempotencyError::Overtaken`], when the record is there already.
+    /// [`IdempotencyError::Overtaken`] if the record exists already.
     pub fn write_recorded(
         &self,
         writes: Transaction,
@@ -209,7 +208,7 @@ impl<T> Answered<T> {
         matches!(self, Self::Again(_))
     }
 
-    /// The identifier of what the request made, which the first answer has like this.
+    /// The identifier of the resource that the request made; `of` takes it from a new response.
     pub fn id(&self, of: impl FnOnce(&T) -> String) -> String {
         match self {
             Self::First(answer) => of(answer),
@@ -218,7 +217,7 @@ impl<T> Answered<T> {
     }
 }
 
-/// The body is the first answer's, byte for byte.
+/// A repeated body is equal to the first one, byte for byte.
 impl<T: Serialize> Serialize for Answered<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
@@ -237,7 +236,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_repeated_answer_is_the_first_byte_for_byte() {
+    fn a_repeated_response_equals_the_first_byte_for_byte() {
         let json = r#"{ "id":"whk_1", "big":123456789012345678901234567890.10 }"#;
         let again = Answered::<()>::Again(FirstResponse { id: "whk_1".into(), json: SecretText::new(json) });
         assert_eq!(serde_json::to_string(&again).expect("JSON"), json);
@@ -248,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_printed_answer_shows_no_secret() {
+    fn a_printed_response_shows_no_secret() {
         let again = FirstResponse { id: "whk_1".into(), json: SecretText::new(r#"{"signingSecret":"hunter2"}"#) };
         assert!(!format!("{again:?}").contains("hunter2"));
     }

@@ -1,4 +1,4 @@
-//! Secrets Manager, and the type of a value that must not be printed.
+//! Secrets Manager, and types for values that must not be printed.
 
 mod together;
 pub mod versions;
@@ -20,13 +20,13 @@ use base::{Environment, FromEnvironment};
 use problem::Problem;
 use together::Together;
 
-/// Bytes that must never be seen: no `Display`, a `Debug` that says nothing, and wiped from memory when dropped. There
-/// is no `==`, whose time would show how much is equal: compare in constant time. In JSON they are base 64.
+/// Secret bytes: without `Display`, with a `Debug` that hides them, and wiped from memory when dropped. There is no
+/// `==`, whose time would depend on the bytes: compare in constant time. In JSON they are base 64.
 #[derive(Clone, ZeroizeOnDrop)]
 pub struct SecretBytes(Vec<u8>);
 
 impl SecretBytes {
-    /// Keeps these bytes from being printed.
+    /// Wraps these bytes.
     pub fn new(bytes: Vec<u8>) -> Self {
         Self(bytes)
     }
@@ -47,18 +47,18 @@ impl<'de> Deserialize<'de> for SecretBytes {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         use base64::{Engine, prelude::BASE64_STANDARD};
         let text = String::deserialize(deserializer)?;
-        // The text is not repeated in the error: it is a secret, if a malformed one.
+        // The error does not repeat the text: it may be a malformed secret.
         BASE64_STANDARD.decode(text).map(Self).map_err(|_| serde::de::Error::custom("not base 64"))
     }
 }
 
-/// Text that must never be seen: no `Display`, a `Debug` that says nothing, and wiped from memory when dropped. There
-/// is no `==`, and it is serialised nowhere by itself.
+/// Secret text: without `Display`, `==` and `Serialize`, with a `Debug` that hides it, and wiped from memory when
+/// dropped.
 #[derive(Clone, ZeroizeOnDrop)]
 pub struct SecretText(String);
 
 impl SecretText {
-    /// Keeps this text from being printed.
+    /// Wraps this text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -83,29 +83,29 @@ pub struct Secrets {
     together: Option<Together<SecretText>>,
 }
 
-/// Why a secret could not be had.
+/// A secret could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
-    /// There is no such secret, or it is about to be deleted.
+    /// The secret does not exist, or waits for its deletion.
     #[error("there is no secret `{name}`")]
     Missing {
         /// Its name, prefix included.
         name: String,
     },
-    /// Secrets Manager did not answer, or does not give it to this function.
+    /// Secrets Manager did not respond, or denies access.
     #[error("the secret `{name}` could not be read or written: {reason}")]
     Unavailable {
         /// Its name, prefix included.
         name: String,
-        /// What Secrets Manager or the SDK says; never the value.
+        /// The error of Secrets Manager or the SDK; never the value.
         reason: String,
     },
-    /// The secret is not what this program writes.
+    /// The secret does not have the format that this program writes.
     #[error("the secret `{name}` is malformed")]
     Malformed {
         /// Its name, prefix included.
         name: String,
-        /// The fault; serde names members and types, and never the value of a secret member.
+        /// The fault; serde names members and types, never the value of a secret member.
         #[source]
         source: serde_json::Error,
     },
@@ -117,19 +117,19 @@ impl Secrets {
         Self::new(aws.secrets_manager(), prefix)
     }
 
-    /// The same secrets for a program that is no function, by a client with its credentials.
+    /// The secrets whose names begin with the prefix, by this client: for programs outside of Lambda.
     pub fn new(client: Client, prefix: impl Into<String>) -> Self {
         Self { client, prefix: prefix.into(), together: None }
     }
 
-    /// The same, whose first readings of these come in one call: for a function that needs all of them at its start, and has
-    /// the right to read several at once.
+    /// Makes the first reads of these secrets share one call: for a function that needs all of them at its start, and
+    /// may read several at once.
     pub fn together(self, names: &[&str]) -> Self {
         let names = names.iter().map(|name| format!("{}{name}", self.prefix)).collect();
         Self { together: Some(Together::new(names)), ..self }
     }
 
-    /// Reads the present version of a secret.
+    /// Reads the current version of a secret.
     pub async fn read<T: DeserializeOwned>(&self, name: &str) -> Result<T, SecretError> {
         let name = format!("{}{name}", self.prefix);
         let first = match &self.together {
@@ -143,13 +143,16 @@ impl Secrets {
         serde_json::from_str(value.expose()).map_err(|source| SecretError::Malformed { name, source })
     }
 
-    /// The values of these secrets, in one call. Those that do not come are read alone, whose error says why.
+    /// Reads these secrets in one call. A missing value is read again alone, which reports the error.
     fn texts(&self, names: Vec<String>) -> BoxFuture<'_, HashMap<String, SecretText>> {
         async move {
             let values = match self.client.batch_get_secret_value().set_secret_id_list(Some(names)).send().await {
-                Ok(answer) => answer.secret_values.unwrap_or_default(),
+                Ok(response) => response.secret_values.unwrap_or_default(),
                 Err(error) => {
-                    tracing::warn!(reason = reason(&error), "secrets could not be read in one call");
+                    tracing::warn!(
+                        reason = reason(&error),
+                        "secrets could not be read in one call; each is read alone"
+                    );
                     Vec::new()
                 }
             };
@@ -158,11 +161,11 @@ impl Secrets {
         .boxed()
     }
 
-    /// Boxed for the same reason as the calls of the table ([`crate::table::TableFuture`]).
+    /// Reads a secret's text. Boxed for the same reason as the calls of the table ([`crate::table::TableFuture`]).
     fn text<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<String, SecretError>> {
         async move {
             match self.client.get_secret_value().secret_id(name).send().await {
-                Ok(answer) => Ok(answer.secret_string.unwrap_or_default()),
+                Ok(response) => Ok(response.secret_string.unwrap_or_default()),
                 Err(error) if error.as_service_error().is_some_and(is_gone) => {
                     Err(SecretError::Missing { name: name.to_owned() })
                 }
@@ -173,25 +176,25 @@ impl Secrets {
     }
 }
 
-/// Whether an answer says that there is no such secret. One that was deleted is kept for some days first, and asking
-/// for its value is an invalid request meanwhile.
+/// Whether an error means that the secret does not exist. A deleted secret is kept for some days, in which a read is an
+/// invalid request.
 /// <https://docs.aws.amazon.com/secretsmanager/latest/apireference/API_GetSecretValue.html>
 fn is_gone(error: &GetSecretValueError) -> bool {
     error.is_resource_not_found_exception() || error.is_invalid_request_exception()
 }
 
-/// The reason of an error for the log: never the answer itself, which could have the secret in it.
+/// The reason of an error for the log: never the response itself, which could contain the secret.
 fn reason<E: ProvideErrorMetadata + std::error::Error + 'static>(error: &SdkError<E>) -> String {
     match error {
         SdkError::ServiceError(_) => CallError::of(error).to_string(),
-        SdkError::TimeoutError(_) => "no answer in time".to_owned(),
+        SdkError::TimeoutError(_) => "no response in time".to_owned(),
         SdkError::DispatchFailure(_) => "no connection".to_owned(),
-        SdkError::ResponseError(_) => "an answer that cannot be read".to_owned(),
-        _ => "a request that cannot be made".to_owned(),
+        SdkError::ResponseError(_) => "an unreadable response".to_owned(),
+        _ => "an invalid request".to_owned(),
     }
 }
 
-/// Where the secrets are: `SECRETS_PREFIX`, put before each name in Secrets Manager.
+/// The prefix of the secrets' names in Secrets Manager: `SECRETS_PREFIX`.
 #[derive(Debug, Clone)]
 pub struct SecretSettings {
     /// Ends with a slash, by convention.
@@ -207,7 +210,7 @@ impl FromEnvironment for SecretSettings {
 impl From<SecretError> for Problem {
     fn from(error: SecretError) -> Self {
         match error {
-            // A secret that a function needs comes back when an operator puts it there.
+            // A missing secret is available again once an operator has stored it.
             SecretError::Missing { .. } | SecretError::Unavailable { .. } => Self::unavailable(error),
             SecretError::Malformed { .. } => Self::internal(error),
         }
@@ -230,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_secret_is_not_printed() {
+    fn a_secret_is_not_printed() {
         let text = SecretText::new("hunter2");
         let bytes = SecretBytes::new(b"hunter2".to_vec());
         assert_eq!(format!("{text:?} {bytes:?}"), "SecretText(…) SecretBytes(…)");

@@ -1,4 +1,4 @@
-//! Values that a start reads in one call, because each call at a start opens a connection of its own.
+//! Values that a start reads in one call, because each call at a start opens a connection.
 
 use std::{
     collections::HashMap,
@@ -9,12 +9,12 @@ use std::{
 
 use tokio::sync::OnceCell;
 
-/// Values whose first readings come together. Clones share them.
+/// Values whose first reads share a call. Clones share them.
 pub struct Together<V>(Arc<Call<V>>);
 
 struct Call<V> {
     names: Vec<String>,
-    /// The values that are not used yet, by their names, once the call was made.
+    /// The unused values by name, once the call was made.
     values: OnceCell<Mutex<HashMap<String, V>>>,
 }
 
@@ -36,8 +36,8 @@ impl<V> Together<V> {
         Self(Arc::new(Call { names, values: OnceCell::new() }))
     }
 
-    /// The value of a name if it is one of these, the call gave it and this is its first reading. The first reading of any
-    /// makes the call, for which the others wait.
+    /// The value of a name at its first read; `None` at later reads, for other names, and if the call did not return
+    /// it. The first read of any value makes the call; the others wait for it.
     pub async fn first<F: Future<Output = HashMap<String, V>>>(
         &self,
         name: &str,
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn first_readings_share_a_call_and_later_ones_read_anew() {
+    async fn first_reads_share_a_call_and_later_ones_read_again() {
         let together = Together::new(vec!["a".to_owned(), "b".to_owned(), "absent".to_owned()]);
         let calls = Cell::new(0);
         let first = async |name: &str| {
@@ -72,7 +72,7 @@ mod tests {
         };
         let (a, b, other, absent) = tokio::join!(first("a"), first("b"), first("other"), first("absent"));
         assert_eq!((a.as_deref(), b.as_deref(), other, absent), (Some("a"), Some("b"), None, None));
-        assert_eq!(first("a").await, None, "a rotation is not to be missed");
+        assert_eq!(first("a").await, None, "a rotation must not be missed");
         assert_eq!(calls.get(), 1);
     }
 }

@@ -1,5 +1,5 @@
-//! The versions of one secret, as Secrets Manager keeps them while the secret is rotated: each has a name and labels,
-//! and the one that is labelled `AWSCURRENT` is what everybody reads.
+//! The versions of one secret in Secrets Manager during a rotation: each has a name and staging labels, and functions
+//! read the version with the label `AWSCURRENT`.
 //! <https://docs.aws.amazon.com/secretsmanager/latest/userguide/whats-in-a-secret.html#term_version>
 
 use std::{fmt, future::Future};
@@ -13,15 +13,15 @@ use serde_json::Value;
 
 use super::{SecretError, Secrets, reason};
 
-/// The label of the version that everybody reads.
+/// The label of the current version.
 pub const CURRENT: &str = "AWSCURRENT";
-/// The label of the version that a rotation is making.
+/// The label of the new version of a rotation.
 pub const PENDING: &str = "AWSPENDING";
 
 /// One version.
 #[derive(Clone)]
 pub struct Version {
-    /// Its name: the rotation's token.
+    /// The name: the rotation's token.
     pub id: String,
     /// Its staging labels.
     pub labels: Vec<String>,
@@ -42,31 +42,31 @@ impl fmt::Debug for Version {
     }
 }
 
-/// A secret whose versions can be looked at and made.
+/// A secret whose versions can be read and made.
 pub trait Versioned: Send + Sync {
     /// Whether this is the secret's name or its ARN.
     fn is_called(&self, id: &str) -> bool;
 
-    /// The version that everybody reads.
+    /// The current version.
     fn current(&self) -> impl Future<Output = Result<Version, SecretError>> + Send;
 
-    /// The version of this name, if there is one with a value.
+    /// The version with this name, if it exists and has a value.
     fn version(&self, id: &str) -> impl Future<Output = Result<Option<Version>, SecretError>> + Send;
 
-    /// Makes a version of this name, with this label only. One that exists with another value is an error.
+    /// Makes a version with this name and only this label. Fails if it exists with another value.
     fn put(&self, id: &str, value: &Value, label: &str) -> impl Future<Output = Result<(), SecretError>> + Send;
 
-    /// Makes this version the current one, on condition that the current one is `in_place_of`.
-    fn make_current(&self, id: &str, in_place_of: &str) -> impl Future<Output = Result<(), SecretError>> + Send;
+    /// Makes this version the current one, on condition that `previous` is current.
+    fn make_current(&self, id: &str, previous: &str) -> impl Future<Output = Result<(), SecretError>> + Send;
 
-    /// The version that a rotation is making, or has left its label on.
+    /// The version with the label of a rotation, unfinished or not.
     fn pending(&self) -> impl Future<Output = Result<Option<Version>, SecretError>> + Send;
 
-    /// Takes this label away from the version that has it.
+    /// Removes this label from this version.
     fn take_label(&self, id: &str, label: &str) -> impl Future<Output = Result<(), SecretError>> + Send;
 
-    /// Ends a rotation that is under way, and gives back the version that it made. That loses its label also where it
-    /// is the current version already: Secrets Manager begins no other rotation while the label stands anywhere else.
+    /// Ends an unfinished rotation, and returns its version. The version loses its label even if it is current already:
+    /// Secrets Manager begins no other rotation while another version has the label.
     fn abandon_pending(&self) -> impl Future<Output = Result<Option<Version>, SecretError>> + Send {
         async {
             let pending = self.pending().await?;
@@ -96,23 +96,23 @@ impl SecretVersions {
         Self::new(secrets.client.clone(), format!("{}{name}", secrets.prefix))
     }
 
-    /// The version in an answer; none where there is none with a value.
+    /// The version in a response; `None` if there is no version with a value.
     fn found(
         &self,
-        answer: Result<GetSecretValueOutput, SdkError<GetSecretValueError>>,
+        response: Result<GetSecretValueOutput, SdkError<GetSecretValueError>>,
     ) -> Result<Option<Version>, SecretError> {
-        let answer = match answer {
-            Ok(answer) => answer,
+        let response = match response {
+            Ok(response) => response,
             Err(error) if error.as_service_error().is_some_and(|error| error.is_resource_not_found_exception()) => {
                 return Ok(None);
             }
             Err(error) => return Err(self.failure(&error)),
         };
-        let Some(text) = answer.secret_string.filter(|text| !text.is_empty()) else { return Ok(None) };
+        let Some(text) = response.secret_string.filter(|text| !text.is_empty()) else { return Ok(None) };
         let malformed = |source| SecretError::Malformed { name: self.name.clone(), source };
         let value = serde_json::from_str(&text).map_err(malformed)?;
-        let id = answer.version_id.unwrap_or_default();
-        let labels = answer.version_stages.unwrap_or_default();
+        let id = response.version_id.unwrap_or_default();
+        let labels = response.version_stages.unwrap_or_default();
         Ok(Some(Version { id, labels, value }))
     }
 
@@ -123,19 +123,19 @@ impl SecretVersions {
 
 impl Versioned for SecretVersions {
     fn is_called(&self, id: &str) -> bool {
-        // Secrets Manager puts a hyphen and six characters behind the name in an ARN.
+        // Secrets Manager appends a hyphen and six characters to the name in an ARN.
         let in_arn = id.split_once(":secret:").and_then(|(_, name)| name.rsplit_once('-')).map(|(name, _)| name);
         id == self.name || in_arn == Some(&self.name)
     }
 
     async fn current(&self) -> Result<Version, SecretError> {
-        let answer = self.client.get_secret_value().secret_id(&self.name).send().await;
-        self.found(answer)?.ok_or_else(|| SecretError::Missing { name: self.name.clone() })
+        let response = self.client.get_secret_value().secret_id(&self.name).send().await;
+        self.found(response)?.ok_or_else(|| SecretError::Missing { name: self.name.clone() })
     }
 
     async fn version(&self, id: &str) -> Result<Option<Version>, SecretError> {
-        let answer = self.client.get_secret_value().secret_id(&self.name).version_id(id).send().await;
-        self.found(answer)
+        let response = self.client.get_secret_value().secret_id(&self.name).version_id(id).send().await;
+        self.found(response)
     }
 
     async fn put(&self, id: &str, value: &Value, label: &str) -> Result<(), SecretError> {
@@ -144,15 +144,15 @@ impl Versioned for SecretVersions {
         put.map(drop).map_err(|error| self.failure(&error))
     }
 
-    async fn make_current(&self, id: &str, in_place_of: &str) -> Result<(), SecretError> {
+    async fn make_current(&self, id: &str, previous: &str) -> Result<(), SecretError> {
         let change = self.client.update_secret_version_stage().secret_id(&self.name).version_stage(CURRENT);
-        let changed = change.move_to_version_id(id).remove_from_version_id(in_place_of).send().await;
+        let changed = change.move_to_version_id(id).remove_from_version_id(previous).send().await;
         changed.map(drop).map_err(|error| self.failure(&error))
     }
 
     async fn pending(&self) -> Result<Option<Version>, SecretError> {
-        let answer = self.client.get_secret_value().secret_id(&self.name).version_stage(PENDING).send().await;
-        self.found(answer)
+        let response = self.client.get_secret_value().secret_id(&self.name).version_stage(PENDING).send().await;
+        self.found(response)
     }
 
     async fn take_label(&self, id: &str, label: &str) -> Result<(), SecretError> {

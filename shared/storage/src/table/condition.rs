@@ -1,36 +1,36 @@
-//! Conditions on an item: for writing it, or for giving it among those that a query or a scan finds.
+//! Conditions on an item, for writes, queries and scans.
 
 use super::value::{Path, Value};
 
 /// A condition. If it does not hold, a write is lost and changes nothing, and a query leaves the item out.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Condition {
-    /// An attribute is there and compares so with a value.
+    /// The attribute exists, and the comparison with the value holds.
     Is(Path, Comparison, Value),
-    /// A text begins so.
+    /// The attribute is a text with this prefix.
     BeginsWith(Path, Value),
-    /// An attribute is not there.
+    /// The attribute does not exist.
     Absent(Path),
-    /// An attribute is there.
+    /// The attribute exists.
     Present(Path),
-    /// One of these holds.
+    /// At least one condition holds.
     Any(Vec<Condition>),
-    /// All of these hold.
+    /// All conditions hold.
     All(Vec<Condition>),
 }
 
-/// How an attribute compares with a value.
+/// A comparison of an attribute with a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Comparison {
-    /// It is equal.
+    /// Equal to the value.
     Equal,
-    /// It is less.
+    /// Less than the value.
     Less,
-    /// It is less or equal.
+    /// Less than or equal to the value.
     AtMost,
-    /// It is more.
+    /// More than the value.
     More,
-    /// It is more or equal.
+    /// More than or equal to the value.
     AtLeast,
 }
 
@@ -56,17 +56,17 @@ pub fn is_new() -> Condition {
     absent("pk")
 }
 
-/// The attribute is there.
+/// The attribute exists.
 pub fn present(attribute: impl Into<Path>) -> Condition {
     Condition::Present(attribute.into())
 }
 
-/// The attribute is not there.
+/// The attribute does not exist.
 pub fn absent(attribute: impl Into<Path>) -> Condition {
     Condition::Absent(attribute.into())
 }
 
-/// The attribute is a text that begins so.
+/// The attribute is a text with this prefix.
 pub fn begins_with(attribute: impl Into<Path>, prefix: impl Into<Value>) -> Condition {
     Condition::BeginsWith(attribute.into(), prefix.into())
 }
@@ -80,25 +80,25 @@ macro_rules! comparisons {
     };
 }
 comparisons! {
-    /// The attribute has this value.
+    /// The attribute is equal to this value.
     is = Equal,
     /// The attribute is less than this value.
     less = Less,
-    /// The attribute is this value or less.
+    /// The attribute is less than or equal to this value.
     at_most = AtMost,
     /// The attribute is more than this value.
     more = More,
-    /// The attribute is this value or more.
+    /// The attribute is more than or equal to this value.
     at_least = AtLeast,
 }
 
 impl Condition {
-    /// This one or another.
+    /// This condition or another.
     pub fn or(self, other: Condition) -> Condition {
         Self::Any(vec![self, other])
     }
 
-    /// This one and another.
+    /// This condition and another.
     pub fn and(self, other: Condition) -> Condition {
         Self::All(vec![self, other])
     }

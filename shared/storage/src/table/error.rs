@@ -1,4 +1,4 @@
-//! Errors of the table: the only translation of DynamoDB's.
+//! Errors of the table, translated from DynamoDB's.
 
 use std::sync::Arc;
 
@@ -8,21 +8,21 @@ use problem::Problem;
 use super::key::Key;
 use crate::aws::CallError;
 
-/// A call of the table that failed.
+/// A failed call of the table.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum TableError {
-    /// DynamoDB could not be reached, was too busy or failed, after the SDK's own retries.
+    /// DynamoDB was unreachable, throttled the request or failed, after the SDK's retries.
     #[error("the table did not answer: {doing}")]
     Unavailable {
         /// The work, for the log.
         doing: &'static str,
-        /// Whether DynamoDB refused the request for the moment, so that it was not carried out.
+        /// Whether DynamoDB throttled the request, so that it was not carried out.
         throttled: bool,
         /// The SDK's error.
         #[source]
         source: Arc<dyn std::error::Error + Send + Sync>,
     },
-    /// DynamoDB refused the request as such: a fault of this program or of its permissions.
+    /// DynamoDB refused the request: a fault of this program or of its permissions.
     #[error("the table refused a request: {doing}")]
     Refused {
         /// The work, for the log.
@@ -31,18 +31,18 @@ pub enum TableError {
         #[source]
         source: Arc<dyn std::error::Error + Send + Sync>,
     },
-    /// An item is not in the form in which this program writes it.
+    /// An item does not have the format that this program writes.
     #[error("an item of the table could not be read or written: {doing}{}", at(key.as_ref()))]
     Item {
         /// The work, for the log.
         doing: &'static str,
-        /// Which item, where it was read.
+        /// The key of the item; `None` for a write.
         key: Option<Key>,
         /// The fault of the item.
         #[source]
         source: Arc<dyn std::error::Error + Send + Sync>,
     },
-    /// An item that must be there is not.
+    /// An item that must exist is missing.
     #[error("an item that must exist is missing: {0}")]
     Missing(&'static str),
 }
@@ -51,7 +51,7 @@ fn at(key: Option<&Key>) -> String {
     key.map(|key| format!(" (`{}` / `{}`)", key.partition, key.sort)).unwrap_or_default()
 }
 
-/// The codes with which DynamoDB refuses a request for the moment, without carrying it out.
+/// The codes of throttled requests, which were not carried out.
 /// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html>
 const THROTTLED: [&str; 6] = [
     "LimitExceededException",
@@ -65,7 +65,7 @@ const THROTTLED: [&str; 6] = [
 const FAILED: [&str; 2] = ["InternalServerError", "ServiceUnavailable"];
 
 impl TableError {
-    /// Sorts an error of the SDK by whose fault it is.
+    /// Translates an error of the SDK.
     pub(super) fn sdk<E>(doing: &'static str) -> impl Fn(SdkError<E>) -> Self
     where
         E: std::error::Error + ProvideErrorMetadata + Send + Sync + 'static,
@@ -84,14 +84,15 @@ impl TableError {
         }
     }
 
-    /// A request that could not even be put together.
+    /// A request that could not be built.
     pub(super) fn unbuilt(doing: &'static str) -> impl Fn(BuildError) -> Self {
         move |error| Self::Refused { doing, source: Arc::new(error) }
     }
 
-    /// An answer of a batch or a transaction that failed for this reason code, without an error of its own.
+    /// The reason code of a request in a batch or a transaction, as an error.
     pub fn code(doing: &'static str, code: &str) -> Self {
-        let source = Box::<dyn std::error::Error + Send + Sync>::from(format!("answered with {code}")).into();
+        let source =
+            Box::<dyn std::error::Error + Send + Sync>::from(format!("the response has the code {code}")).into();
         if passing_code(code) {
             Self::Unavailable { doing, throttled: throttled_code(code), source }
         } else {
@@ -99,7 +100,7 @@ impl TableError {
         }
     }
 
-    /// A request that had no response before the deadline of its caller.
+    /// A request without a response before the caller's deadline.
     pub(super) fn late() -> Self {
         let source = Box::<dyn std::error::Error + Send + Sync>::from("no response before the deadline").into();
         Self::Unavailable { doing: "waiting for the table", throttled: false, source }
@@ -110,8 +111,8 @@ fn passing_code(code: &str) -> bool {
     throttled_code(code) || FAILED.contains(&code)
 }
 
-/// Whether a code says that the request was refused for the moment. The reason codes of batches and transactions are
-/// spelt unlike the errors of single calls.
+/// Whether a code means that the request was throttled. The reason codes of batches and transactions differ from the
+/// error codes of single calls.
 /// <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchStatementError.html>
 fn throttled_code(code: &str) -> bool {
     const REASONS: [&str; 4] =

@@ -1,5 +1,5 @@
-//! Writes in DynamoDB's expressions, as single calls and transactions take them. Every name is a placeholder, so that
-//! none can be one of DynamoDB's 573 reserved words.
+//! DynamoDB's expressions, for single calls and transactions. Every name is a placeholder, because DynamoDB has 573
+//! reserved words.
 //! <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expressions.html>
 
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use super::{
     write::Assignment,
 };
 
-/// The names and values that expressions of one call stand for.
+/// The names and values of the placeholders in one call.
 #[derive(Debug, Default)]
 pub struct Expressions {
     names: Vec<String>,
@@ -20,7 +20,7 @@ pub struct Expressions {
 }
 
 impl Expressions {
-    /// The update expression of these assignments; nothing when there are none.
+    /// The update expression of these assignments; `None` if there are none.
     pub fn update(&mut self, assignments: &[Assignment]) -> Option<String> {
         let mut sets = Vec::new();
         let mut adds = Vec::new();
@@ -46,13 +46,13 @@ impl Expressions {
         (!clauses.is_empty()).then(|| clauses.join(" "))
     }
 
-    /// The condition expression that says that all of these hold; nothing when there are none.
+    /// The condition expression for all of these conditions; `None` if there are none.
     pub fn condition(&mut self, conditions: &[Condition]) -> Option<String> {
         (!conditions.is_empty()).then(|| self.joined(conditions, " AND "))
     }
 
-    /// The condition on the key of a query: its partition, and perhaps a range of its sort key, which comes as a text
-    /// with `#` for the attribute and `?` for each value.
+    /// The key condition of a query: its partition, and optionally a range of its sort key, given as a text with `#`
+    /// for the attribute and `?` for each value.
     pub fn key(
         &mut self,
         (attribute, partition): &(&'static str, Value),
@@ -69,7 +69,7 @@ impl Expressions {
         text
     }
 
-    /// The projection that gives these attributes.
+    /// The projection expression of these attributes.
     pub fn projection(&mut self, attributes: &[&str]) -> String {
         let names: Vec<_> = attributes.iter().map(|attribute| self.placeholder(attribute)).collect();
         names.join(", ")
@@ -116,7 +116,7 @@ impl Expressions {
         format!(":v{}", self.values.len() - 1)
     }
 
-    /// The names and the values of the placeholders. Either is nothing where there are none, as DynamoDB wants it.
+    /// The names and the values of the placeholders. `None` instead of an empty map, as DynamoDB requires.
     #[expect(clippy::type_complexity, reason = "the SDK's builders take these two maps")]
     pub fn into_maps(self) -> (Option<HashMap<String, String>>, Option<HashMap<String, AttributeValue>>) {
         let names: HashMap<_, _> =
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_leads_into_a_list_and_a_text_is_compared_in_part() {
+    fn a_path_may_lead_into_a_list_and_a_text_may_have_a_prefix() {
         let mut expressions = Expressions::default();
         let sealed = is(("secrets", 1, "sealed"), "x").and(more("version", 1_u32));
         let found = expressions.condition(&[begins_with("sk", "WHK#").or(begins_with("sk", "PAY#")), sealed]);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn alternatives_stand_in_brackets_beside_other_conditions_and_bare_alone() {
+    fn alternatives_have_parentheses_only_beside_other_conditions() {
         let fresh = || absent("until").or(at_most("until", 5_u32));
         let mut expressions = Expressions::default();
         assert_eq!(
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_projection_names_no_attribute_that_could_be_a_reserved_word() {
+    fn a_projection_uses_placeholders() {
         let mut expressions = Expressions::default();
         expressions.key(&("pk", "A".into()), Some(("# >= ?", "sk", vec!["1".into()])));
         assert_eq!(expressions.projection(&["sk", "until"]), "#n1, #n2");

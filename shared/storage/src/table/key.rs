@@ -1,13 +1,13 @@
-//! Where an item is.
+//! The keys of items.
 
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 
-/// An item as DynamoDB knows it.
+/// An item in the SDK's format.
 pub type Item = HashMap<String, AttributeValue>;
 
-/// Where an item is: its partition, and its place there.
+/// The key of an item.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Key {
     /// `pk`.

@@ -1,4 +1,4 @@
-//! The DynamoDB table: one client, one name, and the only translation of its errors.
+//! The DynamoDB table.
 
 mod condition;
 mod error;
@@ -35,11 +35,11 @@ use tokio::time::Instant;
 use shared_reads::{Partitions, Reads};
 use statement::Writes;
 
-/// A call to DynamoDB, boxed, so that the SDK's code for it is compiled here. The compiler generates the code of an `async fn`
-/// where its future is polled: without the box, each of the functions' binaries would compile the SDK's calls again.
+/// The boxed future of a call to DynamoDB. The compiler generates the code of an `async fn` in the crate that polls its
+/// future: without the box, each function's binary would compile the SDK's calls again.
 pub type TableFuture<'a, T> = BoxFuture<'a, Result<T, TableError>>;
 
-/// The table with everything that lasts.
+/// The DynamoDB table.
 #[derive(Debug, Clone)]
 pub struct Table {
     client: Client,
@@ -48,12 +48,12 @@ pub struct Table {
     reads: Batcher<Reads>,
     eventual_reads: Batcher<Reads>,
     partitions: Batcher<Partitions>,
-    /// Until when a refused request is repeated; `None` for the default.
+    /// The deadline for repeating throttled requests; `None` for the default.
     deadline: Option<Instant>,
 }
 
 impl Table {
-    /// The table of this name, for a program that is no function: with these credentials, at AWS or at this endpoint.
+    /// The table of this name, for a program outside of Lambda: with these credentials, at AWS or at this endpoint.
     pub fn connect(aws: &SdkConfig, endpoint: Option<&str>, name: impl Into<String>) -> Self {
         let mut config = aws_sdk_dynamodb::config::Builder::from(aws);
         if let Some(endpoint) = endpoint {
@@ -72,8 +72,9 @@ impl Table {
         Self { client, name, writes, reads, eventual_reads, partitions, deadline: None }
     }
 
-    /// The table for requests that are repeated until this moment while DynamoDB throttles them or fails. A response may be
-    /// lost, so a request may be carried out twice: the caller's conditions make sure that the second time changes nothing.
+    /// A handle that repeats requests until this deadline while DynamoDB throttles them or fails. A response may be
+    /// lost, so a request may be carried out twice: the caller's conditions must ensure that the second time changes
+    /// nothing.
     pub fn until(&self, deadline: Instant) -> Self {
         Self { deadline: Some(deadline), ..self.clone() }
     }

@@ -11,7 +11,7 @@ use super::{
     value::Value,
 };
 
-/// A query: a partition of the table or of an index, and a range of its sort key.
+/// A query of a partition of the table or of an index, with an optional range of its sort key.
 #[derive(Debug, Clone)]
 pub struct Query {
     index: Option<&'static str>,
@@ -33,19 +33,19 @@ enum Range {
     BeginsWith(&'static str, Value),
 }
 
-/// Where a page ended, for the next one to begin after it.
+/// The end of a page, after which the next one begins.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PageEnd(pub(super) Item);
 
 impl PageEnd {
-    /// The place of the item with this key in the table, or in an index with these attributes as its own key.
+    /// The position of the item with this key in the table, or in an index whose key has these attributes.
     pub fn new<'a>(key: &Key, index: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        let mut place = key.attributes();
-        place.extend(index.into_iter().map(|(name, value)| (name.to_owned(), Value::from(value).0)));
-        Self(place)
+        let mut position = key.attributes();
+        position.extend(index.into_iter().map(|(name, value)| (name.to_owned(), Value::from(value).0)));
+        Self(position)
     }
 
-    /// The text of one of its attributes.
+    /// The text of an attribute of the position.
     pub fn text(&self, attribute: &str) -> Option<&str> {
         self.0.get(attribute)?.as_s().ok().map(String::as_str)
     }
@@ -56,35 +56,35 @@ impl PageEnd {
 pub struct Page<T> {
     /// The items, in order.
     pub entries: Vec<T>,
-    /// Where the next page begins; nothing after the last one.
+    /// The end of this page; `None` for the last one.
     pub next: Option<PageEnd>,
 }
 
-/// How many items a query finds.
+/// The number of items that a query finds.
 #[derive(Debug)]
 pub struct Count {
-    /// As many were found.
+    /// The number of matching items.
     pub found: usize,
-    /// As many were looked at for it, wanted or not.
+    /// The number of items read, filtered ones included.
     pub looked_at: usize,
-    /// Where to go on counting; nothing when all were counted.
+    /// The end of this page of the count; `None` if all items were counted.
     pub next: Option<PageEnd>,
 }
 
 impl Query {
-    /// A partition of the table, read consistently: every write that was acknowledged before is seen, at twice the
+    /// A partition of the table, read consistently: includes every write that was acknowledged before, at twice the
     /// price.
     pub fn partition(partition: impl Into<Value>) -> Self {
         Self { consistent: true, ..Self::new(None, ("pk", partition.into())) }
     }
 
-    /// A partition of an index, by the name of its key's attribute. An index may lag behind a little.
+    /// A partition of an index, by the name of its key's attribute. An index is eventually consistent.
     pub fn index(index: &'static str, attribute: &'static str, partition: impl Into<Value>) -> Self {
         Self::new(Some(index), (attribute, partition.into()))
     }
 
-    /// The items of a shard of the index `byDue` that are due by now, the longest due first. An entry that cannot be read
-    /// is logged and left out, so that it holds up no other.
+    /// The items of a shard of the index `byDue` that are due, the longest overdue first. Unreadable entries are logged
+    /// and left out, so that they do not hold up others.
     pub fn due_by(shard: impl Into<Value>, now: Time) -> Self {
         Self::index("byDue", "dueShard", shard).between("dueAt", "0", now).skipping_unreadable()
     }
@@ -104,27 +104,27 @@ impl Query {
         }
     }
 
-    /// Perhaps without the writes of the last moments, at half the price.
+    /// Reads eventually consistently, at half the price: the result may lack the most recent writes.
     pub fn eventually_consistent(self) -> Self {
         Self { consistent: false, ..self }
     }
 
-    /// Items between these two, both included.
+    /// Items between these two values, both included.
     pub fn between(self, attribute: &'static str, from: impl Into<Value>, to: impl Into<Value>) -> Self {
         Self { range: Some(Range::Between(attribute, from.into(), to.into())), ..self }
     }
 
-    /// Items from here on.
+    /// Items from this value on.
     pub fn starting_at(self, attribute: &'static str, from: impl Into<Value>) -> Self {
         Self { range: Some(Range::From(attribute, from.into())), ..self }
     }
 
-    /// Items that begin so.
+    /// Items with this prefix.
     pub fn beginning_with(self, attribute: &'static str, prefix: impl Into<Value>) -> Self {
         Self { range: Some(Range::BeginsWith(attribute, prefix.into())), ..self }
     }
 
-    /// Only items for which this holds. The others are read and paid for all the same.
+    /// Only items that match this filter. The others are still read and paid for.
     pub fn only(mut self, filter: Condition) -> Self {
         self.filter.push(filter);
         self
@@ -135,7 +135,7 @@ impl Query {
         Self { attributes: Some(attributes), ..self }
     }
 
-    /// At most so many are looked at for a page.
+    /// Reads at most this many items for a page.
     pub fn limit(self, limit: i32) -> Self {
         Self { limit: Some(limit), ..self }
     }
@@ -145,12 +145,12 @@ impl Query {
         Self { newest_first: true, ..self }
     }
 
-    /// Begins after this end of a page.
+    /// Begins after the end of the previous page.
     pub fn after(self, end: Option<PageEnd>) -> Self {
         Self { start: end.map(|end| end.0), ..self }
     }
 
-    /// Leaves out and logs items that cannot be read, so that one holds up no other.
+    /// Leaves unreadable items out and logs them, so that they do not hold up others.
     pub fn skipping_unreadable(self) -> Self {
         Self { skips_unreadable: true, ..self }
     }
@@ -171,7 +171,7 @@ impl Query {
 }
 
 impl Range {
-    /// The condition with `#` for the attribute and `?` for each value, and both.
+    /// The condition with `#` for the attribute and `?` for each value, the attribute, and the values.
     fn parts(&self) -> (&'static str, &'static str, Vec<Value>) {
         match self {
             Self::Between(name, from, to) => ("# BETWEEN ? AND ?", name, vec![from.clone(), to.clone()]),

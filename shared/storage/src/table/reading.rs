@@ -1,4 +1,4 @@
-//! Reading single items, partitions and queries.
+//! Reads of single items, partitions and queries.
 
 use std::sync::Arc;
 
@@ -18,27 +18,28 @@ use super::{
 };
 
 impl Table {
-    /// Reads one item by its key, consistently. Reads of the same moment share a call.
+    /// Reads one item by its key, consistently. Concurrent reads share a call.
     pub async fn read<T: DeserializeOwned>(
         &self,
         key: impl Into<Key>,
         doing: &'static str,
     ) -> Result<Option<T>, TableError> {
-        self.read_together(&self.reads, key.into()).await?.map(|item| read_item(item, doing)).transpose()
+        self.read_batched(&self.reads, key.into()).await?.map(|item| read_item(item, doing)).transpose()
     }
 
-    /// The same at half the price, and without what was written in the last moments.
+    /// Reads one item by its key, eventually consistently, at half the price: the result may lack the most recent
+    /// writes. Concurrent reads share a call.
     pub async fn read_eventual<T: DeserializeOwned>(
         &self,
         key: impl Into<Key>,
         doing: &'static str,
     ) -> Result<Option<T>, TableError> {
-        self.read_together(&self.eventual_reads, key.into()).await?.map(|item| read_item(item, doing)).transpose()
+        self.read_batched(&self.eventual_reads, key.into()).await?.map(|item| read_item(item, doing)).transpose()
     }
 
-    /// Reads one item by its key in a call of its own; `None` when there is none.
+    /// Reads one item by its key in a separate call.
     ///
-    /// A consistent read sees every write that was acknowledged before it, at twice the price.
+    /// A consistent read includes every write that was acknowledged before it, at twice the price.
     pub async fn get<T: DeserializeOwned>(
         &self,
         key: impl Into<Key>,
@@ -48,15 +49,15 @@ impl Table {
         self.get_item(key.into(), consistent, doing).await?.map(|item| read_item(item, doing)).transpose()
     }
 
-    /// The items of a partition whose sort keys begin so, in their order, read consistently. Callers that ask for the
-    /// same while it is being read share the next response.
+    /// Reads the items of a partition whose sort keys have this prefix, in their order, consistently. Callers that
+    /// request the same items during a read share the next one.
     pub async fn shared_partition<T: DeserializeOwned>(
         &self,
         pk: String,
         sk_prefix: &str,
         doing: &'static str,
     ) -> Result<Vec<T>, TableError> {
-        let items = self.partition_together(pk, sk_prefix.to_owned()).await?;
+        let items = self.read_partition_batched(pk, sk_prefix.to_owned()).await?;
         items.iter().map(|item| read_item(item.clone(), doing)).collect()
     }
 
@@ -65,7 +66,7 @@ impl Table {
         Ok(self.page_looked_at(query, doing).await?.0)
     }
 
-    /// The same, and how many items were looked at for it, wanted or not.
+    /// A page of a query, and the number of items read for it, filtered ones included.
     pub async fn page_looked_at<T: DeserializeOwned>(
         &self,
         query: Query,
@@ -76,13 +77,13 @@ impl Table {
         Ok((Page { entries: read_rows(rows.entries, skips_unreadable, doing)?, next: rows.next }, looked_at))
     }
 
-    /// All items of a query, page after page.
+    /// All items of a query, from all pages.
     pub async fn all<T: DeserializeOwned>(&self, query: Query, doing: &'static str) -> Result<Vec<T>, TableError> {
         let skips_unreadable = query.skips_unreadable;
         read_rows(self.rows(query, doing).await?, skips_unreadable, doing)
     }
 
-    /// The same, each item to be read by its sort key: for partitions that have items of several types.
+    /// All items of a query as rows: for partitions with items of several types, which the sort key distinguishes.
     pub async fn rows(&self, query: Query, doing: &'static str) -> Result<Vec<Row>, TableError> {
         let mut rows = Vec::new();
         let mut next = None;
@@ -96,7 +97,7 @@ impl Table {
         }
     }
 
-    /// How many items one call of a query finds. The items themselves are not sent.
+    /// The number of items that one call of a query finds. The response does not contain the items.
     pub fn count(&self, query: Query, doing: &'static str) -> TableFuture<'_, Count> {
         async move {
             let call = query.call(&self.client, &self.name).select(Select::Count);
@@ -116,15 +117,15 @@ impl Table {
         .boxed()
     }
 
-    fn partition_together(&self, pk: String, sk_prefix: String) -> TableFuture<'_, Arc<Vec<Item>>> {
+    fn read_partition_batched(&self, pk: String, sk_prefix: String) -> TableFuture<'_, Arc<Vec<Item>>> {
         async move {
-            let asked = self.partitions.submit((pk, sk_prefix)).await;
-            asked.map_err(|_| TableError::Missing("the outcome of a query"))?
+            let response = self.partitions.submit((pk, sk_prefix)).await;
+            response.map_err(|_| TableError::Missing("the response of a query"))?
         }
         .boxed()
     }
 
-    fn read_together<'a>(&self, reads: &'a Batcher<Reads>, key: Key) -> TableFuture<'a, Option<Item>> {
+    fn read_batched<'a>(&self, reads: &'a Batcher<Reads>, key: Key) -> TableFuture<'a, Option<Item>> {
         let read = move || {
             let key = key.clone();
             async { TableResponse::carried(reads.submit(key).await) }

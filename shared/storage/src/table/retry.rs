@@ -1,7 +1,7 @@
-//! Repeating requests that DynamoDB refuses for the moment.
+//! Retries of throttled requests.
 //!
-//! The SDK repeats only calls that fail as a whole, and for about a second. A throttled partition may stay throttled for
-//! longer, so a request is repeated here until the deadline of its caller.
+//! The SDK repeats only calls that fail as a whole, and for about a second. A partition may be throttled for longer, so
+//! this module repeats a request until the deadline of its caller.
 
 use std::time::Duration;
 
@@ -11,19 +11,19 @@ use base::{batcher::Unanswered, pause};
 
 use super::error::TableError;
 
-/// For how long a request is repeated when its caller gives no deadline. A client waits for most of these requests, and
-/// repeats a 503 itself.
+/// How long a request without a deadline is repeated. A client waits for most of these requests, and repeats a 503
+/// itself.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_millis(1_500);
-/// The first pause. Each further pause is three times as long, up to the longest.
+/// The first backoff. Each further one is three times as long, up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// DynamoDB's response to one request, which may have shared its call with others.
+/// DynamoDB's response to one request, alone or in a batch.
 #[derive(Debug)]
 pub enum TableResponse<T> {
-    /// The request is decided.
+    /// The request has a final result.
     Decided(Result<T, TableError>),
-    /// The request was refused for the moment and not carried out. Other requests of its call are not affected.
+    /// The request was throttled and not carried out. Other requests of its batch are not affected.
     NotNow(TableError),
     /// The call failed, and the request may have been carried out: its response may be lost.
     Unknown(TableError),
@@ -47,16 +47,16 @@ impl<T> TableResponse<T> {
         }
     }
 
-    /// The response that came with a shared call; an error when the call ended without one.
+    /// The response from a batch; an error if the call ended without one.
     pub fn carried(response: Result<Self, Unanswered>) -> Self {
-        response.unwrap_or(Self::Decided(Err(TableError::Missing("the response of a shared call"))))
+        response.unwrap_or(Self::Decided(Err(TableError::Missing("the response of a batch"))))
     }
 }
 
-/// Repeats a request until it is decided. The last refusal is the error when the next pause would pass the deadline.
+/// Repeats a request until it has a final result. Returns the last error if the next backoff would pass the deadline.
 ///
-/// A request that may have been carried out is repeated only if the caller gave a deadline (`Table::until`): that caller
-/// makes sure that a second execution changes nothing.
+/// A request that may have been carried out is repeated only if the caller gave a deadline (`Table::until`): that
+/// caller ensures that a second execution changes nothing.
 pub async fn until_decided<T, R>(deadline: Option<Instant>, request: impl Fn() -> R) -> Result<T, TableError>
 where
     R: Future<Output = TableResponse<T>>,
@@ -66,7 +66,7 @@ where
     loop {
         let response = match deadline {
             Some(deadline) => timeout_at(deadline, request()).await.map_err(|_| TableError::late())?,
-            // The SDK limits the call.
+            // The SDK has a timeout for the call.
             None => request().await,
         };
         let error = match response {

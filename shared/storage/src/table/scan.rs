@@ -1,4 +1,4 @@
-//! Reading the whole table, for operators' work: no function of a deployment does.
+//! Scans of the whole table, for operators' programs. No function of a deployment scans.
 
 use aws_sdk_dynamodb::{
     Client,
@@ -17,7 +17,7 @@ use super::{
     value::read_item,
 };
 
-/// A search of the whole table, consistent.
+/// A consistent scan of the whole table.
 #[derive(Debug, Clone, Default)]
 pub struct Scan {
     filter: Vec<Condition>,
@@ -27,22 +27,22 @@ pub struct Scan {
 /// A page of a scan.
 #[derive(Debug)]
 pub struct Scanned<T> {
-    /// Each item with its key. One that cannot be read is an error that names it.
+    /// Each item with its key. An unreadable item is an error that names its key.
     pub items: Vec<(Key, Result<T, TableError>)>,
-    /// How many items were read for it, those included that the filter left out.
+    /// The number of items read for it, filtered ones included.
     pub looked_at: u64,
-    /// Where the next page begins; nothing after the last one.
+    /// The end of this page; `None` for the last one.
     pub next: Option<PageEnd>,
 }
 
 impl Scan {
-    /// Only items for which this holds. The others are read and paid for all the same.
+    /// Only items that match this filter. The others are still read and paid for.
     pub fn only(mut self, filter: Condition) -> Self {
         self.filter.push(filter);
         self
     }
 
-    /// Begins after this end of a page.
+    /// Begins after the end of the previous page.
     pub fn after(self, end: Option<PageEnd>) -> Self {
         Self { start: end.map(|end| end.0), ..self }
     }
@@ -58,7 +58,7 @@ impl Scan {
 }
 
 impl Table {
-    /// A page of a scan, in no order. It shares no call with others.
+    /// A page of a scan, in no particular order.
     pub async fn scan<T: DeserializeOwned>(&self, scan: Scan, doing: &'static str) -> Result<Scanned<T>, TableError> {
         let response = self.scan_page(scan, doing).await?;
         let looked_at = u64::try_from(response.scanned_count).unwrap_or_default();
@@ -80,7 +80,7 @@ mod tests {
     use crate::table::condition::{begins_with, is, present};
 
     #[test]
-    fn a_scan_sees_every_acknowledged_write_and_filters_where_the_items_are() {
+    fn a_scan_is_consistent_and_filters_in_dynamodb() {
         let client = Client::from_conf(Config::builder().behavior_version(BehaviorVersion::latest()).build());
         let end = PageEnd(Key::new("A", "B").attributes());
         let scan = Scan::default().only(begins_with("sk", "WHK#").or(is("sk", "HEAD").and(present("lease"))));

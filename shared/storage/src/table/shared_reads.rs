@@ -1,4 +1,4 @@
-//! Reads that share a call: of single items at the same moment, and of the same partition.
+//! Batched reads: concurrent reads of single items, and of the same partition.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -21,18 +21,18 @@ use base::batcher::Calls;
 
 const READING: &str = "reading items";
 
-/// Reads that share a call.
+/// Batched reads of single items.
 pub struct Reads {
     pub(super) client: Client,
     pub(super) table: String,
-    /// Whether every write that was acknowledged before is seen, at twice the price.
+    /// Whether the reads include every write that was acknowledged before, at twice the price.
     pub(super) consistent: bool,
 }
 
 impl Calls for Reads {
     type Request = Key;
     type Response = TableResponse<Option<Item>>;
-    /// A call takes 100, but answers with 16 MB at most: this many of the largest items that we write fit.
+    /// A call accepts 100 keys, but a response has at most 16 MB: this many of the service's largest items fit.
     const LIMIT: usize = 50;
 
     async fn call(&self, keys: Vec<Key>) -> Vec<TableResponse<Option<Item>>> {
@@ -45,17 +45,17 @@ impl Calls for Reads {
 
 impl Reads {
     async fn read(&self, keys: &[Key]) -> Result<BatchGetItemOutput, TableError> {
-        // Asking for an item twice is refused.
+        // DynamoDB refuses duplicate keys.
         let distinct: HashSet<&Key> = keys.iter().collect();
         let wanted = distinct.into_iter().map(Key::attributes).collect();
         let request = KeysAndAttributes::builder().set_keys(Some(wanted)).consistent_read(self.consistent).build();
         let request = request.map_err(TableError::unbuilt(READING))?;
-        let answer = self.client.batch_get_item().request_items(&self.table, request).send().await;
-        answer.map_err(TableError::sdk(READING))
+        let response = self.client.batch_get_item().request_items(&self.table, request).send().await;
+        response.map_err(TableError::sdk(READING))
     }
 }
 
-/// The response for each key of a call.
+/// The response for each key of a batch.
 fn responses(keys: &[Key], output: BatchGetItemOutput) -> Vec<TableResponse<Option<Item>>> {
     let items = output.responses.unwrap_or_default().into_values().flatten();
     let found: HashMap<Key, Item> = items.filter_map(|item| Some((Key::of(&item)?, item))).collect();
@@ -69,25 +69,25 @@ fn responses(keys: &[Key], output: BatchGetItemOutput) -> Vec<TableResponse<Opti
     keys.iter().map(response).collect()
 }
 
-/// Consistent reads of whole partitions, or of the part of one whose sort keys begin alike. A busy publisher reads the same one
-/// again and again: requests that come while a read is under way share the next one.
+/// Consistent reads of partitions, by a prefix of the sort keys. A busy publisher reads the same partition often:
+/// requests that arrive during a read share the next one.
 pub struct Partitions {
     pub(super) client: Client,
     pub(super) table: String,
 }
 
 impl Calls for Partitions {
-    /// The partition key, and the beginning of the sort keys.
+    /// The partition key, and the prefix of the sort keys.
     type Request = (String, String);
     type Response = Result<Arc<Vec<Item>>, TableError>;
-    /// Each is a query of its own; the limit is on those at once.
+    /// Each request is a separate query; this limits the concurrent ones.
     const LIMIT: usize = 16;
 
-    async fn call(&self, asks: Vec<Self::Request>) -> Vec<Self::Response> {
-        let distinct: HashSet<&Self::Request> = asks.iter().collect();
-        let reads = distinct.into_iter().map(async |ask| (ask, self.query(ask).await.map(Arc::new)));
+    async fn call(&self, requests: Vec<Self::Request>) -> Vec<Self::Response> {
+        let distinct: HashSet<&Self::Request> = requests.iter().collect();
+        let reads = distinct.into_iter().map(async |request| (request, self.query(request).await.map(Arc::new)));
         let found: HashMap<_, _> = join_all(reads).await.into_iter().collect();
-        asks.iter().map(|ask| found[ask].clone()).collect()
+        requests.iter().map(|request| found[request].clone()).collect()
     }
 }
 
@@ -118,9 +118,8 @@ mod tests {
         key(name).attributes()
     }
 
-    /// All reads of a call once failed with the one whose partition was too busy.
     #[test]
-    fn a_throttled_key_leaves_the_reads_alone_that_share_its_call() {
+    fn a_throttled_key_does_not_affect_other_reads_of_its_batch() {
         let left = KeysAndAttributes::builder().keys(item("busy")).build().expect("complete");
         let output = BatchGetItemOutput::builder()
             .responses("table", vec![item("there")])

@@ -1,5 +1,5 @@
-//! Writes of one item in PartiQL. Those of the same moment share a call: one round trip for up to 25, at the price of
-//! single writes, each with its own condition and its own outcome.
+//! Batched writes in PartiQL: one round trip for up to 25 concurrent writes, at the price of single writes, each with
+//! its own condition and outcome.
 //! <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchExecuteStatement.html>
 
 use super::{
@@ -21,7 +21,7 @@ use base::batcher::Calls;
 
 const WRITING: &str = "writing items";
 
-/// A write of one item, with a condition.
+/// A conditional write of one item in PartiQL.
 #[derive(Debug, Clone)]
 pub struct Statement {
     verb: Verb,
@@ -32,7 +32,8 @@ pub struct Statement {
     conditions: String,
     changed: Vec<AttributeValue>,
     compared: Vec<AttributeValue>,
-    place: String,
+    /// The item's key as one text; a batch may contain it only once.
+    exclusive_key: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +42,7 @@ enum Verb {
     Update,
 }
 
-/// When an update gives its item back. An item that is not needed would be sent and read for nothing.
+/// When an update returns its item. An unneeded item would be sent and parsed for nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum GivesBack {
     Never,
@@ -50,12 +51,12 @@ pub(super) enum GivesBack {
 }
 
 impl Statement {
-    /// Writes an item that must not exist yet.
+    /// The write of an item that must not exist yet.
     pub fn insert(item: Item) -> Self {
         let key = |name: &str| item.get(name).and_then(|value| value.as_s().ok()).cloned().unwrap_or_default();
         let mut statement = Self::new(Verb::Insert, key("pk"), key("sk"), GivesBack::Never);
         let mut members: Vec<_> = item.into_iter().collect();
-        members.sort_by(|(one, _), (other, _)| one.cmp(other)); // the same text for the same shape, every time
+        members.sort_by(|(one, _), (other, _)| one.cmp(other)); // a stable text for equal shapes
         let names: Vec<_> = members.iter().map(|(name, _)| format!("'{name}': ?")).collect();
         statement.changes = names.join(", ");
         statement.changed = members.into_iter().map(|(_, value)| value).collect();
@@ -63,20 +64,22 @@ impl Statement {
     }
 
     fn new(verb: Verb, pk: String, sk: String, gives_back: GivesBack) -> Self {
-        let place = format!("{pk}\n{sk}");
+        let exclusive_key = format!("{pk}\n{sk}");
         let changes = String::new();
         let conditions = String::new();
-        Self { verb, gives_back, pk, sk, changes, conditions, changed: Vec::new(), compared: Vec::new(), place }
+        let changed = Vec::new();
+        let compared = Vec::new();
+        Self { verb, gives_back, pk, sk, changes, conditions, changed, compared, exclusive_key }
     }
 
-    /// A write in PartiQL; nothing, when it has no words for it: additions, attributes that are set only where they are
-    /// absent, removals of items, and insertions with another condition than that the item is new.
+    /// A write in PartiQL; `None` if PartiQL cannot express it: additions, attributes that are set only if absent,
+    /// removals of items, and insertions with another condition than that the item is new.
     pub(super) fn of(write: &Write, gives_back: GivesBack) -> Option<Self> {
         match write {
             Write::Put(Put { item, conditions }) if *conditions == [is_new()] => Some(Self::insert(item.clone())),
             Write::Change(Change { key, assignments, conditions }) if !conditions.is_empty() => {
                 let mut statement = Self::new(Verb::Update, key.partition.clone(), key.sort.clone(), gives_back);
-                // All SETs stand before all REMOVEs, in whatever order the change names them.
+                // PartiQL requires all SETs before all REMOVEs.
                 let (removals, sets): (Vec<_>, Vec<_>) =
                     assignments.iter().partition(|assignment| matches!(assignment, Assignment::Remove(_)));
                 for assignment in sets.into_iter().chain(removals) {
@@ -150,7 +153,7 @@ fn quoted(path: &Path) -> String {
     path.spelt(|name| format!("\"{name}\""))
 }
 
-/// Writes that share a call.
+/// Batched writes.
 pub struct Writes {
     pub(super) client: Client,
     pub(super) table: String,
@@ -158,7 +161,7 @@ pub struct Writes {
 
 impl Calls for Writes {
     type Request = Statement;
-    /// The item as an update left it, or as it was when a condition did not hold, as far as the statement gives it back.
+    /// The item after an update, or the existing item if a condition did not hold, if the statement returns it.
     type Response = TableResponse<Written<Item>>;
     const LIMIT: usize = 25;
 
@@ -166,7 +169,7 @@ impl Calls for Writes {
         match self.send(&statements).await {
             Ok(responses) => {
                 let mut responses: Vec<_> = responses.into_iter().map(response).collect();
-                let missing = || Decided(Err(TableError::Missing("the outcome of a statement")));
+                let missing = || Decided(Err(TableError::Missing("the response of a statement")));
                 responses.resize_with(statements.len(), missing);
                 responses
             }
@@ -175,15 +178,15 @@ impl Calls for Writes {
     }
 
     fn exclusive_key(statement: &Statement) -> Option<&str> {
-        Some(&statement.place)
+        Some(&statement.exclusive_key)
     }
 }
 
 impl Writes {
     async fn send(&self, statements: &[Statement]) -> Result<Vec<BatchStatementResponse>, TableError> {
         let requests = statements.iter().map(|statement| statement.request(&self.table)).collect::<Result<_, _>>()?;
-        let answer = self.client.batch_execute_statement().set_statements(Some(requests)).send().await;
-        Ok(answer.map_err(TableError::sdk(WRITING))?.responses.unwrap_or_default())
+        let response = self.client.batch_execute_statement().set_statements(Some(requests)).send().await;
+        Ok(response.map_err(TableError::sdk(WRITING))?.responses.unwrap_or_default())
     }
 }
 
@@ -214,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_reads_the_same_in_a_shared_call() {
+    fn a_change_becomes_a_statement_with_its_conditions() {
         let change = Change::of((String::from("DLV#1"), String::from("HEAD")))
             .remove("dueAt")
             .set("status", "retrying")
@@ -236,16 +239,16 @@ mod tests {
     }
 
     #[test]
-    fn a_write_that_partiql_cannot_express_goes_alone() {
+    fn a_write_that_partiql_cannot_express_is_not_batched() {
         let key = || (String::from("W#1"), String::from("HEAD"));
         let known = || Change::of(key()).only_if(is("version", 1_u32));
-        let goes_together = |write: Write| Statement::of(&write, GivesBack::Never).is_some();
-        assert!(goes_together(known().set("a", "b").into()));
-        assert!(!goes_together(known().add("count", 1_u32).into()));
-        assert!(!goes_together(known().set_if_absent("since", 1_u32).into()));
-        assert!(!goes_together(Delete::of(key()).into()));
-        // An update without a condition would make the item; PartiQL's would not.
-        assert!(!goes_together(Change::of(key()).set("a", "b").into()));
+        let is_batched = |write: Write| Statement::of(&write, GivesBack::Never).is_some();
+        assert!(is_batched(known().set("a", "b").into()));
+        assert!(!is_batched(known().add("count", 1_u32).into()));
+        assert!(!is_batched(known().set_if_absent("since", 1_u32).into()));
+        assert!(!is_batched(Delete::of(key()).into()));
+        // An UpdateItem without a condition would make the item; PartiQL's UPDATE would not.
+        assert!(!is_batched(Change::of(key()).set("a", "b").into()));
     }
 
     #[test]

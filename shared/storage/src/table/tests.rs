@@ -1,4 +1,4 @@
-//! The table against a DynamoDB with prepared answers.
+//! The table against a DynamoDB with prepared responses.
 
 use std::{
     collections::HashMap,
@@ -16,12 +16,12 @@ const LOST: (u16, &str) = (400, r#"{"__type":"com.amazonaws.dynamodb.v20120810#C
 const FAILED: (u16, &str) = (500, r#"{"__type":"com.amazonaws.dynamodb.v20120810#InternalServerError"}"#);
 const DONE: (u16, &str) = (200, "{}");
 
-/// A table whose calls get these answers, in their order, each on a connection of its own.
-fn table(answers: Vec<(u16, &'static str)>) -> Table {
+/// A table whose calls get these responses, in their order, each on a new connection.
+fn table(responses: Vec<(u16, &'static str)>) -> Table {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("its address");
     thread::spawn(move || {
-        for (status, body) in answers {
+        for (status, body) in responses {
             let Ok((mut stream, _)) = listener.accept() else { return };
             let mut reader = BufReader::new(&stream);
             let mut length = 0;
@@ -38,7 +38,7 @@ fn table(answers: Vec<(u16, &'static str)>) -> Table {
             reader.read_exact(&mut vec![0; length]).expect("the body");
             let length = body.len();
             let head = format!("HTTP/1.1 {status} X\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
-            stream.write_all(format!("{head}{body}").as_bytes()).expect("the answer is sent");
+            stream.write_all(format!("{head}{body}").as_bytes()).expect("the response is sent");
         }
     });
     let text = || "test".to_owned();
@@ -57,7 +57,7 @@ fn table(answers: Vec<(u16, &'static str)>) -> Table {
 }
 
 #[tokio::test]
-async fn a_write_to_an_item_that_a_transaction_holds_is_tried_again_until_its_condition_decides() {
+async fn a_write_in_conflict_with_a_transaction_is_repeated_until_decided() {
     let key = || Key::new("A", "B");
     let put = || Put::at(key(), &HashMap::<String, String>::new(), "").expect("an item").only_if(is_new());
     let writes: [Write; 3] =
@@ -71,13 +71,12 @@ async fn a_write_to_an_item_that_a_transaction_holds_is_tried_again_until_its_co
 }
 
 #[tokio::test]
-async fn a_write_that_transactions_hold_up_for_too_long_is_unavailable() {
+async fn a_write_in_conflict_with_transactions_for_too_long_is_unavailable() {
     let change = Change::of(Key::new("A", "B")).set("a", 1_u32);
     let held = table(vec![HELD; 100]).write(change, "writing").await;
     assert!(matches!(held, Err(TableError::Unavailable { doing: "writing", throttled: true, .. })), "{held:?}");
 }
 
-/// A write was once given up after pauses of 1.2 s, whatever its caller could still wait.
 #[tokio::test]
 async fn a_throttled_write_is_repeated_until_the_deadline_of_its_caller() {
     let change = || Change::of(Key::new("A", "B")).set("a", 1_u32).only_if(exists());
@@ -89,12 +88,12 @@ async fn a_throttled_write_is_repeated_until_the_deadline_of_its_caller() {
 }
 
 #[tokio::test]
-async fn a_write_that_may_have_been_carried_out_is_repeated_only_for_a_caller_with_a_deadline() {
+async fn a_write_with_unknown_outcome_is_repeated_only_with_a_deadline() {
     let change = || Change::of(Key::new("A", "B")).add("a", 1_u32);
     // The SDK itself repeats a failed call twice.
-    let answers = || [vec![FAILED; 3], vec![DONE]].concat();
-    let once = table(answers()).write(change(), "writing").await;
+    let responses = || [vec![FAILED; 3], vec![DONE]].concat();
+    let once = table(responses()).write(change(), "writing").await;
     assert!(matches!(once, Err(TableError::Unavailable { throttled: false, .. })), "{once:?}");
-    let until = table(answers()).until(Instant::now() + Duration::from_secs(20));
+    let until = table(responses()).until(Instant::now() + Duration::from_secs(20));
     assert_eq!(until.write(change(), "writing").await.expect("decided"), Written::Done(()));
 }

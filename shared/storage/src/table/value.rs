@@ -1,4 +1,4 @@
-//! Values of attributes, and whole items, as the table keeps them. Only this crate knows DynamoDB's form of them.
+//! Values of attributes, and whole items. Only this crate uses DynamoDB's types of them.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -26,7 +26,7 @@ impl Value {
         Self(AttributeValue::N(value.to_string()))
     }
 
-    /// A value as serde writes it. `doing` names the work in the error.
+    /// A value serialized by serde. `doing` names the work in the error.
     pub fn of(value: &impl Serialize, doing: &'static str) -> Result<Self, TableError> {
         serde_dynamo::to_attribute_value(value).map(Self).map_err(|source| TableError::Item {
             doing,
@@ -48,7 +48,7 @@ impl From<String> for Value {
     }
 }
 
-/// As it is written in RFC 3339, so that values sort by time.
+/// A text in RFC 3339, so that values sort by time.
 impl From<Time> for Value {
     fn from(value: Time) -> Self {
         Self::text(value)
@@ -79,7 +79,7 @@ macro_rules! numbers {
 }
 numbers!(u8, u16, u32, u64, usize, i32, i64);
 
-/// The name of an attribute, or of something in it: a member of a map, an element of a list.
+/// The path to an attribute, to a member of a map in it, or to a member of an element of a list in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Path(pub(super) Vec<Part>);
 
@@ -91,7 +91,7 @@ pub(super) enum Part {
 }
 
 impl Path {
-    /// The path as text, with each name as `spell` writes it.
+    /// The path as text, with each name written by `spell`.
     pub(super) fn spelt(&self, mut spell: impl FnMut(&str) -> String) -> String {
         self.0.iter().fold(String::new(), |text, part| match part {
             Part::Member(name) if text.is_empty() => spell(name),
@@ -127,7 +127,7 @@ impl From<(&str, usize, &str)> for Path {
     }
 }
 
-/// An item that is not read yet: its sort key decides its type.
+/// An item that is not parsed yet: its sort key decides its type.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row(pub(super) HashMap<String, AttributeValue>);
 
@@ -137,19 +137,19 @@ impl Row {
         self.0.get("sk").and_then(|sort| sort.as_s().ok()).map(String::as_str).unwrap_or_default()
     }
 
-    /// The item as the type that wrote it.
+    /// Parses the item.
     pub fn read<T: DeserializeOwned>(self, doing: &'static str) -> Result<T, TableError> {
         read_item(self.0, doing)
     }
 }
 
-/// Turns an item into the type that wrote it. The error names the item's key, so that an operator finds it.
+/// Parses an item. The error names the item's key, so that an operator finds it.
 pub(super) fn read_item<T: DeserializeOwned>(item: Item, doing: &'static str) -> Result<T, TableError> {
     let key = Key::of(&item);
     serde_dynamo::from_item(item).map_err(|source| TableError::Item { doing, key, source: Arc::new(source) })
 }
 
-/// Turns a value into an item.
+/// Serializes a value as an item.
 pub(super) fn write_item(value: &impl Serialize, doing: &'static str) -> Result<Item, TableError> {
     serde_dynamo::to_item(value).map_err(|source| TableError::Item { doing, key: None, source: Arc::new(source) })
 }
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_has_its_sort_key_before_it_is_read_and_an_unreadable_one_names_its_whole_key() {
+    fn a_row_has_a_sort_key_and_the_error_of_an_unreadable_one_its_whole_key() {
         let item = |name: Value| {
             let members = [("pk", Value::from("DLV#1")), ("sk", Value::from("HEAD")), ("name", name)];
             Row(members.map(|(member, value)| (member.to_owned(), value.0)).into())
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(Value::from(Some(5_u16)), Value::number(5));
     }
 
-    /// Stores read items whose attributes are named after the thing that they count.
+    /// Some stores have attributes whose names contain the counted day or hour.
     #[test]
     fn numbers_reach_flattened_members_as_numbers() {
         #[derive(serde::Deserialize)]

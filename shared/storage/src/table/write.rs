@@ -1,4 +1,4 @@
-//! Writes of one item, each written down once: alone, beside others in a shared call, or with others in a transaction.
+//! Writes of one item, which can be sent alone, in a batch, or in a transaction.
 
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -18,7 +18,7 @@ pub(super) enum Assignment {
     Remove(Path),
 }
 
-/// A change of some attributes of one item. Without a condition it also makes the item, where there is none.
+/// A change of some attributes of one item. Without a condition it also makes the item if it does not exist.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
     pub(super) key: Key,
@@ -27,7 +27,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// A change of the item with this key, which does nothing yet.
+    /// A change of the item with this key, without assignments yet.
     pub fn of(key: impl Into<Key>) -> Self {
         Self { key: key.into(), assignments: Vec::new(), conditions: Vec::new() }
     }
@@ -38,7 +38,7 @@ impl Change {
         self
     }
 
-    /// Sets an attribute, or leaves it as it is.
+    /// Sets an attribute to a value, or leaves it unchanged for `None`.
     pub fn set_some(self, attribute: impl Into<Path>, value: Option<impl Into<Value>>) -> Self {
         match value {
             Some(value) => self.set(attribute, value),
@@ -46,7 +46,7 @@ impl Change {
         }
     }
 
-    /// Sets an attribute, or removes it.
+    /// Sets an attribute to a value, or removes it for `None`.
     pub fn set_or_remove(self, attribute: impl Into<Path>, value: Option<impl Into<Value>>) -> Self {
         match value {
             Some(value) => self.set(attribute, value),
@@ -54,13 +54,13 @@ impl Change {
         }
     }
 
-    /// Sets an attribute where it is not there yet.
+    /// Sets an attribute if it does not exist yet.
     pub fn set_if_absent(mut self, attribute: impl Into<Path>, value: impl Into<Value>) -> Self {
         self.assignments.push(Assignment::SetIfAbsent(attribute.into(), value.into()));
         self
     }
 
-    /// Adds to a number; one that is not there counts as 0.
+    /// Adds to a number; a missing number counts as 0.
     pub fn add(mut self, attribute: impl Into<Path>, value: impl Into<Value>) -> Self {
         self.assignments.push(Assignment::Add(attribute.into(), value.into()));
         self
@@ -73,7 +73,7 @@ impl Change {
     }
 }
 
-/// A whole item, written in the place of any that has its key.
+/// A whole item, which replaces any item with its key.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Put {
     pub(super) item: Item,
@@ -81,31 +81,31 @@ pub struct Put {
 }
 
 impl Put {
-    /// This item, with `pk` and `sk` among its members.
+    /// The write of this item, whose members include `pk` and `sk`.
     pub fn item(item: &impl Serialize, doing: &'static str) -> Result<Self, TableError> {
         Ok(Self { item: write_item(item, doing)?, conditions: Vec::new() })
     }
 
-    /// The same in the place of this key, for an item whose type does not name its key.
+    /// The write of this item under this key, for a type without `pk` and `sk`.
     pub fn at(key: impl Into<Key>, item: &impl Serialize, doing: &'static str) -> Result<Self, TableError> {
         let mut put = Self::item(item, doing)?;
         put.item.extend(key.into().attributes());
         Ok(put)
     }
 
-    /// The same with one more attribute.
+    /// Adds an attribute.
     pub fn with(mut self, attribute: impl Into<String>, value: impl Into<Value>) -> Self {
         self.item.insert(attribute.into(), value.into().0);
         self
     }
 
-    /// The item as it is read once it is written.
+    /// Parses the item as a later read would.
     pub fn read_back<T: DeserializeOwned>(&self, doing: &'static str) -> Result<T, TableError> {
         read_item(self.item.clone(), doing)
     }
 }
 
-/// The removal of one item. Without a condition, one that is not there counts as removed.
+/// The removal of one item. Without a condition, a missing item counts as removed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Delete {
     pub(super) key: Key,
@@ -122,18 +122,18 @@ impl Delete {
 /// A write of one item.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Write {
-    /// Some attributes.
+    /// A change of some attributes.
     Change(Change),
-    /// The whole item.
+    /// A write of the whole item.
     Put(Put),
-    /// Its removal.
+    /// The removal of the item.
     Delete(Delete),
 }
 
 macro_rules! conditional {
     ($($write:ident),+) => {$(
         impl $write {
-            /// Does so only if this holds, too.
+            /// Adds a condition.
             pub fn only_if(mut self, condition: Condition) -> Self {
                 self.conditions.push(condition);
                 self
@@ -152,22 +152,21 @@ conditional!(Change, Put, Delete);
 /// The outcome of a conditional write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Written<T, L = T> {
-    /// It is written; for a change that is read back, the item as it is now.
+    /// The write succeeded; if it returns its item, with the new item.
     Done(T),
-    /// Its condition did not hold, and nothing was written; the item as it is, if there is one and the write gives it
-    /// back.
+    /// A condition did not hold, and nothing was written; if the write returns its item, with the existing item.
     Lost(Option<L>),
 }
 
 impl<T, L> Written<T, L> {
-    /// Whether it is written.
+    /// Whether the write succeeded.
     pub fn is_done(&self) -> bool {
         matches!(self, Self::Done(_))
     }
 }
 
 impl<T> Written<T> {
-    /// The same with another form of the item.
+    /// Converts the item.
     pub fn map<U>(self, form: impl FnOnce(T) -> U) -> Written<U> {
         match self {
             Self::Done(value) => Written::Done(form(value)),
@@ -175,7 +174,7 @@ impl<T> Written<T> {
         }
     }
 
-    /// The item that was read back; nothing when the write was lost.
+    /// The new item; `None` if the write was lost.
     pub fn done(self) -> Option<T> {
         match self {
             Self::Done(value) => Some(value),
@@ -184,23 +183,23 @@ impl<T> Written<T> {
     }
 }
 
-/// Writes of several items, all of them or none.
+/// Writes of several items, all or none.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Transaction(pub(crate) Vec<Write>);
 
 impl Transaction {
-    /// One without a write yet.
+    /// A transaction without writes.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same with one more write.
+    /// Adds a write.
     pub fn with(mut self, write: impl Into<Write>) -> Self {
         self.0.push(write.into());
         self
     }
 
-    /// The same with these writes, too.
+    /// Adds several writes.
     pub fn with_all<W: Into<Write>>(mut self, writes: impl IntoIterator<Item = W>) -> Self {
         self.0.extend(writes.into_iter().map(Into::into));
         self

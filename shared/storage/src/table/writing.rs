@@ -1,5 +1,4 @@
-//! Writing: one item in a call of its own, one item together with others of the same moment, or several in a
-//! transaction.
+//! Calls that write: one item alone, one item in a batch, or several items in a transaction.
 
 use aws_sdk_dynamodb::{
     error::BuildError,
@@ -31,7 +30,7 @@ use super::{
 /// The reason code of a write whose condition did not hold.
 const LOST: &str = "ConditionalCheckFailed";
 
-/// A transaction that changed nothing, since conditions in it did not hold.
+/// A transaction that changed nothing, because conditions in it did not hold.
 #[derive(Debug)]
 pub struct Cancelled(Vec<bool>);
 
@@ -42,7 +41,7 @@ impl Cancelled {
     }
 }
 
-/// Gives a call, or a part of a transaction, its condition and the names and values of the placeholders.
+/// Adds the condition, and the names and values of the placeholders, to a call or a part of a transaction.
 macro_rules! conditional {
     ($call:expr, $expressions:ident, $conditions:expr) => {{
         let condition = $expressions.condition($conditions);
@@ -52,8 +51,8 @@ macro_rules! conditional {
     }};
 }
 
-/// How a call of its own ended. A transaction that holds the item at that moment refuses the call: nothing was written,
-/// and a repetition checks the condition anew.
+/// The outcome of a single write. A conflict with a transaction counts as throttled: nothing was written, and a
+/// repetition checks the condition again.
 macro_rules! written {
     ($sent:expr, $error:ident, $doing:expr, $item:expr) => {
         match $sent {
@@ -67,12 +66,13 @@ macro_rules! written {
 }
 
 impl Table {
-    /// Writes one item in a call of its own.
+    /// Writes one item in a separate call.
     pub async fn write(&self, write: impl Into<Write>, doing: &'static str) -> Result<Written<()>, TableError> {
         Ok(unread(self.alone(write.into(), false, doing).await?))
     }
 
-    /// The same, and the item as it is then: with the change, or as it was found when a condition did not hold.
+    /// Writes one item in a separate call, and returns the changed item, or the existing one if a condition did not
+    /// hold.
     pub async fn write_and_read<T: DeserializeOwned>(
         &self,
         change: Change,
@@ -81,8 +81,7 @@ impl Table {
         read_back(self.alone(change.into(), true, doing).await?, doing)
     }
 
-    /// Writes a whole item in a call of its own. Done gives the item as it was written, and lost the item that stands
-    /// in its place.
+    /// Writes a whole item in a separate call, and returns it, or the existing item if a condition did not hold.
     pub async fn put_and_read<T: DeserializeOwned>(
         &self,
         put: Put,
@@ -91,8 +90,8 @@ impl Table {
         read_back(self.alone(put.into(), true, doing).await?, doing)
     }
 
-    /// Writes one item together with whatever else is written at this moment, which saves round trips under load and
-    /// costs the same. A write that PartiQL cannot express goes alone.
+    /// Writes one item in a batch with concurrent writes, which saves round trips under load and costs the same. Writes
+    /// that PartiQL cannot express are sent alone.
     pub async fn write_together(
         &self,
         write: impl Into<Write>,
@@ -101,7 +100,7 @@ impl Table {
         Ok(unread(self.together(write.into(), GivesBack::Never, doing).await?))
     }
 
-    /// The same, and the item as it is then.
+    /// Writes one item in a batch, and returns the changed item, or the existing one if a condition did not hold.
     pub async fn write_together_and_read<T: DeserializeOwned>(
         &self,
         change: Change,
@@ -110,7 +109,7 @@ impl Table {
         read_back(self.together(change.into(), GivesBack::Always, doing).await?, doing)
     }
 
-    /// The same, and the item as it was found when a condition did not hold.
+    /// Writes one item in a batch, and returns the existing item if a condition did not hold.
     pub async fn write_together_or_read<T: DeserializeOwned>(
         &self,
         change: Change,
@@ -165,14 +164,14 @@ impl Table {
         }
     }
 
-    /// Writes all of it or nothing. Another write to one of the items at this very moment cancels a transaction, so
-    /// that one is tried again; the conditions in it must make that harmless.
+    /// Writes all items or none. A concurrent write to one of the items cancels a transaction, which is then repeated;
+    /// its conditions must make that harmless.
     pub fn write_all(&self, writes: Transaction, doing: &'static str) -> TableFuture<'_, Written<()>> {
         let written = self.transact(writes, doing);
         async move { Ok(if written.await?.is_ok() { Written::Done(()) } else { Written::Lost(None) }) }.boxed()
     }
 
-    /// The same, and which of the writes were lost.
+    /// Writes all items or none, and returns which of the writes were lost.
     pub(crate) fn transact(&self, writes: Transaction, doing: &'static str) -> TableFuture<'_, Result<(), Cancelled>> {
         self.all_or_nothing(writes, doing).boxed()
     }
@@ -222,7 +221,7 @@ impl Table {
     }
 }
 
-/// The same without an item.
+/// Drops the item of an outcome.
 fn unread(written: Written<Item>) -> Written<()> {
     match written {
         Written::Done(_) => Written::Done(()),

@@ -1,4 +1,4 @@
-//! The canary's events that have arrived, in the table.
+//! Arrivals of the canary's events, in the table.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use base::{EventId, Time};
 use storage::table::{Put, is_new};
 use storage::{Table, TableError};
 
-/// How long the table keeps an arrival: the run that waits for it looks for a minute at most.
+/// How long the table keeps an arrival. The run that waits for it polls for a minute at most.
 const KEPT: Duration = Duration::from_secs(60 * 60);
 
 /// The arrivals in the table.
@@ -29,15 +29,15 @@ fn key(event: &EventId) -> (String, String) {
 }
 
 impl Arrivals {
-    /// Notes an arrival; of several of one event, the first.
-    pub async fn note(&self, event: &EventId, now: Time) -> Result<(), TableError> {
+    /// Records the first arrival of an event.
+    pub async fn record(&self, event: &EventId, now: Time) -> Result<(), TableError> {
         const DOING: &str = "noting the arrival of a canary";
         let (pk, sk) = key(event);
         let item = ArrivalItem { pk, sk, arrived_date: now, expires_at: (now + KEPT).as_seconds() };
         self.0.write(Put::item(&item, DOING)?.only_if(is_new()), DOING).await.map(drop)
     }
 
-    /// When an event has arrived, if it has.
+    /// The time of an event's arrival, if it has arrived.
     pub async fn of(&self, event: &EventId) -> Result<Option<Time>, TableError> {
         let item: Option<ArrivalItem> = self.0.get(key(event), true, "looking for the arrival of a canary").await?;
         Ok(item.map(|item| item.arrived_date))

@@ -1,9 +1,9 @@
-//! The canary: an event that the deployment publishes for itself every few minutes, as a client does, and takes in as a
-//! receiver does. It sees what customers see, while none of them sends anything as well.
+//! The canary: every few minutes the deployment publishes an event as a client and receives it as a receiver. So
+//! failures that customers would see are noticed even while no customer sends events.
 //!
-//! It has a managing entity of its own, whose identifier is drawn at random: no customer's entity is called so, and of
-//! all tokens only its own and those for every entity cover it. Its secret, application and webhook are made by
-//! `waypost-admin provision`; without the secret the canary does nothing and says so.
+//! The canary has a separate managing entity with a random identifier, so no customer's entity has the same one. Only
+//! the canary's token and tokens for every entity cover it. `waypost-admin provision` creates its secret, application
+//! and webhook. Without the secret the canary logs a warning and does nothing.
 
 mod arrivals;
 mod receiver;

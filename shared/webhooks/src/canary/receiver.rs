@@ -1,5 +1,5 @@
-//! The canary's receiver: it verifies a delivery as docs/receiving-webhooks.md tells every receiver to, by code of its
-//! own and not by the code that signs, and notes the arrival.
+//! The canary's receiver: verifies a delivery as docs/receiving-webhooks.md describes, independently of the code that
+//! signs, and records the arrival.
 
 use std::time::Duration;
 
@@ -16,17 +16,17 @@ use storage::{SecretError, Secrets, Table, TableError};
 
 /// The greatest difference between a delivery's time and the receiver's clock.
 const TOLERANCE: Duration = Duration::from_secs(5 * 60);
-/// A forged call makes the secret be read anew once in this time at most.
+/// Forged calls cause at most one read of the secret in this time.
 const READ_AT_MOST_EVERY: Duration = Duration::from_secs(60);
 
-/// Takes the canary's deliveries in.
+/// Receives the canary's deliveries.
 pub struct CanaryReceiver {
     secret: Refreshed<SecretSource>,
     arrivals: Arrivals,
     clock: SharedClock,
 }
 
-/// A delivery as it was received, yet to be verified.
+/// A received delivery that is not verified yet.
 #[derive(Debug, Clone, Copy)]
 pub struct Received<'a> {
     /// The header `webhook-id`.
@@ -39,11 +39,11 @@ pub struct Received<'a> {
     pub body: &'a [u8],
 }
 
-/// Why a delivery was not taken.
+/// Why a delivery was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ReceiveError {
-    /// It is not signed with the key of the canary's webhook, or long ago; or there is no canary. The answer does not
-    /// say which, so that a stranger learns nothing from it.
+    /// The signature is missing, wrong or too old, or there is no canary. The answer does not say which, so that a
+    /// stranger learns nothing from it.
     #[error("the delivery is not the canary's")]
     Refused,
     /// The canary's secret could not be read.
@@ -74,7 +74,7 @@ impl CanaryReceiver {
         Self { secret, arrivals: Arrivals(table), clock }
     }
 
-    /// Verifies a delivery, and notes its arrival.
+    /// Verifies a delivery and records its arrival.
     pub async fn receive(&self, received: Received<'_>) -> Result<(), ReceiveError> {
         let now = self.clock.now();
         if !received.is_recent(now) {
@@ -83,12 +83,12 @@ impl CanaryReceiver {
         let is_good = |secret: &Option<CanarySecret>| secret.as_ref().is_some_and(|secret| received.is_of(secret));
         let secret = self.secret.suitable(READ_AT_MOST_EVERY, is_good).await?;
         let event = EventId::parse(received.id).filter(|_| is_good(&secret)).ok_or(ReceiveError::Refused)?;
-        Ok(self.arrivals.note(&event, now).await?)
+        Ok(self.arrivals.record(&event, now).await?)
     }
 }
 
 impl Received<'_> {
-    /// A delivery that somebody has recorded is no good for long.
+    /// Whether the timestamp is recent. This limits the replay of recorded deliveries.
     fn is_recent(&self, now: Time) -> bool {
         let sent = self.timestamp.parse::<i64>().ok().and_then(|seconds| seconds.checked_mul(1_000));
         sent.map(Time::from_millis).is_some_and(|sent| now.since(sent).max(sent.since(now)) <= TOLERANCE)
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delivery_is_good_with_its_own_key_body_time_and_id_and_for_five_minutes() {
+    fn a_delivery_verifies_by_key_body_time_and_id_for_five_minutes() {
         let key = SigningSecret::new(&SystemRandom);
         let other = SigningSecret::new(&SystemRandom);
         let event = EventId::new(NOW, &CountingRandom::default());

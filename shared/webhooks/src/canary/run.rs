@@ -1,4 +1,4 @@
-//! A run of the canary: it gets a token and publishes an event over the public API, and waits for the arrival.
+//! A run of the canary: gets a token, publishes an event over the public API, and waits for the arrival.
 
 use std::time::Duration;
 
@@ -21,10 +21,11 @@ use base::{EventId, SharedClock, logging, pause};
 use outbound::{AttemptError, Limits, Outbound, USER_AGENT, addresses::AddressRules};
 use storage::{SecretError, SecretText, Secrets, Table, TableError};
 
-/// Longer than the gate works on a request. A token has some kilobytes at most.
+/// The time exceeds that of a request at the gate. A token has a few kilobytes at most.
 const LIMITS: Limits = Limits { connect: Duration::from_secs(5), whole: Duration::from_secs(15), body: 64 * 1024 };
-/// The pauses between two looks for the arrival: a healthy one takes a tenth of a second.
+/// The first pause between two polls for the arrival: a healthy arrival takes a tenth of a second.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
+/// The longest pause between two polls.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// The longest wait for the arrival. Cold starts on the way take a few seconds; a delivery that takes longer than this
 /// is late for every webhook.
@@ -46,7 +47,7 @@ struct Addresses {
     auth: String,
 }
 
-/// Why a run found fault with the deployment.
+/// Why a run failed.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error("the canary's secret could not be read")]
@@ -55,16 +56,16 @@ enum Failure {
     Token(#[source] RequestError),
     #[error("the canary's event was not published")]
     Publish(#[source] RequestError),
-    #[error("the canary's webhook is gone or disabled; `waypost-admin provision` makes it anew")]
+    #[error("the canary's webhook is gone or disabled; run `waypost-admin provision` to create it again")]
     NoWebhook,
     #[error("the canary's event did not arrive in time")]
     Late,
-    #[error("the table could not be asked whether the canary's event has arrived")]
+    #[error("the arrival of the canary's event could not be read from the table")]
     Table(#[from] TableError),
 }
 
 impl Failure {
-    /// The step at which it came to light, as the metric says it.
+    /// The step that failed, as a dimension of the metric.
     fn step(&self) -> &'static str {
         match self {
             Self::Secret(_) => "secret",
@@ -75,7 +76,7 @@ impl Failure {
     }
 }
 
-/// Why a request was not answered as it should be. The body of an answer is not repeated, since it may hold a token.
+/// Why a request failed. The body of the response is left out, since it may hold a token.
 #[derive(Debug, thiserror::Error)]
 enum RequestError {
     #[error("the address is malformed")]
@@ -84,7 +85,7 @@ enum RequestError {
     Attempt(#[from] AttemptError),
     #[error("the answer was {0}")]
     Status(StatusCode),
-    #[error("the answer has another form")]
+    #[error("the answer has an unexpected form")]
     Form,
 }
 
@@ -103,10 +104,13 @@ struct PublishAnswer {
 impl Canary {
     /// The canary of the deployment with these public addresses: the API's and the token issuer's.
     pub fn new(
-        (secrets, table): (Secrets, Table),
+        secrets: Secrets,
+        table: Table,
         rules: AddressRules,
-        (base_url, auth_url): (&str, &str),
-        (environment, clock): (&str, SharedClock),
+        base_url: &str,
+        auth_url: &str,
+        environment: &str,
+        clock: SharedClock,
     ) -> Self {
         Self {
             secrets,
@@ -118,11 +122,12 @@ impl Canary {
         }
     }
 
-    /// Sends an event through the deployment, and counts how that ended. A canary without its secret counts nothing.
+    /// Sends an event through the deployment and publishes the metrics of the run. Without its secret the canary counts
+    /// nothing.
     pub async fn run(&self) {
         let secret = match self.secrets.read::<CanarySecret>(SECRET).await {
             Err(SecretError::Missing { .. }) => {
-                tracing::warn!("the canary is not provisioned and does nothing; `waypost-admin provision` provides it");
+                tracing::warn!("the canary is not provisioned and does nothing; run `waypost-admin provision`");
                 return;
             }
             read => read.map_err(Failure::from),
@@ -134,11 +139,7 @@ impl Canary {
         match passed {
             Ok(took) => self.publish(&[], Number::millis(Name::CanaryArrivalAfter, &[took])),
             Err(failure) => {
-                tracing::error!(
-                    step = failure.step(),
-                    error = logging::chain(&failure),
-                    "the canary did not come through"
-                );
+                tracing::error!(step = failure.step(), error = logging::chain(&failure), "the canary's run failed");
                 self.publish(&[failure.step()], Number::count(Name::CanaryFailures, 1));
             }
         }
@@ -148,7 +149,7 @@ impl Canary {
         Metrics { environment: &self.environment, by, numbers: &[number], at: self.clock.now() }.publish();
     }
 
-    /// How long an event took from before its publication to its arrival.
+    /// Publishes an event and returns the time from before its publication to its arrival.
     async fn pass(&self, secret: &CanarySecret) -> Result<Duration, Failure> {
         let token = self.token(secret).await.map_err(Failure::Token)?;
         let began = self.clock.now();
@@ -172,8 +173,10 @@ impl Canary {
     async fn token(&self, secret: &CanarySecret) -> Result<SecretText, RequestError> {
         let credentials = BASE64_STANDARD.encode(format!("{}:{}", secret.client_id, secret.client_secret.expose()));
         let url = format!("{}/oauth2/token", self.addresses.auth);
-        let form = ("application/x-www-form-urlencoded", "grant_type=client_credentials".to_owned());
-        let answer: TokenAnswer = self.post(&url, &format!("Basic {credentials}"), form, StatusCode::OK).await?;
+        let authorization = format!("Basic {credentials}");
+        let form = "grant_type=client_credentials".to_owned();
+        let media_type = "application/x-www-form-urlencoded";
+        let answer: TokenAnswer = self.post(&url, &authorization, media_type, form, StatusCode::OK).await?;
         Ok(SecretText::new(answer.access_token))
     }
 
@@ -181,15 +184,17 @@ impl Canary {
         let base = &self.addresses.base;
         let entity = &secret.managing_entity_identifier;
         let url = format!("{base}/api/managing-entity/{entity}/webhook/event");
-        let event = ("application/json", json!({ "type": EVENT_TYPE, "data": { "canary": true } }).to_string());
-        self.post(&url, &format!("Bearer {}", token.expose()), event, StatusCode::ACCEPTED).await
+        let authorization = format!("Bearer {}", token.expose());
+        let event = json!({ "type": EVENT_TYPE, "data": { "canary": true } }).to_string();
+        self.post(&url, &authorization, "application/json", event, StatusCode::ACCEPTED).await
     }
 
     async fn post<T: DeserializeOwned>(
         &self,
         url: &str,
         authorization: &str,
-        (media_type, body): (&'static str, String),
+        media_type: &'static str,
+        body: String,
         expected: StatusCode,
     ) -> Result<T, RequestError> {
         let url = Url::parse(url).map_err(|_| RequestError::Address)?;

@@ -1,5 +1,5 @@
-//! The canary's secret: its client's credentials, and the names and the key of its webhook. The webhook is made with the
-//! secret and not over HTTP: its key has to be known to the receiver.
+//! The canary's secret: its client's credentials, and the identifiers and the key of its webhook. The webhook is
+//! created with the secret and not over HTTP, since the receiver needs its key.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Deserializer};
@@ -19,7 +19,7 @@ use storage::{SecretBytes, SecretError, SecretText, Secrets};
 /// The secret's name after the prefix.
 pub const SECRET: &str = "canary";
 
-/// The canary's secret, as it stands in Secrets Manager. All of it is drawn at random, at once.
+/// The canary's secret, as stored in Secrets Manager. All values are random and created together.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct CanarySecret {
@@ -28,7 +28,7 @@ pub struct CanarySecret {
     /// The client secret of its application.
     #[serde(deserialize_with = "text")]
     pub client_secret: SecretText,
-    /// Its own managing entity.
+    /// The canary's managing entity.
     pub managing_entity_identifier: EntityId,
     /// The webhook that leads to its receiver.
     pub webhook_identifier: WebhookId,
@@ -40,12 +40,12 @@ fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SecretText, D::Err
     String::deserialize(deserializer).map(SecretText::new)
 }
 
-/// A new key for the webhook, as the secret has it.
+/// A new key for the webhook, in the secret's form.
 pub fn fresh_signing_key(random: &dyn Random) -> String {
     BASE64_STANDARD.encode(random::bytes::<32>(random))
 }
 
-/// Where the secret is read; nothing, where the canary is not provisioned.
+/// Source of the secret; `None` where the canary is not provisioned.
 pub(super) struct SecretSource(pub Secrets);
 
 impl Source for SecretSource {
@@ -64,13 +64,13 @@ impl Source for SecretSource {
 
 /// The path of the receiver.
 pub const PATH: &str = "/task/canary";
-/// The type of the canary's events: an ordinary one, of the kind that customers publish.
+/// The type of the canary's events, an ordinary one that customers publish as well.
 pub(super) const EVENT_TYPE: &str = "booking.created";
 
-/// Makes the canary's webhook, unless it is there and leads to the receiver below this address.
+/// Creates the canary's webhook, unless it exists and leads to the receiver below this address.
 pub async fn provide(registration: &Registration, secret: &CanarySecret, base_url: &str) -> Result<(), WebhookError> {
     let entity = AuthorizedEntity::of_canary(secret.managing_entity_identifier.clone());
     let key = SigningSecret::of(secret.signing_key.clone());
     let new = NewWebhook::plain("Canary", format!("{base_url}{PATH}"), EVENT_TYPE);
-    registration.ensure(&entity, (&secret.webhook_identifier, &key), new).await
+    registration.ensure(&entity, &secret.webhook_identifier, &key, new).await
 }

@@ -1,4 +1,4 @@
-//! An attempt to deliver, as it stands in the history.
+//! An attempt of a delivery, as stored in its history.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::subscriptions::tally::AttemptOutcome;
 use base::{Time, version::SERVICE_VERSION_HEADER};
 use outbound::{AttemptError, HttpResponse};
 
-/// The names of the headers of every request, as they are shown; those of a trace and of the owner come after them.
+/// The names of the headers of every request, as shown to owners. The headers of a trace and of the owner follow them.
 pub(crate) const HEADERS: [&str; 11] = [
     "host",
     "content-length",
@@ -27,42 +27,42 @@ pub(crate) const HEADERS: [&str; 11] = [
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Attempt {
-    /// Its beginning.
+    /// When it began.
     pub attempt_date: Time,
-    /// From 1.
+    /// The number within the delivery, from 1.
     pub attempt_number: u32,
     /// From the beginning to the end of the exchange, in milliseconds.
     pub duration_ms: u64,
     /// A stable code and a sentence, if the attempt never completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The status of the answer; none if the attempt never completed.
+    /// The status of the response; `None` if the attempt never completed.
     #[serde(default)]
     pub http_status: Option<u16>,
-    /// The first 4 096 bytes of the answer's body, if it has any.
+    /// The first 4 096 bytes of the response's body, if it has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_body: Option<String>,
-    /// The address that the request was for, with the values of its query masked. The table leaves it out where a request
-    /// went to the delivery's address.
+    /// The address of the request, with the values of its query masked. The table leaves it out if it is the delivery's
+    /// address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// The names of the request's headers; absent when no request was made. The table keeps only those that differ from
-    /// webhook to webhook ([`HEADERS`]).
+    /// The names of the request's headers; absent when no request was made. The table leaves out the names in
+    /// [`HEADERS`], which every request has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_headers: Option<Vec<String>>,
 }
 
-/// Where an attempt was sent, and with which headers, beside those of every request.
+/// The address and the additional headers of an attempt's request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SentTo {
     /// The address, with the values of its query masked.
     pub url: String,
-    /// The names of the headers that not every request has; `None` when no request could be made.
+    /// The names of the headers that are not in [`HEADERS`]; `None` when no request could be made.
     pub headers: Option<Vec<String>>,
 }
 
 impl Attempt {
-    /// The outcome of the attempt, as far as its webhook's health and statistics go.
+    /// The outcome of the attempt, for its webhook's health and statistics.
     pub fn outcome(&self) -> AttemptOutcome {
         AttemptOutcome {
             http_status: self.http_status,
@@ -71,7 +71,7 @@ impl Attempt {
         }
     }
 
-    /// The attempt as its owner sees it, with the parts that the table leaves out.
+    /// The attempt as its owner sees it, including the parts that the table leaves out.
     pub(crate) fn shown(self, delivery_url: &str) -> Self {
         let url = Some(self.url.unwrap_or_else(|| delivery_url.to_owned()));
         let every = || HEADERS.map(str::to_owned).into_iter();
@@ -79,7 +79,7 @@ impl Attempt {
         Self { url, request_headers, ..self }
     }
 
-    /// How many bytes its address and the names of its headers take.
+    /// Bytes of its address and its header names.
     pub(crate) fn request_size(&self) -> usize {
         let names = self.request_headers.iter().flatten().map(|name| name.len() + 8).sum::<usize>();
         self.url.as_ref().map_or(0, String::len) + names
@@ -90,7 +90,7 @@ impl Attempt {
         Self { url: None, request_headers: None, ..self }
     }
 
-    /// About how many bytes it takes in the table.
+    /// Approximate size in the table, in bytes.
     pub fn size(&self) -> usize {
         const NAMES_AND_NUMBERS: usize = 100;
         /// The name of the attribute, and of each header's type.
@@ -100,7 +100,7 @@ impl Attempt {
         NAMES_AND_NUMBERS + HEADERS + texts.map(String::len).sum::<usize>() + headers
     }
 
-    /// The attempt of an exchange that ended like this, for a delivery with this address.
+    /// The attempt of an exchange with this outcome, of a delivery with this address.
     pub fn of(
         number: u32,
         began: Time,

@@ -7,8 +7,8 @@ use crate::deliveries::attempt::Attempt;
 use auth::EntityId;
 use base::{DeliveryId, Time, WebhookId};
 
-/// A delivery with so many attempts cannot be sent again: one answer shows all attempts with their bodies, and those of
-/// a schedule that has begun come on top.
+/// The number of attempts from which a delivery cannot be sent again: one response shows all attempts with their
+/// bodies, and the rest of a schedule that has begun adds to them.
 pub const MAX_ATTEMPTS: u32 = 100;
 
 /// The state of a delivery. The first two are open, the others final until the delivery is sent again.
@@ -28,7 +28,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// The state of this name.
+    /// The state with this name.
     pub fn parse(name: &str) -> Option<Self> {
         let all = [Self::Pending, Self::Retrying, Self::Delivered, Self::Failed, Self::Cancelled];
         all.into_iter().find(|status| status.as_str() == name)
@@ -46,15 +46,15 @@ impl Status {
     }
 }
 
-/// What an open delivery waits for.
+/// The reason why an open delivery waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WaitingFor {
-    /// For an attempt that shows that its webhook's endpoint answers again.
+    /// An attempt that shows that its webhook's endpoint answers again.
     Breaker,
-    /// It is due, and so much else is under way that there is no slot for it.
+    /// A permit: it is due, and the limits of attempts under way are reached.
     Limit,
-    /// For the time of its next attempt.
+    /// The time of its next attempt.
     Schedule,
 }
 
@@ -73,13 +73,13 @@ impl WaitingFor {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Delivery {
-    /// Of all its schedules.
+    /// Attempts of all its schedules.
     pub attempt_count: u32,
     /// When its event was published.
     pub created_date: Time,
     /// The delivery's identifier.
     pub id: DeliveryId,
-    /// The last answer; `None` before the first attempt, or when the last attempt never completed.
+    /// The status of the last response; `None` before the first attempt, or when the last attempt never completed.
     #[serde(default)]
     pub last_http_status: Option<u16>,
     /// The last change of its state.
@@ -93,9 +93,9 @@ pub struct Delivery {
     pub status: Status,
     /// The event's type.
     pub r#type: String,
-    /// The webhook's URL when the delivery was made, with the values of its query masked.
+    /// The webhook's URL when the delivery was created, with the values of its query masked.
     pub url: String,
-    /// What it waits for. The table keeps [`WaitingFor::Breaker`] alone: the others follow from times, so that they
+    /// The reason for its wait. The table stores only [`WaitingFor::Breaker`]; the others are derived from times and
     /// cost no write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_for: Option<WaitingFor>,
@@ -110,7 +110,7 @@ pub struct WholeDelivery {
     /// The delivery.
     #[serde(flatten)]
     pub delivery: Delivery,
-    /// Every attempt, the oldest first.
+    /// All attempts, the oldest first.
     pub attempts: Vec<Attempt>,
     /// The body, byte for byte as it is sent.
     pub event: Box<RawValue>,
@@ -128,11 +128,11 @@ mod tests {
         /// The largest answer of a function
         /// (<https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>).
         const MAX_ANSWER: usize = 6 * 1024 * 1024;
-        /// The longest schedule that can be set, begun when one more attempt would have been too many.
+        /// The longest schedule that can be set, begun just below the limit of attempts.
         const LONGEST_SCHEDULE: u32 = 100;
         let now = Time::from_millis(1_795_167_900_000);
-        // Nothing grows more on its way, since the answer is a text within JSON: a NUL takes seven bytes there, a quote
-        // four.
+        // The characters that grow most, since the response is a text within JSON: a NUL takes seven bytes there, a
+        // quote four.
         let answer =
             HttpResponse { status: http::StatusCode::OK, retry_after: None, body: vec![0; 4_096], truncated: true };
         let outcome = Ok(answer);

@@ -1,4 +1,4 @@
-//! Why a use case of deliveries was not done, for every one of them.
+//! Errors of the use cases of deliveries.
 
 use crate::{
     deliveries::{
@@ -14,31 +14,31 @@ use storage::{IdempotencyError, SealError, TableError};
 /// Why deliveries were not shown, listed, recovered or sent again.
 #[derive(Debug, thiserror::Error)]
 pub enum DeliveryError {
-    /// The entity has no such delivery; another entity's looks the same.
+    /// The entity has no such delivery. A delivery of another entity gives the same error.
     #[error("the entity has no such delivery")]
     NotFound,
-    /// The entity has no such event, or none that is kept; another entity's looks the same.
+    /// The entity has no such event, or it is no longer kept. An event of another entity gives the same error.
     #[error("the entity has no such event")]
     EventNotFound,
-    /// Its webhook was removed, so that it cannot be sent.
+    /// The webhook of the delivery was removed, so it cannot be sent.
     #[error("the webhook of the delivery was removed")]
     WebhookRemoved,
     /// The webhook is missing or disabled.
     #[error(transparent)]
     Webhook(#[from] WebhookError),
-    /// It has had as many attempts as a delivery that is sent again may have.
+    /// The delivery has had too many attempts to be sent again.
     #[error("the delivery has had {MAX_ATTEMPTS} attempts or more")]
     TooManyAttempts,
     /// Too many ranges are being recovered.
     #[error(transparent)]
     TooManyRanges(#[from] TooManyRanges),
-    /// The cursor is of another list, or of none.
+    /// The cursor belongs to another list, or to none.
     #[error(transparent)]
     Cursor(#[from] NotACursor),
-    /// The idempotency key stands for another request.
+    /// The idempotency key was used for another request.
     #[error(transparent)]
     Idempotency(#[from] IdempotencyError),
-    /// The keys that seal cursors are out of reach.
+    /// The keys that seal cursors cannot be read.
     #[error("the keys of cursors cannot be read")]
     Keys(#[from] SealError),
     /// The table failed.

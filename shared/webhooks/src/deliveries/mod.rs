@@ -1,9 +1,8 @@
-//! Deliveries: one event on its way to one webhook, and every attempt to deliver it.
+//! Deliveries: one event on its way to one webhook, and every attempt to deliver it. The table is the source of truth;
+//! a message of the queue is only a hint. So a lost or late message costs time only, and a repeated message causes at
+//! most an event that arrives twice.
 //!
-//! The table is the truth; the queue only says "look now". So a message that is lost or late costs time only, and one that
-//! is repeated costs at most an event that arrives twice.
-//!
-//! | module | what it does |
+//! | module | contents |
 //! |---|---|
 //! | [`delivery`], [`attempt`] | a delivery, its states and its attempts, as clients see them |
 //! | [`store`] | the items of the table and the keys of the indexes |

@@ -1,9 +1,8 @@
 //! The sweep announces overdue deliveries again, whether their message was lost, their worker died or their wait was
-//! long. It publishes the events in the outbox, and works on jobs.
-//!
-//! Before a delivery is announced its due time is moved ahead, by twice as long each time, so that a backlog in the
-//! queue does not grow by announcements of the same delivery. While the queue is crowded, an announced delivery still has
-//! a message on it: the sweep moves the due time by much more, and sends no further message yet.
+//! long. It publishes the events in the outbox, and works on jobs. Before the sweep announces a delivery it moves the
+//! due time ahead, by twice as long each time, so that repeated announcements do not lengthen a backlog of the queue.
+//! While the queue is crowded, an announced delivery still has a message on the queue: the sweep moves the due time by
+//! much more, and sends no further message yet.
 //!
 //! An error ends neither a page nor a shard: a delivery that the table throttles must not hold up the deliveries behind
 //! it. The sweep reports the first error at its end.
@@ -44,24 +43,24 @@ use storage::{TableError, Written};
 
 /// The longest pause between two announcements of the same delivery.
 const MAX_PAUSE: Duration = Duration::from_secs(10 * 60);
-/// So many messages make the queue crowded: more than all dispatchers take in a few seconds.
-const CROWD: usize = 1_000;
-/// In a crowded queue a delivery is left alone as if the sweep had announced it so many times more: for 160 s at first.
+/// The number of messages from which the queue is crowded: more than all dispatchers take in a few seconds.
+const CROWDED_FROM: usize = 1_000;
+/// How many more announcements a crowded queue counts for: a delivery is left alone for 160 s at first.
 const CROWDED_SWEEPS: u32 = 4;
 /// How many entries of a shard are read at once.
 const PAGE: i32 = 200;
 /// How many entries of a shard are announced at once. They share their calls.
 const AT_ONCE: usize = 50;
-/// The longest look-up of a delivery's lane: a tenant whose part of the table is busy must not slow the sweep.
+/// Time limit for the look-up of a delivery's lane: a tenant whose partition is throttled must not slow the sweep.
 const LANE_LIMIT: Duration = Duration::from_millis(200);
-/// After this long no new page is begun: the next sweep goes on, and never meets this one.
+/// After this time the sweep begins no new page. The next sweep continues, and the two never overlap.
 const TIME_LIMIT: Duration = Duration::from_secs(45);
-/// After this long no new page of a job is begun, so that there is time to announce the deliveries that jobs made due.
+/// After this time the sweep begins no new page of a job, so that it can announce the deliveries that jobs made due.
 const JOB_LIMIT: Duration = Duration::from_secs(30);
 
-/// After so many errors in one sweep the other deliveries of a webhook are left to the next sweep: each error takes as long
-/// as the table was asked again.
-const MOST_ERRORS: usize = 3;
+/// After this many errors the sweep leaves the other deliveries of a webhook to the next sweep: each error takes all
+/// the retries of a call to the table.
+const MAX_ERRORS: usize = 3;
 
 /// Sweeps: publishes the outbox, announces overdue deliveries, and works on jobs.
 pub struct Sweeper {
@@ -77,18 +76,18 @@ pub struct Sweeper {
     pub webhooks: Webhooks,
     /// Where overdue deliveries are announced.
     pub queue: Queue,
-    /// Decides which deliveries are overdue.
+    /// The clock that decides which deliveries are overdue.
     pub clock: SharedClock,
     /// The deployment's name, for the metrics.
     pub environment: String,
 }
 
-/// What a sweep finds of deliveries that are overdue.
+/// Findings of one sweep about overdue deliveries.
 #[derive(Default)]
 struct Overdue {
-    /// For how long one was.
+    /// The longest time for which a delivery was overdue.
     longest: Longest,
-    /// Whether the queue is crowded; asked once, if anything is overdue.
+    /// Whether the queue is crowded; read once, if any delivery is overdue.
     crowded: OnceCell<bool>,
     /// How many deliveries of a webhook could not be postponed.
     errors: Mutex<HashMap<WebhookId, usize>>,
@@ -100,7 +99,7 @@ impl Overdue {
     }
 
     fn is_left_out(&self, webhook: &WebhookId) -> bool {
-        self.errors().get(webhook).is_some_and(|errors| *errors >= MOST_ERRORS)
+        self.errors().get(webhook).is_some_and(|errors| *errors >= MAX_ERRORS)
     }
 
     fn failed(&self, webhook: WebhookId) {
@@ -112,7 +111,7 @@ impl Overdue {
 #[derive(Debug, Default)]
 struct Swept {
     announced: usize,
-    /// The first error, which left something for the next sweep.
+    /// The first error; it left work for the next sweep.
     error: Option<TableError>,
 }
 
@@ -135,23 +134,23 @@ impl Add for Swept {
     }
 }
 
-/// Why a sweep did not do everything.
+/// Why a sweep is incomplete.
 #[derive(Debug, thiserror::Error)]
 pub enum SweepError {
     /// Overdue deliveries could not be announced.
     #[error("overdue deliveries could not be announced; the next sweep tries again")]
     Overdue(#[source] TableError),
     /// A job could not be worked on.
-    #[error("a job could not be worked on")]
+    #[error("a job failed; the next sweep continues it")]
     Job(#[source] TableError),
-    /// Something could not be published.
-    #[error("the outbox could not be emptied")]
+    /// An event of the outbox could not be published.
+    #[error("events stay in the outbox; the next sweep publishes them")]
     Outbox(#[from] OutboxError),
 }
 
 impl Sweeper {
-    /// Sweeps once; returns how many events were published and deliveries announced. A part that fails leaves the
-    /// others alone.
+    /// Sweeps once, and returns how many events were published and deliveries announced. A failing part does not affect
+    /// the others.
     pub async fn sweep(&self) -> Result<usize, SweepError> {
         let overdue = Overdue::default();
         let in_outbox = Longest::default();
@@ -159,15 +158,15 @@ impl Sweeper {
         let overdue = overdue.longest;
         let numbers =
             [Number::seconds(Name::OldestOverdue, overdue.get()), Number::seconds(Name::OutboxAge, in_outbox.get())];
-        // Zeros as well: they end an alarm.
+        // Zeros are published as well: they end an alarm.
         Metrics { environment: &self.environment, by: &[], numbers: &numbers, at: self.clock.now() }.publish();
         swept
     }
 
     async fn sweep_and_note(&self, overdue: &Overdue, in_outbox: &Longest) -> Result<usize, SweepError> {
         let began = self.clock.now();
-        // Beside each other, so that none waits for another that has much to do. Boxed, here and below: a future of
-        // futures of streams is more than the compiler follows.
+        // Concurrent, so that no part waits for a busy one. Boxed, here and below: the nested types of futures and
+        // streams exceed the compiler's limits.
         let (published, swept, worked) = futures::join!(
             self.outbox.empty(&self.publisher, in_outbox).boxed(),
             self.sweep_shards(began, overdue).boxed(),
@@ -229,10 +228,10 @@ impl Sweeper {
     async fn announce_overdue(&self, entry: DueEntry, overdue: &Overdue) -> Result<bool, TableError> {
         let now = self.clock.now();
         let Some(delivery) = delivery_of(&entry.pk) else {
-            tracing::error!(pk = entry.pk, "an entry of what is due names no delivery");
+            tracing::error!(pk = entry.pk, "an entry of the index of due deliveries names no delivery");
             return Ok(false);
         };
-        let crowded = *overdue.crowded.get_or_init(|| self.queue.holds(CROWD)).await;
+        let crowded = *overdue.crowded.get_or_init(|| self.queue.holds(CROWDED_FROM)).await;
         let times = if crowded { entry.sweeps.saturating_add(CROWDED_SWEEPS) } else { entry.sweeps };
         let postponed = self.deliveries.postpone(&entry, now + pause(times)).await;
         // The index may lag behind: a delivery that is no longer due has not waited.
@@ -243,8 +242,12 @@ impl Sweeper {
             Ok(Written::Done(head)) => head,
             Ok(Written::Lost(_)) => return Ok(false),
             Err(error @ TableError::Item { .. }) => {
-                // The item stays unreadable, and must not keep the sweep from the deliveries behind it.
-                tracing::error!(error = %logging::chain(&error), deliveryId = %delivery, "not announced");
+                // The item stays unreadable, and must not hold up the deliveries after it.
+                tracing::error!(
+                    error = %logging::chain(&error),
+                    deliveryId = %delivery,
+                    "the delivery is not announced, since its item cannot be read"
+                );
                 return Ok(false);
             }
             Err(error) => return Err(error),
@@ -252,33 +255,37 @@ impl Sweeper {
         if crowded && entry.sweeps == 0 {
             return Ok(false);
         }
-        let notice = AttemptMessage::of(&head, entry.attempt_count + 1).waiting();
-        let (lane, notice) = match self.webhook(&DeliveryOwner::of(head.delivery())).await {
-            Some(webhook) => (Lane::of(webhook.is_slow(now)), notice.since(webhook.last_update)),
+        let message = AttemptMessage::of(&head, entry.attempt_count + 1).waiting();
+        let (lane, message) = match self.webhook(&DeliveryOwner::of(head.delivery())).await {
+            Some(webhook) => (Lane::of(webhook.is_slow(now)), message.since(webhook.last_update)),
             // A dispatcher decides again.
-            None => (Lane::Quick, notice),
+            None => (Lane::Quick, message),
         };
-        self.queue.announce(lane, notice, now, now).await;
+        self.queue.announce(lane, message, now, now).await;
         Ok(true)
     }
 
-    /// The webhook of a delivery, unless it is gone or cannot be looked up soon.
+    /// The webhook of a delivery; `None` when it was removed or cannot be read in time.
     async fn webhook(&self, owner: &DeliveryOwner) -> Option<Webhook> {
         let entity = AuthorizedEntity::owning_delivery(owner.entity.clone());
         let found = timeout(LANE_LIMIT, self.webhooks.find(&entity, &owner.webhook)).await.ok()?;
         let found = found.inspect_err(|error| {
-            tracing::warn!(error = %logging::chain(error), webhookId = %owner.webhook, "its lane is not known");
+            tracing::warn!(
+                error = %logging::chain(error),
+                webhookId = %owner.webhook,
+                "the lane of a webhook could not be read; the quick lane is used"
+            );
         });
         found.ok().flatten().map(|found| found.webhook)
     }
 }
 
-/// How long a delivery is left alone after it was announced so many times before.
+/// How long the sweep leaves a delivery alone that it has announced this many times before.
 fn pause(sweeps: u32) -> Duration {
     GRACE.saturating_mul(2u32.saturating_pow(sweeps.min(16))).min(MAX_PAUSE)
 }
 
-/// How long a delivery has waited that was announced so many times in vain: the sum of its pauses.
+/// How long a delivery has waited that was announced this many times in vain: the sum of its pauses.
 fn waited(sweeps: u32) -> Duration {
     /// How many pauses are shorter than the longest.
     const GROWING: u32 = 6;

@@ -6,21 +6,21 @@ use serde::Serialize;
 /// A type of event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct EventType {
-    /// For people.
+    /// The label for people.
     pub label: &'static str,
-    /// For programs: `area.thing.happened`.
+    /// The key for programs: `area.thing.happened`.
     pub value: &'static str,
-    /// Not shown.
+    /// The publisher of events of this type; not shown.
     #[serde(skip)]
     pub source: Source,
 }
 
-/// Who publishes events of a type.
+/// The publisher of events of a type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// The platform's services, on the bus, and clients, over HTTP.
     Platform,
-    /// This service alone, so that subscribers can trust such an event.
+    /// Only this service, so that subscribers can trust such an event.
     Service,
 }
 
@@ -31,14 +31,15 @@ pub const fn all() -> &'static [EventType] {
     TYPES
 }
 
-/// A type of the service's own, for a constant: a key that the catalogue lacks, or leaves to others, does not compile.
+/// An internal type of the service, for a constant: a key that is missing from the catalogue, or has another source,
+/// does not compile.
 pub const fn own(value: &str) -> &'static EventType {
     let mut position = 0;
     while position < TYPES.len() {
         if same(TYPES[position].value.as_bytes(), value.as_bytes()) {
             assert!(
                 matches!(TYPES[position].source, Source::Service),
-                "the catalogue leaves this event type to others"
+                "the catalogue names another source for this event type"
             );
             return &TYPES[position];
         }
@@ -47,7 +48,7 @@ pub const fn own(value: &str) -> &'static EventType {
     panic!("the catalogue has no such event type")
 }
 
-/// `==`, which constants cannot use on texts.
+/// Compares texts in constants, which cannot use `==`.
 const fn same(left: &[u8], right: &[u8]) -> bool {
     if left.len() != right.len() {
         return false;
@@ -62,24 +63,24 @@ const fn same(left: &[u8], right: &[u8]) -> bool {
     true
 }
 
-/// The type of this key.
+/// The type with this key.
 pub fn find(value: &str) -> Option<&'static EventType> {
     TYPES.iter().find(|known| known.value == value)
 }
 
-/// Whether a text is a group that has at least one type of the catalogue. `booking.*` is every type whose key begins with
-/// `booking.`. A webhook keeps the group as its owner gave it, so that the group has types that the catalogue gets later.
+/// Whether a text is a group with at least one type of the catalogue. `booking.*` is every type whose key begins with
+/// `booking.`. A webhook stores the group as its owner gave it, so that the group includes types added later.
 pub fn group_exists(text: &str) -> bool {
     all().iter().any(|known| is_in_group(text, known.value))
 }
 
-/// Whether a type belongs to a group. A text that is no group has none.
+/// Whether a type belongs to a group. A text that is not a group has no types.
 pub fn is_in_group(group: &str, kind: &str) -> bool {
     let prefix = group.strip_suffix('*').filter(|prefix| prefix.ends_with('.'));
     prefix.is_some_and(|prefix| kind.starts_with(prefix))
 }
 
-/// Every group of the catalogue, those of one type several times.
+/// All groups of the catalogue, with repetitions.
 pub fn groups() -> impl Iterator<Item = String> {
     all().iter().flat_map(|known| known.value.match_indices('.').map(|(dot, _)| known.value[..=dot].to_owned() + "*"))
 }
@@ -89,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_area_has_at_least_the_types_that_a_platform_of_this_kind_publishes() {
+    fn every_area_has_the_types_that_such_a_platform_publishes() {
         for (area, least) in [
             ("managing_entity", 33),
             ("booking", 16),
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_shows_its_label_and_its_value_and_nothing_else() {
+    fn an_entry_shows_only_its_label_and_its_value() {
         let shown = serde_json::to_value(own("webhook.test")).expect("JSON");
         assert_eq!(shown, serde_json::json!({ "label": "Test event", "value": "webhook.test" }));
     }

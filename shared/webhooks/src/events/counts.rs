@@ -1,16 +1,16 @@
-//! The publications of the present minute, as far as one process knows.
+//! The publications of the current minute that one process knows of.
 
 use std::collections::HashMap;
 
 use auth::EntityId;
 use base::Time;
 
-/// The longest step: one write unit for so many publications.
+/// The longest step: one write unit for this many publications.
 const LONGEST_STEP: u32 = 20;
-/// In seconds.
+/// A minute in seconds.
 pub(super) const MINUTE: i64 = 60;
 
-/// The publications of the present minute. Counts of an earlier minute are dropped.
+/// The publications of the current minute. Counts of an earlier minute are dropped.
 pub(super) struct Counts {
     pub(super) limit: u32,
     /// How many publications are added to the table's count at once.
@@ -20,28 +20,28 @@ pub(super) struct Counts {
     entities: HashMap<EntityId, Count>,
 }
 
-/// The publications of one entity in the present minute.
+/// The publications of one entity in the current minute.
 #[derive(Debug, Default)]
 struct Count {
-    /// In this process.
+    /// Publications in this process.
     here: u32,
-    /// In other processes, when this one asked last.
+    /// Publications in other processes, at this process's last addition.
     elsewhere: u32,
 }
 
 /// Whether a publication is admitted.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum QuotaDecision {
-    /// It is made.
+    /// The publication is admitted.
     Admitted,
-    /// It is made, and ends a step or several, which are to be counted for this minute.
+    /// The publication is admitted and completes steps, which are to be counted for this minute.
     EndsSteps {
         /// Minutes since the epoch.
         minute: i64,
         /// The publications of these steps.
         publications: u32,
     },
-    /// The entity has had its share; the next minute begins in so many seconds.
+    /// The entity has used up its share; the next minute begins in this many seconds.
     Refused(u64),
 }
 
@@ -52,12 +52,13 @@ impl Counts {
         Self { limit: per_minute, step, minute: 0, entities: HashMap::new() }
     }
 
-    /// Admits a publication that counts so many times, unless the entity has had its share. The last one that is
-    /// admitted may exceed the share, so that a large event fits into a small one.
+    /// Admits a publication that counts `times` times, unless the entity has used up its share. The last admitted
+    /// publication may exceed the share, so that a large event fits into a small share.
     pub(super) fn admit(&mut self, entity: &EntityId, times: u32, now: Time) -> QuotaDecision {
         let minute = now.as_seconds().div_euclid(MINUTE);
         if minute != self.minute {
-            (self.minute, self.entities) = (minute, HashMap::new());
+            self.minute = minute;
+            self.entities = HashMap::new();
         }
         let count = self.entities.entry(entity.clone()).or_default();
         if count.here.saturating_add(count.elsewhere) >= self.limit {
@@ -72,11 +73,11 @@ impl Counts {
         }
     }
 
-    /// Takes note of how many publications all processes have counted.
+    /// Learns the total that all processes have counted.
     pub(super) fn learn(&mut self, entity: &EntityId, minute: i64, total: u32) {
         let Some(count) = self.entities.get_mut(entity).filter(|_| minute == self.minute) else { return };
-        // Steps of this process that are under way may be missing in the total. None of them is taken for another
-        // process's, so that no entity is refused too early.
+        // The total may lack steps of this process that are under way. They are not mistaken for those of other
+        // processes, so that no entity is refused too early.
         let counted = count.here - count.here % self.step;
         count.elsewhere = count.elsewhere.max(total.saturating_sub(counted));
     }
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entity_that_has_had_its_share_is_refused_until_the_minute_ends_and_others_are_not() {
+    fn an_entity_beyond_its_share_is_refused_until_the_minute_ends() {
         let mut counts = counts(3);
         let busy = entity("busy");
         let other = entity("other");
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_event_counts_several_times_and_fits_into_a_share_of_which_anything_is_left() {
+    fn a_large_event_counts_several_times_and_fits_into_any_rest() {
         let mut counts = counts(250);
         let entity = entity("e");
         assert_eq!(counts.step, 2);
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_table_counts_nothing_a_process_still_knows_its_own_publications() {
+    fn without_the_table_a_process_still_counts_its_publications() {
         let mut counts = counts(200);
         let entity = entity("e");
         let admitted = (0..500).filter(|_| counts.admit(&entity, 1, NOW) != QuotaDecision::Refused(48));
@@ -206,9 +207,9 @@ mod tests {
     }
 
     proptest! {
-        /// On Lambda a process has one request at a time, and may be at any point of it while others go on.
+        /// On Lambda a process has one request at a time, and may be at any point of it while others continue.
         #[test]
-        fn in_any_order_of_processes_an_entity_publishes_its_share_and_at_most_a_step_more_in_each(
+        fn an_entity_publishes_its_share_and_at_most_a_step_more_per_process(
             limit in 1_u32..700,
             (processes, turns) in (1_usize..8).prop_flat_map(|processes| (Just(processes), steps(processes))),
         ) {
@@ -217,11 +218,11 @@ mod tests {
             let step = processes[0].0.step;
             let mut table = 0;
             let mut admitted = 0;
-            for (process, goes_on) in turns {
+            for (process, continues) in turns {
                 let (counts, under_way) = &mut processes[process];
                 match under_way.take() {
                     // Its step waits for the table, or the total is on its way.
-                    Some(waiting) if !goes_on => *under_way = Some(waiting),
+                    Some(waiting) if !continues => *under_way = Some(waiting),
                     Some(None) => {
                         table += step;
                         *under_way = Some(Some(table));

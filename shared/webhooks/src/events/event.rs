@@ -1,4 +1,4 @@
-//! An event, with the very bytes that every subscriber is sent.
+//! Events, with the exact bytes that every subscriber gets.
 
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ pub const MAX_BYTES: usize = 256 * 1024;
 /// An event and its body.
 #[derive(Debug, Clone)]
 pub struct Event {
-    /// Receivers know a repetition by it.
+    /// The identifier, by which receivers detect repetitions.
     pub id: EventId,
     /// The key of its type.
     pub kind: &'static str,
@@ -20,17 +20,17 @@ pub struct Event {
     pub timestamp: Time,
     /// The managing entity that it is published to.
     pub entity: EntityId,
-    /// The body, byte for byte as it is sent on every attempt.
+    /// The body, byte for byte as every attempt sends it.
     pub body: String,
-    /// The webhooks that it is about. It is not delivered there, since each failure would cause another event.
+    /// The webhooks that it is about. It is not delivered to them, since each failure would cause another event.
     pub about: Vec<WebhookId>,
-    /// The span in which it was published, if its publisher named a trace, which its deliveries go on with.
+    /// The span of its publication, if its publisher sent a trace. Its deliveries continue that trace.
     pub trace: Option<Trace>,
-    /// Whether a person waits for it, so that its first attempts do not wait for a breaker.
+    /// Whether a person requested it, so that its first attempts do not wait for a breaker.
     pub asked_for: bool,
 }
 
-/// The event's body is larger than is allowed.
+/// The event's body is too large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the event is larger than 256 KiB")]
 pub struct TooLarge;
@@ -46,7 +46,7 @@ struct Body<'a> {
 }
 
 impl Event {
-    /// Makes the event. The data goes into the body byte for byte.
+    /// A new event. The body contains the data byte for byte.
     pub fn new(
         id: EventId,
         kind: &EventType,
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn the_data_stands_in_the_body_byte_for_byte() {
+    fn the_body_contains_the_data_byte_for_byte() {
         let data = r#"{ "z":1, "a" : 12345678901234567890.5e0,"u":"\u00e9é\/" }"#;
         let event = event(data.to_owned()).expect("an event");
         let start = format!(

@@ -1,9 +1,9 @@
-//! Events of the platform's own services, which come over a bus and are published as a request over HTTP would be. IAM
-//! alone decides which service may put events on the bus, so the entity in an event is not checked further.
+//! Events of the platform's services, which arrive over a bus and are published like those of HTTP requests. IAM
+//! decides which services may put events on the bus, so the entity in an event is not checked further.
 //!
-//! The bus hands an event over at least once, and an operator may hand a rejected one over again. The bus event's
-//! identifier is an idempotency key, in a name space of its own: an event that comes again makes nothing new, even
-//! where webhooks changed meanwhile.
+//! The bus delivers an event at least once, and an operator may put a rejected event on the bus again. The identifier
+//! of the bus event is an idempotency key in a separate namespace: a repeated event creates nothing new, even if
+//! webhooks changed meanwhile.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -19,27 +19,27 @@ use base::trace::Trace;
 use problem::{JsonBody, Problem, Violation};
 use storage::{IdempotentRequest, TableError};
 
-/// Takes events from the bus.
+/// Publishes or rejects events of the bus.
 pub struct Ingestion {
     /// Publishes the events.
     pub publisher: Publisher,
-    /// Takes the events that cannot be published.
+    /// The queue for events that cannot be published.
     pub rejected: RejectedEvents,
     /// The name of this deployment, for the metric of rejected events.
     pub environment: String,
 }
 
-/// How an event of the bus was taken.
+/// The outcome of an event of the bus.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Ingested {
-    /// It is published, now or when it came before.
+    /// The event is published, now or by an earlier delivery of the bus.
     Published(Published),
-    /// It cannot be published, and stands on the queue of rejected events.
+    /// The event cannot be published, and is on the queue of rejected events.
     Rejected(Rejection),
 }
 
-/// Why an event of the bus was neither published nor rejected; it may be tried again.
+/// Why an event of the bus was neither published nor rejected. Lambda tries it again.
 #[derive(Debug, thiserror::Error)]
 pub enum IngestError {
     /// The table failed.
@@ -53,15 +53,15 @@ pub enum IngestError {
 /// An event of the bus.
 #[derive(Debug)]
 pub struct BusEvent<'a> {
-    /// The identifier that the bus gave it.
+    /// The identifier that the bus assigned.
     pub id: String,
-    /// The sender's part of it, as JSON.
+    /// The sender's part, as JSON.
     pub detail: &'a RawValue,
 }
 
 /// Why a bus event is not published now.
 enum Unpublished {
-    /// It never can be.
+    /// It can never be published.
     Rejected(Rejection),
     /// The table failed.
     Table(TableError),
@@ -75,8 +75,8 @@ struct Detail<'a> {
 }
 
 impl Ingestion {
-    /// Publishes an event of the bus within this span, or puts it on the queue of rejected events as it came (`whole`). An
-    /// input that is no bus event comes as its rejection.
+    /// Publishes an event of the bus within this span, or puts it unchanged (`whole`) on the queue of rejected events.
+    /// An input that is not a bus event is passed as its rejection.
     pub async fn ingest(
         &self,
         whole: &str,
@@ -112,8 +112,7 @@ impl Ingestion {
             PublishError::Table(error) => Unpublished::Table(error),
             error @ PublishError::TooLarge(_) => Unpublished::Rejected(Rejection::whole(&error.into(), "detail.data")),
             error @ PublishError::KeyConflict => {
-                let message =
-                    "came before with another detail; an event that is another needs an identifier of its own";
+                let message = "came before with another detail; a different event needs a different identifier";
                 let violations = vec![Violation { field: "id".to_owned(), message: message.to_owned() }];
                 Unpublished::Rejected(Rejection { reason: Problem::from(error).kind.slug(), violations })
             }
@@ -139,7 +138,7 @@ impl<'a> Detail<'a> {
     }
 }
 
-/// JSON without the white space between its parts, which is all that a bus may change of an event.
+/// JSON without the white space between its tokens, which is all that a bus may change in an event.
 fn without_space(json: &str) -> String {
     let mut in_string = false;
     let mut escaped = false;
@@ -180,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn every_violation_of_a_detail_is_listed_by_its_place() {
+    fn every_violation_of_a_detail_is_listed_with_its_path() {
         let invalid = |fields: &[&str]| {
             Err(("invalid-request".to_owned(), fields.iter().map(|field| (*field).to_owned()).collect()))
         };
@@ -206,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rejection_as_a_whole_has_a_place_and_a_sentence() {
+    fn a_rejection_as_a_whole_has_a_path_and_a_sentence() {
         let problem = Problem::too_large("The event", 262_144);
         let Rejection { reason, violations } = Rejection::whole(&problem, "detail.data");
         assert_eq!((reason, violations[0].field.as_str()), ("payload-too-large", "detail.data"));
@@ -214,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn white_space_between_the_parts_of_an_event_does_not_count_and_in_its_texts_it_does() {
+    fn white_space_counts_only_within_the_texts_of_an_event() {
         let json = "{ \"a b\" :\t\"c \\\" d \\\\\" ,\r\n \"e\" : [ 1 , 2.0 ] }";
         assert_eq!(without_space(json), r#"{"a b":"c \" d \\","e":[1,2.0]}"#);
         assert_eq!(without_space(&without_space(json)), without_space(json));

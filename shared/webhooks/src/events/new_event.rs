@@ -1,5 +1,4 @@
-//! An event that a client asks to be published, as its request says it, and the members that describe an event in such
-//! requests and in events of the bus alike.
+//! Requests to publish an event, and the members that describe an event both in requests and in events of the bus.
 
 use serde_json::value::RawValue;
 
@@ -13,16 +12,16 @@ use base::{EventId, Time};
 use problem::{JsonBody, Problem};
 use storage::{IdempotencyKey, IdempotentRequest, Sender};
 
-/// An event that a client asks to be published.
+/// A client's request to publish an event.
 #[derive(Debug)]
 pub struct NewEvent<'a> {
     pub(super) content: Content<'a>,
-    /// Makes the publication happen once: a repetition with the same key publishes nothing new.
+    /// The idempotency key, if any: a repetition with the same key publishes nothing new.
     pub(super) once: Option<IdempotentRequest>,
 }
 
 impl<'a> NewEvent<'a> {
-    /// Reads a request to publish: its body, and the `Idempotency-Key` that came with it from this sender.
+    /// Reads a request to publish: its body, and the `Idempotency-Key` of this sender.
     pub fn read(
         body: &'a [u8],
         key: Result<Option<IdempotencyKey<'_>>, String>,
@@ -60,9 +59,9 @@ impl Content<'_> {
     }
 }
 
-/// The type, which must be in the catalogue and not be one of the service's own: a subscriber to `webhook.disabled`
-/// must be able to trust that the service disabled a webhook.
-/// `entity` is the managing entity at which a refusal says that the types are listed.
+/// Takes the type, which must be in the catalogue and must not be an internal type of the service: a subscriber to
+/// `webhook.disabled` must be able to trust that the service disabled a webhook. `entity` is the managing entity in the
+/// address of the catalogue that a violation names.
 pub(super) fn take_type(body: &mut JsonBody<'_>, entity: &str) -> Option<&'static EventType> {
     let kind = body.required::<String>("type", "the key of an event type, such as booking.created")?;
     let found = match catalogue::find(&kind) {
@@ -77,7 +76,7 @@ pub(super) fn take_type(body: &mut JsonBody<'_>, entity: &str) -> Option<&'stati
     body.violations.note("type", found)
 }
 
-/// The data, which must be an object; subscribers are sent its very text.
+/// Takes the data, which must be an object. Subscribers get its exact text.
 pub(super) fn take_data<'a>(body: &mut JsonBody<'a>) -> Option<&'a RawValue> {
     let data = body.take_raw("data").filter(|data| data.starts_with('{'));
     let data = data.and_then(|data| serde_json::from_str(data).ok());
@@ -110,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_service_sets_itself_is_refused_with_that_reason() {
+    fn members_that_the_service_sets_are_refused_with_that_reason() {
         let body = br#"{"type":"booking.created","data":{},"timestamp":"2026-11-20T09:45:00Z"}"#;
         let problem = NewEvent::read(body, Ok(None), SENDER).expect_err("refused");
         let violation = &problem.properties["violations"][0];

@@ -1,18 +1,17 @@
-//! The outbox: events of the service's own that wait to be published.
+//! The outbox: internal events of the service that wait to be published.
 //!
 //! Such an event announces a change in the table, and is written in the transaction of the change: a crash leaves both
 //! or neither. The sweep publishes each event and then removes it. After a crash in between it publishes the event
-//! again, under the same identifier, which makes nothing new.
+//! again with the same identifier, which creates nothing new.
 //!
 //! | item | pk / sk | in the index `byDue` |
 //! |---|---|---|
 //! | event | `OUTBOX#{event}` / `EVENT` | `OUTBOX#{shard}` / time of the change |
-//!
-//! The oldest events of a shard are published first, without turns between entities. An entity puts 21 operational events
-//! of webhooks into the outbox in an hour at most (`subscriptions::announcing`), and one event for each payment connection
-//! that is made, broken or removed. A publication takes a tenth of a second or so even to 200 webhooks, and a shard has 32
-//! under way at once: the hour's events of an entity take less than a second from the others, which wait up to a minute
-//! for the sweep anyway.
+//! The oldest events of a shard are published first, without turns between entities. An entity puts at most 21
+//! operational events of webhooks into the outbox in an hour (`subscriptions::announcing`), and one event for each
+//! payment connection that is established, broken or removed. A publication takes about a tenth of a second even to 200
+//! webhooks, and a shard has 32 under way at once. So an entity's events of an hour delay those of others by less than
+//! a second, which wait up to a minute for the sweep anyway.
 
 use std::time::Duration;
 
@@ -33,22 +32,22 @@ use auth::{AuthorizedEntity, EntityId};
 use base::{EventId, Random, Time, WebhookId, logging, metric::Longest};
 use storage::table::{Delete, Page, Put, Query, Table, TableError};
 
-/// How many shards the outbox has in the index `byDue`. DynamoDB takes a thousand writes a second for one key of an index,
-/// and a fault of many endpoints at once must not slow the transactions that write into the outbox.
+/// How many shards the outbox has in the index `byDue`. DynamoDB takes a thousand writes a second for one key of an
+/// index, and a fault of many endpoints at once must not slow the transactions that write into the outbox.
 const SHARDS: u64 = 4;
 /// How many events of a shard are read at once.
 const PAGE: i32 = 32;
 /// How many events of a shard are published at once.
 const AT_ONCE: usize = 32;
-/// After this long no new publication begins; the next sweep continues. Half of a sweep's 60 s is left for the publications
-/// under way, and for announcing the deliveries that jobs made due.
+/// After this time no new publication begins; the next sweep continues. Half of a sweep's 60 s is left for the
+/// publications under way, and for announcing the deliveries that jobs made due.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 /// An event in the outbox.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OutboxEvent {
-    /// Given once, so that publishing it twice makes nothing new.
+    /// The identifier, fixed so that publishing the event twice creates nothing new.
     pub event: EventId,
     /// The key of its type.
     #[serde(rename = "type")]
@@ -57,7 +56,7 @@ pub struct OutboxEvent {
     pub owner_identifier: EntityId,
     /// The time of the change.
     pub timestamp: Time,
-    /// A JSON object.
+    /// The data, a JSON object.
     pub data: String,
     /// The webhooks that it is about, to which it is not delivered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -97,13 +96,13 @@ pub enum OutboxError {
     /// The table failed.
     #[error("the table failed the outbox")]
     Table(#[from] TableError),
-    /// A newer program wrote it, or it is damaged.
-    #[error("the event {0} of the outbox is of an unknown type, too large, or not JSON")]
+    /// A newer program wrote the event, or it is damaged.
+    #[error("the event {0} of the outbox is of an unknown type, too large, or not JSON; it stays in the outbox")]
     Unreadable(EventId),
 }
 
 impl OutboxEvent {
-    /// An event of this moment.
+    /// A new event, about a change at this moment.
     pub fn new(
         kind: &'static EventType,
         entity: EntityId,
@@ -111,7 +110,7 @@ impl OutboxEvent {
         now: Time,
         random: &dyn Random,
     ) -> Self {
-        let data = serde_json::to_string(data).expect("the data of the service's own events have texts for names");
+        let data = serde_json::to_string(data).expect("the data of internal events have texts for names");
         Self {
             event: EventId::new(now, random),
             kind: kind.value.to_owned(),
@@ -155,11 +154,11 @@ impl Outbox {
         Put::item(&item, "putting an event into the outbox")
     }
 
-    /// Publishes every event in the outbox, and returns their number. An event that fails leaves the others alone, and
-    /// is tried again by the next sweep; one of such errors is returned. Notes how long the events have waited.
+    /// Publishes every event in the outbox, and returns their number. A failing event does not affect the others, and
+    /// the next sweep tries it again; the first error is returned. Records how long the events have waited.
     pub async fn empty(&self, publisher: &Publisher, waited: &Longest) -> Result<usize, OutboxError> {
         let until = publisher.clock.now() + TIME_LIMIT;
-        // Boxed, here and below: a future of futures of streams is more than the compiler follows.
+        // Boxed, here and below: the nested types of futures and streams exceed the compiler's limits.
         let emptied = (0..SHARDS).map(|shard| self.empty_shard(shard, publisher, until, waited).boxed());
         join_all(emptied).await.into_iter().sum()
     }
@@ -176,7 +175,9 @@ impl Outbox {
             .take_while(|_| ready(publisher.clock.now() < until))
             .map(|event| async move { self.publish(event?, publisher, waited).await })
             .buffer_unordered(AT_ONCE)
-            .inspect_err(|error| tracing::error!(error = %logging::chain(error), "an event stays in the outbox"));
+            .inspect_err(|error| {
+                tracing::error!(error = %logging::chain(error), "an event could not be published; it stays in the outbox");
+            });
         let outcomes: Vec<_> = outcomes.collect().await;
         let published = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
         outcomes.into_iter().find_map(Result::err).map_or(Ok(published), Err)
@@ -194,8 +195,8 @@ impl Outbox {
         Ok(self.remove(&whole.id).await?)
     }
 
-    /// The events of a shard, the oldest first. Pages are read as they are needed, so that a slow publication at the end of
-    /// one page does not hold up the next.
+    /// The events of a shard, the oldest first. Pages are read as they are needed, so that a slow publication at the
+    /// end of one page does not hold up the next.
     fn waiting(&self, shard: u64, now: Time) -> BoxStream<'_, Result<EventId, TableError>> {
         let pages = stream::try_unfold(Some(None), move |start| async move {
             let Some(start) = start else { return Ok(None) };
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_of_the_outbox_is_the_same_every_time() {
+    fn an_event_of_the_outbox_is_published_identically_every_time() {
         let outbox_event = outbox_event();
         let first = outbox_event.event().expect("an event");
         let again = outbox_event.event().expect("an event");

@@ -1,4 +1,5 @@
-//! A body that is kept compressed (raw DEFLATE, RFC 1951). The table bills each KB that is written, and keeps it for months.
+//! Compression of stored bodies (raw DEFLATE, RFC 1951). The table bills each KB that is written, and keeps it for
+//! months.
 
 use std::{
     fmt,
@@ -8,32 +9,32 @@ use std::{
 use flate2::{Compression, read::DeflateDecoder, write::DeflateEncoder};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// A shorter body is one write unit as it is, with the rest of its item.
+/// Shorter bodies fit uncompressed into one write unit with the rest of their item.
 const WORTHWHILE: usize = 800;
 
-/// The compressed form of a text, bytes in the table.
+/// A compressed text, stored as bytes in the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Packed(Vec<u8>);
 
 impl Packed {
-    /// The text compressed; `None` where that saves nothing.
+    /// Compresses a text; `None` if that saves nothing.
     pub(super) fn of(text: &str) -> Option<Self> {
         if text.len() < WORTHWHILE {
             return None;
         }
-        // Fast: the publisher waits for it, and a higher level saves few bytes of a text of this length.
+        // Fast, since the publisher waits, and a higher level saves few bytes of a text of this length.
         let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
         let packed = encoder.write_all(text.as_bytes()).and_then(|()| encoder.finish());
         packed.ok().filter(|packed| packed.len() < text.len()).map(Self)
     }
 
-    /// Bytes that no text has as its compressed form.
+    /// Bytes that are not the compressed form of any text.
     #[cfg(test)]
     pub(super) fn torn() -> Self {
         Self(vec![255, 255])
     }
 
-    /// The text.
+    /// Decompresses the text.
     pub(super) fn text(&self) -> io::Result<String> {
         let mut text = String::new();
         DeflateDecoder::new(self.0.as_slice()).read_to_string(&mut text)?;
@@ -75,7 +76,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_booking_of_a_kilobyte_takes_less_than_one_beside_the_rest_of_its_item() {
+    fn a_booking_of_a_kilobyte_takes_less_than_half() {
         let rooms: Vec<_> = (0..9_u64)
             .map(|room| {
                 let price = room * 7_919 % 900;
@@ -85,7 +86,7 @@ mod tests {
             })
             .collect();
         let text = serde_json::json!({ "type": "booking.created", "data": rooms }).to_string();
-        let packed = Packed::of(&text).expect("it is worthwhile");
+        let packed = Packed::of(&text).expect("compression saves bytes");
         assert!(text.len() > 1_000 && packed.0.len() * 2 < text.len(), "{} of {}", packed.0.len(), text.len());
     }
 
@@ -95,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_packed_text_are_an_error() {
+    fn bytes_that_are_not_a_packed_text_are_an_error() {
         assert!(Packed(b"not compressed".to_vec()).text().is_err());
         assert!(Packed::of(&"x".repeat(2_000)).is_some_and(|whole| Packed(whole.0[..4].to_vec()).text().is_err()));
     }

@@ -1,9 +1,7 @@
-//! Publishing: an event becomes one delivery for each webhook that wants it.
-//!
-//! The order of the writes is the promise. First the publication of an idempotency key is stored, then the body and the
-//! deliveries, each with a due time that the sweep finds. Only then is the request acknowledged. The queue comes last
-//! and may fail, since it only says "look now". A repetition after a crash in between finds the same identifiers and
-//! makes nothing new.
+//! Publishing: an event becomes one delivery for each webhook that wants it. The order of the writes makes publishing
+//! reliable. First the publication of an idempotency key is stored, then the body and the deliveries, each with a due
+//! time that the sweep finds. Only then is the request acknowledged. The queue comes last and may fail, since its
+//! messages are only hints. A repetition after a crash in between finds the same identifiers and creates nothing new.
 
 use std::collections::HashMap;
 
@@ -52,7 +50,7 @@ pub struct Publisher {
 pub struct Published {
     event_identifier: EventId,
     deliveries: Vec<PlannedDelivery>,
-    /// Whether its idempotency key had come before.
+    /// Whether the request repeats an idempotency key.
     #[serde(skip)]
     pub is_repeated: bool,
 }
@@ -82,12 +80,13 @@ impl From<PublishError> for Problem {
 }
 
 impl Publisher {
-    /// A publisher that keeps events in this table and announces their deliveries on this queue.
+    /// A publisher that stores events in this table and announces their deliveries on this queue.
     pub fn new(
         table: &Table,
         queue: Queue,
         schedule: ScheduleSettings,
-        (clock, random): (SharedClock, SharedRandom),
+        clock: SharedClock,
+        random: SharedRandom,
     ) -> Self {
         Self {
             table: table.clone(),
@@ -131,10 +130,10 @@ impl Publisher {
         once: &IdempotentRequest,
         trace: &Trace,
     ) -> Result<Published, PublishError> {
-        // An event that is too large is refused before its key is spent.
+        // An event that is too large is refused before its key is claimed.
         let event = self.event_now(entity, content)?;
         let now = event.timestamp;
-        // Boxed, as the futures below: the compiler does not look through all of them from a function's main.
+        // Boxed, like the futures below: unboxed, their nested types exceed the compiler's limits.
         let webhooks = self.webhooks.of(entity).boxed().await?;
         let publication = Publication { event: event.id.clone(), timestamp: now, deliveries: plan(&event, &webhooks) };
         let first = self.events.claim_key(once, publication, now).boxed().await?;
@@ -146,15 +145,16 @@ impl Publisher {
         Ok(Published { is_repeated, ..published })
     }
 
-    /// Publishes an event of the service's own. A repetition makes nothing new for webhooks that were found before.
+    /// Publishes an internal event of the service. A repetition creates nothing new for webhooks that were found
+    /// before.
     pub(super) async fn publish_event(&self, entity: &AuthorizedEntity, event: &Event) -> Result<(), TableError> {
         debug_assert_eq!(entity.id(), &event.entity);
         let webhooks = self.webhooks.of(entity).boxed().await?;
         self.deliver(event, plan(event, &webhooks), &webhooks).boxed().await.map(drop)
     }
 
-    /// Publishes an event to one webhook, whether or not it wants events of this type. With the record of the request
-    /// for it, all of it is one transaction.
+    /// Publishes an event to one webhook, regardless of the types that it wants. With a record of the request, all
+    /// writes are one transaction.
     pub(crate) async fn publish_to(
         &self,
         entity: &AuthorizedEntity,
@@ -197,12 +197,13 @@ impl Publisher {
         if !planned.is_empty() {
             let first_attempt = self.first_attempt(event);
             let retention = self.schedule.retention;
-            // A repetition may plan for a webhook that was removed since: its delivery was opened the first time, or
-            // cannot be.
+            // A repetition may plan for a webhook that was removed since: its delivery was opened the first time, or is
+            // not opened at all.
             let targets = webhooks.iter().filter(|webhook| planned.iter().any(|plan| plan.webhook == webhook.id));
             let heads: Vec<_> =
                 targets.map(|webhook| HeadItem::new(event, webhook, first_attempt, retention)).collect();
-            // Both in one call, in no order: a head without its body belongs to an event that is not acknowledged yet.
+            // Both in one call, without an order: a head without its body belongs to an event that is not acknowledged
+            // yet.
             tokio::try_join!(self.events.keep(event, retention), self.deliveries.open(&heads))?;
             self.announce(event, &planned, webhooks, first_attempt).await;
         }
@@ -210,27 +211,27 @@ impl Publisher {
         Ok(Published { event_identifier: event.id.clone(), deliveries: planned, is_repeated: false })
     }
 
-    /// Announces the first attempts of an event's deliveries. A delivery that an earlier publication announced is announced
-    /// again: the claim decides whether its attempt is still to be made.
+    /// Announces the first attempts of an event's deliveries. Deliveries of an earlier publication are announced again:
+    /// the claim decides whether their attempts are still to be made.
     async fn announce(&self, event: &Event, planned: &[PlannedDelivery], webhooks: &[Webhook], first_attempt: Time) {
         let now = self.clock.now();
         let known: HashMap<_, _> = webhooks.iter().map(|webhook| (&webhook.id, webhook)).collect();
         join_all(planned.iter().map(|PlannedDelivery { delivery, webhook }| {
             let owner = DeliveryOwner { entity: event.entity.clone(), webhook: webhook.clone() };
-            let message = DueMessage { delivery: delivery.clone(), attempt: 1 };
-            let notice = AttemptMessage::new(message, owner, event.id.clone());
+            let due = DueMessage { delivery: delivery.clone(), attempt: 1 };
+            let message = AttemptMessage::new(due, owner, event.id.clone());
             // A repetition may announce to a webhook that was removed since.
-            let (lane, notice) = match known.get(webhook) {
-                Some(known) => (Lane::of(known.is_slow(now)), notice.since(known.last_update)),
-                None => (Lane::Quick, notice),
+            let (lane, message) = match known.get(webhook) {
+                Some(known) => (Lane::of(known.is_slow(now)), message.since(known.last_update)),
+                None => (Lane::Quick, message),
             };
-            self.queue.announce_in_time(lane, notice, first_attempt, now)
+            self.queue.announce_in_time(lane, message, first_attempt, now)
         }))
         .await;
     }
 }
 
-/// The deliveries of an event: one for each webhook that wants it, but for the webhooks that the event is about.
+/// Plans the deliveries of an event: one for each webhook that wants it, except for the webhooks that it is about.
 pub(crate) fn plan(event: &Event, webhooks: &[Webhook]) -> Vec<PlannedDelivery> {
     let others = webhooks.iter().filter(|webhook| !event.about.contains(&webhook.id));
     others.filter(|webhook| webhook.wants(event.kind)).map(|webhook| planned(event, webhook)).collect()

@@ -1,5 +1,5 @@
-//! Events of the bus that cannot be published. Trying again would not help, since the fault is the sender's: they go to
-//! a queue of their own, byte for byte and with the reason, for an operator.
+//! Rejected events of the bus. A retry would fail again, since the fault is the sender's: they go to a separate queue
+//! for an operator, byte for byte and with the reason.
 
 use std::borrow::Cow;
 
@@ -14,9 +14,9 @@ use storage::aws::{Aws, CallError};
 /// The largest message that SQS takes, with its attributes: 1 MiB.
 /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html>
 const MAX_BYTES: usize = 1024 * 1024;
-/// The room for the attribute that describes changes.
+/// The bytes reserved for the attribute that describes changes.
 const ROOM_FOR_CHANGES: usize = 256;
-/// How many violations go with an event: they must leave room for it.
+/// The most violations in a message: they must leave room for the event.
 const MAX_VIOLATIONS: usize = 20;
 /// The type of every attribute.
 const TEXT: &str = "String";
@@ -24,9 +24,9 @@ const TEXT: &str = "String";
 /// Why an event was not published.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Rejection {
-    /// The kind of the Problem with which HTTP would answer the same request.
+    /// The kind of the Problem that answers the same request over HTTP.
     pub reason: &'static str,
-    /// By the place in the bus event.
+    /// The violations, with paths in the bus event.
     pub violations: Vec<Violation>,
 }
 
@@ -37,9 +37,9 @@ pub struct RejectedEvents {
     url: String,
 }
 
-/// The queue did not take an event.
+/// The queue did not accept an event.
 #[derive(Debug, thiserror::Error)]
-#[error("the queue of rejected events did not take one: {0}")]
+#[error("the queue of rejected events did not accept an event: {0}")]
 pub struct NotTaken(String);
 
 /// A message of the queue.
@@ -55,27 +55,27 @@ impl Rejection {
         Self::whole(&Problem::invalid_value(field, message), field)
     }
 
-    /// The rejection for a Problem with the value in this place of the bus event.
-    pub(super) fn whole(problem: &Problem, place: &str) -> Self {
-        let mut rejection = Self::of(problem, |_| place.to_owned());
+    /// The rejection for a Problem with the value at this path of the bus event.
+    pub(super) fn whole(problem: &Problem, path: &str) -> Self {
+        let mut rejection = Self::of(problem, |_| path.to_owned());
         if rejection.violations.is_empty() {
-            rejection.violations.push(Violation { field: place.to_owned(), message: problem.detail.clone() });
+            rejection.violations.push(Violation { field: path.to_owned(), message: problem.detail.clone() });
         }
         rejection
     }
 
-    /// The rejection for a Problem with members of the value in this place of the bus event.
-    pub(super) fn members(problem: &Problem, place: &str) -> Self {
-        Self::of(problem, |field| format!("{place}.{field}"))
+    /// The rejection for a Problem with members of the value at this path of the bus event.
+    pub(super) fn members(problem: &Problem, path: &str) -> Self {
+        Self::of(problem, |field| format!("{path}.{field}"))
     }
 
-    fn of(problem: &Problem, place: impl Fn(&str) -> String) -> Self {
+    fn of(problem: &Problem, path: impl Fn(&str) -> String) -> Self {
         let listed = problem.properties.get("violations").and_then(Value::as_array);
         let text = |violation: &Value, name: &str| violation[name].as_str().unwrap_or_default().to_owned();
-        let violations = listed.into_iter().flatten().map(|violation| Violation {
-            field: place(&text(violation, "field")),
-            message: text(violation, "message"),
-        });
+        let violations = listed
+            .into_iter()
+            .flatten()
+            .map(|violation| Violation { field: path(&text(violation, "field")), message: text(violation, "message") });
         Self { reason: problem.kind.slug(), violations: violations.collect() }
     }
 }
@@ -86,8 +86,8 @@ impl RejectedEvents {
         Self { client: aws.sqs(), url: url.into() }
     }
 
-    /// Puts an event on the queue, with the reason in the attributes `reason` and `violations` (a JSON list). If SQS
-    /// cannot take the event as it is, the attribute `changed` describes the change.
+    /// Puts an event on the queue, with the attributes `reason` and `violations` (a JSON list). If SQS cannot accept
+    /// the event unchanged, the attribute `changed` describes the change.
     pub async fn put(&self, event: &str, rejection: &Rejection) -> Result<(), NotTaken> {
         let Message { body, attributes } = Message::of(event, rejection);
         let mut request = self.client.send_message().queue_url(&self.url).message_body(body);
@@ -103,8 +103,8 @@ impl RejectedEvents {
 
 impl Message {
     fn of(event: &str, rejection: &Rejection) -> Self {
-        let told = &rejection.violations[..rejection.violations.len().min(MAX_VIOLATIONS)];
-        let violations = serde_json::to_string(told).expect("texts can always be written");
+        let listed = &rejection.violations[..rejection.violations.len().min(MAX_VIOLATIONS)];
+        let violations = serde_json::to_string(listed).expect("texts can always be written");
         let mut attributes =
             vec![("reason", rejection.reason.to_owned()), ("violations", acceptable(&violations).into_owned())];
         let bytes = |(name, value): &(&str, String)| name.len() + TEXT.len() + value.len();
@@ -127,8 +127,8 @@ impl Message {
     }
 }
 
-/// JSON in characters that SQS takes, which are those of XML: U+FFFE and U+FFFF, which JSON allows in strings only,
-/// become escapes of the same value. Control characters are escapes in any JSON.
+/// JSON in the characters that SQS accepts, which are those of XML: U+FFFE and U+FFFF, which JSON allows in strings
+/// only, become escapes of the same value. Control characters are always escapes in JSON.
 fn acceptable(json: &str) -> Cow<'_, str> {
     if json.contains(['\u{fffe}', '\u{ffff}']) {
         json.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff").into()
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_goes_on_the_queue_byte_for_byte_with_its_reason() {
+    fn a_rejected_event_is_queued_byte_for_byte_with_its_reason() {
         let event = "{ \"a\" : 1e400,\r\n\"u\":\"\\u0000é\u{7f}\u{fffd}😀\" }";
         let violations = r#"[{"field":"detail.0","message":"is unknown"}]"#;
         assert_eq!(

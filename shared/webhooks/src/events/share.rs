@@ -1,13 +1,13 @@
-//! Each managing entity's share of publishing over HTTP: so many publications in a minute, so that an entity that
-//! publishes as fast as it can leaves the others theirs. A publication counts once for each 4 KiB of its body begun.
+//! Each managing entity's share of publishing over HTTP: a number of publications in a minute, so that an entity that
+//! publishes as fast as it can leaves capacity to others. A publication counts once for each 4 KiB of its body begun.
 //!
 //! | item | pk / sk |
 //! |---|---|
 //! | publications of a minute | `PUBLISHED#{entity}` / the beginning of the minute, in seconds |
 //!
 //! Every process counts in memory, and adds a step of publications to the item at once; the item then has the total of
-//! all processes. An entity that publishes less than a step in a minute costs nothing, and an entity that has had its
-//! share is refused from memory. Each process may let one step more pass before it learns of the others.
+//! all processes. An entity that publishes less than a step in a minute costs nothing, and an entity beyond its share
+//! is refused from memory. Each process may admit one step more before it learns of the others.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -23,10 +23,10 @@ use base::{Environment, FromEnvironment, SharedClock, environment::AtLeastOne, l
 use problem::{Problem, ProblemKind};
 use storage::table::{Change, Table, TableError, Written};
 
-/// The longest that a publication waits for the count of its step, which runs beside it.
+/// Time limit for counting a step, which runs concurrently with the publication.
 const COUNTING_LIMIT: Duration = Duration::from_secs(1);
 
-/// So many bytes of a body count as one publication.
+/// The bytes of a body that count as one publication.
 const BYTES_OF_ONE: usize = 4 * 1024;
 
 /// How much each entity may publish over HTTP: `PUBLISH_LIMIT`.
@@ -50,12 +50,12 @@ pub struct PublishingShare {
     counts: Mutex<Counts>,
 }
 
-/// The entity has published as many events as it may in a minute.
+/// The entity has used up its share of the minute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the entity has published {limit} events in a minute")]
 pub struct ShareExceeded {
     limit: u32,
-    /// So long until the next minute.
+    /// Seconds until the next minute.
     seconds: u64,
 }
 
@@ -80,10 +80,10 @@ impl PublishingShare {
         Self { table, clock, counts: Mutex::new(Counts::new(settings.per_minute)) }
     }
 
-    /// Makes a publication of a body of so many bytes, or refuses it when the entity has had its share of the minute. A repetition counts like any
-    /// other request, since it costs as much.
+    /// Makes a publication of a body of this many bytes, or refuses it when the entity has used up its share of the
+    /// minute. A repetition counts like any other request, since it costs as much.
     ///
-    /// If the table cannot count, the publication is made, and this process knows only its own.
+    /// If the table cannot count, the publication is still made, and this process knows only its own publications.
     pub async fn within<T, E: From<ShareExceeded>>(
         &self,
         entity: &AuthorizedEntity,
@@ -101,22 +101,32 @@ impl PublishingShare {
 
     fn admit(&self, entity: &EntityId, times: u32) -> QuotaDecision {
         let mut counts = self.counts();
-        // The clock is read while the counts are held, so that no request takes them back to the minute before.
+        // The clock is read while the counts are locked, so that no request resets them to the minute before.
         counts.admit(entity, times, self.clock.now())
     }
 
     async fn count(&self, entity: &EntityId, minute: i64, publications: u32) {
         match timeout(COUNTING_LIMIT, self.add(entity, minute, publications)).await {
             Ok(Ok(total)) => self.counts().learn(entity, minute, total),
-            Ok(Err(error)) => tracing::warn!(error = %logging::chain(&error), "publications are not counted"),
-            Err(late) => tracing::warn!(error = %late, "publications are perhaps not counted"),
+            Ok(Err(error)) => {
+                tracing::warn!(
+                    error = %logging::chain(&error),
+                    "publications were not counted; the entity may publish more than its share"
+                );
+            }
+            Err(late) => {
+                tracing::warn!(
+                    error = %late,
+                    "publications were not counted in time; the entity may publish more than its share"
+                );
+            }
         }
     }
 
     async fn add(&self, entity: &EntityId, minute: i64, publications: u32) -> Result<u32, TableError> {
         const DOING: &str = "counting publications";
         let key = (format!("PUBLISHED#{entity}"), format!("{:010}", minute * MINUTE));
-        // A minute later than its end, for processes whose clocks are behind.
+        // One minute after its end, for processes whose clocks are behind.
         let change = Change::of(key).set("expiresAt", (minute + 2) * MINUTE).add("count", publications);
         match self.table.write_and_read(change, DOING).await? {
             Written::Done(Total { count }) => Ok(count),
@@ -125,12 +135,12 @@ impl PublishingShare {
     }
 
     fn counts(&self) -> MutexGuard<'_, Counts> {
-        // A poisoned count is still good enough to go on counting.
+        // The counts of a poisoned lock are still valid.
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// How often a publication of a body of so many bytes counts.
+/// How often a publication of a body of this many bytes counts.
 fn times(bytes: usize) -> u32 {
     bytes.div_ceil(BYTES_OF_ONE).max(1).try_into().unwrap_or(u32::MAX)
 }
@@ -147,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entity_may_publish_60_000_events_unless_another_number_is_set_and_at_least_one() {
+    fn the_share_is_60_000_events_by_default_and_at_least_one() {
         assert_eq!(read_from::<ShareSettings>(|_| None).expect("the default").per_minute, 60_000);
         assert_eq!(read_from::<ShareSettings>(|_| Some("1".into())).expect("set").per_minute, 1);
         let bad: [fn(&str) -> Option<String>; 3] =

@@ -1,4 +1,4 @@
-//! Events in the table: their bodies, and the publications that idempotency keys stand for.
+//! Events in the table: their bodies, and the publications of idempotency keys.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,7 +9,7 @@ use base::{DeliveryId, EventId, Time, WebhookId, trace::Trace};
 use storage::IdempotentRequest;
 use storage::table::{Put, Table, TableError, Written, is_new};
 
-/// The largest body that shares its call with other writes, in bytes; a larger one would hold them up.
+/// The largest body that shares its call with other writes, in bytes; larger bodies would slow these down.
 const MAX_SHARED: usize = 16 * 1024;
 
 const KEEPING: &str = "keeping an event";
@@ -27,12 +27,12 @@ pub struct Events {
 struct BodyItem {
     pk: String,
     sk: String,
-    /// The body as it is sent; absent where it is packed.
+    /// The uncompressed body; absent if it is packed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     body: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     packed: Option<Packed>,
-    /// As the publisher's header of this name has them; absent if it sent none.
+    /// The publisher's header of this name; absent if it sent none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     traceparent: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -40,25 +40,26 @@ struct BodyItem {
     expires_at: i64,
 }
 
-/// The stored part of an event that its deliveries send.
+/// The stored part of an event that deliveries need.
 #[derive(Debug)]
 pub(crate) struct StoredEvent {
     pub(crate) body: String,
-    /// The span in which it was published. An event whose publisher named no trace has one by its identifier, for the
-    /// log alone.
+    /// The span of its publication. Without a trace of the publisher it is derived from the event's identifier, for the
+    /// log only.
     pub(crate) trace: Trace,
     expires_at: i64,
 }
 
 impl StoredEvent {
-    /// An event with this body, which was published in the span that these headers name.
+    /// An event with this body that was published in the span of these headers.
     pub(crate) fn of(
         event: &EventId,
         body: String,
-        (traceparent, tracestate): (Option<String>, Option<String>),
+        traceparent: Option<&str>,
+        tracestate: Option<&str>,
         expires_at: i64,
     ) -> Self {
-        let trace = Trace::read(traceparent.as_deref(), tracestate.as_deref());
+        let trace = Trace::read(traceparent, tracestate);
         Self { body, trace: trace.unwrap_or_else(|| Trace::derived_from(event.as_str())), expires_at }
     }
 
@@ -68,7 +69,7 @@ impl StoredEvent {
     }
 }
 
-/// The publication of an idempotency key: enough to do the same again and to answer the same.
+/// The publication of an idempotency key, with which a repetition does the same and gives the same response.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Publication {
@@ -92,7 +93,7 @@ impl Events {
         Self { table }
     }
 
-    /// The write that keeps an event's body for its retention.
+    /// The write that stores an event's body for its retention.
     pub(super) fn body(&self, event: &Event, retention: Duration) -> Result<Put, TableError> {
         let (pk, sk) = body_key(&event.id);
         let expires_at = (event.timestamp + retention).as_seconds();
@@ -104,7 +105,7 @@ impl Events {
         Ok(Put::item(&item, KEEPING)?.only_if(is_new()))
     }
 
-    /// Keeps an event's body for its retention. Lost when it stands there already: then it stays as it was first sent.
+    /// Stores an event's body for its retention. Lost if the body is stored already: the first version stays.
     pub(super) async fn keep(&self, event: &Event, retention: Duration) -> Result<Written<()>, TableError> {
         let put = self.body(event, retention)?;
         if event.body.len() <= MAX_SHARED {
@@ -118,13 +119,14 @@ impl Events {
         self.table.read(body_key(event), READING).await?.map(|item| stored(event, item)).transpose()
     }
 
-    /// The same at half the price; `None` as well when the event was written in the last moments. It never changes.
+    /// An eventually consistent read of an event, at half the cost; also `None` when the event was written moments ago.
+    /// A stored event never changes.
     pub(crate) async fn read_eventual(&self, event: &EventId) -> Result<Option<StoredEvent>, TableError> {
         self.table.read_eventual(body_key(event), READING).await?.map(|item| stored(event, item)).transpose()
     }
 
-    /// Claims an idempotency key for a publication, or returns the publication that has it already; `None` when that is
-    /// of another body.
+    /// Claims an idempotency key for a publication, or returns the earlier publication of the key; `None` if that had
+    /// another body.
     pub(super) async fn claim_key(
         &self,
         once: &IdempotentRequest,
@@ -143,7 +145,7 @@ fn stored(event: &EventId, item: BodyItem) -> Result<StoredEvent, TableError> {
     };
     let body = body.map(Ok).or_else(|| packed.map(unpacked));
     let body = body.ok_or(TableError::Missing("the body of an event"))??;
-    Ok(StoredEvent::of(event, body, (traceparent, tracestate), expires_at))
+    Ok(StoredEvent::of(event, body, traceparent.as_deref(), tracestate.as_deref(), expires_at))
 }
 
 fn body_key(event: &EventId) -> (String, String) {

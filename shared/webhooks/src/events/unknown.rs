@@ -1,11 +1,11 @@
-//! What is said to a client that names a type of event, or a group of types, which the catalogue does not have: the
-//! text, what it may have meant, and where all types are listed.
+//! Messages about an event type, or a group of types, that is not in the catalogue: the given text, similar types, and
+//! the address of the list of all types.
 
 use super::catalogue;
 use auth::EntityId;
 use problem::near;
 
-/// The message on a text that is no type of the catalogue, for a client of this entity.
+/// The message about a text that is not a type of the catalogue, for a client of this entity.
 pub fn no_type(given: &str, entity: &str) -> String {
     let what = if catalogue::group_exists(given) {
         "must be the key of one event type of the catalogue, not of a group"
@@ -15,7 +15,7 @@ pub fn no_type(given: &str, entity: &str) -> String {
     near::none_of(what, given, types(), &listed(entity))
 }
 
-/// The message on a text that is neither a type nor a group of the catalogue, for a client of this entity.
+/// The message about a text that is neither a type nor a group of the catalogue, for a client of this entity.
 pub fn no_type_or_group(given: &str, entity: &EntityId) -> String {
     if given == EVERY {
         return format!("is no type: leave the list empty, `[]`, where `{EVERY}` is to mean every type");
@@ -28,7 +28,7 @@ fn listed(entity: &str) -> String {
     format!("all types are listed at /api/managing-entity/{entity}/webhook/event/list")
 }
 
-/// What other services of this kind take for every type.
+/// The text that similar services accept for every type.
 const EVERY: &str = "*";
 
 fn types() -> impl Iterator<Item = String> {
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_names_the_text_what_it_may_have_meant_and_where_all_types_are() {
+    fn a_message_names_the_text_similar_types_and_the_list() {
         for (given, meant) in [
             ("booking.create", "booking.created"),
             ("bokking.created", "booking.created"),
@@ -64,14 +64,14 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_like_nothing_is_named_alone() {
+    fn a_text_without_similar_types_is_named_alone() {
         for given in ["x", "", "nope", "ünïcødé", "{\"a\":1}"] {
             assert!(no_type_or_group(given, &entity()).contains(&format!("`{given}` is none; all types")), "{given}");
         }
     }
 
     #[test]
-    fn where_a_type_is_published_no_group_is_near() {
+    fn a_message_for_publishers_suggests_no_group() {
         let message = no_type("booking.*", "demo-hotel");
         assert!(message.ends_with("listed at /api/managing-entity/demo-hotel/webhook/event/list"), "{message}");
         assert!(message.contains("booking.") && !message.contains("booking.note.*"), "{message}");
@@ -79,12 +79,12 @@ mod tests {
     }
 
     #[test]
-    fn a_star_for_every_type_is_told_what_means_every_type_here() {
+    fn the_message_about_a_star_explains_the_empty_list() {
         assert!(no_type_or_group("*", &entity()).contains("leave the list empty, `[]`"));
     }
 
     #[test]
-    fn no_type_is_too_long_to_be_compared() {
+    fn every_type_is_short_enough_to_be_compared() {
         for known in catalogue::all() {
             assert_eq!(near::nearest(known.value, types()).first().map(String::as_str), Some(known.value));
         }

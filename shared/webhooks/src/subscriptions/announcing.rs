@@ -1,18 +1,15 @@
-//! Announcing operational events of webhooks: each together with its change, and few in an hour.
+//! Announcing operational events of webhooks: each in the transaction of its change, and a limited number per hour.
 //!
 //! | item | pk / sk |
 //! |---|---|
 //! | operational event announced about a webhook | `TOLD#{webhook}` / type of the event |
 //! | `webhook.failing` announced to an entity | `TOLD#ENT#{entity}` / type of the event |
 //! | how many events of another type an entity had in an hour | `TOLD#ENT#{entity}` / `{type}#{hour}` |
-//!
-//! Each event goes to every webhook of the entity. So the limits of an entity make the deliveries grow with the number
-//! of its webhooks, where a limit of each webhook alone would make them grow with its square.
-//!
-//! The items are written in one transaction with the change and the event in the outbox, on condition that no earlier
-//! mark holds and the count has room. So two dispatchers that find the same at once announce it once. A change never
-//! depends on its announcement: if a limit is reached the change is made alone, and if the transaction is lost it is
-//! made again alone.
+//! Each event goes to every webhook of the entity. With limits per entity the deliveries grow with the number of its
+//! webhooks; with limits per webhook alone they would grow with its square. The items are written in one transaction
+//! with the change and the event in the outbox, on condition that no earlier mark is valid and the count has room. So
+//! two dispatchers that find the same change at once announce it once. A change never depends on its announcement: it
+//! is made alone if a limit is reached or the transaction is lost.
 
 use std::time::Duration;
 
@@ -24,9 +21,9 @@ use auth::EntityId;
 use base::{Time, WebhookId, logging};
 use storage::table::{Change, Put, Table, TableError, Transaction, Write, Written, absent, at_most, is_new};
 
-/// The least time between two events of one type about one webhook, and between two `webhook.failing` to one entity.
+/// The least time between two events of one type about one webhook, and between two `webhook.failing` for one entity.
 pub const ANNOUNCEMENT_INTERVAL: Duration = Duration::from_secs(60 * 60);
-/// At most so many events of each other type to one entity in one hour of the clock.
+/// The most events of each other type for one entity in one hour of the clock.
 pub(super) const MAX_TO_ENTITY: u32 = 10;
 
 const HOUR: i64 = 60 * 60;
@@ -39,7 +36,7 @@ pub struct Announcer {
     outbox: Outbox,
 }
 
-/// Marks that an event was announced, until the next of its type may be.
+/// The mark of an announced event, valid until the next event of its type may be announced.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct AnnouncedItem {
@@ -49,7 +46,7 @@ struct AnnouncedItem {
     expires_at: i64,
 }
 
-/// The count of an hour.
+/// The item with an hour's count of an entity.
 #[derive(Debug, Deserialize)]
 struct CountItem {
     count: u32,
@@ -61,16 +58,16 @@ impl AnnouncedItem {
         Self { pk, sk, expires_at: (now + ANNOUNCEMENT_INTERVAL).as_seconds() + 1 }
     }
 
-    fn holds(&self, now: Time) -> bool {
+    fn is_valid(&self, now: Time) -> bool {
         self.expires_at > now.as_seconds()
     }
 
-    /// When the event was announced, to the second before.
+    /// When the event was announced, rounded down to a second.
     fn announced(&self) -> Time {
         Time::from_millis((self.expires_at - 1 - HOUR) * 1000)
     }
 
-    /// The write of the mark, which is lost while an earlier one holds.
+    /// The write of the mark, which is lost while an earlier mark is valid.
     fn put(&self, now: Time) -> Result<Put, TableError> {
         Ok(Put::item(self, DOING)?.only_if(is_new().or(at_most("expiresAt", now.as_seconds()))))
     }
@@ -88,7 +85,7 @@ fn key_of_count(entity: &EntityId, kind: &str, now: Time) -> (String, String) {
     key_of_entity(entity, &format!("{kind}#{}", now.as_seconds().div_euclid(HOUR)))
 }
 
-/// The write that counts an event, which is lost when the entity has had its events of this hour.
+/// The write that counts an event, which is lost when the entity's limit of this hour is reached.
 fn count(outbox_event: &OutboxEvent, now: Time) -> Change {
     Change::of(key_of_count(&outbox_event.owner_identifier, &outbox_event.kind, now))
         .set("expiresAt", now.as_seconds() + 2 * HOUR)
@@ -102,7 +99,7 @@ impl Announcer {
         Self { outbox: Outbox::new(table.clone()), table }
     }
 
-    /// The writes that announce an event about a webhook, for the transaction of the change; none, if a limit is
+    /// The writes that announce an event about a webhook, for the transaction of the change; empty if a limit is
     /// reached. If the transaction is lost, the caller makes the change without them: another dispatcher may have
     /// announced an event meanwhile.
     pub async fn writes(
@@ -112,23 +109,27 @@ impl Announcer {
         now: Time,
     ) -> Result<Vec<Write>, TableError> {
         let OutboxEvent { owner_identifier, kind, .. } = outbox_event;
-        // The reads only save transactions that would be lost, so their error is no reason to stop.
+        // The reads only avoid transactions that would be lost, so their errors are not fatal.
         let mark = self.table.read::<AnnouncedItem>(key_of_webhook(webhook, kind), DOING);
         let counted = self.table.read::<CountItem>(key_of_count(owner_identifier, kind, now), DOING);
         let (mark, counted) = try_join!(mark, counted).unwrap_or_else(|error| {
-            tracing::warn!(error = %logging::chain(&error), webhookId = %webhook, "not known whether it was announced");
+            tracing::warn!(
+                error = %logging::chain(&error),
+                webhookId = %webhook,
+                "the marks of announced events could not be read; the event is announced unless its transaction is lost"
+            );
             (None, None)
         });
         let is_full = counted.is_some_and(|item| item.count >= MAX_TO_ENTITY);
-        if is_full || mark.is_some_and(|mark| mark.holds(now)) {
+        if is_full || mark.is_some_and(|mark| mark.is_valid(now)) {
             return Ok(Vec::new());
         }
         let mark = AnnouncedItem::new(key_of_webhook(webhook, kind), now).put(now)?;
         Ok(vec![mark.into(), count(outbox_event, now).into(), self.outbox.put(outbox_event)?.into()])
     }
 
-    /// Makes a change and announces it, both or neither; or makes the change alone, if a limit is reached. Lost when the
-    /// change's own condition does not hold.
+    /// Makes a change and announces it atomically, or makes the change alone if a limit is reached. Lost when a
+    /// condition of the change fails.
     pub async fn change(
         &self,
         change: Transaction,
@@ -143,7 +144,7 @@ impl Announcer {
         self.table.write_all(change, DOING).await
     }
 
-    /// When an event of this type was announced to the entity, if that was within the hour.
+    /// When an event of this type was last announced to the entity, if within the last hour.
     pub(super) async fn last_to_entity(
         &self,
         entity: &EntityId,
@@ -151,10 +152,11 @@ impl Announcer {
         now: Time,
     ) -> Result<Option<Time>, TableError> {
         let mark: Option<AnnouncedItem> = self.table.read(key_of_entity(entity, kind), DOING).await?;
-        Ok(mark.filter(|mark| mark.holds(now)).map(|mark| mark.announced()))
+        Ok(mark.filter(|mark| mark.is_valid(now)).map(|mark| mark.announced()))
     }
 
-    /// The writes that announce an event to the entity. They are lost if one of its type was announced within the hour.
+    /// The writes that announce an event to the entity. They are lost if an event of its type was announced within the
+    /// last hour.
     pub(super) fn writes_to_entity(&self, outbox_event: &OutboxEvent, now: Time) -> Result<[Put; 2], TableError> {
         let key = key_of_entity(&outbox_event.owner_identifier, &outbox_event.kind);
         Ok([AnnouncedItem::new(key, now).put(now)?, self.outbox.put(outbox_event)?])
@@ -169,12 +171,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_mark_of_an_announced_event_holds_for_an_hour_and_hardly_longer(millis in 0i64..4_000_000_000_000) {
+        fn a_mark_of_an_announced_event_is_valid_for_an_hour(millis in 0i64..4_000_000_000_000) {
             let now = Time::from_millis(millis);
             let webhook = WebhookId::new(now, &CountingRandom::default());
             let mark = AnnouncedItem::new(key_of_webhook(&webhook, "webhook.disabled"), now);
-            prop_assert!(mark.holds(now) && mark.holds(now + ANNOUNCEMENT_INTERVAL));
-            prop_assert!(!mark.holds(now + ANNOUNCEMENT_INTERVAL + Duration::from_secs(2)));
+            prop_assert!(mark.is_valid(now) && mark.is_valid(now + ANNOUNCEMENT_INTERVAL));
+            prop_assert!(!mark.is_valid(now + ANNOUNCEMENT_INTERVAL + Duration::from_secs(2)));
             prop_assert!(mark.announced() <= now && now.since(mark.announced()) < Duration::from_secs(1));
         }
     }

@@ -1,4 +1,4 @@
-//! How many attempts were made and succeeded, and how long their answers took.
+//! Counts of attempts and successes, and a histogram of response times.
 
 use std::collections::HashMap;
 
@@ -10,11 +10,11 @@ use crate::subscriptions::{
     tally::AttemptOutcome,
 };
 
-/// An hour as it stands in the table.
+/// An hour of statistics in the table.
 #[derive(Debug, Deserialize)]
 pub(super) struct HourItem {
     pub(super) sk: String,
-    /// All other attributes, of which [`Count::add`] knows the counts.
+    /// All other attributes; [`Count::add`] reads the counts among them.
     #[serde(flatten)]
     pub(super) counts: HashMap<String, Value>,
 }
@@ -40,14 +40,14 @@ impl Count {
         count
     }
 
-    /// Adds another.
+    /// Adds another count.
     pub(super) fn merge(&mut self, other: &Self) {
         self.attempts += other.attempts;
         self.succeeded += other.succeeded;
         other.durations.0.iter().for_each(|(least, count)| self.durations.add(*least, *count));
     }
 
-    /// Adds an hour as it stands in the table.
+    /// Adds an hour of the table.
     pub(super) fn add(&mut self, hour: &HourItem) {
         for (name, value) in &hour.counts {
             let Some(value) = value.as_u64() else { continue };
@@ -63,7 +63,7 @@ impl Count {
         }
     }
 
-    /// The attributes of an hour to which it is added.
+    /// The additions to the attributes of an hour.
     pub(super) fn additions(&self) -> impl Iterator<Item = (String, u64)> {
         let totals = [("attempts".to_owned(), self.attempts), ("succeeded".to_owned(), self.succeeded)];
         totals.into_iter().chain(self.durations.0.iter().map(|(least, count)| (format!("d{least}"), *count)))

@@ -1,12 +1,11 @@
-//! The circuit breaker of a webhook: a pure state machine of counts, times and settings.
+//! The circuit breaker of a webhook: a pure state machine of counts, times and settings. *Closed*: attempts are made. A
+//! number of consecutive attempts that never completed *opens* it: attempts wait for a pause. After the pause one
+//! attempt is made, the probe, and all others wait for its end. A completed exchange closes the breaker, with any
+//! status; a probe that does not complete opens it again for twice as long, up to a limit. An attempt that a person
+//! requested may be the probe before the end of the pause, and changes nothing if it does not complete.
 //!
-//! *Closed*: attempts go through. So many in a row that never completed make it *open*: attempts wait. When that time
-//! is over, one attempt goes through, the probe, and all others wait for its end. An exchange that completes closes the
-//! breaker, with any status; a probe that does not complete opens it again for twice as long, up to a limit. An attempt
-//! that a person asked for is the probe before that time is over, and changes nothing if it does not complete.
-//!
-//! Many dispatchers count for the same webhook at once. So a dispatcher never writes a state that it computed from one
-//! that it read, but a step that the table takes by itself (`Tally`) or on a condition ([`Consequence`]).
+//! Many dispatchers count for the same webhook concurrently. So a dispatcher never writes a state computed from a state
+//! that it read, but an addition that the table makes (`Tally`), or a conditional step ([`Consequence`]).
 
 use std::time::Duration;
 
@@ -19,27 +18,27 @@ use base::{
     wait::Wait,
 };
 
-/// The lease of a probe: an exchange of 15 s, and time to count it.
+/// The lease of a probe: the longest exchange of 15 s, and time to count it.
 pub const PROBE_LEASE: Duration = Duration::from_secs(25);
-/// How long deliveries wait for the first probe before they are tried again: most probes end at once.
+/// How long deliveries wait for the first probe: most probes end quickly.
 const FIRST_PROBE_WAIT: Duration = Duration::from_secs(5);
 
-/// A webhook is failing after so many failed attempts in a row. A single delivery fails as often within three hours, and
-/// fewer failures may be a deployment of the endpoint.
+/// The number of consecutive failed attempts from which a webhook is failing. A single delivery fails as often within
+/// three hours, and fewer failures may be a deployment of the endpoint.
 const FAILING_AFTER: u32 = 5;
 
 /// When a webhook's breaker opens, and when the webhook is disabled: `BREAKER_THRESHOLD`, `BREAKER_OPEN`, `BREAKER_MAX`
 /// and `DISABLE_AFTER`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BreakerSettings {
-    /// So many attempts in a row that never completed open the breaker.
+    /// The number of consecutive attempts that never completed which opens the breaker.
     pub threshold: u32,
-    /// For how long it opens at first.
+    /// The length of the first pause.
     pub open_for: Duration,
-    /// The longest time for which it opens.
+    /// The longest pause.
     pub longest: Duration,
-    /// A webhook whose attempts have all failed for so long is disabled. A streak of failures ends after so long without
-    /// an attempt.
+    /// How long all attempts of a webhook have to fail until it is disabled. Without an attempt for this time, a streak
+    /// of failures ends.
     pub disable_after: Duration,
 }
 
@@ -56,7 +55,7 @@ impl Default for BreakerSettings {
 }
 
 impl BreakerSettings {
-    /// For how long the breaker opens when it does so for the n-th time in a row, counted from 1.
+    /// The length of the n-th consecutive pause, counted from 1.
     fn opening(&self, opens: u32) -> Duration {
         let doubled = 2u32.checked_pow(opens.saturating_sub(1)).and_then(|factor| self.open_for.checked_mul(factor));
         doubled.unwrap_or(self.longest).min(self.longest)
@@ -67,7 +66,7 @@ impl BreakerSettings {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Health {
-    /// The endpoint takes its events.
+    /// The endpoint accepts its events.
     #[default]
     Healthy,
     /// The last attempts failed.
@@ -90,68 +89,68 @@ pub struct HealthItem {
     pub streak_since: Option<Time>,
     /// Whether enough failed to call the webhook failing.
     pub failing: bool,
-    /// When the failing may be announced, if it was not announced when it began, since another spell was announced
-    /// shortly before.
+    /// When the failure may be announced, if it was not announced at its beginning because another streak had been
+    /// announced shortly before.
     #[serde(rename = "tellAfter", skip_serializing_if = "Option::is_none")]
     pub announce_after: Option<Time>,
-    /// The end of the breaker's last opening; absent when it is closed.
+    /// The end of the breaker's pause; absent when the breaker is closed.
     pub open_until: Option<Time>,
-    /// How often in a row it opened.
+    /// How often the breaker has opened consecutively.
     pub opens: u32,
-    /// Until when a probe may be under way.
+    /// The end of the probe's lease.
     pub probe_until: Option<Time>,
-    /// The status of the last attempt that failed; none if it never completed.
+    /// The status of the last failed attempt; `None` if it never completed.
     pub last_http_status: Option<u16>,
-    /// Why the last attempt that failed never completed: a stable code and a sentence.
+    /// Why the last failed attempt never completed: a stable code and a sentence.
     pub last_error: Option<String>,
 }
 
-/// Whether an attempt may be made.
+/// The breaker's decision on an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BreakerDecision {
-    /// It may.
+    /// The attempt is made.
     Go,
-    /// It may as the probe, if it takes the probe's lease before any other attempt does.
+    /// The attempt is made as the probe, if it takes the probe's lease before any other attempt.
     Probe,
-    /// It may not before this moment, at which its passage is decided anew.
+    /// The attempt waits until this time, and is then decided on again.
     Wait(Time),
 }
 
-/// A spell of failures that is to be announced.
+/// A streak of failures that is to be announced, from the first failure after the last success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FailureStreak {
-    /// When its first attempt failed.
+    /// The time of its first failure.
     pub since: Time,
-    /// The item's `announce_after` as it was read: of two dispatchers that announce, one loses by it.
+    /// The item's `announce_after` as read, a condition of the write: one of two concurrent dispatchers loses.
     pub announce_after: Option<Time>,
 }
 
-/// A consequence of a webhook's health, on a condition that holds for only one of many dispatchers.
+/// A consequence of a webhook's health, with a condition that holds for only one of many dispatchers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consequence {
-    /// The breaker opens, if it is still closed and the row is still long enough.
+    /// Open the breaker, if it is still closed and enough attempts in a row never completed.
     Open {
-        /// Until then.
+        /// The end of the pause.
         until: Time,
     },
-    /// The probe failed: the breaker opens again, if it is still the opening that was probed.
+    /// Open the breaker again after a failed probe, if the probed pause is still the last one.
     Reopen {
-        /// The end of that opening.
+        /// The end of the probed pause.
         seen: Time,
-        /// How often in a row it is then open.
+        /// How often the breaker has then opened consecutively.
         opens: u32,
-        /// Until then.
+        /// The end of the pause.
         until: Time,
     },
-    /// The probe failed that a person asked for before the end of the pause: the pause stays as it is, and another
-    /// probe may be made.
+    /// End a failed probe that a person requested before the end of the pause: the pause stays, and another probe may
+    /// be made.
     EndProbe {
-        /// The end of its lease, which no other probe has.
+        /// The end of the probe's lease, which is unique to it.
         lease: Time,
     },
-    /// The webhook is failing: announced once, if it has not been and no success came in between.
+    /// Announce that the webhook is failing, if that was not announced and no success came in between.
     AnnounceFailing(FailureStreak),
-    /// The webhook is disabled, if it is not.
+    /// Disable the webhook, if it is enabled.
     Disable {
         /// The beginning of the streak of failures.
         since: Time,
@@ -170,17 +169,17 @@ impl HealthItem {
         }
     }
 
-    /// Whether an attempt may be made now.
-    pub fn passage(&self, now: Time) -> BreakerDecision {
+    /// The decision on an attempt now.
+    pub fn decision(&self, now: Time) -> BreakerDecision {
         match self.open_until {
             Some(end) if now < end => BreakerDecision::Wait(end),
-            _ => self.passage_when_asked_for(now),
+            _ => self.decision_when_requested(now),
         }
     }
 
-    /// The same for an attempt that a person asked for: it does not wait for the end of the pause, only for a probe
-    /// that is under way.
-    pub fn passage_when_asked_for(&self, now: Time) -> BreakerDecision {
+    /// The decision on an attempt that a person requested: it does not wait for the end of the pause, only for a probe
+    /// under way.
+    pub fn decision_when_requested(&self, now: Time) -> BreakerDecision {
         match (self.open_until, self.probe_until) {
             (None, _) => BreakerDecision::Go,
             (Some(_), Some(end)) if now < end => BreakerDecision::Wait(end.min(self.after_probe(now))),
@@ -188,14 +187,14 @@ impl HealthItem {
         }
     }
 
-    /// When deliveries that wait for another delivery's probe are tried again. The longer the endpoint has been silent,
-    /// the likelier it is that this probe hangs to the limit as well, and the more deliveries wait for it.
+    /// When deliveries that wait for another delivery's probe are decided on again. The longer the endpoint has been
+    /// silent, the likelier this probe is to time out as well, and the more deliveries wait for it.
     pub fn after_probe(&self, now: Time) -> Time {
         let doubled = 2u32.saturating_pow(self.opens.saturating_sub(1).min(8));
         now + FIRST_PROBE_WAIT.saturating_mul(doubled).min(PROBE_LEASE)
     }
 
-    /// The consequences of this health, to which the tally has been added; `was` is the health before the attempts.
+    /// The consequences of this health, which includes the tally; `was` is the health before the attempts.
     pub fn consequences(
         &self,
         was: Option<&Self>,
@@ -213,7 +212,7 @@ impl HealthItem {
             }
         }
         if let Some(since) = self.streak_since.filter(|_| tally.failures > 0) {
-            // A single failure after a long silence is no reason.
+            // A single failure after a long silence is not a reason.
             if since + settings.disable_after <= now && self.failures_in_row >= FAILING_AFTER {
                 consequences.push(Consequence::Disable { since });
             }
@@ -225,10 +224,10 @@ impl HealthItem {
         if tally.completed {
             return None;
         }
-        // An attempt that was made although the breaker was open was its probe.
+        // An attempt made while the breaker was open was its probe.
         let probed = was.and_then(|was| was.open_until);
         match self.open_until {
-            // Twice the pause would punish a person for looking.
+            // Doubling the pause would penalize a person's request.
             Some(seen) if probed == Some(seen) && now < seen => {
                 was.and_then(|was| was.probe_until).map(|lease| Consequence::EndProbe { lease })
             }

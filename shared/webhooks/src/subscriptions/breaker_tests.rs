@@ -1,4 +1,4 @@
-//! The breaker: openings, probes and consequences, one by one and in every order.
+//! Tests of the breaker: pauses, probes and consequences, one by one and in every order.
 
 use super::{super::tally::AttemptOutcome, *};
 use base::environment::read_from;
@@ -20,7 +20,7 @@ fn broken() -> AttemptOutcome {
     AttemptOutcome { http_status: None, error: Some("connect: refused".into()), duration: Duration::from_millis(7) }
 }
 
-/// Does as the table does with the update of `Healths::add`.
+/// Does the same as the table does with the update of `Healths::add`.
 fn counted(mut item: HealthItem, tally: &Tally, now: Time) -> HealthItem {
     if tally.succeeded {
         item = HealthItem::default();
@@ -39,7 +39,7 @@ fn counted(mut item: HealthItem, tally: &Tally, now: Time) -> HealthItem {
     item
 }
 
-/// Does as the table does with a consequence; returns whether its condition held.
+/// Does the same as the table does with a consequence; returns whether its condition held.
 fn applied(item: &mut HealthItem, consequence: Consequence, settings: &BreakerSettings) -> bool {
     let holds = match consequence {
         Consequence::Open { .. } => item.open_until.is_none() && item.incomplete_in_row >= settings.threshold,
@@ -66,7 +66,7 @@ fn applied(item: &mut HealthItem, consequence: Consequence, settings: &BreakerSe
     holds
 }
 
-/// Does as the table does with `Healths::take_probe`.
+/// Does the same as the table does with `Healths::take_probe`.
 fn probe_taken(item: &mut HealthItem, seen: Option<Time>, now: Time) -> bool {
     let free = item.open_until == seen && item.probe_until.is_none_or(|end| end <= now);
     if free {
@@ -78,22 +78,22 @@ fn probe_taken(item: &mut HealthItem, seen: Option<Time>, now: Time) -> bool {
 /// One dispatcher, alone: makes an attempt if it may.
 fn attempt(item: &mut HealthItem, outcome: AttemptOutcome, now: Time) -> BreakerDecision {
     let was = item.clone();
-    let passage = was.passage(now);
-    if passage == BreakerDecision::Probe {
+    let decision = was.decision(now);
+    if decision == BreakerDecision::Probe {
         assert!(probe_taken(item, was.open_until, now), "no other dispatcher is there");
     }
-    if !matches!(passage, BreakerDecision::Wait(_)) {
+    if !matches!(decision, BreakerDecision::Wait(_)) {
         let tally = Tally::of(&[outcome]);
         *item = counted(item.clone(), &tally, now);
         for consequence in item.consequences(Some(&was), &tally, &SETTINGS, now) {
             applied(item, consequence, &SETTINGS);
         }
     }
-    passage
+    decision
 }
 
 #[test]
-fn attempts_that_never_complete_open_it_and_twice_as_long_after_each_failed_probe() {
+fn incomplete_attempts_open_it_and_each_failed_probe_doubles_the_pause() {
     let mut item = HealthItem::default();
     let mut now = NOW;
     for _ in 0..3 {
@@ -114,7 +114,7 @@ fn attempts_that_never_complete_open_it_and_twice_as_long_after_each_failed_prob
 }
 
 #[test]
-fn an_answer_of_any_status_breaks_the_row_and_closes_the_breaker() {
+fn a_response_of_any_status_closes_the_breaker() {
     let mut item = HealthItem::default();
     for outcome in [broken(), broken(), answered(500), broken(), broken(), answered(302), broken()] {
         assert_eq!(attempt(&mut item, outcome, NOW), BreakerDecision::Go);
@@ -134,43 +134,43 @@ fn an_answer_of_any_status_breaks_the_row_and_closes_the_breaker() {
 fn attempts_wait_for_the_probe_and_a_dead_probe_does_not_block() {
     let mut item = HealthItem { open_until: Some(NOW), opens: 1, ..HealthItem::default() };
     let seen = item.clone();
-    assert_eq!(seen.passage(NOW), BreakerDecision::Probe);
+    assert_eq!(seen.decision(NOW), BreakerDecision::Probe);
     assert!(probe_taken(&mut item, seen.open_until, NOW));
     assert!(!probe_taken(&mut item, seen.open_until, NOW), "two read the same, and one wins");
-    assert_eq!(item.passage(NOW), BreakerDecision::Wait(NOW + FIRST_PROBE_WAIT));
+    assert_eq!(item.decision(NOW), BreakerDecision::Wait(NOW + FIRST_PROBE_WAIT));
     let silent = HealthItem { opens: 7, ..item.clone() };
-    assert_eq!(silent.passage(NOW), BreakerDecision::Wait(NOW + PROBE_LEASE));
+    assert_eq!(silent.decision(NOW), BreakerDecision::Wait(NOW + PROBE_LEASE));
     let last = NOW + (PROBE_LEASE - Duration::from_secs(1));
-    assert_eq!(item.passage(last), BreakerDecision::Wait(NOW + PROBE_LEASE));
-    assert_eq!(item.passage(NOW + PROBE_LEASE), BreakerDecision::Probe);
+    assert_eq!(item.decision(last), BreakerDecision::Wait(NOW + PROBE_LEASE));
+    assert_eq!(item.decision(NOW + PROBE_LEASE), BreakerDecision::Probe);
     assert!(probe_taken(&mut item, seen.open_until, NOW + PROBE_LEASE));
 }
 
 #[test]
-fn an_attempt_that_was_asked_for_is_the_probe_at_once_and_leaves_the_pause_as_it_was_if_it_fails() {
+fn a_requested_attempt_probes_at_once_and_keeps_the_pause_if_it_fails() {
     let end = NOW + Duration::from_secs(600);
     let open = HealthItem { open_until: Some(end), opens: 6, incomplete_in_row: 25, ..HealthItem::default() };
-    assert_eq!(open.passage(NOW), BreakerDecision::Wait(end));
-    assert_eq!(open.passage_when_asked_for(NOW), BreakerDecision::Probe);
+    assert_eq!(open.decision(NOW), BreakerDecision::Wait(end));
+    assert_eq!(open.decision_when_requested(NOW), BreakerDecision::Probe);
     let mut item = open.clone();
     assert!(probe_taken(&mut item, open.open_until, NOW));
     let was = item.clone();
-    assert_eq!(item.passage_when_asked_for(NOW), BreakerDecision::Wait(NOW + PROBE_LEASE), "one at a time");
-    assert_eq!(item.passage(NOW), BreakerDecision::Wait(end), "the others wait as before");
+    assert_eq!(item.decision_when_requested(NOW), BreakerDecision::Wait(NOW + PROBE_LEASE), "one at a time");
+    assert_eq!(item.decision(NOW), BreakerDecision::Wait(end), "the others wait as before");
     let tally = Tally::of(&[broken()]);
     item = counted(item, &tally, NOW);
     let consequences = item.consequences(Some(&was), &tally, &SETTINGS, NOW);
     assert_eq!(consequences, [Consequence::EndProbe { lease: NOW + PROBE_LEASE }]);
     assert!(applied(&mut item, consequences[0], &SETTINGS));
     assert_eq!((item.open_until, item.opens, item.probe_until), (Some(end), 6, None));
-    assert_eq!(item.passage_when_asked_for(NOW), BreakerDecision::Probe, "somebody may ask again");
-    // One that is answered, with any status, closes the breaker.
+    assert_eq!(item.decision_when_requested(NOW), BreakerDecision::Probe, "a person may ask again");
+    // A completed probe, with any status, closes the breaker.
     assert_eq!(counted(was, &Tally::of(&[answered(500)]), NOW).health(), Health::Healthy);
-    assert_eq!(HealthItem::default().passage_when_asked_for(NOW), BreakerDecision::Go);
+    assert_eq!(HealthItem::default().decision_when_requested(NOW), BreakerDecision::Go);
 }
 
 #[test]
-fn a_probe_that_was_asked_for_and_ends_after_the_pause_counts_like_any_other() {
+fn a_requested_probe_that_ends_after_the_pause_counts_like_any_other() {
     let open = HealthItem { open_until: Some(NOW), opens: 1, incomplete_in_row: 20, ..HealthItem::default() };
     let was = HealthItem { probe_until: Some(NOW + PROBE_LEASE), ..open };
     let consequences = was.consequences(Some(&was), &Tally::of(&[broken()]), &SETTINGS, NOW);
@@ -179,7 +179,7 @@ fn a_probe_that_was_asked_for_and_ends_after_the_pause_counts_like_any_other() {
 }
 
 #[test]
-fn a_spell_of_failures_is_announced_once_and_disables_after_its_time() {
+fn a_streak_of_failures_is_announced_once_and_disables_after_its_time() {
     let tally = Tally::of(&[answered(500)]);
     let failing = |failures_in_row, failing| HealthItem {
         failures_in_row,
@@ -196,7 +196,7 @@ fn a_spell_of_failures_is_announced_once_and_disables_after_its_time() {
     let soon = NOW + Duration::from_secs(60);
     let put_off = HealthItem { announce_after: Some(soon), ..failing(6, true) };
     assert_eq!(follows(&put_off, NOW), []);
-    assert_eq!(follows(&put_off, soon), announced(Some(soon)), "a spell that lasts is announced in the end");
+    assert_eq!(follows(&put_off, soon), announced(Some(soon)), "a streak that lasts is announced in the end");
     let late = NOW + SETTINGS.disable_after;
     assert_eq!(follows(&failing(6, true), late), [Consequence::Disable { since: NOW }]);
     let after_silence = HealthItem { streak_since: Some(late), ..failing(6, true) };
@@ -213,13 +213,14 @@ fn the_longest_opening_is_a_limit_from_the_start() {
 
 #[derive(Debug, Clone)]
 enum Move {
-    /// Time goes on by so many seconds.
+    /// Time passes, in seconds.
     Pass(u16),
-    /// A dispatcher reads the health and makes an attempt if it may, perhaps one that a person asked for.
+    /// A dispatcher reads the health and makes an attempt if the breaker admits it; the flag says whether a person
+    /// requested it.
     Begin(bool),
-    /// The attempt of one that is under way ends, with this status or none.
+    /// An attempt under way ends, with this status or none.
     End(usize, Option<u16>),
-    /// A dispatcher that has counted goes on to the consequences.
+    /// A dispatcher that has counted carries out the consequences.
     Follow(usize),
 }
 
@@ -241,20 +242,20 @@ fn outcome(status: Option<u16>) -> impl Strategy<Value = AttemptOutcome> {
 
 proptest! {
     #[test]
-    fn with_many_dispatchers_at_once_there_is_one_probe_at_a_time_and_openings_double(moves in moves()) {
+    fn concurrent_dispatchers_make_one_probe_at_a_time_and_pauses_double(moves in moves()) {
         let mut item = HealthItem::default();
         let mut now = NOW;
         let mut under_way = Vec::<(HealthItem, Time, Option<usize>)>::new();
         let mut counting = Vec::new();
-        // Two openings may end at one moment: an answer closes the breaker, and it opens again before time goes on.
+        // Two pauses may end at the same time: a response closes the breaker, and it opens again before time passes.
         let mut openings = 0;
         for step in moves {
             match step {
                 Move::Pass(seconds) => now = now + Duration::from_secs(seconds.into()),
                 Move::Begin(asked_for) => {
                     let mut was = item.clone();
-                    let passage = if asked_for { was.passage_when_asked_for(now) } else { was.passage(now) };
-                    let probes = passage == BreakerDecision::Probe && probe_taken(&mut item, was.open_until, now);
+                    let decision = if asked_for { was.decision_when_requested(now) } else { was.decision(now) };
+                    let probes = decision == BreakerDecision::Probe && probe_taken(&mut item, was.open_until, now);
                     if probes {
                         let others = under_way.iter().filter(|(_, began, probed)| {
                             *probed == Some(openings) && now < *began + PROBE_LEASE
@@ -264,7 +265,7 @@ proptest! {
                     if probes {
                         was.probe_until = item.probe_until;
                     }
-                    if probes || passage == BreakerDecision::Go {
+                    if probes || decision == BreakerDecision::Go {
                         under_way.push((was, now, probes.then_some(openings)));
                     }
                 }

@@ -1,9 +1,7 @@
-//! Changing a webhook.
-//!
-//! A change that names the version that was read fails when that version is no longer current. A change without a
-//! version sets the members that it names and no others: it undoes no other change made at the same moment, and loses
-//! no new secret. A mask in a change stands for the kept value: such a change is built from that value, and tried again
-//! when the value has changed. No kept value follows the webhook to another server.
+//! Changing a webhook. A change that names a version fails when that version is no longer current. A change without a
+//! version sets only the members that it names: it undoes no concurrent change and loses no new secret. A mask in a
+//! change means the stored value: such a change is built from that value, and tried again when the value has changed.
+//! No stored value moves to another server with the webhook.
 
 use std::num::NonZeroU64;
 
@@ -23,27 +21,27 @@ use outbound::AddressRules;
 use problem::{JsonBody, Problem, Violations};
 use storage::{KeyRings, Written};
 
-/// How often a change without a version is tried again. It depends only on whether the webhook is enabled, and on the
-/// values that its masks stand for, so it is lost only when another change sets these at this very moment.
+/// The number of tries of a change without a version. It depends only on whether the webhook is enabled, and on the
+/// values of its masks, so it is lost only when a concurrent change sets these.
 const TRIES: u32 = 10;
 
 /// Changes webhooks.
 pub struct Changing {
     /// Reads and shows webhooks.
     pub showing: Showing,
-    /// Their pauses, which a new address ends with the change.
+    /// The pauses of webhooks, which a new address ends.
     pub pauses: Pauses,
-    /// Dates the change.
+    /// The clock for the change.
     pub clock: SharedClock,
     /// The addresses that endpoints may have.
     pub rules: AddressRules,
     /// Seals endpoints.
     pub rings: KeyRings,
-    /// Makes the nonces of sealing.
+    /// Random source of the nonces for sealing.
     pub random: SharedRandom,
 }
 
-/// A change as a webhook's owner asks for it.
+/// A change that a webhook's owner requests.
 #[derive(Debug, PartialEq, Eq)]
 pub struct WebhookChange {
     members: Members,
@@ -51,7 +49,7 @@ pub struct WebhookChange {
 }
 
 impl Changing {
-    /// Changes a webhook, and returns it as its owner sees it then.
+    /// Changes a webhook, and returns the owner's view of it.
     pub async fn change(
         &self,
         entity: &AuthorizedEntity,
@@ -74,7 +72,7 @@ impl Changing {
         Err(WebhookError::NeverStill)
     }
 
-    /// Writes a change, which is lost when the webhook is not as it was read.
+    /// Writes a change, which is lost when the webhook has changed since it was read.
     async fn write(
         &self,
         entity: &AuthorizedEntity,
@@ -90,7 +88,7 @@ impl Changing {
             url: self.part(read, read.endpoint.url(), members.event_url.as_ref()).await?,
             headers: self.part(read, read.endpoint.headers(), members.headers.as_ref()).await?,
         };
-        // Another change at this moment may lead to another server: headers are meant for the address that was read, and an
+        // A concurrent change may lead to another server: headers are meant for the address that was read, and an
         // address for the headers that were read.
         if members.event_url.is_some() && endpoint.headers.is_none() {
             endpoint.headers = Some(PartChange::unchanged(read.endpoint.headers()));
@@ -103,12 +101,12 @@ impl Changing {
         let now = self.clock.now();
         let change = revision::change(read, members, &endpoint, change.version.is_some(), now)?;
         // Past failures must not disable the webhook again at its next failure, and a new address has not failed yet.
-        let begins_anew = enabled || moved;
-        let anew = if begins_anew { self.pauses.begin_anew(entity, &read.id, &change, now).await? } else { None };
-        match anew {
+        let resets = enabled || moved;
+        let reset = if resets { self.pauses.change_and_reset(entity, &read.id, &change, now).await? } else { None };
+        match reset {
             None => Ok(self.showing.webhooks.change(entity, &read.id, change).await?),
             Some(Written::Lost(_)) => Ok(Written::Lost(None)),
-            // A transaction gives nothing back.
+            // A transaction returns no items.
             Some(Written::Done(())) => {
                 let found = self.showing.webhooks.find(entity, &read.id).await?.ok_or(WebhookError::NotFound)?;
                 Ok(Written::Done(found.webhook))
@@ -129,9 +127,9 @@ impl Changing {
         let was = match kept.open(&self.rings, context).await {
             Ok(was) => Some(was),
             Err(error) if needs_kept => return Err(error.into()),
-            Err(_) => None, // a part that cannot be opened can still be replaced
+            Err(_) => None, // a part that cannot be opened can be replaced
         };
-        let whole = self.meant(given, &was.clone().unwrap_or_default())?;
+        let whole = self.unmask_and_check(given, &was.clone().unwrap_or_default())?;
         if was.as_ref() == Some(&whole) {
             return Ok(None);
         }
@@ -139,8 +137,8 @@ impl Changing {
         Ok(Some(PartChange { kept: now_on, differs: true, made_of: needs_kept.then_some(kept) }))
     }
 
-    /// The part with kept values in the place of masks, if it is allowed.
-    fn meant<T: Part>(&self, given: &T, kept: &T) -> Result<T, WebhookError> {
+    /// Replaces the masks of a part by the stored values, and checks it.
+    fn unmask_and_check<T: Part>(&self, given: &T, kept: &T) -> Result<T, WebhookError> {
         let mut violations = Violations::default();
         let whole = given.clone().unmasked(kept, &mut violations);
         whole.check(&self.rules, &mut violations);
@@ -149,8 +147,8 @@ impl Changing {
     }
 }
 
-/// Refuses a change that leads to another server and would send it kept values. They are credentials of the server that
-/// they were given for, and a token that may change a webhook may not read them.
+/// Refuses a change to another server that would send stored values there. They are credentials of the original server,
+/// and a token that may change a webhook must not learn them.
 fn refuse_kept_values(members: &Members, kept: &KeptEndpoint) -> Result<(), WebhookError> {
     const GIVE: &str = "must be given again, not as `***`: eventUrl names another server, which must not get the value";
     let mut violations = Violations::default();
@@ -204,7 +202,8 @@ mod tests {
         WebhookChange::read(body.as_bytes(), &entity, &AddressRules::default())
     }
 
-    /// The fields of kept values that a change would send to another server than `https://hotel.example.com/hook?key=***`.
+    /// The fields of kept values that a change would send to another server than
+    /// `https://hotel.example.com/hook?key=***`.
     fn refused(body: &str, headers: &str) -> Vec<String> {
         let kept = format!(r#"{{"eventUrl":"https://hotel.example.com/hook?key=***","headers":{headers}}}"#);
         let kept: KeptEndpoint = serde_json::from_str(&kept).expect("an endpoint");

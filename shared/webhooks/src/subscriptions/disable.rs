@@ -1,4 +1,4 @@
-//! Disabling a webhook for a reason of the service's own, and announcing that.
+//! Disabling webhooks by the service, and announcing it.
 
 use serde::Deserialize;
 
@@ -14,9 +14,9 @@ use storage::table::{Change, Table, TableError, Transaction, Written, absent, is
 pub enum Reason<'a> {
     /// Its endpoint answered 410.
     Gone {
-        /// The endpoint that answered: a webhook that has moved since is not gone.
+        /// The endpoint that answered. A webhook whose endpoint changed since is not disabled.
         endpoint: &'a KeptEndpoint,
-        /// Whether the answer was to an operational event, which sets off no further event.
+        /// Whether the attempt carried an operational event, which causes no further event.
         operational: bool,
     },
     /// No attempt has succeeded for too long.
@@ -49,7 +49,7 @@ pub struct Disabler {
     random: SharedRandom,
 }
 
-/// The members of a webhook that events about it need.
+/// Name, state and endpoint of a webhook.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Named {
@@ -70,9 +70,9 @@ impl Disabler {
         self.table.read(key(entity.id(), webhook), "reading a webhook's name").await
     }
 
-    /// Disables a webhook, and puts the event about it into the outbox unless events of its type were announced within
-    /// the hour. Lost when the webhook was disabled already, has moved, or is gone, or the spell of failures that is the
-    /// reason has ended.
+    /// Disables a webhook, and puts an event about it into the outbox unless its limits are reached. Lost when the
+    /// webhook was disabled already, has another endpoint or is gone, or when the streak of failures that is the reason
+    /// has ended.
     pub(crate) async fn disable(
         &self,
         entity: &AuthorizedEntity,

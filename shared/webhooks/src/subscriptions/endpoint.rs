@@ -1,8 +1,6 @@
-//! A webhook's endpoint: the URL and headers of its requests.
-//!
-//! The table keeps the endpoint as answers show it, with the values of headers and of the URL's query masked, and
-//! beside it the whole endpoint, sealed for this webhook alone. So showing, listing and publishing need no key;
-//! changing and sending do.
+//! A webhook's endpoint: the URL and headers of its requests. The table stores the endpoint as responses show it, with
+//! the values of headers and of the URL's query masked, and also the whole endpoint, sealed for this webhook only. So
+//! showing, listing and publishing need no key; changing and sending do.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +17,7 @@ use problem::Violations;
 use storage::{KeyRing, KeyRings, SealError};
 use url::Url;
 
-/// An endpoint as the table keeps it.
+/// An endpoint as stored in the table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct KeptEndpoint {
@@ -31,27 +29,27 @@ pub struct KeptEndpoint {
     sealed_headers: Option<String>,
 }
 
-/// A part of an endpoint as the table keeps it.
+/// A part of an endpoint as stored in the table.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Kept<T> {
-    /// The part as answers show it.
+    /// The part as responses show it.
     pub shown: T,
-    /// The whole part, sealed; none when nothing in it is masked.
+    /// The whole part, sealed; `None` when it has no masked value.
     pub sealed: Option<String>,
 }
 
 /// A part of an endpoint: its URL, or its headers.
 pub trait Part: Clone + Default + PartialEq + Serialize + DeserializeOwned + Send + Sync {
-    /// Begins the context that it is sealed for.
+    /// The beginning of the context that the part is sealed for.
     const KIND: &'static str;
 
     /// The part with its values masked.
     fn masked(&self) -> Self;
 
-    /// Whether it has masks, each of which stands for a kept value.
+    /// Whether it has masks, each of which means a stored value.
     fn has_masks(&self) -> bool;
 
-    /// The part with kept values in the place of masks. A mask without a kept value is a violation.
+    /// Replaces masks by stored values. A mask without a stored value is a violation.
     fn unmasked(self, kept: &Self, violations: &mut Violations) -> Self;
 
     /// Notes violations of the rules for addresses or headers.
@@ -103,7 +101,7 @@ impl Part for Headers {
     }
 }
 
-/// The webhook of an endpoint: the sealed text of another webhook does not open.
+/// The webhook that an endpoint is sealed for: the sealed text of another webhook does not open.
 #[derive(Debug, Clone, Copy)]
 pub struct SealContext<'a> {
     /// The entity that owns the webhook.
@@ -120,7 +118,7 @@ impl SealContext<'_> {
 }
 
 impl<T: Part> Kept<T> {
-    /// A part as the table keeps it. A part without values to mask is not sealed, and needs no key.
+    /// A part for the table. A part without values to mask is not sealed, and needs no key.
     pub async fn of(
         whole: &T,
         rings: &KeyRings,
@@ -134,13 +132,13 @@ impl<T: Part> Kept<T> {
         Ok(Self::seal(whole, &*rings.get().await?, random, context))
     }
 
-    /// A part sealed with this ring.
+    /// Seals a part with this ring.
     pub fn seal(whole: &T, ring: &KeyRing, random: &dyn Random, context: SealContext<'_>) -> Self {
         let plain = serde_json::to_vec(whole).expect("texts, and maps of texts by texts, are JSON");
         Self { shown: whole.masked(), sealed: Some(ring.seal(random, &context.context::<T>(), &plain)) }
     }
 
-    /// The whole part.
+    /// Opens the whole part.
     pub async fn open(&self, rings: &KeyRings, context: SealContext<'_>) -> Result<T, SealError> {
         let Some(sealed) = &self.sealed else { return Ok(self.shown.clone()) };
         let plain = rings.for_text(sealed).await?.open(&context.context::<T>(), sealed)?;
@@ -151,22 +149,25 @@ impl<T: Part> Kept<T> {
 impl KeptEndpoint {
     /// The endpoint of these parts.
     pub fn new(url: Kept<String>, headers: Kept<Headers>) -> Self {
-        let (event_url, headers, sealed_event_url, sealed_headers) =
-            (url.shown, headers.shown, url.sealed, headers.sealed);
-        Self { event_url, headers, sealed_event_url, sealed_headers }
+        Self {
+            event_url: url.shown,
+            headers: headers.shown,
+            sealed_event_url: url.sealed,
+            sealed_headers: headers.sealed,
+        }
     }
 
-    /// The URL as the table keeps it.
+    /// The URL as stored in the table.
     pub fn url(&self) -> Kept<String> {
         Kept { shown: self.event_url.clone(), sealed: self.sealed_event_url.clone() }
     }
 
-    /// The headers as the table keeps them.
+    /// The headers as stored in the table.
     pub fn headers(&self) -> Kept<Headers> {
         Kept { shown: self.headers.clone(), sealed: self.sealed_headers.clone() }
     }
 
-    /// The URL as answers show it.
+    /// The URL as responses show it.
     pub fn shown_url(&self) -> String {
         self.event_url.clone()
     }
@@ -177,7 +178,7 @@ impl KeptEndpoint {
         origin(url).is_some_and(|given| origin(&self.event_url) == Some(given))
     }
 
-    /// The headers as answers show them.
+    /// The headers as responses show them.
     pub fn shown_headers(&self) -> BTreeMap<String, &'static str> {
         self.headers.keys().map(|name| (name.clone(), masked::MASK)).collect()
     }
@@ -207,7 +208,7 @@ mod tests {
         let headers: Headers = [("Authorization".to_owned(), "Bearer s3cret".to_owned())].into();
         let url = sealed(&URL.to_owned());
         let headers = sealed(&headers);
-        let text = url.sealed.clone().expect("there is something to hide");
+        let text = url.sealed.clone().expect("it has a masked value");
         let kept = KeptEndpoint::new(url, headers);
         let item = serde_json::to_string(&kept).expect("JSON");
         assert!(!item.contains("s3cret") && item.contains("?token=***") && item.contains(r#""Authorization":"***""#));
@@ -217,7 +218,7 @@ mod tests {
             let context = SealContext { owner: &owner, webhook: &webhook };
             let opened = ring.open(&context.context::<String>(), &text);
             assert_eq!(opened.is_ok_and(|plain| plain.expose() == format!("\"{URL}\"").as_bytes()), opens);
-            assert!(ring.open(&context.context::<Headers>(), &text).is_err(), "a URL is no headers");
+            assert!(ring.open(&context.context::<Headers>(), &text).is_err(), "a sealed URL does not open as headers");
         }
     }
 }

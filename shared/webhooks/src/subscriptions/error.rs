@@ -1,45 +1,45 @@
-//! Why a use case of webhooks was not done, for every one of them.
+//! Errors of the use cases of webhooks.
 
 use base::Time;
 use problem::{Problem, ProblemKind, Violation};
 use storage::{Allowance, IdempotencyError, SealError, TableError};
 
-/// How many webhooks an entity may have: every publication reads them all, and one answer lists them.
+/// How many webhooks an entity may have: every publication reads them all, and one response lists them.
 pub const MAX_WEBHOOKS: usize = 200;
 
 /// Why a webhook was not shown, made, changed, removed or sent to.
 #[derive(Debug, thiserror::Error)]
 pub enum WebhookError {
-    /// The entity has no such webhook; another entity's webhook looks the same.
+    /// The entity has no such webhook. A webhook of another entity gives the same error.
     #[error("the entity has no such webhook")]
     NotFound,
     /// The webhook is disabled, so that no event is sent to it.
     #[error("the webhook is disabled")]
     Disabled,
-    /// The entity has as many webhooks as it may have.
+    /// The entity has the most webhooks that it may have.
     #[error("the entity has {MAX_WEBHOOKS} webhooks already")]
     TooMany,
-    /// The change is of another version than this, which the webhook has now.
+    /// The change names another version than the webhook's current one.
     #[error("the webhook's version is {0} by now")]
     VersionConflict(u64),
-    /// The secret that was replaced last signs until this time, and was not to end before.
+    /// The previous secret signs until this time, and the request does not end it earlier.
     #[error("the previous signing secret signs until {0}")]
     PreviousSecretLive(Time),
-    /// The change is invalid with the kept values in the place of its masks.
-    #[error("the change is invalid with the kept values in the place of its masks")]
+    /// The change is invalid once its masks are replaced by the stored values.
+    #[error("the change is invalid once its masks are replaced by the stored values")]
     Invalid(Vec<Violation>),
-    /// The entity has sent as many requests of this kind as it may in a minute, which ends after this time.
+    /// The entity has reached its limit of requests of this kind in a minute.
     #[error("the entity has sent {} requests of the kind {what:?} in a minute", what.limit())]
     TooManyRequests {
         /// The kind.
         what: Allowance,
-        /// In seconds.
+        /// Seconds until the end of the minute.
         wait: u64,
     },
-    /// Other changes were made each time.
-    #[error("the webhook, its endpoint or its secrets changed again and again while a change was to be made")]
+    /// Concurrent changes made all tries fail.
+    #[error("concurrent changes of the webhook made all tries of this change fail")]
     NeverStill,
-    /// The idempotency key stands for another request, or for an answer that is not repeated.
+    /// The idempotency key was used for another request, or its response is not repeated.
     #[error(transparent)]
     Idempotency(#[from] IdempotencyError),
     /// A value of the webhook could not be sealed or opened.
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_that_lost_a_signing_secret_is_told_the_call_that_gives_another() {
+    fn a_client_that_lost_a_signing_secret_learns_how_to_get_another() {
         let problem = Problem::from(WebhookError::Idempotency(IdempotencyError::SecretOver { id: "whk_1".to_owned() }));
         assert!(problem.detail.contains("`POST …/webhook/whk_1/secret` gives it another secret"), "{}", problem.detail);
     }

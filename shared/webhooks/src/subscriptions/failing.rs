@@ -1,6 +1,6 @@
-//! Webhooks that fail, of every managing entity, for the operator of a deployment. No index leads to them: a healthy
-//! webhook would pay for it with each change. What says that one fails is its health, or the reason for which the service
-//! has disabled it.
+//! Failing webhooks of all managing entities, for the operator of a deployment. No index finds them, since each change
+//! of a healthy webhook would pay for it. A webhook fails by its health, or by the reason for which the service
+//! disabled it.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ use base::{Time, WebhookId};
 use storage::TableError;
 use storage::table::{Key, Scan, begins_with, is, present};
 
-/// The state of a webhook that fails.
+/// The state of a failing webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FailingState {
@@ -39,7 +39,7 @@ impl fmt::Display for FailingState {
     }
 }
 
-/// A webhook that fails, as the operator sees it.
+/// A failing webhook, as the operator sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FailingWebhook {
@@ -51,14 +51,14 @@ pub struct FailingWebhook {
     pub name: String,
     /// Its endpoint, without the values of the query.
     pub event_url: String,
-    /// What is the matter.
+    /// The state.
     pub state: FailingState,
     /// Attempts that failed since the last that succeeded.
     pub failures_in_row: u32,
     /// When the first of them failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failing_since: Option<Time>,
-    /// When the next probe is made, while it is paused.
+    /// The time of the next probe, while it is paused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused_until: Option<Time>,
     /// Why the service disabled it.
@@ -66,7 +66,7 @@ pub struct FailingWebhook {
     pub disabled_reason: Option<String>,
 }
 
-/// Finds an item of each webhook that may fail.
+/// A scan for the items of webhooks that may fail.
 pub fn trace() -> Scan {
     let failing = is("failing", true).or(present("openUntil"));
     let health = begins_with("sk", health::PREFIX).and(failing);
@@ -74,15 +74,15 @@ pub fn trace() -> Scan {
     Scan::default().only(health.or(disabled))
 }
 
-/// The managing entity and the webhook that an item is about; none for an item of another kind.
-pub fn place(key: &Key) -> Option<(EntityId, WebhookId)> {
+/// The managing entity and the webhook of an item; `None` for an item of another kind.
+pub fn webhook_of(key: &Key) -> Option<(EntityId, WebhookId)> {
     let entity = EntityId::parse(key.partition.strip_prefix("ENT#")?).ok()?;
     let webhook = [health::PREFIX, webhook::PREFIX].iter().find_map(|prefix| key.sort.strip_prefix(prefix))?;
     Some((entity, WebhookId::parse(webhook)?))
 }
 
 impl Showing {
-    /// The webhook, if it fails at present.
+    /// The webhook, if it is currently failing.
     pub async fn failing(&self, entity: AuthorizedEntity, id: WebhookId) -> Result<Option<FailingWebhook>, TableError> {
         let (found, health) = tokio::try_join!(self.webhooks.find(&entity, &id), self.healths.find(&entity, &id))?;
         Ok(found.and_then(|found| failing(&found.webhook, health.unwrap_or_default())))
@@ -94,7 +94,7 @@ fn failing(webhook: &Webhook, health: HealthItem) -> Option<FailingWebhook> {
         (false, Some(_), _) => FailingState::Disabled,
         (true, _, Health::Open) => FailingState::Paused,
         (true, _, Health::Failing) => FailingState::Failing,
-        // Its owner has disabled it, or it has recovered meanwhile.
+        // Its owner disabled it, or it has recovered meanwhile.
         (false, None, _) | (true, _, Health::Healthy) => return None,
     };
     Some(FailingWebhook {
@@ -115,7 +115,7 @@ mod tests {
     use super::{super::webhook::tests::webhook, *};
 
     #[test]
-    fn a_webhook_fails_by_its_health_or_by_the_services_reason_and_not_by_its_owners() {
+    fn a_webhook_fails_by_its_health_or_a_reason_of_the_service() {
         let open_until = Some(Time::from_millis(1_795_167_960_000));
         let open = HealthItem { failing: true, failures_in_row: 25, open_until, ..HealthItem::default() };
         let failing_only = HealthItem { open_until: None, ..open.clone() };
@@ -137,11 +137,11 @@ mod tests {
     fn an_item_says_which_webhook_it_is_about() {
         let id = webhook().id;
         for prefix in ["HLT#", "WHK#"] {
-            let found = place(&Key::new("ENT#hotel", format!("{prefix}{id}")));
+            let found = webhook_of(&Key::new("ENT#hotel", format!("{prefix}{id}")));
             assert_eq!(found, Some((EntityId::parse("hotel").expect("an entity"), id.clone())));
         }
         for (partition, sort) in [("ENT#hotel", "PAY#stripe"), ("DLV#1", "HEAD"), ("ENT#a b", "WHK#whk_1")] {
-            assert_eq!(place(&Key::new(partition, sort)), None);
+            assert_eq!(webhook_of(&Key::new(partition, sort)), None);
         }
     }
 }

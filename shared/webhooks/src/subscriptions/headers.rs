@@ -1,4 +1,4 @@
-//! Headers that a webhook's owner has sent along; only harmless ones are allowed.
+//! Custom headers of a webhook; only harmless ones are allowed.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,11 @@ use problem::Violations;
 /// How many headers a webhook may have.
 pub const MAX_HEADERS: usize = 20;
 const MAX_VALUE_LENGTH: usize = 2048;
-/// How many bytes all headers may take, as JSON: the list of an entity's webhooks must fit into one answer.
+/// The most bytes of all headers, as JSON: the list of an entity's webhooks must fit into one response.
 const MAX_TOGETHER: usize = 6 * 1024;
 
-/// Names that the service sets itself, that decide how a message is read on its way, that ask for a part of an answer
-/// or for an answer on a condition, or that have a meaning in answers only. `Cookie` is allowed: some endpoints know
-/// their callers by it.
+/// Headers that the service sets itself, that control how a message is parsed, that ask for a partial or conditional
+/// response, or that have a meaning in responses only. `Cookie` is allowed: some endpoints authenticate callers by it.
 const RESERVED: [&str; 22] = [
     "accept-encoding",
     "connection",
@@ -41,8 +40,7 @@ const RESERVED: [&str; 22] = [
     "via",
 ];
 const RESERVED_PREFIXES: [&str; 5] = ["if-", "proxy-", "service-", "webhook-", "x-amzn-"];
-/// Names that are commands to the services of a cloud: a webhook must not speak to these, even if its address leads
-/// there.
+/// Prefixes of commands to the services of a cloud, which a webhook must not send even if its address leads there.
 const CLOUD_PREFIXES: [&str; 2] = ["x-amz-", "x-goog-"];
 
 /// Notes a violation for each header that is not allowed.
@@ -74,24 +72,24 @@ fn check_name(name: &str) -> Result<(), String> {
     if name.len() > 128 {
         return Err("has a name of more than 128 characters".to_owned());
     }
-    if speaks_to_a_cloud(lower) {
+    if is_cloud_command(lower) {
         return Err("is reserved: headers that begin like it are commands to a cloud's own services".to_owned());
     }
-    if is_the_services_own(lower) {
+    if is_reserved(lower) {
         return Err("is reserved: the service sets it itself or must not send it".to_owned());
     }
     Ok(())
 }
 
-fn speaks_to_a_cloud(lower: &str) -> bool {
+fn is_cloud_command(lower: &str) -> bool {
     CLOUD_PREFIXES.iter().any(|prefix| lower.starts_with(prefix))
 }
 
-fn is_the_services_own(lower: &str) -> bool {
+fn is_reserved(lower: &str) -> bool {
     RESERVED.contains(&lower) || RESERVED_PREFIXES.iter().any(|prefix| lower.starts_with(prefix))
 }
 
-/// The headers of a webhook that are sent. They were checked when they were set.
+/// The headers for a request. They were checked when they were set.
 pub fn to_send(headers: &BTreeMap<String, String>) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
     headers.iter().filter_map(|(name, value)| {
         Some((HeaderName::from_bytes(name.as_bytes()).ok()?, HeaderValue::from_str(value).ok()?))

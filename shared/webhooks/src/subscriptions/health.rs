@@ -1,13 +1,12 @@
-//! The health of webhooks in the table: one item for each webhook that is not healthy.
+//! The health of webhooks in the table: one item for each unhealthy webhook.
 //!
 //! | item | pk / sk |
 //! |---|---|
 //! | health | `ENT#{entity}` / `HLT#{webhook}` |
-//!
-//! It is written only when an attempt failed or the webhook recovered. The table itself adds up failures, so that
-//! dispatchers which count at once lose none, and a success removes the item. The item lives at least as long without an
-//! attempt as the statistics, which are shown beside it: a webhook whose shown attempts have all failed is not healthy.
-//! Whether the webhook is disabled is decided by the *streak*, which also ends with a long silence.
+//! The item is written only when an attempt failed or the webhook recovered. The table adds up failures, so that
+//! concurrent dispatchers lose none, and a success removes the item. Without attempts the item is kept at least as long
+//! as the statistics, which are shown with it: a webhook whose shown attempts have all failed is not healthy. The
+//! *streak* decides whether the webhook is disabled; a long silence ends it.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -66,7 +65,7 @@ impl Healths {
         self.0.read(Self::key(entity.id(), webhook), READING).await
     }
 
-    /// The same at half the price, and as it may have been moments ago.
+    /// A webhook's health by an eventually consistent read, at half the cost.
     pub(crate) async fn read_eventual(
         &self,
         entity: &AuthorizedEntity,
@@ -75,9 +74,9 @@ impl Healths {
         self.0.read_eventual(Self::key(entity.id(), webhook), READING).await
     }
 
-    /// Makes the caller's attempt the probe of the opening that it saw, with a lease until this time. Lost when another
-    /// attempt is the probe, or the breaker has moved on. A probe that is never counted blocks others for no longer
-    /// than its lease.
+    /// Makes the caller's attempt the probe of the pause that it read, with a lease until this time. Lost when another
+    /// attempt is the probe, or the breaker has changed. A probe that is never counted blocks others only until the end
+    /// of its lease.
     pub(crate) async fn take_probe(
         &self,
         entity: &AuthorizedEntity,
@@ -94,25 +93,25 @@ impl Healths {
         self.0.write(probe, "taking a breaker's probe").await
     }
 
-    /// Forgets a webhook's failures: its owner has enabled or moved it, or it has taken an event.
+    /// Removes a webhook's failures: its owner has enabled or moved it, or it has accepted an event.
     pub(super) async fn reset(&self, entity: &AuthorizedEntity, webhook: &WebhookId) -> Result<(), TableError> {
-        self.0.write(self.removal(entity, webhook), "forgetting a webhook's failures").await.map(drop)
+        self.0.write(self.removal(entity, webhook), "removing a webhook's failures").await.map(drop)
     }
 
-    /// The write that forgets a webhook's failures, for the transaction that removes the webhook.
+    /// The write that removes a webhook's failures, for a transaction.
     pub(super) fn removal(&self, entity: &AuthorizedEntity, webhook: &WebhookId) -> Delete {
         Delete::of(Self::key(entity.id(), webhook))
     }
 
-    /// Adds a tally with failures at its end, the last of which is `last`, in one step, and returns the health as it is
-    /// then. A tally that comes later than `patience` after the one before begins a new streak. A health that has
-    /// expired is forgotten first.
+    /// Adds a tally that ends with failures, the last of which is `last`, in one step, and returns the new health. A
+    /// tally later than `streak_timeout` after the one before begins a new streak. An expired health is removed first.
     pub(super) async fn add(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
-        (tally, last): (&Tally, Option<&AttemptOutcome>),
-        patience: Duration,
+        tally: &Tally,
+        last: Option<&AttemptOutcome>,
+        streak_timeout: Duration,
         now: Time,
     ) -> Result<HealthItem, TableError> {
         const DOING: &str = "counting a webhook's failures";
@@ -120,8 +119,8 @@ impl Healths {
             let addition = addition(change(entity, webhook), tally, now)
                 .set_or_remove("lastHttpStatus", last.and_then(|outcome| outcome.http_status))
                 .set_or_remove("lastError", last.and_then(|outcome| outcome.error.as_deref()))
-                .set("expiresAt", (now + patience.max(stats::MEMORY)).as_seconds() + 1)
-                .set("streakEnds", now + patience)
+                .set("expiresAt", (now + streak_timeout.max(stats::MEMORY)).as_seconds() + 1)
+                .set("streakEnds", now + streak_timeout)
                 .only_if(absent("expiresAt").or(more("expiresAt", now.as_seconds())));
             let continued = continuing_streak(addition.clone(), tally, now);
             if let Written::Done(health) = self.0.write_and_read(continued, DOING).await? {
@@ -131,11 +130,11 @@ impl Healths {
                 return Ok(health);
             }
             let expired = self.removal(entity, webhook).only_if(at_most("expiresAt", now.as_seconds()));
-            self.0.write(expired, "forgetting a webhook's failures").await?;
+            self.0.write(expired, "removing a webhook's failures").await?;
         }
     }
 
-    /// Opens the breaker. Lost when another dispatcher did, or an exchange completed in between.
+    /// Opens the breaker. Lost when another dispatcher opened it, or an exchange completed in between.
     pub(super) async fn open(
         &self,
         entity: &AuthorizedEntity,
@@ -151,7 +150,7 @@ impl Healths {
         self.0.write(opening, "opening a webhook's breaker").await
     }
 
-    /// Opens the breaker again after its probe failed. Lost when it has moved on.
+    /// Opens the breaker again after a failed probe. Lost when the breaker has changed.
     pub(super) async fn reopen(
         &self,
         entity: &AuthorizedEntity,
@@ -168,8 +167,8 @@ impl Healths {
         self.0.write(opening, "opening a webhook's breaker again").await
     }
 
-    /// Ends a probe that failed before the end of the pause, which stays as it is. Lost when its lease has run out and
-    /// another attempt is the probe.
+    /// Ends a probe that failed before the end of the pause, which stays. Lost when its lease has expired and another
+    /// attempt is the probe.
     pub(super) async fn end_probe(
         &self,
         entity: &AuthorizedEntity,
@@ -181,8 +180,8 @@ impl Healths {
     }
 }
 
-/// The write that closes a breaker before its time. The failures stay known, so that a webhook which fails for long is
-/// disabled all the same; only the row that opened the breaker begins anew. Lost when it is closed.
+/// The write that closes a breaker before the end of its pause. The failures are kept, so that a webhook that fails for
+/// long is still disabled; only the count of incomplete attempts starts again. Lost when the breaker is closed.
 pub(super) fn closing(entity: &AuthorizedEntity, webhook: &WebhookId) -> Change {
     let closed = change(entity, webhook).set("incompleteInRow", 0_u32);
     ["openUntil", "opens", "probeUntil"].into_iter().fold(closed, Change::remove).only_if(present("openUntil"))
@@ -192,7 +191,7 @@ pub(super) fn change(entity: &AuthorizedEntity, webhook: &WebhookId) -> Change {
     Change::of(Healths::key(entity.id(), webhook))
 }
 
-/// Adds a tally with failures at its end to a health.
+/// Adds a tally that ends with failures to a health.
 fn addition(health: Change, tally: &Tally, now: Time) -> Change {
     let &Tally { failures, incomplete, .. } = tally;
     match (tally.succeeded, tally.completed) {
@@ -219,26 +218,26 @@ fn continuing_streak(addition: Change, tally: &Tally, now: Time) -> Change {
     if tally.succeeded { addition.set("streakSince", now) } else { addition.set_if_absent("streakSince", now) }
 }
 
-/// Begins a new streak, if the former one has ended. The failures before it stay known.
+/// Begins a new streak, if the previous one has ended. The failures before it are kept.
 fn beginning_streak(addition: Change, now: Time) -> Change {
     addition.set("streakSince", now).only_if(at_most("streakEnds", now))
 }
 
-/// Does nothing but hold a transaction to a streak of failures: it is lost when a success, a new address or a long
-/// silence has ended that streak.
+/// A condition for a transaction: the transaction is lost when a success, a new address or a long silence has ended
+/// this streak of failures.
 pub(super) fn still_failing(health: Change, since: Time) -> Change {
     health.set("failing", true).only_if(is("streakSince", since))
 }
 
-/// Notes that a webhook is failing, and when that may be announced if it is not announced now. Lost when another
-/// dispatcher did, or a success came in between.
-pub(super) fn failing(health: Change, spell: FailureStreak, announce_after: Option<Time>) -> Change {
+/// Marks a webhook as failing, with the time at which that may be announced if it is not announced now. Lost when
+/// another dispatcher did it, or a success came in between.
+pub(super) fn failing(health: Change, streak: FailureStreak, announce_after: Option<Time>) -> Change {
     let health = health.set("failing", true).set_or_remove("tellAfter", announce_after);
-    let health = health.only_if(match spell.announce_after {
+    let health = health.only_if(match streak.announce_after {
         None => absent("failing"),
         Some(seen) => is("tellAfter", seen),
     });
-    health.only_if(is("failingSince", spell.since))
+    health.only_if(is("failingSince", streak.since))
 }
 
 #[cfg(test)]
@@ -257,14 +256,14 @@ mod tests {
     }
 
     #[test]
-    fn failures_after_a_success_begin_a_new_spell_and_leave_nothing_of_the_former_one() {
+    fn failures_after_a_success_replace_the_previous_streak() {
         let expected = health().set("failuresInRow", 2_u32).set("incompleteInRow", 1_u32).set("failingSince", NOW);
         let expected = expected.remove("failing").remove("tellAfter");
         assert_eq!(added(true, true), expected.remove("openUntil").remove("opens").remove("probeUntil"));
     }
 
     #[test]
-    fn failures_are_added_to_a_spell_and_an_answer_closes_the_breaker() {
+    fn failures_are_added_to_a_streak_and_an_answer_closes_the_breaker() {
         let expected = health().add("failuresInRow", 2_u32).set("incompleteInRow", 1_u32);
         let expected = expected.set_if_absent("failingSince", NOW);
         assert_eq!(added(false, true), expected.remove("openUntil").remove("opens").remove("probeUntil"));
@@ -273,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_silence_ends_the_streak_and_leaves_the_failures_known() {
+    fn a_long_silence_ends_the_streak_and_keeps_the_failures() {
         let failed = Tally { succeeded: false, completed: true, failures: 1, incomplete: 0 };
         let continued = health().set_if_absent("streakSince", NOW);
         let expected = continued.only_if(absent("streakEnds").or(more("streakEnds", NOW)));
@@ -286,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_breaker_that_is_closed_by_hand_leaves_the_failures_known() {
+    fn closing_a_breaker_by_hand_keeps_the_failures() {
         let entity = EntityId::parse("demo-hotel").expect("an entity");
         let webhook = WebhookId::new(NOW, &base::testing::CountingRandom::default());
         let entity = AuthorizedEntity::owning_delivery(entity);
@@ -295,13 +294,13 @@ mod tests {
     }
 
     #[test]
-    fn a_spell_is_noted_once_and_again_when_its_announcement_was_put_off() {
-        let spell = |announce_after| FailureStreak { since: NOW, announce_after };
+    fn a_streak_is_marked_again_only_for_a_delayed_announcement() {
+        let streak = |announce_after| FailureStreak { since: NOW, announce_after };
         let expected = health().set("failing", true).remove("tellAfter");
         let expected = expected.only_if(absent("failing")).only_if(is("failingSince", NOW));
-        assert_eq!(failing(health(), spell(None), None), expected);
+        assert_eq!(failing(health(), streak(None), None), expected);
         let expected = health().set("failing", true).set("tellAfter", LATER);
         let expected = expected.only_if(is("tellAfter", NOW)).only_if(is("failingSince", NOW));
-        assert_eq!(failing(health(), spell(Some(NOW)), Some(LATER)), expected);
+        assert_eq!(failing(health(), streak(Some(NOW)), Some(LATER)), expected);
     }
 }

@@ -1,4 +1,4 @@
-//! Watching over webhooks while they are sent events.
+//! Tracking the health of webhooks while they are sent events.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use storage::{Table, TableError, table::Transaction};
 /// An exchange that took longer than this may have begun before others failed.
 const LONG_EXCHANGE: Duration = Duration::from_secs(1);
 
-/// A webhook that was found failing so shortly before an event was announced may be missing in it.
+/// A webhook that began to fail within this time before an announced event may be missing in it.
 const UNCERTAIN: Duration = Duration::from_secs(60);
 
 const DOING: &str = "noting that a webhook is failing";
@@ -36,7 +36,7 @@ pub struct HealthTracker {
 }
 
 impl HealthTracker {
-    /// Watches over the webhooks in this table.
+    /// A tracker of the webhooks in this table.
     pub fn new(table: Table, settings: BreakerSettings, random: SharedRandom) -> Self {
         Self {
             healths: Healths::new(table.clone()),
@@ -49,12 +49,9 @@ impl HealthTracker {
         }
     }
 
-    /// Counts attempts that were made one after the other on a webhook whose health `was` this; once per webhook and
-    /// batch.
-    ///
-    /// A success on a webhook that was healthy costs no write. A success on any other removes its item, failures are
-    /// one update, and more is written only when they have consequences. Returns whether the breaker opened, which was
-    /// closed.
+    /// Counts consecutive attempts on a webhook whose health was `was`, once per webhook and batch. A success on a
+    /// healthy webhook costs no write. A success on any other removes its item. Failures are one update, and more is
+    /// written only for their consequences. Returns whether the closed breaker opened.
     pub(crate) async fn count(
         &self,
         entity: &AuthorizedEntity,
@@ -71,16 +68,16 @@ impl HealthTracker {
             tracing::info!(webhookId = %webhook, entity = %entity.id(), "the breaker is closed");
         }
         if tally.is_clean() {
-            // Failures that other dispatchers counted during a slow exchange are over as well.
+            // A success also ends failures that other dispatchers counted during a slow exchange.
             let slow = outcomes.iter().any(|outcome| outcome.completed() && outcome.duration > LONG_EXCHANGE);
-            let well = was.is_none() && !(slow && self.healths.find(entity, webhook).await?.is_some());
-            if !well {
+            let was_healthy = was.is_none() && !(slow && self.healths.find(entity, webhook).await?.is_some());
+            if !was_healthy {
                 self.healths.reset(entity, webhook).await?;
             }
             return Ok(false);
         }
-        let patience = self.settings.disable_after;
-        let left = self.healths.add(entity, webhook, (&tally, outcomes.last()), patience, now).await?;
+        let streak_timeout = self.settings.disable_after;
+        let left = self.healths.add(entity, webhook, &tally, outcomes.last(), streak_timeout, now).await?;
         let mut opened = false;
         for consequence in left.consequences(was, &tally, &self.settings, now) {
             opened |= self.follow(entity, webhook, consequence, &left, outcomes.last(), now).await?;
@@ -107,12 +104,18 @@ impl HealthTracker {
             }
             Consequence::Reopen { seen, opens, until } => {
                 if self.healths.reopen(entity, webhook, seen, opens, until).await?.is_done() {
-                    tracing::warn!(webhookId = %webhook, entity = %entity.id(), until = %until, opens, "the probe failed");
+                    tracing::warn!(
+                        webhookId = %webhook,
+                        entity = %entity.id(),
+                        until = %until,
+                        opens,
+                        "the probe failed"
+                    );
                 }
             }
             Consequence::EndProbe { lease } => {
                 if self.healths.end_probe(entity, webhook, lease).await?.is_done() {
-                    tracing::info!(webhookId = %webhook, entity = %entity.id(), "a probe that was asked for failed");
+                    tracing::info!(webhookId = %webhook, entity = %entity.id(), "a requested probe failed; the pause stays");
                 }
             }
             Consequence::AnnounceFailing(streak) => self.announce(entity, webhook, streak, left, last, now).await?,
@@ -137,7 +140,7 @@ impl HealthTracker {
             let announce_after = (!is_listed(streak, announced)).then(|| now + ANNOUNCEMENT_INTERVAL);
             return self.table.write(failing(announce_after), DOING).await.map(drop);
         }
-        // A webhook that was removed meanwhile has no events.
+        // There are no events about a webhook that was removed meanwhile.
         let Some((name, others)) = self.others_failing(entity, webhook).await? else { return Ok(()) };
         let first = FailingEntry {
             webhook_identifier: webhook.clone(),
@@ -151,7 +154,12 @@ impl HealthTracker {
         let writes = self.announcer.writes_to_entity(&outbox_event, now)?;
         let announced = Transaction::new().with(failing(None)).with_all(writes);
         if self.table.write_all(announced, DOING).await?.is_done() {
-            tracing::warn!(webhookId = %webhook, entity = %entity.id(), since = %streak.since, "the webhook is failing");
+            tracing::warn!(
+                webhookId = %webhook,
+                entity = %entity.id(),
+                since = %streak.since,
+                "the webhook is failing"
+            );
             return Ok(());
         }
         // Another dispatcher announced an event meanwhile, or the streak is over.
@@ -182,8 +190,8 @@ impl HealthTracker {
     }
 }
 
-/// Whether an event that was announced at this time lists the webhook, which was found failing an hour before the streak
-/// may be announced. Within a minute that is not certain, since clocks differ.
+/// Whether an event that was announced at this time lists the webhook, which was found failing an hour before
+/// `announce_after`. Within a minute that is not certain, since clocks differ.
 fn is_listed(streak: FailureStreak, announced: Time) -> bool {
     streak.announce_after.is_some_and(|time| time + UNCERTAIN <= announced + ANNOUNCEMENT_INTERVAL)
 }
@@ -193,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_spell_is_not_announced_once_more_if_a_later_event_has_listed_its_webhook() {
+    fn a_streak_is_not_announced_if_a_later_event_listed_its_webhook() {
         let found = Time::from_millis(1_795_167_900_123);
         let streak = FailureStreak { since: found, announce_after: Some(found + ANNOUNCEMENT_INTERVAL) };
         assert!(is_listed(streak, found + UNCERTAIN));

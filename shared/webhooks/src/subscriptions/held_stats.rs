@@ -1,9 +1,9 @@
-//! Attempts that a process has counted for the statistics of webhooks and not written yet, so that a busy webhook costs
-//! no write for each.
+//! Attempts that a process has counted for the statistics of webhooks and not written yet, so that not every attempt of
+//! a busy webhook costs a write.
 //!
 //! The more attempts of a webhook a process has written in an hour, the more it holds before it writes again: a
-//! twentieth of them, and a hundred at most. A process that dies loses no more than it holds. So an hour's statistics
-//! lack a twentieth of its attempts at most, and none of a process that made fewer than forty.
+//! twentieth of them, and a hundred at most. A process that dies loses only these. So an hour's statistics lack at most
+//! a twentieth of its attempts, and none of a process that made fewer than forty.
 
 use std::collections::HashMap;
 
@@ -11,24 +11,28 @@ use crate::subscriptions::attempt_count::Count;
 use auth::AuthorizedEntity;
 use base::WebhookId;
 
-/// The share of what was written that may be held.
+/// The share of the written attempts that may be held, as a divisor.
 const SHARE: u64 = 20;
-/// The most that is held of a webhook.
-const MOST: u64 = 100;
-/// So many webhooks are remembered at most without anything held of them.
-const REMEMBERED: usize = 1_000;
+/// The most attempts that are held of a webhook.
+const MAX_HELD: u64 = 100;
+/// The number of webhooks from which those without held attempts are dropped.
+const MAX_WEBHOOKS: usize = 1_000;
 
 /// A webhook and its entity.
-pub(super) type WebhookKey = (AuthorizedEntity, WebhookId);
+#[derive(Debug, Clone)]
+pub(super) struct WebhookKey {
+    pub(super) entity: AuthorizedEntity,
+    pub(super) webhook: WebhookId,
+}
 
-/// The counts of a process.
+/// The held counts of a process.
 #[derive(Debug, Default)]
 pub(super) struct Held(HashMap<WebhookId, OfWebhook>);
 
 /// The counts of a webhook in an hour.
 #[derive(Debug)]
 struct OfWebhook {
-    place: WebhookKey,
+    key: WebhookKey,
     hour: String,
     /// Attempts of this hour that this process has written.
     written: u64,
@@ -38,37 +42,37 @@ struct OfWebhook {
 /// A count that is to be written now.
 #[derive(Debug)]
 pub(super) struct Ready {
-    pub(super) place: WebhookKey,
+    pub(super) key: WebhookKey,
     pub(super) hour: String,
     pub(super) count: Count,
 }
 
 impl OfWebhook {
-    fn new(place: WebhookKey, hour: String) -> Self {
-        Self { place, hour, written: 0, count: Count::default() }
+    fn new(key: WebhookKey, hour: String) -> Self {
+        Self { key, hour, written: 0, count: Count::default() }
     }
 
     fn is_due(&self) -> bool {
-        self.count.attempts >= (self.written / SHARE).clamp(1, MOST)
+        self.count.attempts >= (self.written / SHARE).clamp(1, MAX_HELD)
     }
 
     fn take(&mut self) -> Option<Ready> {
         let count = std::mem::take(&mut self.count);
         self.written += count.attempts;
-        (count.attempts > 0).then(|| Ready { place: self.place.clone(), hour: self.hour.clone(), count })
+        (count.attempts > 0).then(|| Ready { key: self.key.clone(), hour: self.hour.clone(), count })
     }
 }
 
 impl Held {
-    /// Adds attempts of an hour. Returns the counts that are to be written now, and whether the first are held of which
-    /// nothing was.
-    pub(super) fn add(&mut self, place: WebhookKey, hour: String, count: &Count) -> (Vec<Ready>, bool) {
-        if self.0.len() >= REMEMBERED {
+    /// Adds attempts of an hour. Returns the counts that are to be written now, and whether the webhook has held
+    /// attempts now and had none before.
+    pub(super) fn add(&mut self, key: WebhookKey, hour: String, count: &Count) -> (Vec<Ready>, bool) {
+        if self.0.len() >= MAX_WEBHOOKS {
             self.0.retain(|_, held| held.count.attempts > 0);
         }
         let mut ready = Vec::new();
-        let new = || OfWebhook::new(place.clone(), hour.clone());
-        let held = self.0.entry(place.1.clone()).or_insert_with(new);
+        let new = || OfWebhook::new(key.clone(), hour.clone());
+        let held = self.0.entry(key.webhook.clone()).or_insert_with(new);
         if held.hour != hour {
             ready.extend(held.take());
             *held = new();
@@ -81,9 +85,9 @@ impl Held {
         (ready, was_empty && held.count.attempts > 0)
     }
 
-    /// Everything that is held of a webhook.
-    pub(super) fn take(&mut self, (_, webhook): &WebhookKey) -> Option<Ready> {
-        self.0.get_mut(webhook)?.take()
+    /// Takes the held counts of a webhook.
+    pub(super) fn take(&mut self, key: &WebhookKey) -> Option<Ready> {
+        self.0.get_mut(&key.webhook)?.take()
     }
 }
 
@@ -95,10 +99,10 @@ mod tests {
     use base::{Time, testing::CountingRandom};
     use std::time::Duration;
 
-    fn place() -> WebhookKey {
+    fn key() -> WebhookKey {
         let entity = EntityId::parse("demo-hotel").expect("an entity");
         let webhook = WebhookId::new(Time::from_millis(0), &CountingRandom::default());
-        (AuthorizedEntity::owning_delivery(entity), webhook)
+        WebhookKey { entity: AuthorizedEntity::owning_delivery(entity), webhook }
     }
 
     fn one() -> Count {
@@ -110,32 +114,32 @@ mod tests {
     }
 
     #[test]
-    fn a_process_holds_a_twentieth_of_what_it_wrote_at_most_and_all_are_written_in_the_end() {
+    fn a_process_holds_at_most_a_twentieth_and_writes_all_in_the_end() {
         let mut held = Held::default();
         let mut written = 0;
         let mut writes = 0;
         for made in 1..=5_000 {
-            let (ready, _) = held.add(place(), "2026-11-20T09".to_owned(), &one());
+            let (ready, _) = held.add(key(), "2026-11-20T09".to_owned(), &one());
             writes += ready.len();
             written += attempts(&ready);
-            assert!(made - written <= (written / SHARE).min(MOST), "{made} made, {written} written");
+            assert!(made - written <= (written / SHARE).min(MAX_HELD), "{made} made, {written} written");
             assert!(made >= 40 || made == written, "few attempts are written one by one");
         }
         assert!(writes < 200, "{writes}");
-        let rest = held.take(&place()).map_or(0, |ready| ready.count.attempts);
+        let rest = held.take(&key()).map_or(0, |ready| ready.count.attempts);
         assert_eq!(written + rest, 5_000);
-        assert!(held.take(&place()).is_none());
+        assert!(held.take(&key()).is_none());
     }
 
     #[test]
-    fn what_is_held_of_an_hour_is_written_for_that_hour_when_the_next_one_begins() {
+    fn held_attempts_are_written_for_their_hour_when_the_next_begins() {
         let mut held = Held::default();
         for _ in 0..60 {
-            held.add(place(), "2026-11-20T09".to_owned(), &one());
+            held.add(key(), "2026-11-20T09".to_owned(), &one());
         }
-        let (now, begins) = held.add(place(), "2026-11-20T09".to_owned(), &one());
+        let (now, begins) = held.add(key(), "2026-11-20T09".to_owned(), &one());
         assert!(begins || !now.is_empty());
-        let (ready, begins) = held.add(place(), "2026-11-20T10".to_owned(), &one());
+        let (ready, begins) = held.add(key(), "2026-11-20T10".to_owned(), &one());
         assert!(!begins, "the first of an hour is written at once");
         assert_eq!(ready.last().map(|ready| ready.hour.as_str()), Some("2026-11-20T10"));
         assert!(ready.iter().rev().skip(1).all(|ready| ready.hour == "2026-11-20T09"));

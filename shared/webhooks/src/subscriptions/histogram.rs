@@ -1,26 +1,26 @@
-//! Attempts by how long they took, in ranges that are narrow enough to know each duration to within a tenth.
+//! A histogram of attempt durations, with ranges narrow enough to know each duration to within a tenth.
 
 use std::collections::BTreeMap;
 
-/// Durations from here on are one range, in milliseconds: an exchange takes 15 s at most.
+/// Longer durations are in one range, in milliseconds: an exchange takes 15 s at most.
 pub(super) const LONGEST: u64 = 20_000;
 
-/// How many attempts there were of each range, by its least duration.
+/// The number of attempts in each range, by the range's least duration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Histogram(pub(super) BTreeMap<u64, u64>);
 
-/// The ranges of durations, each by its least: every range is at most a sixth wider than the range before it, so that
-/// its middle is within a tenth of all its durations.
+/// The least duration of each range: every range is at most a sixth wider than the one before, so that its middle is
+/// within a tenth of all its durations.
 fn ranges() -> impl Iterator<Item = u64> {
     std::iter::successors(Some(0u64), |least| Some((*least + 1).max(*least * 7 / 6)).filter(|next| *next < LONGEST))
 }
 
-/// The least duration of the range that this one falls into.
+/// The least duration of the range that contains a duration.
 fn range_of(millis: u64) -> u64 {
     ranges().take_while(|least| *least <= millis).last().unwrap_or_default()
 }
 
-/// The geometric middle of a range, which stands for all its durations.
+/// The geometric middle of a range, which represents all its durations.
 fn middle(least: u64) -> u64 {
     let greatest = ranges().find(|next| *next > least).unwrap_or(LONGEST) - 1;
     // The root of a product of numbers below 20 000 is exact enough, and below 20 000.
@@ -39,7 +39,7 @@ impl Histogram {
         *self.0.entry(range_of(millis)).or_default() += count;
     }
 
-    /// The duration that so many of a hundred took at most, by nearest rank; `None` when it is empty.
+    /// The percentile of the durations, by nearest rank; `None` when the histogram is empty.
     pub(super) fn percentile(&self, percent: u64) -> Option<u64> {
         let total: u64 = self.0.values().sum();
         let rank = (total * percent).div_ceil(100).max(1);

@@ -1,21 +1,20 @@
-//! Masks over the secrets of an endpoint: the values of its headers and of its URL's query, which are often
-//! credentials. Names stay readable, so that people recognise their settings.
-//!
-//! A client may send back the masked text: a mask in a change then stands for the kept value.
+//! Masking of an endpoint's secrets: the values of its headers and of its URL's query, which are often credentials.
+//! Names stay readable, so that people recognise their settings. A client may send the masked text back: a mask in a
+//! change then means the stored value.
 
 use std::collections::BTreeMap;
 
 use percent_encoding::percent_decode_str;
 
-/// The text in the place of a value of any length.
+/// The text that replaces a value of any length.
 pub const MASK: &str = "***";
 
 /// Headers by name.
 pub type Headers = BTreeMap<String, String>;
 
-/// A mask stands for no kept value.
+/// No stored value exists for a mask.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("must have the value itself in the place of `{MASK}`, which stands for one that is kept: there is none here")]
+#[error("must be the value itself and not `{MASK}`, which means a stored value: none is stored here")]
 pub struct NothingKept;
 
 /// Headers with their values masked.
@@ -23,19 +22,19 @@ pub fn headers(headers: &Headers) -> Headers {
     headers.keys().map(|name| (name.clone(), MASK.to_owned())).collect()
 }
 
-/// A URL with the values of its query masked. A piece of the query without a name is masked as a whole.
+/// A URL with the values of its query masked. A query parameter without a name is masked completely.
 pub fn url(url: &str) -> String {
     let Some((before, query)) = url.split_once('?') else { return url.to_owned() };
-    let masked = query.split('&').map(|piece| match piece.split_once('=') {
+    let masked = query.split('&').map(|parameter| match parameter.split_once('=') {
         Some((name, _)) => format!("{name}={MASK}"),
-        None if piece.is_empty() => String::new(),
+        None if parameter.is_empty() => String::new(),
         None => MASK.to_owned(),
     });
     format!("{before}?{}", masked.collect::<Vec<_>>().join("&"))
 }
 
-/// Headers with kept values in the place of masks, by name in any case. The error has the names of masks without a kept
-/// value.
+/// Replaces masks of headers by stored values, matched by name in any case. The error has the names of masks without a
+/// stored value.
 pub fn unmask_headers(mut given: Headers, kept: &Headers) -> Result<Headers, Vec<String>> {
     let mut unknown = Vec::new();
     for (name, value) in given.iter_mut().filter(|(_, value)| *value == MASK) {
@@ -54,48 +53,48 @@ pub fn masks_headers(headers: &Headers) -> bool {
 
 /// Whether a value of this URL's query is a mask.
 pub fn masks_url(url: &str) -> bool {
-    pieces(url).any(is_masked)
+    parameters(url).any(is_masked)
 }
 
-/// The URL with kept values in the place of masks, by name; if a name comes several times, by its order among them.
+/// Replaces masks of a URL's query by stored values, matched by name; a repeated name is matched in order.
 pub fn unmask_url(given: &str, kept: &str) -> Result<String, NothingKept> {
     let Some((before, query)) = given.split_once('?') else { return Ok(given.to_owned()) };
     let mut seen = Vec::new();
     let mut whole = Vec::new();
-    for piece in query.split('&') {
-        let name = name(piece);
-        if is_masked(piece) {
+    for parameter in query.split('&') {
+        let name = name(parameter);
+        if is_masked(parameter) {
             let earlier = seen.iter().filter(|other| **other == name).count();
-            let mut alike = pieces(kept).filter(|other| self::name(other) == name);
+            let mut alike = parameters(kept).filter(|other| self::name(other) == name);
             let kept = alike.nth(earlier).ok_or(NothingKept)?;
-            whole.push(match (piece.split_once('='), kept.split_once('=')) {
+            whole.push(match (parameter.split_once('='), kept.split_once('=')) {
                 (Some((name, _)), Some((_, value))) => format!("{name}={value}"),
                 _ => kept.to_owned(),
             });
         } else {
-            whole.push(piece.to_owned());
+            whole.push(parameter.to_owned());
         }
-        if !piece.is_empty() {
+        if !parameter.is_empty() {
             seen.push(name);
         }
     }
     Ok(format!("{before}?{}", whole.join("&")))
 }
 
-/// The pieces of a URL's query, without empty ones.
-fn pieces(url: &str) -> impl Iterator<Item = &str> {
+/// The parameters of a URL's query, without empty ones.
+fn parameters(url: &str) -> impl Iterator<Item = &str> {
     let query = url.split_once('?').map_or("", |(_, query)| query);
-    query.split('&').filter(|piece| !piece.is_empty())
+    query.split('&').filter(|parameter| !parameter.is_empty())
 }
 
-/// The name of a piece of a query, if it has one.
-fn name(piece: &str) -> Option<Vec<u8>> {
-    piece.split_once('=').map(|(name, _)| percent_decode_str(name).collect())
+/// The name of a parameter of a query, if it has one.
+fn name(parameter: &str) -> Option<Vec<u8>> {
+    parameter.split_once('=').map(|(name, _)| percent_decode_str(name).collect())
 }
 
-/// Whether a mask stands in a piece of a query. Some clients escape every asterisk.
-fn is_masked(piece: &str) -> bool {
-    let value = piece.split_once('=').map_or(piece, |(_, value)| value);
+/// Whether the value of a query parameter is a mask. Some clients escape every asterisk.
+fn is_masked(parameter: &str) -> bool {
+    let value = parameter.split_once('=').map_or(parameter, |(_, value)| value);
     percent_decode_str(value).eq(MASK.bytes())
 }
 
@@ -125,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shown_url_stands_for_the_kept_one() {
+    fn a_shown_url_is_replaced_by_the_stored_one() {
         let kept = "https://example.com/a?token=1&x=2&token=3&bare";
         for (given, meant) in [
             ("https://example.com/a?token=***&x=***&token=***&***", kept),

@@ -1,4 +1,4 @@
-//! The members of a webhook that its owner sets, read and checked in the same way for a new webhook and for a change.
+//! The members of a webhook that its owner sets, read and checked alike for new webhooks and for changes.
 
 use std::fmt;
 
@@ -12,20 +12,20 @@ use problem::{JsonBody, Violations, name, near::MAX_COMPARED};
 
 const MAX_NAME_LENGTH: usize = 200;
 
-/// The members of a webhook in a body; a member that is not there is absent.
+/// The members of a webhook in a request's body; a missing member is `None`.
 #[derive(Default, Clone, PartialEq, Eq)]
 pub struct Members {
     pub name: Option<String>,
     pub enabled: Option<bool>,
-    /// In a change perhaps with masks for kept values.
+    /// In a change it may have masks for stored values.
     pub event_url: Option<String>,
-    /// Each type and each group once, as they were given.
+    /// Each type and each group once, as given.
     pub event_list: Option<Vec<String>>,
-    /// In a change perhaps with masks as well.
+    /// In a change they may have masks as well.
     pub headers: Option<Headers>,
 }
 
-/// Leaves out the endpoint: its values belong in no log.
+/// Leaves out the endpoint, whose values must not be logged.
 impl fmt::Debug for Members {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, enabled, event_list, .. } = self;
@@ -34,17 +34,17 @@ impl fmt::Debug for Members {
     }
 }
 
-/// The webhook that a body is about.
+/// Whether a body describes a new or an existing webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum About {
-    /// A new webhook: a member without a default must be there.
+    /// A new webhook: members without a default are required.
     New,
-    /// A webhook that exists: a member that is not there stays as it is.
+    /// An existing webhook: a missing member stays unchanged.
     Existing,
 }
 
-/// The member `entity`, which published clients send along. Read by way of a map, since serde would take an array for a
-/// struct as well.
+/// The member `entity`, which published clients send. It is read as a map first, since serde would accept an array for
+/// a struct.
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "serde_json::Map<String, serde_json::Value>")]
 struct Reference(EntityReference);
@@ -57,7 +57,7 @@ impl TryFrom<serde_json::Map<String, serde_json::Value>> for Reference {
     }
 }
 
-/// Besides the identifier, what clients send that were published for other platforms of this kind.
+/// The identifier, and members that clients published for similar platforms send.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[expect(dead_code, reason = "clients send it, and nothing depends on it")]
@@ -73,7 +73,7 @@ struct EntityReference {
 }
 
 impl About {
-    /// Checks a part of the endpoint. A new webhook has no kept values that a mask could stand for.
+    /// Checks a part of the endpoint. A new webhook has no stored values for masks.
     fn check<T: Part>(self, part: Option<&T>, rules: &AddressRules, violations: &mut Violations) {
         let Some(part) = part else { return };
         part.check(rules, violations);
@@ -91,7 +91,7 @@ impl About {
 }
 
 impl Members {
-    /// Takes the members from a body, which notes their violations: the members are good once the body is finished.
+    /// Takes the members from a body, which collects their violations: the members are valid once the body is finished.
     pub fn take(body: &mut JsonBody<'_>, about: About, entity: &EntityId, rules: &AddressRules) -> Self {
         let name: Option<String> = about.member(body, "name", "a text that people know the webhook by");
         let enabled = body.optional("enabled", "true or false");
@@ -112,7 +112,7 @@ impl Members {
         Self { name, enabled, event_url, event_list, headers }
     }
 
-    /// Whether no member is there.
+    /// Whether all members are missing.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_kept_as_it_was_given_and_not_as_the_types_that_it_has_today() {
+    fn a_group_is_stored_as_given_and_not_as_its_current_types() {
         let body = r#"{"eventList":["booking.*","booking.created","payment.connection.*","booking.*"]}"#;
         let members = read(About::Existing, body).expect("good");
         let kept = members.event_list.expect("given");
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_type_is_named_with_what_it_may_have_meant_and_a_list_full_of_them_costs_little() {
+    fn an_unknown_type_is_named_with_similar_ones_at_limited_cost() {
         let message = |problem: &Problem, position: usize| {
             let message = problem.properties["violations"][position]["message"].as_str();
             message.expect("a message").to_owned()
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mask_stands_for_nothing_in_a_new_webhook() {
+    fn a_mask_in_a_new_webhook_is_a_violation() {
         let body =
             r#"{"name":"n","eventUrl":"https://example.com/?token=***","eventList":[],"headers":{"X-Key":"***"}}"#;
         assert_eq!(violations(About::New, body), ["eventUrl", "headers.X-Key"]);

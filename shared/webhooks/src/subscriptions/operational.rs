@@ -1,12 +1,9 @@
-//! Events of the service about webhooks: *operational* events, delivered like any other to the webhooks that subscribe.
-//!
-//! Operational events never set off each other. No event is delivered to a webhook that it is about. An attempt that
-//! carries one changes no health and sets off no event, with any answer. And the events of one managing entity in an
-//! hour are few ([`super::announcing`]).
-//!
-//! A `webhook.test` is no operational event: a person asks for it to see whether the endpoint works, so its attempts
-//! count for the webhook's health. Only its end is not announced, since that person looks at the delivery. Attempts
-//! that carry events of payment connections count like any other.
+//! *Operational* events: events of the service about webhooks, delivered like any other to the webhooks that subscribe.
+//! Operational events never cause each other. No event is delivered to a webhook that it is about. An attempt that
+//! carries one changes no health and causes no event, with any response. The number of events per managing entity and
+//! hour is limited ([`super::announcing`]). A `webhook.test` is not operational: a person requests it to see whether
+//! the endpoint works, so its attempts count for the webhook's health. Only its permanent failure is not announced,
+//! since that person looks at the delivery. Attempts that carry events of payment connections count like any other.
 
 use std::iter;
 
@@ -23,7 +20,7 @@ pub(super) const FAILING: &EventType = catalogue::own("webhook.failing");
 const DISABLED: &EventType = catalogue::own("webhook.disabled");
 const EXHAUSTED: &EventType = catalogue::own("webhook.delivery.exhausted");
 
-/// The most webhooks that one event lists: so many may an entity have, and so many fit into an event.
+/// The most webhooks that one event lists: an entity may have this many, and they fit into an event.
 const MAX_LISTED: usize = 200;
 
 /// Whether events of this type are operational.
@@ -49,7 +46,7 @@ pub struct FailingEntry {
 /// The data of `webhook.failing`.
 #[derive(Debug, Serialize)]
 pub struct WebhookFailing<'a> {
-    /// The webhook that set the event off.
+    /// The webhook that caused the event.
     #[serde(flatten)]
     first: &'a FailingEntry,
     webhooks: Vec<&'a FailingEntry>,
@@ -61,7 +58,7 @@ pub struct WebhookFailing<'a> {
 pub struct WebhookDisabled<'a> {
     pub webhook_identifier: &'a WebhookId,
     pub name: &'a str,
-    /// In the words that its owner reads.
+    /// The reason as its owner reads it.
     pub reason: &'a str,
 }
 
@@ -79,7 +76,7 @@ pub struct DeliveryExhausted<'a> {
 }
 
 impl<'a> WebhookFailing<'a> {
-    /// The data about the webhook that set the event off, and about the others of its entity that are failing.
+    /// The data about the webhook that caused the event, and about the other failing webhooks of its entity.
     pub fn new(first: &'a FailingEntry, others: &'a [FailingEntry]) -> Self {
         Self { first, webhooks: iter::once(first).chain(others).take(MAX_LISTED).collect() }
     }
@@ -135,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_delivery_is_announced_unless_it_carried_an_operational_event() {
+    fn a_permanent_failure_is_announced_unless_the_event_was_operational() {
         let announced = exhausted("booking.created").expect("an event");
         assert_eq!(announced.kind, "webhook.delivery.exhausted");
         let data: Value = serde_json::from_str(&announced.data).expect("JSON");
@@ -160,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_about_failing_webhooks_lists_them_all_and_is_sent_to_none_of_them() {
+    fn an_event_about_failing_webhooks_lists_all_and_is_sent_to_none() {
         let random = CountingRandom::default();
         let ids: Vec<_> = (0..250).map(|number| WebhookId::new(NOW + Duration::from_millis(number), &random)).collect();
         // As long as they can be.

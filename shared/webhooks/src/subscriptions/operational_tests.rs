@@ -1,5 +1,5 @@
-//! Operational events stay few, with any subscriptions, any answers of endpoints, and in any order. The world here does
-//! with each attempt as the dispatcher and the table do, and decides nothing by itself.
+//! Operational events stay few, with any subscriptions, any responses of endpoints, and in any order. The simulated
+//! world handles each attempt like the dispatcher and the table, and makes no decisions of other kinds.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -86,7 +86,7 @@ impl World {
         }
     }
 
-    /// Does as `Announcer` does, within the transaction of a change.
+    /// Announces like `Announcer`, within the transaction of a change.
     fn announce(&mut self, webhook: Option<usize>, outbox_event: OutboxEvent) {
         let announced = (webhook, outbox_event.kind.clone());
         let hour = (outbox_event.kind.clone(), self.now.as_seconds() / 3600);
@@ -158,14 +158,14 @@ impl World {
         let consequences = left.consequences(None, &tally, &BreakerSettings::default(), self.now);
         for consequence in consequences {
             match consequence {
-                Consequence::AnnounceFailing(spell) => {
+                Consequence::AnnounceFailing(streak) => {
                     left.failing = true;
                     let id = self.webhooks[webhook].id.clone();
                     let failing = FailingEntry {
                         webhook_identifier: id,
                         name: String::new(),
                         failures_in_row: left.failures_in_row,
-                        since: spell.since,
+                        since: streak.since,
                         last_http_status: None,
                         last_error: None,
                     };
@@ -206,7 +206,7 @@ fn moves() -> impl Strategy<Value = Vec<(usize, Status, bool, u64)>> {
 
 proptest! {
     #[test]
-    fn with_any_subscriptions_and_any_answers_operational_events_are_few_and_come_to_an_end(
+    fn operational_events_are_few_and_end_with_any_responses(
         lists in lists(40),
         published in proptest::collection::vec(any::<bool>(), 1..12),
         moves in moves(),
@@ -220,7 +220,7 @@ proptest! {
             world.publish(&event);
         }
         let webhooks = lists.len();
-        // The same moves, again and again, until nothing is left to do.
+        // Repeats the moves until no work is left.
         for (which, answer, sweeps, minutes) in moves.iter().cycle() {
             if world.open.is_empty() {
                 world.sweep();
@@ -240,10 +240,10 @@ proptest! {
             // An hour of these may touch two hours of the clock.
             let to_entity = (2 * MAX_TO_ENTITY as usize) * (hours + 1) + hours;
             prop_assert!(announced <= to_entity, "{announced} events in {hours} hours");
-            // In any time, no more than the published events can set off: each of the three takes an attempt that
+            // In any time, no more than the published events can cause: each of the three types needs an attempt that
             // counts.
             let counting = published.len() * webhooks * ATTEMPTS as usize;
-            prop_assert!(announced <= 3 * counting, "{announced} events set off by {counting} attempts");
+            prop_assert!(announced <= 3 * counting, "{announced} events caused by {counting} attempts");
             let deliveries = published.len() * webhooks + announced * (webhooks - 1);
             prop_assert!(world.requests <= deliveries * ATTEMPTS as usize);
         }

@@ -1,8 +1,8 @@
-//! The pace of webhooks: deliveries to a slow webhook go by the slow lane.
+//! The pace of webhooks: deliveries to a slow webhook use the slow lane.
 //!
-//! The mark of a slow webhook stands in its own item, which publishing and dispatching read anyway. So it costs no
-//! read, and one write every few minutes for a slow webhook. It is set while a slow exchange is still under way, and
-//! ends by itself some minutes after the last slow exchange.
+//! The mark of a slow webhook is stored in the webhook's item, which publishing and dispatching read anyway. So it
+//! costs no read, and one write every few minutes for a slow webhook. It is set during a slow exchange, and expires
+//! some minutes after the last slow exchange.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ use auth::AuthorizedEntity;
 use base::{Time, WebhookId};
 use storage::table::{Change, TableError, absent, at_most, exists};
 
-/// An exchange that lasts longer than this is slow.
+/// The duration from which an exchange is slow.
 pub const SLOW_EXCHANGE: Duration = Duration::from_secs(1);
 /// How long a webhook counts as slow after a slow exchange.
 const MEMORY: Duration = Duration::from_secs(5 * 60);
-/// A mark that lasts so much longer is not renewed.
+/// A mark with more time left than this is not renewed.
 const FRESH: Duration = Duration::from_secs(3 * 60);
 
 impl Webhook {
@@ -27,17 +27,16 @@ impl Webhook {
         self.slow_until.is_some_and(|end| now < end)
     }
 
-    /// Whether a slow exchange that is under way now need not renew the mark.
+    /// Whether a slow exchange now need not renew the mark.
     fn has_fresh_mark(&self, now: Time) -> bool {
         self.slow_until.is_some_and(|end| now + FRESH < end)
     }
 }
 
 impl Webhooks {
-    /// Marks a webhook as slow, unless it has a fresh mark. A webhook that is gone stays gone.
+    /// Marks a webhook as slow, unless it has a fresh mark or was removed.
     pub async fn note_slow(&self, entity: &AuthorizedEntity, webhook: &WebhookId, now: Time) -> Result<(), TableError> {
-        // Many exchanges turn slow at once, and most find the mark of another: a read is cheaper than a write that is
-        // lost.
+        // Many exchanges become slow at once, and most find another's mark: a read is cheaper than a lost write.
         if self.find(entity, webhook).await?.is_none_or(|found| found.webhook.has_fresh_mark(now)) {
             return Ok(());
         }
@@ -59,7 +58,7 @@ mod tests {
     const NOW: Time = Time::from_millis(1_795_167_900_000);
 
     #[test]
-    fn a_mark_ends_by_itself_and_is_renewed_before() {
+    fn a_mark_expires_and_is_renewed_before() {
         let webhook =
             |slow_until: Option<Time>| Webhook { slow_until, ..crate::subscriptions::webhook::tests::webhook() };
         assert!(!webhook(None).is_slow(NOW) && !webhook(None).has_fresh_mark(NOW));

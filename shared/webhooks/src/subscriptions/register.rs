@@ -19,17 +19,17 @@ use storage::{Answered, IdempotencyStore, IdempotentRequest, KeyRings, SealError
 pub struct Registration {
     /// The webhooks that exist.
     pub webhooks: Webhooks,
-    /// Repeats the answer for an idempotency key.
+    /// Repeats the response for an idempotency key.
     pub answers: IdempotencyStore,
     /// Seals endpoints and secrets.
     pub rings: KeyRings,
-    /// Dates the webhook.
+    /// The clock for the webhook's dates.
     pub clock: SharedClock,
-    /// Makes identifiers and secrets.
+    /// Random source of identifiers and secrets.
     pub random: SharedRandom,
 }
 
-/// A webhook as its owner asks for it, with the contract's defaults.
+/// A requested webhook, with the contract's defaults.
 pub struct NewWebhook {
     name: String,
     enabled: bool,
@@ -46,7 +46,7 @@ impl NewWebhook {
         body.finish_with(Self::of(members))
     }
 
-    /// A webhook of the service's own for events of one type.
+    /// An internal webhook of the service for events of one type.
     pub(crate) fn plain(name: &str, event_url: String, kind: &str) -> Self {
         let event_list = vec![kind.to_owned()];
         Self { name: name.to_owned(), enabled: true, event_url, event_list, headers: Headers::new() }
@@ -83,7 +83,7 @@ impl NewWebhook {
 }
 
 impl Registration {
-    /// Registers a webhook, and returns it as its owner sees it, this once with its signing secret.
+    /// Registers a webhook, and returns the owner's view of it. Only this response has the signing secret.
     pub async fn register(
         &self,
         entity: &AuthorizedEntity,
@@ -99,7 +99,7 @@ impl Registration {
         new: NewWebhook,
         once: Option<&IdempotentRequest>,
     ) -> Result<WebhookView, WebhookError> {
-        // Two registrations at once may exceed the limit by one, which does no harm: the limit keeps publishing fast.
+        // Two concurrent registrations may exceed the limit by one, which is harmless: the limit keeps publishing fast.
         if self.webhooks.of(entity).await?.len() >= MAX_WEBHOOKS {
             return Err(WebhookError::TooMany);
         }
@@ -116,12 +116,13 @@ impl Registration {
         Ok(view)
     }
 
-    /// Registers a webhook of the service's own under this identifier and with this secret, unless it is there, enabled, with
-    /// this address, and with this secret under a key of the ring. In the place of another it begins anew.
+    /// Registers an internal webhook of the service with this identifier and secret, unless it exists, is enabled, and
+    /// has this address and this secret under a key of the ring. A different webhook with this identifier is replaced.
     pub(crate) async fn ensure(
         &self,
         entity: &AuthorizedEntity,
-        (id, secret): (&WebhookId, &SigningSecret),
+        id: &WebhookId,
+        secret: &SigningSecret,
         new: NewWebhook,
     ) -> Result<(), WebhookError> {
         let now = self.clock.now();
@@ -184,7 +185,7 @@ mod tests {
         let now = Time::from_millis(0);
         let random = CountingRandom::default();
         let entity = EntityId::parse(&"e".repeat(64)).expect("an entity");
-        // No character grows more than a quote, which takes four bytes, since the answer is a text within JSON.
+        // A quote grows most: it takes four bytes, since the response is a text within JSON.
         let quotes = |count| "\"".repeat(count);
         let value = quotes(1_019);
         let headers: std::collections::BTreeMap<_, _> =

@@ -1,8 +1,6 @@
-//! Removing a webhook.
-//!
-//! One transaction removes the webhook and its health, and writes a job that cancels the deliveries which wait for it;
-//! a crash leaves all of it or nothing. An attempt that is under way cancels its delivery when it ends, and a delivery that
-//! is published at this moment is cancelled by its first attempt, which finds no webhook.
+//! Removing a webhook. One transaction removes the webhook and its health, and writes a job that cancels its waiting
+//! deliveries. An attempt that is under way cancels its delivery when it ends. A delivery that is published at this
+//! moment is cancelled by its first attempt, which finds no webhook.
 
 use crate::{
     deliveries::jobs::Jobs,
@@ -16,11 +14,11 @@ use storage::table::Write;
 pub struct Removal {
     /// The webhooks that exist.
     pub webhooks: Webhooks,
-    /// Their health, which goes with them.
+    /// The health of webhooks, which is removed with them.
     pub healths: Healths,
-    /// The jobs that cancel the deliveries which wait for them.
+    /// The jobs that cancel their waiting deliveries.
     pub jobs: Jobs,
-    /// Dates the job.
+    /// The clock for the job.
     pub clock: SharedClock,
 }
 

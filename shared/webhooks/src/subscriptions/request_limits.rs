@@ -1,23 +1,22 @@
-//! Limits of the requests that cause attempts, for each managing entity: recoveries, ends of pauses, test events, and
-//! deliveries that are sent again. No person comes near them.
+//! Limits per managing entity on requests that cause attempts: recoveries, ends of pauses, test events and resends.
+//! They are far above what a person needs.
 
 use crate::subscriptions::error::WebhookError;
 use auth::AuthorizedEntity;
 use base::Time;
 use storage::{Allowance, Allowances, Table};
 
-/// The requests of managing entities that are counted in the table.
+/// The limits, with their counts in the table.
 #[derive(Debug, Clone)]
 pub struct RequestLimits(Allowances);
 
 impl RequestLimits {
-    /// The requests that are counted in this table.
+    /// Limits that are counted in this table.
     pub fn new(table: Table) -> Self {
         Self(Allowances::new(table))
     }
 
-    /// Counts a request, before anything is done for it. An error if the entity has sent as many as it may in this
-    /// minute.
+    /// Counts a request before its work begins. Fails if the entity has reached the limit of this minute.
     pub(crate) async fn count(
         &self,
         what: Allowance,

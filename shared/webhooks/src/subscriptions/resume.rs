@@ -1,9 +1,9 @@
-//! Ending the pause of a webhook's breaker before its time: its owner resumes the webhook or gives it another address,
-//! or an attempt that a person asked for is answered.
+//! Ending the pause of a webhook's breaker early: its owner resumes the webhook or gives it another address, or an
+//! attempt that a person requested is answered.
 //!
-//! One transaction closes the breaker and writes a job that has the deliveries which wait for it attempted now; a crash
-//! leaves both or neither. An attempt that looked at the breaker just before may put its delivery off after the job has
-//! passed: that delivery comes at the end of the pause.
+//! One transaction closes the breaker and writes a job that makes the deliveries waiting for it due now. An attempt
+//! that read the breaker just before may put its delivery off after the job has passed: that delivery is attempted at
+//! the end of the pause.
 
 use crate::{
     deliveries::jobs::Jobs,
@@ -34,7 +34,8 @@ impl Pauses {
         Self { table: table.clone(), healths: Healths::new(table.clone()), jobs: Jobs::new(table.clone()) }
     }
 
-    /// Closes the breaker of a webhook, and has what waits for it attempted now. Nothing changes when it is closed.
+    /// Closes the breaker of a webhook, and makes the deliveries that wait for it due now. Has no effect on a closed
+    /// breaker.
     pub(crate) async fn end(
         &self,
         entity: &AuthorizedEntity,
@@ -51,7 +52,7 @@ impl Pauses {
         Ok(())
     }
 
-    /// Closes a breaker that is open, and has what waits for it attempted now. Returns whether it was open.
+    /// Closes an open breaker, and makes the deliveries that wait for it due now. Returns whether it was open.
     pub(crate) async fn close(
         &self,
         entity: &AuthorizedEntity,
@@ -59,14 +60,13 @@ impl Pauses {
         now: Time,
     ) -> Result<bool, TableError> {
         let closing = health::closing(entity, webhook).into();
-        Ok(self.jobs.hasten_put_off(entity, webhook, vec![closing], now).await?.is_done())
+        Ok(self.jobs.expedite_put_off(entity, webhook, vec![closing], now).await?.is_done())
     }
 
-    /// Makes a change with which a webhook begins anew: its failures are forgotten, and what waits for its breaker is
-    /// attempted now, all with the change or not at all. So past failures do not disable the webhook again, nothing
-    /// that waits goes to the former address, and nothing waits longer for it. `None` when there is nothing to forget,
-    /// and the change is yet to be made.
-    pub(super) async fn begin_anew(
+    /// Makes a change that also resets the webhook's health, atomically: its failures are removed, and the deliveries
+    /// that wait for its breaker become due now. So past failures do not disable the webhook again, and no delivery
+    /// waits for the former address. `None` when there is no health to reset, and the change is still to be made.
+    pub(super) async fn change_and_reset(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
@@ -76,10 +76,10 @@ impl Pauses {
         let Some(health) = self.healths.find(entity, webhook).await? else { return Ok(None) };
         let writes: Vec<Write> = vec![change.clone().into(), self.healths.removal(entity, webhook).into()];
         if health.open_until.is_some() {
-            return self.jobs.hasten_put_off(entity, webhook, writes, now).await.map(Some);
+            return self.jobs.expedite_put_off(entity, webhook, writes, now).await.map(Some);
         }
         let both = Transaction::new().with_all(writes);
-        self.table.write_all(both, "changing a webhook that begins anew").await.map(Some)
+        self.table.write_all(both, "changing a webhook and resetting its health").await.map(Some)
     }
 }
 
@@ -87,16 +87,16 @@ impl Pauses {
 pub struct Resuming {
     /// Reads and shows webhooks.
     pub showing: Showing,
-    /// Their pauses.
+    /// The pauses of webhooks.
     pub pauses: Pauses,
-    /// Counts the requests of entities.
+    /// Limits on the requests of entities.
     pub limits: RequestLimits,
-    /// Dates the job.
+    /// The clock for the job.
     pub clock: SharedClock,
 }
 
 impl Resuming {
-    /// Ends the pause of a webhook, and returns the webhook as its owner sees it then.
+    /// Ends the pause of a webhook, and returns the owner's view of the webhook.
     pub async fn resume(&self, entity: &AuthorizedEntity, id: &WebhookId) -> Result<WebhookView, WebhookError> {
         let now = self.clock.now();
         self.limits.count(Allowance::Recoveries, entity, now).await?;

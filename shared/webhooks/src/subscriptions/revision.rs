@@ -1,5 +1,5 @@
-//! Changes of a webhook that exists: the attributes that they set, and those that must still be as they were read.
-//! Attributes that a change does not name stay, so that changes at once never undo each other.
+//! Changes of an existing webhook: the attributes that they set, and those that must not have changed since they were
+//! read. Attributes that a change does not name stay, so that concurrent changes never undo each other.
 
 use crate::subscriptions::{
     endpoint::{Kept, Part},
@@ -12,7 +12,7 @@ use crate::subscriptions::{
 use base::Time;
 use storage::table::{Change, TableError, Value, absent, is};
 
-/// The change of an endpoint; a part that is absent stays as it is.
+/// The change of an endpoint; a missing part stays unchanged.
 #[derive(Default)]
 pub struct EndpointChange {
     pub url: Option<PartChange<String>>,
@@ -21,16 +21,16 @@ pub struct EndpointChange {
 
 /// The change of a part of an endpoint.
 pub struct PartChange<T> {
-    /// The part from then on.
+    /// The new part.
     pub kept: Kept<T>,
-    /// Whether it is another part than before.
+    /// Whether the new part differs from the stored one.
     pub differs: bool,
-    /// The part that it was made of, which must still be there.
+    /// The stored part that it is derived from, which must not have changed.
     pub made_of: Option<Kept<T>>,
 }
 
 impl<T: Clone> PartChange<T> {
-    /// The part as it is, if it is still there.
+    /// The stored part, on condition that it has not changed.
     pub fn unchanged(kept: Kept<T>) -> Self {
         Self { made_of: Some(kept.clone()), differs: false, kept }
     }
@@ -38,8 +38,8 @@ impl<T: Clone> PartChange<T> {
 
 const CHANGING: &str = "changing a webhook";
 
-/// The change that an owner wants. If the owner named the version that was read, it is a condition; otherwise the
-/// conditions are only what the change itself depends on, so that of many changes at once each is made.
+/// The change that an owner requests. If it names a version, that is a condition; otherwise the conditions are only the
+/// attributes that the change depends on, so that concurrent changes are all made.
 pub fn change(
     read: &Webhook,
     members: &Members,
@@ -59,7 +59,7 @@ pub fn change(
         change = change.only_if(is("version", read.version));
     }
     match *enabled {
-        // The reason of the service is obsolete once the owner has enabled the webhook.
+        // The service's reason is obsolete once the owner has enabled the webhook.
         Some(true) => change = change.remove("disabledReason").remove("disabledDate"),
         Some(false) if read.enabled => change = change.set("disabledDate", now),
         _ => {}
@@ -84,13 +84,13 @@ fn with_part<T: Part>(
     }))
 }
 
-/// Puts other signing secrets in the place of those that were read. The version stays: it guards the members that a
-/// change sets, and a new secret makes no change obsolete.
-pub fn secrets(read: &SigningWebhook, now_on: &[SealedSecret], now: Time) -> Result<Change, TableError> {
+/// Replaces the signing secrets that were read. The version stays: it guards the members that a change sets, and a new
+/// secret makes no change obsolete.
+pub fn secrets(read: &SigningWebhook, new: &[SealedSecret], now: Time) -> Result<Change, TableError> {
     const DOING: &str = "replacing a signing secret";
     let SigningWebhook { webhook, secrets } = read;
     Ok(Change::of(key(&webhook.owner_identifier, &webhook.id))
-        .set("signingSecrets", Value::of(&now_on, DOING)?)
+        .set("signingSecrets", Value::of(&new, DOING)?)
         .set("lastUpdate", now)
         .only_if(is("signingSecrets", Value::of(secrets, DOING)?)))
 }
@@ -134,8 +134,9 @@ mod tests {
     }
 
     #[test]
-    fn shown_and_sealed_texts_are_written_together_if_those_that_were_read_are_still_there() {
-        let (url, headers) = ("https://example.com/?a=***", Headers::new());
+    fn shown_and_sealed_texts_are_written_together_if_unchanged() {
+        let url = "https://example.com/?a=***";
+        let headers = Headers::new();
         let endpoint = EndpointChange {
             url: Some(PartChange {
                 kept: part(url.to_owned(), Some("k.new")),
@@ -180,13 +181,13 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_replaced_on_condition_of_those_that_were_read_and_leave_the_version_alone() {
+    fn secrets_are_replaced_if_unchanged_and_the_version_stays() {
         let secret = |sealed: &str| SealedSecret { sealed: sealed.into(), expires_date: None };
         let read = SigningWebhook { webhook: webhook(), secrets: vec![secret("a")] };
-        let now_on = [secret("b"), secret("a")];
+        let new = [secret("b"), secret("a")];
         let list = |secrets: &[SealedSecret]| Value::of(&secrets, "").expect("a list");
-        let expected = unchanged().set("signingSecrets", list(&now_on)).set("lastUpdate", NOW);
+        let expected = unchanged().set("signingSecrets", list(&new)).set("lastUpdate", NOW);
         let expected = expected.only_if(is("signingSecrets", list(&read.secrets)));
-        assert_eq!(secrets(&read, &now_on, NOW).expect("written"), expected);
+        assert_eq!(secrets(&read, &new, NOW).expect("written"), expected);
     }
 }

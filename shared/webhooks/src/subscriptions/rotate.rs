@@ -1,9 +1,9 @@
-//! Rotating a signing secret, without a moment in which a receiver cannot verify a delivery.
+//! Rotating a signing secret, so that a receiver can verify every delivery throughout.
 //!
-//! The new secret signs at once. The former secret goes on signing beside it for as long as the owner wants, so that an
-//! endpoint finds a signature that it can verify with either. Two secrets sign at most: while two do, a rotation is refused,
-//! since it would end the older one before the time that its owner was told, unless the owner says so. The webhook's version stays: it guards the members that a change sets, and a new
-//! secret makes no change obsolete.
+//! The new secret signs at once. The previous secret continues to sign for the overlap that the owner chooses, so that
+//! an endpoint can verify a signature with either. At most two secrets sign: while two do, a rotation is refused unless
+//! the owner ends the older one, since it would end before the time that its owner knows. The webhook's version stays:
+//! it guards the members that a change sets, and a new secret makes no change obsolete.
 
 use std::time::Duration;
 
@@ -20,25 +20,25 @@ use base::{SharedClock, SharedRandom, Time, WebhookId};
 use problem::{JsonBody, Problem, overlap};
 use storage::{Answered, IdempotencyStore, IdempotentRequest, KeyRings};
 
-/// How often a change of the secrets is tried. It is lost only to another one of the same moment, or to the sealing of
-/// the secrets with a new key.
+/// The number of tries of a change of the secrets. It is lost only to a concurrent change, or to the sealing of the
+/// secrets with a new key.
 const TRIES: usize = 10;
 
 /// Rotates signing secrets.
 pub struct Rotation {
     /// The webhooks that exist.
     pub webhooks: Webhooks,
-    /// Repeats the answer for an idempotency key.
+    /// Repeats the response for an idempotency key.
     pub answers: IdempotencyStore,
     /// Seals the secrets.
     pub rings: KeyRings,
-    /// Gives the beginning of the overlap.
+    /// The clock for the beginning of the overlap.
     pub clock: SharedClock,
-    /// Makes the secrets.
+    /// Random source of the secrets.
     pub random: SharedRandom,
 }
 
-/// A new secret, and the end of the secret that it replaces.
+/// A new secret, and the end of the previous secret.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Rotated {
@@ -47,30 +47,30 @@ pub struct Rotated {
     previous_secret_expires_date: Time,
 }
 
-/// What a request for a new secret says.
+/// A request for a new secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RotationRequest {
-    /// For how long the replaced secret signs beside the new one.
+    /// How long the previous secret continues to sign.
     pub overlap: Duration,
-    /// Whether a secret that was replaced before, and still signs, is to end at once.
+    /// Whether a secret that was replaced earlier and still signs is to end at once.
     pub ends_previous: bool,
 }
 
 impl RotationRequest {
-    /// Reads the request from a body. No body says nothing.
+    /// Reads the request from a body; an empty body means the defaults.
     ///
     /// # Errors
-    /// 400 for a body with anything else.
+    /// A `Problem` for a body with other members or values.
     pub fn read(body: &[u8]) -> Result<Self, Problem> {
         let body = if body.trim_ascii().is_empty() { b"{}" } else { body };
         let mut body = JsonBody::read(body)?;
-        let overlap = overlap::taken(&mut body);
+        let overlap = overlap::take(&mut body);
         let ends_previous = body.optional("endPrevious", "true or false").unwrap_or_default();
         body.finish()?;
         Ok(Self { overlap, ends_previous })
     }
 
-    /// The earlier overlap has ended by now, or is to end.
+    /// Fails while an earlier overlap lasts, unless the request ends it.
     fn may_replace(self, secrets: &[SealedSecret], now: Time) -> Result<(), WebhookError> {
         let live = secrets.iter().filter(|secret| secret.is_live(now));
         match live.filter_map(|secret| secret.expires_date).max() {
@@ -81,11 +81,12 @@ impl RotationRequest {
 }
 
 impl Rotation {
-    /// Replaces a webhook's signing secret, once for an idempotency key. The former one signs beside it for as long as the
+    /// Replaces a webhook's signing secret, once for an idempotency key. The previous secret continues to sign for the
     /// overlap.
     ///
     /// # Errors
-    /// [`WebhookError::PreviousSecretLive`], while the one before that signs and is not to end.
+    /// [`WebhookError::PreviousSecretLive`], while a secret that was replaced earlier signs and the request does not
+    /// end it.
     pub async fn rotate(
         &self,
         entity: &AuthorizedEntity,
@@ -103,12 +104,12 @@ impl Rotation {
         request: RotationRequest,
         once: Option<&IdempotentRequest>,
     ) -> Result<Rotated, WebhookError> {
-        let mut tried: Option<(String, Rotated)> = None;
+        let mut last_try: Option<(String, Rotated)> = None;
         for _ in 0..TRIES {
             let found = self.webhooks.find(entity, id).await?.ok_or(WebhookError::NotFound)?;
-            // The answer to the try before was lost on its way, and the client of AWS made it twice: one that rotated again
+            // The response to the previous write was lost, and the AWS client repeated the write. A further rotation
             // would end the only secret that the receiver has.
-            if let Some((sealed, rotated)) = tried.take()
+            if let Some((sealed, rotated)) = last_try.take()
                 && found.secrets.first().is_some_and(|first| first.sealed == sealed)
             {
                 return Ok(rotated);
@@ -123,34 +124,38 @@ impl Rotation {
             let rotated = Rotated { signing_secret: secret.reveal(), previous_secret_expires_date: end };
             let record = self.answers.record(once, &rotated, id, now).await?;
             if self.webhooks.change_once(change, record).await?.is_done() {
-                tracing::info!(webhookId = %id, entity = %entity.id(), live = secrets.len(), "replaced a signing secret");
+                tracing::info!(
+                    webhookId = %id,
+                    entity = %entity.id(),
+                    live = secrets.len(),
+                    "replaced a signing secret"
+                );
                 return Ok(rotated);
             }
-            tried = Some((sealed, rotated));
+            last_try = Some((sealed, rotated));
         }
         Err(WebhookError::NeverStill)
     }
 }
 
-/// The secrets with a new one in the first place, and behind it the one that it replaces, if that is to sign for longer.
+/// The secrets after a rotation: the new one first, then the previous one if it continues to sign.
 fn replaced(old: &[SealedSecret], sealed: String, end: Time, now: Time) -> Vec<SealedSecret> {
     let new = SealedSecret { sealed, expires_date: None };
     let former = old.first().map(|former| SealedSecret { sealed: former.sealed.clone(), expires_date: Some(end) });
     [new].into_iter().chain(former.filter(|former| former.is_live(now))).collect()
 }
 
-/// Whether there was a secret to end.
+/// The outcome of ending the previous secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PreviousSecret {
-    /// It signed until now.
+    /// A previous secret signed until now.
     Ended,
-    /// There was none, or its end had come.
+    /// No previous secret signed.
     Absent,
 }
 
 impl Webhooks {
-    /// Ends the signing secrets of a webhook that the present one has replaced. Attempts that begin from now on carry a
-    /// signature of the present secret alone.
+    /// Ends the previous signing secrets of a webhook. Later attempts have a signature of the current secret only.
     pub async fn end_previous_secret(
         &self,
         entity: &AuthorizedEntity,
@@ -191,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn the_new_secret_comes_first_and_the_former_one_ends_after_the_overlap() {
+    fn the_new_secret_is_first_and_the_previous_one_ends_after_the_overlap() {
         let once = rotated(&[secret("a", None)], "b", 24, 0);
         assert_eq!(once, [secret("b", None), secret("a", Some(after(24)))]);
         let later = rotated(&once, "c", 168, 30);
@@ -199,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rotation_waits_for_the_end_of_an_earlier_overlap_unless_it_is_to_end() {
+    fn a_rotation_waits_for_an_earlier_overlap_unless_it_ends_it() {
         let request = |body: &str| RotationRequest::read(body.as_bytes()).expect("a request");
         let two = [secret("b", None), secret("a", Some(after(24)))];
         for body in ["", "{}", r#"{"endPrevious":false}"#, r#"{"overlapSeconds":0}"#] {
@@ -221,14 +226,14 @@ mod tests {
     }
 
     #[test]
-    fn without_an_overlap_the_former_secret_ends_at_that_very_moment() {
+    fn without_an_overlap_the_previous_secret_ends_at_once() {
         let two = [secret("b", None), secret("a", Some(after(24)))];
         assert_eq!(rotated(&two, "c", 0, 1), [secret("c", None)]);
     }
 
     proptest! {
         #[test]
-        fn never_more_than_two_secrets_sign_and_the_former_one_signs_for_the_overlap(
+        fn at_most_two_secrets_sign_and_the_previous_one_for_the_overlap(
             steps in proptest::collection::vec((0u64..40, 0u64..168), 1..30)
         ) {
             let mut secrets = vec![secret("0", None)];

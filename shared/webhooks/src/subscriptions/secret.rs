@@ -37,18 +37,18 @@ impl SigningSecret {
         RevealedSecret(format!("{PREFIX}{}", BASE64_STANDARD.encode(self.key())))
     }
 
-    /// The secret as the table keeps it.
+    /// The sealed secret for the table.
     pub fn seal(&self, ring: &KeyRing, random: &dyn Random, owner: &EntityId, webhook: &WebhookId) -> String {
         ring.seal(random, &context(owner, webhook), self.key())
     }
 
-    /// The secret that the table keeps for this webhook.
+    /// Opens the sealed secret of this webhook.
     pub fn open(sealed: &str, ring: &KeyRing, owner: &EntityId, webhook: &WebhookId) -> Result<Self, SealError> {
         ring.open(&context(owner, webhook), sealed).map(Self)
     }
 }
 
-/// A signing secret for the one answer that shows it.
+/// A signing secret for the only response that shows it.
 #[derive(Serialize)]
 #[serde(transparent)]
 pub struct RevealedSecret(String);
@@ -59,12 +59,12 @@ impl fmt::Debug for RevealedSecret {
     }
 }
 
-/// The place that a signing secret is sealed for.
+/// The context that a signing secret is sealed for.
 pub fn context(owner: &EntityId, webhook: &WebhookId) -> String {
     format!("signing-secret/{owner}/{webhook}")
 }
 
-/// A signing secret as the table keeps it.
+/// A signing secret as stored in the table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SealedSecret {

@@ -16,7 +16,7 @@ use storage::{Table, TableError};
 pub struct Showing {
     /// The webhooks that exist.
     pub webhooks: Webhooks,
-    /// The health of webhooks that are not healthy.
+    /// The health of unhealthy webhooks.
     pub healths: Healths,
     stats: Stats,
 }
@@ -54,7 +54,7 @@ impl Showing {
         Ok(self.stats.of(entity, id, now).await?)
     }
 
-    /// Shows a webhook that was read before.
+    /// Shows a webhook that was read already.
     pub(super) async fn read(
         &self,
         entity: &AuthorizedEntity,

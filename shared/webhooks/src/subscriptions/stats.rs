@@ -1,13 +1,11 @@
-//! How many attempts a webhook was sent, how many succeeded, and how long their answers took: counted by the hour. An
-//! attempt that was not answered, such as a refused connection, has no response time: it would make a dead endpoint look
-//! fast.
+//! Statistics of a webhook per hour: attempts, successes and response times. An attempt without a response, such as a
+//! refused connection, has no response time: it would make a dead endpoint look fast.
 //!
 //! | item | pk / sk |
 //! |---|---|
 //! | an hour | `ENT#{entity}` / `STA#{webhook}#2026-11-20T09` |
-//!
-//! An hour is a histogram: an attribute for each range of durations that came up, named by the least of them in
-//! milliseconds (`d14`). One update adds what a process has held of a webhook (`held_stats.rs`), and hours are added up
+//! An hour is a histogram: an attribute for each range of durations, named by its least duration in milliseconds
+//! (`d14`). One update adds the counts that a process has held of a webhook (`held_stats.rs`), and hours are added up
 //! when the statistics are read.
 
 use std::{
@@ -20,7 +18,7 @@ use serde::Serialize;
 
 use crate::subscriptions::{
     attempt_count::{Count, HourItem},
-    held_stats::{Held, Ready},
+    held_stats::{Held, Ready, WebhookKey},
     tally::AttemptOutcome,
 };
 use auth::AuthorizedEntity;
@@ -28,10 +26,10 @@ use base::{Time, WebhookId, logging, pause};
 use storage::table::{Change, Query, Table, TableError};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// Hours are kept for a day longer than they are shown.
+/// How long hours are kept: a day longer than they are shown.
 pub(super) const MEMORY: Duration = Duration::from_secs(8 * 24 * 60 * 60);
-/// How long a process holds counts that are not due to be written. A sandbox that is frozen meanwhile writes them when
-/// its next event thaws it.
+/// How long a process holds counts that are not due to be written. A sandbox that is frozen meanwhile writes them with
+/// its next event.
 const HOLDING: Duration = Duration::from_secs(2);
 
 /// The statistics in the table.
@@ -45,13 +43,13 @@ pub struct Stats {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WebhookStats {
-    /// The present hour and the 24 before it.
+    /// The current hour and the 24 before it.
     last24_hours: Summary,
-    /// The present hour and the 168 before it.
+    /// The current hour and the 168 before it.
     last7_days: Summary,
 }
 
-/// The attempts of some time; without attempts there is no rate, and without answers there are no times.
+/// The attempts of a period; without attempts there is no rate, and without responses there are no times.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Summary {
@@ -69,7 +67,7 @@ impl Count {
         if self.attempts == 0 {
             return Summary::default();
         }
-        #[expect(clippy::cast_precision_loss, reason = "no webhook has as many attempts as a double cannot tell apart")]
+        #[expect(clippy::cast_precision_loss, reason = "the numbers of attempts are below 2^53")]
         let rate = self.succeeded as f64 / self.attempts as f64;
         Summary {
             attempts: self.attempts,
@@ -98,30 +96,34 @@ impl Stats {
         if outcomes.is_empty() {
             return Ok(());
         }
-        let (ready, begins) = self.held().add((entity.clone(), webhook.clone()), hour(now), &Count::of(outcomes));
+        let key = WebhookKey { entity: entity.clone(), webhook: webhook.clone() };
+        let (ready, begins) = self.held().add(key.clone(), hour(now), &Count::of(outcomes));
         if begins {
             let stats = self.clone();
-            let place = (entity.clone(), webhook.clone());
-            tokio::spawn(async move { stats.write_later(place).await });
+            tokio::spawn(async move { stats.write_later(key).await });
         }
         self.write(ready, now).await
     }
 
-    async fn write_later(&self, place: (AuthorizedEntity, WebhookId)) {
+    async fn write_later(&self, key: WebhookKey) {
         pause(HOLDING).await;
-        let ready = self.held().take(&place);
-        // The end of its hour is as good a time as any for how long an item is kept.
+        let ready = self.held().take(&key);
+        // The end of the hour serves as the time from which the item is kept.
         let now = ready.as_ref().and_then(|ready| Time::of_client(&format!("{}:59:59Z", ready.hour)));
         let Some((ready, now)) = ready.zip(now) else { return };
         if let Err(error) = self.write(vec![ready], now).await {
-            tracing::warn!(error = %logging::chain(&error), webhookId = %place.1, "attempts were not counted");
+            tracing::warn!(
+                error = %logging::chain(&error),
+                webhookId = %key.webhook,
+                "attempts of a webhook were not counted; its statistics lack them"
+            );
         }
     }
 
     async fn write(&self, ready: Vec<Ready>, now: Time) -> Result<(), TableError> {
-        let writes = ready.into_iter().map(|Ready { place: (entity, webhook), hour, count }| {
-            let key = (partition(&entity), format!("{}{hour}", prefix(&webhook)));
-            let change = Change::of(key).set("expiresAt", (now + MEMORY).as_seconds());
+        let writes = ready.into_iter().map(|Ready { key, hour, count }| {
+            let item = (partition(&key.entity), format!("{}{hour}", prefix(&key.webhook)));
+            let change = Change::of(item).set("expiresAt", (now + MEMORY).as_seconds());
             let change = count.additions().fold(change, |change, (name, count)| change.add(name, count));
             self.table.write(change, "counting a webhook's attempts")
         });
@@ -129,7 +131,7 @@ impl Stats {
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
-        // A poisoned count is still good enough to go on counting.
+        // The counts of a poisoned lock are still valid.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -173,7 +175,7 @@ fn prefix(webhook: &WebhookId) -> String {
     format!("STA#{webhook}#")
 }
 
-/// The hour that a moment is in: `2026-11-20T09`.
+/// The hour of a time: `2026-11-20T09`.
 fn hour(time: Time) -> String {
     let mut text = time.to_string();
     text.truncate("2026-11-20T09".len());

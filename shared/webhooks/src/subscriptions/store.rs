@@ -1,4 +1,4 @@
-//! Webhooks in the table: all webhooks of an entity stand in one partition, so that one query reads them.
+//! Webhooks in the table: all webhooks of an entity are in one partition, so that one query reads them.
 
 use serde::{Deserialize, Serialize};
 
@@ -48,7 +48,7 @@ pub(crate) struct SigningWebhook {
 impl SigningWebhook {
     fn of(item: WebhookItem, entity: &AuthorizedEntity, webhook: &WebhookId) -> Self {
         let secrets = item.signing_secrets.clone();
-        Self { secrets, webhook: in_its_place(item.into(), entity, webhook) }
+        Self { secrets, webhook: with_key(item.into(), entity, webhook) }
     }
 
     /// The URL that its events go to, and the headers that are sent along.
@@ -96,7 +96,7 @@ impl Webhooks {
         self.0.write_recorded(Transaction::new().with(put), record, DOING).await.map(drop)
     }
 
-    /// All webhooks of an entity, the oldest first, with every webhook that was acknowledged before.
+    /// All webhooks of an entity, the oldest first, including every webhook acknowledged before.
     pub(crate) async fn of(&self, entity: &AuthorizedEntity) -> Result<Vec<Webhook>, TableError> {
         const DOING: &str = "reading an entity's webhooks";
         let items: Vec<WebhookItem> = self.0.shared_partition(partition(entity.id()), PREFIX, DOING).await?;
@@ -112,7 +112,7 @@ impl Webhooks {
         Ok(item.map(|item| SigningWebhook::of(item, entity, webhook)))
     }
 
-    /// The same at half the price, and as it may have been moments ago.
+    /// A webhook with its signing secrets by an eventually consistent read, at half the cost.
     pub(crate) async fn read_eventual(
         &self,
         entity: &AuthorizedEntity,
@@ -122,14 +122,13 @@ impl Webhooks {
         Ok(item.map(|item| SigningWebhook::of(item, entity, webhook)))
     }
 
-    /// A webhook that is enabled, so that events can be sent to it.
+    /// A webhook that events can be sent to; fails if it is missing or disabled.
     pub(crate) async fn sendable(&self, entity: &AuthorizedEntity, id: &WebhookId) -> Result<Webhook, WebhookError> {
         let webhook = self.find(entity, id).await?.ok_or(WebhookError::NotFound)?.webhook;
         if webhook.enabled { Ok(webhook) } else { Err(WebhookError::Disabled) }
     }
 
-    /// Changes a webhook, and returns it as it is then. The change is lost when the webhook is not as it was read, or
-    /// is gone.
+    /// Changes a webhook, and returns the new state. Lost when a condition of the change fails, or the webhook is gone.
     pub(super) async fn change(
         &self,
         entity: &AuthorizedEntity,
@@ -137,10 +136,11 @@ impl Webhooks {
         change: Change,
     ) -> Result<Written<Webhook>, TableError> {
         let changed: Written<WebhookItem> = self.0.write_and_read(change, "changing a webhook").await?;
-        Ok(changed.map(|item| in_its_place(item.into(), entity, webhook)))
+        Ok(changed.map(|item| with_key(item.into(), entity, webhook)))
     }
 
-    /// Changes a webhook, with the record of the request for it if that has an idempotency key. Lost as [`Self::change`].
+    /// Changes a webhook, with the record of the request for it if that has an idempotency key. Lost as
+    /// [`Self::change`].
     pub(super) async fn change_once(
         &self,
         change: Change,
@@ -149,7 +149,7 @@ impl Webhooks {
         self.0.write_recorded(Transaction::new().with(change), record, "changing a webhook").await
     }
 
-    /// Removes a webhook, together with these writes or not at all. Lost when there is no such webhook.
+    /// Removes a webhook, atomically with these writes. Lost when there is no such webhook.
     pub(super) async fn remove(
         &self,
         entity: &AuthorizedEntity,
@@ -163,6 +163,6 @@ impl Webhooks {
 
 /// Owner and id come from the key, not from the row's attributes: secrets are sealed for the key, and a copied row must
 /// not change its owner.
-fn in_its_place(found: Webhook, entity: &AuthorizedEntity, webhook: &WebhookId) -> Webhook {
+fn with_key(found: Webhook, entity: &AuthorizedEntity, webhook: &WebhookId) -> Webhook {
     Webhook { id: webhook.clone(), owner_identifier: entity.id().clone(), ..found }
 }

@@ -5,27 +5,27 @@ use std::time::Duration;
 /// The outcome of an attempt, for its webhook's health and statistics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttemptOutcome {
-    /// The status of the answer; none if the attempt never completed.
+    /// The status of the response; `None` if the attempt never completed.
     pub http_status: Option<u16>,
     /// Why the attempt never completed: a stable code and a sentence.
     pub error: Option<String>,
-    /// From its beginning to its end.
+    /// The time from its beginning to its end.
     pub duration: Duration,
 }
 
 impl AttemptOutcome {
-    /// Whether the endpoint took the event.
+    /// Whether the endpoint accepted the event.
     pub fn succeeded(&self) -> bool {
         self.http_status.is_some_and(|status| (200..300).contains(&status))
     }
 
-    /// Whether there was an answer, of any status.
+    /// Whether there was a response, of any status.
     pub const fn completed(&self) -> bool {
         self.http_status.is_some()
     }
 }
 
-/// The sum of attempts that were made one after the other, for a webhook's health.
+/// The sum of consecutive attempts, for a webhook's health.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tally {
     /// Whether one succeeded: failures before it no longer count.
@@ -44,12 +44,14 @@ impl Tally {
         let mut tally = Self { succeeded: false, completed: false, failures: 0, incomplete: 0 };
         for outcome in outcomes {
             if outcome.completed() {
-                (tally.completed, tally.incomplete) = (true, 0);
+                tally.completed = true;
+                tally.incomplete = 0;
             } else {
                 tally.incomplete += 1;
             }
             if outcome.succeeded() {
-                (tally.succeeded, tally.failures) = (true, 0);
+                tally.succeeded = true;
+                tally.failures = 0;
             } else {
                 tally.failures += 1;
             }

@@ -1,5 +1,5 @@
-//! Testing a webhook: an event of a type of its own, sent to this webhook alone, and signed, attempted again and kept
-//! like any other.
+//! Testing a webhook: an event of a separate type, sent only to this webhook, and signed, retried and kept like any
+//! other.
 
 use serde::Serialize;
 use serde_json::value::to_raw_value;
@@ -19,15 +19,15 @@ pub(super) const TEST: &EventType = catalogue::own("webhook.test");
 pub struct Testing {
     /// The webhooks that exist.
     pub webhooks: Webhooks,
-    /// Repeats the answer for an idempotency key.
+    /// Repeats the response for an idempotency key.
     pub answers: IdempotencyStore,
-    /// Counts the requests of entities.
+    /// Limits on the requests of entities.
     pub limits: RequestLimits,
     /// Publishes the event.
     pub publisher: Publisher,
-    /// Dates the event.
+    /// The clock for the event.
     pub clock: SharedClock,
-    /// Makes the event's identifier.
+    /// Random source of the event's identifier.
     pub random: SharedRandom,
 }
 
@@ -38,7 +38,7 @@ struct TestData<'a> {
     message: &'static str,
 }
 
-/// A test event that is on its way.
+/// The delivery of a test event.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TestSent {

@@ -1,4 +1,4 @@
-//! A webhook, as the table has it and as its owner sees it.
+//! Webhooks, as stored in the table and as owners see them.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::{deliveries::queries::advice::Cause, events::catalogue};
 use auth::{EntityId, OwnerView};
 use base::{Time, WebhookId};
 
-/// A subscription of an endpoint, as the table has it.
+/// A webhook as stored in the table.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Webhook {
@@ -26,22 +26,22 @@ pub struct Webhook {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) disabled_reason: Option<String>,
     pub(crate) enabled: bool,
-    /// The types, and the groups of types, that it wants; it wants every type, if the list is empty.
+    /// The wanted types and groups of types; empty for every type.
     pub(crate) event_list: Vec<String>,
     #[serde(flatten)]
     pub(crate) endpoint: KeptEndpoint,
     pub(crate) id: WebhookId,
-    /// When it was last changed, or its signing secret replaced.
+    /// When it was last changed, or its signing secret was replaced.
     pub(crate) last_update: Time,
     pub(crate) name: String,
     pub(crate) owner_identifier: EntityId,
-    /// When the signing secret ends, or ended, that the present one has replaced. Not written: it is read from the secrets.
+    /// The end of the previous signing secret, derived from the secrets and not written.
     #[serde(skip)]
     pub(crate) previous_secret_ends: Option<Time>,
-    /// Until when it counts as slow: see [`super::pace`].
+    /// The end of its mark as slow: see [`super::pace`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) slow_until: Option<Time>,
-    /// Counts its changes, from 1. A new signing secret does not count: see [`super::rotate`].
+    /// The number of its changes, from 1. A new signing secret does not count: see [`super::rotate`].
     pub(crate) version: u64,
 }
 
@@ -78,13 +78,13 @@ pub struct WebhookView {
     name: String,
     #[serde(flatten)]
     owner: OwnerView,
-    /// Absent unless a secret signs that was replaced.
+    /// Absent unless a previous secret signs.
     #[serde(skip_serializing_if = "Option::is_none")]
     previous_secret_expires_date: Option<Time>,
     /// Shown once, when the webhook is registered.
     #[serde(skip_serializing_if = "Option::is_none")]
     signing_secret: Option<RevealedSecret>,
-    /// The owner once more, under the name that published clients read.
+    /// The owner again, under the name that published clients read.
     user_identifier: EntityId,
     version: u64,
 }
@@ -97,7 +97,7 @@ impl Webhook {
                 || self.event_list.iter().any(|wanted| wanted == kind || catalogue::is_in_group(wanted, kind)))
     }
 
-    /// The webhook with this health as its owner sees it at this moment, without a secret.
+    /// The owner's view of the webhook with this health, without a secret.
     pub fn view(&self, health: Option<&HealthItem>, now: Time) -> WebhookView {
         WebhookView {
             created_date: self.created_date,
@@ -119,14 +119,14 @@ impl Webhook {
         }
     }
 
-    /// The place that its endpoint is sealed for.
+    /// The context that its endpoint is sealed for.
     pub fn seal_context(&self) -> SealContext<'_> {
         SealContext { owner: &self.owner_identifier, webhook: &self.id }
     }
 }
 
 impl WebhookView {
-    /// What holds up the webhook as a whole, if anything does.
+    /// The cause that holds up the whole webhook, if any.
     pub fn held_up_by(&self) -> Option<Cause> {
         self.status.held_up_by()
     }
@@ -136,7 +136,7 @@ impl WebhookView {
         self.status.last_failure()
     }
 
-    /// The same with a signing secret.
+    /// The view with a signing secret.
     pub(super) fn with_secret(self, secret: RevealedSecret) -> Self {
         Self { signing_secret: Some(secret), ..self }
     }
@@ -172,7 +172,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_webhook_wants_its_types_and_those_of_its_groups_also_types_that_are_new() {
+    fn a_webhook_wants_its_types_and_all_types_of_its_groups() {
         let wanting = |list: &[&str]| Webhook {
             enabled: true,
             event_list: list.iter().copied().map(str::to_owned).collect(),

@@ -1,4 +1,4 @@
-//! How deliveries to a webhook go, as its owner sees it.
+//! The status of a webhook's deliveries, as its owner sees it.
 
 use serde::Serialize;
 
@@ -8,11 +8,11 @@ use crate::{
 };
 use base::Time;
 
-/// How deliveries to a webhook go.
+/// The state of deliveries to a webhook.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeliveryState {
-    /// The endpoint takes its events.
+    /// The endpoint accepts its events.
     #[default]
     Active,
     /// The last attempts failed, and further ones are made.
@@ -34,22 +34,21 @@ pub struct WebhookStatus {
     /// Attempts that failed since the last that succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     failures_in_row: Option<u32>,
-    /// The same in other words, of which `open` reads as if all were well. It goes with version 3.0 of the contract.
+    /// The older form of `delivery_state`, whose value `open` is misleading. Version 3.0 of the contract removes it.
     health: Health,
     /// Why the last of these attempts never completed: a stable code and a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_error: Option<String>,
-    /// What the last of these attempts was answered with.
+    /// The status of the last of these attempts.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_http_status: Option<u16>,
-    /// The end of the pause of a webhook that is enabled. A time that is over means that a probe is due or under way.
+    /// The end of the pause of an enabled webhook. A past time means that a probe is due or under way.
     #[serde(skip_serializing_if = "Option::is_none")]
     paused_until: Option<Time>,
 }
 
 impl WebhookStatus {
-    /// The status of a webhook that is enabled or not, with this health. The table keeps no health of a webhook that is
-    /// healthy.
+    /// The status of a webhook. A healthy webhook has no health item.
     pub fn of(enabled: bool, item: Option<&HealthItem>) -> Self {
         let health = item.map(HealthItem::health).unwrap_or_default();
         let delivery_state = match health {
@@ -70,7 +69,7 @@ impl WebhookStatus {
         }
     }
 
-    /// What holds up the webhook as a whole, if anything does.
+    /// The cause that holds up the whole webhook, if any.
     pub const fn held_up_by(&self) -> Option<Cause> {
         match self.delivery_state {
             DeliveryState::Disabled => Some(Cause::Disabled),
@@ -102,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disabled_webhook_is_neither_active_nor_paused_and_its_failures_stay_known() {
+    fn a_disabled_webhook_is_neither_active_nor_paused_but_keeps_failures() {
         let shown = |health: Option<&HealthItem>| serde_json::to_value(WebhookStatus::of(false, health)).expect("JSON");
         assert_eq!(shown(None), json!({ "deliveryState": "disabled", "health": "healthy" }));
         let since = Time::from_millis(1_795_167_900_123);
@@ -117,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_standing_has_the_causes_of_what_it_shows() {
+    fn a_status_has_the_causes_of_its_state() {
         let refused = Some("connect: the endpoint refused the connection".to_owned());
         let failing = HealthItem { failing: true, failures_in_row: 7, last_error: refused, ..HealthItem::default() };
         let open = HealthItem { open_until: Some(Time::from_millis(1_795_167_900_123)), ..failing.clone() };

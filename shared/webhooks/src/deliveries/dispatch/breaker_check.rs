@@ -1,4 +1,4 @@
-//! Whether a claimed attempt may be made now, by the breaker of its webhook.
+//! The breaker's decision on a claimed attempt.
 
 use crate::{
     deliveries::dispatch::claim::Claimed,
@@ -12,33 +12,35 @@ use auth::AuthorizedEntity;
 use base::{Random, Time, random};
 use storage::TableError;
 
-/// Whether an attempt may be made.
+/// The decision on an attempt.
 pub(crate) enum AttemptDecision {
-    /// It may, perhaps as the probe; with the health of its webhook before.
+    /// The attempt is made, possibly as the probe; with the health of its webhook before.
     Go(Option<HealthItem>),
-    /// It may not before this time.
+    /// The attempt waits until this time.
     Wait(Time),
 }
 
-/// Decides whether a claimed attempt may be made on a webhook with this health, and makes it the probe of an open
-/// breaker where it can be.
+/// Decides whether a claimed attempt may be made on a webhook with this health, and takes the probe of an open breaker
+/// if it is free.
 pub(crate) async fn admit(
-    (entity, claimed): (&AuthorizedEntity, &Claimed),
+    entity: &AuthorizedEntity,
+    claimed: &Claimed,
     health: Option<HealthItem>,
     healths: &Healths,
     random: &dyn Random,
     now: Time,
 ) -> Result<AttemptDecision, TableError> {
     let Some(health) = health else { return Ok(AttemptDecision::Go(None)) };
-    let passage = if claimed.is_asked_for(now) { health.passage_when_asked_for(now) } else { health.passage(now) };
-    Ok(match passage {
+    let decision =
+        if claimed.was_requested_recently(now) { health.decision_when_requested(now) } else { health.decision(now) };
+    Ok(match decision {
         BreakerDecision::Go => AttemptDecision::Go(Some(health)),
-        // Spread, so that the deliveries that wait do not come at one moment.
+        // Random, so that the waiting deliveries do not all come at once.
         BreakerDecision::Wait(until) => {
             AttemptDecision::Wait(until + until.since(now).mul_f64(0.1 * random::unit(random)))
         }
-        // An operational event is no probe, since its outcome is not counted. It does not wait for one either, since
-        // perhaps no other event is sent there.
+        // An operational event is never the probe, since its outcome is not counted. It does not wait for a probe
+        // either, since the webhook may get no other events.
         BreakerDecision::Probe if is_operational(&claimed.delivery().r#type) => AttemptDecision::Go(Some(health)),
         BreakerDecision::Probe => {
             let webhook = &claimed.delivery().webhook_identifier;

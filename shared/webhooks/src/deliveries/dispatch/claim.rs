@@ -1,9 +1,9 @@
-//! A claim: the next attempt of a delivery, for one worker alone, until the attempt is recorded or the claim given
-//! back.
+//! Claims: a claim gives one worker the next attempt of a delivery, until the worker records the attempt or releases
+//! the claim.
 //!
 //! A claim and a record are one write of one item each, and share their calls with those of other deliveries. Every
-//! attempt is claimed before it is sent. The record is repeated until shortly before the lease ends, so that a throttled
-//! table does not turn an answer into a second request.
+//! attempt is claimed before it is sent. The record is repeated until shortly before the lease ends, so that a
+//! throttled table does not turn an answer into a second request.
 
 use std::time::Duration;
 
@@ -23,18 +23,18 @@ use crate::deliveries::{
 use base::{DeliveryId, EventId, Time};
 use storage::table::{Change, Put, TableError, Transaction, Value, Write, Written, at_most, is, is_new};
 
-/// For how long an attempt that a person asked for does not wait for the end of a breaker's pause. After that it waits
-/// like any other, so that a thousand such requests do not look at a silent endpoint's breaker again and again.
-const ASKED_FOR: Duration = Duration::from_secs(2 * 60);
+/// How long an attempt that a person requested does not wait for the end of a breaker's pause. After that it waits like
+/// any other, so that a thousand such requests do not read a silent endpoint's breaker again and again.
+const REQUESTED_RECENTLY: Duration = Duration::from_secs(2 * 60);
 
 const CLAIMING: &str = "claiming an attempt";
 const RECORDING: &str = "recording an attempt";
-const ENDING: &str = "giving a claim back";
+const RELEASING: &str = "releasing a claim";
 
-/// The longest time for the record together with other writes. It is repeated without them.
-const ALONG_LIMIT: Duration = Duration::from_secs(5);
+/// The longest time for the record together with other writes. After it the attempt is recorded without them.
+const TOGETHER_LIMIT: Duration = Duration::from_secs(5);
 
-/// A delivery whose next attempt is the caller's alone, for the length of a lease.
+/// A delivery whose next attempt belongs to the caller for the length of a lease.
 #[derive(Debug, Clone)]
 pub(crate) struct Claimed {
     head: HeadItem,
@@ -45,7 +45,7 @@ pub(crate) struct Claimed {
 }
 
 impl Claimed {
-    /// Until when the outcome of the claim may be written: before another worker, whose clock may be ahead, can claim.
+    /// The latest time to write the outcome: before another worker, whose clock may be ahead, can claim.
     fn deadline(&self) -> Instant {
         self.began + (LEASE - CLOCK_SKEW)
     }
@@ -55,7 +55,7 @@ impl Claimed {
         self.began.elapsed() < BEGIN_LIMIT
     }
 
-    /// When the delivery's retention ends.
+    /// The end of the delivery's retention.
     pub(crate) fn expires(&self) -> Time {
         Time::from_millis(self.head.expires_at.saturating_mul(1000))
     }
@@ -73,8 +73,8 @@ impl Claimed {
         &self.head.event
     }
 
-    /// The notice of an attempt of this delivery.
-    pub(crate) fn notice(&self, attempt: u32) -> AttemptMessage {
+    /// The message that announces an attempt of this delivery.
+    pub(crate) fn message(&self, attempt: u32) -> AttemptMessage {
         AttemptMessage::of(&self.head, attempt)
     }
 
@@ -83,29 +83,29 @@ impl Claimed {
         self.head.delivery.attempt_count.saturating_add(1)
     }
 
-    /// The number of the claimed attempt in the present schedule: numbers go on after a resend, schedules start anew.
+    /// The number of the claimed attempt within the current schedule. A resend starts a new schedule and continues the
+    /// attempt numbers.
     pub(crate) fn attempt_in_schedule(&self) -> u32 {
         self.attempt().saturating_sub(self.head.schedule_base)
     }
 
-    /// When the schedule goes on, if this attempt was asked for by hand in between.
+    /// When the schedule continues, if this attempt was requested by hand in between.
     pub(crate) fn resumes_at(&self) -> Option<Time> {
         self.head.resume_at
     }
 
-    /// Whether a person asked for this attempt just now.
-    pub(crate) fn is_asked_for(&self, now: Time) -> bool {
-        self.head.asked_at.is_some_and(|asked| now < asked + ASKED_FOR)
+    /// Whether a person requested this attempt recently.
+    pub(crate) fn was_requested_recently(&self, now: Time) -> bool {
+        self.head.asked_at.is_some_and(|asked| now < asked + REQUESTED_RECENTLY)
     }
 }
 
 impl Deliveries {
-    /// Claims an attempt. `None` when it was made already, another worker is making it, it is not due yet, or the
-    /// delivery is final or gone. If the caller dies, the sweep finds the delivery when the lease is over.
-    ///
-    /// The due time stays as it is, which saves two units in the index; most attempts are over long before it. If it
-    /// comes in the middle of an attempt, the sweep announces the delivery, and the claim that follows moves the due
-    /// time to the lease's end.
+    /// Claims an attempt. `None` when the attempt was made already, another worker is making it, it is not due yet, or
+    /// the delivery is final or gone. If the caller dies, the sweep finds the delivery after the lease. The due time
+    /// stays, which saves two write units in the index; most attempts end long before it. If it passes during an
+    /// attempt, the sweep announces the delivery, and the claim that follows moves the due time to the end of the
+    /// lease.
     pub(crate) async fn claim(
         &self,
         id: &DeliveryId,
@@ -119,31 +119,31 @@ impl Deliveries {
             .set("lease", lease.as_str())
             .set("claimableAt", now + LEASE)
             .only_if(is("attemptCount", made))
-            // Its message may come early, by a clock that is ahead.
+            // Clocks differ, so a message may come early.
             .only_if(at_most("claimableAt", now + CLOCK_SKEW));
         let head: HeadItem =
             match self.table.until(began + CLAIM_LIMIT).write_together_and_read(claim, CLAIMING).await? {
                 Written::Done(head) => head,
                 Written::Lost(None) => return Ok(None),
-                // The answer to the first try may have been lost on its way, and this is the second.
-                Written::Lost(Some(head)) if is_first_try(&head, &lease, made) => head,
+                // Our own lease: the response to the first write may have been lost, and this is its repetition.
+                Written::Lost(Some(head)) if is_own_claim(&head, &lease, made) => head,
                 Written::Lost(Some(head)) => {
                     if head.due_at != head.claimable_at {
-                        self.look_again_after_lease(&head).await?;
+                        self.set_due_at_lease_end(&head).await?;
                     }
                     return Ok(None);
                 }
             };
-        // Later than the lease's end, if the sweep announced the delivery again and again.
+        // The due time is after the end of the lease if the sweep announced the delivery several times.
         if head.due_at > head.claimable_at {
-            self.look_again_after_lease(&head).await?;
+            self.set_due_at_lease_end(&head).await?;
         }
         Ok(Some(Claimed { head, lease, began }))
     }
 
-    /// Moves the due time of a claimed delivery to the end of the lease: if its worker dies, the sweep must find it
-    /// then, neither before nor after.
-    async fn look_again_after_lease(&self, head: &HeadItem) -> Result<(), TableError> {
+    /// Moves the due time of a claimed delivery to the end of the lease, so that the sweep finds the delivery exactly
+    /// then if its worker dies.
+    async fn set_due_at_lease_end(&self, head: &HeadItem) -> Result<(), TableError> {
         let HeadItem { lease: Some(lease), claimable_at: Some(end), due_at: Some(due), .. } = head else {
             return Ok(());
         };
@@ -154,11 +154,10 @@ impl Deliveries {
         self.table.write_together(then, CLAIMING).await.map(drop)
     }
 
-    /// Records an attempt and the delivery's state after it, both or neither; together with `along` in one transaction,
-    /// if there is anything. If a write of `along` loses its own condition, the attempt is recorded without it. Lost
-    /// means that the claim had run out, and another worker makes the attempt as well.
-    ///
-    /// The record is repeated until shortly before the lease ends: an attempt that is not recorded is made again.
+    /// Records an attempt and the delivery's state after it atomically, in one transaction with the writes of `along`
+    /// if there are any. If a write of `along` loses its condition, the attempt is recorded without `along`. `Lost`
+    /// means that the lease had expired and another worker makes the attempt as well. The record is repeated until
+    /// shortly before the lease ends, since an attempt that is not recorded is made again.
     pub(crate) async fn record<W: Into<Write>>(
         &self,
         claimed: &Claimed,
@@ -171,10 +170,10 @@ impl Deliveries {
         let change = HeadTransition::after(head, &attempt, next, now).complete(claimed.change(), head);
         if !along.is_empty() {
             let together = with_attempt_item(head, &attempt, change.clone())?.with_all(along);
-            let table = self.table.until(claimed.deadline().min(Instant::now() + ALONG_LIMIT));
+            let table = self.table.until(claimed.deadline().min(Instant::now() + TOGETHER_LIMIT));
             match table.write_all(together, RECORDING).await {
                 Ok(Written::Done(())) => return Ok(Written::Done(())),
-                // Lost by a condition of `along`, perhaps, or throttled on one of its items.
+                // Possibly a condition of `along` failed, or one of its items was throttled.
                 Ok(Written::Lost(_)) | Err(TableError::Unavailable { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -202,14 +201,14 @@ impl Deliveries {
         })
     }
 
-    /// Ends a claim as if it had not been made: no attempt is counted, and the next one stays due.
+    /// Releases a claim: no attempt is counted, and the next one stays due.
     pub(crate) async fn release(&self, claimed: &Claimed) -> Result<(), TableError> {
         let change = claimed.change().remove("lease");
         let change = change.set_or_remove("claimableAt", claimed.head.delivery.next_attempt_date);
-        self.table.until(claimed.deadline()).write_together(change, ENDING).await.map(drop)
+        self.table.until(claimed.deadline()).write_together(change, RELEASING).await.map(drop)
     }
 
-    /// Gives a claim back without an attempt: nothing is counted, and the delivery waits until then.
+    /// Releases a claim without an attempt: nothing is counted, and the delivery waits until this time.
     pub(crate) async fn put_off(
         &self,
         claimed: &Claimed,
@@ -222,32 +221,33 @@ impl Deliveries {
             next: Some(until),
             resume_at,
             put_off: true,
-            ..HeadTransition::untried(&claimed.head, now)
+            ..HeadTransition::without_attempt(&claimed.head, now)
         };
-        let ending = HeadTransition { asked_at, waiting_for, ..waits };
+        let transition = HeadTransition { asked_at, waiting_for, ..waits };
         self.table
             .until(claimed.deadline())
-            .write_together(ending.complete(claimed.change(), &claimed.head), ENDING)
+            .write_together(transition.complete(claimed.change(), &claimed.head), RELEASING)
             .await
             .map(drop)
     }
 
-    /// Ends a claimed delivery without an attempt: its webhook is gone or disabled.
+    /// Cancels a claimed delivery without an attempt: its webhook is gone or disabled.
     pub(crate) async fn cancel(&self, claimed: &Claimed, now: Time) -> Result<(), TableError> {
-        let ending = HeadTransition { status: Status::Cancelled, ..HeadTransition::untried(&claimed.head, now) };
+        let transition =
+            HeadTransition { status: Status::Cancelled, ..HeadTransition::without_attempt(&claimed.head, now) };
         self.table
             .until(claimed.deadline())
-            .write_together(ending.complete(claimed.change(), &claimed.head), ENDING)
+            .write_together(transition.complete(claimed.change(), &claimed.head), RELEASING)
             .await
             .map(drop)
     }
 }
 
-fn is_first_try(head: &HeadItem, lease: &str, made: u32) -> bool {
+fn is_own_claim(head: &HeadItem, lease: &str, made: u32) -> bool {
     head.lease.as_deref() == Some(lease) && head.delivery.attempt_count == made
 }
 
-/// The change of a head, with the attempt as an item of its own.
+/// The change of a head, and the attempt as a separate item.
 fn with_attempt_item(head: &HeadItem, attempt: &Attempt, change: Change) -> Result<Transaction, TableError> {
     let put = Put::item(&AttemptItem::new(head, attempt.clone()), RECORDING)?.only_if(is_new());
     Ok(Transaction::new().with(put).with(change))

@@ -1,9 +1,7 @@
-//! Dispatching: from "this attempt is due" to an attempt in the history.
-//!
-//! The dispatcher claims the attempt, and reads its inputs at the same time. It sends the request, records the attempt, and
-//! announces the next. A crash after any of these steps leaves a delivery that the sweep finds; a message that comes again
-//! later finds the claim or the attempt and is dropped.
-//! One invocation is a dispatch run (`run.rs`).
+//! The dispatcher: makes the attempts that messages announce. The dispatcher claims the attempt and reads its inputs at
+//! the same time. It sends the request, records the attempt, and announces the next. A crash after any of these steps
+//! leaves a delivery that the sweep finds. A repeated message finds the claim or the attempt and is dropped. One
+//! invocation is a dispatch run (`run.rs`).
 
 use std::time::Duration;
 
@@ -40,8 +38,8 @@ use base::{SharedClock, SharedRandom, Time, logging, random};
 use outbound::Outbound;
 use storage::{KeyRings, SealError, Table, TableError, aws::Aws, idempotency};
 
-/// The longest pause of a delivery that cannot be attempted at all.
-const LONGEST_WAIT: Duration = Duration::from_secs(60 * 60);
+/// The longest pause of a delivery that cannot be attempted.
+const MAX_WAIT: Duration = Duration::from_secs(60 * 60);
 
 /// Makes the attempts that messages announce.
 pub struct Dispatcher {
@@ -63,10 +61,10 @@ pub struct Dispatcher {
     pub(crate) random: SharedRandom,
 }
 
-/// Why a message could not be handled and has to come again.
+/// Why a message could not be handled and is received again.
 #[derive(Debug, thiserror::Error)]
 pub enum DispatchError {
-    /// The message is not one of ours.
+    /// The service did not send this message.
     #[error("a message of the queue is malformed")]
     Message(#[source] MalformedMessage),
     /// The table failed.
@@ -78,7 +76,7 @@ pub enum DispatchError {
 }
 
 impl DispatchError {
-    /// Whether only an operator can mend the cause, unlike an outage.
+    /// Whether an operator has to repair the cause, unlike an outage.
     fn is_lasting(&self) -> bool {
         match self {
             Self::Secret(error) => !matches!(error, SealError::Ring(_)),
@@ -119,32 +117,41 @@ impl Dispatcher {
         }
     }
 
-    /// Makes the attempt that a message announces, if it is due and no other worker has claimed it. A delivery of the quick
-    /// lane whose webhook has become slow is left to the slow lane.
+    /// Makes the attempt that a message announces, if it is due and no other worker has claimed it. A delivery of the
+    /// quick lane whose webhook has become slow is left to the slow lane.
     pub(crate) async fn one(
         &self,
-        notice: &AttemptMessage,
+        message: &AttemptMessage,
         lane: Lane,
     ) -> Result<Option<CompletedAttempt>, DispatchError> {
-        // Before the claim: a lease must not run out while a secret is waited for.
+        // Before the claim: a lease must not expire while the dispatcher waits for a secret.
         self.rings.get().await?;
-        let due = &notice.message;
+        let due = &message.due;
         let now = self.clock.now();
         let claim = self.deliveries.claim(&due.delivery, due.attempt, random::uuid(&*self.random), now);
-        let (claimed, prefetch) = join!(claim, self.sources().prefetch(notice));
+        let (claimed, prefetch) = join!(claim, self.sources().prefetch(message));
         let Some(claimed) = claimed? else {
-            tracing::debug!(deliveryId = %due.delivery, attempt = due.attempt, "nothing to do");
+            tracing::debug!(
+                deliveryId = %due.delivery,
+                attempt = due.attempt,
+                "dropped: the attempt was made already, is not due, or has another worker"
+            );
             return Ok(None);
         };
         if lane == Lane::Quick && prefetch.webhook().is_some_and(|found| found.webhook.is_slow(now)) {
             self.deliveries.release(&claimed).await?;
-            self.queue.announce(Lane::Slow, notice.clone(), now, now).await;
+            self.queue.announce(Lane::Slow, message.clone(), now, now).await;
             return Ok(None);
         }
         match self.claimed(&claimed, prefetch).await {
-            // Trying again at once would not help: it waits longer each time, until an operator mends the cause.
+            // An immediate retry would fail again: the delivery waits longer each time, until an operator repairs the
+            // cause.
             Err(error) if error.is_lasting() => {
-                tracing::error!(error = %logging::chain(&error), deliveryId = %due.delivery, "an attempt cannot be made");
+                tracing::error!(
+                    error = %logging::chain(&error),
+                    deliveryId = %due.delivery,
+                    "an attempt cannot be made until an operator repairs the cause; the delivery waits"
+                );
                 self.wait(&claimed, self.clock.now()).await?;
                 Ok(None)
             }
@@ -152,7 +159,7 @@ impl Dispatcher {
         }
     }
 
-    /// Makes the attempt, or finds that it cannot be made, or not yet.
+    /// Makes the attempt, unless it cannot be made or has to wait.
     async fn claimed(&self, claimed: &Claimed, prefetch: Prefetch) -> Result<Option<CompletedAttempt>, DispatchError> {
         let delivery = claimed.delivery();
         let entity = AuthorizedEntity::owning_delivery(delivery.owner_identifier.clone());
@@ -168,46 +175,50 @@ impl Dispatcher {
             return Ok(None);
         };
         let healths = &self.health_tracker.healths;
-        let health = match admit((&entity, claimed), health, healths, &*self.random, now).await? {
+        let health = match admit(&entity, claimed, health, healths, &*self.random, now).await? {
             AttemptDecision::Go(health) => health,
             AttemptDecision::Wait(until) => {
                 tracing::info!(deliveryId = %delivery.id, %until, "put off: the breaker of its webhook is open");
                 self.deliveries.put_off(claimed, until, Some(WaitingFor::Breaker), now).await?;
                 let lane = Lane::of(webhook.webhook.webhook.is_slow(until));
-                self.queue.announce(lane, claimed.notice(claimed.attempt()), until, now).await;
+                self.queue.announce(lane, claimed.message(claimed.attempt()), until, now).await;
                 return Ok(None);
             }
         };
         let trace = event.trace.next_span(&*self.random);
         let span = tracing::info_span!("attempt", trace_id = %trace.trace_id(), span_id = %trace.span_id());
-        let attempt = self.attempt(&entity, claimed, webhook, (&event.body, &trace)).instrument(span);
+        let attempt = self.attempt(&entity, claimed, webhook, &event.body, &trace).instrument(span);
         let Some(outcome) = attempt.await? else { return Ok(None) };
         let operational = is_operational(&delivery.r#type);
         let pause_ends = health.as_ref().and_then(|health| health.open_until).filter(|_| !operational);
         let closes = outcome.completed();
-        let tried = CompletedAttempt {
+        let completed = CompletedAttempt {
             entity: entity.clone(),
             webhook: id.clone(),
             outcome,
             health_before: health,
             operational,
         };
-        let Some(pause_ends) = pause_ends else { return Ok(Some(tried)) };
+        let Some(pause_ends) = pause_ends else { return Ok(Some(completed)) };
         let now = self.clock.now();
         if closes && now < pause_ends
-            // Counting closes the breaker as well, without the job that has what waits attempted. So an attempt that
-            // did not end the pause is not counted, and the breaker stays as it is.
+            // Counting would close the breaker as well, but without the job that attempts the waiting deliveries. So an
+            // attempt that did not end the pause is not counted, and the breaker stays as it is.
             && let Err(error) = self.pauses.close(&entity, id, now).await
         {
-            tracing::warn!(error = %logging::chain(&error), webhookId = %id, "the pause could not be ended");
+            tracing::warn!(
+                error = %logging::chain(&error),
+                webhookId = %id,
+                "the breaker could not be closed; it stays open until the end of its pause"
+            );
             return Ok(None);
         }
-        // The probe is counted at once: many deliveries wait for it, and must not wait for the rest of this batch.
-        self.count(vec![tried]).await;
+        // The probe is counted at once: many deliveries may wait for it, and must not wait for the rest of this batch.
+        self.count(vec![completed]).await;
         Ok(None)
     }
 
-    /// Ends a claimed delivery whose webhook is gone or disabled.
+    /// Cancels a claimed delivery whose webhook is gone or disabled.
     pub(crate) async fn cancel(&self, claimed: &Claimed) -> Result<(), TableError> {
         tracing::info!(deliveryId = %claimed.delivery().id, "cancelled: its webhook is gone or disabled");
         self.deliveries.cancel(claimed, self.clock.now()).await
@@ -219,26 +230,35 @@ impl Dispatcher {
     }
 
     /// Counts attempts for the health and the statistics of their webhooks.
-    pub(crate) async fn count(&self, tried: Vec<CompletedAttempt>) {
-        let opened = counting::count(tried, &self.health_tracker, &self.stats, self.clock.now()).await;
+    pub(crate) async fn count(&self, completed: Vec<CompletedAttempt>) {
+        let opened = counting::count(completed, &self.health_tracker, &self.stats, self.clock.now()).await;
         self.meter.breakers_opened(opened);
     }
 
-    /// Handles a delivery whose event is not there. Its publication was never acknowledged; the client may repeat it
-    /// for as long as its key is remembered, and after that the event never comes.
+    /// Handles a delivery without an event body. Its publication was never acknowledged; the client may repeat it while
+    /// the idempotency key is kept. After that the body never comes.
     async fn wait_for_body(&self, claimed: &Claimed, now: Time) -> Result<(), DispatchError> {
-        let (delivery, age) = (claimed.delivery(), now.since(claimed.delivery().created_date));
+        let delivery = claimed.delivery();
+        let age = now.since(delivery.created_date);
         if age > idempotency::MEMORY {
-            tracing::error!(deliveryId = %delivery.id, eventId = %claimed.event(), "cancelled: its event never came");
+            tracing::error!(
+                deliveryId = %delivery.id,
+                eventId = %claimed.event(),
+                "cancelled: the body of its event was never written"
+            );
             return Ok(self.deliveries.cancel(claimed, now).await?);
         }
-        tracing::warn!(deliveryId = %delivery.id, eventId = %claimed.event(), "its event is not there yet");
+        tracing::warn!(
+            deliveryId = %delivery.id,
+            eventId = %claimed.event(),
+            "put off: the body of its event is not written yet"
+        );
         self.wait(claimed, now).await
     }
 
-    /// Gives a claim back for as long as the delivery is old, so that a delivery that waits for long is seldom read.
+    /// Puts the delivery off for as long as its age, so that a delivery that waits for long is rarely read.
     async fn wait(&self, claimed: &Claimed, now: Time) -> Result<(), DispatchError> {
-        let until = now + now.since(claimed.delivery().created_date).clamp(GRACE, LONGEST_WAIT);
+        let until = now + now.since(claimed.delivery().created_date).clamp(GRACE, MAX_WAIT);
         Ok(self.deliveries.put_off(claimed, until, None, now).await?)
     }
 }

@@ -29,37 +29,40 @@ use crate::{
 use auth::AuthorizedEntity;
 use base::{Time, logging, random, trace::Trace};
 use outbound::{AttemptError, HttpResponse};
+use storage::SealError;
 
-/// The longest time for each step between exchange and record that the record does not depend on.
+/// Time limit for each optional step between exchange and record.
 const STEP_LIMIT: Duration = Duration::from_secs(2);
-/// The oldest reading of a webhook that a request is sent by. Its owner may have removed, disabled or moved it since.
+/// The greatest age of a webhook's read values when its request is sent. The owner may have removed, disabled or moved
+/// it since.
 const MAX_READING_AGE: Duration = Duration::from_secs(1);
 
 impl Dispatcher {
-    /// Makes the claimed attempt, as this span of a trace, and records it. `None` when no attempt was recorded: the webhook
-    /// was removed or disabled, too little is left of the lease, or another worker has the delivery by now.
+    /// Makes the claimed attempt as this span of a trace, and records it. `None` when no attempt was recorded: the
+    /// webhook was removed or disabled, too little is left of the lease, or another worker has claimed the delivery.
     pub(crate) async fn attempt(
         &self,
         entity: &AuthorizedEntity,
         claimed: &Claimed,
         webhook: CurrentWebhook,
-        (body, trace): (&str, &Trace),
+        body: &str,
+        trace: &Trace,
     ) -> Result<Option<AttemptOutcome>, DispatchError> {
-        let Some((webhook, prepared)) = self.prepare(entity, claimed, webhook, (body, trace)).await? else {
+        let Some((webhook, prepared)) = self.prepare(entity, claimed, webhook, body, trace).await? else {
             return Ok(None);
         };
         let sent_to = prepared.sent_to(&webhook);
         let began = self.clock.now();
-        // The end is read inside, since noting that a webhook is slow may take longer than its exchange.
+        // The end is read inside, since marking the webhook as slow may take longer than the exchange.
         let mut exchange = pin!(async { (prepared.send(&self.outbound, entity.id()).await, self.clock.now()) });
         let ((outcome, ended), was_slow) = match timeout(SLOW_EXCHANGE, exchange.as_mut()).await {
             Ok(exchanged) => (exchanged, false),
-            // Noted while the exchange is still under way, so that later deliveries of the webhook go by the slow lane, and
-            // the sweep leaves this one alone.
+            // The webhook is marked during the exchange, so that its later deliveries use the slow lane and the sweep
+            // leaves this one alone.
             Err(_) => (join!(exchange, self.note_slow(entity, &webhook)).0, true),
         };
         let next = self.next(claimed, &outcome, ended);
-        let next = self.next_of_present_webhook(entity, claimed, next).await;
+        let next = self.next_if_webhook_exists(entity, claimed, next).await;
         let delivery_url = &claimed.delivery().url;
         let attempt = Attempt::of(claimed.attempt(), began, ended, &outcome, sent_to, delivery_url);
         log(claimed, &attempt, next);
@@ -82,27 +85,27 @@ impl Dispatcher {
             tracing::warn!(deliveryId = %delivery, attempt, "the claim was lost before the attempt was recorded");
             return Ok(None);
         }
-        self.meter.attempted(AttemptMetric::of(claimed, (began, ended), next));
+        self.meter.attempted(AttemptMetric::of(claimed, began, ended, next));
         if let Next::RetryAt(time) = next {
             let lane = Lane::of(was_slow || webhook.webhook.is_slow(time));
-            let notice = claimed.notice(claimed.attempt().saturating_add(1)).since(webhook.webhook.last_update);
-            self.queue.announce(lane, notice, time, ended).await;
+            let message = claimed.message(claimed.attempt().saturating_add(1)).since(webhook.webhook.last_update);
+            self.queue.announce(lane, message, time, ended).await;
         }
         Ok(Some(outcome))
     }
 
-    /// The request of a claimed attempt, by a webhook that was read at most a second ago or is read again. `None` when the
-    /// delivery was cancelled or its claim released.
+    /// Prepares the request of a claimed attempt. Reads the webhook again if the read values are older than a second.
+    /// `None` when the delivery was cancelled or its claim released.
     async fn prepare(
         &self,
         entity: &AuthorizedEntity,
         claimed: &Claimed,
         webhook: CurrentWebhook,
-        signed: (&str, &Trace),
+        body: &str,
+        trace: &Trace,
     ) -> Result<Option<(SigningWebhook, Prepared)>, DispatchError> {
-        let services = (&self.rings, &self.outbound);
         let CurrentWebhook { mut webhook, read } = webhook;
-        let mut prepared = Prepared::new(claimed, &webhook, signed, services, self.clock.now()).await?;
+        let mut prepared = self.request(claimed, &webhook, body, trace).await?;
         if read.elapsed() > MAX_READING_AGE {
             let current = self.sources().webhook(entity, &DeliveryOwner::of(claimed.delivery())).await?;
             let Some(current) = current.filter(|current| current.webhook.webhook.enabled) else {
@@ -110,20 +113,33 @@ impl Dispatcher {
                 return Ok(None);
             };
             webhook = current.webhook;
-            // Quick by now: the keys that open its secrets were read above.
-            prepared = Prepared::new(claimed, &webhook, signed, services, self.clock.now()).await?;
+            // This is quick: the keys that open the secrets were read above.
+            prepared = self.request(claimed, &webhook, body, trace).await?;
         }
         if !claimed.may_begin() {
-            tracing::warn!(deliveryId = %claimed.delivery().id, "too little is left of the lease; the sweep will find it");
+            tracing::warn!(
+                deliveryId = %claimed.delivery().id,
+                "too little is left of the lease for an exchange; the claim is released and the sweep announces the delivery"
+            );
             self.deliveries.release(claimed).await?;
             return Ok(None);
         }
         Ok(Some((webhook, prepared)))
     }
 
-    /// Nothing follows an attempt whose webhook was removed meanwhile: the delivery would wait for its next attempt to find
-    /// that. If the webhook cannot be read soon, that attempt finds it.
-    async fn next_of_present_webhook(&self, entity: &AuthorizedEntity, claimed: &Claimed, next: Next) -> Next {
+    async fn request(
+        &self,
+        claimed: &Claimed,
+        webhook: &SigningWebhook,
+        body: &str,
+        trace: &Trace,
+    ) -> Result<Prepared, SealError> {
+        Prepared::new(claimed, webhook, body, trace, &self.rings, &self.outbound, self.clock.now()).await
+    }
+
+    /// Cancels the delivery instead of a retry if its webhook was removed during the attempt. If the webhook cannot be
+    /// read in time, the retry finds that it was removed.
+    async fn next_if_webhook_exists(&self, entity: &AuthorizedEntity, claimed: &Claimed, next: Next) -> Next {
         let Next::RetryAt(_) = next else { return next };
         let webhook = self.webhooks.find(entity, &claimed.delivery().webhook_identifier);
         match timeout(STEP_LIMIT, webhook).await {
@@ -132,8 +148,9 @@ impl Dispatcher {
         }
     }
 
-    /// Disables a webhook whose endpoint answered 410, before the attempt is recorded: after a crash behind the record, no
-    /// message would come back to it. A failure is logged, and the next 410 disables the webhook.
+    /// Disables a webhook whose endpoint answered 410. This happens before the attempt is recorded: after a crash
+    /// between record and disabling, no message would lead to it again. An error is logged, and the next 410 disables
+    /// the webhook.
     async fn disable_gone(&self, entity: &AuthorizedEntity, claimed: &Claimed, webhook: &SigningWebhook, now: Time) {
         let operational = is_operational(&claimed.delivery().r#type);
         let id = &webhook.webhook.id;
@@ -141,26 +158,35 @@ impl Dispatcher {
         match timeout(STEP_LIMIT, self.health_tracker.disabler.disable(entity, id, reason, now)).await {
             Ok(Ok(_)) => {}
             Ok(Err(error)) => {
-                tracing::error!(error = %logging::chain(&error), webhookId = %id, "not disabled after a 410; the next 410 disables it");
+                tracing::error!(
+                    error = %logging::chain(&error),
+                    webhookId = %id,
+                    "the webhook was not disabled after a 410; the next 410 disables it"
+                );
             }
-            Err(_) => tracing::error!(webhookId = %id, "not disabled in time after a 410; the next 410 disables it"),
+            Err(_) => {
+                tracing::error!(
+                    webhookId = %id,
+                    "the webhook was not disabled in time after a 410; the next 410 disables it"
+                );
+            }
         }
     }
 
-    /// Marks the webhook as slow. No delivery depends on it, so an error is logged, and a long wait is given up: the
-    /// attempt is still to be recorded.
+    /// Marks the webhook as slow. Errors are logged, since no delivery depends on the mark. The time is limited, since
+    /// the attempt is still to be recorded.
     async fn note_slow(&self, entity: &AuthorizedEntity, webhook: &SigningWebhook) {
         let id = &webhook.webhook.id;
         match timeout(STEP_LIMIT, self.webhooks.note_slow(entity, id, self.clock.now())).await {
             Ok(Ok(_)) => {}
             Ok(Err(error)) => {
-                tracing::warn!(error = %logging::chain(&error), webhookId = %id, "not noted that it is slow");
+                tracing::warn!(error = %logging::chain(&error), webhookId = %id, "the webhook was not marked as slow");
             }
-            Err(_) => tracing::warn!(webhookId = %id, "not noted in time that it is slow"),
+            Err(_) => tracing::warn!(webhookId = %id, "the webhook was not marked as slow in time"),
         }
     }
 
-    /// The event of a delivery that failed for good; `None` when none is published.
+    /// The event about a delivery that failed permanently; `None` when none is published.
     fn exhausted(&self, claimed: &Claimed, attempt: &Attempt, now: Time) -> Option<OutboxEvent> {
         let delivery = claimed.delivery();
         let exhausted = DeliveryExhausted {
@@ -174,9 +200,9 @@ impl Dispatcher {
         exhausted.outbox_event(&delivery.owner_identifier, now, &*self.random)
     }
 
-    /// Decides what follows from the outcome. An attempt that was asked for by hand neither takes one away from the
-    /// schedule nor moves it; a pause that the endpoint asks for is kept. No attempt comes after the end of the retention,
-    /// when the table removes the delivery: the last one before it ends the delivery.
+    /// Decides on the next step after an outcome. An attempt requested by hand neither uses up an attempt of the
+    /// schedule nor moves it. A pause that the endpoint asks for is kept. No attempt is due after the end of the
+    /// retention, when the table removes the delivery: the last attempt before it ends the delivery.
     fn next(&self, claimed: &Claimed, outcome: &Result<HttpResponse, AttemptError>, now: Time) -> Next {
         let dice = random::unit(&*self.random);
         let next = self.schedule.next(claimed.attempt_in_schedule(), outcome, now, dice);

@@ -1,8 +1,8 @@
-//! The limit on attempts that one invocation of the dispatcher has under way, in all, for one entity and for one webhook.
+//! Limits on the attempts that one invocation of the dispatcher has under way: in total, per entity and per webhook.
 //!
-//! An invocation that waits for slow endpoints continues to receive (`run.rs`), so permits are scarce, and invocations are
-//! not. One entity alone never fills an invocation; several together can. Permits are counted in memory: they cost no
-//! write, and none is lost with a worker that dies.
+//! An invocation that waits for slow endpoints continues to receive (`run.rs`), so permits are scarce, and invocations
+//! are not. One entity alone never fills an invocation; several together can. Permits are counted in memory: they cost
+//! no write, and none is lost with a worker that dies.
 
 use std::{
     collections::HashMap,
@@ -18,9 +18,9 @@ use crate::deliveries::queue::{Lane, MESSAGES_AT_ONCE, message::DeliveryOwner};
 use auth::EntityId;
 use base::WebhookId;
 
-/// Attempts under way in one invocation: each has a connection, and an event of 256 KiB several times in memory.
+/// Attempts under way in one invocation. Each has a connection, and up to several copies of a 256 KiB event in memory.
 const MAX_ATTEMPTS: usize = 50;
-/// How many of them one entity may have.
+/// How many of these one entity may have.
 const MAX_OF_ENTITY: usize = 40;
 /// How many of these one webhook may have: half, so that its entity's other webhooks have the rest.
 const MAX_OF_WEBHOOK: usize = 20;
@@ -39,7 +39,7 @@ pub struct ConcurrencyLimiter {
 #[derive(Debug, Default)]
 struct PermitCounts {
     all: usize,
-    /// The most at once.
+    /// The greatest value of `all` so far.
     most: usize,
     entities: HashMap<EntityId, usize>,
     webhooks: HashMap<WebhookId, usize>,
@@ -62,13 +62,13 @@ impl ConcurrencyLimiter {
         Self { lane, in_use: Mutex::default(), freed: Notify::new() }
     }
 
-    /// How many permits are free for an entity without attempts.
+    /// How many permits are free for an entity that holds none.
     pub fn free(&self) -> usize {
         MAX_ATTEMPTS.saturating_sub(self.counts().all)
     }
 
-    /// Whether as many deliveries as one call receives would all find permits in the quick lane, whichever entity's or
-    /// webhook's they are.
+    /// Whether all deliveries of one receive call would get permits in the quick lane, regardless of their entities and
+    /// webhooks.
     pub fn have_room(&self) -> bool {
         let counts = self.counts();
         let of_an_entity = counts.entities.values().max().copied().unwrap_or_default();
@@ -78,7 +78,7 @@ impl ConcurrencyLimiter {
             && of_a_webhook + MESSAGES_AT_ONCE <= MAX_OF_WEBHOOK
     }
 
-    /// The most attempts that were under way at once.
+    /// The greatest number of attempts that were under way at once.
     pub fn most(&self) -> usize {
         self.counts().most
     }
@@ -88,8 +88,8 @@ impl ConcurrencyLimiter {
         self.counts().waiting
     }
 
-    /// Takes a permit as soon as one is free for this entity and webhook. An error when none is free within this time: the
-    /// delivery counts as waiting here until the error is dropped.
+    /// Takes a permit as soon as one is free for this entity and webhook. Returns an error when none becomes free
+    /// within the limit; the delivery counts as waiting until the error is dropped.
     pub async fn take_within(
         &self,
         limit: Duration,
@@ -130,10 +130,10 @@ impl ConcurrencyLimiter {
         Some(Permit { limiter: self, owner: owner.clone() })
     }
 
-    /// Whether a delivery without a permit may wait on the queue for a moment; otherwise it waits for the sweep, which
-    /// is much later. An entity may send back as many as there are permits, and one more for each of its attempts that
-    /// ends: so a burst continues soon, a webhook that is busy for long is not left to the sweep, and a flood costs no
-    /// more messages than attempts.
+    /// Whether a delivery without a permit may wait on the queue; otherwise it waits for the sweep, which comes much
+    /// later. An entity may send back as many deliveries as there are permits, and one more for each of its attempts
+    /// that ends. So a burst continues soon, a busy webhook is not left to the sweep, and a flood costs no more
+    /// messages than attempts.
     pub fn send_back(&self, entity: &EntityId) -> bool {
         let mut counts = self.counts();
         let sent_back = counts.sent_back.entry(entity.clone()).or_default();
@@ -142,9 +142,9 @@ impl ConcurrencyLimiter {
         may
     }
 
-    /// How many of these permits a delivery that has waited, or has not, may use.
+    /// How many of these permits a delivery may use, depending on whether it has waited.
     fn share(&self, whole: usize, has_waited: bool) -> usize {
-        // In the quick lane a delivery waits for a second at most, and goes to the slow lane then.
+        // In the quick lane a delivery waits for a second at most, and then goes to the slow lane.
         let comes_later = self.lane == Lane::Slow && !has_waited;
         if comes_later { whole - whole / WAITING_SHARE_DIVISOR } else { whole }
     }
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(
             (limiter.free(), limiter.most()),
             (MAX_ATTEMPTS, 41),
-            "and it is known how many were under way at once"
+            "the limiter knows the greatest number at once"
         );
         assert!(limiter.take(&owner("noisy", &hooks[2]), false).is_some());
     }

@@ -1,5 +1,5 @@
-//! The numbers of the dispatcher's metrics, in memory until a round ends. A round writes one line, so that a delivery
-//! costs a few characters more of the log, and neither a read nor a write of the table.
+//! The dispatcher's metrics, counted in memory until a run ends. A run writes one log line, so a delivery costs a few
+//! characters of the log, and neither a read nor a write of the table.
 
 use std::{
     mem,
@@ -14,8 +14,8 @@ use crate::deliveries::{
 use base::Time;
 use base::metric::{Metrics, Name, Number};
 
-/// Counts what all rounds of this process do. A round that ends publishes the numbers, also those of rounds beside it:
-/// their sum is the same.
+/// Counts the attempts of all runs of this process. A run that ends publishes the numbers of concurrent runs as well,
+/// which does not change their sum.
 #[derive(Debug)]
 pub(crate) struct Meter {
     environment: String,
@@ -39,7 +39,7 @@ pub(crate) struct AttemptMetric {
     published: Time,
     /// Whether it was the delivery's first attempt.
     is_first: bool,
-    /// Whether the delivery is still in its first schedule. The age of one that was sent again by hand tells nothing.
+    /// Whether the delivery is in its first schedule. A delivery that was sent again by hand has no meaningful latency.
     is_in_first_schedule: bool,
     began: Time,
     ended: Time,
@@ -48,7 +48,7 @@ pub(crate) struct AttemptMetric {
 
 impl AttemptMetric {
     /// The attempt of a claim.
-    pub(crate) fn of(claimed: &Claimed, (began, ended): (Time, Time), next: Next) -> Self {
+    pub(crate) fn of(claimed: &Claimed, began: Time, ended: Time, next: Next) -> Self {
         Self {
             published: claimed.delivery().created_date,
             is_first: claimed.attempt() == 1,
@@ -66,17 +66,17 @@ impl Meter {
         Self { environment, counted: Mutex::default() }
     }
 
-    pub(crate) fn attempted(&self, made: AttemptMetric) {
+    pub(crate) fn attempted(&self, attempt: AttemptMetric) {
         let mut counted = self.counted();
         counted.attempted += 1;
-        if made.is_first {
-            counted.first_attempts.push(made.began.since(made.published));
+        if attempt.is_first {
+            counted.first_attempts.push(attempt.began.since(attempt.published));
         }
-        match made.next {
+        match attempt.next {
             Next::Delivered => {
                 counted.succeeded += 1;
-                if made.is_in_first_schedule {
-                    counted.arrivals.push(made.ended.since(made.published));
+                if attempt.is_in_first_schedule {
+                    counted.arrivals.push(attempt.ended.since(attempt.published));
                 }
             }
             Next::Exhausted => counted.exhausted += 1,
@@ -88,7 +88,8 @@ impl Meter {
         self.counted().breakers_opened += opened;
     }
 
-    /// Publishes the numbers of a round of this lane, which had so many attempts under way at once, and begins anew.
+    /// Publishes the numbers at the end of a run of this lane, with its greatest number of attempts at once, and resets
+    /// them.
     pub(crate) fn publish(&self, lane: Lane, in_flight: usize, at: Time) {
         let counted = mem::take(&mut *self.counted());
         Metrics { environment: &self.environment, by: &[], numbers: &counted.numbers(lane, in_flight), at }.publish();
@@ -100,7 +101,7 @@ impl Meter {
 }
 
 impl Counted {
-    /// The numbers that are not zero; none of a round that made no attempt.
+    /// The numbers that are not zero; empty for a run without attempts.
     fn numbers(&self, lane: Lane, in_flight: usize) -> Vec<Number> {
         if self.attempted + self.breakers_opened == 0 {
             return Vec::new();
@@ -132,13 +133,13 @@ mod tests {
 
     const PUBLISHED: Time = Time::from_millis(1_795_167_900_000);
 
-    fn made(next: Next) -> AttemptMetric {
+    fn attempt(next: Next) -> AttemptMetric {
         let began = PUBLISHED + Duration::from_millis(40);
         let ended = PUBLISHED + Duration::from_millis(100);
         AttemptMetric { published: PUBLISHED, is_first: true, is_in_first_schedule: true, began, ended, next }
     }
 
-    fn said(meter: &Meter, lane: Lane, in_flight: usize) -> String {
+    fn published(meter: &Meter, lane: Lane, in_flight: usize) -> String {
         let counted = mem::take(&mut *meter.counted());
         let numbers = counted.numbers(lane, in_flight);
         Metrics { environment: "production", by: &[], numbers: &numbers, at: PUBLISHED }.texts().join("\n")
@@ -153,28 +154,28 @@ mod tests {
     }
 
     #[test]
-    fn a_round_says_in_one_line_how_many_attempts_succeeded_failed_and_were_the_last() {
+    fn a_run_reports_its_attempts_and_their_outcomes_in_one_line() {
         let meter = Meter::new("production".to_owned());
-        meter.attempted(made(Next::Delivered));
-        meter.attempted(AttemptMetric { is_first: false, ..made(Next::RetryAt(PUBLISHED)) });
-        meter.attempted(AttemptMetric { is_first: false, ..made(Next::Exhausted) });
-        meter.attempted(AttemptMetric { is_first: false, ..made(Next::Gone) });
+        meter.attempted(attempt(Next::Delivered));
+        meter.attempted(AttemptMetric { is_first: false, ..attempt(Next::RetryAt(PUBLISHED)) });
+        meter.attempted(AttemptMetric { is_first: false, ..attempt(Next::Exhausted) });
+        meter.attempted(AttemptMetric { is_first: false, ..attempt(Next::Gone) });
         meter.breakers_opened(1);
-        let line = said(&meter, Lane::Slow, 3);
+        let line = published(&meter, Lane::Slow, 3);
         let expected = serde_json::json!({
             "DeliveriesAttempted": 4, "DeliveriesSucceeded": 1, "DeliveriesFailed": 3, "DeliveriesExhausted": 1,
             "BreakersOpened": 1, "InFlightSlow": 3, "FirstAttemptAfter": 40, "ArrivalAfter": 100,
         });
         assert_eq!(values(&line), expected);
-        assert_eq!(said(&meter, Lane::Slow, 3), "", "the next round begins anew, and has nothing to say yet");
+        assert_eq!(published(&meter, Lane::Slow, 3), "", "the next run starts at zero");
     }
 
     #[test]
     fn a_delivery_that_is_sent_again_by_hand_has_no_latency() {
         let meter = Meter::new("production".to_owned());
-        meter.attempted(AttemptMetric { is_first: false, is_in_first_schedule: false, ..made(Next::Delivered) });
+        meter.attempted(AttemptMetric { is_first: false, is_in_first_schedule: false, ..attempt(Next::Delivered) });
         let expected = serde_json::json!({ "DeliveriesAttempted": 1, "DeliveriesSucceeded": 1, "InFlightQuick": 1 });
-        assert_eq!(values(&said(&meter, Lane::Quick, 1)), expected);
+        assert_eq!(values(&published(&meter, Lane::Quick, 1)), expected);
     }
 
     #[test]
@@ -182,9 +183,9 @@ mod tests {
         let length = |deliveries: usize| {
             let meter = Meter::new("production".to_owned());
             for _ in 0..deliveries {
-                meter.attempted(made(Next::Delivered));
+                meter.attempted(attempt(Next::Delivered));
             }
-            said(&meter, Lane::Quick, 10).len()
+            published(&meter, Lane::Quick, 10).len()
         };
         assert!(length(1) < 600, "{}", length(1));
         assert!((length(100) - length(10)) / 90 < 10, "{} and {}", length(10), length(100));

@@ -1,8 +1,7 @@
-//! Prefetch: webhook, health and event of an attempt, read beside its claim, so that the claim adds no round trip.
-//!
-//! A prefetch reads eventually consistently, at half the price, and may return values of moments ago. These values are
-//! read again after the claim: a webhook that changed after the version that the message names, a disabled webhook, an
-//! open breaker, and everything that was not found.
+//! Prefetch: webhook, health and event of an attempt, read concurrently with its claim, so that the claim adds no round
+//! trip. A prefetch is an eventually consistent read: it costs half, and may return stale values. These values are read
+//! again after the claim: a webhook that changed after the time that the message names, a disabled webhook, an open
+//! breaker, and everything that was not found.
 
 use tokio::{join, time::Instant};
 
@@ -18,7 +17,7 @@ use auth::AuthorizedEntity;
 use base::{EventId, logging};
 use storage::TableError;
 
-/// Values that were read before the claim; missing or stale ones are read again.
+/// Prefetched values; missing or stale ones are read again.
 #[derive(Debug, Default)]
 pub(crate) struct Prefetch {
     owner: Option<DeliveryOwner>,
@@ -43,7 +42,7 @@ pub(crate) struct CurrentWebhook {
     pub(crate) read: Instant,
 }
 
-/// Everything that an attempt needs beside its head; it cannot be made without webhook and event.
+/// The inputs of an attempt beside its head. An attempt needs webhook and event.
 pub(crate) struct AttemptInputs {
     pub(crate) webhook: Option<CurrentWebhook>,
     pub(crate) event: Option<StoredEvent>,
@@ -60,18 +59,18 @@ pub(crate) struct Sources<'a> {
 
 impl Sources<'_> {
     /// Reads the inputs of an attempt before its claim. An error is logged and leaves the value to [`Self::inputs`].
-    pub(crate) async fn prefetch(self, notice: &AttemptMessage) -> Prefetch {
-        let AttemptMessage { owner, event: id, .. } = notice;
+    pub(crate) async fn prefetch(self, message: &AttemptMessage) -> Prefetch {
+        let AttemptMessage { owner, event: id, .. } = message;
         let entity = AuthorizedEntity::owning_delivery(owner.entity.clone());
         let event = self.events.read_eventual(id);
         let health = self.healths.read_eventual(&entity, &owner.webhook);
         let read = Instant::now();
         let (webhook, event, health) = join!(self.webhooks.read_eventual(&entity, &owner.webhook), event, health);
-        // A disabled webhook is read again: the delivery would be cancelled for good, and the owner may have enabled the
-        // webhook a moment ago.
+        // A disabled webhook is read again: the delivery would be cancelled permanently, although the owner may have
+        // enabled the webhook a moment ago.
         let is_current = |found: &SigningWebhook| {
             let webhook = &found.webhook;
-            webhook.enabled && notice.webhook_changed.is_none_or(|changed| changed <= webhook.last_update)
+            webhook.enabled && message.webhook_changed.is_none_or(|changed| changed <= webhook.last_update)
         };
         let webhook = found(webhook).flatten().filter(is_current);
         Prefetch {
@@ -123,5 +122,8 @@ impl Sources<'_> {
 }
 
 fn found<T>(read: Result<T, TableError>) -> Option<T> {
-    read.inspect_err(|error| tracing::warn!(error = %logging::chain(error), "not prefetched; it is read again")).ok()
+    let read = read.inspect_err(|error| {
+        tracing::warn!(error = %logging::chain(error), "a prefetch failed; the value is read again after the claim");
+    });
+    read.ok()
 }

@@ -23,23 +23,25 @@ pub(crate) enum Prepared {
 }
 
 impl Prepared {
-    /// The request as the contract describes it. Only an unreadable secret is an error here.
+    /// The request that the contract describes. Fails only if a sealed value cannot be opened.
     pub(crate) async fn new(
         claimed: &Claimed,
         webhook: &SigningWebhook,
-        (body, trace): (&str, &Trace),
-        (rings, outbound): (&KeyRings, &Outbound),
+        body: &str,
+        trace: &Trace,
+        rings: &KeyRings,
+        outbound: &Outbound,
         now: Time,
     ) -> Result<Self, SealError> {
         let secrets = webhook.live_secrets(rings, now).await?;
-        // The webhook's present URL: an owner who moved it wants no more deliveries at the old address.
+        // The webhook's current URL: an owner who changed it wants no more deliveries at the old address.
         let (url, custom) = webhook.endpoint(rings).await?;
         let Ok(url) = EndpointUrl::parse(&url, &outbound.rules) else {
             return Ok(Self::Blocked(AttemptError::Blocked("the URL of the endpoint is not allowed")));
         };
         let own = [
             (header::CONTENT_TYPE, "application/json".to_owned()),
-            // The first 4 096 bytes of the answer's body are kept as text, so none of it should be compressed.
+            // The first 4 096 bytes of the response's body are kept as text, so the body must not be compressed.
             (header::ACCEPT_ENCODING, "identity".to_owned()),
             (header::USER_AGENT, USER_AGENT.to_owned()),
             (HeaderName::from_static("service-delivery-id"), claimed.delivery().id.to_string()),
@@ -50,14 +52,14 @@ impl Prepared {
         ];
         let own = own.into_iter().filter_map(|(name, value)| Some((name, HeaderValue::try_from(value).ok()?)));
         let mut headers: Vec<_> = own.chain(trace.headers()).chain(headers::to_send(&custom)).collect();
-        // Some servers answer 406 to a request without it. An owner may name another.
+        // Some servers answer 406 to a request without it. An owner may set another value.
         if headers.iter().all(|(name, _)| name != header::ACCEPT) {
             headers.push((header::ACCEPT, HeaderValue::from_static("*/*")));
         }
         Ok(Self::Request { url, headers, body: Bytes::copy_from_slice(body.as_bytes()) })
     }
 
-    /// Where the request goes, and the names of the headers that not every request has.
+    /// The address of the request, and the names of its headers that are not in [`HEADERS`].
     pub(crate) fn sent_to(&self, webhook: &SigningWebhook) -> SentTo {
         let names = |headers: &[(HeaderName, HeaderValue)]| {
             let names = headers.iter().map(|(name, _)| name.as_str());
@@ -70,7 +72,7 @@ impl Prepared {
         SentTo { url: webhook.webhook.endpoint.shown_url(), headers }
     }
 
-    /// One exchange with the endpoint, on a connection that serves this entity alone.
+    /// Exchanges request and response with the endpoint, on a connection for this entity only.
     pub(crate) async fn send(self, outbound: &Outbound, entity: &EntityId) -> Result<HttpResponse, AttemptError> {
         match self {
             Self::Request { url, headers, body } => {

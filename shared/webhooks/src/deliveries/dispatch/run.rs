@@ -1,12 +1,11 @@
-//! A dispatch run: one invocation of the dispatcher, from its batch until none of its work is under way.
+//! A dispatch run: one invocation of the dispatcher, from its batch until all of its work is done.
 //!
-//! AWS limits how many invocations run at once, and each ends with its slowest exchange. So an invocation that waits for
-//! an endpoint continues to receive from the queue of its lane: an endpoint that takes 15 s holds one permit of many
-//! (`limiter.rs`), and no invocation. A run of quick exchanges is over before it would receive. A run of the quick lane in
-//! which deliveries wait for a permit leaves other messages on the queue.
-//!
-//! A run deletes the messages that it received itself. If it dies, they become visible again after their visibility
-//! timeout, as those of its batch do; the sweep announces their deliveries sooner.
+//! AWS limits how many invocations run at once, and each ends with its slowest exchange. So an invocation that waits
+//! for an endpoint continues to receive from the queue of its lane: an endpoint that takes 15 s holds one permit of
+//! many (`limiter.rs`), and not a whole invocation. A run of quick exchanges ends before it would receive. While
+//! deliveries wait for a permit, a run of the quick lane leaves other messages on the queue. A run deletes the messages
+//! that it received itself. If it dies, they become visible again after their visibility timeout, like the messages of
+//! its batch; the sweep announces their deliveries sooner.
 
 use std::time::Duration;
 
@@ -30,29 +29,29 @@ use crate::deliveries::{
 };
 use base::{Random, Time, logging, pause, random};
 
-/// After this long a run that is not over begins to receive itself.
+/// After this time a run that has not ended begins to receive.
 const RECEIVES_AFTER: Duration = Duration::from_millis(250);
-/// How often the attempts that ended meanwhile are counted.
+/// How often the completed attempts are counted.
 const COUNT_INTERVAL: Duration = Duration::from_secs(1);
-/// For how long a run receives. The limit varies, so that runs that began together do not end together. The function's
-/// time limit leaves room for an exchange and its record after that.
+/// How long a run receives. The time is random, so that runs that began together do not end together. The function's
+/// timeout leaves time for an exchange and its record after that.
 const RECEIVING: Spread = Spread { least: Duration::from_secs(40), more: Duration::from_secs(40) };
-/// Logged with the error of a message.
-const AGAIN: &str = "a message has to come again";
+/// The log line for the error of a message.
+const NOT_HANDLED: &str = "a message was not handled; the queue delivers it again";
 /// The pause after a receive that failed.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(500);
-/// How long a delivery without a permit waits on the queue the first time. It is short, since another run may have a
+/// How long a delivery without a permit first waits on the queue. The time is short, since another run may have a
 /// permit: the queue does not spread messages evenly over waiting receivers.
 const FIRST_WAIT: Spread = Spread { least: Duration::from_millis(500), more: Duration::from_secs(1) };
-/// How long it waits from the second time on.
+/// How long it waits on the queue from the second time on.
 const LATER_WAIT: Spread = Spread { least: Duration::from_secs(5), more: Duration::from_secs(10) };
-/// How long a delivery of the quick lane waits here for a permit: it gets one where exchanges are quick, and otherwise goes
-/// to the slow lane.
+/// How long a delivery of the quick lane waits in memory for a permit: it gets one where exchanges are quick, and
+/// otherwise goes to the slow lane.
 const PERMIT_TIMEOUT: Duration = Duration::from_secs(1);
-/// While so many deliveries wait here for a permit, a run receives no more, unless it has room.
+/// The number of deliveries waiting in memory from which a run receives no more messages, unless it has room.
 const MAX_WAITING: usize = MESSAGES_AT_ONCE / 2;
 
-/// The attempt that a message led to, if any.
+/// The attempt that a message caused, if any.
 type Handled = Result<Option<CompletedAttempt>, DispatchError>;
 
 /// A random time between `least` and `least + more`.
@@ -67,7 +66,7 @@ impl Spread {
     }
 }
 
-/// The end of one piece of work of a run.
+/// A completed step of a run.
 enum Step {
     /// A message of the batch, with its identifier, was handled.
     BatchMessage(String, Handled),
@@ -77,7 +76,7 @@ enum Step {
     Counted,
 }
 
-/// One invocation.
+/// One invocation of the dispatcher.
 struct DispatchRun<'a> {
     dispatcher: &'a Dispatcher,
     inbox: &'a Inbox,
@@ -91,8 +90,8 @@ impl Dispatcher {
         Lane::of(slow.is_of(queue_arn))
     }
 
-    /// Handles a batch of messages of a lane, and the messages that come while it waits for their exchanges. Returns
-    /// the identifiers of the messages of the batch that must come again.
+    /// Handles a batch of messages of a lane, and the messages that it receives during their exchanges. Returns the
+    /// identifiers of the messages of the batch that the queue must deliver again.
     pub async fn dispatch(&self, lane: Lane, batch: Vec<BatchMessage>) -> Vec<String> {
         let [quick, slow] = &self.inboxes;
         let inbox = match lane {
@@ -107,16 +106,16 @@ impl DispatchRun<'_> {
     async fn run(&self, batch: Vec<BatchMessage>) -> Vec<String> {
         let began = Instant::now();
         let receiving_ends = began + RECEIVING.draw(&*self.dispatcher.random);
-        let mut beats = interval_at(began + RECEIVES_AFTER, COUNT_INTERVAL);
-        beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut ticks = interval_at(began + RECEIVES_AFTER, COUNT_INTERVAL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
 
         let mut receives = false;
         let mut messages = batch.len();
         let mut completed = Vec::new();
         let mut again = Vec::new();
         let mut under_way: FuturesUnordered<BoxFuture<'_, Step>> =
-            batch.into_iter().map(|message| self.handed(message).boxed()).collect();
-        // Never dropped before its end: the messages received by then would be hidden until their visibility time-out.
+            batch.into_iter().map(|message| self.handle_of_batch(message).boxed()).collect();
+        // Never dropped before its end: messages received by then would stay hidden until their visibility timeout.
         let mut receiving: Option<BoxFuture<'_, Vec<Received>>> = None;
         while !under_way.is_empty() || receiving.is_some() {
             let may_receive = self.limiter.waiting() < MAX_WAITING || self.limiter.have_room();
@@ -141,7 +140,7 @@ impl DispatchRun<'_> {
                     match handled {
                         Ok(attempt) => completed.extend(attempt),
                         Err(error) => {
-                            tracing::error!(error = %logging::chain(&error), messageId = message_id, "{AGAIN}");
+                            tracing::error!(error = %logging::chain(&error), messageId = message_id, "{NOT_HANDLED}");
                             again.extend(message_id);
                         }
                     }
@@ -149,9 +148,9 @@ impl DispatchRun<'_> {
                 received = received => {
                     receiving = None;
                     messages += received.len();
-                    under_way.extend(received.into_iter().map(|message| self.received(message).boxed()));
+                    under_way.extend(received.into_iter().map(|message| self.handle_received(message).boxed()));
                 }
-                _ = beats.tick() => {
+                _ = ticks.tick() => {
                     receives = true;
                     if !completed.is_empty() {
                         let completed = std::mem::take(&mut completed);
@@ -169,67 +168,70 @@ impl DispatchRun<'_> {
         match self.inbox.receive(most).await {
             Ok(received) => received,
             Err(error) => {
-                tracing::warn!(error = %logging::chain(&error), "receiving from the queue failed; it is tried again");
+                tracing::warn!(error = %logging::chain(&error), "receiving from the queue failed; the run tries again");
                 pause(PAUSE_AFTER_ERROR).await;
                 Vec::new()
             }
         }
     }
 
-    async fn handed(&self, BatchMessage { message_id, notice }: BatchMessage) -> Step {
-        Step::BatchMessage(message_id, self.handle(notice).await)
+    async fn handle_of_batch(&self, BatchMessage { message_id, message }: BatchMessage) -> Step {
+        Step::BatchMessage(message_id, self.handle(message).await)
     }
 
-    async fn received(&self, Received { notice, receipt }: Received) -> Step {
-        let handled = self.handle(notice).await;
+    async fn handle_received(&self, Received { message, receipt }: Received) -> Step {
+        let handled = self.handle(message).await;
         if handled.is_ok()
             && let Err(error) = self.inbox.delete(receipt).await
         {
-            tracing::warn!(error = %logging::chain(&error), "a handled message could not be deleted and comes again");
+            tracing::warn!(
+                error = %logging::chain(&error),
+                "a handled message could not be deleted; the queue delivers it again, and it is dropped then"
+            );
         }
         Step::Received(handled)
     }
 
-    /// Makes the attempt that a message announces, if it gets a permit here; otherwise the delivery waits, unclaimed
-    /// and unchanged.
-    async fn handle(&self, notice: Result<AttemptMessage, MalformedMessage>) -> Handled {
-        let notice = notice.map_err(DispatchError::Message)?;
-        let _permit = match self.permit(&notice.owner, notice.has_waited).await {
+    /// Makes the attempt that a message announces, if it gets a permit; otherwise the delivery waits, unclaimed and
+    /// unchanged.
+    async fn handle(&self, message: Result<AttemptMessage, MalformedMessage>) -> Handled {
+        let message = message.map_err(DispatchError::Message)?;
+        let _permit = match self.permit(&message.owner, message.has_waited).await {
             Ok(permit) => permit,
             Err(_waiting) => {
-                self.wait(notice).await;
+                self.wait(message).await;
                 return Ok(None);
             }
         };
-        self.dispatcher.one(&notice, self.inbox.lane()).await
+        self.dispatcher.one(&message, self.inbox.lane()).await
     }
 
-    /// A permit for a delivery; an error, which counts it as waiting here, when none is free soon enough.
+    /// Takes a permit for a delivery. The error, when none is free in time, counts the delivery as waiting in memory.
     async fn permit(&self, owner: &DeliveryOwner, has_waited: bool) -> Result<Permit<'_>, Waiting<'_>> {
         let limit = match self.inbox.lane() {
             Lane::Quick => PERMIT_TIMEOUT,
-            // It waits on the queue.
+            // Deliveries of the slow lane wait on the queue.
             Lane::Slow => Duration::ZERO,
         };
         self.limiter.take_within(limit, owner, has_waited).await
     }
 
-    /// Lets a delivery without a permit wait. The quick lane hands it to the slow lane; there its message comes back
-    /// after a moment, later after some seconds, or with the sweep if many of its entity's deliveries wait already.
-    async fn wait(&self, notice: AttemptMessage) {
+    /// Lets a delivery without a permit wait. The quick lane passes it to the slow lane. There its message is delayed,
+    /// or dropped if many of its entity's deliveries wait already: the sweep announces the delivery then.
+    async fn wait(&self, message: AttemptMessage) {
         let now = self.dispatcher.clock.now();
         if self.inbox.lane() == Lane::Quick {
-            self.send(notice, now, now).await;
-        } else if self.limiter.send_back(&notice.owner.entity) {
-            let wait = if notice.has_waited { LATER_WAIT } else { FIRST_WAIT };
+            self.send(message, now, now).await;
+        } else if self.limiter.send_back(&message.owner.entity) {
+            let wait = if message.has_waited { LATER_WAIT } else { FIRST_WAIT };
             let then = now + wait.draw(&*self.dispatcher.random);
-            self.send(notice.waiting(), then, now).await;
+            self.send(message.waiting(), then, now).await;
         } else {
-            tracing::debug!(deliveryId = %notice.message.delivery, "no permit is free; the sweep announces it again");
+            tracing::debug!(deliveryId = %message.due.delivery, "no permit is free; the sweep announces it again");
         }
     }
 
-    async fn send(&self, notice: AttemptMessage, due: Time, now: Time) {
-        self.dispatcher.queue.announce(Lane::Slow, notice, due, now).await;
+    async fn send(&self, message: AttemptMessage, due: Time, now: Time) {
+        self.dispatcher.queue.announce(Lane::Slow, message, due, now).await;
     }
 }

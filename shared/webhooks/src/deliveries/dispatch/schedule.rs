@@ -1,4 +1,4 @@
-//! The time of the next attempt, if any: pure functions of the outcome, the time and the dice.
+//! The time of the next attempt, if any: pure functions of outcome, time and random number.
 
 use std::{str::FromStr, time::Duration};
 
@@ -10,23 +10,23 @@ use outbound::{AttemptError, HttpResponse};
 /// The longest schedule, and the longest single wait.
 const LONGEST: Duration = Duration::from_secs(45 * 24 * 60 * 60);
 
-/// An attempt comes later than its wait by up to this share, so that attempts do not reach an endpoint all at once.
+/// The greatest jitter, as a share of the wait, so that attempts do not reach an endpoint all at once.
 const JITTER: f64 = 0.1;
 
-/// The wait before each attempt, counted from the one before it (the first from the publication).
+/// The wait before each attempt, counted from the attempt before it; the first wait counts from the publication.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetrySchedule(Vec<Duration>);
 
-/// The consequence of an attempt.
+/// The step after an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// The endpoint took it.
+    /// The endpoint accepted the event.
     Delivered,
-    /// Another attempt is due then.
+    /// The next attempt is due at this time.
     RetryAt(Time),
-    /// That was the last attempt.
+    /// The attempt was the last.
     Exhausted,
-    /// The endpoint is gone for good (410), and wants no more events.
+    /// The endpoint answered 410: it is gone permanently and wants no more events.
     Gone,
     /// The webhook was removed during the attempt.
     Cancelled,
@@ -44,7 +44,7 @@ impl Next {
         }
     }
 
-    /// When the next attempt is due, if there is one.
+    /// The time of the next attempt, if there is one.
     pub fn retry_at(self) -> Option<Time> {
         match self {
             Self::RetryAt(time) => Some(time),
@@ -54,7 +54,7 @@ impl Next {
 }
 
 impl Default for RetrySchedule {
-    /// The contract's: 10 attempts over about 75 hours.
+    /// The contract's schedule: 10 attempts over about 75 hours.
     fn default() -> Self {
         const MINUTE: u64 = 60;
         const HOUR: u64 = 60 * MINUTE;
@@ -64,12 +64,12 @@ impl Default for RetrySchedule {
 }
 
 impl RetrySchedule {
-    /// How many attempts there are at most.
+    /// The greatest number of attempts.
     pub fn attempts(&self) -> usize {
         self.0.len()
     }
 
-    /// The longest time of a delivery whose endpoint asks for no pause.
+    /// The longest duration of a delivery whose endpoint asks for no pause.
     pub fn whole(&self) -> Duration {
         jittered(self.0.iter().sum(), 1.0)
     }
@@ -79,7 +79,7 @@ impl RetrySchedule {
         self.0.first().map(|wait| jittered(*wait, dice)).unwrap_or_default()
     }
 
-    /// What follows from the outcome of an attempt; `made` counts the attempts of this schedule, this one included.
+    /// The step after the outcome of an attempt; `made` counts the attempts of this schedule, including this one.
     pub fn next(&self, made: u32, outcome: &Result<HttpResponse, AttemptError>, now: Time, dice: f64) -> Next {
         let answer = outcome.as_ref().ok();
         match answer.map(|answer| answer.status) {
@@ -99,7 +99,7 @@ fn jittered(wait: Duration, dice: f64) -> Duration {
     wait + wait.mul_f64(JITTER * dice)
 }
 
-/// A text that is no schedule.
+/// The text is not a schedule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a list of 1 to 100 waits, of 45 days in all at most, such as `0s,5s,5m,2h`")]
 pub struct ScheduleError;
@@ -119,7 +119,7 @@ impl FromStr for RetrySchedule {
     }
 }
 
-/// When deliveries are tried, and for how long they are kept: `RETRY_SCHEDULE` and `DELIVERY_RETENTION`.
+/// Retry schedule and retention of deliveries: `RETRY_SCHEDULE` and `DELIVERY_RETENTION`.
 #[derive(Debug, Clone)]
 pub struct ScheduleSettings {
     /// The wait before each attempt.
@@ -133,9 +133,10 @@ impl FromEnvironment for ScheduleSettings {
         const RETENTION: Wait = Wait(Duration::from_secs(90 * 24 * 60 * 60));
         let schedule = environment.parsed("RETRY_SCHEDULE", RetrySchedule::default());
         let retention = environment.parsed("DELIVERY_RETENTION", RETENTION);
-        let (schedule, Wait(retention)) = (schedule?, retention?);
-        // Twice the schedule leaves room for pauses, and promises no more: an endpoint that asks for a day's pause before
-        // each attempt takes nine days of the default schedule, and a shorter retention removes its delivery unfinished.
+        let schedule = schedule?;
+        let Wait(retention) = retention?;
+        // Twice the schedule leaves room for some pauses, not for all: with a day's pause before each attempt the
+        // default schedule takes nine days, and a shorter retention removes the delivery before its schedule ends.
         let least = schedule.whole() * 2;
         if retention < least {
             let value = environment.optional("DELIVERY_RETENTION").unwrap_or_default();
@@ -271,14 +272,14 @@ mod tests {
     }
 
     #[test]
-    fn pauses_of_a_day_before_each_attempt_take_longer_than_the_shortest_retention() {
+    fn daily_pauses_may_outlast_the_shortest_retention() {
         let schedule = RetrySchedule::default();
         let pauses = (1..10).map(|made| wait(made, &answer(503, Some("999999")), 1.0));
         assert!(pauses.sum::<Duration>() > schedule.whole() * 2);
     }
 
     #[test]
-    fn there_are_ten_attempts_unless_something_else_is_set_and_retention_is_twice_their_schedule_at_least() {
+    fn the_default_has_ten_attempts_and_retention_covers_twice_the_schedule() {
         use base::environment::read_from;
         assert_eq!(read_from::<ScheduleSettings>(|_| None).expect("the default").schedule.attempts(), 10);
         let error = read_from::<ScheduleSettings>(|name| (name == "RETRY_SCHEDULE").then(|| "soon".into()));

@@ -1,4 +1,4 @@
-//! The signature of a delivery, after Standard Webhooks: HMAC-SHA256 over the id, the time and the body.
+//! The signature of a delivery as in Standard Webhooks: HMAC-SHA256 over the id, the time and the body.
 //! <https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md>
 
 use aws_lc_rs::hmac;
@@ -7,7 +7,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use crate::subscriptions::secret::SigningSecret;
 use base::{EventId, Time};
 
-/// The value of `webhook-signature`: one signature for each live secret, with a space between.
+/// The value of `webhook-signature`: one signature for each live secret, separated by spaces.
 pub fn sign<'a>(
     secrets: impl IntoIterator<Item = &'a SigningSecret>,
     event: &EventId,

@@ -1,4 +1,4 @@
-//! How a claim ends: the state of the delivery after it, and the change of the head that says so.
+//! The transition at the end of a claim: the new state of the delivery, and the change of its head.
 
 use crate::deliveries::{
     attempt::Attempt,
@@ -10,7 +10,7 @@ use crate::deliveries::{
 use base::Time;
 use storage::table::Change;
 
-/// The state of a delivery after a claim.
+/// The new state of a delivery at the end of a claim.
 pub(crate) struct HeadTransition {
     pub(crate) status: Status,
     pub(crate) attempt_count: u32,
@@ -26,8 +26,8 @@ pub(crate) struct HeadTransition {
 }
 
 impl HeadTransition {
-    /// No attempt was made; without a next attempt the delivery is final.
-    pub(crate) fn untried(head: &HeadItem, now: Time) -> Self {
+    /// The transition without an attempt; the delivery is final unless a next attempt is set.
+    pub(crate) fn without_attempt(head: &HeadItem, now: Time) -> Self {
         let HeadItem { delivery, schedule_base, .. } = head;
         Self {
             status: delivery.status,
@@ -43,7 +43,7 @@ impl HeadTransition {
         }
     }
 
-    /// An attempt was made.
+    /// The transition after an attempt.
     pub(crate) fn after(head: &HeadItem, attempt: &Attempt, next: Next, now: Time) -> Self {
         let (status, next) = match next {
             Next::Delivered => (Status::Delivered, None),
@@ -51,9 +51,9 @@ impl HeadTransition {
             Next::Exhausted | Next::Gone => (Status::Failed, None),
             Next::Cancelled => (Status::Cancelled, None),
         };
-        // An attempt that was asked for by hand takes none away from the schedule.
+        // An attempt requested by hand uses up none of the schedule.
         let by_hand = u32::from(head.resume_at.is_some());
-        let before = Self::untried(head, now);
+        let before = Self::without_attempt(head, now);
         Self {
             status,
             attempt_count: attempt.attempt_number,
@@ -64,8 +64,8 @@ impl HeadTransition {
         }
     }
 
-    /// Whether a message announces the next attempt. For one that none does, a count of one tells the sweep that a crowded
-    /// queue has no message for it.
+    /// Whether a message announces the next attempt. Otherwise `sweeps` starts at 1, so that the sweep does not expect
+    /// a message on a crowded queue.
     fn is_announced(&self, next: Time) -> bool {
         let waits_for_its_event = self.put_off && self.waiting_for.is_none();
         !waits_for_its_event && next.since(self.now) <= MAX_DELAY
@@ -74,7 +74,7 @@ impl HeadTransition {
     /// Completes a change of the head.
     pub(crate) fn complete(&self, change: Change, head: &HeadItem) -> Change {
         let group = match self.waiting_for {
-            // However short the wait is: the deliveries that wait for a breaker must be found when it closes.
+            // Regardless of the wait's length: deliveries that wait for a breaker must be found when it closes.
             Some(_) => Some(IndexGroup::Waiting),
             None => IndexGroup::of(self.status, self.attempt_count, self.next, self.now),
         };
@@ -97,8 +97,8 @@ impl HeadTransition {
         match self.next {
             Some(time) if head.is_swept_soon_after(time) => change,
             Some(time) => {
-                // An attempt that a delayed message announces has a grace; one that is too far away for that is the
-                // sweep's from the start.
+                // A delayed message announces the attempt before the sweep does. The sweep announces attempts beyond
+                // the longest delay at once.
                 let due = if time.since(self.now) > MAX_DELAY { time } else { time + GRACE };
                 change.set("dueAt", due).set("sweeps", u32::from(!self.is_announced(time)))
             }
@@ -114,9 +114,10 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn no_message_stands_for_an_attempt_that_is_far_away_or_waits_for_its_event() {
+    fn no_message_announces_an_attempt_far_away_or_without_its_event() {
         let announced = |wait: Duration, put_off: bool, waiting_for: Option<WaitingFor>| {
-            HeadTransition { put_off, waiting_for, ..HeadTransition::untried(&head(), NOW) }.is_announced(NOW + wait)
+            HeadTransition { put_off, waiting_for, ..HeadTransition::without_attempt(&head(), NOW) }
+                .is_announced(NOW + wait)
         };
         let soon = MAX_DELAY;
         let far = MAX_DELAY + Duration::from_millis(1);

@@ -1,8 +1,6 @@
-//! How far the waiting deliveries of a removed webhook are cancelled.
-//!
-//! The index does not show all of them at once: it lags behind a little, and a delivery whose attempt is under way may
-//! have to wait after it. So the sweep passes over them again, until a pass that began a minute after the removal finds
-//! none.
+//! Progress of cancelling the waiting deliveries of a removed webhook. The index does not show all of them at once: it
+//! lags behind, and a delivery whose attempt is under way may begin to wait after it. So the sweep passes over them
+//! again, until a pass that began a minute after the removal finds none.
 
 use std::time::Duration;
 
@@ -16,12 +14,12 @@ const SETTLED: Duration = Duration::from_secs(60);
 /// The pause before the next pass, for deliveries whose attempt was under way.
 const LOOK_INTERVAL: Duration = Duration::from_secs(20);
 
-/// How far the waiting deliveries of a webhook are cancelled.
+/// Progress of cancelling the waiting deliveries of a webhook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Cancellation {
     removed: Time,
-    /// When the present pass began.
+    /// The beginning of the current pass.
     began: Time,
     /// The rest of the pass.
     pub(super) left: KeyRange,
@@ -38,19 +36,19 @@ impl Cancellation {
         self.left.is_empty() && !self.found && self.began >= self.removed + SETTLED
     }
 
-    /// The pass to go on with: after the end of one, another begins.
-    pub(super) fn looking(&self, now: Time) -> Self {
+    /// The pass to continue, or a new one after the end of the last.
+    pub(super) fn next_pass(&self, now: Time) -> Self {
         if self.left.is_empty() { Self { removed: self.removed, ..Self::new(now) } } else { self.clone() }
     }
 
-    /// The time of the next pass: soon when this one found deliveries, since their attempts may have been under way;
-    /// otherwise once everything has settled.
+    /// The time of the next pass: soon if this pass found deliveries, since others may have had an attempt under way;
+    /// otherwise a minute after the removal.
     pub(super) fn next(&self, now: Time) -> Time {
         let pause = now + LOOK_INTERVAL;
         if self.found { pause } else { pause.max(self.removed + SETTLED) }
     }
 
-    pub(super) fn looked(self, found: bool, end: Option<&ListPosition>) -> Self {
+    pub(super) fn after_page(self, found: bool, end: Option<&ListPosition>) -> Self {
         let left = match end {
             Some(position) => self.left.after(position),
             None => KeyRange::nothing(),
@@ -69,30 +67,30 @@ mod tests {
     fn a_cancellation_is_over_when_a_late_pass_has_found_nothing() {
         let job = Cancellation::new(REMOVED);
         assert!(!job.is_done());
-        let first = job.looking(REMOVED).looked(true, None);
+        let first = job.next_pass(REMOVED).after_page(true, None);
         assert!(!first.is_done());
-        let second = first.looking(REMOVED + LOOK_INTERVAL).looked(false, None);
-        assert!(!second.is_done(), "something may still come to light");
-        let third = second.looking(REMOVED + SETTLED).looked(true, None);
-        assert!(!third.is_done(), "something did");
-        assert!(third.looking(REMOVED + SETTLED + LOOK_INTERVAL).looked(false, None).is_done());
+        let second = first.next_pass(REMOVED + LOOK_INTERVAL).after_page(false, None);
+        assert!(!second.is_done(), "deliveries may still begin to wait");
+        let third = second.next_pass(REMOVED + SETTLED).after_page(true, None);
+        assert!(!third.is_done(), "it found a delivery");
+        assert!(third.next_pass(REMOVED + SETTLED + LOOK_INTERVAL).after_page(false, None).is_done());
     }
 
     #[test]
     fn after_a_pass_that_found_nothing_the_next_one_is_the_last() {
-        let first = Cancellation::new(REMOVED).looked(false, None);
+        let first = Cancellation::new(REMOVED).after_page(false, None);
         assert_eq!(first.next(REMOVED), REMOVED + SETTLED);
-        assert!(first.looking(REMOVED + SETTLED).looked(false, None).is_done());
-        assert_eq!(Cancellation::new(REMOVED).looked(true, None).next(REMOVED), REMOVED + LOOK_INTERVAL);
+        assert!(first.next_pass(REMOVED + SETTLED).after_page(false, None).is_done());
+        assert_eq!(Cancellation::new(REMOVED).after_page(true, None).next(REMOVED), REMOVED + LOOK_INTERVAL);
     }
 
     #[test]
-    fn a_pass_that_is_under_way_goes_on_where_it_was() {
+    fn a_pass_under_way_continues_at_its_position() {
         let position =
             ListPosition::parse("2026-11-20T09:45:00.123Z#dlv_01m7w5gmev32p3wwt3y0b8j32h").expect("a position");
-        let begun = Cancellation::new(REMOVED).looked(true, Some(&position));
-        let later = begun.looking(REMOVED + SETTLED);
+        let begun = Cancellation::new(REMOVED).after_page(true, Some(&position));
+        let later = begun.next_pass(REMOVED + SETTLED);
         assert_eq!(later, begun);
-        assert!(later.looked(false, None).found, "what an earlier page has found counts");
+        assert!(later.after_page(false, None).found, "findings of an earlier page count");
     }
 }

@@ -1,21 +1,17 @@
-//! Turns of entities. Every entity with jobs has one place among those that wait for the sweep, for any number of jobs,
-//! so that one entity's jobs hold up another's for a moment only.
-//!
-//! Nothing else spreads this work. Fair queues of SQS share messages between tenants, and a job is not a message: it may
-//! change millions of deliveries, more than one invocation can. One sweep in a minute has 30 s for all jobs. A sweep
-//! changes in the order of a thousand deliveries a second: it has 256 MB, and so a seventh of a processor, and one
-//! webhook's deliveries share a key of the index `byWebhook`, for which DynamoDB takes a thousand writes a second. An
-//! entity may have 200 webhooks, and the recovery of 10 000 deliveries of each takes more than half an hour of work, which
-//! is more than an hour of sweeps. If jobs were done in the order of their due times, another entity would wait as long for
-//! the recovery of ten deliveries. If single jobs took turns, eight at once for a second each, it would wait 25 s for each
-//! of its turns. With turns of entities it waits a second for every eight entities before it.
-//!
-//! A place is an item, `TURN#{entity}` / `JOBS`, in the shard `JOBS` of the index `byDue`; an entity's jobs are in a
-//! shard of their own, `JOBS#{entity}`. A sweep takes the places that are due, the longest due first, works for a
-//! moment on one job of each, and puts each behind all others, or to the time at which the next of its jobs is due.
-//!
-//! A place is written before the job that it is for, and given up only when there was no job for a minute: a crash
-//! between the two writes, and an index that lags behind, leave no job without a place.
+//! Turns of entities. Every entity with jobs has one turn, regardless of its number of jobs, so that one entity's jobs
+//! hold up another's only briefly. No other mechanism distributes this work fairly. Fair queues of SQS distribute
+//! messages, and a job is not a message: it may change millions of deliveries, more than one invocation can. One sweep
+//! per minute has 30 s for all jobs. A sweep changes about a thousand deliveries a second: it has 256 MB and so a
+//! seventh of a processor, and one webhook's deliveries share a key of the index `byWebhook`, for which DynamoDB takes
+//! a thousand writes a second. An entity may have 200 webhooks, and the recovery of 10 000 deliveries of each takes
+//! more than half an hour of work, which is more than an hour of sweeps. If jobs ran in the order of their due times,
+//! another entity would wait as long for the recovery of ten deliveries. If single jobs took turns, eight at once for a
+//! second each, it would wait 25 s for each of its turns. With turns of entities it waits a second for every eight
+//! entities before it. A turn is an item, `TURN#{entity}` / `JOBS`, in the shard `JOBS` of the index `byDue`; an
+//! entity's jobs are in a separate shard, `JOBS#{entity}`. A sweep takes the due turns, the longest due first, works
+//! briefly on one job of each entity, and puts each turn behind all others, or at the time at which the entity's next
+//! job is due. A turn is written before its job, and deleted only after a minute without a job. So neither a crash
+//! between the two writes nor an index that lags behind leaves a job without a turn.
 
 use std::time::Duration;
 
@@ -29,30 +25,30 @@ use auth::EntityId;
 use base::Time;
 use storage::table::{Change, Delete, Query, TableError, Written, is};
 
-/// The prefix of the partition keys of places.
+/// The prefix of the partition keys of turns.
 const PREFIX: &str = "TURN#";
-/// Their sort key.
+/// The sort key of turns.
 const SORT_KEY: &str = "JOBS";
-/// How long a place is kept after it was asked for: longer than the request that asks may take.
+/// How long a turn is kept after its last request: longer than that request may take.
 const KEPT: Duration = Duration::from_secs(60);
-/// The pause after a turn in which no job could be worked on, although the index shows one that is due: it lags behind,
-/// or another sweep is at that job.
-const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
-/// The pause before the next look for a job that the index does not show yet.
+/// The pause after a turn without work although the index shows a due job: the index lags behind, or another sweep
+/// works on that job.
+const PAUSE_WITHOUT_WORK: Duration = Duration::from_secs(1);
+/// The pause before the next turn of an entity whose job the index does not show yet.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// Later than any job's time.
 const EVER: Time = Time::from_millis(253_402_300_799_000);
 
 const TAKING: &str = "taking an entity's turn";
 const ASKING: &str = "asking for an entity's turn";
-const ENDING: &str = "giving up an entity's turn";
+const ENDING: &str = "ending an entity's turn";
 
 /// A turn that a sweep has taken.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Turn {
     pk: String,
-    /// When it was last asked for.
+    /// The time of the last request for the turn.
     asked_at: Time,
     /// The end of the sweep's lease.
     due_at: Time,
@@ -64,11 +60,11 @@ pub(super) fn entity_of(due: &DueJob) -> Option<EntityId> {
 }
 
 impl Jobs {
-    /// Gives the entity a place, due now, before its job is written.
+    /// Writes a turn of the entity that is due now, before its job is written.
     pub async fn ask_for_turn(&self, entity: &EntityId, now: Time) -> Result<(), TableError> {
-        let place = Change::of((format!("{PREFIX}{entity}"), SORT_KEY.to_owned()));
-        let place = place.set("dueShard", SHARD).set("dueAt", now).set("askedAt", now);
-        self.0.write(place, ASKING).await.map(drop)
+        let turn = Change::of((format!("{PREFIX}{entity}"), SORT_KEY.to_owned()));
+        let turn = turn.set("dueShard", SHARD).set("dueAt", now).set("askedAt", now);
+        self.0.write(turn, ASKING).await.map(drop)
     }
 
     /// The turns that have been due the longest.
@@ -76,7 +72,7 @@ impl Jobs {
         Ok(self.0.page(Query::due_by(SHARD, now).limit(limit), "looking for jobs").await?.entries)
     }
 
-    /// Takes a turn. Lost when another sweep has taken it, or it was asked for again meanwhile.
+    /// Takes a turn. Lost when another sweep has taken it, or it was requested again meanwhile.
     pub(super) async fn take_turn(&self, due: &DueJob, now: Time) -> Result<Written<Turn>, TableError> {
         let taken = Change::of((due.pk.clone(), due.sk.clone()));
         let taken = taken.set("dueAt", now + LEASE).only_if(is("dueAt", due.due_at));
@@ -89,10 +85,10 @@ impl Jobs {
         Ok(page.entries.into_iter().next())
     }
 
-    /// Ends a turn, in which a job was worked on or not: the next is behind all others, or when the next job is due, of
-    /// those that the index shows and the one that was left. If a turn was asked for meanwhile, that one stays due.
+    /// Ends a turn. The entity's next turn is behind all others, or when its next job is due: the first in the index,
+    /// or the job that this turn left. A turn that was requested meanwhile stays due.
     ///
-    /// Returns the place if its next turn is due at once.
+    /// Returns the entry of the next turn if that is due at once.
     pub(super) async fn end_turn(
         &self,
         turn: Turn,
@@ -104,14 +100,14 @@ impl Jobs {
         let shown = self.first_due(entity, EVER).await?;
         let job = shown.iter().chain(left).map(|job| job.due_at).min();
         let Some(next) = next_turn(job, turn.asked_at, worked, now) else {
-            return self.give_up(&turn).await.map(|()| None);
+            return self.delete(&turn).await.map(|()| None);
         };
         let change = Change::of(turn.key()).set("dueAt", next).only_if(is("dueAt", turn.due_at));
         let put_back = self.0.write_together(change, ENDING).await?.is_done() && next <= now;
         Ok(put_back.then(|| DueJob { pk: turn.pk, sk: SORT_KEY.to_owned(), due_at: next }))
     }
 
-    async fn give_up(&self, turn: &Turn) -> Result<(), TableError> {
+    async fn delete(&self, turn: &Turn) -> Result<(), TableError> {
         let delete = Delete::of(turn.key()).only_if(is("dueAt", turn.due_at));
         self.0.write(delete, ENDING).await.map(drop)
     }
@@ -123,10 +119,10 @@ impl Turn {
     }
 }
 
-/// The next turn of an entity whose next job is due then; `None` when its place is not needed any more.
+/// The next turn of an entity with this next job; `None` when the turn is no longer needed.
 fn next_turn(job: Option<Time>, asked_at: Time, worked: bool, now: Time) -> Option<Time> {
     match job {
-        Some(due) => Some(due.max(if worked { now } else { now + PAUSE_AFTER_ERROR })),
+        Some(due) => Some(due.max(if worked { now } else { now + PAUSE_WITHOUT_WORK })),
         None => (now.since(asked_at) < KEPT).then(|| now + LOOK_AGAIN),
     }
 }
@@ -146,11 +142,11 @@ mod tests {
 
     #[test]
     fn a_turn_without_work_is_not_taken_again_at_once_by_the_same_sweep() {
-        assert_eq!(next_turn(Some(ASKED), ASKED, false, ASKED), Some(ASKED + PAUSE_AFTER_ERROR));
+        assert_eq!(next_turn(Some(ASKED), ASKED, false, ASKED), Some(ASKED + PAUSE_WITHOUT_WORK));
     }
 
     #[test]
-    fn a_place_is_kept_until_the_index_must_show_its_job() {
+    fn a_turn_is_kept_until_the_index_must_show_its_job() {
         let before = ASKED + KEPT - Duration::from_millis(1);
         assert_eq!(next_turn(None, ASKED, false, before), Some(before + LOOK_AGAIN));
         assert_eq!(next_turn(None, ASKED, false, ASKED + KEPT), None);

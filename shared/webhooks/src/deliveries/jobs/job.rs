@@ -1,4 +1,4 @@
-//! A job: its item, and how far its work has come.
+//! Jobs: the item of a job, and its progress.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ pub(super) const RECOVER: &str = "RECOVER";
 const CANCEL: &str = "CANCEL";
 /// How long a sweep holds a job after its last write: longer than a page takes.
 pub(super) const LEASE: Duration = Duration::from_secs(15);
-/// How many deliveries are read for a page.
+/// How many deliveries of a page are read.
 pub(super) const PAGE: i32 = 1_000;
 /// How many deliveries are changed at once.
 const CHANGES_AT_ONCE: usize = 100;
@@ -40,19 +40,19 @@ pub(super) struct JobItem {
     pub(super) sk: String,
     pub(super) entity: EntityId,
     pub(super) webhook: WebhookId,
-    /// Counts its writes, from 1.
+    /// The number of its writes.
     pub(super) version: u64,
     pub(super) work: Work,
-    /// The part of a recovery that concerns waiting deliveries.
+    /// The waiting deliveries of a recovery.
     pub(super) expedited: ExpeditedRanges,
-    /// Identifies the sweep that works on it, until it is due again.
+    /// Identifies the sweep that works on the job, until the job is due again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) lease: Option<String>,
     pub(super) due_shard: String,
     pub(super) due_at: Time,
 }
 
-/// The work that is left of a job.
+/// The remaining work of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Work {
@@ -60,28 +60,28 @@ pub(super) enum Work {
     Cancel(Cancellation),
 }
 
-/// How far a page of work has come. It is applied to the job as it is by then, since requests may have added to it.
+/// Progress of a page of work. It is applied to the current state of the job, since requests may have added to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// A part was recovered up to a place, or to the end that it had then.
+    /// A part was recovered up to a position, or up to the end that it had then.
     Recovered { part: Part, up_to: Option<ListPosition> },
-    /// Waiting deliveries were cancelled; this cancellation is left.
+    /// Waiting deliveries were cancelled; this cancellation remains.
     Cancelled(Cancellation),
 }
 
 /// A part of a recovery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Part {
-    /// Deliveries of a range that failed or were cancelled.
+    /// Failed and cancelled deliveries of a range.
     Failed(Range),
-    /// Deliveries of a range that wait.
+    /// Waiting deliveries of a range.
     Waiting(Range),
     /// Deliveries that wait for the breaker, which was closed before its time.
     PutOff(KeyRange),
 }
 
 impl Part {
-    /// The group of its deliveries.
+    /// The index group of its deliveries.
     pub(super) const fn group(&self) -> IndexGroup {
         match self {
             Self::Failed(_) => IndexGroup::Recoverable,
@@ -89,23 +89,23 @@ impl Part {
         }
     }
 
-    /// The rest of it that is not done.
+    /// The rest that is not done.
     pub(super) fn left(&self) -> &KeyRange {
         match self {
             Self::Failed(range) | Self::Waiting(range) => range.left(),
-            Self::PutOff(stretch) => stretch,
+            Self::PutOff(range) => range,
         }
     }
 }
 
-/// How a page of work ended.
+/// The result of a page of work.
 #[derive(Debug)]
 pub(super) enum PageResult {
-    /// There is more to do now.
+    /// More work is due now.
     Next(Progress),
-    /// There is nothing to do before this time.
+    /// More work is due at this time.
     Wait(Progress, Time),
-    /// The job has no purpose any more.
+    /// The job is no longer needed.
     Over,
 }
 
@@ -119,7 +119,7 @@ pub(super) struct DueJob {
 }
 
 impl DueJob {
-    /// What the index will show of a job.
+    /// The index entry of a job.
     pub(super) fn of(job: JobItem) -> Self {
         let JobItem { pk, sk, due_at, .. } = job;
         Self { pk, sk, due_at }
@@ -158,12 +158,12 @@ impl JobItem {
         }
     }
 
-    /// A recovery of nothing yet.
+    /// A new and empty recovery.
     pub(super) fn recovery(entity: &EntityId, webhook: &WebhookId, now: Time) -> Self {
         Self::new(entity, webhook, Work::Recover(Ranges::default()), now)
     }
 
-    /// Adds to a recovery what it does not have yet; returns whether there is any.
+    /// Adds a scope to a recovery; returns whether the scope has deliveries that the recovery did not include.
     pub(super) fn ask(&mut self, scope: RecoveryScope) -> Result<bool, TooManyRanges> {
         let RecoveryScope { since, until, include } = scope;
         let mut asked = false;
@@ -182,8 +182,8 @@ impl JobItem {
         self.work.is_done() && self.expedited.is_done()
     }
 
-    /// The part of a recovery to work on. Those that wait come first: one that fails now may come to its end, and is
-    /// recovered then.
+    /// The part of a recovery to work on. Waiting deliveries come first: a delivery that then fails permanently is
+    /// still recovered.
     pub(super) fn part(&self) -> Option<Part> {
         let Work::Recover(failed) = &self.work else { return None };
         let ExpeditedRanges { ranges: waiting, put_off } = &self.expedited;
@@ -192,22 +192,22 @@ impl JobItem {
         waiting.first().cloned().map(Part::Waiting).or_else(put_off).or_else(failed)
     }
 
-    /// Takes a page of work off. Progress of another kind of work changes nothing.
+    /// Applies the progress of a page. Progress of another kind of work has no effect.
     pub(super) fn advance(&mut self, progress: &Progress) {
         match (&mut self.work, progress) {
             (Work::Recover(failed), Progress::Recovered { part, up_to }) => match part {
                 Part::Failed(range) => failed.done(range, up_to.as_ref()),
                 Part::Waiting(range) => self.expedited.ranges.done(range, up_to.as_ref()),
-                Part::PutOff(stretch) => self.expedited.put_off_done(stretch, up_to.as_ref()),
+                Part::PutOff(range) => self.expedited.put_off_done(range, up_to.as_ref()),
             },
-            // It can be replaced, since only the sweep that holds the job changes a cancellation.
+            // It is replaced, since only the sweep that holds the job changes a cancellation.
             (Work::Cancel(cancellation), Progress::Cancelled(left)) => *cancellation = left.clone(),
             (Work::Recover(_), Progress::Cancelled(_)) | (Work::Cancel(_), Progress::Recovered { .. }) => {}
         }
     }
 }
 
-/// Changes deliveries, and returns how many of the changes were not lost.
+/// Changes deliveries, and returns the number of changes that were not lost.
 pub(super) async fn count_done<F: Future<Output = Result<bool, TableError>>>(
     found: Vec<DeliveryId>,
     change: impl Fn(DeliveryId) -> F,
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recovery_is_over_when_each_kind_that_was_asked_for_is() {
+    fn a_recovery_is_over_when_each_requested_kind_is() {
         for (include, kinds) in [(Include::Failed, 1), (Include::Waiting, 1), (Include::Both, 2)] {
             let mut job = recovery();
             assert_eq!(job.ask(scope(10, 20, include)), Ok(true));

@@ -1,11 +1,10 @@
-//! Work on many deliveries of a webhook, done in the background by the sweep: recovering those that failed, were
-//! cancelled, or wait, and cancelling those that wait for a webhook that was removed.
+//! Background jobs on many deliveries of a webhook, which the sweep works on: recovering failed, cancelled and waiting
+//! deliveries, and cancelling the waiting deliveries of a removed webhook.
 //!
-//! A job is an item, `JOB#{webhook}` / `RECOVER` or `CANCEL`, in its entity's shard of the index `byDue`. When it is
-//! its entity's turn, a sweep takes it by a lease. With every page that it worked through, the sweep renews the lease
-//! and writes the place that it has reached. After a crash another sweep goes on there; a page that is done twice
-//! changes nothing twice, since every delivery is changed on condition of its state. An item has a version, on
-//! condition of which it is written.
+//! A job is an item, `JOB#{webhook}` / `RECOVER` or `CANCEL`, in its entity's shard of the index `byDue`. In its
+//! entity's turn, a sweep takes it by a lease. With every page the sweep renews the lease and stores its position.
+//! After a crash another sweep continues there; a repeated page changes nothing twice, since every delivery is changed
+//! on condition of its state. The item is written on condition of its version.
 
 mod cancel_page;
 mod cancel_progress;

@@ -1,5 +1,4 @@
-//! Recovering: a webhook's failed and cancelled deliveries of a range, and those that wait, become due again, the
-//! oldest first.
+//! Recovering a range of a webhook's failed, cancelled and waiting deliveries: they become due again, the oldest first.
 
 use crate::{
     deliveries::{
@@ -13,7 +12,7 @@ use auth::AuthorizedEntity;
 use base::{Clock, DeliveryId, Time, logging};
 use storage::TableError;
 
-/// Works through a page; the number is of the deliveries that are due now.
+/// Works through a page; also returns the number of deliveries that it made due.
 pub(super) async fn work_through(
     deliveries: &Deliveries,
     webhooks: &Webhooks,
@@ -23,7 +22,7 @@ pub(super) async fn work_through(
     let entity = AuthorizedEntity::owning_delivery(job.entity.clone());
     let webhook = webhooks.find(&entity, &job.webhook).await?;
     let Some(part) = job.part().filter(|_| webhook.is_some_and(|found| found.webhook.enabled)) else {
-        // A delivery that became due now would end as cancelled.
+        // A delivery that became due now would be cancelled.
         tracing::info!(webhookId = %job.webhook, "a recovery ended: its webhook is gone or disabled");
         return Ok((PageResult::Over, 0));
     };
@@ -39,7 +38,7 @@ pub(super) async fn work_through(
     Ok((PageResult::Next(Progress::Recovered { part, up_to: page.end }), made_due))
 }
 
-/// Makes a delivery due now, unless its state has changed since it stood in the index.
+/// Makes a delivery due now, unless its state has changed since the index listed it.
 async fn recover(
     deliveries: &Deliveries,
     job: &JobItem,
@@ -48,9 +47,13 @@ async fn recover(
     now: Time,
 ) -> Result<bool, TableError> {
     let head = match deliveries.head(id).await {
-        // It stays unreadable, and must not keep the job from the deliveries behind it.
+        // The item stays unreadable, and must not hold up the deliveries after it.
         Err(error @ TableError::Item { .. }) => {
-            tracing::error!(error = %logging::chain(&error), deliveryId = %id, "not recovered");
+            tracing::error!(
+                error = %logging::chain(&error),
+                deliveryId = %id,
+                "the delivery is not recovered, since its item cannot be read"
+            );
             return Ok(false);
         }
         head => head?,
@@ -62,12 +65,12 @@ async fn recover(
     let Some(head) = head.filter(|head| is_wanted(head, part, now)) else { return Ok(false) };
     let written = match part {
         Part::Failed(_) => deliveries.reopen_for_sweep(head.delivery(), now).await?,
-        Part::Waiting(_) | Part::PutOff(_) => deliveries.hasten_for_sweep(&head, now).await?,
+        Part::Waiting(_) | Part::PutOff(_) => deliveries.expedite_for_sweep(&head, now).await?,
     };
     Ok(written.is_done())
 }
 
-/// Whether a delivery is one of those that this part recovers.
+/// Whether this part recovers the delivery.
 fn is_wanted(head: &HeadItem, part: &Part, now: Time) -> bool {
     let delivery = head.delivery();
     match part {
@@ -75,7 +78,7 @@ fn is_wanted(head: &HeadItem, part: &Part, now: Time) -> bool {
             let group = IndexGroup::of(delivery.status, delivery.attempt_count, delivery.next_attempt_date, now);
             group == Some(IndexGroup::Recoverable)
         }
-        // An attempt that was put off is the schedule's own; any other is one more, of which there is a limit.
+        // A put-off attempt belongs to the schedule; any other would be an additional attempt, which the limit forbids.
         Part::Waiting(_) => head.waits(now) && (head.put_off || delivery.attempt_count < MAX_ATTEMPTS),
         Part::PutOff(_) => head.waits(now) && head.put_off,
     }
@@ -109,10 +112,11 @@ mod tests {
     }
 
     #[test]
-    fn each_part_takes_what_is_its_own_and_leaves_what_is_under_way() {
+    fn each_part_recovers_its_kind_and_no_delivery_under_way() {
         let waiting = |put_off, attempt_count| {
             let mut head = HeadItem { claimable_at: Some(LATER), put_off, ..head() };
-            (head.delivery.next_attempt_date, head.delivery.attempt_count) = (Some(LATER), attempt_count);
+            head.delivery.next_attempt_date = Some(LATER);
+            head.delivery.attempt_count = attempt_count;
             head
         };
         assert_eq!(wanted(&waiting(false, 2)), [false, true, false]);
@@ -122,7 +126,8 @@ mod tests {
         assert_eq!(wanted(&HeadItem { lease: Some("worker".into()), ..waiting(true, 2) }), [false; 3]);
         assert_eq!(wanted(&HeadItem { claimable_at: Some(NOW), ..waiting(true, 2) }), [false; 3], "it is due");
         let mut failed = HeadItem { claimable_at: None, ..waiting(false, 2) };
-        (failed.delivery.status, failed.delivery.next_attempt_date) = (Status::Failed, None);
+        failed.delivery.status = Status::Failed;
+        failed.delivery.next_attempt_date = None;
         assert_eq!(wanted(&failed), [true, false, false]);
     }
 }

@@ -1,15 +1,13 @@
-//! The ranges of a webhook's deliveries that are being recovered, and how far each is done.
-//!
-//! A range is worked through once, from its first moment to its last. A client that asks for it again meanwhile gets
-//! the rest of it; only the part that is in no range becomes a new one. So a repetition does not recover a delivery
-//! again that was recovered and failed again.
+//! The ranges of a webhook's deliveries that are being recovered, and the progress of each. A range is worked through
+//! once, from its first moment to its last. A repeated request for it meanwhile adds only the parts that are in no
+//! range yet. So a repetition does not recover a delivery again that was recovered and failed again.
 
 use serde::{Deserialize, Serialize};
 
 use crate::deliveries::queries::by_owner::{KeyRange, ListPosition};
 use base::Time;
 
-/// How many ranges a webhook may have. A range that is asked for again with a later end is no new one.
+/// How many ranges a webhook may have. A later end for an existing range adds no range.
 pub const MAX_RANGES: usize = 50;
 
 /// A webhook's ranges; no two overlap.
@@ -21,7 +19,7 @@ pub struct Ranges(Vec<Range>);
 #[error("there are {MAX_RANGES} ranges already")]
 pub struct TooManyRanges;
 
-/// A range that was asked for, and the rest that is not done.
+/// A requested range, and its rest that is not done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Range {
@@ -52,12 +50,12 @@ impl Ranges {
         self.0.first()
     }
 
-    /// Adds the part that is in no range yet; returns whether there is any.
+    /// Adds the parts that are in no range yet; returns whether there are any.
     pub fn ask(&mut self, since: Time, until: Time) -> Result<bool, TooManyRanges> {
         let new = self.not_covered(since, until);
         let asked = !new.is_empty();
         for (since, until) in new {
-            // A part that follows a range directly makes it longer.
+            // A part directly after a range extends it.
             match self.0.iter_mut().find(|range| range.until == since) {
                 Some(range) => {
                     range.left = range.left.clone().until(until);
@@ -87,10 +85,11 @@ impl Ranges {
     pub fn left_between(&self, since: Time, until: Time) -> Vec<KeyRange> {
         let asked = KeyRange::between(since, until);
         let left = self.0.iter().map(|range| range.left.clone().within(asked.clone()));
-        left.filter(|stretch| !stretch.is_empty()).collect()
+        left.filter(|range| !range.is_empty()).collect()
     }
 
-    /// Notes that a range was worked on up to a position, or to the end that it had then; it may be longer by now.
+    /// Records that a range was worked on up to a position, or up to the end that it had then; it may have been
+    /// extended since.
     pub fn done(&mut self, worked_on: &Range, position: Option<&ListPosition>) {
         for range in self.0.iter_mut().filter(|range| range.since == worked_on.since) {
             let left = range.left.clone();
@@ -127,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn asking_again_adds_nothing_and_a_later_end_makes_the_range_longer() {
+    fn a_repeated_range_adds_nothing_and_a_later_end_extends_it() {
         let mut ranges = ranges(&[(10, 20)]);
         assert_eq!(ranges.ask(at(10), at(20)), Ok(false));
         assert_eq!(ranges.ask(at(12), at(15)), Ok(false));
@@ -152,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_that_became_longer_while_its_end_was_worked_on_goes_on() {
+    fn a_range_that_is_extended_while_worked_on_continues() {
         let mut ranges = ranges(&[(10, 20)]);
         let seen = ranges.0[0].clone();
         ranges.ask(at(10), at(30)).expect("few");
@@ -172,7 +171,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ranges_cover_exactly_what_was_asked_for_and_once(
+        fn ranges_cover_each_requested_moment_exactly_once(
             asked in proptest::collection::vec((0u8..40, 0u8..40), 0..12),
         ) {
             let ranges = ranges(&asked);
@@ -182,7 +181,7 @@ mod tests {
                 let times = ranges.0.iter().filter(|range| range.left.holds(&position)).count();
                 prop_assert_eq!(times, usize::from(wanted), "at {}", moment);
             }
-            // A range that is asked for again is there already.
+            // A repeated range adds nothing.
             let mut again = ranges.clone();
             for (since, until) in asked {
                 prop_assert_eq!(again.ask(at(since), at(until)), Ok(false));

@@ -1,8 +1,8 @@
-//! Which of a webhook's deliveries are to be recovered.
+//! The scope of a recovery: which of a webhook's deliveries it includes.
 
 use base::Time;
 
-/// The deliveries of a webhook that are to be recovered: of these kinds, and made from `since` on and before `until`.
+/// The deliveries that a recovery includes: of these kinds, created from `since` on and before `until`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecoveryScope {
     /// The first moment.
@@ -16,17 +16,17 @@ pub struct RecoveryScope {
 /// The kinds of deliveries that can be recovered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Include {
-    /// Those that failed, or were cancelled while their webhook was disabled.
+    /// Failed deliveries, and deliveries cancelled while their webhook was disabled.
     Failed,
-    /// Those that wait for their next attempt.
+    /// Deliveries that wait for their next attempt.
     Waiting,
-    /// All of these.
+    /// Both kinds.
     #[default]
     Both,
 }
 
 impl Include {
-    /// The kinds of this name.
+    /// The kinds with this name.
     pub fn parse(name: &str) -> Option<Self> {
         match name {
             "failed" => Some(Self::Failed),
@@ -36,12 +36,12 @@ impl Include {
         }
     }
 
-    /// Whether it includes those that failed.
+    /// Whether failed deliveries are included.
     pub fn failed(self) -> bool {
         self != Self::Waiting
     }
 
-    /// Whether it includes those that wait.
+    /// Whether waiting deliveries are included.
     pub fn waiting(self) -> bool {
         self != Self::Failed
     }

@@ -14,14 +14,14 @@ use base::{Time, WebhookId};
 use storage::table::{Delete, Put, Table, TableError, Transaction, Write, Written, is, is_new};
 use storage::{IdempotencyError, Record};
 
-/// How often a write is tried again when others meet it.
+/// The number of tries of a write that conflicts with others.
 pub(super) const TRIES: usize = 20;
 
 pub(super) const TAKING: &str = "taking up a job";
 pub(super) const WRITING: &str = "writing a job";
 const REMOVING: &str = "removing a job";
 
-/// The stretches that a recovery leaves to be done, of each kind.
+/// The remaining ranges of a recovery, for each kind.
 #[derive(Debug)]
 pub(in crate::deliveries) struct Left {
     /// Whether a recovery of the webhook is under way.
@@ -40,8 +40,8 @@ impl Jobs {
         Self(table)
     }
 
-    /// The write of the job that ends the deliveries which wait for a webhook, for the transaction that removes the
-    /// webhook. Its entity has a place already.
+    /// The write of the job that cancels the deliveries which wait for a webhook, for the transaction that removes the
+    /// webhook. The caller has requested a turn of its entity.
     pub(crate) fn cancellation(
         &self,
         entity: &AuthorizedEntity,
@@ -52,8 +52,8 @@ impl Jobs {
         Put::item(&JobItem { version: 1, ..JobItem::new(entity.id(), webhook, work, now) }, WRITING)
     }
 
-    /// The stretches of a scope that a recovery of it would leave to be done: less than the whole while it is under
-    /// way.
+    /// The ranges of a scope that a recovery would still have to work on: less than the whole scope if a recovery is
+    /// under way.
     pub(in crate::deliveries) async fn left(
         &self,
         entity: &AuthorizedEntity,
@@ -74,8 +74,8 @@ impl Jobs {
         Ok(Left { is_begun, failed, waiting })
     }
 
-    /// Has a scope of a webhook's deliveries recovered, from a time on; what is being recovered already is not begun again.
-    /// The record of the request for it, if that has an idempotency key, is written with the job.
+    /// Adds a scope to the recovery of a webhook's deliveries, which begins at this time. Ranges under way are not
+    /// begun again. The record of the request, if it has an idempotency key, is written with the job.
     pub(in crate::deliveries) async fn recover(
         &self,
         entity: &AuthorizedEntity,
@@ -98,9 +98,9 @@ impl Jobs {
         Err(conflict().into())
     }
 
-    /// Has the deliveries that wait for a webhook's breaker attempted now, together with these writes or not at all.
-    /// Lost when one of the writes is.
-    pub(crate) async fn hasten_put_off(
+    /// Makes the deliveries that wait for a webhook's breaker due now, atomically with these writes. Lost when one of
+    /// the writes is.
+    pub(crate) async fn expedite_put_off(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
@@ -115,7 +115,7 @@ impl Jobs {
             if lost_at == Some(read) {
                 return Ok(Written::Lost(None));
             }
-            item.expedited.ask_for_put_off();
+            item.expedited.add_put_off();
             let together = Transaction::new().with_all(along.clone()).with(next_version(&mut item)?);
             if self.0.write_all(together, WRITING).await?.is_done() {
                 return Ok(Written::Done(()));
@@ -125,13 +125,13 @@ impl Jobs {
         Err(conflict())
     }
 
-    /// A webhook's recovery, or one of nothing that is not in the table yet.
+    /// A webhook's recovery, or a new and empty one.
     async fn recovery(&self, entity: &AuthorizedEntity, webhook: &WebhookId, now: Time) -> Result<JobItem, TableError> {
         let found = self.get(&partition(webhook), RECOVER).await?;
         Ok(found.unwrap_or_else(|| JobItem::recovery(entity.id(), webhook, now)))
     }
 
-    /// Writes the record of a request to recover for which there is nothing to do.
+    /// Writes the record of a request for a recovery that finds nothing.
     pub(in crate::deliveries) async fn nothing_to_recover(
         &self,
         record: Option<Record>,
@@ -143,13 +143,12 @@ impl Jobs {
         self.0.get((pk.to_owned(), sk.to_owned()), true, TAKING).await
     }
 
-    /// Writes an item; lost when the table has another version than was read. Version 0 is an item that is not there
-    /// yet.
+    /// Writes an item on condition of the version that was read; version 0 means a new item.
     pub(super) async fn write(&self, item: &mut JobItem) -> Result<Written<()>, TableError> {
         self.0.write(next_version(item)?, WRITING).await
     }
 
-    /// Removes an item; lost when the table has another version than was read.
+    /// Removes an item on condition of the version that was read.
     pub(super) async fn remove(&self, item: &JobItem) -> Result<Written<()>, TableError> {
         let delete = Delete::of((item.pk.clone(), item.sk.clone())).only_if(is("version", item.version));
         self.0.write(delete, REMOVING).await

@@ -1,4 +1,4 @@
-//! The sweep's worker: takes turns and works on jobs, page by page.
+//! The sweep's worker: takes turns of entities and works on their jobs, page by page.
 
 use std::time::Duration;
 
@@ -19,12 +19,12 @@ use crate::{
 use base::{SharedClock, SharedRandom, Time, random};
 use storage::TableError;
 
-/// How many entities have their turn at once.
+/// How many turns are taken at once.
 const AT_ONCE: u8 = 8;
-/// After this long no new page of a job is begun, and it is the next entity's turn.
+/// After this time a turn begins no new page.
 const TURN: Duration = Duration::from_secs(1);
 
-/// Works on jobs.
+/// The sweep's worker on jobs.
 pub struct Worker {
     /// The jobs.
     pub jobs: Jobs,
@@ -32,34 +32,34 @@ pub struct Worker {
     pub deliveries: Deliveries,
     /// The webhooks of the deliveries.
     pub webhooks: Webhooks,
-    /// Decides which jobs are due.
+    /// The clock that decides which jobs are due.
     pub clock: SharedClock,
-    /// Makes leases.
+    /// Random source of leases.
     pub random: SharedRandom,
 }
 
-/// A turn of an entity that is due.
+/// A due turn of an entity.
 struct DueTurn {
-    place: DueJob,
-    /// The job that this sweep left in the turn before.
+    entry: DueJob,
+    /// The unfinished job of the entity's previous turn in this sweep.
     left: Option<DueJob>,
 }
 
-/// What was done in a turn.
+/// The result of a turn.
 struct Worked {
-    /// How many deliveries are due because of it.
+    /// How many deliveries it made due.
     made_due: usize,
-    /// The next turn of the entity, if it is due at once.
+    /// The entity's next turn, if it is due at once.
     next: Option<DueTurn>,
 }
 
 impl Worker {
-    /// Works on the jobs that are due until there are none, or until that time. Returns the number of deliveries that
-    /// are due because of it. A job that fails leaves the others alone.
+    /// Works on due jobs until there are none, or until this time. Returns the number of deliveries that it made due. A
+    /// failing job does not affect the others.
     pub async fn work(&self, until: Time) -> Result<usize, TableError> {
         let mut reopened = 0;
         let mut failed = None;
-        // The index lags behind, and does not show at once what this sweep has put back.
+        // The index lags behind, and does not show at once the turns that this sweep has put back.
         let mut put_back = Vec::new();
         loop {
             let now = self.clock.now();
@@ -67,7 +67,7 @@ impl Worker {
             if due.is_empty() || now >= until {
                 return failed.map_or(Ok(reopened), Err);
             }
-            // Boxed: a future of futures of streams is more than the compiler follows.
+            // Boxed: the nested types of futures and streams exceed the compiler's limits.
             let outcomes = join_all(due.into_iter().map(|due| self.turn(due, until).boxed())).await;
             let mut worked = false;
             for outcome in outcomes {
@@ -78,7 +78,7 @@ impl Worker {
                         reopened += done.made_due;
                         put_back.extend(done.next);
                     }
-                    // The others go on; the entity of the job that failed has its next turn after the lease.
+                    // The others continue; the entity of the failed job has its next turn after the lease.
                     Err(error) => {
                         worked = true;
                         failed = Some(error);
@@ -93,18 +93,18 @@ impl Worker {
     }
 
     /// Works on the first job of an entity; `None` when another sweep has taken its turn. A turn without a job counts
-    /// as work, since its place has moved and others may stand behind it.
+    /// as work, since it was moved and other turns may follow.
     async fn turn(&self, due: DueTurn, until: Time) -> Result<Option<Worked>, TableError> {
         let now = self.clock.now();
         let until = until.min(now + TURN);
-        let DueTurn { place, left } = due;
-        let Some(entity) = entity_turns::entity_of(&place) else {
-            tracing::error!(pk = place.pk, "a turn names no entity");
+        let DueTurn { entry, left } = due;
+        let Some(entity) = entity_turns::entity_of(&entry) else {
+            tracing::error!(pk = entry.pk, "a turn names no entity");
             return Ok(None);
         };
-        let Some(turn) = self.jobs.take_turn(&place, now).await?.done() else { return Ok(None) };
+        let Some(turn) = self.jobs.take_turn(&entry, now).await?.done() else { return Ok(None) };
         let mut worked = None;
-        // The one that was left comes behind those that the index shows, and in the place of one that is there no longer.
+        // The unfinished job comes after the job that the index shows, or instead of it if that no longer exists.
         for job in self.jobs.first_due(&entity, now).await?.into_iter().chain(left) {
             worked = self.one(job, until).await?;
             if worked.is_some() {
@@ -113,12 +113,12 @@ impl Worker {
         }
         let is_worked = worked.is_some();
         let (made_due, left) = worked.unwrap_or_default();
-        let place = self.jobs.end_turn(turn, &entity, is_worked, left.as_ref(), self.clock.now()).await?;
-        Ok(Some(Worked { made_due, next: place.map(|place| DueTurn { place, left }) }))
+        let entry = self.jobs.end_turn(turn, &entity, is_worked, left.as_ref(), self.clock.now()).await?;
+        Ok(Some(Worked { made_due, next: entry.map(|entry| DueTurn { entry, left }) }))
     }
 
-    /// Works on one job; `None` when another sweep works on it. Gives the number of deliveries that are due because of it,
-    /// and the job, if more is to be done.
+    /// Works on one job; `None` when another sweep works on it. Returns the number of deliveries that it made due, and
+    /// the job if work remains.
     async fn one(&self, due: DueJob, until: Time) -> Result<Option<(usize, Option<DueJob>)>, TableError> {
         let now = self.clock.now();
         let Some(mut item) = self.jobs.get(&due.pk, &due.sk).await?.filter(|item| item.due_at <= now) else {
@@ -132,12 +132,12 @@ impl Worker {
         }
         let mut reopened = 0;
         loop {
-            let (piece, made_due) = self.page(&item).await?;
+            let (page, made_due) = self.page(&item).await?;
             reopened += made_due;
             let now = self.clock.now();
-            let (progress, held_until) = match piece {
+            let (progress, held_until) = match page {
                 PageResult::Over if self.jobs.remove(&item).await?.is_done() => return Ok(Some((reopened, None))),
-                // More was asked for meanwhile.
+                // A request added work meanwhile.
                 PageResult::Over => (None, None),
                 PageResult::Next(progress) if now >= until => (Some(progress), Some(now)),
                 PageResult::Next(progress) => (Some(progress), None),
@@ -150,21 +150,21 @@ impl Worker {
         }
     }
 
-    /// Works through a page of a job; the number is of the deliveries that are due because of it.
+    /// Works through a page of a job; also returns the number of deliveries that it made due.
     async fn page(&self, item: &JobItem) -> Result<(PageResult, usize), TableError> {
         match &item.work {
             _ if item.is_done() => Ok((PageResult::Over, 0)),
             Work::Recover(_) => recover_page::work_through(&self.deliveries, &self.webhooks, item, &*self.clock).await,
             Work::Cancel(cancellation) => {
-                let piece =
+                let page =
                     cancel_page::work_through(&self.deliveries, &item.webhook, cancellation, self.clock.now()).await?;
-                Ok((piece, 0))
+                Ok((page, 0))
             }
         }
     }
 
-    /// Writes the progress and keeps the lease, or gives the job back until that time; `None` when another sweep has
-    /// the job by now.
+    /// Writes the progress and keeps the lease, or releases the job until this time; `None` when another sweep has
+    /// taken the job.
     async fn save(
         &self,
         mut item: JobItem,
@@ -190,11 +190,11 @@ impl Worker {
     }
 }
 
-/// The turns that are due: those that the index shows, and behind them, as far as there is room, those that were put back.
+/// The due turns: first those that the index shows, then, as far as there is room, the turns that were put back.
 fn due_turns(shown: Vec<DueJob>, put_back: &mut Vec<DueTurn>) -> Vec<DueTurn> {
-    let is_put_back = |place: &DueJob| put_back.iter().any(|turn| turn.place.pk == place.pk);
-    let shown = shown.into_iter().filter(|place| !is_put_back(place));
-    let mut due: Vec<_> = shown.map(|place| DueTurn { place, left: None }).collect();
+    let is_put_back = |entry: &DueJob| put_back.iter().any(|turn| turn.entry.pk == entry.pk);
+    let shown = shown.into_iter().filter(|entry| !is_put_back(entry));
+    let mut due: Vec<_> = shown.map(|entry| DueTurn { entry, left: None }).collect();
     let room = usize::from(AT_ONCE).saturating_sub(due.len()).min(put_back.len());
     due.extend(put_back.drain(..room));
     due
@@ -204,21 +204,21 @@ fn due_turns(shown: Vec<DueJob>, put_back: &mut Vec<DueTurn>) -> Vec<DueTurn> {
 mod tests {
     use super::*;
 
-    fn place(name: &str) -> DueJob {
+    fn entry(name: &str) -> DueJob {
         DueJob { pk: name.to_owned(), sk: "JOBS".to_owned(), due_at: Time::from_millis(1_795_167_900_000) }
     }
 
     fn turns(shown: &[&str], put_back: &mut Vec<DueTurn>) -> Vec<String> {
-        let due = due_turns(shown.iter().map(|name| place(name)).collect(), put_back);
-        due.into_iter().map(|turn| turn.place.pk).collect()
+        let due = due_turns(shown.iter().map(|name| entry(name)).collect(), put_back);
+        due.into_iter().map(|turn| turn.entry.pk).collect()
     }
 
     fn returned(names: &[&str]) -> Vec<DueTurn> {
-        names.iter().map(|name| DueTurn { place: place(name), left: Some(place("job")) }).collect()
+        names.iter().map(|name| DueTurn { entry: entry(name), left: Some(entry("job")) }).collect()
     }
 
     #[test]
-    fn a_turn_that_was_put_back_comes_although_the_index_does_not_show_it_yet() {
+    fn a_put_back_turn_comes_before_the_index_shows_it() {
         assert_eq!(turns(&[], &mut returned(&["a"])), ["a"]);
         let mut twice = returned(&["a"]);
         assert_eq!(turns(&["a", "b"], &mut twice), ["b", "a"], "once, and behind the others");

@@ -1,5 +1,5 @@
-//! Why deliveries do not arrive, and what to do about it: one table of causes, for people and for agents. It is
-//! data, `advice.json`, which the panel reads as well.
+//! Why deliveries do not arrive, and the remedies: one table of causes for people and agents. The table is
+//! `advice.json`, which the panel reads as well.
 
 use std::sync::LazyLock;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::deliveries::attempt::Attempt;
 
-/// Why deliveries do not arrive; in the order of the table.
+/// Causes why deliveries do not arrive, in the order of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
     /// The webhook is not enabled.
@@ -16,11 +16,11 @@ pub enum Cause {
     Paused,
     /// The host has no address.
     Dns,
-    /// There was no connection, or it broke.
+    /// No connection was made, or it broke.
     Connect,
     /// TLS failed.
     Tls,
-    /// It took too long.
+    /// The exchange took too long.
     Timeout,
     /// The address may not be contacted.
     Blocked,
@@ -42,7 +42,7 @@ pub enum Cause {
     Unavailable,
     /// Another status from 500 on.
     Broken,
-    /// A status that is none of these.
+    /// Any other status.
     Unusual,
 }
 
@@ -51,13 +51,13 @@ pub enum Cause {
 pub struct Advice {
     /// The stable code of the cause.
     pub cause: &'static str,
-    /// What it means, in a sentence or two.
+    /// Its meaning, in a sentence or two.
     pub meaning: &'static str,
-    /// What to do about it.
+    /// The remedy.
     pub remedy: &'static str,
 }
 
-/// A row of the table. The first row that has a status is its cause.
+/// A row of the table. The first row that contains a status is its cause.
 #[derive(Debug, Deserialize)]
 struct Row {
     cause: &'static str,
@@ -68,12 +68,11 @@ struct Row {
     remedy: &'static str,
 }
 
-static TABLE: LazyLock<Vec<Row>> = LazyLock::new(|| {
-    serde_json::from_str(include_str!("advice.json")).expect("a test reads what is compiled in, and finds it good")
-});
+static TABLE: LazyLock<Vec<Row>> =
+    LazyLock::new(|| serde_json::from_str(include_str!("advice.json")).expect("a test reads the compiled-in table"));
 
 impl Cause {
-    /// Every cause: those that hold a whole webhook up, then those of failed attempts.
+    /// All causes: first those that hold up a whole webhook, then those of failed attempts.
     pub const ALL: &[Cause] = &[
         Self::Disabled,
         Self::Paused,
@@ -94,7 +93,7 @@ impl Cause {
         Self::Unusual,
     ];
 
-    /// What the cause means, and what to do about it.
+    /// The meaning of the cause, and its remedy.
     pub fn advice(self) -> Advice {
         let Row { cause, meaning, remedy, .. } = TABLE[self as usize];
         Advice { cause, meaning, remedy }
@@ -105,7 +104,7 @@ impl Cause {
         Self::of_failure(attempt.http_status, attempt.error.as_deref())
     }
 
-    /// Why an attempt failed that was answered with this status, or never completed with this error.
+    /// The cause of a failed attempt with this status, or with this error if it never completed.
     pub fn of_failure(http_status: Option<u16>, error: Option<&str>) -> Option<Self> {
         match (http_status, error) {
             (Some(status), _) => Self::of_status(status),
@@ -123,7 +122,7 @@ impl Cause {
         row.and_then(|row| Self::ALL.get(row)).copied().or(Some(Self::Unusual))
     }
 
-    /// The cause in a stable code and a sentence, as `outbound::AttemptError` writes them.
+    /// The cause of an error text: a stable code and a sentence, as `outbound::AttemptError` writes them.
     fn of_error(error: &str) -> Self {
         match error.split_once(':').map_or(error, |(code, _)| code) {
             "dns" => Self::Dns,
@@ -155,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cause_has_a_code_of_its_own_and_says_what_it_means_and_what_to_do() {
+    fn every_cause_has_a_unique_code_a_meaning_and_a_remedy() {
         let codes: HashSet<_> = Cause::ALL.iter().map(|cause| cause.advice().cause).collect();
         assert_eq!(codes.len(), Cause::ALL.len());
         for Advice { cause, meaning, remedy } in Cause::ALL.iter().map(|cause| cause.advice()) {

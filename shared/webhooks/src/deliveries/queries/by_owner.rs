@@ -1,8 +1,8 @@
-//! An entity's deliveries in the order in which they were made: looking through the index `byOwner`, page by page.
+//! An entity's deliveries in the order of creation: pages of the index `byOwner`.
 //!
-//! A position in that order is the index's own key, `{createdDate}#{delivery}`. Keys are all of one length, so that there
-//! is a text just before and a text just after each. A page can begin there, even if deliveries were added or removed
-//! meanwhile.
+//! A position in that order is the key of the index, `{createdDate}#{delivery}`. All keys have the same length, so
+//! there is a text just before and a text just after each. A page can begin there, even if deliveries were added or
+//! removed meanwhile.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use storage::table::{Query, TableError, is};
 
 const LOOKING: &str = "looking through an entity's deliveries";
 
-/// The position of a delivery in the order in which its entity's were made.
+/// The position of a delivery in its entity's order of creation.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ListPosition(String);
 
@@ -30,24 +30,24 @@ impl ListPosition {
         Self(format!("{}#{}", delivery.created_date, delivery.id))
     }
 
-    /// The position in a text; `None` when the text is not a position.
+    /// Reads a position; `None` when the text is malformed.
     pub fn parse(text: &str) -> Option<Self> {
         let (created, delivery) = text.split_once('#')?;
         let time = Time::of_client(created).filter(|time| time.to_string() == created);
         time.and(DeliveryId::parse(delivery)).map(|_| Self(text.to_owned()))
     }
 
-    /// The position as the index writes it.
+    /// The position as the index stores it.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Sorts after this position, and before all that do.
+    /// The bound directly after this position.
     fn just_after(&self) -> String {
         format!("{}!", self.0)
     }
 
-    /// Sorts before this position, and after all that do.
+    /// The bound directly before this position.
     fn just_before(&self) -> String {
         let mut bound = self.0.clone();
         let last = bound.pop().and_then(|last| u8::try_from(last).ok()).unwrap_or_default();
@@ -56,7 +56,7 @@ impl ListPosition {
     }
 }
 
-/// A stretch of that order.
+/// A range of keys in the order of creation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyRange {
     from: String,
@@ -71,18 +71,18 @@ impl Default for KeyRange {
 }
 
 impl KeyRange {
-    /// Deliveries that were made at this time or later, and before that time.
+    /// Deliveries created at or after `from` and before `to`.
     pub fn between(from: Time, to: Time) -> Self {
-        // A key is longer than its time and so sorts after it: the first bound is in, the second is out.
+        // A key is longer than its time and sorts after it: so the first bound is inclusive, the second exclusive.
         Self { from: from.to_string(), to: to.to_string() }
     }
 
-    /// The millisecond in which the deliveries of an event were made.
+    /// The millisecond in which the deliveries of an event were created.
     pub fn of_event(event: &EventId) -> Self {
         Self::between(event.time(), event.time() + Duration::from_millis(1))
     }
 
-    /// Deliveries that were made at this time or later.
+    /// Deliveries created at or after `from`.
     pub fn since(from: Time) -> Self {
         Self { from: from.to_string(), to: "~".to_owned() }
     }
@@ -92,48 +92,48 @@ impl KeyRange {
         Self { from: "~".to_owned(), to: "~".to_owned() }
     }
 
-    /// The same with another end: before this time.
+    /// The range with another end: before `to`.
     pub fn until(self, to: Time) -> Self {
         Self { to: to.to_string(), ..self }
     }
 
-    /// The part of it that comes after a position.
+    /// The part after a position.
     pub fn after(self, position: &ListPosition) -> Self {
         Self { from: self.from.max(position.just_after()), ..self }
     }
 
-    /// The part of it that comes before a position.
+    /// The part before a position.
     pub fn before(self, position: &ListPosition) -> Self {
         Self { to: self.to.min(position.just_before()), ..self }
     }
 
-    /// The part of it that is in another as well.
+    /// The intersection with another range.
     pub fn within(self, other: Self) -> Self {
         Self { from: self.from.max(other.from), to: self.to.min(other.to) }
     }
 
-    /// The query narrowed to it, on an index that is sorted by these keys.
+    /// Narrows a query of an index with these sort keys to the range.
     pub(crate) fn narrow(&self, query: Query) -> Query {
         query.between("createdKey", self.from.as_str(), self.to.as_str())
     }
 
-    /// Whether no delivery can be in it.
+    /// Whether the range holds no keys.
     pub fn is_empty(&self) -> bool {
         self.from >= self.to
     }
 }
 
-/// A page of a stretch.
+/// A page of results of a range.
 #[derive(Debug, Default)]
 pub(crate) struct Page<T> {
     pub(crate) found: T,
-    /// How many deliveries were read for it, including those that no filter wants.
+    /// How many entries were read, including those that the filters exclude.
     pub(crate) looked_at: usize,
-    /// The last delivery that was read, if there may be more behind it.
+    /// The last entry that was read, if more may follow.
     pub(crate) end: Option<ListPosition>,
 }
 
-/// What of an entry of the index is needed to find its delivery.
+/// The attributes of an index entry that identify its delivery.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Entry {
@@ -142,7 +142,7 @@ struct Entry {
     webhook_identifier: WebhookId,
 }
 
-/// A delivery that was found, and its place.
+/// A delivery that was found, and its position.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) id: DeliveryId,
@@ -150,7 +150,7 @@ pub(crate) struct Found {
 }
 
 impl Entry {
-    /// `None` when the filters want it not, or it names no delivery.
+    /// The delivery of the entry; `None` when the filters exclude it or the entry is malformed.
     fn wanted(self, filters: &Filters) -> Option<Found> {
         let Some((id, position)) = delivery_of(&self.pk).zip(ListPosition::parse(&self.created_key)) else {
             tracing::error!(pk = self.pk, "an entry of the index of an entity's deliveries names no delivery");
@@ -161,30 +161,29 @@ impl Entry {
 }
 
 impl Deliveries {
-    /// The deliveries of a stretch that may pass the filters, but for their times; the newest first, among so many that
-    /// are read. Their heads decide whether they are in a state that is wanted ([`may_be_in`]). The index may lag behind a
-    /// little.
+    /// The deliveries of a range that may pass the filters except for their times, the newest first, among `limit`
+    /// entries. Their heads decide whether they are in a wanted state ([`may_be_in`]). The index may lag behind.
     pub(crate) async fn look(
         &self,
         entity: &EntityId,
-        stretch: &KeyRange,
+        range: &KeyRange,
         filters: &Filters,
         may_be_pending: bool,
         limit: i32,
     ) -> Result<Page<Vec<Found>>, TableError> {
-        if stretch.is_empty() {
+        if range.is_empty() {
             return Ok(Page::default());
         }
-        // A delivery that cannot be read holds up no other.
-        let query = query(entity, stretch, filters, may_be_pending).newest_first().limit(limit).skipping_unreadable();
+        // An unreadable delivery does not hold up others.
+        let query = query(entity, range, filters, may_be_pending).newest_first().limit(limit).skipping_unreadable();
         let (page, looked_at) = self.table.page_looked_at::<Entry>(query, LOOKING).await?;
         let found = page.entries.into_iter().filter_map(|entry| entry.wanted(filters)).collect();
         Ok(Page { found, looked_at, end: position_of_end(page.next)? })
     }
 }
 
-fn query(entity: &EntityId, stretch: &KeyRange, filters: &Filters, may_be_pending: bool) -> Query {
-    let query = stretch.narrow(Query::index("byOwner", "entityKey", format!("ENT#{entity}")));
+fn query(entity: &EntityId, range: &KeyRange, filters: &Filters, may_be_pending: bool) -> Query {
+    let query = range.narrow(Query::index("byOwner", "entityKey", format!("ENT#{entity}")));
     let filters = [
         may_be_in(&filters.statuses, may_be_pending),
         filters.kind.map(|kind| is("type", kind)),
@@ -193,7 +192,7 @@ fn query(entity: &EntityId, stretch: &KeyRange, filters: &Filters, may_be_pendin
     filters.into_iter().flatten().fold(query, Query::only)
 }
 
-/// The position at which a query of an index has ended.
+/// The position at which a query of an index ended.
 pub(crate) fn position_of_end(end: Option<table::PageEnd>) -> Result<Option<ListPosition>, TableError> {
     let Some(end) = end else { return Ok(None) };
     let position = end.text("createdKey").and_then(ListPosition::parse);
@@ -212,25 +211,25 @@ pub(crate) mod tests {
     }
 
     impl KeyRange {
-        /// As the index understands its bounds.
+        /// Whether the index finds the position within the bounds.
         pub fn holds(&self, position: &ListPosition) -> bool {
             (&self.from..=&self.to).contains(&&position.0)
         }
     }
 
     #[test]
-    fn a_stretch_begins_with_its_first_moment_and_ends_before_its_last() {
+    fn a_range_begins_with_its_first_moment_and_ends_before_its_last() {
         let random = CountingRandom::default();
-        let stretch = KeyRange::between(Time::from_millis(1_000), Time::from_millis(2_000));
+        let range = KeyRange::between(Time::from_millis(1_000), Time::from_millis(2_000));
         for (millis, inside) in [(999, false), (1_000, true), (1_999, true), (2_000, false)] {
-            assert_eq!(stretch.holds(&position_at(millis, &random)), inside, "{millis}");
+            assert_eq!(range.holds(&position_at(millis, &random)), inside, "{millis}");
         }
         assert!(KeyRange::between(Time::from_millis(5), Time::from_millis(5)).is_empty());
         assert!(KeyRange::since(Time::from_millis(1_000)).holds(&position_at(4_000_000_000_000, &random)));
     }
 
     #[test]
-    fn a_position_is_read_back_and_anything_else_is_none() {
+    fn a_position_is_read_back_and_any_other_text_is_refused() {
         let position = position_at(1_795_167_900_123, &CountingRandom::default());
         assert_eq!(ListPosition::parse(position.as_str()), Some(position.clone()));
         for text in ["", "#", "2026-11-20T09:45:00.123Z", "2026-11-20T09:45:00Z#dlv_01m7w5gmev32p3wwt3y0b8j32h"] {
@@ -240,17 +239,17 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_deliveries_of_an_event_stand_within_its_millisecond() {
+    fn the_deliveries_of_an_event_are_within_its_millisecond() {
         let random = CountingRandom::default();
-        let stretch = KeyRange::of_event(&EventId::new(Time::from_millis(5_000), &random));
+        let range = KeyRange::of_event(&EventId::new(Time::from_millis(5_000), &random));
         for (millis, inside) in [(4_999, false), (5_000, true), (5_001, false)] {
-            assert_eq!(stretch.holds(&position_at(millis, &random)), inside, "{millis}");
+            assert_eq!(range.holds(&position_at(millis, &random)), inside, "{millis}");
         }
     }
 
     proptest! {
         #[test]
-        fn a_position_is_neither_in_the_stretch_after_it_nor_in_the_stretch_before_it(
+        fn a_position_is_outside_the_ranges_before_and_after_it(
             millis in proptest::collection::vec(0i64..3, 2..12),
             start in any::<u8>(),
         ) {

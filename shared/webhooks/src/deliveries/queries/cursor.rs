@@ -1,7 +1,6 @@
-//! Cursors: where the next page of a list begins, as a text that clients hand back unread.
-//!
-//! A cursor is sealed for the entity and the filters of its list: no client can make one, change one, or use it in
-//! another list. It holds the position of a delivery, so that new deliveries do not shift the pages.
+//! Cursors: the beginning of the next page of a list, as an opaque text that clients send back. A cursor is sealed for
+//! the entity and the filters of its list: no client can forge or change it, or use it in another list. It holds the
+//! position of a delivery, so that new deliveries do not shift the pages.
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 
@@ -13,15 +12,15 @@ use storage::{KeyRing, sealing::is_sealed};
 /// Longer than any cursor.
 const MAX_LENGTH: usize = 1024;
 
-/// The words for a text that is no such cursor.
+/// The expectation in a violation for a text that is not such a cursor.
 pub const EXPECTED: &str = "the nextCursor of this list with these filters; ask again without cursor";
 
-/// A text that is no cursor of this list.
+/// The text is not a cursor of this list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be {EXPECTED}")]
 pub struct NotACursor;
 
-/// A cursor behind this position.
+/// The cursor of the page after this position.
 pub fn write(
     position: &ListPosition,
     ring: &KeyRing,
@@ -32,7 +31,7 @@ pub fn write(
     BASE64_URL_SAFE_NO_PAD.encode(ring.seal(random, &context(entity, filters), position.as_str().as_bytes()))
 }
 
-/// A text that has the form of a cursor; opening it shows whether it is this list's.
+/// A text in the form of a cursor. Opening it shows whether it belongs to this list.
 #[derive(Debug)]
 pub struct Cursor(String);
 
@@ -43,12 +42,12 @@ impl Cursor {
         String::from_utf8(sealed).ok().filter(|sealed| is_sealed(sealed)).map(Self)
     }
 
-    /// The sealed text in it: the name of its key says which ring opens it.
+    /// The sealed text, which names the key that opens it.
     pub fn sealed(&self) -> &str {
         &self.0
     }
 
-    /// The position that it stands for.
+    /// Opens the cursor and returns its position.
     pub fn open(&self, ring: &KeyRing, entity: &EntityId, filters: &Filters) -> Result<ListPosition, NotACursor> {
         let position = ring.open(&context(entity, filters), &self.0).map_err(|_| NotACursor)?;
         std::str::from_utf8(position.expose()).ok().and_then(ListPosition::parse).ok_or(NotACursor)
@@ -98,14 +97,14 @@ mod tests {
     }
 
     #[test]
-    fn two_cursors_behind_one_place_differ_and_show_nothing_of_it() {
+    fn two_cursors_of_one_position_differ_and_reveal_nothing() {
         assert_ne!(cursor(), cursor());
         let cursor = Cursor::parse(&cursor()).expect("it has the form of one");
         assert!(!cursor.sealed().contains("dlv_") && !cursor.sealed().contains("2026"));
     }
 
     #[test]
-    fn every_changed_letter_and_every_cut_is_noticed() {
+    fn a_changed_or_cut_cursor_is_refused() {
         let cursor = cursor();
         for position in 0..cursor.len() {
             let mut changed = cursor.clone().into_bytes();
@@ -124,19 +123,19 @@ mod tests {
         let elsewhere = ring("a").seal(&SystemRandom, "webhook/hotel/1", position().as_str().as_bytes());
         let cursor = BASE64_URL_SAFE_NO_PAD.encode(elsewhere);
         assert_eq!(read(&cursor, &ring("a"), &hotel(), &failed()), Err(NotACursor));
-        let no_place = ring("a").seal(&SystemRandom, &context(&hotel(), &failed()), b"anything");
-        let cursor = BASE64_URL_SAFE_NO_PAD.encode(no_place);
+        let no_position = ring("a").seal(&SystemRandom, &context(&hotel(), &failed()), b"anything");
+        let cursor = BASE64_URL_SAFE_NO_PAD.encode(no_position);
         assert_eq!(read(&cursor, &ring("a"), &hotel(), &failed()), Err(NotACursor));
     }
 
     proptest! {
         #[test]
-        fn no_text_makes_the_reader_panic_or_is_taken(text in "\\PC{0,200}") {
+        fn no_text_makes_the_reader_panic_or_is_accepted(text in "\\PC{0,200}") {
             prop_assert_eq!(read(&text, &ring("a"), &hotel(), &failed()), Err(NotACursor));
         }
 
         #[test]
-        fn nor_does_any_base_64(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn no_base_64_is_accepted_or_makes_the_reader_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let text = BASE64_URL_SAFE_NO_PAD.encode(bytes);
             prop_assert_eq!(read(&text, &ring("a"), &hotel(), &failed()), Err(NotACursor));
         }

@@ -1,5 +1,4 @@
-//! What is the matter with a webhook, in one look: how it stands, how its attempts went, its last failures, and for each
-//! cause what to do about it.
+//! Diagnosis of a webhook: its status, its statistics, its last failures, and the remedy for each cause.
 
 use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
 
@@ -25,9 +24,9 @@ use auth::AuthorizedEntity;
 use base::{DeliveryId, Time, WebhookId};
 use storage::TableError;
 
-/// How many of the last failures are shown.
+/// How many of the newest failures are shown.
 const FAILURES: usize = 5;
-/// How far deliveries that can be recovered, and those that wait, are counted.
+/// The limit up to which recoverable and waiting deliveries are counted.
 const MAX_COUNT: usize = 1_000;
 
 /// Diagnoses webhooks.
@@ -36,38 +35,38 @@ pub struct Diagnosing {
     pub showing: Showing,
     /// Their deliveries.
     pub deliveries: Deliveries,
-    /// Older deliveries count as gone, though the table may still have them for days.
+    /// The retention: older deliveries count as gone, though the table may keep them for days.
     pub retention: Duration,
 }
 
-/// What is the matter with a webhook.
+/// The diagnosis of a webhook.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Diagnosis {
     webhook: WebhookView,
     stats: WebhookStats,
-    /// Deliveries that failed or were cancelled, and can be recovered.
+    /// Failed and cancelled deliveries that can be recovered.
     recoverable: Recoverable,
     /// Deliveries that wait for an attempt that is more than a minute away, or for the end of a pause.
     waiting: Counted,
-    /// What holds up the webhook itself, then the causes of failed attempts, the most frequent first.
+    /// The cause that holds up the whole webhook, then the causes of failed attempts, the most frequent first.
     findings: Vec<Finding>,
-    /// The newest first.
+    /// The newest failures first.
     failures: Vec<FailedDelivery>,
 }
 
-/// Deliveries that can be recovered, and from when on a recovery finds all of them.
+/// Recoverable deliveries, and the time from which a recovery finds all of them.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Recoverable {
     #[serde(flatten)]
     counted: Counted,
-    /// When the oldest was made; absent when there is none.
+    /// When the oldest was created; absent when there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     oldest_created_date: Option<Time>,
 }
 
-/// A cause, and how many of the failures that are shown have it.
+/// A cause, and how many of the shown failures have it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 struct Finding {
     #[serde(flatten)]
@@ -86,7 +85,7 @@ struct FailedDelivery {
 }
 
 impl Diagnosing {
-    /// Diagnoses a webhook.
+    /// Diagnoses a webhook of the entity.
     ///
     /// # Errors
     /// [`WebhookError::NotFound`](crate::subscriptions::WebhookError::NotFound), when the entity has no such webhook.
@@ -113,7 +112,7 @@ impl Diagnosing {
         Ok(Diagnosis { webhook, stats, recoverable, waiting, findings, failures })
     }
 
-    /// The newest deliveries that failed or are tried again, among those that a page of a list looks at.
+    /// The newest failed and retrying deliveries, among those that one page of a list reads.
     async fn failures(
         &self,
         entity: &AuthorizedEntity,
@@ -137,8 +136,8 @@ impl FailedDelivery {
     }
 }
 
-/// The findings on a webhook that may be held up as a whole, and on its failures. The last failure that its health
-/// knows may be that of a delivery which is not shown.
+/// The findings on a webhook, which may be held up as a whole, and on its failures. The last failure in its health may
+/// belong to a delivery that is not shown.
 fn findings(
     held_up_by: Option<Cause>,
     last_failure: Option<Cause>,
@@ -164,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_up_the_webhook_comes_first_and_then_the_causes_by_how_often_they_came() {
+    fn the_cause_for_the_whole_webhook_comes_first_then_the_most_frequent() {
         assert_eq!(found(None, None, &[]), []);
         let shown = [Cause::Broken, Cause::Timeout, Cause::Dns, Cause::Timeout];
         let expected = [("paused", 0), ("timeout", 2), ("dns", 1), ("broken", 1)];

@@ -1,4 +1,4 @@
-//! The filters of a list of deliveries, as the query says them.
+//! The filters of a list of deliveries, from its query.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -10,25 +10,25 @@ use auth::EntityId;
 use base::{DeliveryId, EventId, Time, WebhookId};
 use problem::Query;
 
-/// The filters of a list; an absent filter lets everything through.
+/// The filters of a list. An absent filter excludes nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filters {
-    /// Their states: one of these. None lets every state through.
+    /// The wanted states; empty for every state.
     pub statuses: Vec<Status>,
     /// The type of their event.
     pub kind: Option<&'static str>,
-    /// The webhook that they go to.
+    /// The webhook of the deliveries.
     pub webhook: Option<WebhookId>,
-    /// Their event.
+    /// The event of the deliveries.
     pub event: Option<EventId>,
-    /// Made at this time or later.
+    /// Created at this time or later.
     pub created_from: Option<Time>,
-    /// Made before this time.
+    /// Created before this time.
     pub created_to: Option<Time>,
 }
 
 impl Filters {
-    /// Takes the filters of a list of this entity's deliveries from a query, which notes their violations.
+    /// Takes the filters from the query for a list of this entity's deliveries. The query collects their violations.
     pub fn take(query: &mut Query<'_>, entity: &EntityId) -> Self {
         let states = "pending, delivered, retrying, failed or cancelled, or several of these with commas between them";
         let statuses = query.list("status", states, Status::parse);
@@ -46,21 +46,21 @@ impl Filters {
         Self { statuses, kind, webhook, event, created_from, created_to }
     }
 
-    /// Whether a delivery to this webhook is of the event that is asked for.
+    /// Whether a delivery to this webhook is of the wanted event.
     pub(crate) fn is_of_event(&self, id: &DeliveryId, webhook: &WebhookId) -> bool {
         self.event.as_ref().is_none_or(|event| DeliveryId::of(event, webhook) == *id)
     }
 
-    /// Whether a delivery is in a state that is asked for.
+    /// Whether a delivery is in a wanted state.
     pub(crate) fn is_in_state(&self, delivery: &Delivery) -> bool {
         self.statuses.is_empty() || self.statuses.contains(&delivery.status)
     }
 }
 
-/// The same text for the same filters, and another for others.
+/// A unique text for each combination of filters.
 impl fmt::Display for Filters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // None of the values can have a `;` or a `,`.
+        // No value can contain a `;` or a `,`.
         let Self { statuses, kind, webhook, event, created_from, created_to } = self;
         let statuses = BTreeSet::from_iter(statuses.iter().map(|status| status.as_str()));
         let statuses = Vec::from_iter(statuses).join(",");
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn every_bad_value_is_a_violation_of_its_own_field() {
+    fn every_bad_value_is_a_violation_of_its_field() {
         for (name, value) in [
             ("status", "Failed"),
             ("status", ""),

@@ -25,31 +25,31 @@ use storage::{KeyRings, TableError};
 
 /// How many deliveries a page has unless the query says otherwise.
 const DEFAULT_LIMIT: usize = 25;
-/// How many a page may have.
+/// The most deliveries that a page may have.
 const MAX_LIMIT: usize = 100;
-/// The most deliveries that are read for one page: a page that finds few ends early and gives a cursor, so that a
-/// request costs the same however many deliveries its entity has. So many are some 0.5 MB; the table reads 1 MB in one
-/// call at most.
+/// The most entries that are read for one page. A page that finds few deliveries ends early and gives a cursor, so that
+/// the cost of a request does not grow with the entity's deliveries. This many entries are about 0.5 MB; one call to
+/// the table reads 1 MB at most.
 const LOOKED_AT: usize = 2_000;
-/// The most heads that are read for one page, at half a read unit each. Most filters read those of their page alone; one of
-/// pending deliveries has to look at each that is new, and may have arrived since.
+/// The most heads that are read for one page, at half a read unit each. Most filters read only the heads of their page.
+/// A filter for pending deliveries has to read every `new` one, which may have arrived since.
 const HEADS: usize = 250;
 
 /// Lists deliveries.
 pub struct Listing {
     /// The deliveries.
     pub deliveries: Deliveries,
-    /// Older deliveries are not shown, though the table may still have them for days.
+    /// The retention: older deliveries are not shown, though the table may keep them for days.
     pub retention: Duration,
     /// Seals the cursors.
     pub rings: KeyRings,
-    /// Decides which deliveries are past their retention.
+    /// The clock that decides which deliveries are past their retention.
     pub clock: SharedClock,
-    /// Makes each cursor's sealing unique.
+    /// Random source of the nonces of sealed cursors.
     pub random: SharedRandom,
 }
 
-/// The page of a list that a client asks for.
+/// A request for a page of a list.
 #[derive(Debug)]
 pub struct ListRequest {
     filters: Filters,
@@ -85,9 +85,9 @@ impl Listing {
             Some(cursor) => Some(self.position(cursor, entity, filters).await?),
             None => None,
         };
-        let stretch = stretch(filters, self.clock.now() - self.retention, behind.as_ref());
+        let range = range(filters, self.clock.now() - self.retention, behind.as_ref());
         let now = self.clock.now();
-        let (heads, end) = self.deliveries.page(entity, filters, stretch, *limit, now).await?;
+        let (heads, end) = self.deliveries.page(entity, filters, range, *limit, now).await?;
         let items = heads.into_iter().map(|head| head.shown(now)).collect();
         let next_cursor = match end {
             Some(end) => Some(cursor::write(&end, &*self.rings.get().await?, &*self.random, entity.id(), filters)),
@@ -107,81 +107,84 @@ impl Listing {
     }
 }
 
-/// The number of deliveries of a page, in digits only.
+/// Reads the number of deliveries of a page, in digits only.
 fn limit(text: &str) -> Option<usize> {
     let digits = (1..=3).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
     let limit = digits.then(|| text.parse().ok())??;
     (1..=MAX_LIMIT).contains(&limit).then_some(limit)
 }
 
-/// The stretch that the page is a part of.
-fn stretch(filters: &Filters, oldest: Time, behind: Option<&ListPosition>) -> KeyRange {
+/// The range of the list that is still to be shown.
+fn range(filters: &Filters, oldest: Time, behind: Option<&ListPosition>) -> KeyRange {
     let from = filters.created_from.map_or(oldest, |from| from.max(oldest));
-    let stretch = filters.created_to.map_or_else(|| KeyRange::since(from), |to| KeyRange::between(from, to));
-    // The deliveries of one event are read alone.
-    let stretch = match &filters.event {
-        Some(event) => stretch.within(KeyRange::of_event(event)),
-        None => stretch,
+    let range = filters.created_to.map_or_else(|| KeyRange::since(from), |to| KeyRange::between(from, to));
+    // The deliveries of one event are within a millisecond.
+    let range = match &filters.event {
+        Some(event) => range.within(KeyRange::of_event(event)),
+        None => range,
     };
     match behind {
-        Some(position) => stretch.before(position),
-        None => stretch,
+        Some(position) => range.before(position),
+        None => range,
     }
 }
 
 impl Deliveries {
-    /// The newest deliveries of a stretch that pass the filters: as many as are asked for, or fewer when there are no
-    /// more or too few among those that are read. With them comes the position behind which the next page begins, if there
-    /// may be one.
+    /// The newest deliveries of a range that pass the filters: up to `limit`, or fewer when too few are found among the
+    /// entries read for a page. Also returns the position after which the next page begins, if there may be one.
     ///
-    /// The index finds them, and their heads say how they stand: the index does not tell when one arrives at its first
-    /// attempt, and has neither counts nor times.
+    /// The index finds the deliveries, and their heads have the current state: the index does not show the arrival at
+    /// the first attempt, and has neither counts nor times.
     pub(crate) async fn page(
         &self,
         entity: &AuthorizedEntity,
         filters: &Filters,
-        stretch: KeyRange,
+        range: KeyRange,
         limit: usize,
         now: Time,
     ) -> Result<(Vec<HeadItem>, Option<ListPosition>), TableError> {
         let mut page = Filling { heads: Vec::new(), limit, looked_at: 0, look: limit + 1, may_be_read: HEADS };
-        for (part, may_be_pending) in self.by_age(stretch, filters, now).await {
-            if let Some(end) = self.fill(&mut page, entity, filters, (part, may_be_pending)).await? {
+        for (part, may_be_pending) in self.by_age(range, filters, now).await {
+            if let Some(end) = self.fill(&mut page, entity, filters, part, may_be_pending).await? {
                 return Ok((page.heads, Some(end)));
             }
         }
         Ok((page.heads, None))
     }
 
-    /// The stretch in parts, the newer first, and whether `new` deliveries may be pending there. While the sweep announces
-    /// overdue deliveries, and marks them as pending, older `new` ones have arrived.
-    async fn by_age(&self, stretch: KeyRange, filters: &Filters, now: Time) -> Vec<(KeyRange, bool)> {
+    /// Splits the range by age, the newer part first; the flag says whether `new` deliveries of a part may be pending.
+    /// While the sweep works, it marks overdue deliveries as pending, so older `new` ones have arrived.
+    async fn by_age(&self, range: KeyRange, filters: &Filters, now: Time) -> Vec<(KeyRange, bool)> {
         let settled = now - SETTLED_AFTER;
-        let older = stretch.clone().within(KeyRange::since(Time::from_millis(0)).until(settled));
-        let all = vec![(stretch.clone(), true)];
+        let older = range.clone().within(KeyRange::since(Time::from_millis(0)).until(settled));
+        let all = vec![(range.clone(), true)];
         if !is_by_age(&filters.statuses) || older.is_empty() {
             return all;
         }
-        // A list must not fail for this: without an answer, the heads of all `new` ones are read.
+        // A list must not fail for this: after an error the heads of all `new` deliveries are read.
         let is_late = self.any_overdue_since(now - SWEPT_WITHIN).await.unwrap_or_else(|error| {
-            tracing::warn!(error = %logging::chain(&error), "a list does not know whether the sweep is late");
+            tracing::warn!(
+                error = %logging::chain(&error),
+                "a list could not read whether the sweep is late; it reads the heads of all new deliveries"
+            );
             true
         });
-        if is_late { all } else { vec![(stretch.within(KeyRange::since(settled)), true), (older, false)] }
+        if is_late { all } else { vec![(range.within(KeyRange::since(settled)), true), (older, false)] }
     }
 
-    /// Fills a page from a part of a stretch. Returns the position behind which the next page begins, when this one is full
-    /// or enough was read for it.
+    /// Fills a page from a part of a range. Returns the position after which the next page begins, if this one is full
+    /// or the limits of reading are reached.
     async fn fill(
         &self,
         page: &mut Filling,
         entity: &AuthorizedEntity,
         filters: &Filters,
-        (mut stretch, may_be_pending): (KeyRange, bool),
+        mut range: KeyRange,
+        may_be_pending: bool,
     ) -> Result<Option<ListPosition>, TableError> {
         loop {
             let most = i32::try_from(page.look).unwrap_or(i32::MAX);
-            let looked = self.look(entity.id(), &stretch, filters, may_be_pending, most).await?;
+            let looked = self.look(entity.id(), &range, filters, may_be_pending, most).await?;
             let mut at_once = page.limit + 1 - page.heads.len();
             let mut found = looked.found.as_slice();
             while !found.is_empty() {
@@ -197,15 +200,16 @@ impl Deliveries {
                 if page.may_be_read == 0 {
                     return Ok(first.last().map(|found| found.position.clone()));
                 }
-                (found, at_once) = (others, MAX_LIMIT);
+                found = others;
+                at_once = MAX_LIMIT;
             }
             page.looked_at += looked.looked_at;
             let Some(end) = looked.end else { return Ok(None) };
             if page.looked_at >= LOOKED_AT {
                 return Ok(Some(end));
             }
-            stretch = stretch.before(&end);
-            // Few pass a narrow filter, so calls grow.
+            range = range.before(&end);
+            // A narrow filter lets few deliveries pass, so the calls grow.
             page.look = (page.look * 4).min(LOOKED_AT - page.looked_at);
         }
     }
@@ -214,10 +218,10 @@ impl Deliveries {
 /// A page that is being filled.
 struct Filling {
     heads: Vec<HeadItem>,
-    /// How many the page has at most.
+    /// The most deliveries of the page.
     limit: usize,
     looked_at: usize,
-    /// How many entries the next call looks at.
+    /// How many entries the next call reads.
     look: usize,
     /// How many heads may still be read.
     may_be_read: usize,
@@ -243,20 +247,20 @@ mod tests {
         let early = Time::from_millis(1_000);
         let late = Time::from_millis(2_000);
         let from = |time| Filters { created_from: Some(time), ..Filters::default() };
-        assert_eq!(stretch(&from(early), late, None), KeyRange::since(late));
-        assert_eq!(stretch(&from(late), early, None), KeyRange::since(late));
+        assert_eq!(range(&from(early), late, None), KeyRange::since(late));
+        assert_eq!(range(&from(late), early, None), KeyRange::since(late));
         let to = Filters { created_to: Some(early), ..Filters::default() };
-        assert!(stretch(&to, late, None).is_empty());
+        assert!(range(&to, late, None).is_empty());
     }
 
     #[test]
-    fn of_one_event_no_more_than_its_millisecond_is_read() {
+    fn only_the_millisecond_of_an_event_is_read() {
         let early = Time::from_millis(1_000);
         let late = Time::from_millis(2_000);
         let event = EventId::new(late, &CountingRandom::default());
         let of_event = Filters { event: Some(event.clone()), ..Filters::default() };
-        assert_eq!(stretch(&of_event, early, None), KeyRange::of_event(&event));
-        assert!(stretch(&Filters { created_to: Some(late), ..of_event.clone() }, early, None).is_empty());
-        assert!(stretch(&of_event, late + Duration::from_millis(1), None).is_empty(), "past its retention");
+        assert_eq!(range(&of_event, early, None), KeyRange::of_event(&event));
+        assert!(range(&Filters { created_to: Some(late), ..of_event.clone() }, early, None).is_empty());
+        assert!(range(&of_event, late + Duration::from_millis(1), None).is_empty(), "past its retention");
     }
 }

@@ -1,4 +1,4 @@
-//! What people ask about deliveries: lists, the deliveries of an event, and why deliveries do not arrive.
+//! Queries about deliveries: lists, the deliveries of an event, and diagnoses of webhooks.
 
 pub mod advice;
 pub mod by_owner;

@@ -1,8 +1,8 @@
-//! An event with its deliveries, for an owner who asks what became of it.
+//! An event with its deliveries, for its owner.
 //!
-//! All deliveries of an event are made at its time, which its identifier tells, so that they stand within one
-//! millisecond of the index `byOwner`. The identifier of a delivery follows from event and webhook: it tells the
-//! event's deliveries from others of the same millisecond.
+//! All deliveries of an event are created at the event's time, which its identifier contains. So they are within one
+//! millisecond of the index `byOwner`. The identifier of a delivery is derived from event and webhook, which
+//! distinguishes the event's deliveries from others of the same millisecond.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -17,7 +17,7 @@ use auth::{AuthorizedEntity, EntityId};
 use base::{EventId, Time};
 use storage::TableError;
 
-/// How many deliveries are read in a call. An entity has few within a millisecond, so that one call finds them all.
+/// How many deliveries are read in a call. An entity has few within a millisecond, so usually one call finds them all.
 const PAGE: i32 = 1_000;
 
 /// An event with its deliveries.
@@ -28,15 +28,15 @@ pub struct EventWithDeliveries {
     r#type: String,
     timestamp: Time,
     managing_entity_identifier: EntityId,
-    /// As it was published, byte for byte.
+    /// The published data, byte for byte.
     data: Box<RawValue>,
-    /// One for each webhook that wanted the event, the newest first. They are no part of the body that is read.
+    /// One for each webhook that wanted the event, the newest first. They are not part of the stored body.
     #[serde(skip_deserializing)]
     deliveries: Vec<Delivery>,
 }
 
 impl Deliveries {
-    /// An event of the entity with its deliveries. The deliveries come from an index, which may lag behind a little.
+    /// An event of the entity with its deliveries. The deliveries come from an index, which may lag behind.
     ///
     /// # Errors
     /// [`DeliveryError::EventNotFound`] when the entity has no such event, its retention is over (the table removes it
@@ -60,14 +60,14 @@ impl Deliveries {
 
     async fn of_event(&self, entity: &AuthorizedEntity, id: &EventId, now: Time) -> Result<Vec<Delivery>, TableError> {
         let filters = Filters { event: Some(id.clone()), ..Filters::default() };
-        let mut stretch = KeyRange::of_event(id);
+        let mut range = KeyRange::of_event(id);
         let mut found = Vec::new();
         loop {
-            let page = self.look(entity.id(), &stretch, &filters, true, PAGE).await?;
+            let page = self.look(entity.id(), &range, &filters, true, PAGE).await?;
             let heads = self.heads(page.found.iter().map(|found| &found.id)).await?;
             found.extend(heads.into_iter().flatten().map(|head| head.shown(now)));
             let Some(end) = page.end else { return Ok(found) };
-            stretch = stretch.before(&end);
+            range = range.before(&end);
         }
     }
 }
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_shown_as_it_was_published_and_its_deliveries_behind_it() {
+    fn an_event_is_shown_as_published_followed_by_its_deliveries() {
         let body = body(r#"{ "a": 1e400, "a":12345678901234567890.10, "deliveries": [1], "u":"\u00e9" }"#);
         let event: EventWithDeliveries = serde_json::from_str(&body).expect("an event");
         let shown = serde_json::to_string(&event).expect("JSON");
@@ -98,7 +98,7 @@ mod tests {
         /// The largest answer of a function
         /// (<https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>).
         const MAX_ANSWER: usize = 6 * 1024 * 1024;
-        // Nothing grows more on its way than a quote, since the answer is a text within JSON.
+        // A quote grows most, since the response is a text within JSON.
         let data = format!("[{}]", vec!["\"\""; 256 * 1024 / 3].join(","));
         let event: EventWithDeliveries = serde_json::from_str(&body(&data)).expect("an event");
         let delivery = Delivery { url: "\"".repeat(2_048), ..head().delivery().clone() };

@@ -9,23 +9,23 @@ use crate::deliveries::queue::{
 use base::batcher::{Batcher, Calls};
 use storage::aws::Aws;
 
-/// How long a receiver waits for messages: below the time-out of a call, and short, since a round cannot end while it
-/// waits here.
+/// How long a receive call waits for messages: less than the timeout of a call, and short, since a run cannot end
+/// meanwhile.
 const WAIT_SECONDS: i32 = 1;
 
-/// A message as Lambda handed it to the dispatcher.
+/// A message of the batch that Lambda passed to the dispatcher.
 #[derive(Debug)]
 pub struct BatchMessage {
-    /// Its identifier, by which the response to Lambda names the messages that must come again.
+    /// Identifies the message in the response to Lambda, which names the messages to deliver again.
     pub message_id: String,
-    /// An error when the message is not one of ours.
-    pub notice: Result<AttemptMessage, MalformedMessage>,
+    /// An error when the service did not send the message.
+    pub message: Result<AttemptMessage, MalformedMessage>,
 }
 
-/// A message that a round received by itself, with the receipt that deletes it.
+/// A message that a run received itself, with the receipt that deletes it.
 pub(crate) struct Received {
-    /// An error when the message is not one of ours.
-    pub(crate) notice: Result<AttemptMessage, MalformedMessage>,
+    /// An error when the service did not send the message.
+    pub(crate) message: Result<AttemptMessage, MalformedMessage>,
     pub(crate) receipt: String,
 }
 
@@ -38,7 +38,7 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// Both lanes' receiving ends.
+    /// The receiving ends of both lanes.
     pub fn connect(aws: &Aws, settings: &QueueSettings) -> [Self; 2] {
         let client = aws.sqs();
         [(Lane::Quick, &settings.url), (Lane::Slow, &settings.slow_url)].map(|(lane, url)| {
@@ -52,28 +52,28 @@ impl Inbox {
         self.lane
     }
 
-    /// Whether this is the queue of that ARN: both end with the queue's name.
+    /// Whether this is the queue with that ARN: address and ARN end with the queue's name.
     pub(crate) fn is_of(&self, arn: &str) -> bool {
         self.url.rsplit('/').next() == arn.rsplit(':').next()
     }
 
-    /// Waits a second for messages, and takes `most` at most. A caller that drops the future hides the messages that it
-    /// received until their visibility time-out.
+    /// Waits a second for messages, and takes at most `most`. If the future is dropped, its messages stay hidden until
+    /// their visibility timeout.
     pub(crate) async fn receive(&self, most: usize) -> Result<Vec<Received>, QueueError> {
         let most = i32::try_from(most.clamp(1, MESSAGES_AT_ONCE)).unwrap_or(1);
         let request = self.client.receive_message().queue_url(&self.url).max_number_of_messages(most);
         let response = request.wait_time_seconds(WAIT_SECONDS).message_attribute_names("All").send().await;
         let messages = response.map_err(|error| QueueError::batch(&error))?.messages.unwrap_or_default();
-        let received = messages.into_iter().filter_map(|message| {
-            let attributes = message.message_attributes.unwrap_or_default();
+        let messages = messages.into_iter().filter_map(|received| {
+            let attributes = received.message_attributes.unwrap_or_default();
             let attribute = |name: &str| attributes.get(name)?.string_value();
-            let notice = AttemptMessage::read(message.body.as_deref().unwrap_or_default(), attribute);
-            Some(Received { notice, receipt: message.receipt_handle? })
+            let message = AttemptMessage::read(received.body.as_deref().unwrap_or_default(), attribute);
+            Some(Received { message, receipt: received.receipt_handle? })
         });
-        Ok(received.collect())
+        Ok(messages.collect())
     }
 
-    /// Deletes a message that was handled. A message that is not deleted comes again, and has nothing to do then.
+    /// Deletes a handled message. A message that is not deleted is delivered again, and dropped then.
     pub(crate) async fn delete(&self, receipt: String) -> Result<(), QueueError> {
         self.handled.submit(receipt).await?
     }

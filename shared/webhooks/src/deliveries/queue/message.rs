@@ -1,4 +1,4 @@
-//! A message of a queue: "this attempt of this delivery is due".
+//! Messages of the queues: each announces that an attempt of a delivery is due.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +22,7 @@ pub struct DueMessage {
     pub attempt: u32,
 }
 
-/// Entity and webhook of a delivery. They and what follows are attributes of the message, beside the body.
+/// Entity and webhook of a delivery, which are attributes of the message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveryOwner {
     /// The entity, which is also the group of SQS's fair queues, so that a tenant with a backlog does not hold up
@@ -36,26 +36,26 @@ pub struct DeliveryOwner {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttemptMessage {
     /// The attempt that is due.
-    pub message: DueMessage,
+    pub due: DueMessage,
     /// Entity and webhook of the delivery.
     pub owner: DeliveryOwner,
     /// The event, so that it is read in one call with the webhook.
     pub event: EventId,
-    /// The webhook's last change that the sender knows of: a dispatcher that sees an earlier one reads again. `None`
-    /// where the sender has not read the webhook.
+    /// The webhook's last change that the sender has read: a dispatcher that reads an earlier version reads again.
+    /// `None` if the sender has not read the webhook.
     pub webhook_changed: Option<Time>,
-    /// Whether the delivery found no slot before, or is overdue: then it comes before others.
+    /// Whether the delivery found no permit before, or is overdue. Then it takes precedence.
     pub has_waited: bool,
 }
 
-/// Why a message is not one that the service has sent.
+/// Why a message cannot be from the service.
 #[derive(Debug, thiserror::Error)]
 pub enum MalformedMessage {
     /// The body is not the JSON of an attempt that is due.
     #[error("the body names no attempt")]
     Body(#[from] serde_json::Error),
-    /// An attribute is missing, or is no identifier.
-    #[error("the attribute `{0}` names nothing")]
+    /// An attribute is missing or malformed.
+    #[error("the attribute `{0}` is missing or malformed")]
     Attribute(&'static str),
 }
 
@@ -66,35 +66,35 @@ impl DeliveryOwner {
 }
 
 impl AttemptMessage {
-    /// The first notice of this attempt of a delivery.
+    /// The first message for this attempt of a delivery.
     pub fn of(head: &HeadItem, attempt: u32) -> Self {
         let delivery = head.delivery();
-        let message = DueMessage { delivery: delivery.id.clone(), attempt };
-        Self::new(message, DeliveryOwner::of(delivery), head.event().clone())
+        let due = DueMessage { delivery: delivery.id.clone(), attempt };
+        Self::new(due, DeliveryOwner::of(delivery), head.event().clone())
     }
 
-    /// The first notice of an attempt.
-    pub fn new(message: DueMessage, owner: DeliveryOwner, event: EventId) -> Self {
-        Self { message, owner, event, webhook_changed: None, has_waited: false }
+    /// The first message for an attempt.
+    pub fn new(due: DueMessage, owner: DeliveryOwner, event: EventId) -> Self {
+        Self { due, owner, event, webhook_changed: None, has_waited: false }
     }
 
-    /// The same with the last change of the webhook.
+    /// The message with the last change of the webhook.
     pub fn since(self, webhook_changed: Time) -> Self {
         Self { webhook_changed: Some(webhook_changed), ..self }
     }
 
-    /// The same for a delivery that has waited.
+    /// The message for a delivery that has waited.
     pub fn waiting(self) -> Self {
         Self { has_waited: true, ..self }
     }
 
-    /// The notice in a message with this body and these attributes.
+    /// Reads a message from its body and attributes.
     pub fn read<'a>(body: &str, attribute: impl Fn(&str) -> Option<&'a str>) -> Result<Self, MalformedMessage> {
         let missing = MalformedMessage::Attribute;
         let entity = attribute(ENTITY).and_then(|entity| EntityId::parse(entity).ok()).ok_or(missing(ENTITY))?;
         let webhook = attribute(WEBHOOK).and_then(WebhookId::parse).ok_or(missing(WEBHOOK))?;
         Ok(Self {
-            message: serde_json::from_str(body)?,
+            due: serde_json::from_str(body)?,
             owner: DeliveryOwner { entity, webhook },
             event: attribute(EVENT).and_then(EventId::parse).ok_or(missing(EVENT))?,
             webhook_changed: attribute(CHANGED).and_then(Time::of_client),
@@ -103,7 +103,7 @@ impl AttemptMessage {
     }
 
     pub(crate) fn body(&self) -> String {
-        serde_json::to_string(&self.message).expect("an identifier and a number can always be written")
+        serde_json::to_string(&self.due).expect("an identifier and a number can always be written")
     }
 
     pub(crate) fn attributes(&self) -> impl Iterator<Item = (&'static str, String)> {

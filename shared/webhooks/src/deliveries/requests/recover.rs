@@ -1,5 +1,5 @@
-//! Recovering a range of a webhook's deliveries: those that failed, or were cancelled while it was disabled, and those
-//! that wait. The request counts them, up to a limit, and closes the breaker; a job makes them due.
+//! Recovering a range of a webhook's deliveries: failed ones, ones cancelled while the webhook was disabled, and
+//! waiting ones. The request counts them up to a limit and closes the breaker; a job makes them due.
 
 use std::time::Duration;
 
@@ -19,16 +19,16 @@ use base::{Time, WebhookId};
 use problem::{JsonBody, Problem};
 use storage::{Allowance, Answered, IdempotencyStore, IdempotentRequest, TableError};
 
-/// The most deliveries of a kind that are counted, which takes a few calls of the table. Deliveries beyond it are
-/// recovered, too.
+/// The most deliveries of a kind that are counted, which takes a few calls to the table. Deliveries beyond the limit
+/// are recovered, too.
 const MAX_COUNT: usize = 10_000;
 
-/// The index of a webhook's deliveries shows a change after some moments. A range that ends later than this ago gets its job
-/// although nothing was counted.
+/// The greatest lag of the index of a webhook's deliveries. A range that ended more recently gets its job even if no
+/// delivery was counted.
 /// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html>
 const INDEX_LAG: Duration = Duration::from_secs(60);
 
-/// How long a recovery that has counted nothing waits before it looks again.
+/// How long the job of a recovery without counted deliveries waits for the index.
 const INDEX_WAIT: Duration = Duration::from_secs(5);
 
 const KINDS: &str = "must be failed, waiting or both";
@@ -39,15 +39,15 @@ pub struct Recovery {
     pub deliveries: Deliveries,
     /// Their webhooks.
     pub webhooks: Webhooks,
-    /// The pauses of these, which a recovery ends.
+    /// The pauses of the webhooks, which a recovery ends.
     pub pauses: Pauses,
     /// The jobs that recover them.
     pub jobs: Jobs,
-    /// Counts the requests of entities.
+    /// Limits on the requests of entities.
     pub limits: RequestLimits,
-    /// Repeats the answer for an idempotency key.
+    /// Repeats the response for an idempotency key.
     pub answers: IdempotencyStore,
-    /// Older deliveries count as gone, though the table may still have them for days.
+    /// The retention: older deliveries count as gone, though the table may keep them for days.
     pub retention: Duration,
 }
 
@@ -55,18 +55,18 @@ pub struct Recovery {
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Recovered {
-    /// Of both kinds.
+    /// The count of both kinds.
     count: usize,
     count_is_exact: bool,
     failed: usize,
     waiting: usize,
-    /// Why there are none, in a sentence for people.
+    /// Why no delivery is recovered, in a sentence for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
 }
 
 impl Recovery {
-    /// Has the deliveries of a scope attempted again, once for an idempotency key, and counts them.
+    /// Recovers the deliveries of a scope, once for an idempotency key, and counts them.
     pub async fn recover(
         &self,
         entity: &AuthorizedEntity,
@@ -110,13 +110,13 @@ impl Recovery {
         };
         let record = self.answers.record(once, &recovered, webhook, now).await?;
         if count > 0 || is_recent {
-            // A client that asks how many are left must not open the way to a silent endpoint again and again.
+            // A client that polls for the remaining number must not close the breaker of a silent endpoint each time.
             if count > 0 && !left.is_begun {
-                // Before the job: what becomes due must not be put off again. After a crash in between, the client
-                // repeats.
+                // The breaker closes before the job: deliveries that become due must not be put off again. After a
+                // crash in between, the client repeats the request.
                 self.pauses.end(entity, webhook, now).await?;
             }
-            // By then the index shows recent failures.
+            // The index shows recent failures by then.
             let from = if count > 0 { now } else { now + INDEX_WAIT };
             self.jobs.recover(entity, webhook, scope, record, from).await?;
         } else {
@@ -133,8 +133,8 @@ impl Recovery {
             Include::Failed => IndexGroup::Waiting,
             Include::Waiting => IndexGroup::Recoverable,
         };
-        let stretch = KeyRange::between(scope.since, scope.until);
-        Ok(self.deliveries.count_group(webhook, other, &stretch, 1).await?.found > 0)
+        let range = KeyRange::between(scope.since, scope.until);
+        Ok(self.deliveries.count_group(webhook, other, &range, 1).await?.found > 0)
     }
 }
 
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recovery_of_nothing_says_why_and_where_there_is_something() {
+    fn an_empty_recovery_says_why_and_names_the_other_kind() {
         let said = |include, any_other| {
             let scope = RecoveryScope { since: NOW, until: NOW + Duration::from_secs(60), include };
             nothing_to_recover(scope, any_other, false)

@@ -1,4 +1,4 @@
-//! Sending a delivery again because its owner asks for it.
+//! Resending a delivery at its owner's request.
 
 use crate::{
     deliveries::{
@@ -20,41 +20,41 @@ pub struct Resending {
     pub deliveries: Deliveries,
     /// Their webhooks.
     pub webhooks: Webhooks,
-    /// Knows the requests with an idempotency key.
+    /// Requests with an idempotency key.
     pub answers: IdempotencyStore,
-    /// Counts the requests of entities.
+    /// Limits on the requests of entities.
     pub limits: RequestLimits,
-    /// Where the dispatcher listens.
+    /// The queue of the dispatcher.
     pub queue: Queue,
-    /// Dates the next attempt.
+    /// The clock for the next attempt.
     pub clock: SharedClock,
 }
 
-/// A delivery that is sent again.
+/// A resent delivery.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 pub struct Resent {
     delivery: WholeDelivery,
-    /// Whether the request's idempotency key had come before.
+    /// Whether the request repeats an idempotency key.
     #[serde(skip)]
     pub is_repeated: bool,
 }
 
-/// How a delivery is sent again.
+/// The step that resends a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// It is final: it gets a fresh schedule.
+    /// The delivery is final: it gets a new schedule.
     Reopen,
-    /// Its next attempt is due later: it gets one more now.
+    /// The next attempt is due later: the delivery gets one more now.
     AttemptNow,
-    /// It is due, and perhaps its message was lost.
+    /// The delivery is due, and its message may be lost.
     Announce,
     /// A worker is making the attempt.
     Nothing,
 }
 
 impl Step {
-    /// The word for it in the log.
+    /// The step's name in the log.
     fn as_str(self) -> &'static str {
         match self {
             Self::Reopen => "reopen",
@@ -75,17 +75,17 @@ impl Step {
 }
 
 impl Resent {
-    /// The delivery as it is now.
+    /// The delivery after the request.
     pub fn delivery(&self) -> &Delivery {
         &self.delivery.delivery
     }
 }
 
 impl Resending {
-    /// Has a delivery attempted again, now, once for an idempotency key, and returns it as it is then.
+    /// Resends a delivery now, once for an idempotency key, and returns the changed delivery.
     ///
-    /// A repetition shows the delivery as it is by then: it may be as large as an answer can be, and is there to be
-    /// read anyway.
+    /// A repetition reads the delivery again instead of a stored response, which could be as large as a response can
+    /// be.
     pub async fn resend(
         &self,
         entity: &AuthorizedEntity,
@@ -99,7 +99,7 @@ impl Resending {
         }
     }
 
-    /// A change that another request made at the same moment counts as this one's.
+    /// Resends a delivery. A change that another request made at the same moment counts as this request's change.
     async fn ask_again(
         &self,
         entity: &AuthorizedEntity,
@@ -122,7 +122,7 @@ impl Resending {
         let record = self.answers.record(once, &(), id, now).await?;
         let changed = match step {
             Step::Reopen => Some(self.deliveries.reopen(&head.delivery, record, now).await?),
-            Step::AttemptNow => Some(self.deliveries.hasten(head, record, now).await?),
+            Step::AttemptNow => Some(self.deliveries.expedite(head, record, now).await?),
             Step::Announce | Step::Nothing => {
                 self.deliveries.leave_as_is(record).await?;
                 None
@@ -130,10 +130,10 @@ impl Resending {
         };
         let done = changed.as_ref().is_some_and(Written::is_done);
         if done || step == Step::Announce {
-            let notice =
+            let message =
                 AttemptMessage::of(head, head.delivery.attempt_count.saturating_add(1)).since(webhook.last_update);
-            // In any lane: a dispatcher moves it to the lane of its webhook.
-            self.queue.announce_in_time(Lane::Quick, notice, now, now).await;
+            // Any lane will do: a dispatcher moves the message to the lane of its webhook.
+            self.queue.announce_in_time(Lane::Quick, message, now, now).await;
         }
         tracing::info!(deliveryId = %id, step = step.as_str(), done, "asked for again");
         let left = match changed {
@@ -143,7 +143,7 @@ impl Resending {
         };
         match left {
             Some(left) => Ok(left.whole(now)),
-            // It was not read back, an attempt was recorded since it was read, or it is gone.
+            // The head was not read back, an attempt was recorded meanwhile, or the delivery is gone.
             None => self.shown(entity, id).await,
         }
     }
@@ -159,7 +159,7 @@ mod tests {
     use crate::deliveries::store::item::tests::{LATER, NOW, head};
 
     #[test]
-    fn a_final_delivery_is_reopened_a_waiting_one_hastened_and_a_due_one_announced() {
+    fn final_deliveries_reopen_waiting_ones_expedite_due_ones_are_announced() {
         let at =
             |claimable_at, lease: Option<&str>| HeadItem { claimable_at, lease: lease.map(str::to_owned), ..head() };
         assert_eq!(Step::of(&at(None, None), NOW), Step::Reopen);

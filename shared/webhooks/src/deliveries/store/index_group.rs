@@ -1,21 +1,21 @@
-//! The two groups of a webhook's deliveries that the index finds: those that wait, which a removal of the webhook
-//! cancels, and those that can be recovered.
+//! The two groups of a webhook's deliveries in the index `byWebhook`: waiting deliveries, which a removal of the
+//! webhook cancels, and recoverable deliveries.
 
 use std::time::Duration;
 
 use crate::deliveries::delivery::{MAX_ATTEMPTS, Status};
 use base::{Time, WebhookId};
 
-/// A shorter wait is not worth a write in the index.
+/// Waits up to this time are not written to the index.
 const SHORT_WAIT: Duration = Duration::from_secs(60);
 
 /// The groups of a webhook's deliveries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexGroup {
-    /// Open, and its next attempt is more than a minute away or waits for a breaker.
+    /// Open, and the next attempt is more than a minute away or waits for a breaker.
     Waiting,
-    /// Failed or cancelled, with fewer attempts than a delivery may have. A webhook that still exists has cancelled
-    /// deliveries only because it was disabled for a while, so they can be recovered.
+    /// Failed or cancelled, with fewer attempts than the limit. An existing webhook has cancelled deliveries only
+    /// because it was disabled for a while, so they can be recovered.
     Recoverable,
 }
 
@@ -31,7 +31,7 @@ impl IndexGroup {
         }
     }
 
-    /// The word for it in the log.
+    /// The group's name in the log.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
@@ -39,7 +39,7 @@ impl IndexGroup {
         }
     }
 
-    /// The partition of the index that has a webhook's deliveries of this group.
+    /// The partition key of a webhook's deliveries of this group.
     pub fn key(self, webhook: &WebhookId) -> String {
         match self {
             Self::Waiting => format!("WAITING#{webhook}"),

@@ -1,15 +1,14 @@
-//! Deliveries as items: a small head that changes, attempts that are only ever added, and the keys of the indexes.
+//! Deliveries as items: a small head that changes, attempts that are only added, and the keys of the indexes.
 //!
 //! | item | pk / sk |
 //! |---|---|
 //! | head | `DLV#{delivery}` / `HEAD` |
 //! | large attempt | `DLV#{delivery}` / `ATT#0001` |
+//! A head is in the index `byOwner` for listing, in `byDue` while the delivery is open, and in `byWebhook` while the
+//! delivery is in an [`IndexGroup`].
 //!
-//! A head stands in the index `byOwner` for listing, in `byDue` while the delivery is open, and in `byWebhook` while
-//! it is in a [`IndexGroup`].
-//!
-//! An attempt stands in the head while the head stays small: then one write of one unit records both. Larger attempts
-//! are items of their own, so that a change of the head never costs more than two units, however long its history.
+//! Attempts are stored in the head while it stays small: then one write of one unit records both. Larger attempts are
+//! separate items, so that a change of the head never costs more than two units, regardless of its history.
 
 use std::time::Duration;
 
@@ -34,13 +33,13 @@ use storage::table::Change;
 /// The most bytes of attempts in a head, with the names of their attributes.
 const MAX_INLINE: usize = 1024;
 
-/// How long the sweep leaves a new delivery of a slow webhook alone: shorter than a lease, so that a claim need not
-/// move its due time.
+/// How long the sweep leaves a new delivery of a slow webhook alone: less than a lease, so that a claim need not move
+/// the due time.
 const SLOW_GRACE: Duration = Duration::from_secs(20);
-/// It counts as announced so often by the sweep, whose next pause is 80 s then.
+/// The initial `sweeps` of such a delivery, for which the sweep's next pause is 80 s.
 const SLOW_SWEEPS: u32 = 3;
 
-/// How many partitions the index of due deliveries has: one takes 1 000 writes a second.
+/// The number of partitions of the index of due deliveries: one takes 1 000 writes a second.
 pub(crate) const DUE_SHARDS: u8 = 8;
 /// The sort key of heads.
 pub(crate) const HEAD: &str = "HEAD";
@@ -54,31 +53,32 @@ pub struct HeadItem {
     #[serde(flatten)]
     pub(crate) delivery: Delivery,
     pub(crate) event: EventId,
-    /// Attempts made before the present schedule began.
+    /// Attempts made before the current schedule began.
     pub(crate) schedule_base: u32,
-    /// How often the sweep announced it since it was last claimed.
+    /// How often the sweep has announced it since its last claim.
     pub(crate) sweeps: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) lease: Option<String>,
-    /// The earliest moment at which the next attempt may be claimed: its time, or the end of the lease. Present while
-    /// the delivery is open, so that one comparison decides a claim.
+    /// The earliest time at which the next attempt may be claimed: its time, or the end of the lease. Present while the
+    /// delivery is open, so that one comparison decides a claim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) claimable_at: Option<Time>,
-    /// When the schedule goes on, if the next attempt was asked for by hand in between.
+    /// When the schedule continues, if the next attempt was requested by hand in between.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) resume_at: Option<Time>,
-    /// Whether the next attempt waits for a breaker, or for an event that is not there yet, and not for its schedule.
+    /// Whether the next attempt waits for a breaker, or for an event body that is not written yet, and not for its
+    /// schedule.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) put_off: bool,
-    /// When a person asked for the next attempt.
+    /// When a person requested the next attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) asked_at: Option<Time>,
-    /// The attempts that are small enough to stand here.
+    /// Attempts that are small enough for the head.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) attempts: Vec<Attempt>,
     pub(crate) entity_key: String,
     pub(crate) created_key: String,
-    /// The state that the index of the entity's deliveries tells.
+    /// The state in the index of the entity's deliveries.
     pub(crate) listed_status: String,
     /// Its [`IndexGroup`], while it is in one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -95,13 +95,13 @@ impl HeadItem {
     pub fn new(event: &Event, webhook: &Webhook, first_attempt: Time, retention: Duration) -> Self {
         let id = DeliveryId::of(&event.id, &webhook.id);
         let created = event.timestamp;
-        // A delivery to a slow webhook may wait for a place, so the sweep announces it again later than others.
-        // A first attempt that is too far away for a message is the sweep's, which counts it as announced once (`ending.rs`).
+        // A delivery to a slow webhook may wait for a permit, so the sweep announces it later than others. A first
+        // attempt beyond the longest delay of a message starts with `sweeps` at 1 (`transition.rs`).
         let (grace, sweeps) = match webhook.is_slow(created) {
             true => (SLOW_GRACE, SLOW_SWEEPS),
             false => (GRACE, u32::from(first_attempt.since(created) > MAX_DELAY)),
         };
-        // What waits for its first attempt is told to be pending at once.
+        // A delivery that waits for its first attempt is listed as pending at once.
         let listed_as = if first_attempt > created + GRACE { Status::Pending.as_str() } else { NEW };
         Self {
             pk: partition(&id),
@@ -145,17 +145,17 @@ impl HeadItem {
         Delivery { waiting_for: self.waiting_for(now), ..self.delivery }
     }
 
-    /// Completes a change that brings the delivery into a state.
+    /// Adds the listed status to a change to this state.
     pub(crate) fn listed(&self, status: Status, change: Change) -> Change {
         change.set_some(LISTED, to_list(status, &self.listed_status).map(Status::as_str))
     }
 
-    /// The delivery, as the table keeps it.
+    /// The delivery as stored in the table.
     pub fn delivery(&self) -> &Delivery {
         &self.delivery
     }
 
-    /// Its event.
+    /// The delivery's event.
     pub fn event(&self) -> &EventId {
         &self.event
     }
@@ -165,15 +165,14 @@ impl HeadItem {
         self.expires_at > now.as_seconds()
     }
 
-    /// Whether the sweep finds the delivery by its present due time soon after its next attempt, and not before it:
-    /// then the due time stays, which saves two units in the index. So a retry after seconds moves no due time, unless
-    /// the attempt before it was late.
+    /// Whether the current due time is at or soon after the next attempt. Then the due time stays, which saves two
+    /// write units in the index. So a retry after seconds moves no due time, unless the attempt before it was late.
     pub(crate) fn is_swept_soon_after(&self, next_attempt: Time) -> bool {
         let soon = next_attempt..=next_attempt + GRACE;
         self.sweeps == 0 && self.due_at.is_some_and(|due| soon.contains(&due))
     }
 
-    /// Whether an attempt may stand in the head beside those that do.
+    /// Whether the head has room for a further attempt.
     pub(crate) fn has_room_for(&self, attempt: &Attempt) -> bool {
         self.attempts.iter().chain([attempt]).map(Attempt::size).sum::<usize>() <= MAX_INLINE
     }
@@ -214,7 +213,7 @@ pub(crate) struct DueEntry {
     pub(crate) due_at: Time,
     pub(crate) attempt_count: u32,
     pub(crate) webhook_identifier: WebhookId,
-    /// How often the sweep announced it in vain.
+    /// How often the sweep has announced it in vain.
     pub(crate) sweeps: u32,
 }
 
@@ -237,8 +236,8 @@ pub(crate) fn shard_key(shard: u8) -> String {
     format!("DUE#{shard}")
 }
 
-/// The shard of a delivery. The identifier's last characters are as good as random: one of 32 letters would not spread
-/// evenly over the shards, the sum of some does.
+/// The shard of a delivery. The last characters of the identifier are random: one of 32 letters would not spread evenly
+/// over the shards, the sum of several does.
 pub(crate) fn due_shard(id: &DeliveryId) -> String {
     let sum = id.as_str().bytes().rev().take(6).fold(0u8, u8::wrapping_add);
     shard_key(sum % DUE_SHARDS)
@@ -282,7 +281,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_due_time_stays_where_it_is_no_sooner_than_the_next_attempt_and_no_later_than_it_would_be_set() {
+    fn a_due_time_stays_if_it_is_at_or_soon_after_the_next_attempt() {
         let head = head();
         let due = head.due_at.expect("it is open");
         assert_eq!(due, NOW + GRACE);
@@ -291,7 +290,7 @@ pub(crate) mod tests {
         }
         let later = HeadItem { due_at: Some(LATER), ..head.clone() };
         assert!(!later.is_swept_soon_after(NOW), "a lost message would be noticed late");
-        assert!(!HeadItem { sweeps: 1, ..head }.is_swept_soon_after(NOW), "the sweep counts anew");
+        assert!(!HeadItem { sweeps: 1, ..head }.is_swept_soon_after(NOW), "the sweep counts from zero again");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Deliveries in the table: opening them, reading them, and finding those that are overdue. Every change is
-//! conditional, so that a change that comes twice, late or out of order is lost.
+//! Deliveries in the table: opening and reading them, and finding overdue ones. Every change is conditional, so that a
+//! repeated, late or reordered change is lost.
 
 pub mod index_group;
 pub mod item;
@@ -28,7 +28,7 @@ use auth::AuthorizedEntity;
 use base::{DeliveryId, Time, logging};
 use storage::table::{Change, Page, PageEnd, Put, Query, Table, TableError, Written, is, is_new};
 
-/// How many bytes the addresses and header names of all attempts of one answer may take.
+/// The most bytes of addresses and header names of all attempts in one response.
 const MAX_REQUESTS: usize = 96 * 1024;
 
 const OPENING: &str = "opening deliveries";
@@ -40,7 +40,7 @@ pub struct Deliveries {
     pub(crate) events: Events,
 }
 
-/// A delivery as it was read, with its event and its whole attempt history.
+/// A stored delivery with its event and its whole attempt history.
 #[derive(Debug)]
 pub(crate) struct StoredDelivery {
     pub(crate) head: HeadItem,
@@ -50,8 +50,8 @@ pub(crate) struct StoredDelivery {
 }
 
 impl StoredDelivery {
-    /// The delivery with a head that was read later; `None` when an attempt was recorded in between, which only a fresh
-    /// read has.
+    /// The delivery with a head that was read later; `None` when an attempt was recorded in between, since then the
+    /// history has to be read again.
     pub(crate) fn with_head(self, head: HeadItem) -> Option<Self> {
         let has_all_attempts = head.delivery.attempt_count == self.head.delivery.attempt_count;
         has_all_attempts.then_some(Self { head, ..self })
@@ -65,8 +65,8 @@ impl StoredDelivery {
     }
 }
 
-/// The attempts as their owner sees them, the oldest first. Addresses and headers of the oldest are left out where all of
-/// them would make the answer too large.
+/// The attempts as their owner sees them, the oldest first. Addresses and headers of the oldest attempts are left out
+/// where they would make the response too large.
 pub(crate) fn shown(attempts: Vec<Attempt>, delivery_url: &str) -> Vec<Attempt> {
     let mut left = MAX_REQUESTS;
     let newest_first = attempts.into_iter().rev().map(|attempt| attempt.shown(delivery_url));
@@ -86,8 +86,8 @@ impl Deliveries {
         Self { events: Events::new(table.clone()), table }
     }
 
-    /// Opens a connection to the table, so that the first delivery does not wait for the handshake: it looks for one that
-    /// there cannot be. A failure is left to the first delivery.
+    /// Opens a connection to the table by a read of a key that does not exist, so that the first delivery does not wait
+    /// for the handshake. Errors are left to the first delivery.
     pub fn open_connection(&self) -> BoxFuture<'static, ()> {
         let table = self.table.clone();
         async move {
@@ -97,7 +97,7 @@ impl Deliveries {
         .boxed()
     }
 
-    /// Opens deliveries with these heads. Lost for a delivery that exists already, which stays as it is.
+    /// Writes the heads of new deliveries. Lost for a delivery that exists already, which stays unchanged.
     pub(crate) async fn open(&self, heads: &[HeadItem]) -> Result<Vec<Written<()>>, TableError> {
         let puts = heads.iter().map(Self::opening).collect::<Result<Vec<_>, TableError>>()?;
         try_join_all(puts.into_iter().map(|put| self.table.write_together(put, OPENING))).await
@@ -108,8 +108,8 @@ impl Deliveries {
         Ok(Put::item(head, OPENING)?.only_if(is_new()))
     }
 
-    /// A delivery with its event and its whole attempt history; `None` when the entity has none of this identifier, or
-    /// its retention is over: the table removes it some days later.
+    /// A delivery with its event and its whole attempt history, as its owner sees it; `None` when the entity has no
+    /// delivery with this identifier, or its retention is over: the table removes it some days later.
     pub async fn with_attempts(
         &self,
         entity: &AuthorizedEntity,
@@ -119,7 +119,7 @@ impl Deliveries {
         Ok(self.find(entity, id, now).await?.map(|found| found.whole(now)))
     }
 
-    /// The same, with the parts that its owner does not see.
+    /// A stored delivery with its event and its whole attempt history; `None` as in [`Self::with_attempts`].
     pub(crate) async fn find(
         &self,
         entity: &AuthorizedEntity,
@@ -141,7 +141,7 @@ impl Deliveries {
         };
         attempts.extend_from_slice(&head.attempts);
         attempts.sort_by_key(|attempt| attempt.attempt_number);
-        // Event and delivery are kept equally long, but not to the second.
+        // Event and delivery are kept equally long, but not removed in the same second.
         let Some(event) = self.events.find(&head.event).await? else { return Ok(None) };
         let event =
             RawValue::from_string(event.body).map_err(|_| TableError::Missing("well-formed JSON in an event"))?;
@@ -152,8 +152,8 @@ impl Deliveries {
         self.table.read(head_key(id), "looking at the head of a delivery").await
     }
 
-    /// The heads of these deliveries, as they were moments ago; `None` for one that is not there yet or any more, or cannot
-    /// be read, which holds up no other.
+    /// The heads of these deliveries, by an eventually consistent read; `None` for a delivery that is missing or cannot
+    /// be read, which does not hold up the others.
     pub(crate) async fn heads(
         &self,
         ids: impl IntoIterator<Item = &DeliveryId>,
@@ -161,7 +161,10 @@ impl Deliveries {
         let heads =
             ids.into_iter().map(async |id| match self.table.read_eventual(head_key(id), "listing deliveries").await {
                 Err(error @ TableError::Item { .. }) => {
-                    tracing::error!(error = %logging::chain(&error), "a delivery is left out of a list");
+                    tracing::error!(
+                        error = %logging::chain(&error),
+                        "a delivery is left out of a list, since its item cannot be read"
+                    );
                     Ok(None)
                 }
                 head => head,
@@ -169,7 +172,7 @@ impl Deliveries {
         try_join_all(heads).await
     }
 
-    /// A page of the overdue deliveries of one shard. The index may lag behind a little.
+    /// A page of the overdue deliveries of one shard. The index may lag behind.
     pub(crate) async fn due_before(
         &self,
         shard: u8,
@@ -178,7 +181,7 @@ impl Deliveries {
         start: Option<PageEnd>,
     ) -> Result<Page<DueEntry>, TableError> {
         let query = Query::due_by(shard_key(shard), now).limit(limit).after(start);
-        self.table.page(query, "looking for what is due").await
+        self.table.page(query, "looking for overdue deliveries").await
     }
 
     /// Whether any delivery, of any entity, has been overdue since this time.
@@ -187,17 +190,17 @@ impl Deliveries {
         Ok(try_join_all(shards).await?.iter().any(|page| !page.entries.is_empty()))
     }
 
-    /// Moves the due time of a delivery that is about to be announced, and returns its head. Lost when it
-    /// is no longer due, or another sweep has moved it.
+    /// Moves the due time of a delivery before it is announced, and returns its head. Lost when the delivery is no
+    /// longer due, or another sweep has moved the time.
     pub(crate) async fn postpone(&self, entry: &DueEntry, until: Time) -> Result<Written<HeadItem>, TableError> {
-        // One that was never attempted is not new any more.
+        // A delivery that was never attempted is listed as pending from now on.
         let still_pending = (entry.attempt_count == 0).then(|| Status::Pending.as_str());
         let postponed = Change::of((entry.pk.clone(), HEAD.to_owned()))
             .set("dueAt", until)
             .set("sweeps", entry.sweeps.saturating_add(1))
             .set_some(LISTED, still_pending)
             .only_if(is("dueAt", entry.due_at))
-            // The index lags: an attempt may have been recorded that left the due time as it was.
+            // The index lags: an attempt may have been recorded without a change of the due time.
             .only_if(is("attemptCount", entry.attempt_count));
         self.table.write_together_and_read(postponed, "moving a due time").await
     }

@@ -1,8 +1,7 @@
-//! Making a delivery due again: a final delivery gets a fresh schedule, and one that waits for its next attempt gets an
-//! attempt in between, which its schedule does not count. And ending one that waits.
+//! Making deliveries due again, and cancelling waiting ones. A final delivery gets a new schedule. A delivery that
+//! waits for its next attempt gets an attempt in between, which its schedule does not count.
 //!
-//! Every change is on condition of the state that was read before, so that of several requests at the same moment one
-//! has an effect.
+//! Every change is on condition of the state that was read, so that one of several concurrent requests has an effect.
 
 use crate::deliveries::{
     delivery::{Delivery, Status},
@@ -21,17 +20,17 @@ use storage::{IdempotencyError, Record};
 const REOPENING: &str = "reopening a delivery";
 const CANCELLING: &str = "cancelling a delivery";
 
-/// Who has a delivery attempted again.
+/// The origin of a request to attempt a delivery again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Asker {
-    /// A person asked for this delivery. The attempt does not wait for a breaker, and the caller announces it.
+enum Requester {
+    /// A person requested this delivery. The attempt does not wait for a breaker, and the caller announces it.
     Person,
-    /// A job makes many due, and the sweep announces them.
+    /// A job makes many deliveries due, and the sweep announces them.
     Job,
 }
 
-impl Asker {
-    /// From when on the sweep announces a delivery that is due now.
+impl Requester {
+    /// The due time for the sweep of a delivery that is due now.
     fn due(self, now: Time) -> Time {
         match self {
             Self::Person => now + GRACE,
@@ -39,92 +38,94 @@ impl Asker {
         }
     }
 
-    /// How often the sweep counts as having announced it. What a job makes due was never announced: a count of one tells
-    /// the sweep that a crowded queue has no message for it.
+    /// The initial `sweeps`. A delivery that a job makes due has no message: it starts at 1, so that the sweep does not
+    /// expect one on a crowded queue.
     fn sweeps(self) -> u32 {
         u32::from(self == Self::Job)
     }
 
-    /// When a person asked.
+    /// The time of a person's request.
     fn asked_at(self, now: Time) -> Option<Time> {
         (self == Self::Person).then_some(now)
     }
 }
 
-/// A final delivery becomes open, with a fresh schedule that begins now. It is kept as long as before, so a delivery
-/// whose retention is over stays as it is.
-fn reopening(seen: &Delivery, asker: Asker, now: Time) -> Change {
-    Change::of(head_key(&seen.id))
+/// The change that reopens a final delivery with a new schedule that begins now. The retention stays, so the change is
+/// lost for a delivery whose retention is over.
+fn reopening(read: &Delivery, requester: Requester, now: Time) -> Change {
+    Change::of(head_key(&read.id))
         .set("status", Status::Pending.as_str())
         .set(LISTED, Status::Pending.as_str())
-        .set("scheduleBase", seen.attempt_count)
+        .set("scheduleBase", read.attempt_count)
         .set("nextAttemptDate", now)
         .set("claimableAt", now)
-        .set("dueShard", due_shard(&seen.id))
-        .set("dueAt", asker.due(now))
-        .set("sweeps", asker.sweeps())
+        .set("dueShard", due_shard(&read.id))
+        .set("dueAt", requester.due(now))
+        .set("sweeps", requester.sweeps())
         .set("lastUpdate", now)
-        .set_or_remove("askedAt", asker.asked_at(now))
+        .set_or_remove("askedAt", requester.asked_at(now))
         .remove("putOff")
         .remove("waitingFor")
         .remove("webhookKey")
-        .only_if(is("status", seen.status.as_str()))
-        .only_if(is("attemptCount", seen.attempt_count))
+        .only_if(is("status", read.status.as_str()))
+        .only_if(is("attemptCount", read.attempt_count))
         .only_if(more("expiresAt", now.as_seconds()))
 }
 
-/// An open delivery's next attempt becomes due now, and the time that the schedule had for it is remembered. An attempt
-/// that was put off is the schedule's own, so it has no such time.
-fn attempt_now(seen: &HeadItem, asker: Asker, now: Time) -> Change {
-    let scheduled = seen.delivery.next_attempt_date.filter(|_| seen.resume_at.is_none() && !seen.put_off);
-    let change = Change::of((seen.pk.clone(), HEAD.to_owned()))
+/// The change that makes an open delivery's next attempt due now, and keeps its scheduled time in `resumeAt`. A put-off
+/// attempt is the attempt of the schedule itself, so it has no such time.
+fn attempt_now(read: &HeadItem, requester: Requester, now: Time) -> Change {
+    let scheduled = read.delivery.next_attempt_date.filter(|_| read.resume_at.is_none() && !read.put_off);
+    let change = Change::of((read.pk.clone(), HEAD.to_owned()))
         .set_some("resumeAt", scheduled)
         .set("nextAttemptDate", now)
         .set("claimableAt", now)
-        .set("dueAt", asker.due(now))
-        .set("sweeps", asker.sweeps())
+        .set("dueAt", requester.due(now))
+        .set("sweeps", requester.sweeps())
         .set("lastUpdate", now)
-        .set_or_remove("askedAt", asker.asked_at(now))
+        .set_or_remove("askedAt", requester.asked_at(now))
         .remove("webhookKey")
-        .only_if(is("attemptCount", seen.delivery.attempt_count))
+        .only_if(is("attemptCount", read.delivery.attempt_count))
         .only_if(more("expiresAt", now.as_seconds()))
         .only_if(absent("lease"));
-    seen.claimable_at.iter().fold(change, |change, time| change.only_if(is("claimableAt", *time)))
+    read.claimable_at.iter().fold(change, |change, time| change.only_if(is("claimableAt", *time)))
 }
 
 impl Deliveries {
-    /// Gives a final delivery a fresh schedule; the caller announces it. Lost when it is not as it was read.
+    /// Gives a final delivery a new schedule; the caller announces it. Lost when the delivery has changed since it was
+    /// read.
     pub(crate) async fn reopen(
         &self,
-        seen: &Delivery,
+        read: &Delivery,
         record: Option<Record>,
         now: Time,
     ) -> Result<Written<Option<HeadItem>>, IdempotencyError> {
-        self.ask_again(reopening(seen, Asker::Person, now), record).await
+        self.ask_again(reopening(read, Requester::Person, now), record).await
     }
 
-    /// The same; the sweep announces it.
-    pub(crate) async fn reopen_for_sweep(&self, seen: &Delivery, now: Time) -> Result<Written<()>, TableError> {
-        self.table.write_together(reopening(seen, Asker::Job, now), REOPENING).await
+    /// Gives a final delivery a new schedule; the sweep announces it.
+    pub(crate) async fn reopen_for_sweep(&self, read: &Delivery, now: Time) -> Result<Written<()>, TableError> {
+        self.table.write_together(reopening(read, Requester::Job, now), REOPENING).await
     }
 
-    /// Makes the next attempt of an open delivery due now; the caller announces it. Lost when it is not as it was read.
-    pub(crate) async fn hasten(
+    /// Makes the next attempt of an open delivery due now; the caller announces it. Lost when the delivery has changed
+    /// since it was read.
+    pub(crate) async fn expedite(
         &self,
-        seen: &HeadItem,
+        read: &HeadItem,
         record: Option<Record>,
         now: Time,
     ) -> Result<Written<Option<HeadItem>>, IdempotencyError> {
-        self.ask_again(attempt_now(seen, Asker::Person, now), record).await
+        self.ask_again(attempt_now(read, Requester::Person, now), record).await
     }
 
-    /// The same; the sweep announces it.
-    pub(crate) async fn hasten_for_sweep(&self, seen: &HeadItem, now: Time) -> Result<Written<()>, TableError> {
-        self.table.write_together(attempt_now(seen, Asker::Job, now), REOPENING).await
+    /// Makes the next attempt of an open delivery due now; the sweep announces it.
+    pub(crate) async fn expedite_for_sweep(&self, read: &HeadItem, now: Time) -> Result<Written<()>, TableError> {
+        self.table.write_together(attempt_now(read, Requester::Job, now), REOPENING).await
     }
 
-    /// Makes a change that a person asked for, together with the record of the request. The head is read back only where
-    /// there is no record. Where the change is lost, the one that came first counts, so that the record is written.
+    /// Makes a change that a person requested, together with the record of the request. The head is read back only
+    /// without a record. If the change is lost to an earlier one, that one counts, and the record is written alone.
     async fn ask_again(
         &self,
         change: Change,
@@ -145,7 +146,7 @@ impl Deliveries {
         self.table.write_recorded(Transaction::new(), record, REOPENING).await.map(drop)
     }
 
-    /// Ends a delivery that waits for a removed webhook. Lost when it is claimed at this moment: its worker ends it.
+    /// Cancels a waiting delivery of a removed webhook. Lost when the delivery is claimed: its worker cancels it.
     pub(crate) async fn cancel_waiting(
         &self,
         id: &DeliveryId,
@@ -164,7 +165,7 @@ impl Deliveries {
             // No delivery of a removed webhook is recovered.
             .remove("webhookKey")
             .only_if(is("webhookKey", IndexGroup::Waiting.key(webhook)))
-            // Any time will do: a final delivery has none.
+            // Any time matches: only a final delivery has none.
             .only_if(more("claimableAt", Time::from_millis(0)))
             .only_if(absent("lease"));
         self.table.write_together(cancelled, CANCELLING).await
@@ -183,15 +184,19 @@ mod tests {
             head.delivery.next_attempt_date = Some(LATER);
             head
         };
-        let resumes = |head: &HeadItem| format!("{:?}", attempt_now(head, Asker::Person, NOW)).contains("resumeAt");
+        let resumes = |head: &HeadItem| format!("{:?}", attempt_now(head, Requester::Person, NOW)).contains("resumeAt");
         assert!(resumes(&waiting()));
-        assert!(!resumes(&HeadItem { put_off: true, ..waiting() }), "it is itself the attempt of the schedule");
-        assert!(!resumes(&HeadItem { resume_at: Some(LATER), ..waiting() }), "what is remembered stays");
+        assert!(!resumes(&HeadItem { put_off: true, ..waiting() }), "it is the attempt of the schedule itself");
+        assert!(!resumes(&HeadItem { resume_at: Some(LATER), ..waiting() }), "the stored time stays");
     }
 
     #[test]
-    fn what_a_person_asked_for_is_announced_at_once_and_what_a_job_makes_due_by_the_sweep() {
-        assert_eq!((Asker::Person.due(NOW), Asker::Person.asked_at(NOW)), (NOW + GRACE, Some(NOW)));
-        assert_eq!((Asker::Job.due(NOW), Asker::Job.asked_at(NOW)), (NOW, None), "many attempts do not pass a breaker");
+    fn a_person_gets_an_announcement_at_once_and_a_job_leaves_it_to_the_sweep() {
+        assert_eq!((Requester::Person.due(NOW), Requester::Person.asked_at(NOW)), (NOW + GRACE, Some(NOW)));
+        assert_eq!(
+            (Requester::Job.due(NOW), Requester::Job.asked_at(NOW)),
+            (NOW, None),
+            "many attempts do not pass a breaker"
+        );
     }
 }

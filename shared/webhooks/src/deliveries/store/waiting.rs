@@ -1,11 +1,11 @@
-//! What an open delivery waits for, by its head. A delivery that waits for a slot is not claimed and so not written:
-//! this follows from its being due for long.
+//! The reason why an open delivery waits, derived from its head. A delivery that waits for a permit is not claimed and
+//! so not written: this reason follows from a due time that has passed for long.
 
 use crate::deliveries::{delivery::WaitingFor, lease_times::GRACE, store::item::HeadItem};
 use base::Time;
 
 impl HeadItem {
-    /// What the delivery waits for; `None` when it is over, its attempt is under way, or it is due at this moment.
+    /// The reason for the delivery's wait; `None` when it is final, its attempt is under way, or it is due now.
     pub(crate) fn waiting_for(&self, now: Time) -> Option<WaitingFor> {
         let next = self.delivery.next_attempt_date?;
         if self.lease.is_some() && self.claimable_at.is_some_and(|end| now < end) {
@@ -13,12 +13,12 @@ impl HeadItem {
         } else if now < next {
             Some(self.delivery.waiting_for.unwrap_or(WaitingFor::Schedule))
         } else {
-            // The queue has had its time, and the sweep announces it again.
+            // The time for the queue is over, and the sweep announces the delivery again.
             (next + GRACE <= now).then_some(WaitingFor::Limit)
         }
     }
 
-    /// Whether its next attempt is later than now, and no worker has it.
+    /// Whether the next attempt is later than now, and no worker has claimed it.
     pub(crate) fn waits(&self, now: Time) -> bool {
         self.lease.is_none() && self.claimable_at.is_some_and(|time| now < time)
     }
@@ -31,7 +31,8 @@ mod tests {
 
     fn waiting(next: Option<Time>, kept: Option<WaitingFor>) -> HeadItem {
         let mut head = HeadItem { claimable_at: next, ..head() };
-        (head.delivery.next_attempt_date, head.delivery.waiting_for) = (next, kept);
+        head.delivery.next_attempt_date = next;
+        head.delivery.waiting_for = kept;
         head
     }
 
