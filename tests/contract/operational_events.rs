@@ -63,7 +63,7 @@ async fn a_failing_webhook_is_announced_once_an_hour_and_later_if_it_still_fails
         suite.table().set(&pk, &sk, "tellAfter", past).await,
         "the item has the time from which it may be announced"
     );
-    suite.table().remove(&format!("TOLD#ENT#{}", entity.id), "webhook.failing").await;
+    suite.table().remove(&format!("ANNOUNCED#ENT#{}", entity.id), "webhook.failing").await;
     fails(&entity, &failing).await;
     let second = announced(&failing, &receiver.until("/listener", 2).await[1].json());
     assert!(time(&second["since"]) > time(&first["since"]), "{first:#} {second:#}");

@@ -193,7 +193,7 @@ async fn announced_meanwhile(stage: &Stage<'_>, point: &str, status: u16, kind: 
     let scene = stage.scene(1, [Behaviour::status(status)]).await;
     let hook = &scene.hooks[0];
     let (delivery, announced, publication) = stage.publish_and_hold(&scene).await;
-    let mark = format!("TOLD#{}", hook.id);
+    let mark = format!("ANNOUNCED#{}", hook.id);
     let marks = mark.clone();
     let mut held = stage.table().hold(point, Moment::Before, move |call| {
         call.operation == "TransactWriteItems" && call.mentions(&marks) && call.mentions(kind)

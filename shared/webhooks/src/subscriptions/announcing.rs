@@ -2,9 +2,9 @@
 //!
 //! | item | pk / sk |
 //! |---|---|
-//! | operational event announced about a webhook | `TOLD#{webhook}` / type of the event |
-//! | `webhook.failing` announced to an entity | `TOLD#ENT#{entity}` / type of the event |
-//! | how many events of another type an entity had in an hour | `TOLD#ENT#{entity}` / `{type}#{hour}` |
+//! | operational event announced about a webhook | `ANNOUNCED#{webhook}` / type of the event |
+//! | `webhook.failing` announced to an entity | `ANNOUNCED#ENT#{entity}` / type of the event |
+//! | how many events of another type an entity had in an hour | `ANNOUNCED#ENT#{entity}` / `{type}#{hour}` |
 //! Each event goes to every webhook of the entity. With limits per entity the deliveries grow with the number of its
 //! webhooks; with limits per webhook alone they would grow with its square. The items are written in one transaction
 //! with the change and the event in the outbox, on condition that no earlier mark is valid and the count has room. So
@@ -74,11 +74,11 @@ impl AnnouncedItem {
 }
 
 fn key_of_webhook(webhook: &WebhookId, kind: &str) -> (String, String) {
-    (format!("TOLD#{webhook}"), kind.to_owned())
+    (format!("ANNOUNCED#{webhook}"), kind.to_owned())
 }
 
 fn key_of_entity(entity: &EntityId, kind: &str) -> (String, String) {
-    (format!("TOLD#ENT#{entity}"), kind.to_owned())
+    (format!("ANNOUNCED#ENT#{entity}"), kind.to_owned())
 }
 
 fn key_of_count(entity: &EntityId, kind: &str, now: Time) -> (String, String) {
