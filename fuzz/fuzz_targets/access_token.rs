@@ -1,5 +1,5 @@
-//! Access tokens with a valid signature, any header and any claims: an accepted token has the right claims, and is valid
-//! now.
+//! Access tokens with a valid signature, any header and any claims: an accepted token has the right claims, and is
+//! valid now.
 #![no_main]
 
 use std::sync::LazyLock;

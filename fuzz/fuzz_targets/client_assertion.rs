@@ -1,5 +1,5 @@
-//! Client assertions with a valid signature, any header and any claims: an accepted assertion has each required claim once,
-//! is valid now, and expires soon enough.
+//! Client assertions with a valid signature, any header and any claims: an accepted assertion has each required claim
+//! once, is valid now, and expires soon enough.
 #![no_main]
 
 use std::{collections::HashSet, sync::LazyLock};

@@ -1,5 +1,5 @@
-//! Cursors of the list of deliveries: a text that a client made up is never accepted, and a sealed text is accepted only if
-//! it holds a position, which is read back byte for byte.
+//! Cursors of the list of deliveries: a text that a client made up is never accepted, and a sealed text is accepted
+//! only if it holds a position, which is read back byte for byte.
 #![no_main]
 
 use std::sync::LazyLock;

@@ -1,5 +1,5 @@
-//! `traceparent` and `tracestate`: with any values, a call has a trace, and the passed-on headers are well-formed, small, and
-//! parse to the same trace again.
+//! `traceparent` and `tracestate`: with any values, a call has a trace, and the passed-on headers are well-formed,
+//! small, and parse to the same trace again.
 #![no_main]
 
 use base::{

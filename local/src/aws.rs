@@ -6,9 +6,9 @@ use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_sdk_dynamodb::config::{self, SharedCredentialsProvider};
 use base::{Random, random};
 
-/// The region that all stand-ins pretend to be in.
+/// The region of all stand-ins.
 pub const REGION: &str = "us-east-1";
-/// The account that they pretend to be.
+/// The account of all stand-ins.
 pub const ACCOUNT: &str = "000000000000";
 
 /// A queue's address at the server of queues and secrets.
@@ -19,9 +19,9 @@ pub fn queue_url(services: SocketAddr, queue: &str) -> String {
 /// The credentials with which a caller signs its requests to a stand-in.
 #[derive(Clone)]
 pub struct Credentials {
-    /// The access key id, which says who the caller is.
+    /// The access key id, which identifies the caller.
     pub access_key_id: String,
-    /// The key with which it signs.
+    /// The key for signatures.
     pub secret_access_key: String,
 }
 
@@ -35,13 +35,13 @@ impl Credentials {
     }
 }
 
-/// Where the stand-ins listen, and the credentials that they ask for.
+/// The addresses of the stand-ins, and the credentials of a caller.
 #[derive(Clone)]
 pub struct Endpoints {
     pub credentials: Credentials,
     /// DynamoDB.
     pub table: String,
-    /// SQS and Secrets Manager; S3 where another server's is passed on.
+    /// SQS and Secrets Manager; S3, if its requests are forwarded to another server.
     pub services: String,
 }
 
@@ -59,7 +59,7 @@ impl Endpoints {
         ]
     }
 
-    /// The same endpoints with a function's credentials, where it has its own.
+    /// The endpoints with a function's credentials, if it has separate ones.
     pub fn of(&self, function: Option<&Credentials>) -> Self {
         Self { credentials: function.unwrap_or(&self.credentials).clone(), ..self.clone() }
     }

@@ -1,4 +1,4 @@
-//! The environment of each function on this machine: the template's, with its references resolved.
+//! The environment of each function on this machine, from the template with its references resolved.
 
 use std::{collections::BTreeMap, net::SocketAddr};
 
@@ -23,9 +23,9 @@ pub struct Bundle<'a> {
     pub settings: &'a Settings,
     /// The address of API and issuer.
     pub base_url: &'a str,
-    /// Where the queues are.
+    /// The server of the queues.
     pub services: SocketAddr,
-    /// Where geo-IP databases are published: in a folder, where AWS has a bucket.
+    /// The store of published geo-IP databases: here a folder, on AWS a bucket.
     pub geo_ip_store: &'a str,
 }
 
@@ -42,7 +42,7 @@ pub struct EnvironmentError {
 }
 
 impl Bundle<'_> {
-    /// Every variable that the template gives the function, and those that lead its SDK to the stand-ins.
+    /// The function's variables of the template, and the variables that point its SDK at the stand-ins.
     pub fn environment(&self, function: &Function, aws: &Endpoints) -> Result<Environment, EnvironmentError> {
         let own = aws.variables().map(|(name, value)| Ok((name.to_owned(), value.to_owned())));
         let variables = function.environment.iter().map(|(variable, value)| {

@@ -1,8 +1,8 @@
-//! The calls of functions at the stand-ins, which the contract tests decide against template.yaml at the end of their
-//! run.
+//! A record of the functions' calls to the stand-ins. The contract tests check it against template.yaml at the end of
+//! their run.
 //!
 //! Each line of the file is a distinct call: the function, and the parts of the request that name operation, resources
-//! and partition keys. A function makes the same call for many tenants, so that identifiers are left out: `ENT#{id}`.
+//! and partition keys. Identifiers are left out, since a function makes the same call for many tenants: `ENT#{id}`.
 
 use std::{
     collections::HashSet,
@@ -34,10 +34,10 @@ const NAMING: [&str; 9] = [
     "TableName",
 ];
 
-/// What a partition key has in place of an identifier. The crate `rights` reads it.
+/// The placeholder of an identifier in a partition key. The crate `rights` reads it.
 const IDENTIFIER: &str = "{id}";
 
-/// The longest part of a partition key that is a name of ours. Identifiers are longer, or have digits.
+/// The longest part of a partition key that is a fixed name. Identifiers are longer, or have digits.
 const LONGEST_NAME: usize = 16;
 
 /// The file, and its lines.
@@ -55,7 +55,7 @@ impl CallRecord {
         Ok(Self(Mutex::new(Lines { file, known: HashSet::new() })))
     }
 
-    /// Passes a function's request on, and records it. The body is not read here of a request of S3.
+    /// Passes a function's request on, and records it. The body of an S3 request is not read.
     pub async fn pass(&self, function: &str, request: Request, body: &[u8], next: Next) -> Response {
         let target = request.headers().get("x-amz-target").and_then(|target| target.to_str().ok());
         if let Some(target) = target {
@@ -83,7 +83,7 @@ impl CallRecord {
         if lines.known.contains(&line) {
             return;
         }
-        // One write, so that a process that is killed leaves no half of a line.
+        // One write, so that a killed process leaves no partial line.
         if let Err(error) = lines.file.write_all(line.as_bytes()) {
             tracing::warn!("a call of a function is not recorded: {error}");
         }
@@ -109,7 +109,7 @@ fn naming(member: &str, value: &Value) -> Option<Value> {
             let members: Map<_, _> = members.iter().filter_map(kept).collect();
             (!members.is_empty()).then(|| members.into())
         }
-        // A statement takes its parameters by their places.
+        // A statement takes its parameters by their positions.
         Value::Array(elements) if member == "Parameters" => {
             Some(elements.iter().map(|element| naming("", element).unwrap_or_default()).collect())
         }
@@ -123,8 +123,8 @@ fn naming(member: &str, value: &Value) -> Option<Value> {
     }
 }
 
-/// A text that can be a partition key, without the identifiers in it: its parts are separated by `#`, and the first is a
-/// word in capitals.
+/// A text that can be a partition key, without the identifiers in it: its parts are separated by `#`, and the first is
+/// a word in capitals.
 fn key_pattern(text: &str) -> Option<String> {
     let is_name = |part: &str| part.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-');
     let is_kind = |part: &str| part.bytes().all(|byte| byte.is_ascii_uppercase());
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_partition_key_keeps_our_words_and_loses_identifiers() {
+    fn a_partition_key_keeps_fixed_names_and_loses_identifiers() {
         for (key, pattern) in [
             ("KEYS", "KEYS"),
             ("REVOKED#DAY", "REVOKED#DAY"),
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_recorded_by_what_it_names_and_by_nothing_that_it_says() {
+    fn a_request_is_recorded_with_its_names_and_without_its_values() {
         let item = |id: &str| json!({ "pk": { "S": format!("ENT#{id}") }, "name": { "S": id }, "n": { "N": "1" } });
         let pattern = json!({ "pk": { "S": "ENT#{id}" } });
         for (request, expected) in [

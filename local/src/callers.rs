@@ -1,6 +1,6 @@
-//! The callers of the stand-ins for AWS. The stand-ins are web servers, so that any page in a browser, any endpoint of
-//! a webhook on 127.0.0.1 and any user of the machine could send them requests. So each asks for a signature with
-//! credentials, which each start makes anew and `service.env` names, and refuses every request of a browser.
+//! Authentication of the callers of the stand-ins for AWS. The stand-ins are web servers, so any page in a browser, any
+//! webhook endpoint on 127.0.0.1 and any user of the machine could send them requests. So each requires a signature
+//! with credentials, which each start creates and writes into `service.env`, and refuses every request of a browser.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -38,9 +38,10 @@ const BROWSERS_OWN: [&str; 3] = ["sec-fetch-site", "sec-fetch-dest", "sec-fetch-
 pub enum Refusal {
     /// A page in a browser sent it.
     Browser,
-    /// It was sent to a name: a page whose name leads to this machine counts as this server's own page in a browser.
+    /// It was sent to a host name: a page whose name resolves to this machine would have the same origin (DNS
+    /// rebinding).
     Host,
-    /// It has other credentials.
+    /// It has unknown credentials.
     Stranger,
     /// It is not signed, or not by the caller whose credentials it names.
     Signature(SignatureError),
@@ -49,9 +50,9 @@ pub enum Refusal {
 /// The callers that a server answers.
 #[derive(Clone)]
 pub struct Callers {
-    /// By their access key ids. The map's hash is keyed, so that its time says nothing of the ids in it.
+    /// By access key id. The map's hash is keyed, so that its timing reveals nothing about the ids.
     known: Arc<HashMap<String, Caller>>,
-    /// Where the calls of functions are recorded, in tests.
+    /// The record of the functions' calls, in tests.
     record: Option<Arc<CallRecord>>,
     clock: SharedClock,
 }
@@ -64,7 +65,7 @@ struct Caller {
 }
 
 impl Callers {
-    /// The operator, who has the credentials of `service.env`, and these functions.
+    /// The operator, with the credentials of `service.env`, and these functions.
     pub fn new(
         operator: &Credentials,
         functions: &BTreeMap<String, Credentials>,
@@ -81,7 +82,7 @@ impl Callers {
     }
 }
 
-/// Lets requests through that come from no browser and are signed by a known caller.
+/// Passes only requests that do not come from a browser and are signed by a known caller.
 pub async fn with_credentials(State(callers): State<Callers>, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     if let Err(refusal) = from_this_machine(&parts.headers, &parts.uri) {
@@ -113,7 +114,7 @@ pub async fn with_credentials(State(callers): State<Callers>, request: Request, 
     }
 }
 
-/// Lets requests through that come from no browser, for a server with secrets of its own.
+/// Passes only requests that do not come from a browser, for a server with a different authentication.
 pub async fn without_browsers(request: Request, next: Next) -> Response {
     match from_this_machine(request.headers(), request.uri()) {
         Ok(()) => next.run(request).await,
@@ -139,7 +140,7 @@ fn from_this_machine(headers: &HeaderMap, uri: &Uri) -> Result<(), Refusal> {
 }
 
 impl Refusal {
-    /// AWS's name of the error, as services name it that speak JSON.
+    /// AWS's name of the error in JSON protocols.
     fn code(self) -> &'static str {
         match self {
             Self::Browser | Self::Host => "AccessDeniedException",
@@ -166,15 +167,15 @@ impl Refusal {
             Self::Browser => "Pages in browsers may not call this server.",
             Self::Host => "The Host header must name an address of this machine.",
             Self::Stranger | Self::Signature(SignatureError::Absent) => {
-                "Sign with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY of service.env, which each start makes anew."
+                "Sign with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY of service.env, which change at each start."
             }
             Self::Signature(SignatureError::Malformed) => {
                 "The Authorization header must have Credential, SignedHeaders and Signature, and X-Amz-Date must be \
                  the time, such as 20260102T030405Z."
             }
             Self::Signature(SignatureError::Different) => {
-                "The signature is not that of this request. Sign it as it is sent, its body, Host, X-Amz-Date and \
-                 X-Amz-Target included, with AWS_SECRET_ACCESS_KEY of service.env, which each start makes anew."
+                "The signature does not match this request. Sign the request as it is sent, including its body, Host, \
+                 X-Amz-Date and X-Amz-Target, with AWS_SECRET_ACCESS_KEY of service.env, which changes at each start."
             }
             Self::Signature(SignatureError::Expired) => {
                 "Signature expired: X-Amz-Date is more than 15 minutes away from the clock of this machine. Sign the \
@@ -183,7 +184,7 @@ impl Refusal {
         }
     }
 
-    /// The answer of the service for which the request was signed.
+    /// The refusal in the format of the service for which the request was signed.
     fn answer(self, signature: &Signature) -> Response {
         if !signature.is_of_s3() {
             return self.into_response();
@@ -223,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_to_an_address_of_this_machine_come_in() {
+    fn requests_to_a_loopback_address_pass() {
         for host in ["localhost", "LOCALHOST:80", "127.0.0.1", "127.1.2.3:1", "[::1]:9"] {
             assert_eq!(said(&[("host", host)]), Ok(()), "{host}");
         }
@@ -232,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_of_browsers_stay_out() {
+    fn requests_of_browsers_are_refused() {
         for header in [
             ("origin", "https://evil.example"),
             ("origin", "null"),

@@ -1,4 +1,4 @@
-//! Removes what a local run keeps: `make clean-data`.
+//! Removes the data of local runs: `make clean-data`.
 
 use std::{
     fmt::Write as _,
@@ -9,25 +9,25 @@ use std::{
 
 use crate::data_folder::clean_command;
 
-/// Everything that a run keeps. Nothing else is removed: the folder may have other files as well.
+/// The data of a run. Other files in the folder are not removed.
 const TABLE: [&str; 4] = ["table.db", "table.db-wal", "table.db-shm", "table.db-journal"];
 const SECRETS: &str = "secrets";
 const GEO_IP: &str = "geo-ip";
 const FOLDERS: [&str; 3] = [SECRETS, GEO_IP, "logs"];
 const FILES: [&str; 3] = ["service.env", "functions.json", "rotation.lock"];
-/// What a crash may leave of files that are written whole or not at all.
+/// Temporary files of atomic writes, which a crash may leave.
 const UNFINISHED: [&str; 3] = ["service.unfinished", "functions.unfinished", "room.unfinished"];
-/// The running service holds it. It goes last, so that no service starts meanwhile.
+/// The running service holds this lock. It is removed last, so that no service starts meanwhile.
 const LOCK: &str = "lock";
 
-/// Why nothing is removed, or not everything.
+/// Reasons why data were not removed, or not completely.
 #[derive(Debug, thiserror::Error)]
 pub enum CleanError {
     #[error("{0} has no data of a local run, so nothing is removed.")]
     NoData(PathBuf),
     #[error("A service runs with the data in {0}, so nothing is removed. Stop it first.")]
     InUse(PathBuf),
-    #[error("Nothing is removed without your word: {} CONFIRM=yes", clean_command(.0))]
+    #[error("Nothing is removed without a confirmation: {} CONFIRM=yes", clean_command(.0))]
     Unasked(PathBuf),
     #[error("Nothing is removed.")]
     Declined,
@@ -40,8 +40,8 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> CleanError {
     move |source| CleanError::Io { path, source }
 }
 
-/// Removes the data in this folder, if no service uses them and a person wants it. `confirmed` is `yes` for a person who has
-/// said so already.
+/// Removes the data in this folder, if no service uses them and a person confirms it. With `yes` in `confirmed` no
+/// question is asked.
 pub fn clean(folder: &Path, confirmed: &str) -> Result<(), CleanError> {
     if !folder.exists() {
         eprintln!("{} does not exist: there is nothing to remove.", folder.display());
@@ -54,7 +54,7 @@ pub fn clean(folder: &Path, confirmed: &str) -> Result<(), CleanError> {
     remove(folder)
 }
 
-/// The lock of the folder, which a running service has.
+/// Takes the lock of the folder, which a running service holds.
 fn lock(folder: &Path) -> Result<File, CleanError> {
     let path = folder.join(LOCK);
     let lock = match File::open(&path) {
@@ -68,7 +68,7 @@ fn lock(folder: &Path) -> Result<File, CleanError> {
     }
 }
 
-/// Fails unless a person wants it.
+/// Asks for a confirmation, and fails without it.
 fn confirm(folder: &Path) -> Result<(), CleanError> {
     eprintln!("This removes from {}, for good:\n{}", folder.display(), kept(folder));
     if !io::stdin().is_terminal() {
@@ -80,7 +80,7 @@ fn confirm(folder: &Path) -> Result<(), CleanError> {
     if read.is_ok() && answer.trim() == "yes" { Ok(()) } else { Err(CleanError::Declined) }
 }
 
-/// What would be lost, in words.
+/// The list of the data that would be lost.
 fn kept(folder: &Path) -> String {
     let size: u64 = TABLE.iter().filter_map(|name| Some(fs::metadata(folder.join(name)).ok()?.len())).sum();
     let size = match size {
@@ -102,7 +102,7 @@ fn kept(folder: &Path) -> String {
     lines + "\n  the logs"
 }
 
-/// Removes what a run keeps, and the folder if nothing else is in it.
+/// Removes the data of a run, and the folder if nothing else is in it.
 fn remove(folder: &Path) -> Result<(), CleanError> {
     let gone = |path: PathBuf, outcome: io::Result<()>| match outcome {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(at(&path)(error)),
@@ -124,7 +124,7 @@ fn remove(folder: &Path) -> Result<(), CleanError> {
         eprintln!("{} stays, since it has other files: {}", folder.display(), left.join(", "));
         return Ok(());
     }
-    // A person has made a link of it, and wants it to stay.
+    // A link that a person made stays.
     if folder.is_symlink() { Ok(()) } else { fs::remove_dir(folder).map_err(at(folder)) }
 }
 
@@ -134,7 +134,7 @@ mod tests {
     use crate::data_folder::DataFolder;
 
     #[test]
-    fn everything_that_a_run_keeps_goes_and_nothing_else() {
+    fn all_data_of_a_run_and_nothing_else_is_removed() {
         let parent = tempfile::tempdir().expect("a folder");
         let folder = parent.path().join("data");
         assert!(clean(&folder, "yes").is_ok(), "nothing is there to be removed");

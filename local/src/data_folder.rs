@@ -1,4 +1,4 @@
-//! The folder with everything that a local deployment keeps: table, secrets, logs and `service.env`.
+//! The data folder of a local deployment, with table, secrets, logs and `service.env`.
 
 use std::{
     fs::{self, DirBuilder, File, TryLockError},
@@ -24,7 +24,7 @@ pub enum DataFolderError {
     Io { path: PathBuf, source: io::Error },
 }
 
-/// The command that removes what is kept in this folder. It always names the folder: without a name, another one would be
+/// The command that removes the data in this folder. It always names the folder: otherwise the default folder would be
 /// cleaned.
 pub fn clean_command(folder: &Path) -> String {
     format!("make clean-data DATA='{}'", folder.display().to_string().replace('\'', r"'\''"))
@@ -37,10 +37,10 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> DataFolderError {
 }
 
 impl DataFolder {
-    /// Opens the folder, made where it is missing, and takes its lock until the end of the process.
+    /// Opens the folder, creates it if it is missing, and holds its lock until the end of the process.
     ///
-    /// The last run's `service.env` is removed, since this run does not answer yet. Its logs are kept once more as
-    /// `NAME.log.1`, so that logs never pile up.
+    /// The last run's `service.env` is removed, since this run does not answer yet. Its logs are renamed to
+    /// `NAME.log.1`, and older ones are overwritten.
     pub fn open(root: &Path) -> Result<Self, DataFolderError> {
         make_private_folder(root)?;
         let root = fs::canonicalize(root).map_err(at(root))?;
@@ -76,7 +76,7 @@ impl DataFolder {
         self.root.join("table.db")
     }
 
-    /// Where published geo-IP databases lie.
+    /// The store of published geo-IP databases.
     pub fn geo_ip(&self) -> PathBuf {
         self.root.join("geo-ip")
     }
@@ -91,7 +91,7 @@ impl DataFolder {
         self.root.join("functions.json")
     }
 
-    /// Removes `service.env` and the functions' variables: the service does not answer, or no longer.
+    /// Removes `service.env` and the functions' variables, which exist only while the service answers.
     pub fn withdraw_service_env(&self) -> Result<(), DataFolderError> {
         for path in [self.service_env(), self.function_variables()] {
             match fs::remove_file(&path) {

@@ -1,4 +1,5 @@
-//! Whether the disk has room. Programs that write say so in many ways, and SQLite calls some of them an input or output error.
+//! Detection of a full disk. Programs report it in many ways, and SQLite reports it sometimes as an input or output
+//! error.
 
 use std::{
     error::Error,
@@ -7,25 +8,25 @@ use std::{
     path::Path,
 };
 
-/// As much as the table may need for one write.
+/// The space in bytes that the table may need for one write.
 const ROOM: usize = 1024 * 1024;
 
-/// Whether a write failed because the disk is full, or the user's part of it.
+/// Whether a write failed because the disk or the user's quota is full.
 fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// Whether a full disk is behind an error, however many stages are between.
+/// Whether a full disk is a direct or indirect cause of an error.
 pub fn is_cause_of(error: &(dyn Error + 'static)) -> bool {
     let mut causes = std::iter::successors(Some(error), |error| (*error).source());
     causes.any(|error| error.downcast_ref().is_some_and(is_full))
 }
 
-/// Whether a file of a megabyte finds no room in this folder. It is written and removed again.
+/// Whether this folder has no room for a file of a megabyte. The file is written and removed again.
 pub fn has_no_room(folder: &Path) -> bool {
     let path = folder.join("room.unfinished");
     let written = File::create(&path).and_then(|mut file| file.write_all(&[0; ROOM]).and_then(|()| file.sync_all()));
-    // What cannot be removed is overwritten the next time.
+    // A file that cannot be removed is overwritten the next time.
     let _ = fs::remove_file(&path);
     written.is_err_and(|error| is_full(&error))
 }

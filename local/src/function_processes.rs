@@ -1,9 +1,8 @@
 //! The functions' processes: the same code as on AWS, each attached to the Runtime API by its own address.
 //!
-//! As on Lambda, the first invocation of a function starts its process, and a process that has nothing to do for some minutes
-//! is ended. Where Lambda starts one process per concurrent
-//! invocation, one process here takes several at a time (the runtime's own mode for Lambda Managed Instances): a few processes
-//! instead of hundreds.
+//! As on Lambda, the first invocation of a function starts its process, and a process that is idle for some minutes is
+//! ended. Lambda starts one process per concurrent invocation; here one process takes several at a time (the runtime's
+//! mode for Lambda Managed Instances), so that a few processes run instead of hundreds.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,19 +15,19 @@ use crate::{
     runtime_api::RuntimeApi,
 };
 
-/// Most invocations of a function at a time.
+/// The limit of concurrent invocations of a function.
 ///
-/// A function that a queue invokes gets as many as the template allows on AWS, so that one machine has the limits of AWS. A
-/// function that clients call all day gets 16, which is more than the machine can do at once and lets requests wait for the table
-/// without holding up others. Each is a connection to the Runtime API.
+/// A function that a queue invokes gets as many as the template allows on AWS, so that one machine has the limits of
+/// AWS. A function that clients call often gets 16: more than the machine has processors, so that requests which wait
+/// for the table do not delay others. Each is a connection to the Runtime API.
 pub fn concurrency(function: &Function) -> usize {
     let batches: u32 = function.queues.iter().map(|queue| queue.maximum_concurrency).sum();
     match function.name.as_str() {
         _ if batches > 0 => batches.try_into().unwrap_or(usize::MAX),
         "token" | "list-events" | "show-delivery" => 16,
-        // The more publications wait for the table together, the more share a call.
+        // Concurrent publications share calls of the table.
         "publish-event" => 64,
-        // It waits for providers, up to 10 s each, while a person waits for it.
+        // It waits for a provider for up to 10 s, while a person waits for it.
         "provider-callback" => 16,
         // One invocation works, and the others wait for its outcome.
         "geo-ip-update" => 16,
@@ -36,12 +35,12 @@ pub fn concurrency(function: &Function) -> usize {
     }
 }
 
-/// How long a function is idle before its process is ended. Lambda keeps an idle process for some minutes; the
+/// The idle time after which a function's process is ended. Lambda keeps an idle process for some minutes; the
 /// processes of all functions together take most of a gigabyte.
 pub const IDLE_LIMIT: Duration = Duration::from_secs(2 * 60);
 
-/// A function's process, which has the variables that SAM would give it as well. It runs from when it is wanted until it was
-/// idle for so long.
+/// A function's process, with the variables that SAM sets, too. It starts with the first use and ends after
+/// `idle_limit` without a use.
 pub fn process(
     group: &Arc<ProcessGroup>,
     programs: &Programs,
@@ -77,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_queue_invokes_a_function_as_often_at_once_as_on_aws() {
+    fn a_queue_has_the_same_maximum_concurrency_as_on_aws() {
         let template = Template::parse(include_str!("../../template.yaml")).expect("the project's template");
         let dispatcher = template.function("dispatch-deliveries").expect("declared");
         let queues: Vec<_> =

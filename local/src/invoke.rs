@@ -1,4 +1,4 @@
-//! Invoking a function, with Lambda's manners: a limit on concurrency, the function's time limit, and an error when the
+//! Invoking a function as Lambda does: with a limit on concurrency, the function's timeout, and an error when the
 //! process dies.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
@@ -23,9 +23,9 @@ pub struct Invoker {
 
 struct Worker {
     process: Supervised,
-    /// The number of slots, so that all of them can be taken at the end.
+    /// The number of permits, so that all of them can be acquired at the end.
     concurrency: usize,
-    slots: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     time_limit: Duration,
 }
 
@@ -39,7 +39,7 @@ pub enum InvokeError {
     /// The process died with the invocation.
     #[error("the function's process ended")]
     Died,
-    /// The function took too long; its process is replaced, as on Lambda.
+    /// The function timed out; its process is replaced, as on Lambda.
     #[error("the function did not answer within {} s", .0.as_secs())]
     TimedOut(Duration),
 }
@@ -56,7 +56,7 @@ impl Invoker {
             let worker = Worker {
                 process,
                 concurrency,
-                slots: Arc::new(Semaphore::new(concurrency)),
+                permits: Arc::new(Semaphore::new(concurrency)),
                 time_limit: function.timeout,
             };
             (function.name, worker)
@@ -69,19 +69,19 @@ impl Invoker {
         self.functions.contains_key(function)
     }
 
-    /// How often a function's process has died.
+    /// The number of deaths of a function's process.
     pub fn deaths(&self, function: &str) -> u64 {
         self.functions.get(function).map_or(0, |worker| *worker.process.deaths.borrow())
     }
 
-    /// Invokes a function and returns its answer. Waits its turn while the function is busy.
+    /// Invokes a function and returns its answer. Waits for a permit while the function is busy.
     ///
-    /// The invocation goes on when the caller gives up, as on AWS.
+    /// The invocation continues if the caller gives up, as on AWS.
     pub async fn invoke(&self, function: &str, event: impl Into<Bytes>) -> Result<Bytes, InvokeError> {
         self.invoke_traced(function, event, None).await
     }
 
-    /// The same with the trace that the sender of the event names, as `X-Amzn-Trace-Id` has it.
+    /// Invokes a function with the event's trace, in the form of `X-Amzn-Trace-Id`.
     pub async fn invoke_traced(
         &self,
         function: &str,
@@ -89,25 +89,25 @@ impl Invoker {
         trace: Option<String>,
     ) -> Result<Bytes, InvokeError> {
         let unknown = || InvokeError::Unknown(function.to_owned());
-        let slots = Arc::clone(&self.functions.get(function).ok_or_else(unknown)?.slots);
-        let slot = slots.acquire_owned().await.map_err(|_| unknown())?;
+        let permits = Arc::clone(&self.functions.get(function).ok_or_else(unknown)?.permits);
+        let permit = permits.acquire_owned().await.map_err(|_| unknown())?;
         let invoker = self.clone();
         let function = function.to_owned();
         let event = event.into();
         let running = tokio::spawn(async move {
-            let _slot = slot;
+            let _permit = permit;
             invoker.run(&function, event, trace).await
         });
-        // A panic of the task is reported where it happened.
+        // The panic hook reports a panic of the task.
         running.await.unwrap_or(Err(InvokeError::Died))
     }
 
-    /// Lets running invocations end, and nothing new begin.
+    /// Waits for running invocations, and lets no new one begin.
     pub async fn drain(&self) {
         for worker in self.functions.values() {
-            let slots = worker.concurrency.try_into().unwrap_or(u32::MAX);
-            if let Ok(slots) = worker.slots.acquire_many(slots).await {
-                slots.forget();
+            let all = worker.concurrency.try_into().unwrap_or(u32::MAX);
+            if let Ok(permits) = worker.permits.acquire_many(all).await {
+                permits.forget();
             }
         }
     }

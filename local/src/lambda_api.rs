@@ -1,5 +1,5 @@
-//! Lambda's own `Invoke`, for tests, `aws lambda invoke` and `cargo lambda invoke`, and for events that have no trigger here,
-//! such as those of the bus.
+//! Lambda's `Invoke`, for tests, `aws lambda invoke` and `cargo lambda invoke`, and for events without a trigger here,
+//! such as events of the bus.
 //! <https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html>
 
 use std::time::Duration;
@@ -24,11 +24,11 @@ use crate::{
 /// Lambda's limit on an event.
 const MAX_EVENT: usize = 6 * 1024 * 1024;
 
-/// The pauses before Lambda's two further attempts at an asynchronous event. On AWS they are one and two minutes, and events
-/// are kept through every failure.
-const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(1)];
+/// The delays before Lambda's two retries of an asynchronous event. On AWS they are one and two minutes, and events
+/// survive every failure.
+const RETRY_DELAYS: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(1)];
 
-/// Answers requests with the credentials, until the process ends.
+/// Answers authenticated requests until the process ends.
 pub async fn serve(listener: TcpListener, invoker: Invoker, callers: Callers) -> std::io::Result<()> {
     let service = Router::new()
         .route("/2015-03-31/functions/{function}/invocations", post(invoke))
@@ -75,11 +75,11 @@ async fn answer(invoker: &Invoker, function: &str, event: Bytes, trace: Option<S
 
 /// Invokes a function asynchronously: at most three times.
 async fn until_it_succeeds(invoker: Invoker, function: String, event: Bytes, trace: Option<String>) {
-    let mut pauses = PAUSES.into_iter();
+    let mut delays = RETRY_DELAYS.into_iter();
     while let Err(error) = invoker.invoke_traced(&function, event.clone(), trace.clone()).await {
-        let Some(pause) = pauses.next() else {
+        let Some(delay) = delays.next() else {
             return tracing::warn!("{function} failed for the last time: {}", logging::chain(&error));
         };
-        time::sleep(pause).await;
+        time::sleep(delay).await;
     }
 }

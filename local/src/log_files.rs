@@ -1,5 +1,5 @@
-//! The functions' logs as they grow, for the terminal: attempts, and lines that say that something is wrong. A level above
-//! `info` (`LOG_LEVEL`) leaves attempts out of the log, and so out of the terminal.
+//! Follows the functions' logs for the terminal: attempts, warnings and errors. With a level above `info` (`LOG_LEVEL`)
+//! the log, and so the terminal, has no attempts.
 
 use std::{
     collections::HashMap,
@@ -15,17 +15,17 @@ use tokio::{task, time};
 
 use crate::terminal::{DIM, Terminal, clock, colour_of, plain};
 
-/// How often the files are looked at.
-const PACE: Duration = Duration::from_millis(200);
-/// The most that is read of a file at a time. A line that is longer is not shown.
+/// The interval at which the files are read.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// The greatest number of bytes read from a file at a time. A longer line is not shown.
 const CHUNK: u64 = 1024 * 1024;
-/// The most characters of a sentence that are shown. The log has all of it.
+/// The greatest number of shown characters of a sentence. The log has all of it.
 const SENTENCE: usize = 300;
 
-/// Shows what the logs in this folder say from now on, until the process ends.
+/// Shows new lines of the logs in this folder, until the process ends.
 pub async fn follow(folder: PathBuf, terminal: Terminal) {
     let mut files = LogFiles::from_now_on(folder);
-    let mut ticks = time::interval(PACE);
+    let mut ticks = time::interval(POLL_INTERVAL);
     loop {
         ticks.tick().await;
         let read = task::spawn_blocking(move || {
@@ -38,7 +38,7 @@ pub async fn follow(folder: PathBuf, terminal: Terminal) {
     }
 }
 
-/// The files of a folder, and how far each was read.
+/// The files of a folder, and the position up to which each was read.
 struct LogFiles {
     folder: PathBuf,
     read: HashMap<PathBuf, u64>,
@@ -51,7 +51,7 @@ impl LogFiles {
         Self { folder, read }
     }
 
-    /// What there is to show of the lines that were added since. A file that cannot be read is read the next time.
+    /// The shown form of the lines that were added since. An unreadable file is tried again the next time.
     fn new_lines(&mut self) -> Vec<String> {
         let mut shown = Vec::new();
         for path in logs(&self.folder) {
@@ -70,7 +70,7 @@ fn logs(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|kind| kind == "log"))
 }
 
-/// The whole lines that follow this place of a file, which is moved behind them.
+/// The complete lines after this position of a file, which is moved behind them.
 fn added(path: &Path, read: &mut u64) -> io::Result<String> {
     if fs::metadata(path)?.len() <= *read {
         return Ok(String::new());
@@ -81,7 +81,7 @@ fn added(path: &Path, read: &mut u64) -> io::Result<String> {
     file.take(CHUNK).read_to_end(&mut bytes)?;
     match bytes.iter().rposition(|byte| *byte == b'\n') {
         Some(last) => bytes.truncate(last + 1),
-        // The rest of the line comes.
+        // The rest of the line is not written yet.
         None if (bytes.len() as u64) < CHUNK => bytes.clear(),
         None => {}
     }
@@ -89,7 +89,7 @@ fn added(path: &Path, read: &mut u64) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The members of a line that are shown.
+/// The shown members of a line.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Line {
@@ -109,9 +109,9 @@ struct Line {
     next_attempt_date: Option<String>,
 }
 
-/// What is shown of a line of a function's log, if anything.
+/// The shown form of a line of a function's log, if it is shown.
 fn line_of(function: &str, line: &str) -> Option<String> {
-    // Most lines are neither, and are not read as JSON.
+    // Most lines are not shown, and are not parsed as JSON.
     if !["\"attempted\"", "\"ERROR\"", "\"WARN\""].iter().any(|mark| line.contains(mark)) {
         return None;
     }
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_log_had_before_is_not_shown_and_a_line_only_when_it_is_whole() {
+    fn only_new_and_complete_lines_are_shown() {
         let folder = tempfile::tempdir().expect("a folder");
         let fault = r#"{"timestamp":"2026-11-20T09:45:00.1Z","level":"WARN","message":"new"}"#;
         let path = folder.path().join("token.log");

@@ -40,7 +40,7 @@ use clap::{Parser, Subcommand};
 
 use crate::test_overrides::TestOverrides;
 
-/// A call of the table makes and drops some thousand small things: the system's allocator took a fifth of its time.
+/// A call of the table allocates some thousand small objects: the system's allocator took a fifth of its time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -70,9 +70,9 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Removes what a run keeps in the folder for data; asks first.
+    /// Removes the data of runs from the data folder; asks first.
     CleanData {
-        /// `yes` where nobody is to be asked.
+        /// `yes` skips the question.
         #[arg(long, default_value = "")]
         confirm: String,
     },
@@ -82,7 +82,7 @@ fn port(text: &str) -> Result<u16, &'static str> {
     text.parse().map_err(|_| "a port is a whole number up to 65535")
 }
 
-/// An empty variable is one that is not set.
+/// An empty variable counts as unset.
 fn switch(text: &str) -> Result<bool, &'static str> {
     match text {
         "1" => Ok(true),

@@ -23,7 +23,7 @@ use crate::{
     test_overrides::TestOverrides,
 };
 
-/// Everything that a run is given.
+/// The input of a run.
 pub struct Plan<'a> {
     /// The functions, their triggers, the table and the queues.
     pub template: Template,
@@ -41,7 +41,7 @@ pub struct Plan<'a> {
     pub overrides: &'a TestOverrides,
 }
 
-/// Why there is no plan.
+/// Reasons why a plan cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     #[error(transparent)]
@@ -68,7 +68,8 @@ impl<'a> Plan<'a> {
         if matches!(settings.geo_ip_store, Some(StoreAddress::S3 { .. })) && overrides.s3.is_none() {
             return Err(PlanError::NoS3);
         }
-        // The functions read these themselves. A fault is named here, so that no function fails to start because of it.
+        // The functions read these themselves. A fault is reported here, before a function fails to start because of
+        // it.
         type Issuing = (TokenSettings, SigningSettings, GuessSettings);
         type Sending = (AddressRules, ScheduleSettings, BreakerSettings, ShareSettings);
         type Rest = (LogSettings, FetchSettings);

@@ -18,31 +18,31 @@ pub struct Port {
     pub address: SocketAddr,
 }
 
-/// All ports that are taken before anything starts, so that each part can be given the addresses of the others.
+/// All ports, opened before anything starts, so that each part can receive the addresses of the others.
 pub struct Ports {
     /// The gateway's.
     pub gateway: Port,
     /// The table's.
     pub table: Port,
-    /// Where queues and secrets are.
+    /// The port of queues and secrets.
     pub services: Port,
-    /// Where functions can be invoked directly.
+    /// The port of the Lambda API.
     pub lambda: Port,
-    /// Where the functions take their invocations.
+    /// The port of the Runtime API.
     pub runtime: Port,
 }
 
-/// How many connections wait to be accepted. A function that is good for a thousand invocations connects as often when it
-/// starts, and a connection that a short queue refuses comes back only after a second, then three, then seven.
+/// The length of the queue of connections to accept. A function with a thousand polls opens as many connections at its
+/// start, and a connection that a short queue refuses is retried only after a second, then three, then seven.
 const WAITING_CONNECTIONS: u32 = 4096;
 
-/// A port that cannot be had.
+/// Reasons why a port cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum PortError {
     /// Another process has it.
     #[error("port {0} is taken; stop what listens there, or choose another one with PORT=")]
     Taken(u16),
-    /// The system refuses for another reason.
+    /// The system refuses the port for another reason.
     #[error("port {port} cannot be used")]
     Refused {
         port: u16,
@@ -56,7 +56,7 @@ impl Port {
     pub fn open(host: Ipv4Addr, port: u16) -> Result<Self, PortError> {
         let open = || -> io::Result<Self> {
             let socket = TcpSocket::new_v4()?;
-            // Connections of the last run, which the system remembers for a while, do not keep the port.
+            // Connections of the last run in TIME_WAIT do not block the port.
             socket.set_reuseaddr(true)?;
             socket.bind((host, port).into())?;
             let listener = socket.listen(WAITING_CONNECTIONS)?;
@@ -75,8 +75,8 @@ impl Port {
 }
 
 impl Ports {
-    /// Opens this port of 127.0.0.1 for the gateway. Stand-ins that a test places get their port of 127.0.0.1, and the others
-    /// a free port of `host`.
+    /// Opens this port of 127.0.0.1 for the gateway. A stand-in gets the port of 127.0.0.1 that a test chooses, or
+    /// otherwise a free port of `host`.
     pub fn open(gateway: u16, host: Ipv4Addr, overrides: &TestOverrides) -> Result<Self, PortError> {
         let placed = |port: Option<u16>| match port {
             Some(port) => Port::open(Ipv4Addr::LOCALHOST, port),
@@ -92,16 +92,16 @@ impl Ports {
     }
 }
 
-/// The host of the stand-ins for AWS: an address of this machine that no webhook may reach.
+/// The host of the stand-ins for AWS: a loopback address that no webhook may reach.
 ///
-/// Linux has all of 127.0.0.0/8. macOS has 127.0.0.1 alone, unless `ifconfig lo0 alias` gives it more; where webhooks may
-/// reach every address that there is, only the stand-ins' credentials keep them out.
+/// Linux has all of 127.0.0.0/8. macOS has only 127.0.0.1, unless `ifconfig lo0 alias` adds more. If webhooks may reach
+/// every address, only the stand-ins' credentials protect them.
 pub fn out_of_reach(rules: &AddressRules) -> Ipv4Addr {
     let free = |host: Ipv4Addr| !rules.permit(host.into()) && net::TcpListener::bind((host, 0)).is_ok();
     (1..10).map(|last| Ipv4Addr::new(127, 0, 0, last)).find(|host| free(*host)).unwrap_or_else(|| {
         tracing::warn!(
-            "webhooks may send to every loopback address here (DELIVERY_ALLOWED_NETWORKS), and so to what stands for AWS, \
-             which refuses them for want of credentials only; `ifconfig lo0 alias 127.0.0.2` gives macOS another address"
+            "webhooks may send to every loopback address here (DELIVERY_ALLOWED_NETWORKS), including the stand-ins for AWS, \
+             which only their credentials protect; `ifconfig lo0 alias 127.0.0.2` gives macOS another address"
         );
         Ipv4Addr::LOCALHOST
     })

@@ -1,5 +1,4 @@
-//! Steps before anything starts: finds the template and the functions' programs, names those that are missing, and raises
-//! the limit of open files.
+//! Steps before anything starts: finding the template and the functions' programs, and raising the limit of open files.
 
 use std::{
     fs,
@@ -9,7 +8,7 @@ use std::{
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use template::{Function, Template, TemplateError};
 
-/// Something that a run needs is missing.
+/// Missing requirements of a run.
 #[derive(Debug, thiserror::Error)]
 pub enum Missing {
     #[error("there is no template.yaml in {0}; run this in the project's folder, or name it with --project")]
@@ -29,14 +28,14 @@ pub fn template(project: &Path) -> Result<Template, Missing> {
 /// The functions' programs.
 #[derive(Debug, Clone)]
 pub enum Programs {
-    /// One program that is all functions, each by its name as `argv[0]`.
+    /// One program with all functions, selected by `argv[0]`.
     One(PathBuf),
-    /// The folder with one program for each function, as they are deployed.
+    /// A folder with one program for each function, as in a deployment.
     Each(PathBuf),
 }
 
 impl Programs {
-    /// One program for each function in this folder, or else the one beside this program.
+    /// One program for each function in this folder, or by default the common program beside this one.
     pub fn find(folder: Option<&Path>, functions: &[Function]) -> Result<Self, Missing> {
         let programs = match folder {
             Some(folder) => Self::Each(absolute(folder)),
@@ -55,20 +54,21 @@ impl Programs {
     }
 }
 
-/// The functions' processes may run in another folder than this one.
+/// An absolute path, since the functions' processes may run in another folder.
 fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// More than a full load needs, and no more than a system gives whose limit is "unlimited".
+/// More open files than a full load needs, and no more than systems allow whose limit is "unlimited".
 const ENOUGH: u64 = 10_240;
 
 /// Raises the limit of open files, for this process and its children: each poll of a function and each request to a
-/// receiver is a connection, and the usual soft limit (1024, or 256) is less than a busy dispatcher needs. Where the system allows less, a full load meets that limit.
+/// receiver is a connection, and the usual soft limit (1024, or 256) is less than a busy dispatcher needs. Where the
+/// system allows less, a full load meets that limit.
 pub fn allow_many_open_files() {
     let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return };
     let wanted = hard.min(ENOUGH).max(soft);
     if setrlimit(Resource::RLIMIT_NOFILE, wanted, hard).is_err() || wanted < ENOUGH {
-        tracing::warn!("only {soft} files may be open at a time (ulimit -n); {ENOUGH} would do for every load");
+        tracing::warn!("only {soft} files may be open at a time (ulimit -n); {ENOUGH} are enough for every load");
     }
 }

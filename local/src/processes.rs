@@ -1,9 +1,9 @@
-//! Child processes: started in one process group when they are wanted, restarted when they die, ended when they are idle, and
-//! never left behind.
+//! Child processes: started in one process group at their first use, restarted when they die, ended when they are idle,
+//! and never left behind.
 //!
-//! The group's leader is a guard, a shell that waits for the end of a pipe from this process and then kills the whole group.
-//! The kernel closes the pipe however this process ends, so that even SIGKILL leaves nothing running. A group of its own also
-//! keeps the terminal's Ctrl-C from the children: only this process gets it, and ends in order.
+//! The group's leader is a guard, a shell that waits for the end of a pipe from this process and then kills the whole
+//! group. The kernel closes the pipe at any end of this process, so that even SIGKILL leaves no child. In a separate
+//! group the children also do not receive the terminal's Ctrl-C: only this process receives it, and ends in order.
 
 use std::{
     ffi::OsStr,
@@ -27,11 +27,11 @@ use tokio::{
 
 const GUARD: &str = r#"trap "" INT TERM HUP; read -r _; kill -KILL 0"#;
 
-/// The first and the longest wait between a death and the restart. The wait doubles with each death, and is the first again
-/// for a process that lived longer than the longest.
+/// The first and the longest wait between a death and the restart. The wait doubles with each death, and is the first
+/// again for a process that lived longer than the longest.
 const FIRST_RESTART: Duration = Duration::from_millis(50);
 const LAST_RESTART: Duration = Duration::from_secs(5);
-/// How long an idle process may take to end before it is killed.
+/// The time that an idle process has to end before it is killed.
 const LAST_WORK: Duration = Duration::from_secs(2);
 
 pub struct ProcessGroup {
@@ -41,44 +41,45 @@ pub struct ProcessGroup {
     ending: watch::Sender<bool>,
 }
 
-/// A child that is started when it is wanted, again whenever it dies, and ended when nothing has wanted it for a while.
+/// A child that is started at its first use, restarted when it dies, and ended when it is idle.
 #[derive(Clone)]
 pub struct Supervised {
-    /// How often the process has died. With each death, its work is lost.
+    /// The number of deaths of the process. With each death, its work is lost.
     pub deaths: watch::Receiver<u64>,
     demand: watch::Sender<Demand>,
     restart: Arc<Notify>,
 }
 
-/// What there is to do for a process.
+/// The uses of a process.
 #[derive(Debug)]
 struct Demand {
     uses: usize,
-    /// When the last use ended, or the process began.
+    /// The end of the last use, or the start of the process.
     idle_since: Instant,
-    /// Whether there is a process. Only without one does a use wake up what starts it.
+    /// Whether the process runs. Only without a process does a use wake the task that starts it.
     runs: bool,
 }
 
 /// A use of a process: until it is dropped, the process is kept running.
 pub struct Use(watch::Sender<Demand>);
 
-/// The place of a process where its work comes from.
-pub trait Workplace: Send + 'static {
-    /// Leaves the place if nothing is in the process's hands; whether it does. What comes later waits for the next process.
+/// The source of a process's work.
+pub trait WorkSource: Send + 'static {
+    /// Detaches the process if it has no work in progress, and returns whether it did. Later work waits for the next
+    /// process.
     fn leave(&self) -> bool;
 }
 
-/// Why a process is no longer there.
+/// The end of a process.
 enum End {
-    /// It died or could not start, and how.
+    /// It died or could not start, for this reason.
     Died(String),
-    /// It had nothing to do.
+    /// It was idle.
     Idle,
 }
 
 impl Supervised {
-    /// Wants the process for as long as the use is kept, and starts it if there is none.
+    /// Begins a use of the process, which keeps it running, and starts it if it does not run.
     pub fn want(&self) -> Use {
         self.demand.send_if_modified(|demand| {
             demand.uses += 1;
@@ -87,7 +88,7 @@ impl Supervised {
         Use(self.demand.clone())
     }
 
-    /// Kills the process, so that a fresh one takes its place.
+    /// Kills the process, so that a new one replaces it.
     pub fn restart(&self) {
         self.restart.notify_one();
     }
@@ -103,7 +104,7 @@ impl Drop for Use {
     }
 }
 
-/// Waits until there was nothing to do for so long.
+/// Waits until the process was idle for this time.
 async fn idle(demand: &watch::Sender<Demand>, limit: Duration) {
     loop {
         let left = {
@@ -132,7 +133,7 @@ impl ProcessGroup {
         Ok(Arc::new(Self { guard: Mutex::new((guard, pipe)), id, logs, ending: watch::Sender::new(false) }))
     }
 
-    /// A command whose process will belong to the group, with an empty environment but for what every program needs.
+    /// A command whose process will belong to the group, with only the environment that every program needs.
     fn command(&self, name: &str, program: impl AsRef<OsStr>) -> io::Result<Command> {
         let log = File::options().create(true).append(true).open(self.logs.join(format!("{name}.log")))?;
         let mut command = Command::new(program);
@@ -146,9 +147,9 @@ impl ProcessGroup {
         Ok(command)
     }
 
-    /// Keeps `program` running from when it is wanted until nothing has wanted it for `idle_limit`. `prepare` gives it arguments
-    /// and environment at every start; the workplace that it returns is dropped as soon as that process has ended.
-    pub fn keep_running<W: Workplace>(
+    /// Keeps `program` running from its first use until it was idle for `idle_limit`. `prepare` sets arguments and
+    /// environment at every start; the work source that it returns is dropped as soon as that process has ended.
+    pub fn keep_running<W: WorkSource>(
         self: &Arc<Self>,
         name: &str,
         program: impl AsRef<OsStr>,
@@ -179,7 +180,7 @@ impl ProcessGroup {
                 }
                 let End::Died(ended) = ended else {
                     wait = FIRST_RESTART;
-                    // What came while the process was being ended is there already.
+                    // A use that began while the process was ended is already counted.
                     tokio::select! {
                         _ = wanted.wait_for(|demand| demand.uses > 0) => continue,
                         _ = ending.changed() => return,
@@ -200,7 +201,7 @@ impl ProcessGroup {
         supervised
     }
 
-    async fn run_once<W: Workplace>(
+    async fn run_once<W: WorkSource>(
         &self,
         name: &str,
         program: &OsStr,
@@ -215,10 +216,10 @@ impl ProcessGroup {
             })
         };
         let spawned = self.command(name, program).and_then(|mut command| {
-            let workplace = prepare(&mut command);
-            Ok((command.spawn()?, workplace))
+            let source = prepare(&mut command);
+            Ok((command.spawn()?, source))
         });
-        let (mut child, workplace) = match spawned {
+        let (mut child, source) = match spawned {
             Ok(spawned) => spawned,
             Err(error) => return End::Died(error.to_string()),
         };
@@ -227,13 +228,13 @@ impl ProcessGroup {
             tokio::select! {
                 status = child.wait() => break status,
                 () = restart.notified() => match child.kill().await {
-                    Ok(()) => return End::Died("killed after a time-out".to_owned()),
+                    Ok(()) => return End::Died("killed after a timeout".to_owned()),
                     Err(error) => break Err(error),
                 },
                 () = idle(demand, idle_limit) => {
-                    // From here on, a use wakes up the one that waits for it.
+                    // From here on, a use wakes the task that starts the process.
                     runs(false);
-                    if workplace.leave() {
+                    if source.leave() {
                         end_idle(&mut child).await;
                         return End::Idle;
                     }
@@ -244,7 +245,7 @@ impl ProcessGroup {
         End::Died(status.map_or_else(|error| error.to_string(), |status| status.to_string()))
     }
 
-    /// Ends every process of the group, and returns when the guard is gone, too.
+    /// Ends every process of the group, and returns when the guard has ended, too.
     pub async fn end(&self) -> io::Result<()> {
         self.ending.send_replace(true);
         let mut guard = self.guard.lock().await;
@@ -256,18 +257,18 @@ impl ProcessGroup {
 /// Asks a process to end, and kills it if it does not.
 async fn end_idle(child: &mut Child) {
     if let Some(id) = child.id().and_then(|id| id.try_into().ok()) {
-        // It may just have ended by itself.
+        // The process may have ended just now.
         let _ = kill(Pid::from_raw(id), Signal::SIGTERM);
     }
     if time::timeout(LAST_WORK, child.wait()).await.is_err() {
-        // It has nothing in its hands, and the guard kills it at the latest.
+        // It has no work in progress, and at the latest the guard kills it.
         let _ = child.kill().await;
     }
 }
 
-/// The variables of this process's environment that a program may need: where tools and temporary files are, and which
-/// authorities to trust.
-#[expect(clippy::disallowed_methods, reason = "handed on to other programs, never read for a decision of ours")]
+/// The variables of this process's environment that a program may need: the paths of tools and temporary files, and the
+/// trusted certificate authorities.
+#[expect(clippy::disallowed_methods, reason = "passed to other programs, and not used for a decision here")]
 fn inherited() -> impl Iterator<Item = (String, std::ffi::OsString)> {
     ["PATH", "HOME", "TMPDIR", "LANG", "CARGO_HOME", "RUSTUP_HOME", "RUST_BACKTRACE", "SSL_CERT_FILE", "SSL_CERT_DIR"]
         .into_iter()
@@ -280,13 +281,13 @@ mod tests {
 
     use super::*;
 
-    /// A workplace that can be left or not, and counts how many processes are at it.
+    /// A work source that can be busy, and counts its attached processes.
     struct CountedUse {
         present: Arc<AtomicUsize>,
         busy: Arc<AtomicUsize>,
     }
 
-    impl Workplace for CountedUse {
+    impl WorkSource for CountedUse {
         fn leave(&self) -> bool {
             self.busy.load(Ordering::SeqCst) == 0
         }
@@ -298,7 +299,7 @@ mod tests {
         }
     }
 
-    struct Stand {
+    struct Fixture {
         process: Supervised,
         starts: Arc<AtomicUsize>,
         present: Arc<AtomicUsize>,
@@ -309,8 +310,8 @@ mod tests {
 
     const IDLE: Duration = Duration::from_millis(20);
 
-    /// A program that ends when it is asked to, or one that does not.
-    fn stand(script: &'static str) -> Stand {
+    /// A supervised shell with this script.
+    fn supervised(script: &'static str) -> Fixture {
         let logs = tempfile::tempdir().expect("a temporary folder");
         let group = ProcessGroup::start(logs.path().to_owned()).expect("a shell starts");
         let [starts, present, busy]: [Arc<AtomicUsize>; 3] = Default::default();
@@ -322,7 +323,7 @@ mod tests {
             present.fetch_add(1, Ordering::SeqCst);
             CountedUse { present: Arc::clone(present), busy: Arc::clone(busy) }
         });
-        Stand { process, starts, present, busy, _group: group, _logs: logs }
+        Fixture { process, starts, present, busy, _group: group, _logs: logs }
     }
 
     async fn until(count: &AtomicUsize, wanted: usize) {
@@ -335,32 +336,32 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_process_that_nothing_uses_is_ended_and_the_next_use_starts_it_again() {
+    async fn an_idle_process_is_ended_and_started_again_by_the_next_use() {
         for script in ["exec sleep 60", "trap '' TERM; while :; do sleep 0.1; done"] {
-            let stand = stand(script);
+            let fixture = supervised(script);
             for round in 1..=2 {
-                let used = stand.process.want();
-                until(&stand.starts, round).await;
+                let used = fixture.process.want();
+                until(&fixture.starts, round).await;
                 drop(used);
-                until(&stand.present, 0).await;
+                until(&fixture.present, 0).await;
             }
-            assert_eq!(*stand.process.deaths.borrow(), 0, "to be ended is not to die");
+            assert_eq!(*fixture.process.deaths.borrow(), 0, "an ended process does not count as dead");
         }
     }
 
     #[tokio::test]
-    async fn a_process_that_is_used_or_has_work_in_its_hands_is_not_ended() {
-        let stand = stand("exec sleep 60");
-        let used = stand.process.want();
-        until(&stand.present, 1).await;
+    async fn a_process_with_a_use_or_with_work_in_progress_is_not_ended() {
+        let fixture = supervised("exec sleep 60");
+        let used = fixture.process.want();
+        until(&fixture.present, 1).await;
         time::sleep(IDLE * 5).await;
-        assert_eq!(stand.present.load(Ordering::SeqCst), 1, "it is used");
-        stand.busy.store(1, Ordering::SeqCst);
+        assert_eq!(fixture.present.load(Ordering::SeqCst), 1, "it is used");
+        fixture.busy.store(1, Ordering::SeqCst);
         drop(used);
         time::sleep(IDLE * 5).await;
-        assert_eq!(stand.present.load(Ordering::SeqCst), 1, "it has work in its hands");
-        stand.busy.store(0, Ordering::SeqCst);
-        until(&stand.present, 0).await;
-        assert_eq!(stand.starts.load(Ordering::SeqCst), 1);
+        assert_eq!(fixture.present.load(Ordering::SeqCst), 1, "it has work in progress");
+        fixture.busy.store(0, Ordering::SeqCst);
+        until(&fixture.present, 0).await;
+        assert_eq!(fixture.starts.load(Ordering::SeqCst), 1);
     }
 }

@@ -1,9 +1,10 @@
-//! The event source mapping of Lambda: takes messages from a queue, invokes the function with them, and deletes those that it
-//! handled.
+//! The event source mapping of Lambda: receives messages from a queue, invokes the function with them, and deletes the
+//! handled ones.
 //!
-//! The queue is in this process and wakes the pump. A message that comes while the machine has processors to spare is handed
-//! over at once, and alone. While it has none, messages gather for a moment or until an invocation ends: ten messages in one
-//! invocation cost a fraction of ten invocations, and each would have waited for a processor anyway.
+//! The queue is in this process and wakes the pump. While the machine has idle processors, a message is passed to the
+//! function at once, and alone. While it has none, the pump gathers messages for a moment or until an invocation ends:
+//! one invocation with ten messages costs a fraction of ten invocations, and each message would have waited for a
+//! processor anyway.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -27,11 +28,11 @@ use crate::{
     invoke::Invoker,
 };
 
-/// The longest that SQS lets a receiver wait.
+/// The longest wait of a receive in SQS.
 const WAIT: Duration = Duration::from_secs(20);
-/// The most messages that SQS gives a receiver at once.
+/// The greatest number of messages of a receive in SQS.
 const RECEIVED_AT_ONCE: usize = 10;
-/// How long messages gather at most while all processors have work. It bounds the rate of invocations by their slowest.
+/// The longest time for which the pump gathers messages while all processors are busy.
 const GATHERING: Duration = Duration::from_millis(10);
 
 /// Moves messages from one queue to one function.
@@ -47,7 +48,7 @@ pub struct QueuePump {
     /// One permit for each batch that the template allows, so that messages wait on the queue and not here.
     batches: Arc<Semaphore>,
     maximum_concurrency: usize,
-    /// Rings when an invocation ends.
+    /// Notified when an invocation ends.
     ended: Arc<Notify>,
 }
 
@@ -86,18 +87,18 @@ impl QueuePump {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         while let Ok(permit) = Arc::clone(&self.batches).acquire_owned().await {
             if self.maximum_concurrency - self.batches.available_permits() > processors {
-                // Either way it is time to look again.
+                // The pump continues after a timeout, too.
                 let _ = time::timeout(GATHERING, self.ended.notified()).await;
             }
             match self.batch().await {
                 Ok(messages) if messages.is_empty() => {}
                 Ok(messages) => drop(tokio::spawn(self.clone().handle(messages, permit))),
-                Err(refusal) => return tracing::error!("the queue {} gives no messages: {refusal}", self.queue),
+                Err(refusal) => return tracing::error!("the queue {} refuses to give messages: {refusal}", self.queue),
             }
         }
     }
 
-    /// Waits for messages, and then for as many as a batch has, but no longer than the batching window.
+    /// Waits for messages, and then for a full batch, but no longer than the batching window.
     async fn batch(&self) -> Result<Vec<Received>, queue::Refusal> {
         let mut batch = self.receive(self.batch_size, WAIT).await?;
         let end = Instant::now() + self.batching_window;
@@ -119,18 +120,18 @@ impl QueuePump {
                 let handled = messages.iter().filter(|received| !failed.contains(&received.message.id));
                 for received in handled {
                     if let Err(refusal) = self.queues.delete(&self.queue, &received.receipt) {
-                        tracing::warn!("a handled message could not be deleted and comes again: {refusal}");
+                        tracing::warn!("a handled message could not be deleted and will be received again: {refusal}");
                     }
                 }
             }
-            // The messages come again after their visibility time-out.
+            // The messages are received again after their visibility timeout.
             Err(reason) => tracing::warn!("{}: {reason}", self.function),
         }
         drop(permit);
         self.ended.notify_one();
     }
 
-    /// Invokes the function with these messages; the identifiers of those that failed, or why all of them did.
+    /// Invokes the function with these messages. Returns the identifiers of failed ones, or the reason why all failed.
     async fn failed(&self, messages: &[Received]) -> Result<HashSet<String>, String> {
         let records: Vec<Value> = messages.iter().map(|received| self.record(received)).collect();
         let event = json!({ "Records": records }).to_string();
@@ -140,8 +141,8 @@ impl QueuePump {
             return Ok(HashSet::new());
         }
         // An empty answer, or null, means that nothing failed.
-        let answer: Option<Answer> =
-            serde_json::from_slice(&answer).map_err(|error| format!("it did not report in the right form: {error}"))?;
+        let answer: Option<Answer> = serde_json::from_slice(&answer)
+            .map_err(|error| format!("its answer is not a list of failed messages: {error}"))?;
         let failures = answer.unwrap_or_default().batch_item_failures;
         Ok(failures.into_iter().map(|failure| failure.item_identifier).collect())
     }

@@ -6,15 +6,15 @@ use queue::{Queues, Refusal};
 use serde_json::json;
 use template::Queue;
 
-/// A queue of the template cannot be made.
+/// A queue of the template that cannot be created.
 #[derive(Debug, thiserror::Error)]
-#[error("template.yaml: the queue {queue} cannot be made here")]
+#[error("template.yaml: the queue {queue} cannot be created here")]
 pub struct QueueError {
     queue: String,
     source: Refusal,
 }
 
-/// Makes the queues that the template declares.
+/// Creates the queues that the template declares.
 pub fn create(queues: &Queues, declared: &[Queue]) -> Result<(), QueueError> {
     let mut declared: Vec<_> = declared.iter().collect();
     // A dead-letter queue must exist before the queue that names it.

@@ -1,5 +1,5 @@
-//! Waits until the service answers: the demo application gets a token and uses it. No other function is called, since the
-//! first request starts a function, which takes some hundredths of a second.
+//! Waits until the service answers: the demo application gets a token and uses it. Other functions start with their
+//! first request, within some hundredths of a second.
 
 use std::{
     net::SocketAddr,
@@ -25,22 +25,22 @@ use crate::invoke::Invoker;
 /// The time limit. An idle machine takes a second.
 const LIMIT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// So many deaths before the first answer, and a function is given up.
+/// The number of deaths before the first answer after which the start fails.
 const HOPELESS: u64 = 3;
 /// The functions that answer the demo application.
 const ASKED: [&str; 2] = ["token", "list-events"];
 
-/// A part of the service does not answer as it should.
+/// Reasons why the service is not ready.
 #[derive(Debug, thiserror::Error)]
 pub enum NotReady {
-    /// A function's process ends again and again.
+    /// A function's process dies repeatedly.
     #[error("{function} does not run ({last}); see logs/{function}.log in the data folder")]
     Function {
         function: &'static str,
         /// The last error or status.
         last: String,
     },
-    /// The demo application gets no token, or the token opens nothing.
+    /// The demo application gets no token, or the token is refused.
     #[error("the demo application cannot use the service ({last}); see the logs in the data folder")]
     Application {
         /// The last error or status.
@@ -87,7 +87,7 @@ impl Probe {
         let (status, body) = self.send(request).await?;
         let token: Value = serde_json::from_slice(&body).unwrap_or_default();
         let Some(token) = token["access_token"].as_str() else {
-            // The owner may have ended the secret. The service has answered, which is all that counts here.
+            // The owner may have ended the secret. Any answer of the service is enough here.
             return if status == StatusCode::UNAUTHORIZED {
                 Ok(())
             } else {
@@ -98,7 +98,7 @@ impl Probe {
         let request = Request::builder().method(Method::GET).uri(self.address(path));
         let (status, _) =
             self.send(request.header(AUTHORIZATION, format!("Bearer {token}")).body(Full::default())).await?;
-        // The owner may have removed the application a moment ago, so that its tokens are revoked.
+        // The owner may have removed the application just now, so that its tokens are revoked.
         if [StatusCode::OK, StatusCode::UNAUTHORIZED].contains(&status) {
             Ok(())
         } else {

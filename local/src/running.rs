@@ -10,8 +10,8 @@ use crate::{
     table::TableServer,
 };
 
-/// How long running invocations may take to end.
-const LAST_ORDERS: Duration = Duration::from_secs(5);
+/// The time that running invocations have to end.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
 /// The parts that must be kept while the service runs.
 pub struct Running {
@@ -27,7 +27,7 @@ pub struct RunningGateway {
     pub close: oneshot::Sender<()>,
 }
 
-/// Why the service ended by itself, or not in order.
+/// Reasons why the service ended unexpectedly.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     #[error("the gateway ended")]
@@ -56,9 +56,9 @@ impl Running {
         tracing::info!("ending");
         data.withdraw_service_env()?;
         drop(close);
-        let last_orders = async { tokio::join!(gateway, self.invoker.drain()) };
-        if time::timeout(LAST_ORDERS, last_orders).await.is_err() {
-            tracing::warn!("some requests did not end within {} s", LAST_ORDERS.as_secs());
+        let drained = async { tokio::join!(gateway, self.invoker.drain()) };
+        if time::timeout(SHUTDOWN_GRACE, drained).await.is_err() {
+            tracing::warn!("some requests did not end within {} s", SHUTDOWN_GRACE.as_secs());
         }
         Ok(())
     }

@@ -1,11 +1,10 @@
-//! Lambda's Runtime API: a function's process takes invocations from it, and gives it the answers.
+//! Lambda's Runtime API: a function's process polls it for invocations, and posts the answers.
 //! <https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html>
 //!
-//! The protocol has no credentials, but the address may have a path: the path begins with a key that each start makes anew and
-//! that only the functions' environments name. Every process has an address of its own, with the number of its start in it.
-//! When a process ends, the invocations that it had in hand fail at once, and waiting ones are left to the next process. A
-//! request of an ended process gets nothing, however late it is read. A poll whose connection is gone takes no invocation
-//! with it.
+//! The protocol has no credentials, but the address may have a path: the path begins with a key that each start creates
+//! and that is only in the functions' environments. Every process has a separate address with the number of its start.
+//! When a process ends, its invocations fail at once, and waiting ones are left to the next process. A late request of
+//! an ended process gets no invocation. A poll with a closed connection loses no invocation.
 
 mod invocations;
 
@@ -32,7 +31,7 @@ use crate::{
     aws::{ACCOUNT, REGION},
     callers,
     ports::Port,
-    processes::Workplace,
+    processes::WorkSource,
 };
 
 /// Lambda's limit on an answer.
@@ -48,7 +47,7 @@ pub struct RuntimeApi {
     random: SharedRandom,
 }
 
-/// A process that is being served under an address of its own, until this is dropped.
+/// A process that is served under its own address, until this is dropped.
 pub struct Attachment {
     invocations: Arc<Invocations>,
     process: u64,
@@ -66,7 +65,7 @@ impl RuntimeApi {
         let service = Router::new()
             .route("/{key}/{function}/{process}/2018-06-01/runtime/invocation/next", get(next))
             .route("/{key}/{function}/{process}/2018-06-01/runtime/invocation/{id}/{outcome}", post(complete))
-            // The function's log says what is wrong, and its process ends.
+            // The function's log has the error, and its process ends.
             .route("/{key}/{function}/{process}/2018-06-01/runtime/init/error", post(async || StatusCode::ACCEPTED))
             .layer(middleware::from_fn_with_state(Arc::clone(&api.key), with_key))
             .layer(middleware::from_fn(callers::without_browsers))
@@ -76,7 +75,7 @@ impl RuntimeApi {
         api
     }
 
-    /// A place for a new process of this function.
+    /// Attaches a new process of this function.
     pub fn attach(&self, function: &str) -> Attachment {
         let invocations = self.function(function).unwrap_or_default();
         let process = invocations.begin();
@@ -84,8 +83,8 @@ impl RuntimeApi {
         Attachment { invocations, process, address }
     }
 
-    /// Invokes the function as soon as its process polls, and waits for the answer. If the caller gives up before, the
-    /// function is not invoked.
+    /// Invokes the function as soon as its process polls, and waits for the answer. If the caller gives up before the
+    /// poll, the function is not invoked.
     pub async fn invoke(
         &self,
         function: &str,
@@ -104,7 +103,7 @@ impl RuntimeApi {
     }
 }
 
-impl Workplace for Attachment {
+impl WorkSource for Attachment {
     fn leave(&self) -> bool {
         self.invocations.leave(self.process)
     }
@@ -116,7 +115,7 @@ impl Drop for Attachment {
     }
 }
 
-/// Lets requests through whose path begins with the key.
+/// Passes only requests whose path begins with the key.
 async fn with_key(State(key): State<Arc<str>>, request: Request, next: Next) -> Response {
     let presented = request.uri().path().split('/').nth(1).unwrap_or_default();
     if callers::same(presented, &key) { next.run(request).await } else { StatusCode::FORBIDDEN.into_response() }
@@ -128,7 +127,7 @@ async fn next(State(api): State<RuntimeApi>, Path((_, function, process)): Path<
     let Some(work) = poll.await.ok().and_then(|offer| offer.accept(process)) else { return gone() };
     let Work { id, event, trace, deadline } = work;
     let arn = format!("arn:aws:lambda:{REGION}:{ACCOUNT}:function:{function}");
-    // The id without its dashes has as many digits as a trace needs, and is as random.
+    // The id without its dashes has enough random digits for a trace.
     let digits = id.replace('-', "");
     let trace = trace.unwrap_or_else(|| {
         let time = deadline.as_seconds() & 0xffff_ffff;
@@ -205,10 +204,10 @@ mod tests {
         tokio::spawn(async move { api.invoke("hello", event.into(), None, DEADLINE).await })
     }
 
-    /// A request on a connection of its own, which stays open.
+    /// Sends a request on a new connection, which stays open.
     async fn send(process: &Attachment, verb: &str, path: &str, body: &str) -> TcpStream {
         let address = process.address.strip_prefix("http://").expect("an address");
-        let (host, prefix) = address.split_once('/').expect("a path of its own");
+        let (host, prefix) = address.split_once('/').expect("its own path");
         let mut connection = TcpStream::connect(host).await.expect("it listens");
         let request = format!(
             "{verb} /{prefix}/2018-06-01/runtime/{path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n{body}",
@@ -260,7 +259,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_poll_that_is_gone_takes_no_invocation_with_it() {
+    async fn a_poll_with_a_closed_connection_loses_no_invocation() {
         let api = api().await;
         let process = api.attach("hello");
         for _ in 0..20 {
@@ -273,7 +272,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_process_fails_the_invocations_in_its_hand_when_it_ends_and_leaves_waiting_ones_to_the_next() {
+    async fn the_end_of_a_process_fails_its_invocations_and_not_waiting_ones() {
         let api = api().await;
         let process = api.attach("hello");
         let held = invoke(&api, "[4]");
@@ -297,7 +296,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_process_that_ends_before_its_first_poll_fails_waiting_invocations() {
+    async fn the_end_of_a_process_before_its_first_poll_fails_waiting_ones() {
         let api = api().await;
         let process = api.attach("hello");
         let asked = invoke(&api, "[6]");
@@ -309,12 +308,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_process_that_leaves_takes_nothing_more_and_what_comes_waits_for_the_next() {
+    async fn later_invocations_of_a_process_that_left_wait_for_the_next() {
         let api = api().await;
         let process = api.attach("hello");
         let asked = invoke(&api, "[8]");
         let id = take(&process, "[8]").await;
-        assert!(!process.leave(), "it has an invocation in its hands");
+        assert!(!process.leave(), "it has an invocation in progress");
         complete(&process, &format!("invocation/{id}/response"), "ok", "202 Accepted").await;
         assert!(asked.await.expect("no panic").is_ok());
         // A poll waits at the moment at which it leaves.

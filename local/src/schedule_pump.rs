@@ -12,12 +12,12 @@ use crate::{
     settings::Pace,
 };
 
-/// Invokes one function, never twice at a time.
+/// Invokes one function at an interval, never concurrently.
 pub struct SchedulePump {
     pub function: String,
-    /// The event that the template gives it, if any.
+    /// The schedule's input in the template, if any.
     pub input: Option<Value>,
-    /// The first event, and the interval between two beginnings, or a longer one while the function is slow.
+    /// The time of the first event and the interval, which is longer while the function is slow.
     pub pace: Pace,
     pub invoker: Invoker,
     pub clock: SharedClock,

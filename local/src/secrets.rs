@@ -1,4 +1,4 @@
-//! The deployment's secrets: a private file each, made where it is missing, and checked before the store serves it.
+//! The deployment's secrets: a private file for each, created if it is missing, and checked before the store serves it.
 
 use std::{
     collections::BTreeMap,
@@ -27,46 +27,46 @@ pub const DEMO_APPLICATION: &str = "demo-application";
 /// The application that may act for every managing entity.
 pub const PLATFORM_APPLICATION: &str = "platform-application";
 
-/// What a table cannot be read without, and why.
+/// The secrets without which a table cannot be read, with the consequences of their loss.
 const OF_THE_TABLE: [(&str, &str); 2] = [
-    (sealing::SECRET, "no delivery could be signed, and no payment provider asked"),
-    (pepper::SECRET, "no client could sign in"),
+    (sealing::SECRET, "no delivery could be signed, and no payment provider called"),
+    (pepper::SECRET, "no client could authenticate"),
 ];
 
 pub struct Secrets(BTreeMap<String, Value>);
 
-/// The table beside the secrets.
+/// The state of the table beside the secrets.
 #[derive(Debug, PartialEq, Eq)]
 pub enum TableFound {
     /// It has data, which these secrets open.
     Kept,
-    /// Neither has been here before.
+    /// Neither table nor secrets exist yet.
     New,
-    /// It has no data, although the secrets were made: by a start that was stopped early, or the file is lost.
+    /// It has no data, although the secrets exist: an earlier start was stopped early, or the file is lost.
     Lost,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum SecretsError {
-    /// A new value would be good for nothing that the table has.
+    /// A secret is missing, and the table's data need its old value.
     #[error(
         "{path} is missing, and the table beside it was written with it: without it {loss}. Put it back from a copy, or \
-         begin anew with `{}`", cleaning(.path)
+         start over with `{}`", cleaning(.path)
     )]
     Lost {
         path: PathBuf,
-        /// What would not work.
+        /// The consequence of the loss.
         loss: &'static str,
     },
-    #[error("a new secret could not be kept")]
+    #[error("a new secret could not be stored")]
     Keep(#[source] DataFolderError),
     #[error("{path} cannot be read")]
     Read { path: PathBuf, source: io::Error },
     /// A file is malformed. Its content is not repeated.
     #[error("{path} is not JSON of the form that it should have; correct it, or remove it for a new value")]
     Form { path: PathBuf },
-    /// The table's own secret has no key in the form that the functions read, or is no JSON. Its content is not repeated.
-    #[error("{path} has no key that can be used: put it back from a copy, or begin anew with `{}`", cleaning(.path))]
+    /// A secret of the table has no usable key, or is not JSON. Its content is not repeated.
+    #[error("{path} has no key that can be used: put it back from a copy, or start over with `{}`", cleaning(.path))]
     Broken { path: PathBuf },
     /// The configuration of geo-IP databases has faults.
     #[error("{path} cannot be used; correct it")]
@@ -75,7 +75,7 @@ pub enum SecretsError {
         /// The member and its fault.
         source: ConfigurationError,
     },
-    /// The description of a payment provider is malformed. Said at the start, before a person tries to connect.
+    /// The description of a payment provider is malformed. Reported at the start, before a person tries to connect.
     #[error("{path} cannot be used; correct it, or remove it")]
     Provider {
         path: PathBuf,
@@ -84,14 +84,14 @@ pub enum SecretsError {
     },
 }
 
-/// The command that removes a secret's file with everything else that is kept in its folder.
+/// The command that removes a secret's file with all other data in its folder.
 fn cleaning(secret: &Path) -> String {
     clean_command(secret.ancestors().nth(2).unwrap_or(secret))
 }
 
 impl Secrets {
-    /// Fails if the table has data that nothing could read with the secrets in this folder: some have to be there before the
-    /// table is, and are not made a second time. A table without a byte has no data yet.
+    /// Fails if the table has data but the secrets for reading them are missing in this folder: these must exist before
+    /// the table, and must not be created again. An empty table file has no data yet.
     pub fn check_table(folder: &Path, table: &Path) -> Result<TableFound, SecretsError> {
         if !fs::metadata(table).is_ok_and(|table| table.len() > 0) {
             let used = OF_THE_TABLE.iter().all(|(name, _)| folder.join(format!("{name}.json")).exists());
@@ -104,8 +104,8 @@ impl Secrets {
         OF_THE_TABLE.iter().find_map(lost).map_or(Ok(TableFound::Kept), Err)
     }
 
-    /// Reads every secret in the folder, also those that an operator put there; makes the ones that must exist.
-    /// Keys that sign tokens are made for this algorithm.
+    /// Creates missing secrets, and reads every secret in the folder, including those of an operator. New keys that
+    /// sign tokens use this algorithm.
     pub fn open(folder: &Path, algorithm: SigningAlgorithm) -> Result<Self, SecretsError> {
         let credentials = || serde_json::to_value(fresh_credentials()).unwrap_or_default();
         let applications = [(DEMO_APPLICATION, credentials()), (PLATFORM_APPLICATION, credentials())];
@@ -124,7 +124,7 @@ impl Secrets {
         Self::read(folder)
     }
 
-    /// Reads every secret in the folder, as it is there at this moment.
+    /// Reads every secret in the folder.
     pub fn read(folder: &Path) -> Result<Self, SecretsError> {
         read_all(folder).map(Self)
     }
@@ -138,7 +138,7 @@ impl Secrets {
         self.0.get(name).unwrap_or(&Value::Null)
     }
 
-    /// Checks the secrets without which nothing goes out, as the functions will read them.
+    /// Checks the secrets of the table, as the functions read them.
     pub fn check_own(&self, folder: &Path) -> Result<(), SecretsError> {
         let own = [
             (sealing::SECRET, KeyRing::from_secret(self.value(sealing::SECRET)).is_ok()),
@@ -150,15 +150,15 @@ impl Secrets {
         }
     }
 
-    /// Checks the configuration of geo-IP databases at the start, before the first update would.
+    /// Checks the configuration of geo-IP databases at the start, before the first update.
     pub fn check_geo_ip(&self, folder: &Path) -> Result<(), SecretsError> {
         let at_path =
             |source| SecretsError::GeoIp { path: folder.join(format!("{}.json", configuration::SECRET)), source };
         Configuration::read(self.value(configuration::SECRET)).map(drop).map_err(at_path)
     }
 
-    /// Checks the payment providers, as the functions will read them. A well-formed one at an address that these rules forbid
-    /// is logged only: the rules are a setting, and the other providers work.
+    /// Checks the payment providers, as the functions read them. A well-formed provider at an address that these rules
+    /// forbid is only logged: the rules are a setting, and the other providers work.
     pub fn check_providers(&self, folder: &Path, rules: &AddressRules) -> Result<(), SecretsError> {
         let everywhere =
             ["0.0.0.0/0", "::/0"].map(|network| network.parse().expect("both are written here, and networks"));
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn every_payment_provider_can_be_used_and_one_that_cannot_is_named_with_its_member() {
+    fn payment_providers_are_usable_and_a_faulty_one_is_named() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let rules =
             AddressRules { allow_http: true, allowed_networks: vec!["127.0.0.1/32".parse().expect("a network")] };

@@ -25,11 +25,11 @@ pub struct ServiceEnv<'a> {
     pub platform: &'a Credentials,
     /// The key of operational tasks.
     pub task_key: &'a str,
-    /// Where functions can be invoked directly.
+    /// The address of the Lambda API.
     pub lambda_endpoint: &'a str,
-    /// The other stand-ins for AWS, and the credentials that all ask for.
+    /// The other stand-ins for AWS, and the operator's credentials.
     pub aws: &'a Endpoints,
-    /// Where geo-IP databases are published.
+    /// The store of published geo-IP databases.
     pub geo_ip_store: &'a str,
 }
 

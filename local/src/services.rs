@@ -1,5 +1,5 @@
-//! The server of queues and secrets, which stands for SQS and Secrets Manager, and passes requests of S3 on where geo-IP
-//! databases are to be published in a bucket.
+//! The server of queues and secrets, the stand-in for SQS and Secrets Manager. It forwards S3 requests if geo-IP
+//! databases are published in a bucket.
 
 mod s3;
 
@@ -22,10 +22,10 @@ use tokio::net::TcpListener;
 
 use crate::callers::{self, Callers};
 
-/// As much as the largest request has: a batch of SQS of 1 MiB, of which JSON may write a byte as six.
+/// The size of the largest request in bytes: a batch of SQS of 1 MiB, in which JSON may write a byte as six.
 const MAX_REQUEST: usize = 8 * 1024 * 1024;
 
-/// What the server answers with.
+/// The services behind the server.
 #[derive(Clone)]
 pub struct Services {
     pub queues: Queues,
@@ -34,7 +34,7 @@ pub struct Services {
     pub s3: Option<S3>,
 }
 
-/// Answers requests with the credentials, until the process ends.
+/// Answers authenticated requests until the process ends.
 pub async fn serve(listener: TcpListener, services: Services, callers: Callers) -> io::Result<()> {
     let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
     let service = Router::new()
@@ -44,7 +44,7 @@ pub async fn serve(listener: TcpListener, services: Services, callers: Callers) 
     axum::serve(listener, service).await
 }
 
-/// The header names interface and operation. Requests of S3 have none.
+/// Answers a request. A header names interface and operation; S3 requests have no such header.
 async fn answer(State(services): State<Services>, request: Request) -> Response {
     let Services { queues, secrets, s3 } = services;
     let target = request.headers().get("x-amz-target").and_then(|target| target.to_str().ok()).map(str::to_owned);

@@ -1,4 +1,4 @@
-//! The settings of a local run: the contract's, as environment variables of `make run`.
+//! The settings of a local run, from environment variables of `make run`.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -11,7 +11,7 @@ use template::{ScheduleTrigger, Template};
 struct Setting {
     parameter: &'static str,
     variable: &'static str,
-    /// The default on one machine, where it is not the template's.
+    /// The default on one machine, if it differs from the template's.
     local_default: Option<&'static str>,
 }
 
@@ -37,31 +37,31 @@ const SETTINGS: &[Setting] = &[
     Setting { parameter: "DeliveryAllowHttp", variable: "DELIVERY_ALLOW_HTTP", local_default: Some("true") },
     Setting { parameter: "GeoIpAllowHttp", variable: "GEO_IP_ALLOW_HTTP", local_default: Some("true") },
     Setting { parameter: "AdminPanelUrl", variable: "ADMIN_PANEL_URL", local_default: None },
-    // The demo application's secret stands in a file of the one who runs it.
+    // The demo application's secret is in a file of the person who runs the service.
     Setting { parameter: "PanelCredentials", variable: "PANEL_CREDENTIALS", local_default: Some("true") },
 ];
 
-/// The values of the template's parameters, and the settings of a local run alone.
+/// The values of the template's parameters, and the settings of local runs.
 #[derive(Debug)]
 pub struct Settings {
     pub parameters: BTreeMap<String, String>,
-    /// `SWEEP_INTERVAL`, in place of all schedules that come every minute: with a minute, as on AWS, trying out retries would be
-    /// tedious.
+    /// `SWEEP_INTERVAL`, the interval of all schedules of every minute: with a minute, as on AWS, trying out retries
+    /// would be tedious.
     pub sweep_interval: Duration,
-    /// `GEO_IP_STORE`: where geo-IP databases are published, if not in the folder for data.
+    /// `GEO_IP_STORE`: the store of published geo-IP databases, by default in the data folder.
     pub geo_ip_store: Option<StoreAddress>,
 }
 
-/// A schedule that comes as seldom as this keeps its own interval here: no test or person waits for it, and it sends requests
-/// to providers that count them, or events of its own.
-pub const SELDOM: Duration = Duration::from_secs(5 * 60);
+/// The least interval of schedules that keep their interval here: no test or person waits for them, and they send
+/// requests to providers with limits, or the canary's events.
+pub const LONG_INTERVAL: Duration = Duration::from_secs(5 * 60);
 
 /// A setting is malformed.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     #[error("the variable SWEEP_INTERVAL is `{0}`, which is {1}")]
     SweepInterval(String, WaitError),
-    #[error("the variable SWEEP_INTERVAL is `0s`: one sweep would follow the other without a pause")]
+    #[error("the variable SWEEP_INTERVAL is `0s`: sweeps would run without a pause")]
     NoPause,
     #[error("the variable GEO_IP_STORE cannot be read")]
     GeoIpStore(#[source] StoreAddressError),
@@ -98,16 +98,17 @@ pub struct Pace {
 }
 
 impl Settings {
-    /// The times of a schedule on this machine. One that comes seldom does not come at the start either.
+    /// The times of a schedule on this machine. A schedule with a long interval does not run at the start either.
     pub fn pace(&self, trigger: &ScheduleTrigger) -> Pace {
-        if trigger.every >= SELDOM {
+        if trigger.every >= LONG_INTERVAL {
             Pace { first: trigger.every, every: trigger.every }
         } else {
             Pace { first: Duration::ZERO, every: self.sweep_interval }
         }
     }
 
-    /// The addresses to which the service may send. A malformed network is left out: the start has refused it before.
+    /// The addresses to which the service may send. Malformed networks are ignored here: the start refuses them
+    /// earlier.
     pub fn address_rules(&self) -> AddressRules {
         let value = |parameter: &str| self.parameters.get(parameter).map(String::as_str).unwrap_or_default();
         AddressRules {

@@ -7,10 +7,10 @@ use tokio::{
     time,
 };
 
-/// How often the parent is checked.
+/// The interval at which the parent is checked.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Returns when it is time to end; further signals are then without effect.
+/// Returns at the first request to end; further signals have no effect.
 pub async fn requested(stop_with_parent: bool) -> io::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;

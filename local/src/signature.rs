@@ -1,5 +1,5 @@
-//! Signatures of AWS, version 4. A request is signed once more with its caller's secret key, and both signatures must be
-//! equal.
+//! Signatures of AWS, version 4. A request is signed once more with its caller's secret key, and both signatures must
+//! be equal.
 //! <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html>
 
 use std::time::SystemTime;
@@ -32,7 +32,7 @@ const CONTENT_SHA256: &str = "x-amz-content-sha256";
 /// The signature in the header `Authorization`.
 #[derive(Debug)]
 pub struct Signature {
-    /// Whose it is said to be.
+    /// The claimed caller.
     pub access_key_id: String,
     /// The day, as in `X-Amz-Date`.
     date: String,
@@ -42,21 +42,21 @@ pub struct Signature {
     value: String,
 }
 
-/// Why a request does not count as its caller's.
+/// Reasons why a signature is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SignatureError {
-    /// It is not signed in the header `Authorization`.
+    /// The header `Authorization` has no signature.
     Absent,
     /// A part of the signature is missing or malformed.
     Malformed,
-    /// The signature is not the caller's for this request.
+    /// The signature does not match the caller and the request.
     Different,
-    /// The signature is too old, or of a time to come.
+    /// The signature is too old, or its time is in the future.
     Expired,
 }
 
 impl Signature {
-    /// Reads the header. Signatures in the query are not read: nothing here makes URLs that are signed in advance.
+    /// Reads the header. Signatures in the query are not supported: nothing here makes presigned URLs.
     pub fn read(headers: &HeaderMap) -> Result<Self, SignatureError> {
         let header = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
         let fields = header.and_then(|value| value.strip_prefix("AWS4-HMAC-SHA256 ")).ok_or(SignatureError::Absent)?;
@@ -73,19 +73,20 @@ impl Signature {
         Ok(Self { access_key_id, date, region, service, signed_headers, value: field("Signature")?.to_owned() })
     }
 
-    /// Whether the request is one of S3.
+    /// Whether this is an S3 request.
     pub fn is_of_s3(&self) -> bool {
         self.service == S3
     }
 
-    /// Whether the body has to be read to check the signature. A request of S3 names the hash of its body, or says that
-    /// the body is not signed, in a header that is signed. The other server compares the hash, so that a large object
-    /// need not be held here.
+    /// Whether the body must be read to check the signature. An S3 request has the hash of its body, or a mark that the
+    /// body is unsigned, in a signed header. The other server compares the hash, so that a large object is not held
+    /// here.
     pub fn needs_body(&self, headers: &HeaderMap) -> bool {
         !self.is_of_s3() || headers.contains_key(TARGET)
     }
 
-    /// Checks that the caller with this secret key signed the request. `body` is there if [`Self::needs_body`] says so.
+    /// Checks that the caller with this secret key signed the request. `body` is required if [`Self::needs_body`] is
+    /// true.
     pub fn check(&self, secret: &str, parts: &Parts, body: Option<&[u8]>, now: Time) -> Result<(), SignatureError> {
         let header = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());
         let date = header(DATE).ok_or(SignatureError::Malformed)?;
@@ -109,7 +110,7 @@ impl Signature {
         verify_slices_are_equal(expected.as_bytes(), self.value.as_bytes()).map_err(|_| SignatureError::Different)
     }
 
-    /// The signature that the caller with this secret key gives the request; `None` if it cannot be signed.
+    /// The expected signature of the caller with this secret key; `None` if the request cannot be signed.
     fn of_caller(&self, secret: &str, parts: &Parts, body: SignableBody<'_>, time: SystemTime) -> Option<String> {
         let mut headers = Vec::new();
         for name in &self.signed_headers {
@@ -265,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_without_a_part_of_a_signature_is_malformed_and_another_scheme_is_none() {
+    fn an_incomplete_signature_is_malformed_and_another_scheme_is_absent() {
         let read = |header: &'static str| {
             let headers = [(AUTHORIZATION, HeaderValue::from_static(header))];
             Signature::read(&headers.into_iter().collect()).map(|signature| signature.access_key_id)

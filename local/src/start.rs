@@ -1,4 +1,4 @@
-//! Starts the parts, in the order in which they need each other. [`Start::everything`] is the list of steps.
+//! Starts the parts in the order of their dependencies. [`Start::everything`] lists the steps.
 
 use std::{
     collections::BTreeMap,
@@ -56,7 +56,7 @@ use crate::{
     terminal::Terminal,
 };
 
-/// Why the service does not run. Each error says what to do, where there is something to do.
+/// Reasons why the service does not run. Errors name the remedy, if there is one.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error(transparent)]
@@ -79,17 +79,17 @@ pub enum StartError {
     Queue(#[from] QueueError),
     #[error("a secret cannot be used")]
     SecretStore(#[from] secret_store::FileError),
-    #[error("the table cannot be provided with keys")]
+    #[error("the public keys cannot be written into the table")]
     Keys(#[from] ProvisionError),
-    #[error("the table cannot be provided with applications")]
+    #[error("the first applications cannot be created")]
     Applications(#[from] ApplicationError),
-    #[error("the table cannot be provided with what the canary needs")]
+    #[error("the canary cannot be set up")]
     Canary(#[from] CanaryError),
-    #[error("no link into the panel could be made")]
+    #[error("the link into the panel cannot be created")]
     PanelLink(#[from] PanelLinkError),
     #[error(transparent)]
     Environment(#[from] EnvironmentError),
-    #[error("the file for the calls of functions cannot be opened")]
+    #[error("the file for the functions' calls cannot be opened")]
     CallRecord(#[source] io::Error),
     #[error(transparent)]
     NotReady(#[from] NotReady),
@@ -130,18 +130,18 @@ async fn run_table(arguments: &Arguments) -> Result<(), StartError> {
     shutdown::requested(arguments.stop_with_parent).await.map_err(|error| RunError::Signals(error).into())
 }
 
-/// The things that several steps of a start need.
+/// The common values of the steps of a start.
 struct Start<'a> {
     plan: &'a Plan<'a>,
     data: &'a DataFolder,
     group: &'a Arc<ProcessGroup>,
     base_url: String,
     services: SocketAddr,
-    /// The stand-ins for AWS, and the credentials that they ask for.
+    /// The stand-ins for AWS, and the operator's credentials.
     aws: Endpoints,
-    /// The functions' own credentials, by which the stand-ins know who calls.
+    /// The functions' credentials, by which the stand-ins identify the calling function.
     functions: BTreeMap<String, AwsCredentials>,
-    /// Where the functions' calls are recorded, in tests.
+    /// The record of the functions' calls, in tests.
     record: Option<Arc<CallRecord>>,
     lambda_endpoint: String,
     geo_ip_store: StoreAddress,
@@ -254,7 +254,7 @@ impl<'a> Start<'a> {
         Ok(opened.await.map_err(StartError::Panic)??)
     }
 
-    /// Does the work of operators on a new stack: the public keys, the canary, and the first applications.
+    /// Provisions the table as operators do for a new stack: the public keys, the canary, and the first applications.
     async fn provide(&self, secrets: &Secrets, demo: &Credentials, platform: &Credentials) -> Result<(), StartError> {
         let table = Table::new(self.aws.dynamodb(), TABLE_NAME);
         publish_signing_key(&table, secrets.value("signing-key"), self.plan.token_lifetime).await?;
@@ -269,7 +269,7 @@ impl<'a> Start<'a> {
         Ok(())
     }
 
-    /// A link into the panel of the demo application, for the one who started this.
+    /// A link into the panel in the name of the demo application, for the person who started the service.
     async fn link_into_panel(&self, demo: &Credentials) -> Result<CreatedLink, StartError> {
         let links = OperatorsPanelLinks::new(Table::new(self.aws.dynamodb(), TABLE_NAME), self.base_url.clone());
         let entity = EntityId::parse(MANAGING_ENTITY).expect("the demo entity has an identifier");
@@ -278,7 +278,7 @@ impl<'a> Start<'a> {
         Ok(links.create(WantedLink { entity, client_id, properties }).await?)
     }
 
-    /// The variables of every function, by its name, whether it runs here or not.
+    /// The variables of every function by its name, even if it does not run here.
     fn environments(&self) -> Result<BTreeMap<String, Environment>, EnvironmentError> {
         let Plan { template, settings, overrides, .. } = self.plan;
         let mut aws = self.aws.clone();
@@ -293,8 +293,8 @@ impl<'a> Start<'a> {
         environments.collect()
     }
 
-    /// Starts the Runtime API, from which the functions' processes take their invocations. The first one of a function starts
-    /// its process.
+    /// Starts the Runtime API, which the functions' processes poll. The first invocation of a function starts its
+    /// process.
     fn start_functions(&self, port: Port, environments: &BTreeMap<String, Environment>) -> Invoker {
         let Plan { functions, programs, overrides, .. } = self.plan;
         let idle_limit = overrides.function_idle.map_or(function_processes::IDLE_LIMIT, |Wait(limit)| limit);
@@ -309,18 +309,19 @@ impl<'a> Start<'a> {
         Invoker::new(api, Arc::clone(&self.clock), processes)
     }
 
-    /// Writes what SAM gives to the functions that it runs beside these.
+    /// Writes the functions' variables for `local/sam`.
     fn write_function_variables(&self, environments: &BTreeMap<String, Environment>) -> Result<(), DataFolderError> {
         write_private(&self.data.function_variables(), json!(environments).to_string().as_bytes())
     }
 
-    /// Lets clients in.
+    /// Starts the gateway.
     fn open_gateway(&self, listener: TcpListener, invoker: &Invoker) -> RunningGateway {
         let (close, closed) = oneshot::channel::<()>();
         let base_url = self.base_url.clone();
         let terminal = self.terminal.clone();
-        let time_and_dice = (Arc::clone(&self.clock), Arc::clone(&self.random));
-        let gateway = Gateway::new(&self.plan.template, invoker.clone(), base_url, terminal, time_and_dice);
+        let clock = Arc::clone(&self.clock);
+        let random = Arc::clone(&self.random);
+        let gateway = Gateway::new(&self.plan.template, invoker.clone(), base_url, terminal, clock, random);
         RunningGateway { end: tokio::spawn(gateway.serve(listener, async { drop(closed.await) })), close }
     }
 
@@ -372,7 +373,7 @@ impl<'a> Start<'a> {
     }
 }
 
-/// The beginning of every secret's name.
+/// The common prefix of all secrets' names.
 fn secrets_prefix() -> String {
     format!("waypost/{ENVIRONMENT}/")
 }

@@ -1,8 +1,8 @@
-//! The table: dynoxide, an embedded DynamoDB on SQLite, on a thread and a runtime of its own, behind the protocol of
+//! The table: dynoxide, an embedded DynamoDB on SQLite, on a separate thread and runtime, behind the protocol of
 //! [`calls`].
 //!
-//! dynoxide waits for the disk at every write, on the thread that serves the request; on this process's own runtime, that
-//! would hold up the gateway.
+//! dynoxide blocks on the disk at every write, on the thread that serves the request; on the main runtime, that would
+//! delay the gateway.
 
 mod calls;
 mod faults;
@@ -29,15 +29,15 @@ use crate::{
     ports::Port,
 };
 
-/// When expired items are removed: at first some time after the start, which needs the table for itself, and how
-/// often then. Each time reads the whole table, however large it is. AWS promises "within days".
+/// The first removal of expired items, some time after the start, which itself needs the table, and the interval of
+/// removals. Each removal reads the whole table. AWS promises "within days".
 const FIRST_SWEEP: Duration = Duration::from_secs(60);
 const SWEEP: Duration = Duration::from_secs(60 * 60);
 
-/// How long running requests may take to end.
-const LAST_ORDERS: Duration = Duration::from_secs(2);
+/// The time that running requests have to end.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
 
-/// One request at a time has a connection; the other threads read requests and write answers meanwhile.
+/// One request at a time uses a connection; meanwhile the other threads read requests and write answers.
 const THREADS: usize = 4;
 
 /// The running table.
@@ -46,13 +46,13 @@ pub struct TableServer {
     thread: Option<thread::JoinHandle<()>>,
 }
 
-/// Why there is no table.
+/// Reasons why the table cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {
     /// The table on disk cannot be used.
     #[error(transparent)]
     Schema(#[from] SchemaError),
-    /// The system gives no thread or runtime.
+    /// The system refuses a thread or a runtime.
     #[error("the table's server cannot be started")]
     Server(#[from] io::Error),
     /// The thread ended before it served; its panic is on standard error.
@@ -61,7 +61,7 @@ pub enum TableError {
 }
 
 impl TableServer {
-    /// Opens the file, makes the table if it is missing, and serves it on this port to requests with the credentials.
+    /// Opens the file, creates the table if it is missing, and serves it on this port to authenticated requests.
     pub fn start(file: &Path, table: &Table, port: Port, callers: Callers) -> Result<Self, TableError> {
         let faults = Faults::new(file.parent().map(Path::to_owned));
         let file = file.to_string_lossy().into_owned();
@@ -72,8 +72,8 @@ impl TableServer {
         })
     }
 
-    /// Serves a database that holds no table and is gone at the end, to every program of this machine: functions of an
-    /// emulator have credentials that the emulator makes, and the tables are made by whom they are deployed by.
+    /// Serves an empty in-memory database to every program of this machine: functions of an emulator have the
+    /// emulator's credentials, and their deployment creates the tables.
     pub fn in_memory(port: Port) -> Result<Self, TableError> {
         let open = || {
             let database = Database::memory().map_err(|error| SchemaError::Memory(error.into()))?;
@@ -97,7 +97,7 @@ impl TableServer {
                 let router = guarded(calls::router(connections.clone(), faults));
                 serve(runtime, listener, connections.writing, router, stopped);
             }
-            // The receiver is gone only when the whole start was given up.
+            // The receiver is gone only if the start was abandoned.
             Err(error) => drop(ready.send(Err(error))),
         };
         let thread = thread::Builder::new().name("table".to_owned()).spawn(serve)?;
@@ -106,13 +106,13 @@ impl TableServer {
     }
 }
 
-/// Lets running requests end and closes the database.
+/// Waits for running requests and closes the database.
 impl Drop for TableServer {
     fn drop(&mut self) {
         drop(self.stop.take());
         let begun = Instant::now();
-        // A client that has sent half a request would hold the server for ever. Acknowledged writes are on disk.
-        while self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) && begun.elapsed() < LAST_ORDERS {
+        // A client with an incomplete request would block the server forever. Acknowledged writes are on disk.
+        while self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) && begun.elapsed() < SHUTDOWN_GRACE {
             thread::sleep(Duration::from_millis(5));
         }
     }
@@ -124,7 +124,7 @@ fn prepare(
 ) -> Result<(Runtime, TcpListener, Connections), TableError> {
     let runtime = Builder::new_multi_thread().worker_threads(THREADS).thread_name("table").enable_all().build()?;
     let connections = open()?;
-    // Another runtime opened the port; from now on this one is to be woken by connections.
+    // Another runtime opened the port; from now on its connections wake this runtime.
     let listener = port.listener.into_std()?;
     let listener = runtime.block_on(async { TcpListener::from_std(listener) })?;
     Ok((runtime, listener, connections))
@@ -139,7 +139,7 @@ fn serve(runtime: Runtime, listener: TcpListener, database: Database, router: Ro
     if let Err(error) = runtime.block_on(served.into_future()) {
         tracing::error!("the table ended: {error}");
     }
-    // Ends the removal of expired items where it waits.
+    // Ends the removal of expired items while it waits.
     runtime.shutdown_timeout(Duration::from_secs(1));
 }
 

@@ -1,7 +1,7 @@
-//! What `make run` shows of a running service: a short line for each request, each attempt, and each fault that a function
-//! logs. Queries, headers and bodies are not shown, since codes, states and tokens stand there.
+//! The output of `make run` for a running service: a short line for each request, each attempt, and each fault that a
+//! function logs. Queries, headers and bodies are not shown, since they contain codes, states and tokens.
 //!
-//! A thread writes, and nothing waits for it: lines that come faster than they can be written are counted and left out.
+//! A thread writes the lines, and nothing waits for it: lines that arrive faster are counted and dropped.
 
 use std::{
     sync::{
@@ -17,19 +17,20 @@ use anstyle::{AnsiColor, Style};
 use base::Time;
 use http::{Method, StatusCode};
 
-/// So many lines may wait to be written.
+/// The greatest number of lines that wait to be written.
 const WAITING: usize = 1000;
-/// The longest segment of a path that is shown whole. Identifiers are shorter, and secrets longer, should one be there by mistake.
+/// The longest segment of a path that is shown completely. Identifiers are shorter; a secret in the path by mistake is
+/// longer.
 const SEGMENT: usize = 40;
-/// So much of a longer one is shown.
+/// The number of shown characters of a longer segment.
 const BEGINNING: usize = 8;
-/// The most characters of a path that are shown.
+/// The greatest number of shown characters of a path.
 const PATH: usize = 160;
 
-/// Of parts that are looked at seldom.
+/// The style of less important parts.
 pub const DIM: Style = Style::new().dimmed();
 
-/// The terminal, or a file in its place. Colours are left out where it is none, and with `NO_COLOR`.
+/// The terminal, or a file in its place. Without a terminal, or with `NO_COLOR`, there are no colours.
 #[derive(Clone)]
 pub struct Terminal {
     /// None with `QUIET=1`.
@@ -38,7 +39,7 @@ pub struct Terminal {
     left_out: Arc<AtomicU64>,
 }
 
-/// A request that was answered.
+/// An answered request.
 pub struct Answered<'a> {
     pub method: &'a Method,
     /// Without the query.
@@ -50,13 +51,14 @@ pub struct Answered<'a> {
 }
 
 impl Terminal {
-    /// A terminal that shows nothing yet, since a start's own requests would only confuse; with `quiet` it never does.
+    /// A terminal that shows nothing before [`Self::open`], so that the start's requests are not shown; with `quiet` it
+    /// never shows anything.
     pub fn new(quiet: bool) -> Self {
         let left_out = Arc::new(AtomicU64::new(0));
         let lines = (!quiet).then(|| {
             let (lines, waiting) = sync_channel(WAITING);
             let left_out = Arc::clone(&left_out);
-            // Without a thread there are no lines, and the service runs all the same.
+            // Without a thread there are no lines, but the service still runs.
             drop(thread::Builder::new().name("terminal".to_owned()).spawn(move || write(&waiting, &left_out)));
             lines
         });
@@ -95,7 +97,7 @@ fn write(lines: &Receiver<String>, left_out: &AtomicU64) {
         anstream::eprintln!("{line}");
         match left_out.swap(0, Ordering::Relaxed) {
             0 => {}
-            left_out => anstream::eprintln!("{DIM}… {left_out} lines more, which came too fast{DIM:#}"),
+            left_out => anstream::eprintln!("{DIM}… {left_out} more lines were dropped{DIM:#}"),
         }
     }
 }
@@ -119,7 +121,7 @@ pub fn clock(date: &str) -> String {
     date.get(11..19).map(|time| format!("{time}Z")).unwrap_or_default()
 }
 
-/// Of a status, or of no answer at all.
+/// The style of a status, or of a missing answer.
 pub fn colour_of(status: Option<u16>) -> Style {
     let colour = match status {
         Some(200..=299) => AnsiColor::Green,
@@ -130,7 +132,7 @@ pub fn colour_of(status: Option<u16>) -> Style {
     colour.on_default()
 }
 
-/// A path, which a stranger wrote: no character that a terminal obeys, and not too long.
+/// The shown form of a client's path: shortened, and without control characters.
 fn shown_path(path: &str) -> String {
     let segments = path.split('/').map(|segment| match segment.chars().count() {
         ..=SEGMENT => segment.to_owned(),
@@ -144,7 +146,7 @@ fn shown_path(path: &str) -> String {
     shown
 }
 
-/// So many characters of a text, without those that a terminal obeys.
+/// The first characters of a text, without control characters.
 pub fn plain(text: &str, most: usize) -> String {
     text.chars().take(most).map(|letter| if letter.is_control() { '?' } else { letter }).collect()
 }
@@ -181,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_holds_no_secret_and_nothing_that_a_terminal_obeys() {
+    fn a_shown_path_has_no_secret_and_no_control_characters() {
         let secret = "s".repeat(43);
         assert_eq!(shown_path(&format!("/oauth2/{secret}/end")), "/oauth2/ssssssss…/end");
         assert_eq!(shown_path("/api/managing-entity/demo-hotel/webhook"), "/api/managing-entity/demo-hotel/webhook");
@@ -191,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quiet_terminal_has_no_lines_and_a_slow_one_holds_up_nothing() {
+    fn a_quiet_terminal_has_no_lines_and_a_slow_one_delays_nothing() {
         assert!(Terminal::new(true).is_quiet());
         let (lines, waiting) = sync_channel(1);
         let slow = Terminal { lines: Some(lines), is_open: Arc::default(), left_out: Arc::default() };

@@ -1,5 +1,5 @@
-//! An operator's management of applications: the use cases that the functions call, but for every managing entity, without
-//! an allowance and without a token. The audit trail shows each change.
+//! An operator's management of applications: the use cases that the functions call, but for every managing entity,
+//! without an allowance and without a token. The audit trail shows each change.
 
 use std::{sync::Arc, time::Duration};
 
@@ -113,7 +113,8 @@ impl OperatorsApplications {
         Ok(created)
     }
 
-    /// Creates an application with these credentials, unless it exists. Logs a warning if the existing one refuses them.
+    /// Creates an application with these credentials, unless it exists. Logs a warning if the existing one refuses
+    /// them.
     pub async fn ensure(&self, new: NewApplication, credentials: &Credentials) -> Result<(), ApplicationError> {
         let Credentials { client_id, client_secret } = credentials;
         let secret = SecretText::new(client_secret);
@@ -137,8 +138,8 @@ impl OperatorsApplications {
         Ok(self.applications.of(owner).await.map_err(Cause::from)?)
     }
 
-    /// All applications of the deployment, ordered by the managing entity that manages them, the newest first. Reads the
-    /// whole table.
+    /// All applications of the deployment, ordered by the managing entity that manages them, the newest first. Reads
+    /// the whole table.
     pub async fn all(&self) -> Result<Vec<Application>, ApplicationError> {
         let found =
             whole_table::find::<Application>(&self.table, Applications::of_all_owners(), "listing applications");
@@ -148,8 +149,8 @@ impl OperatorsApplications {
         Ok(all)
     }
 
-    /// Grants an application the right to publish events, or withdraws it. A withdrawal ends the application's tokens within
-    /// a minute.
+    /// Grants an application the right to publish events, or withdraws it. A withdrawal ends the application's tokens
+    /// within a minute.
     pub async fn let_publish(&self, client_id: &str, may_publish: bool) -> Result<Application, ApplicationError> {
         let notes = Notes::default();
         let now = SystemClock.now();

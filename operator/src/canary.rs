@@ -40,8 +40,8 @@ pub fn fresh_secret() -> Value {
     })
 }
 
-/// Creates the application and the webhook that the canary's secret names, unless they exist. The application may publish for
-/// the canary's entity only; the webhook delivers to the canary receiver of the deployment at this address.
+/// Creates the application and the webhook that the canary's secret names, unless they exist. The application may
+/// publish for the canary's entity only; the webhook delivers to the canary receiver of the deployment at this address.
 pub async fn provide(table: &Table, secrets: Secrets, environment: &str, base_url: &str) -> Result<(), CanaryError> {
     let secret: CanarySecret = secrets.read(SECRET).await?;
     let scopes: Scopes = [Scope::IntegrationsWrite].into_iter().collect();

@@ -1,5 +1,5 @@
-//! Forgetting failed attempts to authenticate, so that clients at a blocked address are accepted again at once. The audit
-//! trail shows it.
+//! Forgetting failed attempts to authenticate, so that clients at a blocked address are accepted again at once. The
+//! audit trail shows it.
 
 use std::net::IpAddr;
 

@@ -49,8 +49,9 @@ pub enum ProvisionError {
     Secret(#[from] SecretError),
 }
 
-/// Fills the empty secrets of a stack, publishes the public halves of its signing keys, and creates the canary's application
-/// and webhook. A secret with a value keeps it, so this may be repeated. Returns the names of the filled secrets.
+/// Fills the empty secrets of a stack, publishes the public halves of its signing keys, and creates the canary's
+/// application and webhook. A secret with a value keeps it, so this may be repeated. Returns the names of the filled
+/// secrets.
 pub async fn provide(deployment: &Deployment, stack: &Stack) -> Result<Vec<&'static str>, ProvisionError> {
     let algorithm = stack.parsed("SigningAlgorithm")?;
     let lifetime = stack.parsed("TokenLifetime")?;
@@ -111,9 +112,9 @@ pub fn fresh_secrets(algorithm: SigningAlgorithm) -> BTreeMap<&'static str, Valu
     ])
 }
 
-/// Fresh secrets of the built-in payment providers, by name: of the right form, but unknown to the providers. For a local
-/// service only, where the operator replaces them by real ones. Only missing secrets are made, since a key takes a noticeable
-/// part of a second.
+/// Fresh secrets of the built-in payment providers, by name: of the right form, but unknown to the providers. For a
+/// local service only, where the operator replaces them by real ones. Only missing secrets are made, since a key takes
+/// a noticeable part of a second.
 pub fn provider_secrets(missing: impl Fn(&str) -> bool) -> BTreeMap<String, Value> {
     let secret = |built_in: &builtin::BuiltIn| {
         let client_id = random::alphanumeric(&SystemRandom, 22);
@@ -136,8 +137,8 @@ fn fresh_private_key() -> String {
     format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", lines.join("\n"))
 }
 
-/// Publishes the public halves of the `signing-key` secret, and ends published keys that the secret lacks: a rotation may
-/// have been stopped halfway. `lifetime` is the lifetime of tokens, in seconds.
+/// Publishes the public halves of the `signing-key` secret, and ends published keys that the secret lacks: a rotation
+/// may have been stopped halfway. `lifetime` is the lifetime of tokens, in seconds.
 pub async fn publish_signing_key(table: &Table, signing_key: &Value, lifetime: u32) -> Result<(), ProvisionError> {
     let keys = SigningSecret::read(signing_key)?.keys()?;
     let now = SystemClock.now();

@@ -1,8 +1,9 @@
 //! Replacing the keys that sign access tokens.
 //!
-//! An ordinary rotation lets the next key sign, which was published long before, and publishes a new next key. No token is
-//! refused. On AWS Secrets Manager rotates, and `rotate` waits; for a local service `rotate` does the steps of Secrets Manager.
-//! An emergency replaces both keys at once, and every token of the old keys is refused within a minute.
+//! An ordinary rotation lets the next key sign, which was published long before, and publishes a new next key. No token
+//! is refused. On AWS Secrets Manager rotates, and `rotate` waits; for a local service `rotate` does the steps of
+//! Secrets Manager. An emergency replaces both keys at once, and every token of the old keys is refused within a
+//! minute.
 //!
 //! Both may be stopped at any moment, and run again.
 
@@ -194,8 +195,8 @@ impl<'a> SigningKeysOf<'a> {
         Err(SigningKeysError::Step { step: step.as_str(), reason })
     }
 
-    /// Replaces both keys at once, and revokes every token that the old keys signed. The new keys are published before they
-    /// sign.
+    /// Replaces both keys at once, and revokes every token that the old keys signed. The new keys are published before
+    /// they sign.
     pub async fn replace_in_emergency(&self) -> Result<Replaced, SigningKeysError> {
         let versions = &self.secret.versions;
         let table = &self.deployment.table;
@@ -244,7 +245,8 @@ impl<'a> SigningKeysOf<'a> {
     }
 }
 
-/// Whether another key signs now. A rotation that does not invoke rotate-signing-key also ends, possibly with the same keys.
+/// Whether another key signs now. A rotation that does not invoke rotate-signing-key also ends, possibly with the same
+/// keys.
 fn has_rotated(before: &SigningKeys, after: &SigningKeys) -> bool {
     before.current.kid() != after.current.kid()
 }

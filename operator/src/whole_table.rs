@@ -1,5 +1,5 @@
-//! Scanning the whole table for items without an index: an occasional query of an operator is not worth a write unit with
-//! every change.
+//! Scanning the whole table for items without an index: an occasional query of an operator is not worth a write unit
+//! with every change.
 
 use serde::de::DeserializeOwned;
 

@@ -1,5 +1,5 @@
-//! Files of one crate that use each other in a circle. A re-export is seen through: a file that uses `crate::Thing` uses the
-//! file that has `Thing`, and a file that re-exports a name uses nothing thereby.
+//! Circular uses between the files of one crate. Re-exports are resolved: a file that uses `crate::Thing` uses the file
+//! that defines `Thing`, and a re-export itself is no use.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -19,11 +19,11 @@ struct Sources(BTreeMap<Module, Contents>);
 
 #[derive(Default)]
 struct Contents {
-    /// The paths that its code names, absolute within the crate.
+    /// The paths in its code, absolute within the crate.
     named: Vec<Module>,
-    /// Its re-exports: the name, and the path behind it.
+    /// Its re-exports: name and path.
     reexported: BTreeMap<String, Module>,
-    /// The modules of which it re-exports everything.
+    /// The modules that it re-exports completely.
     everything_of: Vec<Module>,
 }
 
@@ -34,7 +34,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The path within the crate; `None` for a path that leads elsewhere.
+    /// The path within the crate; `None` for a path outside.
     fn absolute(&self, path: &[String]) -> Option<Module> {
         let mut from = match path.first()?.as_str() {
             "crate" => Module::new(),
@@ -120,7 +120,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
     }
 
     fn visit_item_mod(&mut self, item: &'ast ItemMod) {
-        // A module within the file is the file's own.
+        // An inline module belongs to the file.
         if let Some((_, items)) = &item.content {
             for item in items {
                 self.visit_item(item);
@@ -133,7 +133,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
         self.used(&item.tree, Vec::new(), exported);
     }
 
-    /// `pub(super)` names a module and uses nothing of it.
+    /// `pub(super)` names a module without using it.
     fn visit_visibility(&mut self, _: &'ast Visibility) {}
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
@@ -166,7 +166,7 @@ impl Sources {
         Self(sources)
     }
 
-    /// The file that has the thing at a path, through re-exports.
+    /// The file that defines the item at a path, through re-exports.
     fn home_of(&self, path: &Module, depth: usize) -> Option<Module> {
         let end = (0..=path.len()).rev().find(|end| self.0.contains_key(&path[..*end]))?;
         let module = path[..end].to_vec();
@@ -189,7 +189,7 @@ impl Sources {
         self.0.iter().map(|(module, contents)| (module, uses((module, contents)))).collect()
     }
 
-    /// The shortest circle through each file that stands in one, each circle once.
+    /// The shortest circle through each file that is in one, each circle once.
     fn circles(&self) -> Vec<Vec<String>> {
         let uses = self.uses();
         let mut found: BTreeMap<BTreeSet<Module>, Vec<String>> = BTreeMap::new();
@@ -261,7 +261,7 @@ fn a_circle_is_found_through_a_re_export() {
     write("lib.rs", "mod a;\nmod b;\npub use a::A;\npub use b::B;\n");
     write("a.rs", "use crate::B;\npub struct A(B);\n");
     write("b.rs", "pub struct B;\n#[cfg(test)]\nmod tests { use crate::A; }\n");
-    assert!(Sources::read(folder.path()).circles().is_empty(), "a test may use what is above it");
+    assert!(Sources::read(folder.path()).circles().is_empty(), "a unit test may use a higher module");
     write("b.rs", "pub struct B;\nimpl B { fn of(a: &super::a::A) -> &Self { &a.0 } }\n");
     assert_eq!(Sources::read(folder.path()).circles(), [["a", "b", "a"].map(str::to_owned)]);
 }

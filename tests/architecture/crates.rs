@@ -1,4 +1,4 @@
-//! Which of our crates may use which. docs/architecture.md draws the floors.
+//! The permitted dependencies between our crates. docs/architecture.md shows the layers.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 const DOMAINS: [&str; 4] = ["geo-ip", "issuer", "payments", "webhooks"];
 
-/// The crates of ours that a crate may use in production.
+/// The crates of ours that a crate may use outside of tests.
 fn allowed(name: &str) -> Vec<&'static str> {
     match name {
         "base" | "template" | "reference" | "sandbox" => vec![],
@@ -20,7 +20,7 @@ fn allowed(name: &str) -> Vec<&'static str> {
         "storage" | "outbound" => vec!["base", "problem"],
         "auth" => vec!["base", "problem", "storage"],
         "webhooks" | "issuer" | "geo-ip" => vec!["base", "problem", "storage", "outbound", "auth"],
-        // It publishes events of its own through the outbox of webhooks.
+        // It publishes its events through the outbox of webhooks.
         "payments" => vec!["base", "problem", "storage", "outbound", "auth", "webhooks"],
         "gate" => vec!["base", "problem", "auth"],
         "function" => vec!["base", "problem", "storage", "auth", "gate"],
@@ -72,13 +72,13 @@ fn allowed(name: &str) -> Vec<&'static str> {
                 "functions-webhooks" => &["webhooks"],
                 "functions-payments" => &["payments"],
                 "functions-geo-ip" => &["geo-ip"],
-                // Tools over the use cases of several, and the scopes that a caller's application can have.
+                // Tools over the use cases of several domains, and the scopes of a caller's application.
                 "functions-agents" => &["webhooks", "payments", "issuer"],
                 _ => &[],
             };
             shared.into_iter().chain(own.iter().copied()).collect()
         }
-        other => panic!("say in tests/architecture/crates.rs what the new crate `{other}` may use"),
+        other => panic!("add the permitted dependencies of the new crate `{other}` to tests/architecture/crates.rs"),
     }
 }
 
@@ -88,7 +88,7 @@ fn is_for_tests(name: &str) -> bool {
         .contains(&name)
 }
 
-/// The names of the packages, ours and others, on which each of ours depends in production.
+/// The names of the packages, ours and others, on which each of ours depends outside of tests.
 fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
     let metadata = Command::new(env!("CARGO"))
@@ -109,14 +109,14 @@ fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
 }
 
 #[test]
-fn a_crate_uses_only_what_stands_below_it() {
+fn a_crate_uses_only_lower_layers() {
     let dependencies = dependencies();
     for (name, used) in dependencies.iter().filter(|(name, _)| !is_for_tests(name)) {
         let allowed = allowed(name);
         let new = used.iter().find(|used| dependencies.contains_key(*used) && !allowed.contains(&used.as_str()));
         assert!(
             new.is_none(),
-            "`{name}` uses `{}`, which is no floor below it; it may use {allowed:?} (tests/architecture/crates.rs)",
+            "`{name}` uses `{}`, which is no lower layer; it may use {allowed:?} (tests/architecture/crates.rs)",
             new.map(String::as_str).unwrap_or_default()
         );
     }
@@ -140,7 +140,7 @@ fn only_storage_speaks_to_dynamodb() {
     }
 }
 
-/// The crates that a package is built of.
+/// The dependency tree of a package.
 fn tree(package: &str) -> BTreeSet<String> {
     let tree = Command::new(env!("CARGO"))
         .args(["tree", "--package", package, "--edges", "normal", "--offline", "--prefix", "none"])
@@ -160,7 +160,7 @@ fn the_operators_program_needs_neither_a_database_nor_a_server() {
     }
 }
 
-/// A profile of IAM Identity Center, and one that logs in through it.
+/// Profiles with IAM Identity Center need these crates.
 #[test]
 fn operators_may_sign_in_by_sso() {
     let tree = tree("waypost-admin");

@@ -1,5 +1,5 @@
-//! `make deploy`, as far as it goes without AWS: what it asks, what it keeps, and what it hands to SAM, whose place and
-//! that of the AWS command line programs take that note their arguments.
+//! `make deploy` without AWS: its questions, the stored answers, and its calls of SAM and the AWS command line, which
+//! are replaced by programs that record their arguments.
 
 use std::{
     collections::BTreeMap,
@@ -20,7 +20,7 @@ printf 'sam %s\n' "$*" >> calls
 cp deployed.json stack.json
 "#;
 
-/// The alarms of the first look are those of a stack whose schedules have not run yet.
+/// The first call returns the alarms of a stack whose schedules have not run yet.
 const AWS: &str = r#"#!/bin/sh
 printf 'aws %s %s\n' "$1" "$2" >> calls
 case "$1 $2" in
@@ -59,7 +59,7 @@ fn parameters_of(call: &str) -> Vec<&str> {
     call.split_once("--parameter-overrides ").expect("every parameter is named").1.split(' ').collect()
 }
 
-/// A folder in which an operator deploys.
+/// An operator's folder for deployments.
 struct Desk(TempDir);
 
 impl Desk {
@@ -117,7 +117,7 @@ impl Desk {
             .expect("`make python-tools` has installed what the script needs in .venv");
         let mut stdin = child.stdin.take().expect("it is piped");
         let answers: String = answers.iter().flat_map(|answer| [*answer, "\n"]).collect();
-        // A script that asks nothing may have ended.
+        // A script without questions may have ended.
         drop(stdin.write_all(answers.as_bytes()));
         drop(stdin);
         child.wait_with_output().expect("a child can be waited for")
@@ -130,7 +130,7 @@ impl Desk {
         String::from_utf8(output.stdout).expect("text")
     }
 
-    /// What it says when it ends without success.
+    /// The error output of a run; asserts that it fails.
     #[track_caller]
     fn fails(&self, step: &[&str], answers: &[&str]) -> String {
         let output = self.run(step, answers);
@@ -138,7 +138,7 @@ impl Desk {
         String::from_utf8(output.stderr).expect("text")
     }
 
-    /// The calls, in their order.
+    /// The calls, in order.
     fn calls(&self) -> Vec<String> {
         self.read("calls").lines().map(str::to_owned).collect()
     }
@@ -156,11 +156,11 @@ fn stack(status: &str, parameters: &[(&str, &str)]) -> Value {
 }
 
 #[test]
-fn an_environment_is_asked_for_what_matters_once_and_its_answers_stay_out_of_git() {
+fn an_environment_is_configured_once_and_its_answers_stay_out_of_git() {
     let desk = Desk::new();
     let said = desk.succeeds(&["ask", "staging"], &ANSWERS);
     assert_eq!(said.matches("]: ").count(), ANSWERS.len(), "{said}");
-    assert!(said.contains("the audience of every token"), "each question says what it is about: {said}");
+    assert!(said.contains("the audience of every token"), "each question explains its parameter: {said}");
     let kept = desk.read("samconfig-staging.yaml");
     for answer in [
         r#"stack_name: "waypost-staging""#,
@@ -174,13 +174,13 @@ fn an_environment_is_asked_for_what_matters_once_and_its_answers_stay_out_of_git
     }
     assert_eq!(desk.succeeds(&["ask", "staging"], &[]), "");
     desk.succeeds(&["ask", "production"], &ANSWERS);
-    assert_eq!(desk.read("samconfig-staging.yaml"), kept, "each environment has its own");
+    assert_eq!(desk.read("samconfig-staging.yaml"), kept, "each environment has a separate file");
     let ignored = fs::read_to_string(root().join(".gitignore")).expect("the project has a .gitignore");
     assert!(ignored.lines().any(|line| line == "/samconfig*"));
 }
 
 #[test]
-fn an_answer_that_the_template_refuses_is_asked_for_again_and_half_the_answers_are_not_kept() {
+fn invalid_answers_are_asked_for_again_and_partial_answers_not_kept() {
     let desk = Desk::new();
     let refused = ["", "eu-central-1", "http://api.example.com", "https://api.example.com", "", "no-topic", ""];
     let said = desk.succeeds(&["ask", "staging"], &refused);
@@ -192,7 +192,7 @@ fn an_answer_that_the_template_refuses_is_asked_for_again_and_half_the_answers_a
 }
 
 #[test]
-fn a_deployment_names_every_parameter_and_takes_nothing_changed_for_success() {
+fn a_deployment_names_every_parameter_and_may_change_nothing() {
     let desk = Desk::new();
     desk.succeeds(&["ask", "staging"], &ANSWERS);
     desk.succeeds(&["deploy", "staging"], &[]);
@@ -208,10 +208,10 @@ fn a_deployment_names_every_parameter_and_takes_nothing_changed_for_success() {
     let mut declared = template().0;
     named.sort_unstable();
     declared.sort();
-    assert_eq!(named, declared, "a parameter that is not named would stay as it was in the stack");
+    assert_eq!(named, declared, "an omitted parameter would keep the stack's value");
 }
 
-/// The versions of the functions that SAM makes of the template that it gets, by function.
+/// The versions that SAM derives from the given template, by function.
 fn versions(desk: &Desk) -> BTreeMap<String, String> {
     let resources = expanded_with(json!({ "template": desk.path("target/template-staging.json") }));
     let versions = resources.iter().filter(|(_, resource)| resource["Type"] == "AWS::Lambda::Version");
@@ -221,7 +221,7 @@ fn versions(desk: &Desk) -> BTreeMap<String, String> {
     versions.map(of).collect()
 }
 
-/// SAM publishes what changes in its template's text, and a parameter's name hides its value.
+/// SAM publishes a function if its text in the template changes, and a parameter's name hides its value.
 #[test]
 fn a_changed_parameter_publishes_the_functions_that_read_it_and_no_other() {
     const WRITTEN: &str = "target/template-staging.json";
@@ -251,7 +251,7 @@ fn a_changed_parameter_publishes_the_functions_that_read_it_and_no_other() {
 }
 
 #[test]
-fn an_operator_without_credentials_is_told_before_anything_is_built() {
+fn missing_credentials_are_reported_before_anything_is_built() {
     let desk = Desk::new();
     desk.succeeds(&["ask", "staging"], &ANSWERS);
     let said = desk.succeeds(&["credentials", "staging"], &[]);
@@ -262,12 +262,12 @@ fn an_operator_without_credentials_is_told_before_anything_is_built() {
     let makefile = fs::read_to_string(root().join("Makefile")).expect("the project has a Makefile");
     let recipe = makefile.split_once("\ndeploy: ").expect("`make deploy`").1;
     let place = |text: &str| recipe.find(text).unwrap_or_else(|| panic!("{text}"));
-    assert!(place("Say which") < place("$(DEPLOY_TOOLS)"), "nothing is installed for a command without a name");
+    assert!(place("Say which") < place("$(DEPLOY_TOOLS)"), "a command without a name installs nothing");
     assert!(place("$(DEPLOY) credentials") < place(" build "));
 }
 
 #[test]
-fn what_was_built_for_another_processor_is_not_deployed() {
+fn programs_for_another_processor_are_not_deployed() {
     let desk = Desk::new();
     desk.succeeds(&["ask", "staging", "--architecture", "x86_64"], &ANSWERS);
     assert_eq!(desk.succeeds(&["architecture", "staging"], &[]), "x86_64\n");
@@ -281,7 +281,7 @@ fn what_was_built_for_another_processor_is_not_deployed() {
 }
 
 #[test]
-fn what_lies_beside_a_program_is_not_deployed_with_it() {
+fn files_beside_a_program_are_not_deployed_with_it() {
     let desk = Desk::new();
     desk.succeeds(&["ask", "staging"], &ANSWERS);
     desk.write("target/lambda/token/bootstrap.zip", "a tool left it here");
@@ -315,7 +315,7 @@ fn a_stack_that_works_is_never_removed() {
     assert!(!desk.calls().iter().any(|call| call.contains("delete-stack")));
 }
 
-/// The alarms that miss a schedule ring in a stack whose schedules have not run yet.
+/// The alarms of missing schedules ring in a stack whose schedules have not run yet.
 #[test]
 fn the_alarms_of_a_new_stack_get_their_topic_when_its_schedules_have_run() {
     let desk = Desk::new();
@@ -329,7 +329,7 @@ fn the_alarms_of_a_new_stack_get_their_topic_when_its_schedules_have_run() {
     assert!(parameters_of(second).contains(&&*format!("AlarmTopicArn={TOPIC}")), "{second}");
     assert_eq!(desk.calls_of("aws cloudwatch").len(), 2, "it waits for the first runs");
     assert!(place("aws cloudwatch") < place("sam"));
-    // Afterwards it has one, and there is nothing to wait for.
+    // Afterwards the stack has a topic, and `make deploy` does not wait.
     desk.write("deployed.json", stack("UPDATE_COMPLETE", &[("AlarmTopicArn", TOPIC)]).to_string());
     desk.write("stack.json", stack("UPDATE_COMPLETE", &[("AlarmTopicArn", TOPIC)]).to_string());
     desk.succeeds(&["deploy", "staging"], &[]);
@@ -337,7 +337,7 @@ fn the_alarms_of_a_new_stack_get_their_topic_when_its_schedules_have_run() {
 }
 
 #[test]
-fn an_api_without_a_name_of_its_own_gets_api_gateways_address() {
+fn an_api_without_a_custom_name_gets_api_gateways_address() {
     let desk = Desk::new();
     desk.succeeds(&["ask", "staging"], &["", "eu-central-1", "", "", ""]);
     desk.succeeds(&["deploy", "staging"], &[]);

@@ -1,11 +1,11 @@
-//! The documents: files that they name exist, each crate's README names its modules, and lines of prose are short.
+//! The documents: named files exist, each crate's README names its modules, and lines of prose are short.
 
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
-/// The longest line of prose.
+/// Maximum length of a line of prose.
 const COLUMNS: usize = 100;
 
 fn root() -> PathBuf {
@@ -87,7 +87,7 @@ fn the_errors_of_attempts_in_examples_are_texts_of_the_code() {
     let contract = fs::read_to_string(root().join("openapi.yaml")).expect("the contract is text");
     let errors = contract.lines().filter_map(|line| {
         let (name, value) = line.trim().split_once(": '")?;
-        // The refusal of a connection's renewal is made of the provider's answer, and tested where it is made.
+        // The code composes the error of a refused refresh from the provider's answer, and tests it there.
         let is_text = ["error", "lastError"].contains(&name) && !value.starts_with("refused: ");
         is_text.then_some(value.strip_suffix('\'')?)
     });
@@ -98,7 +98,7 @@ fn the_errors_of_attempts_in_examples_are_texts_of_the_code() {
     }
 }
 
-/// Whether there is a comment in commands: `#` at the beginning of a word, outside quotation marks.
+/// Whether commands contain a comment: `#` at the beginning of a word, outside quotation marks.
 fn has_comment(commands: &str) -> bool {
     let mut quote = None;
     let mut escaped = false;
@@ -120,7 +120,7 @@ fn has_comment(commands: &str) -> bool {
     false
 }
 
-/// zsh, which many people paste into, takes a comment for words of the command.
+/// An interactive zsh treats a pasted comment as words of the command.
 #[test]
 fn commands_to_be_pasted_have_no_comments() {
     for (commands, expected) in [
@@ -155,10 +155,10 @@ fn commands_to_be_pasted_have_no_comments() {
         }
     }
     assert!(pasted > 30, "only {pasted} blocks of commands are found");
-    assert!(commented.is_empty(), "a comment stands in commands to be pasted: {commented:#?}");
+    assert!(commented.is_empty(), "commands to be pasted contain a comment: {commented:#?}");
 }
 
-/// Tables, code and words that cannot be broken are as long as they are.
+/// Tables, code and unbreakable words may be longer.
 #[test]
 fn prose_has_at_most_100_columns() {
     let mut long = Vec::new();

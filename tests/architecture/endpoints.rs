@@ -1,4 +1,4 @@
-//! The table of endpoints says the same as template.yaml, openapi.yaml and docs/operations.md.
+//! The table of endpoints agrees with template.yaml, openapi.yaml and docs/operations.md.
 
 use std::{fs, path::Path, time::Duration};
 
@@ -40,7 +40,7 @@ fn operations() -> Vec<(String, Value, Declaration)> {
             for response in operation["responses"].as_object_mut().into_iter().flat_map(|all| all.values_mut()) {
                 while let Some(pointer) = response["$ref"].as_str() {
                     let target = document.pointer(pointer.trim_start_matches('#'));
-                    *response = target.expect("a reference leads somewhere").clone();
+                    *response = target.expect("the target of a reference exists").clone();
                 }
             }
             (route.function.clone(), operation, declaration(&route.function))
@@ -51,7 +51,7 @@ fn operations() -> Vec<(String, Value, Declaration)> {
 }
 
 #[test]
-fn every_function_behind_http_declares_one_endpoint_and_no_other_function_does() {
+fn exactly_the_functions_behind_http_declare_one_endpoint() {
     let mut deployed: Vec<_> = http_functions().into_iter().map(|function| function.name).collect();
     let mut declared: Vec<_> = endpoints::ALL.iter().map(|(function, _)| (*function).to_owned()).collect();
     deployed.sort();
@@ -60,7 +60,7 @@ fn every_function_behind_http_declares_one_endpoint_and_no_other_function_does()
 }
 
 #[test]
-fn every_function_serves_the_endpoint_of_its_own_name() {
+fn every_function_serves_the_endpoint_of_its_name() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../functions");
     let families = fs::read_dir(root).expect("a folder of the project").flatten();
     let binaries = families.flat_map(|family| fs::read_dir(family.path().join("src/bin")).expect("binaries").flatten());
@@ -98,7 +98,7 @@ fn openapi_yaml_names_the_tokens_that_each_endpoint_takes() {
 fn openapi_yaml_gives_each_endpoint_the_body_that_it_takes() {
     for (name, operation, declaration) in operations() {
         let json = operation["requestBody"]["content"].get(JSON).is_some();
-        // The gate checks the media type after the token; without one, a body is its handler's to judge.
+        // The gate checks the media type after the token; a body without one is checked by its handler.
         assert_eq!(json && declaration.access.needs_token(), declaration.takes_json, "{name}");
     }
 }
@@ -106,14 +106,14 @@ fn openapi_yaml_gives_each_endpoint_the_body_that_it_takes() {
 #[test]
 fn openapi_yaml_gives_each_endpoint_its_style_of_errors() {
     let document = yaml_to_json(&text("openapi.yaml")).expect("openapi.yaml is YAML");
-    // Operations of the specification list what is answered where there is no operation.
+    // Operations of the specification also list the responses of unknown paths.
     let of_fallback =
         ["NotFound", "MethodNotAllowed"].map(|name| &document["components"]["responses"][name]["description"]);
     for (name, operation, declaration) in operations() {
         let responses = operation["responses"].as_object().expect("responses");
         for (status, response) in responses.iter().filter(|(status, _)| status.starts_with(['4', '5'])) {
             let expected = match (declaration.errors, status.as_str()) {
-                (_, "413") => PROBLEM, // the answer of a gateway, too
+                (_, "413") => PROBLEM, // a gateway's response, too
                 (ErrorStyle::OAuth, _) | (ErrorStyle::EmptyInternalError, "500") => JSON,
                 (ErrorStyle::JsonRpc, "400" | "404") => JSON,
                 _ => PROBLEM,
@@ -134,7 +134,7 @@ fn openapi_yaml_gives_each_endpoint_its_style_of_errors() {
 }
 
 #[test]
-fn only_what_is_the_same_for_everybody_may_be_read_by_scripts_of_other_origins() {
+fn scripts_of_other_origins_may_read_only_public_answers() {
     let open = endpoints::ALL.iter().filter(|(_, declaration)| declaration.any_origin);
     let open: Vec<_> = open.map(|(function, _)| *function).collect();
     assert_eq!(open, ["token-metadata", "resource-metadata", "token-keys", "openapi"]);
@@ -161,7 +161,7 @@ fn every_function_that_verifies_tokens_may_read_keys_and_revocations() {
 }
 
 #[test]
-fn every_operation_that_takes_an_idempotency_key_may_keep_its_record_and_says_when_it_repeats() {
+fn operations_with_an_idempotency_key_store_records_and_mark_repetitions() {
     const PARAMETER: &str = "#/components/parameters/idempotencyKey";
     let template = yaml_to_json(&text("template.yaml")).expect("template.yaml is YAML");
     let functions = http_functions();
@@ -182,14 +182,14 @@ fn every_operation_that_takes_an_idempotency_key_may_keep_its_record_and_says_wh
         let (done, refused): (Vec<_>, Vec<_>) =
             operation["responses"].as_object().into_iter().flatten().partition(|(status, _)| status.starts_with('2'));
         assert!(done.iter().all(|(_, response)| says(response) == takes), "{name}");
-        assert!(!refused.iter().any(|(_, response)| says(response)), "{name}: an error is no answer that is kept");
+        assert!(!refused.iter().any(|(_, response)| says(response)), "{name}: errors are not stored");
         assert!(!takes || refused.iter().any(|(status, _)| *status == "409"), "{name}");
     }
-    assert_eq!(taking, 11, "say here how many operations make something");
+    assert_eq!(taking, 11, "update the number of creating operations here");
 }
 
 #[test]
-fn every_change_of_tokens_and_applications_is_audited_as_the_documents_say() {
+fn changes_of_tokens_and_applications_are_audited_as_documented() {
     let documents = text("docs/operations.md");
     for function in http_functions() {
         let audited = declaration(&function.name).audited;

@@ -1,4 +1,4 @@
-//! What `make run` compiles, `make test` need not compile again: cargo compiles a crate once for each set of features.
+//! `make test` reuses the crates that `make run` has compiled: cargo compiles a crate once for each set of features.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,7 +9,7 @@ use std::{
 /// The features of each crate, by name and version; a crate that is built for the build as well may have two sets.
 type Features = BTreeMap<String, BTreeSet<String>>;
 
-/// What `cargo build` with these arguments compiles of crates that are not ours.
+/// The third-party crates that `cargo build` with these arguments compiles, with their features.
 fn third_party(selection: &[&str]) -> Features {
     let output = Command::new(env!("CARGO"))
         .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."))
@@ -21,7 +21,7 @@ fn third_party(selection: &[&str]) -> Features {
     let mut features = Features::new();
     for line in String::from_utf8(output.stdout).expect("names are UTF-8").lines() {
         let (package, chosen) = line.split_once('\t').unwrap_or((line, ""));
-        // Ours, and only ours, are shown with the folder that they are in.
+        // Only our crates are shown with their folder.
         if !package.is_empty() && !package.contains('/') {
             features.entry(package.replace(" (proc-macro)", "")).or_default().insert(chosen.replace(" (*)", ""));
         }
@@ -30,7 +30,7 @@ fn third_party(selection: &[&str]) -> Features {
 }
 
 #[test]
-fn no_crate_that_the_service_is_built_of_is_compiled_again_for_the_tests() {
+fn the_tests_compile_no_crate_of_the_service_again() {
     let service = third_party(&["--edges", "normal,build", "--package", "local-functions", "--package", "local"]);
     let tests = third_party(&["--edges", "normal,build,dev", "--workspace"]);
     assert!(service.len() > 200, "cargo tree shows only {service:?}");

@@ -1,4 +1,4 @@
-//! Lines of the log are for operators: no value is written as Rust prints it for programmers.
+//! Log lines are for operators: no value is written in Rust's `Debug` format.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     found.filter(|path| path.extension().is_some_and(|kind| kind == "rs")).collect()
 }
 
-/// The arguments of each macro that writes a line, in a source.
+/// The arguments of each log macro in a source.
 fn lines_of(source: &str) -> Vec<&str> {
     let calls = source.match_indices("tracing::").filter_map(|(start, _)| {
         let call = &source[start..];
@@ -23,7 +23,7 @@ fn lines_of(source: &str) -> Vec<&str> {
     calls.collect()
 }
 
-/// From this parenthesis to the one that ends it; a text in between may have some of its own, in pairs.
+/// The text from this parenthesis to the matching one; texts in between may contain pairs of parentheses.
 fn arguments(text: &str) -> &str {
     let mut depth = 0;
     for (place, letter) in text.char_indices() {
@@ -39,7 +39,7 @@ fn arguments(text: &str) -> &str {
     text
 }
 
-/// Whether a value is written by its `Debug`: `?value`, or `{value:?}`.
+/// Whether a value is written in its `Debug` format: `?value`, or `{value:?}`.
 fn has_debug_form(arguments: &str) -> bool {
     let by_mark = arguments.match_indices('?').any(|(place, _)| {
         let is_prefix = arguments[..place].ends_with(['(', ' ', '\n']);
@@ -60,7 +60,8 @@ fn no_line_of_the_log_has_a_debug_form() {
         faults.extend(
             lines.into_iter().filter(|line| has_debug_form(line)).map(|line| format!("{}: {line}", path.display())),
         );
-        // It ends in the debug form of the error, with the whole answer in it; `storage::aws::CallError` says code and message.
+        // It ends in the error's `Debug` format with the whole response; `storage::aws::CallError` has code and
+        // message.
         if source.contains("DisplayErrorContext") {
             faults.push(format!("{}: DisplayErrorContext", path.display()));
         }

@@ -1,8 +1,6 @@
-//! The shape of the code: which crate may use which, that no files of one crate use each other in a circle, that
-//! endpoints are declared as template.yaml, openapi.yaml and the documents say, and that the documents are true of the
-//! code, and that alarms, dashboard and runbook name metrics that there are. Also what template.yaml must hold on AWS, how
-//! `make deploy` deploys it, how an update is taken back, that what commands fetch is pinned, and that the log is readable; and that the panel says what the
-//! service says.
+//! The architecture of the code: dependencies between crates, circles between files, and agreement of the code with
+//! template.yaml, openapi.yaml, the documents and the panel. Also the alarms and their metrics, the rules of AWS for
+//! template.yaml, `make deploy`, the rollback of updates, pinned tools, and readable log lines.
 
 mod circles;
 mod crates;
@@ -10,6 +8,7 @@ mod deploying;
 mod documents;
 mod endpoints;
 mod features;
+mod language;
 mod log_lines;
 mod metrics;
 mod panel;

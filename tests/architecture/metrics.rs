@@ -1,5 +1,5 @@
-//! Alarms, dashboard, runbook and code say the same of metrics: an alarm on a number that is never published never
-//! rings, and an alarm without its section leaves its reader alone.
+//! Alarms, dashboard, runbook and code agree on metrics: an alarm on an unpublished metric never rings, and an alarm
+//! without a section of the runbook does not help its reader.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,7 +13,7 @@ use template::Template;
 
 use crate::template::RELEASE_ALARM;
 
-/// What a section of the runbook has for its alarms.
+/// The parts of a runbook section.
 const PARTS: [&str; 3] = ["**Means:**", "**Look at:**", "**Do:**"];
 
 /// A metric that an alarm or the dashboard names: namespace, name and the names of its dimensions.
@@ -49,7 +49,7 @@ fn sections() -> Vec<(Vec<String>, String)> {
 }
 
 #[test]
-fn every_alarm_has_its_section_of_the_runbook_and_every_section_its_alarms() {
+fn every_alarm_has_a_section_of_the_runbook_and_vice_versa() {
     let alarms: Vec<_> = alarms().into_keys().collect();
     let mut described: Vec<_> = sections().into_iter().flat_map(|(names, _)| names).collect();
     described.sort();
@@ -58,10 +58,10 @@ fn every_alarm_has_its_section_of_the_runbook_and_every_section_its_alarms() {
 }
 
 #[test]
-fn every_section_of_the_runbook_says_what_the_alarm_means_what_to_look_at_and_what_to_do() {
+fn every_section_of_the_runbook_has_meaning_diagnosis_and_remedy() {
     for (names, body) in sections() {
         let places = PARTS.map(|part| body.find(part).unwrap_or_else(|| panic!("{names:?} lacks {part}")));
-        assert!(places.is_sorted(), "{names:?} has its parts in another order");
+        assert!(places.is_sorted(), "{names:?} has its parts in the wrong order");
     }
 }
 
@@ -85,7 +85,7 @@ fn text_of(value: &Value, member: &str) -> String {
     text.unwrap_or_else(|| panic!("no {member}: {value}")).to_owned()
 }
 
-/// The metrics that filters make of the log, which have no dimensions.
+/// The metrics of log filters, which have no dimensions.
 fn of_filters() -> Vec<Reference> {
     let filters = resources("AWS::Logs::MetricFilter");
     let metrics = filters.values().flat_map(|filter| filter["MetricTransformations"].as_array().expect("a list"));
@@ -112,7 +112,7 @@ fn of_query(query: &str) -> Option<Reference> {
     Some((schema.next()?, name.to_owned(), schema.collect()))
 }
 
-/// The metrics of a line of the dashboard: `["AWS/SQS", "Name", "Dimension", "value", {…}]`, or a query.
+/// The metric in a line of the dashboard: `["AWS/SQS", "Name", "Dimension", "value", {…}]`, or a query.
 fn of_line(line: &Value) -> Reference {
     let parts: Vec<_> = line.as_array().expect("a line").iter().map_while(Value::as_str).collect();
     match &parts[..] {
@@ -129,7 +129,7 @@ fn of_line(line: &Value) -> Reference {
     }
 }
 
-/// The metrics of the dashboard, which is JSON, references and all.
+/// The metrics of the dashboard, which is JSON with references.
 fn of_dashboard() -> Vec<Reference> {
     let dashboards = resources("AWS::CloudWatch::Dashboard");
     let body = dashboards["Dashboard"]["DashboardBody"]["Fn::Sub"].as_str().expect("a text with references");
@@ -142,7 +142,7 @@ fn of_dashboard() -> Vec<Reference> {
         .collect()
 }
 
-/// The dimensions by which a metric of ours is counted.
+/// The dimensions of a metric of ours.
 fn counted_by(name: Name) -> [BTreeSet<String>; 2] {
     let alone: BTreeSet<_> = [ENVIRONMENT.to_owned()].into();
     let whole = alone.iter().cloned().chain(name.dimensions().iter().map(|name| (*name).to_owned()));
@@ -150,7 +150,7 @@ fn counted_by(name: Name) -> [BTreeSet<String>; 2] {
 }
 
 #[test]
-fn every_metric_of_an_alarm_or_the_dashboard_is_published_or_is_one_of_aws() {
+fn metrics_of_alarms_and_dashboard_are_published_by_us_or_aws() {
     let of_alarms: Vec<_> = alarms().values().flat_map(of_alarm).collect();
     let of_dashboard = of_dashboard();
     let of_filters = of_filters();

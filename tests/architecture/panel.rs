@@ -1,4 +1,4 @@
-//! The panel's files: what they say is what the service says, and the page names what it loads first.
+//! The panel's files agree with the service, and the page names the modules that it loads first.
 
 use std::{
     collections::BTreeSet,
@@ -17,13 +17,13 @@ fn file(path: &str) -> String {
     fs::read_to_string(panel().join(path)).unwrap_or_else(|error| panic!("panel/{path}: {error}"))
 }
 
-/// The files that a module imports before it runs, by their paths.
+/// The files that a module imports statically, by path.
 fn imports(path: &str) -> BTreeSet<String> {
     let text = file(path);
     let named = text.split("from").skip(1).filter_map(|rest| rest.trim_start().strip_prefix('"')?.split('"').next());
     let relative = named.filter(|address| address.starts_with('.'));
     let folder = panel().join(path);
-    let folder = folder.parent().expect("a file stands in a folder").to_owned();
+    let folder = folder.parent().expect("a file has a folder").to_owned();
     relative
         .map(|address| {
             let found =
@@ -35,7 +35,7 @@ fn imports(path: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn the_page_loads_at_once_what_the_list_of_deliveries_needs_and_nothing_else() {
+fn the_page_preloads_exactly_the_modules_of_the_list_of_deliveries() {
     let mut to_read = BTreeSet::from(["main.js".to_owned(), "pages/deliveries.js".to_owned()]);
     let mut needed = BTreeSet::new();
     while let Some(path) = to_read.pop_first() {
@@ -46,7 +46,7 @@ fn the_page_loads_at_once_what_the_list_of_deliveries_needs_and_nothing_else() {
     let page = file("index.html");
     let named = page.split("<link rel=\"modulepreload\" href=\"/panel/assets/").skip(1);
     let named: BTreeSet<String> = named.filter_map(|rest| rest.split('"').next()).map(str::to_owned).collect();
-    assert_eq!(named, needed, "a module that is not named is found late, one round trip after another");
+    assert_eq!(named, needed, "the browser finds an unnamed module late, after more round trips");
 }
 
 #[test]
@@ -60,10 +60,10 @@ fn scopes_are_explained_as_the_contract_explains_them() {
         let text = block.split(&format!("{name}: \"")).nth(1).and_then(|rest| rest.split('"').next());
         text.unwrap_or_else(|| panic!("panel/words/scopes.js lacks {name}")).to_owned()
     };
-    let (_, actions) = words.split_once("ACTION_MEANINGS = {").expect("it explains the actions");
+    let (_, actions) = words.split_once("ACTION_MEANINGS = {").expect("the file explains the actions");
     for (scope, meaning) in scopes {
         let (section, action) = scope.split_once('.').expect("a scope has two parts");
-        let block = words.split(&format!("  {section}: {{")).nth(1).expect("it has every section");
+        let block = words.split(&format!("  {section}: {{")).nth(1).expect("the file has every section");
         let [unlocks, risk, action] = [text_of(block, "unlocks"), text_of(block, "risk"), text_of(actions, action)];
         assert_eq!(meaning, format!("'{action} of {section}: {unlocks}. Risk: {risk}.'"), "{scope}");
     }

@@ -1,5 +1,5 @@
-//! Updates of functions: whatever invokes one invokes its alias, which leads to the new version step by step, and back
-//! when an alarm rings.
+//! Updates of functions: every caller invokes an alias, which moves to the new version gradually, and back if an alarm
+//! rings.
 
 use std::{fs, path::Path};
 
@@ -10,15 +10,15 @@ use crate::template::{RELEASE_ALARM, expanded, expanded_with, function_behind, o
 
 /// The alias of every function.
 const ALIAS: &str = "live";
-/// The alarms that take an update back: a function crashed, failed or ran out of time; functions answer 5xx.
+/// The alarms that roll an update back: a function crashed, failed or timed out; functions answer 5xx.
 const ALARMS: [&str; 2] = ["FunctionErrorsAlarm", RELEASE_ALARM];
-/// The shortest time in which CodeDeploy shifts the traffic, in seconds: an alarm must be able to ring before it ends.
+/// The shortest time in which CodeDeploy shifts the traffic, in seconds: an alarm must be able to ring before its end.
 const SHORTEST_SHIFT: u64 = 300;
-/// What CloudFormation takes of one stack.
+/// CloudFormation's limit for the resources of a stack.
 /// <https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html>
 const MOST_RESOURCES: usize = 500;
 const LONGEST_TEMPLATE: usize = 1_000_000;
-/// What CodeDeploy has under these names for Lambda, after `CodeDeployDefault.Lambda`.
+/// CodeDeploy's configurations for Lambda, without the prefix `CodeDeployDefault.Lambda`.
 /// <https://docs.aws.amazon.com/codedeploy/latest/userguide/deployment-configurations.html>
 const SHIFTS: [&str; 9] = [
     "AllAtOnce",
@@ -37,7 +37,7 @@ fn text() -> String {
     fs::read_to_string(path).expect("the project has a template.yaml")
 }
 
-/// The logical identifiers of the functions that answer or deliver: all but those that rotate a secret.
+/// The logical identifiers of all functions except those that rotate a secret.
 fn in_use() -> Vec<String> {
     let template = Template::parse(&text()).expect("template.yaml is a template");
     let functions = template.functions().iter().filter(|function| !function.rotates);
@@ -46,14 +46,14 @@ fn in_use() -> Vec<String> {
     functions
 }
 
-/// The function of Secrets Manager's rotation, which calls the function itself.
+/// The function of Secrets Manager's rotation, which is called without an alias.
 fn rotating(resources: &Map<String, Value>) -> Vec<Value> {
     let schedules = of_type(resources, "AWS::SecretsManager::RotationSchedule").into_iter();
     schedules.map(|(_, schedule)| schedule["Properties"]["RotationLambdaARN"]["Fn::GetAtt"][0].clone()).collect()
 }
 
 #[test]
-fn whatever_invokes_a_function_invokes_its_alias() {
+fn functions_are_invoked_by_their_alias() {
     let resources = expanded();
     let rotating = rotating(&resources);
     for (_, permission) in of_type(&resources, "AWS::Lambda::Permission") {
@@ -90,7 +90,7 @@ fn every_function_in_use_is_updated_step_by_step_and_taken_back_by_alarms() {
         let alias = &resources[&format!("{function}Alias{ALIAS}")];
         let update = &alias["UpdatePolicy"]["CodeDeployLambdaAliasUpdate"];
         let group = update["DeploymentGroupName"]["Ref"].as_str();
-        let group = &resources[group.unwrap_or_else(|| panic!("{function} is updated at once"))]["Properties"];
+        let group = &resources[group.unwrap_or_else(|| panic!("{function} is not updated gradually"))]["Properties"];
         let watched = ALARMS.map(|alarm| json!({ "Name": { "Ref": alarm } }));
         assert_eq!(group["AlarmConfiguration"], json!({ "Enabled": true, "Alarms": watched }), "{function}");
         let taken_back = group["AutoRollbackConfiguration"]["Events"].as_array().expect("events");
@@ -98,7 +98,7 @@ fn every_function_in_use_is_updated_step_by_step_and_taken_back_by_alarms() {
     }
 }
 
-/// One filter of one log group counts them, so a function that logs elsewhere would fail unseen.
+/// One filter of one log group counts failures, so failures of a function with another log group would not be counted.
 #[test]
 fn the_errors_of_every_function_reach_the_alarm() {
     let resources = expanded();
@@ -116,7 +116,7 @@ fn the_errors_of_every_function_reach_the_alarm() {
 }
 
 #[test]
-fn an_alarm_of_releases_rings_before_the_shortest_shift_ends_and_is_silent_without_traffic() {
+fn release_alarms_ring_before_the_shortest_shift_ends() {
     let resources = expanded();
     for id in ALARMS {
         let properties = &resources[id]["Properties"];
@@ -126,9 +126,9 @@ fn an_alarm_of_releases_rings_before_the_shortest_shift_ends_and_is_silent_witho
     }
 }
 
-/// CodeDeploy refuses a deployment while an alarm of its group rings.
+/// CodeDeploy refuses a deployment while an alarm of its group rings, also one that fixes the fault.
 #[test]
-fn an_update_at_once_waits_for_no_alarm_so_that_what_mends_a_fault_can_pass() {
+fn an_update_at_once_waits_for_no_alarm() {
     let template = Path::new(env!("CARGO_MANIFEST_DIR")).join("../template.yaml");
     let resources = expanded_with(json!({ "template": template, "parameters": { "Rollout": "AllAtOnce" } }));
     for (id, resource) in &resources {
@@ -153,8 +153,8 @@ fn every_choice_of_a_rollout_is_one_that_codedeploy_knows() {
     }
 }
 
-/// Retained versions would fill the account's quota for code, and one that a rolled back update left would make the next
-/// one fail: Lambda publishes nothing that it has published last.
+/// Retained versions would fill the account's quota for code, and the version of a rolled back update would make the
+/// next update fail: Lambda does not publish the same code twice in a row.
 #[test]
 fn a_version_that_nothing_leads_to_is_removed() {
     let versions = of_type(&expanded(), "AWS::Lambda::Version");
@@ -164,7 +164,7 @@ fn a_version_that_nothing_leads_to_is_removed() {
     }
 }
 
-/// Each function brings seven resources; docs/operations.md says how to split the template when there is no more room.
+/// Each function adds seven resources; docs/operations.md says how to split the template at the limit.
 #[test]
 fn the_template_stays_within_the_limits_of_a_stack() {
     let resources = expanded();

@@ -1,5 +1,5 @@
-//! What AWS's own services may do with resources of the stack: one thing each, and in the name of this stack alone.
-//! What functions may do is checked where they do it, by the contract tests.
+//! The rights of AWS services on resources of the stack: one action each, and only for this stack. The contract tests
+//! check the rights of functions.
 
 use serde_json::{Map, Value, json};
 
@@ -7,10 +7,10 @@ use super::template::expanded;
 
 /// The services that invoke functions.
 const INVOKING: [&str; 3] = ["apigateway.amazonaws.com", "events.amazonaws.com", "secretsmanager.amazonaws.com"];
-/// The role of CodeDeploy, as AWS keeps it.
+/// CodeDeploy's managed policy.
 const DEPLOYING: &str = "AWSCodeDeployRoleForLambda";
 
-/// The rights that are wider than that, a sentence for each.
+/// The rights that are wider, a sentence for each.
 fn too_wide(resources: &Map<String, Value>) -> Vec<String> {
     let mut faults = Vec::new();
     for (id, resource) in resources {
@@ -25,7 +25,7 @@ fn too_wide(resources: &Map<String, Value>) -> Vec<String> {
                 need(INVOKING.iter().any(|service| properties["Principal"] == *service), "another service invokes it");
                 need(properties["Action"] == "lambda:InvokeFunction", "more than to invoke it");
                 let source = ["SourceArn", "SourceAccount"].iter().any(|source| !properties[*source].is_null());
-                need(source, "for any account, since it says no source");
+                need(source, "for any account, since it names no source");
             }
             Some("AWS::SQS::QueuePolicy" | "AWS::S3::BucketPolicy") => {
                 for statement in statements(properties).filter(|statement| statement["Effect"] == "Allow") {
@@ -46,10 +46,10 @@ fn too_wide(resources: &Map<String, Value>) -> Vec<String> {
                 }
                 let managed = properties["ManagedPolicyArns"].to_string();
                 if is_of("codedeploy.amazonaws.com") {
-                    need(managed.contains(DEPLOYING), "another policy than CodeDeploy's");
+                    need(managed.contains(DEPLOYING), "a policy other than CodeDeploy's");
                     continue;
                 }
-                need(is_of("scheduler.amazonaws.com"), "another service takes it");
+                need(is_of("scheduler.amazonaws.com"), "another service assumes it");
                 need(managed == "null", "a policy that AWS may change");
                 let policies = properties["Policies"].as_array().into_iter().flatten();
                 for statement in policies.flat_map(|policy| statements(policy).collect::<Vec<_>>()) {
@@ -67,7 +67,7 @@ fn statements(policy: &Value) -> impl Iterator<Item = &Value> {
     policy["PolicyDocument"]["Statement"].as_array().into_iter().flatten()
 }
 
-/// Whether a value names one thing, and by no pattern.
+/// Whether a value is a single name without wildcards.
 fn is_one(value: &Value) -> bool {
     (value.is_string() || value.is_object()) && !value.to_string().contains(['*', '?'])
 }

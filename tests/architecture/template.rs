@@ -1,5 +1,5 @@
-//! What template.yaml must hold so that a second environment, a repeated first deployment, logs, queues and alarms work
-//! on AWS. No emulator shows these faults.
+//! Rules for template.yaml, so that a second environment, a repeated first deployment, logs, queues and alarms work on
+//! AWS. No emulator detects violations.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
-/// So many times the timeout of its function should a queue hide a message.
+/// A queue's visibility timeout as a multiple of its function's timeout.
 /// <https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html>
 const VISIBILITY: u64 = 6;
 
@@ -19,19 +19,19 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The template as it is written.
+/// The text of the template.
 fn template() -> Value {
     let text = fs::read_to_string(root().join("template.yaml")).expect("the project has a template.yaml");
     template::yaml_to_json(&text).expect("template.yaml is YAML")
 }
 
-/// The resources that SAM makes of the template. It takes seconds, and is done once for all tests.
+/// The resources that SAM derives from the template, once for all tests, since it takes seconds.
 pub fn expanded() -> Map<String, Value> {
     static EXPANDED: OnceLock<Map<String, Value>> = OnceLock::new();
     EXPANDED.get_or_init(|| expanded_with(json!({ "template": root().join("template.yaml") }))).clone()
 }
 
-/// The resources that SAM makes of a template, and perhaps with values in place of its parameters' defaults.
+/// The resources that SAM derives from a template, optionally with values for its parameters.
 pub fn expanded_with(mut request: Value) -> Map<String, Value> {
     request["whole"] = true.into();
     let mut child = Command::new(root().join(".venv/bin/python"))
@@ -46,7 +46,7 @@ pub fn expanded_with(mut request: Value) -> Map<String, Value> {
     let output = child.wait_with_output().expect("a child can be waited for");
     let expanded: Value = serde_json::from_slice(&output.stdout).expect("the script prints the expanded template");
     let resources = expanded["Resources"].as_object().expect("a template has resources").clone();
-    assert!(resources.len() > 150, "SAM makes more of the template than {} resources", resources.len());
+    assert!(resources.len() > 150, "SAM derived only {} resources from the template", resources.len());
     resources
 }
 
@@ -60,20 +60,20 @@ pub fn of_type(resources: &Map<String, Value>, kind: &str) -> Vec<(String, Value
     found
 }
 
-/// The function that an alias leads to.
+/// The function of an alias.
 pub fn function_behind(resources: &Map<String, Value>, alias: &Value) -> String {
     let id = alias["Ref"].as_str().unwrap_or_else(|| panic!("{alias} is no reference to an alias"));
-    assert_eq!(resources[id]["Type"], "AWS::Lambda::Alias", "{id} is a function itself");
+    assert_eq!(resources[id]["Type"], "AWS::Lambda::Alias", "{id} is not an alias");
     resources[id]["Properties"]["FunctionName"]["Ref"].as_str().expect("an alias of a function").to_owned()
 }
 
-/// The alarm that is there for CodeDeploy alone, and sends nothing.
+/// The alarm that only CodeDeploy uses, and that sends no notification.
 pub const RELEASE_ALARM: &str = "ReleaseAlarm";
 
-/// The name that the template gives to what AWS makes of a resource; AWS makes one up where there is none.
+/// The name of a resource in the template; `None` if AWS generates one.
 fn own_name(resource: &Value) -> Option<&Value> {
     let kind = resource["Type"].as_str().expect("a resource has a type");
-    // Names within another resource: each API has its stages, each function its aliases.
+    // Names within another resource: stages of an API, aliases of a function.
     if ["AWS::ApiGatewayV2::Stage", "AWS::Lambda::Alias"].contains(&kind) {
         return None;
     }
@@ -90,7 +90,7 @@ fn is_of_this_environment(name: &Value) -> bool {
 }
 
 #[test]
-fn every_fixed_name_says_its_environment_so_that_an_account_holds_several() {
+fn every_fixed_name_contains_its_environment() {
     let resources = expanded();
     let names: Vec<_> = resources.iter().filter_map(|(id, resource)| Some((id, own_name(resource)?))).collect();
     assert!(names.len() >= 7, "secrets and log groups have names: {names:?}");
@@ -98,12 +98,12 @@ fn every_fixed_name_says_its_environment_so_that_an_account_holds_several() {
     assert!(shared.is_empty(), "a second environment finds these names taken: {shared:?}");
 }
 
-/// The alarms about a quota of the whole account, which all its environments share.
+/// The alarms about a quota of the account, which all its environments share.
 const OF_THE_ACCOUNT: [&str; 2] = ["ConcurrencyAlarm", "ThrottlesAlarm"];
 
-/// Of two environments in one account, neither rings the other's alarms.
+/// Environments in one account do not ring each other's alarms.
 #[test]
-fn every_alarm_looks_at_the_metrics_of_its_own_environment() {
+fn every_alarm_uses_the_metrics_of_its_environment() {
     let alarms = of_type(&expanded(), "AWS::CloudWatch::Alarm").into_iter();
     for (id, alarm) in alarms.filter(|(id, _)| !OF_THE_ACCOUNT.contains(&id.as_str())) {
         let properties = &alarm["Properties"];
@@ -123,10 +123,10 @@ fn every_alarm_looks_at_the_metrics_of_its_own_environment() {
     }
 }
 
-/// A creation that fails removes what it made, so that the next finds no name taken; what protects itself from removal
-/// would stop the rollback, and must be in no one's way.
+/// A failed creation removes its resources, so that the next one finds no name taken. Resources that are protected from
+/// removal would stop the rollback, so they are retained, and have no fixed names.
 #[test]
-fn a_first_deployment_that_failed_leaves_nothing_that_the_next_one_meets() {
+fn a_failed_first_deployment_leaves_no_names_taken() {
     let resources = expanded();
     let kept = resources.iter().filter(|(_, resource)| {
         resource.get("DeletionPolicy").and_then(Value::as_str).is_some_and(|policy| policy != "Delete")
@@ -135,7 +135,7 @@ fn a_first_deployment_that_failed_leaves_nothing_that_the_next_one_meets() {
     for (id, resource) in kept {
         count += 1;
         let expected = if resource["Properties"]["DeletionProtectionEnabled"] == true {
-            assert_eq!(own_name(resource), None, "{id} stays after a creation that failed, and takes its name");
+            assert_eq!(own_name(resource), None, "{id} remains after a failed creation, and keeps its name");
             "Retain"
         } else {
             "RetainExceptOnCreate"
@@ -146,8 +146,8 @@ fn a_first_deployment_that_failed_leaves_nothing_that_the_next_one_meets() {
     assert!(count >= 7, "table, bucket and secrets outlive their stack: {count}");
 }
 
-/// With logs in JSON, Lambda drops what is below its own two levels. Lines without a level, which are metrics and the
-/// audit trail, count as INFO there. <https://docs.aws.amazon.com/lambda/latest/dg/monitoring-cloudwatchlogs-log-level.html>
+/// With JSON logs, Lambda drops lines below its two levels. Lines without a level (metrics and the audit trail) count
+/// as INFO. <https://docs.aws.amazon.com/lambda/latest/dg/monitoring-cloudwatchlogs-log-level.html>
 #[test]
 fn lambda_drops_no_line_that_a_function_writes_and_no_report() {
     const LEVELS: [&str; 6] = ["TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"];
@@ -155,7 +155,7 @@ fn lambda_drops_no_line_that_a_function_writes_and_no_report() {
     let template = template();
     let words = template["Parameters"]["LogLevel"]["AllowedValues"].as_array().expect("a list").clone();
     let levels = words.iter().map(|word| word.as_str().expect("a word").to_uppercase()).chain(["INFO".to_owned()]);
-    let levels: Vec<_> = levels.map(|level| place(&json!(level)).expect("Lambda knows the level")).collect();
+    let levels: Vec<_> = levels.map(|level| place(&json!(level)).expect("a level of Lambda")).collect();
     for (id, function) in of_type(&expanded(), "AWS::Lambda::Function") {
         let logging = &function["Properties"]["LoggingConfig"];
         assert_eq!(logging["LogFormat"], "JSON", "{id}");
@@ -172,9 +172,9 @@ fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-/// While Lambda finds no concurrency for a batch, it holds it and tries again.
+/// Without free concurrency, Lambda holds a batch and retries.
 #[test]
-fn every_queue_hides_a_message_for_six_times_as_long_as_its_function_may_run() {
+fn every_queue_hides_a_message_for_six_timeouts_of_its_function() {
     let resources = expanded();
     for (id, mapping) in of_type(&resources, "AWS::Lambda::EventSourceMapping") {
         let properties = &mapping["Properties"];
@@ -188,11 +188,10 @@ fn every_queue_hides_a_message_for_six_times_as_long_as_its_function_may_run() {
     }
 }
 
-/// What comes by a schedule is missed by an alarm, which a silent schedule rings: missing data is a breach there, and
-/// nowhere else. Such an alarm also rings in a stack whose schedules have not run yet, until they do; `make deploy`
-/// gives a new stack its topic after that.
+/// An alarm watches each schedule: only there, missing data is a breach. Such an alarm also rings in a new stack until
+/// its schedules have run; `make deploy` sets the stack's topic afterwards.
 #[test]
-fn every_schedule_has_an_alarm_that_misses_it_and_no_other_alarm_takes_silence_for_a_fault() {
+fn only_alarms_of_schedules_ring_when_data_are_missing() {
     let resources = expanded();
     let mut scheduled: Vec<_> = of_type(&resources, "AWS::Scheduler::Schedule")
         .into_iter()
@@ -206,7 +205,7 @@ fn every_schedule_has_an_alarm_that_misses_it_and_no_other_alarm_takes_silence_f
             assert_eq!(properties["TreatMissingData"], "breaching", "{id}");
             missed.push(properties["Dimensions"][0]["Value"]["Ref"].clone());
         } else {
-            // `ignore` keeps the state: SweepMissingAlarm rings when the sweep's own numbers are missing.
+            // `ignore` keeps the state: SweepMissingAlarm rings when the sweep's metrics are missing.
             assert!(["notBreaching", "ignore"].iter().any(|good| properties["TreatMissingData"] == *good), "{id}");
         }
         for actions in ["AlarmActions", "OKActions"].into_iter().filter(|_| id != RELEASE_ALARM) {
@@ -218,14 +217,14 @@ fn every_schedule_has_an_alarm_that_misses_it_and_no_other_alarm_takes_silence_f
     assert_eq!(missed, scheduled);
 }
 
-/// X-Ray costs money for each trace, and takes no part in anything else: without it, no function has a right that it needs.
+/// X-Ray costs money for each trace. Without it, no function has rights for X-Ray.
 #[test]
 fn x_ray_records_every_function_by_a_parameter_and_none_without_it() {
     for (tracing, is_active) in [("Disabled", false), ("Active", true)] {
         let resources =
             expanded_with(json!({ "template": root().join("template.yaml"), "parameters": { "Tracing": tracing } }));
         for (id, function) in of_type(&resources, "AWS::Lambda::Function") {
-            let role = function["Properties"]["Role"]["Fn::GetAtt"][0].as_str().expect("a role of its own");
+            let role = function["Properties"]["Role"]["Fn::GetAtt"][0].as_str().expect("a separate role");
             let policies = resources[role]["Properties"]["ManagedPolicyArns"].to_string();
             assert_eq!(policies.contains("policy/AWSXrayWriteOnlyAccess"), is_active, "{id}: {policies}");
             let mode = if is_active { json!({ "Mode": { "Ref": "Tracing" } }) } else { Value::Null };

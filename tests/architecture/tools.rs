@@ -1,5 +1,5 @@
-//! What the commands fetch: an exact version of each tool and of all that it needs, known by its hash where the registry's
-//! own program checks hashes.
+//! Tools that the commands install: exact versions of each tool and its dependencies, with hashes where the registry's
+//! program checks them.
 
 use std::{collections::HashSet, fs, path::Path, process::Command};
 
@@ -8,7 +8,7 @@ fn read(name: &str) -> String {
         .unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// The lines that say something, each with those that it goes on with.
+/// The lines that are not empty, each joined with its continuation lines.
 fn requirements(text: &str) -> Vec<String> {
     let lines = text.lines().filter(|line| !line.starts_with('#')).collect::<Vec<_>>().join("\n");
     lines.replace("\\\n", " ").lines().map(str::to_lowercase).filter(|line| !line.is_empty()).collect()
@@ -25,14 +25,14 @@ fn each_python_package_is_pinned_by_version_and_hash() {
         let wanted = requirements(&read(&format!("requirements/{list}.in")));
         assert!(!wanted.is_empty());
         for tool in &wanted {
-            assert!(pins.contains(&**tool), "requirements/{list}.txt is not of {tool}: run `make pin`");
+            assert!(pins.contains(&**tool), "requirements/{list}.txt does not pin {tool}: run `make pin`");
         }
     }
 }
 
-/// The Makefile says so before it does anything, so that nothing is built here.
+/// The Makefile refuses before it does anything, so the test builds nothing.
 #[test]
-fn a_right_to_publish_is_given_by_yes_and_another_word_is_refused() {
+fn a_right_to_publish_is_given_by_yes_alone() {
     let made = |word: &str| {
         let mut make = Command::new("make");
         make.args(["--dry-run", "application", "NAME=a", "ENTITY=b", &format!("MAY_PUBLISH={word}")]);
@@ -48,7 +48,7 @@ fn a_right_to_publish_is_given_by_yes_and_another_word_is_refused() {
 }
 
 #[test]
-fn the_commands_take_exact_versions_from_registries_and_check_what_they_get() {
+fn commands_install_exact_versions_and_check_what_they_get() {
     let makefile = read("Makefile");
     let fetching = |tool: &str| makefile.lines().filter(|line| line.contains(tool)).collect::<Vec<_>>();
     let crates = fetching("cargo install");

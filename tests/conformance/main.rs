@@ -1,8 +1,8 @@
-//! What stands for SQS and Secrets Manager on one machine, and ministack, an emulator by other hands: every case is asked of
-//! both, through AWS's own SDK, so that the two cannot drift apart unseen.
+//! The local stand-ins for SQS and Secrets Manager, compared with ministack, a third-party emulator: every case runs
+//! against both, through AWS's SDK, so that differences are detected.
 //!
-//! A case is an async function that is named after what it shows and stands in its module's `CASES`. One in which ministack
-//! does otherwise than AWS documents is asked here alone, and says why.
+//! A case is an async function, named after the behaviour that it proves, and listed in its module's `CASES`. A case in
+//! which ministack deviates from AWS's documentation runs only against the stand-ins, and gives the reason.
 
 mod ours;
 mod queue;
@@ -38,7 +38,7 @@ fn trial(case: &Case, name: &str, side: Side, runtime: &Arc<Runtime>) -> Trial {
     let run = case.run;
     let runtime = Arc::clone(runtime);
     Trial::test(format!("{} {name}", case.name), move || {
-        // A task of its own, so that a panic is the case's report.
+        // A separate task, so that a panic is the case's failure.
         runtime.block_on(async { tokio::spawn(run(side)).await }).map_err(|panic| panic.to_string().into())
     })
 }

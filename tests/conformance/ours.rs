@@ -1,4 +1,4 @@
-//! What stands for AWS on one machine, at a port of its own and without the check of credentials.
+//! The local stand-ins for AWS, on a separate port and without the check of credentials.
 
 use std::{net::Ipv4Addr, sync::Arc};
 
@@ -21,7 +21,7 @@ pub struct Ours {
     _folder: TempDir,
 }
 
-/// Starts one without queues and secrets.
+/// Starts a server without queues and secrets.
 pub async fn start() -> Ours {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");
@@ -44,7 +44,7 @@ async fn answer(
     let answer = match target.split_once('.') {
         Some(("AmazonSQS", operation)) => queues.answer(operation, &body).await,
         Some(("secretsmanager", operation)) => secrets.answer(operation, body).await,
-        _ => panic!("another service is asked: {target}"),
+        _ => panic!("a call of another service: {target}"),
     };
     answer.map(Body::from)
 }

@@ -1,4 +1,4 @@
-//! A queue of a case, and what is said of it in a few words.
+//! A queue of a case, with short methods for calls.
 
 use std::collections::HashMap;
 
@@ -13,12 +13,12 @@ use aws_sdk_sqs::{
 
 use crate::side::Side;
 
-/// What a call was refused with.
+/// The error code of a refused call.
 pub fn code<T: std::fmt::Debug, E: ProvideErrorMetadata, R>(outcome: Result<T, SdkError<E, R>>) -> String {
     match outcome {
         Err(SdkError::ServiceError(refused)) => refused.err().code().unwrap_or_default().to_owned(),
         Err(_) => "no answer".to_owned(),
-        Ok(answer) => panic!("it is not refused: {answer:?}"),
+        Ok(answer) => panic!("the call is not refused: {answer:?}"),
     }
 }
 
@@ -50,7 +50,7 @@ impl Queue {
         send.send().await.expect("sent");
     }
 
-    /// Receives ten messages at most, with everything that is known of them.
+    /// Receives at most ten messages, with all attributes.
     pub async fn receive(&self, wait: i32, visibility: i32) -> Vec<Message> {
         let receive = self.client.receive_message().queue_url(&self.url).max_number_of_messages(10);
         let receive = receive.message_system_attribute_names(Own::All).message_attribute_names("All");
@@ -74,7 +74,7 @@ impl Queue {
         asked.send().await.expect("an answer").attributes.expect("there are some")
     }
 
-    /// Visible, in flight, delayed.
+    /// Numbers of visible, in-flight and delayed messages.
     pub async fn counts(&self) -> [String; 3] {
         let attributes = self.attributes().await;
         [

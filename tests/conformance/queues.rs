@@ -1,4 +1,4 @@
-//! Queues of SQS themselves, as far as functions, operators and the pump use them.
+//! Operations on SQS queues that functions, operators and the pump use.
 //! <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_Operations.html>
 
 use aws_sdk_sqs::types::QueueAttributeName as Attribute;

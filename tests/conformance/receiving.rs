@@ -1,4 +1,4 @@
-//! How SQS hands messages out: order, waiting, visibility, deleting and dead letters.
+//! Receiving from SQS: order, waiting, visibility, deletion and dead letters.
 //! <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ReceiveMessage.html>
 
 use std::{
@@ -27,7 +27,7 @@ cases![
     visibility_counts_from_the_change_on,
     a_message_is_dead_when_it_was_received_too_often;
     values_have_their_bounds: "ministack takes a delay, a wait and a visibility of any length",
-    a_message_is_deleted_again_without_an_error: "ministack refuses a receipt that was used, and one of a former receive",
+    a_message_is_deleted_again_without_an_error: "ministack refuses a used receipt, and one of an earlier receive",
     a_message_that_is_not_in_flight_stays_visible: "ministack hides it",
     a_long_backlog_of_one_group_does_not_hold_up_the_others: "ministack knows no fair queues",
 ];
@@ -64,7 +64,7 @@ async fn a_receiver_takes_ten_messages_at_most_and_the_oldest_first(side: Side) 
         assert_eq!(sent.expect("sent").successful().len(), 10);
     }
     let one = queue.client.receive_message().queue_url(&queue.url).send().await.expect("an answer");
-    assert_eq!(one.messages().iter().map(body).collect::<Vec<_>>(), ["0"], "one, if nothing is said");
+    assert_eq!(one.messages().iter().map(body).collect::<Vec<_>>(), ["0"], "one by default");
     let ten: Vec<_> = (1..11).map(|number| number.to_string()).collect();
     assert_eq!(queue.receive(0, 60).await.iter().map(body).collect::<Vec<_>>(), ten);
     for most in [0, 11] {
@@ -76,7 +76,7 @@ async fn a_receiver_takes_ten_messages_at_most_and_the_oldest_first(side: Side) 
 async fn a_receiver_that_waits_gets_a_message_that_is_sent(side: Side) {
     let queue = Queue::new(&side).await;
     let sending = async {
-        // Long enough for the receiver to wait, so that the message finds it waiting.
+        // Long enough for the receiver to be waiting when the message arrives.
         tokio::time::sleep(SECOND / 5).await;
         queue.send("text").await;
         Instant::now()
@@ -130,7 +130,7 @@ async fn visibility_counts_from_the_change_on(side: Side) {
     let third = queue.receive_one(0, 1).await;
     assert_eq!(own(&second, Own::ApproximateReceiveCount), Some("2"));
     change(&third, 60).await.expect("in flight");
-    assert!(queue.receive(2, 60).await.is_empty(), "the second after which it would have come is over");
+    assert!(queue.receive(2, 60).await.is_empty(), "the second of its visibility timeout is over");
     let entry = ChangeMessageVisibilityBatchRequestEntry::builder().id("1").visibility_timeout(0);
     let entry = entry.receipt_handle(receipt(&third)).build().expect("complete");
     let batch = queue.client.change_message_visibility_batch().queue_url(&queue.url).entries(entry);
@@ -152,7 +152,7 @@ async fn a_message_is_dead_when_it_was_received_too_often(side: Side) {
     let source = queue.attributes().await[&Attribute::QueueArn].clone();
     assert_eq!(own(&letter, Own::DeadLetterQueueSourceArn), Some(source.as_str()));
     assert_eq!(own(&letter, Own::ApproximateReceiveCount), Some("3"));
-    assert_eq!(own(&letter, Own::SentTimestamp), own(&sent, Own::SentTimestamp), "its age goes on");
+    assert_eq!(own(&letter, Own::SentTimestamp), own(&sent, Own::SentTimestamp), "its age continues");
     letters.delete(&letter).await;
 }
 
@@ -178,7 +178,7 @@ async fn a_message_is_deleted_again_without_an_error(side: Side) {
     let former = queue.receive_one(0, 0).await;
     let last = queue.receive_one(0, 60).await;
     queue.delete(&former).await;
-    assert_eq!(queue.counts().await, ["0", "1", "0"], "the receipt of a former receive deletes nothing");
+    assert_eq!(queue.counts().await, ["0", "1", "0"], "the receipt of an earlier receive deletes nothing");
     queue.delete(&last).await;
     queue.delete(&last).await;
     assert_eq!(queue.counts().await, ["0", "0", "0"]);
@@ -218,5 +218,5 @@ async fn a_long_backlog_of_one_group_does_not_hold_up_the_others(side: Side) {
         groups.extend(received.iter().filter_map(|message| own(message, Own::MessageGroupId)).map(str::to_owned));
     }
     let first = groups.iter().position(|group| group == "quiet").expect("it is received");
-    assert!(first <= 30, "30 in flight are noisy, and these are all: {first}");
+    assert!(first <= 30, "30 in flight make a noisy group, and these are all: {first}");
 }

@@ -1,4 +1,4 @@
-//! Secrets Manager, as far as functions, operators and rotations use it.
+//! Operations of Secrets Manager that functions, operators and rotations use.
 //! <https://docs.aws.amazon.com/secretsmanager/latest/apireference/API_Operations.html>
 
 use aws_sdk_secretsmanager::{
@@ -34,16 +34,16 @@ cases![
     a_rotation_needs_a_function: "ministack makes a copy of the value the current version, and calls no function",
 ];
 
-/// What a call was refused with.
+/// The error code of a refused call.
 fn code<T: std::fmt::Debug, E: ProvideErrorMetadata, R>(outcome: Result<T, SdkError<E, R>>) -> String {
     match outcome {
         Err(SdkError::ServiceError(refused)) => refused.err().code().unwrap_or_default().to_owned(),
         Err(_) => "no answer".to_owned(),
-        Ok(answer) => panic!("it is not refused: {answer:?}"),
+        Ok(answer) => panic!("the call is not refused: {answer:?}"),
     }
 }
 
-/// A new secret with this value; its name.
+/// Creates a secret with this value; returns its name.
 async fn secret(side: &Side, client: &Client, value: &str) -> String {
     let name = side.unique("secret");
     client.create_secret().name(&name).secret_string(value).send().await.expect("a new name");
@@ -59,7 +59,7 @@ async fn labelled(client: &Client, name: &str, label: &str) -> Option<String> {
     got.ok().and_then(|got| got.secret_string)
 }
 
-/// Puts a version with this label; its name.
+/// Puts a version with this label; returns its id.
 async fn put(client: &Client, name: &str, value: &str, label: &str) -> String {
     let id = uuid(&SystemRandom);
     let put = client.put_secret_value().secret_id(name).client_request_token(&id).secret_string(value);
@@ -175,7 +175,7 @@ async fn a_label_is_taken_away(side: Side) {
     };
     take().await.expect("taken away");
     assert_eq!(labelled(&client, &name, "AWSPENDING").await, None);
-    assert_eq!(code(take().await), "InvalidParameterException", "it is there no more");
+    assert_eq!(code(take().await), "InvalidParameterException", "the version no longer has the label");
 }
 
 async fn a_secret_is_described_with_the_labels_of_its_versions(side: Side) {

@@ -1,4 +1,4 @@
-//! What SQS takes as a message, alone and in batches.
+//! Messages that SQS accepts, alone and in batches.
 //! <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html>
 
 use aws_sdk_sqs::{
@@ -95,7 +95,7 @@ async fn a_batch_has_its_bounds(side: Side) {
         let sent = queue.client.send_message_batch().queue_url(&queue.url).set_entries(Some(entries)).send().await;
         assert_eq!(code(sent), format!("AWS.SimpleQueueService.{expected}"));
     }
-    assert_eq!(queue.counts().await, ["0", "0", "0"], "nothing of them was sent");
+    assert_eq!(queue.counts().await, ["0", "0", "0"], "none of them was sent");
 }
 
 async fn characters_that_sqs_does_not_take_are_refused(side: Side) {
@@ -122,7 +122,7 @@ async fn a_message_is_measured_with_its_attributes(side: Side) {
         send.message_attributes("name", text("value")).send()
     };
     // Name, type and value are 15 bytes.
-    send(1024 - 15).await.expect("as large as it may be");
+    send(1024 - 15).await.expect("the maximum size");
     assert_eq!(code(send(1024 - 14).await), "InvalidParameterValue");
 }
 

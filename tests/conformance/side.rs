@@ -1,4 +1,4 @@
-//! One of the two that are asked, and the cases.
+//! The two implementations, and the cases.
 
 use std::{
     future::Future,
@@ -9,7 +9,7 @@ use std::{
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_sdk_secretsmanager::config::{Credentials, SharedCredentialsProvider};
 
-/// A case, and why it is asked here alone, if it is.
+/// A case, and the reason if it runs only against the stand-ins.
 #[derive(Clone, Copy)]
 pub struct Case {
     pub name: &'static str,
@@ -17,7 +17,8 @@ pub struct Case {
     pub here_alone: Option<&'static str>,
 }
 
-/// `CASES`: functions that are asked of both sides, and those that are asked here alone, each with its reason.
+/// `CASES`: functions that run against both implementations, and those that run only against the stand-ins, with
+/// reasons.
 macro_rules! cases {
     ($($name:ident),* ; $($alone:ident: $why:literal,)*) => {
         pub const CASES: &[$crate::side::Case] = &[
@@ -36,7 +37,7 @@ macro_rules! cases {
 }
 pub(crate) use cases;
 
-/// One of the two that are asked.
+/// One of the two implementations.
 #[derive(Clone)]
 pub struct Side {
     config: SdkConfig,

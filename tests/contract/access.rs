@@ -1,4 +1,4 @@
-//! Checks 3 and 4: which tokens are believed, and what they allow.
+//! Checks 3 and 4: which tokens are accepted, and what they allow.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{ApiResponse, Application, Suite, now};
 
-/// Fails unless the answer asks for a token and blames none (RFC 6750 §3).
+/// Fails unless the answer asks for a token and names no error of one (RFC 6750 §3).
 fn asked_for_a_token(answer: &ApiResponse) {
     let challenge = answer.header("www-authenticate");
     assert!(challenge.starts_with("Bearer") && !challenge.contains("error"), "{}", answer.exchange);
@@ -19,12 +19,12 @@ async fn refused_as_invalid(suite: &Suite, authorization: &str) {
         let path = operation.path.replace("{managingEntityIdentifier}", "covered").replace(['{', '}'], "");
         let answer = suite.api.call(&operation.method, path).header("authorization", authorization).expect(401).await;
         let challenge = answer.header("www-authenticate");
-        let told = challenge.starts_with("Bearer") && challenge.contains(r#"error="invalid_token""#);
-        assert!(told, "{authorization}: {}", answer.exchange);
+        let is_challenged = challenge.starts_with("Bearer") && challenge.contains(r#"error="invalid_token""#);
+        assert!(is_challenged, "{authorization}: {}", answer.exchange);
     }
 }
 
-/// Sets a member, or removes it when there is no value.
+/// Sets a member, or removes it if the value is null.
 fn set(object: &mut Value, name: &str, value: Value) {
     match value {
         Value::Null => drop(object.as_object_mut().and_then(|members| members.remove(name))),
@@ -112,14 +112,14 @@ async fn a_token_that_is_no_longer_or_not_yet_valid_is_refused(suite: Arc<Suite>
 }
 
 #[contract_test]
-async fn what_is_no_bearer_token_is_no_token(suite: Arc<Suite>) {
+async fn only_a_bearer_token_in_the_header_is_accepted(suite: Arc<Suite>) {
     for authorization in [None, Some("Basic YTpi"), Some("Digest username=x"), Some("Bearerx")] {
         let call = suite.api.get("/api/managing-entity/covered/webhook/list");
         let call = authorization.into_iter().fold(call, |call, value| call.header("authorization", value));
         let answer = call.expect(401).await;
         asked_for_a_token(&answer);
     }
-    // A token anywhere else than in the header is none either (RFC 6750 allows the query; this service does not).
+    // RFC 6750 allows a token in the query; this service ignores it there.
     let token = suite.api.token(Application::Platform, "").await;
     let answer =
         suite.api.get(format!("/api/managing-entity/covered/webhook/list?access_token={token}")).expect(401).await;
@@ -134,7 +134,7 @@ async fn a_token_is_bound_to_its_entities(suite: Arc<Suite>) {
     let own = &suite.api.env["MANAGING_ENTITY"];
     let token = suite.api.token(Application::Demo, "").await;
     suite.api.get(format!("/api/managing-entity/{own}/webhook/list")).bearer(&token).expect(200).await;
-    // The path's parameter is decoded, and then it is the same entity.
+    // The path's parameter is decoded before it is compared.
     let encoded = own.replace('-', "%2D");
     suite.api.get(format!("/api/managing-entity/{encoded}/webhook/%6Cist")).bearer(&token).expect(200).await;
     for foreign in

@@ -1,5 +1,5 @@
-//! Addresses of endpoints, dialled for real: on a machine that has nothing but `lo`, on which public and private
-//! addresses live, with a name server that lies. No packet can leave it.
+//! Real connections to addresses of endpoints, on a machine whose only interface is `lo`. It carries public and private
+//! addresses, and its name server gives wrong answers. No packet can leave the machine.
 
 use std::{fs, process::Stdio, sync::Arc};
 
@@ -8,8 +8,8 @@ use tokio::process::Command;
 
 use crate::harness::Suite;
 
-/// Namespaces of its own: for users, to be allowed the others, for the network, which has only `lo`, and for mounts, so that
-/// names are asked for at our own server.
+/// Separate namespaces: users (required for the others), network (with `lo` only), and mounts, so that names are
+/// resolved by the test's name server.
 const ALONE: &str = r#"
 set -e
 ip link set lo up
@@ -20,29 +20,29 @@ mount --bind "$FOLDER/hosts" /etc/hosts
 exec "$TESTS" --ignored --nocapture --exact "$TEST"
 "#;
 
-/// How the system's resolver asks where tests wait for names that lead nowhere.
+/// Options of the system's resolver for tests that wait for unresolvable names.
 const IMPATIENT: &str = "options timeout:1 attempts:2\n";
 
-/// What lives on `lo`: public addresses, and one of each kind that is banned.
+/// A public address on `lo`.
 pub const PUBLIC: &str = "93.184.216.34";
-/// Another public one, where nobody listens.
+/// A public address without a listener.
 pub const SILENT: &str = "93.184.216.35";
-/// A public one of IPv6.
+/// A public IPv6 address.
 pub const PUBLIC_V6: &str = "2606:2800:220:1::34";
-/// Addresses that must never be dialled.
+/// Addresses of each banned kind, which must never be dialled.
 pub const BANNED: &[&str] =
     &["10.0.0.1", "100.64.0.1", "169.254.169.254", "172.16.0.1", "192.168.1.1", "198.18.0.1", "fd00::1"];
 
 #[contract_test]
-async fn what_is_not_public_is_never_dialled_whatever_the_dns_says(suite: Arc<Suite>) {
+async fn only_public_addresses_are_dialled_regardless_of_dns(suite: Arc<Suite>) {
     let test = "addresses_alone::only_public_addresses_are_dialled_and_only_those_that_were_checked";
     alone(&suite, IMPATIENT, test).await;
 }
 
-/// Runs a test that is only run on demand on a machine that has nothing but `lo`, where names are asked for at port 53 of it
-/// with these options of the system's resolver.
+/// Runs an on-demand test on a machine whose only interface is `lo`. The system's resolver asks port 53 of that
+/// machine, with these options.
 pub async fn alone(suite: &Suite, options: &str, test: &str) {
-    // It starts a bundle of its own in there.
+    // The test starts its own bundle there.
     let _permit = suite.no_other_bundle().await;
     let folder = tempfile::tempdir().expect("a temporary folder");
     for (name, content) in [
@@ -81,7 +81,7 @@ fn unshare() -> Command {
     command
 }
 
-/// What the kernel says, if it allows no namespaces.
+/// The kernel's error, if it allows no namespaces.
 async fn refusal() -> Option<String> {
     let output = unshare().arg("true").output().await.expect("unshare, of util-linux, is installed");
     (!output.status.success()).then(|| String::from_utf8_lossy(&output.stderr).trim().to_owned())

@@ -1,4 +1,4 @@
-//! What `addresses` runs on a machine that has nothing but `lo`.
+//! The test that `addresses` runs on a machine whose only interface is `lo`.
 
 use std::{
     fs,
@@ -33,7 +33,8 @@ struct Machine {
 
 impl Machine {
     async fn start() -> Self {
-        let names = NameServer::start(SocketAddr::from(([127, 0, 0, 1], 53))).await.expect("port 53 is ours in here");
+        let names =
+            NameServer::start(SocketAddr::from(([127, 0, 0, 1], 53))).await.expect("port 53 is free in the namespace");
         let first = Receiver::start_at(SocketAddr::new(ip(PUBLIC), 0)).await;
         let port = first.address.port();
         let mut good = vec![first];
@@ -57,7 +58,7 @@ impl Machine {
         self.good.iter().map(|receiver| receiver.everything().len()).sum()
     }
 
-    /// Fails if anything came to an address that is banned.
+    /// Fails if a banned address received a connection.
     fn nothing_banned_was_dialled(&self) {
         for receiver in &self.banned {
             assert_eq!(receiver.connections(), 0, "{} was dialled", receiver.address);
@@ -65,7 +66,7 @@ impl Machine {
     }
 }
 
-/// Publishes to a webhook at this address; the delivery with its first attempt.
+/// Publishes to a webhook at this address; returns the delivery after its first attempt.
 async fn first_attempt(suite: &Suite, url: &str) -> (Entity, Value) {
     let entity = suite.entity().await;
     entity.hook(url).await;
@@ -82,11 +83,11 @@ fn ended_in(delivery: &Value, code: &str) -> bool {
 async fn only_public_addresses_are_dialled_and_only_those_that_were_checked(suite: Arc<Suite>) {
     let devices = fs::read_to_string("/proc/net/dev").expect("/proc is there on Linux");
     let devices: Vec<&str> = devices.lines().skip(2).filter_map(|line| line.split(':').next()).map(str::trim).collect();
-    assert_eq!(devices, ["lo"], "this is for a machine that is alone; the test in `addresses` runs it there");
+    assert_eq!(devices, ["lo"], "this test needs a machine without a network; the test in `addresses` provides it");
     let machine = Machine::start().await;
     let names = &machine.names;
 
-    // Public addresses are reached in every form.
+    // Public addresses are reachable in every notation.
     names.on("good.example.com", [addresses(&[PUBLIC])]);
     names.on("both.example.com", [addresses(&[PUBLIC, PUBLIC_V6])]);
     names.on("half-dead.example.com", [addresses(&[SILENT, "93.184.216.36", PUBLIC])]);
@@ -112,14 +113,14 @@ async fn only_public_addresses_are_dialled_and_only_those_that_were_checked(suit
         assert_eq!(machine.arrived(), count + 1, "{host}");
     }
 
-    // An address that is not public is refused when it is set.
+    // A non-public address is refused when the webhook is created.
     for address in BANNED.iter().chain(&["127.0.0.2", "::1", "::ffff:10.0.0.1", "64:ff9b::a00:1", "2002:a00:1::"]) {
         let host = if address.contains(':') { format!("[{address}]") } else { (*address).to_owned() };
         let body = json!({ "name": "x", "eventUrl": machine.url(&host), "eventList": [] });
         suite.entity().await.post("/webhook").json(&body).refused(400, "invalid-request").await;
     }
 
-    // A name that leads there is blocked at the attempt, alone or among others, whichever comes first.
+    // A name that resolves to one is blocked at the attempt: alone or among others, in any order.
     let arrived = machine.arrived();
     for (number, banned) in BANNED.iter().chain(&["127.0.0.2", "::1", "::ffff:10.0.0.1", "64:ff9b::a00:1"]).enumerate()
     {
@@ -134,9 +135,9 @@ async fn only_public_addresses_are_dialled_and_only_those_that_were_checked(suit
             assert!(ended_in(&delivery, "blocked"), "{banned}: {delivery:#}");
         }
     }
-    assert_eq!(machine.arrived(), arrived, "an attempt that is blocked dials nothing");
+    assert_eq!(machine.arrived(), arrived, "a blocked attempt opens no connection");
 
-    // A name that leads somewhere else at the second question is asked once per attempt.
+    // A name whose second answer differs is resolved once per attempt.
     names.on("rebinding.example.com", [addresses(&[PUBLIC]), addresses(&["10.0.0.1"])]);
     machine.good[0].on("/", [Behaviour::status(500), Behaviour::status(200)]);
     let (entity, delivery) = first_attempt(&suite, &machine.url("rebinding.example.com")).await;
@@ -147,23 +148,20 @@ async fn only_public_addresses_are_dialled_and_only_those_that_were_checked(suit
     let attempts = delivery["attempts"].as_array().expect("openapi.yaml says so");
     let blocked = |attempt: &&Value| attempt["error"].as_str().is_some_and(|error| error.starts_with("blocked: "));
     assert_eq!(attempts.iter().filter(blocked).count(), attempts.len() - 1, "{delivery:#}");
-    assert_eq!(names.lookups("rebinding.example.com"), attempts.len(), "each attempt asks once");
+    assert_eq!(names.lookups("rebinding.example.com"), attempts.len(), "each attempt resolves the name once");
 
-    // Names that lead nowhere.
+    // Names that do not resolve.
     names.on("empty.example.com", [NameAnswer::Addresses(vec![])]);
     names.on("broken.example.com", [NameAnswer::Failure]);
     for name in ["unknown.example.com", "empty.example.com", "broken.example.com"] {
         let (_, delivery) = first_attempt(&suite, &machine.url(name)).await;
         assert!(ended_in(&delivery, "dns"), "{name}: {delivery:#}");
     }
-    // Once it leads somewhere, it is delivered.
+    // Once the name resolves, the delivery succeeds.
     names.on("late.example.com", [NameAnswer::Unknown, NameAnswer::Unknown, addresses(&[PUBLIC])]);
     let (entity, delivery) = first_attempt(&suite, &machine.url("late.example.com")).await;
     let id = delivery["id"].as_str().expect("openapi.yaml says so").to_owned();
-    until("the name is there at last", LONG, async || {
-        (entity.delivery(&id).await["status"] != "retrying").then_some(())
-    })
-    .await;
+    until("the name resolves", LONG, async || (entity.delivery(&id).await["status"] != "retrying").then_some(())).await;
     let delivery = entity.delivery(&id).await;
     assert_eq!(delivery["status"], "delivered", "{delivery:#}");
     machine.nothing_banned_was_dialled();

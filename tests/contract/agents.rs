@@ -1,4 +1,4 @@
-//! The door for AI agents: the Model Context Protocol in each of its revisions, and the gate before it.
+//! The endpoint for AI agents: the Model Context Protocol in each supported revision, and the gate before it.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -11,7 +11,7 @@ use crate::harness::{Api, ApiResponse, Application, Call, Suite, message};
 const NEWEST: &str = "2026-07-28";
 const OLDER: [&str; 2] = ["2025-11-25", "2025-06-18"];
 
-/// A request without a token and without headers of the protocol.
+/// A request without a token and without the protocol's headers.
 fn bare(api: &Api, message: &Value) -> Call {
     api.post("/mcp").header("accept", "application/json, text/event-stream").json(message)
 }
@@ -20,13 +20,13 @@ fn request(method: &str, params: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })
 }
 
-/// A request of the newest revision, with its headers, and without a token.
+/// A request of the newest revision, with its headers and without a token.
 fn newest(api: &Api, method: &str, params: Value) -> Call {
     let name = params["name"].as_str().or(params["uri"].as_str()).map(str::to_owned);
     name.into_iter().fold(message(api, method, params), |call, name| call.header("mcp-name", name))
 }
 
-/// A call of a tool.
+/// A tool call.
 fn tool(api: &Api, name: &str, arguments: Value) -> Call {
     newest(api, "tools/call", json!({ "name": name, "arguments": arguments }))
 }
@@ -36,7 +36,7 @@ async fn token(suite: &Suite, scope: &str) -> String {
     suite.api.token(Application::Demo, scope).await
 }
 
-/// The result of a request, which there is.
+/// The result of a request; panics without one.
 fn result(answer: &ApiResponse) -> Value {
     let message = answer.json();
     assert!(message["jsonrpc"] == "2.0" && message["id"] == 1, "{}", answer.exchange);
@@ -45,14 +45,14 @@ fn result(answer: &ApiResponse) -> Value {
     message["result"].clone()
 }
 
-/// The code of the error that a request ended in.
+/// The code of a request's error.
 fn code(answer: &ApiResponse) -> i64 {
     let message = answer.json();
     assert!(message["jsonrpc"] == "2.0" && message.get("result").is_none(), "{}", answer.exchange);
     message["error"]["code"].as_i64().unwrap_or_else(|| panic!("no error: {}", answer.exchange))
 }
 
-/// The Problem that a tool ended in.
+/// The Problem that a tool returned.
 fn problem(answer: &ApiResponse) -> Value {
     let result = result(answer);
     assert!(result["isError"] == true && result.get("structuredContent").is_none(), "{}", answer.exchange);
@@ -61,7 +61,7 @@ fn problem(answer: &ApiResponse) -> Value {
 }
 
 #[contract_test]
-async fn a_request_of_the_newest_revision_stands_for_itself(suite: Arc<Suite>) {
+async fn a_request_of_the_newest_revision_needs_no_handshake(suite: Arc<Suite>) {
     let token = token(&suite, "mcp.read").await;
     let ask = async |method| result(&newest(&suite.api, method, json!({})).bearer(&token).expect(200).await);
     let discovered = ask("server/discover").await;
@@ -104,13 +104,13 @@ async fn a_client_of_an_older_revision_begins_with_a_handshake(suite: Arc<Suite>
         let tools = result(&send(&request("tools/list", json!({}))).expect(200).await);
         assert!(tools["tools"].is_array() && tools.get("resultType").is_none() && tools.get("ttlMs").is_none());
     }
-    // Some clients never name the revision again.
+    // Some clients never repeat the revision.
     let unnamed = bare(&suite.api, &request("tools/list", json!({}))).bearer(&token).expect(200).await;
     assert!(result(&unnamed)["tools"].is_array());
 }
 
 #[contract_test]
-async fn a_handshake_ends_in_a_revision_that_is_spoken(suite: Arc<Suite>) {
+async fn a_handshake_ends_in_a_supported_revision(suite: Arc<Suite>) {
     let token = token(&suite, "mcp.read").await;
     for wanted in ["2025-03-26", "2024-11-05", NEWEST, "1999-01-01"] {
         let hello =
@@ -123,7 +123,7 @@ async fn a_handshake_ends_in_a_revision_that_is_spoken(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn a_revision_that_is_not_spoken_is_refused_with_those_that_are(suite: Arc<Suite>) {
+async fn an_unsupported_revision_is_refused_with_the_supported_ones(suite: Arc<Suite>) {
     let token = token(&suite, "mcp.read").await;
     for revision in ["2025-03-26", "2030-01-01", "x"] {
         let message = request("tools/list", json!({}));
@@ -139,7 +139,7 @@ async fn a_revision_that_is_not_spoken_is_refused_with_those_that_are(suite: Arc
 }
 
 #[contract_test]
-async fn headers_that_do_not_say_what_the_message_says_are_refused(suite: Arc<Suite>) {
+async fn headers_that_contradict_the_message_are_refused(suite: Arc<Suite>) {
     let token = token(&suite, "mcp.read integrations.read").await;
     let meta = |version| {
         json!({
@@ -173,7 +173,7 @@ async fn headers_that_do_not_say_what_the_message_says_are_refused(suite: Arc<Su
 }
 
 #[contract_test]
-async fn what_is_no_message_is_told_so_by_json_rpc(suite: Arc<Suite>) {
+async fn an_invalid_message_gets_an_error_of_json_rpc(suite: Arc<Suite>) {
     let token = token(&suite, "mcp.read").await;
     let deep = "[".repeat(10_000);
     for (body, wanted) in [
@@ -225,7 +225,7 @@ async fn a_member_that_comes_twice_is_refused_by_its_name(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn a_message_that_is_too_large_or_of_another_media_type_is_refused_as_everywhere(suite: Arc<Suite>) {
+async fn a_message_too_large_or_of_another_media_type_is_refused(suite: Arc<Suite>) {
     let token = token(&suite, "mcp.read").await;
     let large = request("ping", json!({ "x": "x".repeat(1_100_000) }));
     bare(&suite.api, &large).bearer(&token).refused(413, "payload-too-large").await;
@@ -236,7 +236,7 @@ async fn a_message_that_is_too_large_or_of_another_media_type_is_refused_as_ever
 }
 
 #[contract_test]
-async fn what_a_revision_does_not_have_is_not_found(suite: Arc<Suite>) {
+async fn unknown_methods_tools_prompts_and_resources_are_not_found(suite: Arc<Suite>) {
     let token = token(&suite, "mcp.read").await;
     for method in ["initialize", "ping", "logging/setLevel", "resources/subscribe", "tools/remove", ""] {
         let answer = newest(&suite.api, method, json!({})).bearer(&token).expect(404).await;
@@ -262,7 +262,7 @@ async fn what_a_revision_does_not_have_is_not_found(suite: Arc<Suite>) {
     let long = json!({ "uri": format!("waypost://{}", "x".repeat(500_000)) });
     let missing = bare(&suite.api, &request("resources/read", long)).bearer(&token).expect(200).await;
     assert_eq!(missing.json()["error"]["data"]["uri"].as_str().map(str::len), Some(100));
-    assert!(missing.body.len() < 2_000, "an error does not repeat a long address");
+    assert!(missing.body.len() < 2_000, "an error does not repeat a long URI");
 }
 
 #[contract_test]
@@ -275,7 +275,7 @@ async fn a_notification_is_taken_without_an_answer(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn there_is_nothing_to_get_and_nothing_to_delete(suite: Arc<Suite>) {
+async fn get_and_delete_are_not_allowed(suite: Arc<Suite>) {
     let token = token(&suite, "mcp.read").await;
     for method in ["GET", "DELETE"] {
         let call = suite.api.call(method, "/mcp").bearer(&token).header("accept", "text/event-stream");
@@ -293,19 +293,19 @@ async fn scripts_of_other_sites_are_refused(suite: Arc<Suite>) {
     for origin in ["null", "https://evil.example", &format!("{base}.evil.example"), &format!("{base}0")] {
         from(origin).refused(403, "foreign-origin").await;
     }
-    // Such a request does not tell whether a token is good.
+    // The answer does not reveal whether a token is valid.
     let without = newest(&suite.api, "server/discover", json!({})).header("origin", "https://evil.example");
     without.refused(403, "foreign-origin").await;
 }
 
 #[contract_test]
-async fn a_site_that_has_led_its_own_name_here_is_refused(suite: Arc<Suite>) {
-    // Before a stack, API Gateway refuses names that are not the API's.
+async fn dns_rebinding_is_refused(suite: Arc<Suite>) {
+    // On a stack, API Gateway refuses host names other than the API's.
     let _ = suite.bundle();
     let token = token(&suite, "mcp.read").await;
     let from = |host: &str| newest(&suite.api, "server/discover", json!({})).bearer(&token).header("host", host);
     from("evil.example").header("origin", "http://evil.example").refused(403, "foreign-origin").await;
-    // A program behind a proxy of another name is no such site.
+    // A program behind a proxy with another name sends no `Origin`.
     from("proxy.example").expect(200).await;
 }
 
@@ -316,13 +316,14 @@ fn parameter<'a>(challenge: &'a str, name: &str) -> &'a str {
 }
 
 #[contract_test]
-async fn a_client_without_a_token_is_led_to_one(suite: Arc<Suite>) {
+async fn a_client_without_a_token_is_led_to_the_issuer(suite: Arc<Suite>) {
     let refused = newest(&suite.api, "server/discover", json!({})).expect(401).await;
     let challenge = refused.header("www-authenticate");
     assert!(challenge.starts_with("Bearer ") && !challenge.contains("error"), "{challenge}");
     assert_eq!(parameter(challenge, "scope"), "mcp.read");
     let base = suite.api.base_url();
-    let metadata = parameter(challenge, "resource_metadata").strip_prefix(base).expect("it stands in the API");
+    let metadata =
+        parameter(challenge, "resource_metadata").strip_prefix(base).expect("the metadata is part of the API");
     let metadata = suite.api.get(metadata).expect(200).await.json();
     assert_eq!(metadata["resource"], format!("{base}/mcp"));
     assert_eq!(metadata["authorization_servers"], json!([suite.api.env["AUTH_URL"]]));
@@ -330,7 +331,7 @@ async fn a_client_without_a_token_is_led_to_one(suite: Arc<Suite>) {
     let bad = newest(&suite.api, "server/discover", json!({})).bearer("nonsense").expect(401).await;
     let challenge = bad.header("www-authenticate");
     assert_eq!((parameter(challenge, "error"), parameter(challenge, "scope")), ("invalid_token", "mcp.read"));
-    // The other endpoints say for their own scope, and for the API as a whole, the same.
+    // The other endpoints name their own scope and the metadata of the API as a whole.
     let other = suite.api.get("/api/managing-entity/covered/webhook/list").expect(401).await;
     let challenge = other.header("www-authenticate");
     assert_eq!(parameter(challenge, "scope"), "integrations.read");
@@ -353,7 +354,7 @@ async fn a_call_that_needs_more_scopes_names_them_all_by_http(suite: Arc<Suite>)
 }
 
 #[contract_test]
-async fn a_tool_beyond_the_registration_is_not_listed_and_tells_the_model(suite: Arc<Suite>) {
+async fn a_tool_beyond_the_registration_is_unlisted_and_the_error_says_why(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let application = async |scopes: Value| {
         let new = json!({ "name": "An agent that looks", "scopes": scopes });
@@ -376,12 +377,12 @@ async fn a_tool_beyond_the_registration_is_not_listed_and_tells_the_model(suite:
         assert!(is_listed("list_webhooks") && is_listed("explain_problem"), "{listed:#?}");
         assert!(!is_listed("create_webhook") && !is_listed("list_connections"), "{listed:#?}");
     }
-    // No token is enough: a challenge would have the library ask for one in vain, and end its session.
+    // No token suffices: after a challenge the library would request one in vain and end its session.
     let refused = problem(&tool(&suite.api, "create_webhook", json!({})).bearer(&whole).expect(200).await);
     assert_eq!(refused["kind"], "insufficient-scope", "{refused:#}");
     let detail = refused["detail"].as_str().expect("a text");
     assert!(detail.contains("not registered for the scopes `integrations.write mcp.write`"), "{detail}");
-    // Another token is enough.
+    // Another token suffices.
     let little = tool(&suite.api, "list_webhooks", json!({})).bearer(&narrow).expect(403).await;
     assert_eq!(parameter(little.header("www-authenticate"), "scope"), "integrations.read mcp.read");
 
@@ -413,23 +414,23 @@ async fn a_client_selects_tools_by_headers(suite: Arc<Suite>) {
     assert_eq!(names(&listed(&[chosen]).await), ["list_webhooks", "create_webhook"]);
     assert_eq!(names(&listed(&[chosen, ("x-mcp-readonly", "true")]).await), ["list_webhooks"]);
 
-    // A tool that is not selected cannot be called either.
+    // An unselected tool cannot be called.
     let new = json!({ "managingEntity": entity.id, "name": "n", "eventUrl": "http://127.0.0.1:9/", "eventList": [] });
     for headers in [("x-mcp-readonly", "true"), ("x-mcp-tools", "list_webhooks")] {
         let refused = with(tool(&suite.api, "create_webhook", new.clone()), &[headers]).expect(200).await;
         assert_eq!(code(&refused), -32602, "{headers:?}");
         let list = tool(&suite.api, "list_webhooks", json!({ "managingEntity": entity.id }));
         let webhooks = result(&with(list, &[headers]).expect(200).await);
-        assert_eq!(webhooks["structuredContent"]["webhooks"], json!([]), "nothing was made");
+        assert_eq!(webhooks["structuredContent"]["webhooks"], json!([]), "no webhook was created");
     }
-    assert_eq!(listed(&[("x-mcp-tools", "list_webhook")]).await, [] as [Value; 0], "a misspelt name opens nothing");
+    assert_eq!(listed(&[("x-mcp-tools", "list_webhook")]).await, [] as [Value; 0], "a misspelt name selects no tool");
     for bad in [("x-mcp-readonly", "yes"), ("x-mcp-tools", "list webhooks"), ("x-mcp-tools", "")] {
         with(newest(&suite.api, "tools/list", json!({})), &[bad]).refused(400, "invalid-request").await;
     }
 }
 
 #[contract_test]
-async fn a_token_for_agents_is_good_there_alone(suite: Arc<Suite>) {
+async fn a_token_for_agents_is_accepted_by_mcp_only(suite: Arc<Suite>) {
     let base = suite.api.base_url();
     let entity = &suite.api.env["MANAGING_ENTITY"];
     let resource = format!("{base}/mcp");

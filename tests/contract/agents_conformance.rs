@@ -1,5 +1,5 @@
-//! The official conformance suite of the Model Context Protocol, at the door for agents, at the server of fixtures that the suite
-//! is written for, and at the token issuer.
+//! The official conformance suite of the Model Context Protocol, run against the endpoint for agents, the fixture
+//! server that the suite expects, and the token issuer.
 
 use std::{os::unix::fs::symlink, sync::Arc};
 
@@ -9,15 +9,15 @@ use tempfile::TempDir;
 
 use crate::harness::{Api, Application, Suite, local, node};
 
-/// The parts of the protocol that are not offered.
+/// Expected failures: parts of the protocol that the service does not offer.
 const NOT_OFFERED: &str = "mcp_not_offered.yaml";
-/// What the door for agents has by other names than the suite's.
+/// Expected failures: features that have other names at the endpoint for agents.
 const OTHER_NAMES: &str = "mcp_other_names.yaml";
 
-/// The functions that run with the fixtures, and their programs. A bundle that starts tries a token.
+/// The functions that run with the fixtures, and their programs. A starting bundle checks a token with `list-events`.
 const FUNCTIONS: [(&str, &str); 3] = [("token", "functions"), ("list-events", "functions"), ("mcp", "mcp-fixtures")];
 
-/// Runs a part of the suite, and fails with what it says unless everything is as these lists of expected failures say.
+/// Runs a part of the suite, and fails with its output unless the failures are those of these lists.
 async fn conforms(api: &Api, arguments: &[&str], expected_failures: &[&str]) {
     let token = api.token(Application::Demo, "").await;
     let input = json!({
@@ -32,7 +32,7 @@ async fn conforms(api: &Api, arguments: &[&str], expected_failures: &[&str]) {
     assert_eq!(outcome["status"], 0, "{}", outcome["output"].as_str().unwrap_or_default());
 }
 
-/// Runs the requirements of a revision at the fixtures, which stand in the place of the door for agents.
+/// Runs the requirements of a revision against the fixtures, which replace the endpoint for agents.
 async fn fixtures_conform(suite: &Suite, revision: &str) {
     let programs = TempDir::new().expect("a folder");
     for (function, program) in FUNCTIONS {

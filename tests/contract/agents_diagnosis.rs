@@ -1,4 +1,4 @@
-//! What is the matter with a webhook, as an agent is told.
+//! The diagnosis of a webhook that an agent gets.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ fn causes(diagnosis: &Value) -> Vec<(String, u64)> {
 }
 
 #[contract_test]
-async fn a_webhook_that_fails_is_diagnosed_by_its_causes_and_recovered_once_it_is_mended(suite: Arc<Suite>) {
+async fn a_failing_webhook_is_diagnosed_by_cause_and_recovered_once_fixed(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let agent = Agent::of(&entity).await;
@@ -31,7 +31,7 @@ async fn a_webhook_that_fails_is_diagnosed_by_its_causes_and_recovered_once_it_i
     assert_eq!(diagnosis["recoverable"], json!({ "count": 0, "countIsExact": true }));
 
     let hook = entity.hook(&receiver.on("/", answers.map(Behaviour::status))).await;
-    // One after the other, so that each gets the answers from the first on.
+    // One after the other, so that each delivery meets the whole script.
     let mut deliveries = Vec::new();
     for number in 0..2 {
         let delivery = entity.publish(json!({ "number": number })).await;
@@ -49,13 +49,13 @@ async fn a_webhook_that_fails_is_diagnosed_by_its_causes_and_recovered_once_it_i
     assert!(text(&finding["remedy"]).contains("signing secret") && text(&finding["meaning"]).contains("signature"));
     let failed: Vec<_> =
         diagnosis["failures"].as_array().expect("a list").iter().map(|failure| text(&failure["id"])).collect();
-    assert_eq!(failed, deliveries, "the newest first");
+    assert_eq!(failed, deliveries, "newest first");
     assert_eq!(diagnosis["failures"][0]["lastAttempt"]["httpStatus"], 401);
     assert_eq!(diagnosis["failures"][0]["cause"], "refused");
     assert_eq!(diagnosis["webhook"]["deliveryState"], "failing");
     assert_eq!(diagnosis["stats"]["last24Hours"]["succeeded"], 0);
     let oldest = agent.call("show_delivery", json!({ "deliveryIdentifier": deliveries[1] })).await;
-    assert_eq!(diagnosis["recoverable"]["oldestCreatedDate"], oldest["createdDate"], "a recovery can begin there");
+    assert_eq!(diagnosis["recoverable"]["oldestCreatedDate"], oldest["createdDate"], "a recovery can start there");
 
     receiver.on("/", [Behaviour::status(204)]);
     let since = &diagnosis["recoverable"]["oldestCreatedDate"];
@@ -79,7 +79,7 @@ async fn a_webhook_that_is_held_up_is_diagnosed_before_its_failures(suite: Arc<S
     assert_eq!(found, ["disabled", "gone"], "{diagnosis:#}");
     assert_eq!(diagnosis["webhook"]["disabledReason"], "The endpoint answered 410 Gone.");
 
-    // It does not hear that the other one was disabled.
+    // This webhook does not subscribe to `webhook.disabled`.
     let address = receiver.on("/silent", [Behaviour::close()]);
     let silent =
         entity.hook_with(json!({ "name": "silent", "eventUrl": address, "eventList": ["booking.created"] })).await;
@@ -93,7 +93,7 @@ async fn a_webhook_that_is_held_up_is_diagnosed_before_its_failures(suite: Arc<S
     assert_eq!((&listed["items"][0]["id"], &listed["items"][0]["waitingFor"]), (&json!(waiting), &json!("breaker")));
     let moved = receiver.on("/moved", [Behaviour::status(204)]);
     let moved = agent.call("change_webhook", json!({ "webhookIdentifier": silent.id, "eventUrl": moved })).await;
-    assert_eq!(moved["deliveryState"], "active", "what failed is forgotten with the former address");
+    assert_eq!(moved["deliveryState"], "active", "a new address clears the failures of the former one");
     assert!(causes(&agent.call("diagnose_webhook", of(&silent)).await).is_empty());
     entity.until_status(&waiting, &["delivered"]).await;
 }

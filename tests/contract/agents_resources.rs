@@ -1,4 +1,4 @@
-//! The resources and prompts of the agents' door.
+//! The resources and prompts of the endpoint for agents.
 
 use std::sync::Arc;
 

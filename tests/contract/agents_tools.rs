@@ -1,4 +1,4 @@
-//! The tools of the agents' door: what they take and give, and for whom.
+//! The tools of the endpoint for agents: their arguments, results and permissions.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -109,7 +109,7 @@ async fn a_call_needs_each_scope_of_its_tool_and_the_refusal_names_them_all(suit
         };
         for missing in &needed {
             let others: Vec<&str> = needed.iter().copied().filter(|scope| scope != missing).collect();
-            // A token needs some scope.
+            // The issuer grants no token without a scope.
             let others = if others.is_empty() { "content.read".to_owned() } else { others.join(" ") };
             let agent = Agent::with_scopes(&entity, &others).await;
             let answer = agent.send("tools/call", Some(tool.name), params(&agent)).await;
@@ -119,7 +119,7 @@ async fn a_call_needs_each_scope_of_its_tool_and_the_refusal_names_them_all(suit
             assert!(challenge.contains("error=\"insufficient_scope\""), "{challenge}");
             let (_, scopes) = challenge.split_once("scope=\"").expect("the challenge names scopes");
             let named: BTreeSet<_> = scopes.split('"').next().unwrap_or_default().split(' ').collect();
-            // The door's own scope is refused before the tool is known.
+            // The endpoint's own scope is checked before the tool is known.
             let all: BTreeSet<_> =
                 if *missing == "mcp.read" { ["mcp.read"].into() } else { needed.iter().copied().collect() };
             assert_eq!(named, all, "{} without {missing}", tool.name);
@@ -159,12 +159,12 @@ async fn another_entitys_identifiers_look_missing(suite: Arc<Suite>) {
     let filtered = agent.call("list_deliveries", of(&hook)).await;
     assert_eq!(filtered["items"], json!([]));
     let shown = owner.webhook(&hook.id).await;
-    assert_eq!(shown["version"], 1, "nobody has changed it");
+    assert_eq!(shown["version"], 1, "the webhook is unchanged");
     assert_eq!(receiver.everything().len(), 1, "nothing was sent again");
 }
 
 #[contract_test]
-async fn a_fault_of_the_input_is_the_problem_that_the_api_gives(suite: Arc<Suite>) {
+async fn an_invalid_input_gets_the_problem_that_the_api_gives(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let agent = Agent::of(&entity).await;
@@ -173,7 +173,7 @@ async fn a_fault_of_the_input_is_the_problem_that_the_api_gives(suite: Arc<Suite
         assert_eq!(problem["kind"], "invalid-request", "{problem:#}");
         problem["properties"]["violations"].clone()
     };
-    // The sentences differ, since a tool has no query and no path.
+    // Only the wording differs, since a tool has no query and no path.
     let fields = |problem: &Value| -> Vec<String> {
         let violations = violations(problem);
         violations.as_array().expect("a list").iter().map(|violation| text(&violation["field"])).collect()
@@ -215,7 +215,7 @@ async fn a_fault_of_the_input_is_the_problem_that_the_api_gives(suite: Arc<Suite
 
 #[contract_test]
 async fn an_error_speaks_of_tools_and_lists_every_wrong_argument(suite: Arc<Suite>) {
-    // Whose call it is was not said, so that no use case reads the arguments.
+    // The call names no managing entity, so no use case reads the arguments.
     let several = Agent::of_application(&suite.api, Application::Platform).await;
     let wrong = json!({ "name": 1, "eventUrl": "https://example.com", "eventList": [], "enabled": "yes", "hook": "x" });
     let problem = several.refused("create_webhook", wrong).await;
@@ -243,7 +243,11 @@ async fn an_error_speaks_of_tools_and_lists_every_wrong_argument(suite: Arc<Suit
     let listed = agent.asked("tools/list", None, json!({})).await;
     let listed = listed["tools"].as_array().expect("a list").clone();
     let entry = |name: &str| listed.iter().find(|tool| tool["name"] == name).expect("it is listed");
-    assert_eq!(entry("create_webhook")["annotations"]["destructiveHint"], true, "its address may be a stranger's");
+    assert_eq!(
+        entry("create_webhook")["annotations"]["destructiveHint"],
+        true,
+        "a webhook sends data to an address of the caller's choice"
+    );
     for (name, shows_strangers) in [("show_delivery", true), ("list_webhooks", true), ("list_event_types", false)] {
         let description = text(&entry(name)["description"]);
         assert_eq!(description.contains("untrusted"), shows_strangers, "{name}: {description}");
@@ -278,7 +282,7 @@ async fn an_argument_that_a_model_means_to_leave_out_is_left_out(suite: Arc<Suit
     }
     let own = Agent::of_application(&suite.api, Application::Demo).await;
     own.call("list_webhooks", json!({ "managingEntity": null })).await;
-    // Wrong values are refused as before.
+    // Wrong values are still refused.
     let bad = json!({ "limit": 2.5, "type": "", "unknown": null });
     let problem = agent.refused("list_deliveries", bad).await;
     assert_eq!(problem["properties"]["violations"].as_array().map(Vec::len), Some(3), "{problem:#}");
@@ -343,7 +347,7 @@ async fn a_call_with_a_key_is_carried_out_once(suite: Arc<Suite>) {
     assert_eq!(agent.refused("create_webhook", other).await["kind"], "idempotency-conflict");
     let neighbour = suite.entity().await;
     let theirs = Agent::of(&neighbour).await.call("create_webhook", new).await;
-    assert!(theirs.get("repeated").is_none() && theirs["id"] != first["id"], "a key is its entity's own");
+    assert!(theirs.get("repeated").is_none() && theirs["id"] != first["id"], "each entity has its own keys");
 
     let test = json!({ "webhookIdentifier": first["id"], "idempotencyKey": "k" });
     let sent = agent.call("publish_test_event", test.clone()).await;

@@ -1,4 +1,4 @@
-//! The secrets and keys of applications: how they are replaced, and the tokens that end with them.
+//! The secrets and keys of applications: their rotation, and the tokens that end with them.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ use crate::{
 };
 
 #[contract_test]
-async fn an_application_that_removes_its_own_last_credential_is_asked_to_confirm(suite: Arc<Suite>) {
+async fn an_application_must_confirm_that_it_removes_its_last_credential(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let api = &suite.api;
     let key = json!({ "kty": "OKP", "crv": "Ed25519", "x": KEY, "kid": "key" });
@@ -23,7 +23,7 @@ async fn an_application_that_removes_its_own_last_credential_is_asked_to_confirm
     let secret = text(&shown(&entity, &application).await["secrets"][0], "id");
     let token = token(api, &application.id, &application.secret).await;
     let remove = |rest: &str| api.call("DELETE", entity.path(&of(&application, rest))).bearer(&token);
-    // While another is left, it goes without a question: that is how secrets are replaced.
+    // While another credential is left, the removal needs no confirmation: secrets are rotated that way.
     remove("/key/key").expect(200).await;
     remove(&format!("/secret/{secret}")).refused(409, "confirmation-required").await;
     assert!(accepted(api, &application.id, &application.secret).await);
@@ -31,7 +31,7 @@ async fn an_application_that_removes_its_own_last_credential_is_asked_to_confirm
     assert!(text(&removed, "message").contains("the last"), "{removed:#}");
 }
 
-/// Waits until a token is refused, and fails if that takes more than a minute from then on.
+/// Waits until a token is refused; fails if that takes more than a minute after `then`.
 async fn is_refused_within_a_minute(api: &Api, path: &str, token: &str, then: Instant) {
     until("the token is refused", Duration::from_secs(70), async || {
         (api.get(path).bearer(token).send().await.status == 401).then_some(())
@@ -47,7 +47,7 @@ pub async fn introspected(api: &Api, token: &str) -> Value {
 }
 
 #[contract_test]
-async fn the_tokens_that_were_got_with_a_removed_secret_end_within_a_minute_and_no_others(suite: Arc<Suite>) {
+async fn only_tokens_of_a_removed_secret_end_and_within_a_minute(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let api = &suite.api;
     let application = made(&entity).await;
@@ -80,7 +80,7 @@ async fn the_tokens_of_a_secret_that_was_replaced_at_once_can_be_ended(suite: Ar
     let first = text(&shown(&entity, &application).await["secrets"][0], "id");
     let leaked = token(api, &application.id, &application.secret).await;
     let new = rotated(&entity, &application, json!({ "overlapSeconds": 0 })).await;
-    assert_eq!(introspected(api, &leaked).await["active"], true, "its clients go on until they ask for a new one");
+    assert_eq!(introspected(api, &leaked).await["active"], true, "clients may use its tokens until they expire");
     let remove = || entity.call("DELETE", &of(&application, &format!("/secret/{first}")));
     remove().expect(200).await;
     assert_eq!(introspected(api, &leaked).await["active"], false);
@@ -88,7 +88,7 @@ async fn the_tokens_of_a_secret_that_was_replaced_at_once_can_be_ended(suite: Ar
     remove().refused(404, "credential-not-found").await;
 }
 
-/// The identifiers of an application's secrets, each with whether it has an end that has passed.
+/// The identifiers of an application's secrets, and whether each has expired.
 async fn listed(entity: &Entity, application: &Made) -> Vec<(String, bool)> {
     let shown = shown(entity, application).await;
     let has_ended = |secret: &Value| secret.get("expiresDate").is_some_and(|end| time(end).as_second() <= now());
@@ -97,7 +97,7 @@ async fn listed(entity: &Entity, application: &Made) -> Vec<(String, bool)> {
 }
 
 #[contract_test]
-async fn the_tokens_of_a_secret_that_has_ended_can_be_ended_after_further_rotations(suite: Arc<Suite>) {
+async fn tokens_of_an_expired_secret_can_be_ended_after_further_rotations(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let api = &suite.api;
     let application = made(&entity).await;
@@ -106,7 +106,7 @@ async fn the_tokens_of_a_secret_that_has_ended_can_be_ended_after_further_rotati
     let first = listed(&entity, &application).await.pop().expect("two").0;
     let [of_second, path] =
         [token(api, &application.id, &text(&second, "clientSecret")).await, entity.path("/webhook/list")];
-    // Half an hour passes for the secret alone, as the overlap would have it.
+    // Moves the end of the secret's overlap half an hour into the past.
     let table = suite.table();
     let partition = format!("APP#{}", application.id);
     let mut item = table.item(&partition, "APP").await.expect("it is there");
@@ -122,7 +122,7 @@ async fn the_tokens_of_a_secret_that_has_ended_can_be_ended_after_further_rotati
     let good = token(api, &application.id, &text(&newest, "clientSecret")).await;
     let secrets = listed(&entity, &application).await;
     let ended: Vec<bool> = secrets.iter().map(|(_, has_ended)| *has_ended).collect();
-    assert_eq!((ended, &secrets[3].0), (vec![false, true, true, true], &first), "the newest first");
+    assert_eq!((ended, &secrets[3].0), (vec![false, true, true, true], &first), "newest first");
     assert!(!accepted(api, &application.id, &application.secret).await);
     for token in [&leaked, &of_second, &good] {
         api.get(&path).bearer(token).expect(200).await;
@@ -143,7 +143,7 @@ async fn the_tokens_of_a_secret_that_has_ended_can_be_ended_after_further_rotati
 }
 
 #[contract_test]
-async fn the_tokens_of_a_secret_that_is_no_longer_kept_end_with_it(suite: Arc<Suite>) {
+async fn the_tokens_of_a_secret_that_is_no_longer_stored_end_with_it(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let api = &suite.api;
     let application = made(&entity).await;
@@ -196,8 +196,8 @@ async fn a_new_secret_is_accepted_beside_the_old_one_which_ends_by_itself(suite:
     assert!(now() >= ends.as_second(), "it ended too early");
     assert!(accepted(api, &application.id, &new).await);
     let after = shown(&entity, &application).await;
-    assert_eq!(after["secrets"], both["secrets"], "it can still be removed, with the tokens that were got with it");
-    // There is room again; and without a word the overlap is a day.
+    assert_eq!(after["secrets"], both["secrets"], "it can still be removed, together with its tokens");
+    // A further secret is possible again. The default overlap is a day.
     let answer = entity.post(&of(&application, "/secret")).body("application/json", "").expect(200).await.json();
     let seconds = time(&answer["previousSecretExpiresDate"]).as_second() - now();
     assert!((86_340..=86_400).contains(&seconds), "{seconds}");
@@ -302,7 +302,7 @@ async fn keys_differ_in_their_names_and_are_limited(suite: Arc<Suite>) {
 async fn unknown_members_of_a_key_are_ignored(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let application = made(&entity).await;
-    // As key generators write them (RFC 7517, section 4).
+    // Members that key generators write (RFC 7517, section 4).
     let unknown = ["exp", "iat", "name", "x5c"];
     let mut jwk = json!({ "kty": "OKP", "crv": "Ed25519", "x": KEY, "kid": "generated" });
     for member in unknown {
@@ -350,7 +350,7 @@ async fn the_day_of_the_last_use_is_shown_and_is_no_change(suite: Arc<Suite>) {
     after["secrets"][0].as_object_mut().expect("an object").remove("lastUsedDate");
     assert_eq!(after, before);
 
-    // The last use of a removed credential is forgotten with it.
+    // The record of the last use is removed together with the credential.
     let id = text(&before["secrets"][0], "id");
     entity.call("DELETE", &of(&application, &format!("/secret/{id}"))).expect(200).await;
     let item = suite.table().item(&format!("APP#{}", application.id), "APP").await.expect("it is there");
@@ -358,7 +358,7 @@ async fn the_day_of_the_last_use_is_shown_and_is_no_change(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn of_fifty_rotations_at_once_one_is_made(suite: Arc<Suite>) {
+async fn of_fifty_concurrent_rotations_one_succeeds(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let application = made(&entity).await;
     let answers = join_all((0..50).map(|_| entity.post(&of(&application, "/secret")).json(&json!({})).send())).await;
@@ -409,12 +409,12 @@ async fn fifty_rotations_and_removals_at_once_leave_nothing_half_done(suite: Arc
 
 #[contract_test]
 async fn a_change_whose_answer_was_lost_is_made_once_and_acknowledged(suite: Arc<Suite>) {
-    let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
-    let entity = Entity::new(&stood.api, "lossy".to_owned()).await;
+    let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let entity = Entity::new(&setup.api, "lossy".to_owned()).await;
     let application = made(&entity).await;
     let changing = || {
         let partition = format!("APP#{}", application.id);
-        stood.table.hold("the change", Moment::After, move |call: &AwsCall| {
+        setup.table.hold("the change", Moment::After, move |call: &AwsCall| {
             ["UpdateItem", "TransactWriteItems"].contains(&call.operation.as_str()) && call.mentions(&partition)
         })
     };
@@ -433,10 +433,10 @@ async fn a_change_whose_answer_was_lost_is_made_once_and_acknowledged(suite: Arc
         };
         let (answer, ()) = tokio::join!(call.expect(status), losing);
         if let Some(secret) = answer.json()["clientSecret"].as_str() {
-            assert!(accepted(&stood.api, &application.id, secret).await);
+            assert!(accepted(&setup.api, &application.id, secret).await);
         }
     }
     let after = shown(&entity, &application).await;
     assert_eq!((&after["version"], &after["publicKeys"]), (&json!(5), &json!([])), "each once: {after:#}");
-    assert!(stood.bundle.stop().await.success());
+    assert!(setup.bundle.stop().await.success());
 }

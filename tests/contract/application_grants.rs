@@ -1,4 +1,4 @@
-//! No application gives or takes more than its own token has.
+//! An application can grant or remove only rights that its own token has.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::{
 };
 
 #[contract_test]
-async fn a_caller_gives_no_scope_that_its_token_lacks(suite: Arc<Suite>) {
+async fn a_caller_grants_no_scope_that_its_token_lacks(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let token = forged(&suite, "account.write booking.read", &[&entity.id]);
     let ask = |body: &Value| suite.api.post(entity.path("/application")).bearer(&token).json(body);
@@ -28,7 +28,7 @@ async fn a_caller_gives_no_scope_that_its_token_lacks(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn a_caller_gives_no_entity_that_its_token_does_not_cover(suite: Arc<Suite>) {
+async fn a_caller_grants_no_entity_that_its_token_does_not_cover(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let ask = |token: &str, entities: &[&str]| {
         let body = json!({ "name": "n", "scopes": ["account.write"], "managingEntities": entities });
@@ -45,7 +45,7 @@ async fn a_caller_gives_no_entity_that_its_token_does_not_cover(suite: Arc<Suite
 }
 
 #[contract_test]
-async fn a_caller_cannot_change_an_application_that_can_do_more_than_its_token(suite: Arc<Suite>) {
+async fn a_caller_cannot_change_an_application_with_more_rights_than_its_token(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let body =
         json!({ "name": "n", "scopes": ["account.write", "payment.write"], "managingEntities": [entity.id, "b"] });
@@ -68,9 +68,10 @@ async fn a_caller_cannot_change_an_application_that_can_do_more_than_its_token(s
     assert_eq!((&after["version"], after["secrets"].as_array().map(Vec::len)), (&json!(3), Some(2)), "{after:#}");
 }
 
-/// A token with few rights once removed an entity's widest application, and with it all that depends on it.
+/// Regression test: a token with few rights could remove an entity's widest application. Its secrets and keys are
+/// protected as well.
 #[contract_test]
-async fn a_caller_cannot_remove_an_application_or_credential_that_can_do_more_than_its_token(suite: Arc<Suite>) {
+async fn a_caller_cannot_remove_an_application_with_more_rights_than_its_token(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let key = json!({ "kty": "OKP", "crv": "Ed25519", "x": KEY, "kid": "key" });
     let wide = json!({

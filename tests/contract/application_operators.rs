@@ -1,4 +1,4 @@
-//! The operator's command for applications, and that a restart keeps them.
+//! The operator's commands for applications, and applications across a restart.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::{
 };
 
 #[contract_test]
-async fn changes_of_the_demo_application_by_its_owner_outlive_a_restart(suite: Arc<Suite>) {
+async fn a_restart_keeps_the_owners_changes_of_the_demo_application(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let entity = Entity::new(&api, api.env["MANAGING_ENTITY"].clone()).await;
     let demo = Made { id: api.env["CLIENT_ID"].clone(), secret: api.env["CLIENT_SECRET"].clone() };
@@ -28,12 +28,12 @@ async fn changes_of_the_demo_application_by_its_owner_outlive_a_restart(suite: A
     assert!(!accepted(&api, &demo.id, &demo.secret).await);
     assert!(bundle.logs().contains("does not take the secret in service.env"), "{}", bundle.logs());
 
-    // One that is gone is made anew, as it was in the beginning.
+    // A removed demo application is created again with its initial values.
     entity.call("DELETE", &of(&demo, "")).expect(200).await;
     assert!(bundle.stop().await.success());
     bundle.start_again(Settings::default()).await;
-    let anew = shown(&entity, &demo).await;
-    assert_eq!((&anew["version"], &anew["publicKeys"]), (&json!(1), &json!([])));
+    let again = shown(&entity, &demo).await;
+    assert_eq!((&again["version"], &again["publicKeys"]), (&json!(1), &json!([])));
     assert!(accepted(&api, &demo.id, &demo.secret).await);
     assert!(bundle.stop().await.success());
 }
@@ -55,7 +55,7 @@ fn values(said: &str) -> Vec<String> {
 }
 
 #[contract_test]
-async fn an_operator_makes_and_looks_after_applications(suite: Arc<Suite>) {
+async fn an_operator_creates_and_manages_applications(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let api = &suite.api;
     let both = format!("{} second", entity.id);
@@ -65,7 +65,7 @@ async fn an_operator_makes_and_looks_after_applications(suite: Arc<Suite>) {
     let claimed = claims(&token(api, &id, &secret).await);
     assert_eq!(claimed["managing_entities"], json!([entity.id, "second"]));
     assert_eq!(claimed["scope"], "account.read booking.read");
-    // Its owner is the first of its entities.
+    // The owner is the first entity.
     let listed = entity.get("/application/list").expect(200).await.json();
     assert_eq!(listed[0]["clientId"], id);
     for said in [operator(&suite, &["list", &entity.id]).await, operator(&suite, &["list", &entity.id, "--json"]).await]
@@ -109,7 +109,7 @@ async fn an_operator_ends_one_secret_or_key_at_once(suite: Arc<Suite>) {
     let application = Made { id: id.clone(), secret: leaked.clone() };
     let leaked_id = text(&shown(&entity, &application).await["secrets"][0], "id");
     let good = values(&operator(&suite, &["add-secret", &id]).await.expect("added")).pop().expect("a secret");
-    let refusal = operator(&suite, &["add-secret", &id]).await.expect_err("there are two");
+    let refusal = operator(&suite, &["add-secret", &id]).await.expect_err("there are two secrets already");
     assert!(refusal.contains("remove-secret"), "{refusal}");
     let [stolen, kept] = [token(api, &id, &leaked).await, token(api, &id, &good).await];
     operator(&suite, &["remove-secret", &id, &leaked_id]).await.expect("removed");
@@ -121,7 +121,7 @@ async fn an_operator_ends_one_secret_or_key_at_once(suite: Arc<Suite>) {
     }
     operator(&suite, &["remove-secret", "appNobody", &leaked_id]).await.expect_err("there is no such application");
 
-    // One that has ended by itself is shown, and ends with its tokens in the same way.
+    // An expired secret is still listed, and its tokens can be ended in the same way.
     operator(&suite, &["add-secret", &id, "--overlap-seconds", "0"]).await.expect("added");
     operator(&suite, &["add-secret", &id, "--overlap-seconds", "0"]).await.expect("added");
     let said = operator_json(&suite, &["show", &id]).await;

@@ -1,4 +1,4 @@
-//! Applications: how they are made, their bounds, and how they end.
+//! Applications: creation, limits, and removal.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,7 +16,7 @@ use crate::{
 /// The public part of an Ed25519 key.
 pub const KEY: &str = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo";
 
-/// An application that was made: its identifier and its secret.
+/// The identifier and secret of a created application.
 #[derive(Debug, Clone)]
 pub struct Made {
     /// Its client identifier.
@@ -30,18 +30,18 @@ pub fn text(value: &Value, name: &str) -> String {
     value[name].as_str().unwrap_or_else(|| panic!("no {name} in {value:#}")).to_owned()
 }
 
-/// Makes an application of this body.
+/// Creates an application from this body.
 pub async fn made_with(entity: &Entity, body: Value) -> Made {
     let made = entity.post("/application").json(&body).expect(201).await.json();
     Made { id: text(&made, "clientId"), secret: text(&made, "clientSecret") }
 }
 
-/// Makes an application with one scope.
+/// Creates an application with one scope.
 pub async fn made(entity: &Entity) -> Made {
     made_with(entity, json!({ "name": "test", "scopes": ["account.read", "integrations.read"] })).await
 }
 
-/// The path of an application with this ending.
+/// The path of an application, followed by `rest`.
 pub fn of(application: &Made, rest: &str) -> String {
     format!("/application/{}{rest}", application.id)
 }
@@ -120,7 +120,7 @@ async fn an_application_gets_tokens_with_a_secret_that_is_shown_once(suite: Arc<
 }
 
 #[contract_test]
-async fn an_application_is_for_the_entity_of_the_path_unless_others_are_said(suite: Arc<Suite>) {
+async fn an_application_covers_the_entity_of_the_path_by_default(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for (entities, expected) in [
         (None, json!([entity.id])),
@@ -176,11 +176,14 @@ async fn every_violation_is_reported_at_once(suite: Arc<Suite>) {
     let problem = entity.post("/application").json(&body).refused(400, "invalid-request").await;
     let detail = text(&problem, "detail");
     assert!(detail.contains("`integrations.publish` is none; near it: integrations."), "{detail}");
-    assert!(entity.api().get("/").expect(200).await.text().contains("id=\"scopes\""), "where the detail says");
+    assert!(
+        entity.api().get("/").expect(200).await.text().contains("id=\"scopes\""),
+        "the page that the detail names lists the scopes"
+    );
 }
 
 #[contract_test]
-async fn the_parts_of_an_application_have_bounds(suite: Arc<Suite>) {
+async fn the_members_of_an_application_have_limits(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let ids = |count: usize, length: usize| -> Vec<String> { (0..count).map(|n| format!("{n:0length$}")).collect() };
     let keys = |count: usize| -> Vec<Value> {
@@ -205,7 +208,7 @@ async fn the_parts_of_an_application_have_bounds(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn an_application_with_all_that_may_be_gets_a_token_that_is_accepted(suite: Arc<Suite>) {
+async fn an_application_with_every_scope_and_100_entities_gets_a_valid_token(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let metadata = suite.api.get("/.well-known/oauth-authorization-server").expect(200).await.json();
     let mut entities: Vec<String> = (0..99).map(|n| format!("{n:040}")).collect();
@@ -217,7 +220,7 @@ async fn an_application_with_all_that_may_be_gets_a_token_that_is_accepted(suite
 }
 
 #[contract_test]
-async fn an_application_gets_another_name_as_long_as_it_is_as_it_was_read(suite: Arc<Suite>) {
+async fn an_application_is_renamed_only_at_the_version_that_was_read(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let api = &suite.api;
     let application = made(&entity).await;
@@ -228,7 +231,7 @@ async fn an_application_gets_another_name_as_long_as_it_is_as_it_was_read(suite:
     assert_eq!(shown(&entity, &application).await, changed);
     let problem = change(json!({ "name": "Late", "version": 1 })).refused(409, "version-conflict").await;
     assert_eq!(problem["properties"]["currentVersion"], 2);
-    assert_eq!(change(json!({ "version": 2 })).expect(200).await.json(), changed, "nothing was to be changed");
+    assert_eq!(change(json!({ "version": 2 })).expect(200).await.json(), changed, "an empty change has no effect");
     let problem = change(json!({ "name": "", "scopes": ["mcp.read"] })).refused(400, "invalid-request").await;
     assert_eq!(violations(&problem), ["name", "scopes"]);
     let problem = change(json!({ "mayPublish": true })).refused(400, "invalid-request").await;
@@ -240,7 +243,7 @@ async fn an_application_gets_another_name_as_long_as_it_is_as_it_was_read(suite:
 }
 
 #[contract_test]
-async fn an_application_without_scopes_is_made_by_a_published_client_alone(suite: Arc<Suite>) {
+async fn only_a_published_client_creates_applications_without_scopes(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let api = &suite.api;
     let scope = "account.write booking.read";
@@ -253,7 +256,7 @@ async fn an_application_without_scopes_is_made_by_a_published_client_alone(suite
         "redirectUris": ["https://client.example.com/"],
     });
     let application = make(published.clone()).expect(201).await.json();
-    assert_eq!(application["scopes"], json!(scope.split(' ').collect::<Vec<_>>()), "those of the token, and no others");
+    assert_eq!(application["scopes"], json!(scope.split(' ').collect::<Vec<_>>()), "exactly the scopes of the token");
     assert_eq!(application["managingEntities"], json!([entity.id]));
     let mut of_another = published;
     of_another["ownerIdentifier"] = "another".into();
@@ -261,7 +264,7 @@ async fn an_application_without_scopes_is_made_by_a_published_client_alone(suite
     assert_eq!(violations(&problem), ["ownerIdentifier"]);
 }
 
-/// A tool that followed links once removed the very application that it was given.
+/// Regression test: a tool that followed links removed its own application.
 #[contract_test]
 async fn an_application_that_removes_itself_is_asked_to_confirm(suite: Arc<Suite>) {
     let entity = suite.entity().await;
@@ -288,27 +291,27 @@ async fn an_application_that_removes_itself_is_asked_to_confirm(suite: Arc<Suite
 }
 
 #[contract_test]
-async fn a_removal_is_not_refused_because_of_a_change_meanwhile(suite: Arc<Suite>) {
-    let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
-    let entity = Entity::new(&stood.api, "busy".to_owned()).await;
+async fn a_concurrent_change_does_not_refuse_a_removal(suite: Arc<Suite>) {
+    let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let entity = Entity::new(&setup.api, "busy".to_owned()).await;
     let application = made(&entity).await;
     let partition = format!("APP#{}", application.id);
-    let mut held = stood.table.hold("the removal", Moment::Before, move |call: &AwsCall| {
+    let mut held = setup.table.hold("the removal", Moment::Before, move |call: &AwsCall| {
         call.operation == "TransactWriteItems" && call.mentions(&partition)
     });
     let path = of(&application, "");
     let changing = async {
         held.reached().await;
         rotated(&entity, &application, json!({})).await;
-        held.go_on();
+        held.release();
     };
     let (removed, ()) = tokio::join!(entity.call("DELETE", &path).expect(200), changing);
     assert_eq!(removed.json()["id"], application.id.as_str());
     entity.get(&path).refused(404, "application-not-found").await;
-    assert!(stood.bundle.stop().await.success());
+    assert!(setup.bundle.stop().await.success());
 }
 
-/// Sets how much of an account's allowance is spent, in this hour and in the next.
+/// Sets how much of an account's quota is used, for this hour and the next.
 pub async fn spend(suite: &Suite, account: &str, count: u32) {
     let hour = now() - now() % 3600;
     for hour in [hour, hour + 3600] {
@@ -319,10 +322,9 @@ pub async fn spend(suite: &Suite, account: &str, count: u32) {
     }
 }
 
-/// Each application, secret and key is an entry in the list of revocations when it is removed, and every function reads
-/// that list.
+/// Each removed application, secret or key becomes an entry in the list of revocations, which every function reads.
 #[contract_test]
-async fn an_entity_may_make_so_many_credentials_in_an_hour_and_remove_any_number(suite: Arc<Suite>) {
+async fn new_credentials_are_limited_per_hour_and_removals_are_not(suite: Arc<Suite>) {
     let (entity, neighbour) = (suite.entity().await, suite.entity().await);
     let body = json!({ "name": "n", "scopes": ["account.read"] });
     let application = made_with(&entity, body.clone()).await;
@@ -345,7 +347,7 @@ async fn an_entity_may_make_so_many_credentials_in_an_hour_and_remove_any_number
     entity.call("DELETE", &of(&application, "")).expect(200).await;
 }
 
-/// Each of them is an entry in the list of revocations when it is removed.
+/// Each credential becomes an entry in the list of revocations when it is removed.
 #[contract_test]
 async fn an_application_that_is_made_with_credentials_counts_for_each_of_them(suite: Arc<Suite>) {
     let entity = suite.entity().await;
@@ -353,7 +355,7 @@ async fn an_application_that_is_made_with_credentials_counts_for_each_of_them(su
         "name": "n", "scopes": ["account.read"], "publicKeys": [{ "kty": "OKP", "crv": "Ed25519", "x": KEY }],
     });
     let account = format!("credentials#{}", entity.id);
-    // Three are made: the application, its secret and its key.
+    // Three entries: the application, its secret and its key.
     spend(&suite, &account, 998).await;
     entity.post("/application").json(&body).expect(429).await;
     spend(&suite, &account, 997).await;
@@ -381,13 +383,13 @@ async fn another_entitys_application_looks_like_a_missing_one(suite: Arc<Suite>)
         }
     }
     assert!(accepted(&suite.api, &application.id, &application.secret).await);
-    // The list beside it is no application.
+    // `list` is not the identifier of an application.
     let answer = entity.call("DELETE", "/application/list").expect(405).await;
     assert_eq!(answer.header("allow"), "GET, HEAD");
 }
 
 #[contract_test]
-async fn a_list_has_the_newest_first_and_no_secrets(suite: Arc<Suite>) {
+async fn a_list_is_sorted_newest_first_and_shows_no_secrets(suite: Arc<Suite>) {
     let (entity, other) = (suite.entity().await, suite.entity().await);
     assert_eq!(entity.get("/application/list").expect(200).await.json(), json!([]));
     made(&other).await;

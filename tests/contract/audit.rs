@@ -1,4 +1,4 @@
-//! The audit trail: who did what from where and how it ended, in the functions' logs; and no secret there, nor a token.
+//! The audit trail in the functions' logs: actor, action, source address and outcome, without secrets or tokens.
 
 use std::{fs, sync::Arc};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{ApiResponse, Application, Bundle, LONG, Suite, message, until};
 
-/// The line of the trail for a request, from the log of a function.
+/// The trail's line about a request, in a function's log.
 async fn line(suite: &Suite, function: &str, answer: &ApiResponse) -> Value {
     let log = suite.bundle().data().join(format!("logs/{function}.log"));
     let request = answer.header("x-request-id");
@@ -15,13 +15,13 @@ async fn line(suite: &Suite, function: &str, answer: &ApiResponse) -> Value {
         let text = fs::read_to_string(&log).ok()?;
         let lines = text.lines().filter(|line| line.contains("\"audit\"") && line.contains(request));
         let mut lines: Vec<Value> = lines.filter_map(|line| serde_json::from_str(line).ok()).collect();
-        assert!(lines.len() < 2, "one line for each request: {lines:#?}");
+        assert!(lines.len() < 2, "more than one line for the request: {lines:#?}");
         lines.pop()
     })
     .await
 }
 
-/// Fails unless the line is also a metric, and says this beside when and for which request.
+/// Fails unless the line is also a metric and has exactly these members besides time and request.
 fn says(line: &Value, expected: &Value) {
     let mut said = line["audit"].clone();
     let members = said.as_object_mut().expect("an object");
@@ -44,7 +44,7 @@ fn claims(token: &str) -> Value {
 }
 
 #[contract_test]
-async fn what_is_issued_revoked_and_asked_stands_in_the_trail(suite: Arc<Suite>) {
+async fn issued_revoked_and_introspected_tokens_are_in_the_trail(suite: Arc<Suite>) {
     let api = &suite.api;
     let client = &api.env["CLIENT_ID"];
     let grant = [("grant_type", "client_credentials")];
@@ -70,7 +70,7 @@ async fn what_is_issued_revoked_and_asked_stands_in_the_trail(suite: Arc<Suite>)
 }
 
 #[contract_test]
-async fn what_is_refused_stands_in_the_trail_with_its_reason(suite: Arc<Suite>) {
+async fn refusals_are_in_the_trail_with_their_reason(suite: Arc<Suite>) {
     let api = &suite.api;
     let client = api.env["CLIENT_ID"].as_str();
     let secret = api.env["CLIENT_SECRET"].as_str();
@@ -82,7 +82,7 @@ async fn what_is_refused_stands_in_the_trail_with_its_reason(suite: Arc<Suite>) 
         "sourceAddress": "127.0.0.1",
     });
     says(&line(&suite, "token", &refused).await, &expected);
-    // Identifier and secret confused: the secret is not noted as the client.
+    // Identifier and secret are swapped: the secret must not be logged as the client.
     let confused = [grant, ("client_id", secret), ("client_secret", client)];
     let refused = api.post("/oauth2/token").form(&confused).expect(401).await;
     let expected = json!({
@@ -100,11 +100,11 @@ async fn what_is_refused_stands_in_the_trail_with_its_reason(suite: Arc<Suite>) 
     let trail = line(&suite, "revoke-token", &refused).await;
     let audit = &trail["audit"];
     assert_eq!((&audit["reason"], &audit["client"]), (&json!("foreign-token"), &json!(client)));
-    assert_eq!(audit["subject"], claims(&foreign)["jti"], "it says which token");
+    assert_eq!(audit["subject"], claims(&foreign)["jti"], "the line names the token");
 }
 
 #[contract_test]
-async fn a_change_of_an_application_stands_in_the_trail(suite: Arc<Suite>) {
+async fn a_change_of_an_application_is_in_the_trail(suite: Arc<Suite>) {
     let api = &suite.api;
     let own = &api.env["MANAGING_ENTITY"];
     let client = &api.env["CLIENT_ID"];
@@ -130,7 +130,7 @@ async fn a_change_of_an_application_stands_in_the_trail(suite: Arc<Suite>) {
     says(&line(&suite, "change-application", &renamed).await, &expected("application.change", "done"));
     let removed = api.call("DELETE", format!("{me}/application/{id}")).bearer(&token).expect(200).await;
     says(&line(&suite, "remove-application", &removed).await, &expected("application.remove", "done"));
-    // What the gate itself refuses stands there too.
+    // The trail contains the gate's refusals as well.
     let reader = api.token(Application::Demo, "account.read").await;
     let refused = api.call("DELETE", format!("{me}/application/{id}")).bearer(&reader).expect(403).await;
     let trail = line(&suite, "remove-application", &refused).await;
@@ -138,7 +138,7 @@ async fn a_change_of_an_application_stands_in_the_trail(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn a_change_by_a_tool_stands_in_the_trail(suite: Arc<Suite>) {
+async fn a_change_by_a_tool_is_in_the_trail(suite: Arc<Suite>) {
     let api = &suite.api;
     let client = &api.env["CLIENT_ID"];
     let own = &api.env["MANAGING_ENTITY"];
@@ -185,7 +185,7 @@ async fn a_change_by_a_tool_stands_in_the_trail(suite: Arc<Suite>) {
         (&json!("insufficient-scope"), &json!("publish_test_event"))
     );
 
-    // To look leaves no line. By the line of the last call, what came before is written.
+    // Reading leaves no line. Once the last call's line is written, all earlier lines are, too.
     let looked = call("show_webhook", of(json!({})), &token).expect(200).await;
     let last = call("change_webhook", of(json!({ "name": "last" })), &token).expect(200).await;
     line(&suite, "mcp", &last).await;
@@ -198,7 +198,7 @@ async fn a_change_by_a_tool_stands_in_the_trail(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn no_secret_and_no_token_stands_in_a_log(suite: Arc<Suite>) {
+async fn no_log_contains_a_secret_or_a_token(suite: Arc<Suite>) {
     let api = &suite.api;
     let mut secrets: Vec<String> = Vec::new();
     for application in [Application::Demo, Application::Platform] {
@@ -207,8 +207,8 @@ async fn no_secret_and_no_token_stands_in_a_log(suite: Arc<Suite>) {
         let form = [("token", token.as_str())];
         api.as_client("/oauth2/introspect", application, &form).expect(200).await;
         let last = api.as_client("/oauth2/revoke", application, &form).expect(200).await;
-        line(&suite, "revoke-token", &last).await; // by then the lines before it are written
-        // The payload says nothing that the trail may not say; the signature is what makes it a token.
+        line(&suite, "revoke-token", &last).await; // once it is written, earlier lines are, too
+        // The trail may contain claims of the payload; only the signature makes a usable token.
         secrets.push(token.rsplit('.').next().expect("three parts").to_owned());
         secrets.push(token);
     }
@@ -219,19 +219,19 @@ async fn no_secret_and_no_token_stands_in_a_log(suite: Arc<Suite>) {
     assert!(logs.len() > 10, "{} logs", logs.len());
     for (name, log) in logs {
         for secret in &secrets {
-            assert!(!log.contains(secret), "a secret or a token stands in {name}");
+            assert!(!log.contains(secret), "the log of {name} contains a secret or a token");
         }
     }
 }
 
-/// What every function has logged so far.
+/// The logs of all functions so far.
 fn logs(bundle: &Bundle) -> Vec<(String, String)> {
     let entries = fs::read_dir(bundle.data().join("logs")).expect("there are logs").flatten();
     let read = |path: std::path::PathBuf| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
     entries.map(|entry| (entry.file_name().display().to_string(), read(entry.path()))).collect()
 }
 
-/// A line had the whole path, 8 KB of it, before any token was checked.
+/// Regression test: a line contained the whole path, up to 8 KB, before any token was checked.
 #[contract_test]
 async fn a_stranger_fills_no_log_with_long_requests(suite: Arc<Suite>) {
     let long = "x".repeat(8_000);

@@ -1,4 +1,4 @@
-//! Checks 5 to 7: the version, the content type, and what is in path and body.
+//! Checks 5 to 7: the version, the content type, and the values in path and body.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Application, Suite};
 
-/// A path that takes a body, and a good one.
+/// Paths that take a body, each with a valid body.
 fn operations_with_a_body() -> [(&'static str, Value); 2] {
     let webhook = json!({ "name": "x", "eventUrl": "http://127.0.0.1:9/", "eventList": [], "enabled": false });
     [("/webhook", webhook), ("/webhook/event", json!({ "type": "booking.created", "data": {} }))]
@@ -51,7 +51,7 @@ async fn a_body_must_be_declared_as_json(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn a_body_that_is_compressed_is_refused(suite: Arc<Suite>) {
+async fn a_compressed_body_is_refused(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for (path, body) in operations_with_a_body() {
         for encoding in ["gzip", "br", "identity, gzip", "aws-chunked"] {
@@ -88,14 +88,14 @@ async fn an_integer_may_be_written_with_a_fraction_of_zero(suite: Arc<Suite>) {
     assert_eq!(call.expect(200).await.json()["version"], 2);
     let rotation = entity.rotate(id).body("application/json", r#"{"overlapSeconds":3.6e3}"#);
     rotation.expect(200).await;
-    // Times in either case (RFC 3339, section 5.6).
+    // Letters of times in either case (RFC 3339, section 5.6).
     let since = json!({ "since": "2026-11-20t09:45:00z" });
     let recovery = entity.post(&format!("/webhook/{id}/recover")).json(&since).send().await;
     assert_ne!(recovery.status, 400, "{}", recovery.exchange);
 }
 
 #[contract_test]
-async fn a_body_that_is_no_json_object_is_refused(suite: Arc<Suite>) {
+async fn a_body_other_than_a_json_object_is_refused(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for (path, body) in operations_with_a_body() {
         let good = body.to_string();
@@ -161,8 +161,8 @@ async fn a_body_that_is_too_large_is_a_problem(suite: Arc<Suite>) {
     }
 }
 
-/// The rest of such a body is never read, so the connection ends with the answer. Clients that were not told so sent their
-/// next request on it, and got no answer.
+/// The service does not read the rest of such a body, so it closes the connection after the answer and announces that:
+/// otherwise clients would send their next request on it and get no answer.
 #[contract_test]
 async fn a_connection_that_a_too_large_body_ends_is_not_used_again(suite: Arc<Suite>) {
     let entity = suite.entity().await;

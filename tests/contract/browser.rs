@@ -1,5 +1,4 @@
-//! A person's way through start page and consent page in a real browser. It runs only when it is asked for:
-//! `make browser-test`.
+//! A person's way through start page and consent page in a real browser. Runs on demand only: `make browser-test`.
 
 use std::sync::Arc;
 
@@ -8,7 +7,7 @@ use serde_json::json;
 
 use crate::harness::{Browser, Entity, Suite, TAB, hash_of, state_of};
 
-/// Goes to the provider and chooses; what the page says on which the person lands, and the open browser.
+/// Goes to the provider and chooses; returns the open browser and the text of the landing page.
 async fn land(entity: &Entity, button: &str, outcome: &str) -> (Browser, String) {
     let address = entity.authorization_url("sim-pkce").await;
     let browser = Browser::open().await;
@@ -35,7 +34,7 @@ async fn a_person_who_allows_lands_on_a_page_that_says_connected(suite: Arc<Suit
 }
 
 #[contract_test(on_demand)]
-async fn a_person_who_declines_is_told_so(suite: Arc<Suite>) {
+async fn a_person_who_declines_sees_a_page_that_says_so(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let (browser, words) = land(&entity, "Deny", "denied").await;
     browser.screenshot("denied.png").await;
@@ -45,7 +44,7 @@ async fn a_person_who_declines_is_told_so(suite: Arc<Suite>) {
 }
 
 #[contract_test(on_demand)]
-async fn a_person_whose_link_has_expired_is_told_so_in_words(suite: Arc<Suite>) {
+async fn a_page_explains_that_a_link_has_expired(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let address = entity.authorization_url("sim-pkce").await;
     let browser = Browser::open().await;
@@ -56,7 +55,7 @@ async fn a_person_whose_link_has_expired_is_told_so_in_words(suite: Arc<Suite>) 
     let key = format!("STATE#{}", hash_of(&state_of(&address)));
     assert!(
         suite.table().set(&key, "STATE", "expiresDate", "2026-01-01T00:00:00.000Z").await,
-        "its end is brought forward"
+        "the end of the link is moved into the past"
     );
     browser.click("Allow").await;
     let words = browser.until_at("/oauth2/callback").await;
@@ -70,7 +69,7 @@ async fn a_person_whose_link_has_expired_is_told_so_in_words(suite: Arc<Suite>) 
 }
 
 #[contract_test(on_demand)]
-async fn the_reference_and_the_problems_are_read_with_their_style_and_lead_to_each_other(suite: Arc<Suite>) {
+async fn the_reference_and_the_problem_pages_are_styled_and_linked(suite: Arc<Suite>) {
     let browser = Browser::open().await;
     let base = suite.api.base_url();
     browser.go(&format!("{base}/")).await;
@@ -91,7 +90,7 @@ async fn the_reference_and_the_problems_are_read_with_their_style_and_lead_to_ea
     browser.close().await;
 }
 
-/// The pages that are not the panel's, by their addresses, and what each says: one for each way in which they are made.
+/// The pages outside the panel, one of each kind: address, and a text that each shows.
 async fn pages(suite: &Suite) -> Vec<(String, &'static str)> {
     let base = suite.api.base_url();
     let start = suite.entity().await.authorization_url("stripe").await;

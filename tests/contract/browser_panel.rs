@@ -1,5 +1,4 @@
-//! The panel in a real browser, as a person uses it who was sent a link. It runs only when it is asked for:
-//! `make browser-test`.
+//! The panel in a real browser, as used by a person with a link. Runs on demand only: `make browser-test`.
 
 use std::sync::Arc;
 
@@ -12,7 +11,7 @@ use crate::{
 };
 
 #[contract_test(on_demand)]
-async fn somebody_with_a_link_sees_why_a_delivery_failed_mends_the_endpoint_and_sends_it_again(suite: Arc<Suite>) {
+async fn a_person_with_a_link_sees_why_a_delivery_failed_and_sends_it_again(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/hook", [Behaviour::answer(500, &[], "no such table")])).await;
@@ -39,7 +38,7 @@ async fn somebody_with_a_link_sees_why_a_delivery_failed_mends_the_endpoint_and_
 }
 
 #[contract_test(on_demand)]
-async fn a_webhook_is_made_and_its_first_delivery_seen(suite: Arc<Suite>) {
+async fn a_webhook_is_created_and_its_first_delivery_shown(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let address = receiver.on("/hook", [Behaviour::answer(200, &[], "thank you")]);
@@ -49,7 +48,7 @@ async fn a_webhook_is_made_and_its_first_delivery_seen(suite: Arc<Suite>) {
     browser.until_at("/panel/webhooks/new").await;
     browser.click("Create the webhook").await;
     let refused = browser.until_says("must").await;
-    assert!(refused.contains("Name "), "each fault stands at its field: {refused}");
+    assert!(refused.contains("Name "), "each error is shown at its field: {refused}");
     browser.fill("Name", "Channel manager").await;
     browser.fill("Address", &address).await;
     browser.tick("Some types").await;
@@ -100,7 +99,7 @@ async fn a_secret_is_replaced_and_both_sign(suite: Arc<Suite>) {
 }
 
 #[contract_test(on_demand)]
-async fn who_saves_after_somebody_else_sees_both_sides_and_chooses(suite: Arc<Suite>) {
+async fn a_conflicting_save_shows_both_versions_to_choose_from(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/hook", [Behaviour::status(204)])).await;
@@ -114,7 +113,7 @@ async fn who_saves_after_somebody_else_sees_both_sides_and_chooses(suite: Arc<Su
     for part in ["Named by me", "Named by her", "changed by both", "changed by them", "booking.created"] {
         assert!(both.contains(part), "{part}: {both}");
     }
-    assert_eq!(entity.webhook(&hook.id).await["name"], "Named by her", "nothing is overwritten before it is chosen");
+    assert_eq!(entity.webhook(&hook.id).await["name"], "Named by her", "no value is overwritten before the choice");
     browser.click("Save the selection").await;
     browser.until_says("Delivery statistics").await;
     let webhook = entity.webhook(&hook.id).await;
@@ -151,7 +150,7 @@ async fn a_payment_provider_is_connected_and_the_person_lands_in_the_panel(suite
 }
 
 #[contract_test(on_demand)]
-async fn a_reload_goes_on_with_the_session_and_a_link_opens_once(suite: Arc<Suite>) {
+async fn a_reload_keeps_the_session_and_a_link_opens_once(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let link = entity.panel_link(json!({ "place": "/panel/event-types?search=booking" })).await;
     let browser = Browser::open().await;
@@ -173,9 +172,9 @@ async fn a_reload_goes_on_with_the_session_and_a_link_opens_once(suite: Arc<Suit
     browser.close().await;
 }
 
-/// Any page could once lead a browser into the panel of its own entity without a question.
+/// Regression test: any page could lead a browser into the panel of another entity without a question.
 #[contract_test(on_demand)]
-async fn a_link_that_was_followed_is_used_only_after_a_question(suite: Arc<Suite>) {
+async fn a_followed_link_is_used_only_after_a_question(suite: Arc<Suite>) {
     let (entity, stranger) = (suite.entity().await, suite.entity().await);
     let link = stranger.panel_link(json!({})).await;
     let browser = Browser::open().await;
@@ -191,7 +190,7 @@ async fn a_link_that_was_followed_is_used_only_after_a_question(suite: Arc<Suite
     browser.click(&format!("Stay in {}", entity.id)).await;
     browser.until_says("Sign out").await;
     assert_eq!(entity.get("/panel/link/list").expect(200).await.json().as_array().map(Vec::len), Some(1));
-    // Nobody has used it.
+    // The link is still unused.
     browser.go("about:blank").await;
     browser.go(&link).await;
     browser.until_says("Sign out").await;
@@ -199,7 +198,7 @@ async fn a_link_that_was_followed_is_used_only_after_a_question(suite: Arc<Suite
 }
 
 #[contract_test(on_demand)]
-async fn an_ended_session_loses_nothing_that_was_typed(suite: Arc<Suite>) {
+async fn an_ended_session_loses_no_typed_text(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let browser = Browser::open().await;
     let first = entity.new_panel_link(json!({ "place": "/panel/webhooks/new" })).await;
@@ -207,7 +206,7 @@ async fn an_ended_session_loses_nothing_that_was_typed(suite: Arc<Suite>) {
     browser.fill("Name", "Typed before the end").await;
     browser.fill("Address", "https://hooks.example.com/waypost").await;
     entity.call("DELETE", &format!("/panel/link/{}", first["id"].as_str().expect("text"))).expect(200).await;
-    // The token would be good for a minute more.
+    // The token would be valid for another minute.
     browser.run_to_end(FORGET).await;
     browser.click("Create the webhook").await;
     browser.until_says("Your session has ended").await;
@@ -217,18 +216,18 @@ async fn an_ended_session_loses_nothing_that_was_typed(suite: Arc<Suite>) {
     browser.close().await;
 }
 
-/// Has the page forget its token, as at the token's end.
+/// Makes the page forget its token, as when the token expires.
 const FORGET: &str = "const { accessToken, forget } = await import(document.querySelector('script[src]').src.replace('main.js', 'session.js'));
                       forget(await accessToken());";
 
 #[contract_test(on_demand)]
-async fn a_page_keeps_what_was_typed_when_a_link_of_another_entity_is_opened_in_the_browser(suite: Arc<Suite>) {
+async fn a_page_keeps_typed_text_when_another_entitys_link_is_opened(suite: Arc<Suite>) {
     let (entity, other) = (suite.entity().await, suite.entity().await);
     let browser = Browser::open().await;
     browser.go(&entity.panel_link(json!({ "place": "/panel/webhooks/new" })).await).await;
     browser.fill("Name", "Typed before").await;
     browser.fill("Address", "https://hooks.example.com/waypost").await;
-    // As another tab does that opens it.
+    // The same requests as another tab that opens the link.
     let link = other.panel_link(json!({})).await;
     let code = link.split_once("#code=").expect("a link has its code").1;
     let open = format!(
@@ -241,7 +240,7 @@ async fn a_page_keeps_what_was_typed_when_a_link_of_another_entity_is_opened_in_
     assert!(said.contains(&format!("Go to {}", other.id)), "{said}");
     let asked =
         "return performance.getEntriesByType('resource').filter(({ name }) => name.endsWith('/panel/session')).length";
-    assert!(browser.run(asked).await.as_u64().expect("a number") <= 4, "it asks once, and waits");
+    assert!(browser.run(asked).await.as_u64().expect("a number") <= 4, "the page asks once, and then waits");
     browser.fill("Panel link", &entity.panel_link(json!({})).await).await;
     browser.click("Open the link").await;
     browser.until_says("Typed before is created").await;
@@ -249,7 +248,7 @@ async fn a_page_keeps_what_was_typed_when_a_link_of_another_entity_is_opened_in_
 }
 
 #[contract_test(on_demand)]
-async fn somebody_is_signed_out_only_when_the_service_has_ended_the_session(suite: Arc<Suite>) {
+async fn a_person_is_signed_out_only_once_the_service_has_ended_the_session(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let browser = Browser::open().await;
     browser.go(&entity.panel_link(json!({})).await).await;
@@ -268,7 +267,7 @@ async fn somebody_is_signed_out_only_when_the_service_has_ended_the_session(suit
 }
 
 #[contract_test(on_demand)]
-async fn a_link_that_is_pasted_where_the_panel_stands_already_is_opened(suite: Arc<Suite>) {
+async fn a_link_pasted_into_an_open_panel_is_opened(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let browser = Browser::open().await;
     browser.go(&format!("{}/panel", suite.api.base_url())).await;
@@ -276,7 +275,7 @@ async fn a_link_that_is_pasted_where_the_panel_stands_already_is_opened(suite: A
     browser.go(&entity.panel_link(json!({})).await).await;
     browser.until_says("Sign out").await;
     let link = entity.panel_link(json!({ "place": "/panel/webhooks" })).await;
-    // Only the fragment is another then, so that the browser loads nothing.
+    // Only the fragment differs then, so the browser does not reload the page.
     browser.run("history.replaceState(null, '', '/panel')").await;
     browser.go(&link).await;
     browser.until_says("No webhooks yet").await;
@@ -287,7 +286,7 @@ async fn a_link_that_is_pasted_where_the_panel_stands_already_is_opened(suite: A
 }
 
 #[contract_test(on_demand)]
-async fn what_failed_is_recovered_after_it_was_counted(suite: Arc<Suite>) {
+async fn failed_deliveries_are_counted_and_then_recovered(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let address = receiver.on("/hook", [Behaviour::status(404)]);
@@ -307,7 +306,7 @@ async fn what_failed_is_recovered_after_it_was_counted(suite: Arc<Suite>) {
     browser.click("Recover 2 deliveries").await;
     browser.until_says("Delivered at attempt 4").await;
     entity.until_status(&deliveries[2], &["delivered"]).await;
-    assert_eq!(entity.delivery(&deliveries[0]).await["status"], "failed", "it is older");
+    assert_eq!(entity.delivery(&deliveries[0]).await["status"], "failed", "it is older than the start of the recovery");
     browser.go(&format!("{}/panel/deliveries/{}", suite.api.base_url(), deliveries[2])).await;
     browser.click("Recover the others …").await;
     let widest = browser.until_says("1 delivery failed or was cancelled since then").await;
@@ -315,7 +314,7 @@ async fn what_failed_is_recovered_after_it_was_counted(suite: Arc<Suite>) {
     browser.close().await;
 }
 
-/// A browser in which somebody has signed in as an application: the session of a link makes no links.
+/// A browser signed in as an application, since the session of a link cannot create links.
 async fn signed_in(entity: &Entity) -> Browser {
     let scopes = json!({ "name": "test", "scopes": ["integrations.read", "integrations.write"] });
     let application = made_with(entity, scopes).await;
@@ -330,7 +329,7 @@ async fn signed_in(entity: &Entity) -> Browser {
 }
 
 #[contract_test(on_demand)]
-async fn a_link_that_is_shown_once_is_left_only_by_those_who_mean_it(suite: Arc<Suite>) {
+async fn leaving_a_link_that_is_shown_once_needs_a_confirmation(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let browser = signed_in(&entity).await;
     browser.click("Panel links").await;
@@ -341,7 +340,7 @@ async fn a_link_that_is_shown_once_is_left_only_by_those_who_mean_it(suite: Arc<
         browser.until_says("The link is created").await;
     };
     make("Ada of support").await;
-    // A browser lets a page hold back one Escape, and no second.
+    // A browser lets a page cancel the first Escape, but not the second.
     for _ in 0..2 {
         browser.press(&[ESCAPE]).await;
         let question = browser.answer_question(false).await;
@@ -360,12 +359,12 @@ async fn a_link_that_is_shown_once_is_left_only_by_those_who_mean_it(suite: Arc<
     browser.click("Copy").await;
     browser.until_says("Copied: panel link.").await;
     browser.press(&[ESCAPE]).await;
-    until("who has a copy is not asked", LONG, gone).await;
+    until("no question is asked after the link was copied", LONG, gone).await;
     browser.close().await;
 }
 
 #[contract_test(on_demand)]
-async fn an_application_is_made_with_no_more_than_was_chosen(suite: Arc<Suite>) {
+async fn an_application_gets_only_the_chosen_rights(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let browser = Browser::open().await;
     browser.go(&entity.panel_link(json!({ "place": "/panel/applications/new" })).await).await;
@@ -387,7 +386,7 @@ async fn an_application_is_made_with_no_more_than_was_chosen(suite: Arc<Suite>) 
     assert_eq!(of_ours.len(), 1, "{listed}");
     assert_eq!(of_ours[0]["scopes"], json!(["booking.read"]));
     browser.click("Replace the secret").await;
-    // Its button has the same words.
+    // The dialog's button has the same text.
     browser.until_says("Replace the client secret").await;
     browser.click("Replace the secret").await;
     browser.until_says("The secret is replaced").await;
@@ -405,7 +404,7 @@ async fn an_application_is_made_with_no_more_than_was_chosen(suite: Arc<Suite>) 
 }
 
 #[contract_test(on_demand)]
-async fn a_lacking_scope_is_said_in_words(suite: Arc<Suite>) {
+async fn a_missing_scope_is_explained(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/hook", [Behaviour::status(204)])).await;
@@ -413,7 +412,7 @@ async fn a_lacking_scope_is_said_in_words(suite: Arc<Suite>) {
     let browser = Browser::open().await;
     browser.go(&entity.panel_link(only_reading).await).await;
     let page = browser.until_says("Delivery statistics").await;
-    assert!(!page.contains("Payment providers"), "what the session cannot see is not offered: {page}");
+    assert!(!page.contains("Payment providers"), "pages beyond the session's rights are not offered: {page}");
     browser.click("Send a test event").await;
     browser.until_says("Your session lacks the scope integrations.write").await;
     assert!(receiver.everything().is_empty());

@@ -1,5 +1,5 @@
-//! The panel for everybody: by keyboard alone, on a phone, at 200 %, in the dark, and read by axe
-//! (<https://github.com/dequelabs/axe-core>). It runs only when it is asked for: `make browser-test`.
+//! Accessibility of the panel: by keyboard alone, on a phone, at 200 %, in dark mode, and checked by axe
+//! (<https://github.com/dequelabs/axe-core>). Runs on demand only: `make browser-test`.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::harness::{Behaviour, Browser, ENTER, ESCAPE, Entity, LONG, RIGHT, Receiver, Suite, TAB, until};
 
-/// Every kind of page, of an entity that has something of everything; and what each says once it is read.
+/// Every kind of page, for an entity with data of every kind, and a text that each page shows once it is loaded.
 async fn pages(entity: &Entity, receiver: &Receiver) -> Vec<(String, &'static str)> {
     let hook = entity.hook(&receiver.on("/hook", [Behaviour::answer(500, &[], "no such table")])).await;
     let failed = entity.publish(json!({ "bookingIdentifier": "B-20417" })).await;
@@ -34,7 +34,7 @@ async fn pages(entity: &Entity, receiver: &Receiver) -> Vec<(String, &'static st
     ]
 }
 
-/// A browser that has come in.
+/// A browser with an open session.
 async fn inside(entity: &Entity) -> Browser {
     let browser = Browser::open().await;
     browser.go(&entity.panel_link(json!({})).await).await;
@@ -79,7 +79,7 @@ async fn every_page_fits_a_phone_and_a_zoom_of_200_percent(suite: Arc<Suite>) {
     browser.close().await;
 }
 
-/// Presses Tab until this has the focus.
+/// Presses Tab until the named element has the focus.
 async fn tab_to(browser: &Browser, name: &str) {
     let mut passed = Vec::new();
     for _ in 0..80 {

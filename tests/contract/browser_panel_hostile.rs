@@ -1,4 +1,4 @@
-//! What strangers wrote is text in the panel, wherever it stands. It runs only when it is asked for: `make browser-test`.
+//! The panel shows untrusted values as text on every page. Runs on demand only: `make browser-test`.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use serde_json::json;
 
 use crate::harness::{Behaviour, Browser, Receiver, Suite};
 
-/// A name, an answer, a value: whatever can be said from outside.
+/// An untrusted name, answer or value.
 const HOSTILE: &str = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>";
 
 #[contract_test(on_demand)]
-async fn texts_of_strangers_are_text_wherever_they_stand(suite: Arc<Suite>) {
+async fn untrusted_texts_are_shown_as_text_on_every_page(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let answer = Behaviour::answer(422, &[("Content-Type", "text/html")], HOSTILE);
@@ -51,7 +51,7 @@ async fn texts_of_strangers_are_text_wherever_they_stand(suite: Arc<Suite>) {
                        return [count('#panel :is(img, script, iframe, [onerror], [onload])'), count('a[href^=\"javascript:\"]'),
                                document.title === 'taken', {}.polluted === undefined]";
         assert_eq!(browser.run(strange).await, json!([0, 0, false, true]), "{page}");
-        assert_eq!(browser.complaints().await, "", "{page}: nothing was even tried");
+        assert_eq!(browser.complaints().await, "", "{page}: no script was attempted");
     }
     browser.close().await;
 }

@@ -1,5 +1,5 @@
-//! The pictures of docs/panel.md: each page as a browser draws it, of an entity to which something happened. They are put
-//! into `target/browser`; `make panel-pictures` takes them from there. It runs only when it is asked for: `make browser-test`.
+//! The screenshots of docs/panel.md: each page of an entity with data. They are stored in `target/browser`, from where
+//! `make panel-pictures` copies them. Runs on demand only: `make browser-test`.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ async fn hook(entity: &Entity, name: &str, address: &str, types: &[&str]) -> Str
     entity.hook_with(json!({ "name": name, "eventUrl": address, "eventList": types })).await.id
 }
 
-/// Something of everything: webhooks that are well, that fail and that do not answer, and what was sent to them.
-async fn something_happened(entity: &Entity, receiver: &Receiver) -> (String, String) {
+/// Creates data of every kind: healthy, failing and silent webhooks, and their deliveries.
+async fn create_data(entity: &Entity, receiver: &Receiver) -> (String, String) {
     let fine = receiver.on("/sync", [Behaviour::answer(200, &[], "{\"received\": true}")]);
     hook(entity, "Channel manager", &fine, &["booking.*"]).await;
     let broken = "{\"error\": \"relation \\\"invoices\\\" does not exist\", \"at\": \"export.py:41\"}";
@@ -43,7 +43,7 @@ async fn something_happened(entity: &Entity, receiver: &Receiver) -> (String, St
 async fn every_page_is_pictured(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
-    let (delivery, failing) = something_happened(&entity, &receiver).await;
+    let (delivery, failing) = create_data(&entity, &receiver).await;
     let browser = Browser::open().await;
     browser.resize(1280, 860).await;
     browser.go(&entity.panel_link(json!({ "name": "Ada of the front office" })).await).await;

@@ -1,4 +1,4 @@
-//! How soon the panel is there, by the browser's own clock. It runs only when it is asked for: `make browser-test`.
+//! The loading time of the panel, by the browser's clock. Runs on demand only: `make browser-test`.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use crate::harness::{Behaviour, Browser, Entity, LONG, Receiver, Suite, until};
 
 const WEBHOOKS: usize = 20;
 const EVENTS: usize = 500;
-/// Over the wire, compressed: page, style, scripts.
+/// The compressed size of page, style and scripts.
 const MOST_BYTES: u64 = 60_000;
 
-/// So many deliveries of one entity.
+/// Makes `WEBHOOKS * EVENTS` deliveries of one entity.
 async fn deliver(entity: &Entity, receiver: &Receiver) {
     let address = receiver.on("/hook", [Behaviour::status(204)]);
     for _ in 0..WEBHOOKS {
@@ -29,7 +29,7 @@ async fn deliver(entity: &Entity, receiver: &Receiver) {
     .await;
 }
 
-/// What the browser measured of the page that it shows: milliseconds since its opening, and bytes over the wire.
+/// The browser's measurements of the current page: milliseconds since its opening, and transferred bytes.
 pub const MEASURE: &str = "
     const last = (kind) => new Promise((found) => {
         new PerformanceObserver((list) => found(list.getEntries().at(-1).startTime)).observe({ type: kind, buffered: true });
@@ -50,7 +50,7 @@ pub const MEASURE: &str = "
     };";
 
 #[contract_test(on_demand)]
-async fn the_first_page_is_small_and_soon_there_with_ten_thousand_deliveries_behind_it(suite: Arc<Suite>) {
+async fn the_first_page_is_small_and_fast_with_ten_thousand_deliveries(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     deliver(&entity, &receiver).await;

@@ -1,4 +1,4 @@
-//! The canary: an event that the deployment sends through itself, and what its receiver refuses.
+//! The canary: an event that the deployment sends to itself, and the requests that its receiver refuses.
 
 use std::{fs, sync::Arc};
 
@@ -25,27 +25,27 @@ fn member(secret: &Value, name: &str) -> String {
     secret[name].as_str().unwrap_or_else(|| panic!("the secret has no {name}")).to_owned()
 }
 
-/// Lets the canary run once, as its schedule does.
+/// Runs the canary once, as its schedule does.
 async fn run(bundle: &Bundle) {
     let answer = invocation(&bundle.service_env(), "run-canary", "{}").send().await.expect("functions can be invoked");
     assert_eq!(answer.text().await.expect("a text"), "null");
 }
 
-/// The lines of its metrics, once there are so many.
+/// The lines of the canary's metrics, once `runs` runs are counted.
 async fn counted(bundle: &Bundle, runs: usize) -> Vec<Value> {
     until("the runs are counted", LONG, async || Some(lines(bundle, "run-canary")).filter(|lines| lines.len() == runs))
         .await
 }
 
 #[contract_test]
-async fn a_canary_comes_through_and_its_latency_is_counted(suite: Arc<Suite>) {
+async fn a_canary_arrives_and_its_latency_is_counted(suite: Arc<Suite>) {
     let (bundle, _, _permit) = suite.other_bundle(Settings::default()).await;
     run(&bundle).await;
     run(&bundle).await;
     let counted = counted(&bundle, 2).await;
     let latencies = values(&counted, "CanaryArrivalAfter");
     assert_eq!((latencies.len(), sum(&counted, "CanaryFailures")), (2, 0.0), "{counted:#?}");
-    assert!(latencies.iter().all(|millis| *millis < 60_000.0), "about as long as it is waited for: {latencies:?}");
+    assert!(latencies.iter().all(|millis| *millis < 60_000.0), "longer than the canary waits: {latencies:?}");
     let secret = secret(&bundle);
     let log = bundle.logs();
     for name in ["clientSecret", "signingKey"] {
@@ -55,9 +55,7 @@ async fn a_canary_comes_through_and_its_latency_is_counted(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn a_receiver_that_is_down_and_a_webhook_that_is_disabled_are_counted_and_mended_by_provisioning(
-    suite: Arc<Suite>,
-) {
+async fn canary_failures_are_counted_and_provisioning_repairs_the_canary(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let secret = secret(&bundle);
     let entity = Entity::new(&api, member(&secret, "managingEntityIdentifier")).await;
@@ -71,7 +69,7 @@ async fn a_receiver_that_is_down_and_a_webhook_that_is_disabled_are_counted_and_
     let steps: Vec<_> = failed.iter().map(|line| line["Step"].as_str().expect("a text")).collect();
     assert_eq!(steps, ["arrival", "publish"], "{failed:#?}");
     assert_eq!((sum(&failed, "CanaryFailures"), values(&failed, "CanaryArrivalAfter").len()), (2.0, 0));
-    // What `waypost-admin provision` does on AWS, each start does here.
+    // Each start of the bundle does the work of `waypost-admin provision`.
     assert!(bundle.stop().await.success());
     bundle.start_again(Settings::default()).await;
     run(&bundle).await;
@@ -84,7 +82,7 @@ async fn a_receiver_that_is_down_and_a_webhook_that_is_disabled_are_counted_and_
 }
 
 #[contract_test]
-async fn calls_that_the_canary_did_not_sign_are_refused_and_noted_nowhere(suite: Arc<Suite>) {
+async fn calls_that_the_canary_did_not_sign_are_refused_and_not_stored(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let env = bundle.service_env();
     let secret = secret(&bundle);
@@ -111,9 +109,9 @@ async fn calls_that_the_canary_did_not_sign_are_refused_and_noted_nowhere(suite:
     let call_of_another = api.post(PATH).header("webhook-id", id).header("webhook-timestamp", now.to_string());
     refused(call_of_another.header("webhook-signature", forged).body("application/json", body)).await;
     call(now, body, body).expect(200).await;
-    let noted = table.item(&format!("CANARY#{id}"), "ARRIVAL").await.expect("a good one is noted");
+    let noted = table.item(&format!("CANARY#{id}"), "ARRIVAL").await.expect("a genuine call is stored");
     let kept: i64 = noted["expiresAt"]["N"].as_str().and_then(|time| time.parse().ok()).expect("a time");
-    assert!((now..now + 2 * 3_600).contains(&kept), "it is removed within an hour or so: {noted}");
+    assert!((now..now + 2 * 3_600).contains(&kept), "it is stored for about an hour: {noted}");
     assert!(bundle.stop().await.success());
 }
 
@@ -125,7 +123,7 @@ async fn a_canary_that_is_not_provisioned_counts_nothing_and_says_so(suite: Arc<
     until("the run says so", LONG, async || bundle.logs().contains("the canary is not provisioned").then_some(()))
         .await;
     assert_eq!(lines(&bundle, "run-canary"), Vec::<Value>::new());
-    // A stranger does not learn whether there is a canary, and rings no alarm.
+    // A stranger cannot find out whether there is a canary, and triggers no alarm.
     api.post(PATH).body("application/json", "{}").refused(403, "task-refused").await;
     assert!(bundle.stop().await.success());
 }
@@ -137,7 +135,7 @@ async fn the_entity_of_the_canary_is_covered_by_no_customers_token(suite: Arc<Su
     let path = format!("/api/managing-entity/{}/webhook/list", member(&secret, "managingEntityIdentifier"));
     let token = api.token(Application::Demo, "").await;
     api.get(path).bearer(&token).refused(403, "entity-not-covered").await;
-    // Nor does the canary's cover another, or do more than publish.
+    // The canary's token covers no other entity and can only publish.
     let credentials = (member(&secret, "clientId"), member(&secret, "clientSecret"));
     let answer = reqwest::Client::new()
         .post(format!("{}/oauth2/token", api.env["AUTH_URL"]))

@@ -1,4 +1,4 @@
-//! The order of checks: a table holds each operation under `/api` against each check, and against each pair of them.
+//! The order of checks: each operation under `/api` is tested against each check, and against each pair of checks.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::harness::{Api, ApiResponse, Call, Forge, Suite, now};
 
-/// The values of the paths' parameters: identifiers that are well-formed and that no delivery, webhook, application, secret, key
-/// or link has, and a payment provider that the tests' bundles have.
+/// The values of path parameters: well-formed identifiers of no existing resource, and a payment provider that the
+/// tests' bundles have.
 const PARAMETERS: [(&str, &str); 8] = [
     ("{eventIdentifier}", "evt_00000000000000000000000000"),
     ("{deliveryIdentifier}", "dlv_00000000000000000000000000"),
@@ -20,11 +20,11 @@ const PARAMETERS: [(&str, &str); 8] = [
     ("{provider}", "sim-basic"),
 ];
 
-/// An operation under `/api`, with a good body if it takes one, and the status that answers a good request. That is 404 where
+/// An operation under `/api`, a valid body if it takes one, and the status of a valid request. The status is 404 where
 /// check 8 finds no such delivery, webhook, application or connection.
 type Row = (&'static str, Option<fn() -> Value>, u16);
 
-/// Every operation under `/api` that has a managing entity. The first test fails while a new one is missing.
+/// Every operation under `/api` with a managing entity. The first test fails if an operation is missing here.
 const TABLE: &[Row] = &[
     ("createApplication", Some(application), 201),
     ("listApplications", None, 200),
@@ -60,11 +60,11 @@ const TABLE: &[Row] = &[
     ("listConnections", None, 200),
 ];
 
-/// A row of the table with what openapi.yaml says of its operation.
+/// A row of the table with its operation in openapi.yaml.
 struct Case {
     operation: String,
     method: String,
-    /// With a `{managingEntityIdentifier}`.
+    /// Contains `{managingEntityIdentifier}`.
     path: String,
     scope: String,
     body: Option<fn() -> Value>,
@@ -75,7 +75,7 @@ fn cases(suite: &Suite) -> Vec<Case> {
     let operations = suite.contract.operations();
     let case = |(operation, body, status): &Row| {
         let found =
-            operations.iter().find(|found| found.id == *operation).expect("the first test says that it is there");
+            operations.iter().find(|found| found.id == *operation).expect("the first test checks that it exists");
         Case {
             operation: found.id.clone(),
             method: found.method.clone(),
@@ -88,7 +88,7 @@ fn cases(suite: &Suite) -> Vec<Case> {
     TABLE.iter().map(case).collect()
 }
 
-/// The operations under `/api` without a managing entity: their callers have no token, and they have tests of their own.
+/// The operations under `/api` without a managing entity: they need no token, and have separate tests.
 const PUBLIC: [&str; 2] = ["/api/public/{provider}/oauth2/callback", "/api/public/{provider}/oauth2/start"];
 
 fn nothing() -> Value {
@@ -108,7 +108,7 @@ fn webhook() -> Value {
 }
 
 fn application() -> Value {
-    // A scope of the token itself: an application gives no more than it has.
+    // A scope of the token itself: a caller can grant only scopes that it has.
     json!({ "name": "table", "scopes": ["account.write"] })
 }
 
@@ -116,7 +116,7 @@ fn public_key() -> Value {
     json!({ "publicKey": { "kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo" } })
 }
 
-/// The ways to break a request, in the order of the contract's checks.
+/// The ways to violate a check, in the contract's order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Breach {
     UnknownPath,
@@ -150,7 +150,7 @@ impl Breach {
         UnknownMember,
     ];
 
-    /// Status and kind of the answer.
+    /// The status and kind of the answer.
     fn answer(self) -> (u16, &'static str) {
         match self {
             UnknownPath => (404, "not-found"),
@@ -165,7 +165,7 @@ impl Breach {
         }
     }
 
-    /// Whether an operation has the rule that this breaks.
+    /// Whether the check applies to an operation.
     fn applies_to(self, case: &Case) -> bool {
         match self {
             WrongContentType | UnknownMember => case.body.is_some(),
@@ -175,7 +175,7 @@ impl Breach {
     }
 }
 
-/// A request to an operation with these faults in it, and no others.
+/// A request to an operation with exactly these violations.
 fn request(api: &Api, forge: &Forge, case: &Case, breaches: &[Breach]) -> Call {
     let broken = |breach| breaches.contains(&breach);
     let mut claims = forge.claims();
@@ -207,7 +207,7 @@ fn request(api: &Api, forge: &Forge, case: &Case, breaches: &[Breach]) -> Call {
 }
 
 #[contract_test]
-async fn every_operation_under_api_stands_in_the_table(suite: Arc<Suite>) {
+async fn every_operation_under_api_is_in_the_table(suite: Arc<Suite>) {
     let table: BTreeSet<&str> = TABLE.iter().map(|(operation, ..)| *operation).collect();
     let operations = suite.contract.operations();
     let under_api = operations
@@ -216,7 +216,7 @@ async fn every_operation_under_api_stands_in_the_table(suite: Arc<Suite>) {
     let documented: BTreeSet<&str> = under_api
         .map(|operation| {
             let has_entity = operation.path.starts_with("/api/managing-entity/{managingEntityIdentifier}/");
-            assert!(has_entity, "{} has no managing entity: think about its checks", operation.id);
+            assert!(has_entity, "{} has no managing entity: decide which checks apply", operation.id);
             operation.id.as_str()
         })
         .collect();
@@ -265,7 +265,7 @@ fn assert_answers(answer: &ApiResponse, breach: Breach, case: &Case, breaches: &
     assert!(of_kind, "{} with {breaches:?}: expected {status} {kind}: {}", case.operation, answer.exchange);
 }
 
-/// RFC 6750 §3: the challenge names no error where no token came, and the scope where it is missing.
+/// RFC 6750 §3: the challenge names no error if the request has no token, and the scope if it is missing.
 fn assert_challenges(answer: &ApiResponse, breach: Breach, scope: &str) {
     let challenge = answer.header("www-authenticate");
     let as_it_should_be = match breach {

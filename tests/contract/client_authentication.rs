@@ -1,4 +1,4 @@
-//! Applications that authenticate with a key of their own (`private_key_jwt`, RFC 7523), at every endpoint where a
+//! Applications that authenticate with their private key (`private_key_jwt`, RFC 7523), at every endpoint where a
 //! client authenticates.
 
 use std::sync::{
@@ -25,7 +25,7 @@ struct Client {
     token: String,
 }
 
-/// An identifier that no other assertion has.
+/// A unique identifier of an assertion.
 fn jti() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
@@ -88,7 +88,7 @@ async fn an_assertion_of_every_type_of_key_gets_a_token(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn every_endpoint_takes_an_assertion_that_is_meant_for_it(suite: Arc<Suite>) {
+async fn every_endpoint_accepts_an_assertion_with_its_audience(suite: Arc<Suite>) {
     let client = Client::register(&suite, "EdDSA").await;
     let issuer = &client.api.env["AUTH_URL"];
     let token = client.ask(&client.key.assertion(&client.claims())).expect(200).await.json();
@@ -114,27 +114,27 @@ async fn every_endpoint_takes_an_assertion_that_is_meant_for_it(suite: Arc<Suite
 }
 
 #[contract_test]
-async fn an_assertion_is_good_once_however_often_it_comes_at_once(suite: Arc<Suite>) {
+async fn an_assertion_is_accepted_once_even_if_sent_concurrently(suite: Arc<Suite>) {
     let client = Client::register(&suite, "ES256").await;
     let assertion = client.key.assertion(&client.claims());
     let answers = join_all((0..20).map(|_| client.ask(&assertion).send())).await;
     let mut statuses: Vec<_> = answers.iter().map(|answer| answer.status).collect();
     statuses.sort_unstable();
     assert_eq!((statuses[0], &statuses[1..]), (200, &[401; 19][..]));
-    // The same identifier in another assertion, and at another endpoint.
+    // An identifier that was used before, in another assertion and at another endpoint.
     let claims = client.claims();
     client.ask(&client.key.assertion(&claims)).expect(200).await;
     let mut again = claims.clone();
     again["exp"] = (now() + 90).into();
     invalid_client(client.call("/oauth2/revoke", &client.key.assertion(&again), &[("token", "x")])).await;
-    // Another application may have chosen the same.
+    // Another application may use the same identifier.
     let other = Client::register(&suite, "ES256").await;
     let same = other.claims_with("jti", claims["jti"].clone());
     other.ask(&other.key.assertion(&same)).expect(200).await;
 }
 
 #[contract_test]
-async fn an_assertion_that_is_not_as_it_should_be_is_an_invalid_client(suite: Arc<Suite>) {
+async fn a_wrong_assertion_is_an_invalid_client(suite: Arc<Suite>) {
     let client = Client::register(&suite, "ES256").await;
     let stranger = AssertionKey::generate("ES256");
     let other_client = client.api.env["CLIENT_ID"].as_str();
@@ -193,7 +193,7 @@ async fn an_assertion_that_is_not_as_it_should_be_is_an_invalid_client(suite: Ar
 }
 
 #[contract_test]
-async fn a_key_that_was_removed_vouches_for_nothing(suite: Arc<Suite>) {
+async fn a_removed_key_authenticates_no_client(suite: Arc<Suite>) {
     let client = Client::register(&suite, "EdDSA").await;
     let second = AssertionKey::generate("RS256");
     let body = json!({ "publicKey": second.jwk() });
@@ -210,7 +210,7 @@ async fn a_key_that_was_removed_vouches_for_nothing(suite: Arc<Suite>) {
 #[contract_test]
 async fn the_tokens_that_were_got_with_a_removed_key_end_with_it(suite: Arc<Suite>) {
     let client = Client::register(&suite, "ES256").await;
-    // By a name of its own: tokens name the key itself, since another may get the name.
+    // Tokens name the key itself and not its `kid`, which another key may get later.
     let second = AssertionKey::generate("EdDSA");
     let with_kid = |key: &AssertionKey| {
         let mut jwk = key.jwk();
@@ -230,11 +230,11 @@ async fn the_tokens_that_were_got_with_a_removed_key_end_with_it(suite: Arc<Suit
     };
     let [of_first, of_second] = [token(&client.key).await, token(&second).await];
     let thumbprint = client.shown().await["publicKeys"][0]["kid"].clone();
-    assert_eq!(look(&of_first).await["credential_id"], thumbprint, "the name of a key that was given none");
+    assert_eq!(look(&of_first).await["credential_id"], thumbprint, "the thumbprint names a key without a `kid`");
     client.api.call("DELETE", format!("{path}/laptop")).bearer(&client.token).expect(200).await;
     assert_eq!(look(&of_second).await, json!({ "active": false }));
     assert_eq!(look(&of_first).await["active"], true);
-    // Another key of the same name gets good tokens at once.
+    // Another key with the same `kid` gets valid tokens at once.
     let third = AssertionKey::generate("EdDSA");
     client.api.post(&path).bearer(&client.token).json(&with_kid(&third)).expect(201).await;
     assert_eq!(look(&token(&third).await).await["active"], true);
@@ -250,7 +250,7 @@ async fn an_application_with_keys_alone_has_no_secret(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn credentials_come_in_one_way_and_whole(suite: Arc<Suite>) {
+async fn a_client_sends_complete_credentials_in_one_way(suite: Arc<Suite>) {
     let client = Client::register(&suite, "EdDSA").await;
     let assertion = client.key.assertion(&client.claims());
     let secret = client.api.env["CLIENT_SECRET"].as_str();

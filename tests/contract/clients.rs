@@ -1,5 +1,4 @@
-//! Clients that nobody wrote for this service: those that generators make of its document, and one that was published for
-//! another platform of this kind.
+//! Third-party clients: clients generated from openapi.yaml, and a client that was published for a similar platform.
 
 use std::sync::Arc;
 
@@ -8,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Application, Behaviour, Entity, Receiver, Suite, node, python};
 
-/// What a script has to know, to act for the entity as the platform's application.
+/// The settings with which a script acts for the entity as the platform's application.
 async fn settings(suite: &Suite, entity: &Entity, event_url: &str) -> Value {
     let api = &suite.api;
     let (id, secret) = Application::Platform.variables();
@@ -23,8 +22,8 @@ async fn settings(suite: &Suite, entity: &Entity, event_url: &str) -> Value {
     })
 }
 
-/// Has a generated client get a token, make a webhook, publish an event for it, look at the delivery, and be refused.
-async fn sees_what_happens(suite: &Suite, run: impl AsyncFnOnce(&Value) -> Value) {
+/// Makes a generated client get a token, create a webhook, publish an event, read the delivery, and get an error.
+async fn delivers_an_event(suite: &Suite, run: impl AsyncFnOnce(&Value) -> Value) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let settings = settings(suite, &entity, &receiver.on("/generated", [Behaviour::status(204)])).await;
@@ -40,16 +39,16 @@ async fn sees_what_happens(suite: &Suite, run: impl AsyncFnOnce(&Value) -> Value
 }
 
 #[contract_test]
-async fn a_client_in_typescript_that_is_generated_compiles_and_sees_what_happens(suite: Arc<Suite>) {
-    sees_what_happens(&suite, async |settings| node("generated_client.js", settings).await).await;
+async fn a_generated_typescript_client_compiles_and_works(suite: Arc<Suite>) {
+    delivers_an_event(&suite, async |settings| node("generated_client.js", settings).await).await;
 }
 
 #[contract_test]
-async fn a_client_in_python_that_is_generated_compiles_and_sees_what_happens(suite: Arc<Suite>) {
-    sees_what_happens(&suite, async |settings| python("generated_client.py", settings).await).await;
+async fn a_generated_python_client_compiles_and_works(suite: Arc<Suite>) {
+    delivers_an_event(&suite, async |settings| python("generated_client.py", settings).await).await;
 }
 
-/// What the published client reads while it manages things of this kind, each in all ways that it has.
+/// Makes the published client call all its methods for one kind of resource; returns the values that it read.
 async fn managed(suite: &Suite, entity: &Entity, things: &str) -> Value {
     let settings = settings(suite, entity, "https://receiver.example.com/hook").await;
     let mut seen = python("published_client.py", &json!({ "things": things, "settings": settings })).await;
@@ -58,7 +57,7 @@ async fn managed(suite: &Suite, entity: &Entity, things: &str) -> Value {
     seen
 }
 
-/// The owner as the published client has it.
+/// Checks the owner that the published client read.
 fn owned_by(entity: &Entity, seen: &Value) {
     let owner = ["ownerIdentifier", "ownerName", "ownerType"].map(|name| &seen[name]);
     assert_eq!(owner, [&json!(entity.id), &json!(entity.id), &json!("COMPANY")], "{seen}");

@@ -1,4 +1,4 @@
-//! Crashes: what was acknowledged is delivered, whatever dies in between.
+//! Crashes: every acknowledged event is delivered, regardless of which processes die.
 
 use std::{
     sync::{
@@ -19,7 +19,7 @@ use crate::{
     queue_chaos::for_bookings,
 };
 
-/// How many clients publish at once.
+/// The number of concurrent clients.
 const CLIENTS: usize = 24;
 
 #[contract_test]
@@ -27,7 +27,7 @@ async fn every_acknowledged_event_survives_power_cuts(suite: Arc<Suite>) {
     power_cuts(&suite, 3, 100).await;
 }
 
-/// Publishes under a key that is the event's own; nothing, if no answer came or the answer was not yet.
+/// Publishes with one idempotency key per event; `None` without an acknowledgement.
 async fn publish(entity: &Entity, number: usize) -> Option<ApiResponse> {
     let body = json!({ "type": "booking.created", "data": { "number": number } });
     let call = entity.post("/webhook/event").header("idempotency-key", format!("event-{number}")).json(&body);
@@ -43,9 +43,9 @@ fn deliveries(answer: &ApiResponse) -> Vec<String> {
         .collect()
 }
 
-/// In each round, clients publish to two webhooks, and at a random moment of that everything is killed at once and started
-/// again; they repeat what was not acknowledged. The next round begins at once, so that it also meets what the last crash
-/// left. In the end everything that was acknowledged is delivered, and every request is accounted for.
+/// In each round, clients publish to two webhooks. At a random moment all processes are killed and started again, and
+/// the clients repeat unacknowledged publications. The next round begins at once, so that it also meets the leftovers
+/// of the last crash. In the end every acknowledged event is delivered, and every request is accounted for.
 pub async fn power_cuts(suite: &Suite, rounds: usize, publishes: usize) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let entity = Entity::new(&api, "crash".to_owned()).await;
@@ -86,9 +86,9 @@ pub async fn power_cuts(suite: &Suite, rounds: usize, publishes: usize) {
     let expected: Vec<String> = all.iter().flat_map(|(_, deliveries)| deliveries.clone()).collect();
     assert_eq!(expected.len(), 2 * rounds * publishes);
     let account = account(&entity, &receiver, &expected, &kills).await;
-    // A client that asks again, long after, gets the answer that it got, or would have got.
+    // A client that repeats its request much later gets the original answer.
     for (number, first) in all.iter().step_by(10) {
-        let again = publish(&entity, *number).await.expect("the service is there");
+        let again = publish(&entity, *number).await.expect("the service answers");
         assert_eq!(deliveries(&again), *first, "the answer to event {number} changed");
     }
     println!("{rounds} power cuts, nothing lost: {account:?}");
@@ -109,7 +109,7 @@ async fn the_service_recovers_when_one_of_its_processes_dies(suite: Arc<Suite>) 
     let mut number = 1;
     for program in ["dispatch-deliveries", "publish-event", "sweep-deliveries"] {
         let process = bundle.process(program).await;
-        // One event is on its way when the process dies, and one comes afterwards.
+        // One event is under way when the process dies, and one is published afterwards.
         let under_way = publish(&entity, number).await.expect("the service answers");
         process.kill();
         let afterwards = until(&format!("events are accepted again after the end of {program}"), LONG, async || {

@@ -1,4 +1,4 @@
-//! The same as in `crash`, for longer than everybody wants to wait.
+//! The power cuts of `crash` in a long run. Runs on demand only.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Deliveries: what is sent, what is recorded, when the next attempt is due, and who may see it.
+//! Deliveries: the request, the record of attempts, the time of the next attempt, and access to them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::harness::{Behaviour, Entity, Received, Receiver, Settings, Suite, is_signed_by, now, python, time};
 
 #[contract_test]
-async fn what_is_sent_is_what_the_contract_says(suite: Arc<Suite>) {
+async fn a_delivery_request_is_as_the_contract_says(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/hook?x=%20y", [Behaviour::status(200)])).await;
@@ -23,7 +23,7 @@ async fn what_is_sent_is_what_the_contract_says(suite: Arc<Suite>) {
     assert_eq!(received.header("service-delivery-id"), id);
     assert_eq!(received.header("service-version"), "2.0");
     assert!(!received.header("user-agent").is_empty());
-    assert_eq!(received.header("accept-encoding").replace("identity", ""), "", "nothing here could decode another");
+    assert_eq!(received.header("accept-encoding").replace("identity", ""), "", "the service decodes no other encoding");
     let event = received.json();
     assert_eq!(received.header("webhook-id"), event["id"].as_str().expect("an identifier"));
     let signed: i64 = received.header("webhook-timestamp").parse().expect("whole seconds");
@@ -123,7 +123,7 @@ async fn a_delivery_that_succeeds_at_once_shows_one_attempt(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn a_delivery_that_is_not_attempted_yet_is_pending(suite: Arc<Suite>) {
+async fn a_delivery_before_its_first_attempt_is_pending(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [Behaviour::status(200).after(Duration::from_secs(5))])).await;

@@ -1,4 +1,4 @@
-//! The list of deliveries: its order, its filters, and cursors that no client can make, change or use in another list.
+//! The list of deliveries: order, filters, and cursors that no client can make, change or use in another list.
 
 use std::{
     collections::BTreeSet,
@@ -87,7 +87,7 @@ async fn deliveries_are_listed_the_newest_first_without_event_and_attempts(suite
     let page = page(&entity, "").await;
     assert_eq!(items(&page), expected);
     assert!(page.get("nextCursor").is_none(), "{page:#}");
-    // Of events published within one millisecond, and of one event to several webhooks.
+    // Deliveries of events of one millisecond, and of one event to several webhooks.
     entity.hook(&receiver.on("/other", [Behaviour::status(200)])).await;
     publish(&entity, "booking.created", 20).await;
     let listed = whole(&entity, "", 100).await;
@@ -96,7 +96,7 @@ async fn deliveries_are_listed_the_newest_first_without_event_and_attempts(suite
     assert!(keys.is_sorted_by(|one, next| one > next), "{keys:?}");
 }
 
-/// Deliveries in every state: of two types, to four webhooks.
+/// Creates deliveries in every state: of two types, to four webhooks.
 async fn some_of_everything(entity: &Entity, receiver: &Receiver) -> Vec<Hook> {
     let later = Behaviour::answer(429, &[("Retry-After", "600")], "");
     let hang = Behaviour::status(200).after(std::time::Duration::from_secs(12));
@@ -153,7 +153,7 @@ async fn every_filter_alone_and_with_others_finds_what_it_says(suite: Arc<Suite>
         for kind in types {
             for webhook in webhooks.iter().copied() {
                 for (from, to) in times {
-                    // Only so many, but each value with each other one.
+                    // Not every combination, but each pair of values.
                     let given = [status, kind, webhook, from].into_iter().filter(|value| !value.is_empty()).count();
                     if given > 2 && !(status == "failed" && kind == "booking.created") {
                         continue;
@@ -186,7 +186,7 @@ async fn every_filter_alone_and_with_others_finds_what_it_says(suite: Arc<Suite>
 }
 
 #[contract_test]
-async fn pages_neither_skip_nor_double_while_new_deliveries_come(suite: Arc<Suite>) {
+async fn pages_neither_skip_nor_repeat_while_new_deliveries_come(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
@@ -219,16 +219,20 @@ async fn pages_neither_skip_nor_double_while_new_deliveries_come(suite: Arc<Suit
     stop.store(true, Ordering::Relaxed);
     assert!(publishing.await.expect("it did not panic") > 0);
     let distinct: BTreeSet<&String> = seen.iter().collect();
-    assert_eq!(distinct.len(), seen.len(), "nothing comes twice");
+    assert_eq!(distinct.len(), seen.len(), "no delivery is listed twice");
     let old: BTreeSet<&String> = expected.iter().collect();
     let seen_of_old: Vec<&String> = seen.iter().filter(|id| old.contains(id)).collect();
-    assert_eq!(seen_of_old, ids(&before).iter().collect::<Vec<_>>(), "nothing is left out, and the order stays");
-    // Identifiers are in the order of time: deliveries that are newer than the first page are not in the pages behind it.
+    assert_eq!(
+        seen_of_old,
+        ids(&before).iter().collect::<Vec<_>>(),
+        "no delivery is left out, and the order is stable"
+    );
+    // Identifiers are ordered by time: later pages contain no delivery that is newer than the first page.
     assert!(seen.is_sorted_by(|newer, older| newer > older), "{seen:?}");
 }
 
 #[contract_test]
-async fn a_cursor_works_in_its_own_list_alone(suite: Arc<Suite>) {
+async fn a_cursor_works_only_in_its_own_list(suite: Arc<Suite>) {
     let (entity, other, receiver) = (suite.entity().await, suite.entity().await, Receiver::start().await);
     for entity in [&entity, &other] {
         entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
@@ -239,7 +243,7 @@ async fn a_cursor_works_in_its_own_list_alone(suite: Arc<Suite>) {
     let cursor = first["nextCursor"].as_str().expect("there are more").to_owned();
     let second = page(&entity, &format!("?limit=1&{filters}&cursor={cursor}")).await;
     assert_ne!(items(&first), items(&second));
-    // The same filters in other words and another order are the same list, and the limit is no filter.
+    // Filters in another notation and order are the same list, and the limit is not a filter.
     let reworded = format!("?cursor={cursor}&createdFrom=2020-01-01T01:00:00.000%2B01:00&type=booking.created");
     assert_eq!(items(&page(&entity, &reworded).await).len(), 2);
 
@@ -332,7 +336,7 @@ async fn every_bad_value_is_refused_with_its_name(suite: Arc<Suite>) {
         ("Status=failed", vec!["Status"]),
         ("page=2&status=nope&limit=0&createdTo=x", vec!["createdTo", "limit", "page", "status"]),
         ("cursor=x&status=nope&limit=0", vec!["cursor", "limit", "status"]),
-        // Base 64, and still nothing that this service has made.
+        // Valid base64, but not created by this service.
         ("cursor=AAAA&status=nope", vec!["cursor", "status"]),
         ("cursor=&limit=0", vec!["cursor", "limit"]),
         ("cursor=x&cursor=x&limit=0", vec!["cursor", "limit"]),
@@ -353,7 +357,7 @@ async fn every_bad_value_is_refused_with_its_name(suite: Arc<Suite>) {
         "status=failed,pending",
         "webhookIdentifier=whk_00000000000000000000000000",
         "createdFrom=0001-01-01T00:00:00Z&createdTo=9999-12-31T23:59:59.999Z",
-        // As Python, Java and Go write times.
+        // Times as Python, Java and Go format them.
         "createdFrom=2026-11-20T09:45:00.123456%2B00:00",
         "createdFrom=2026-11-20T09:45:00.123456789Z&createdTo=2026-11-20T09:45:00.123999999Z",
         // Beyond the range of the clock.
@@ -366,7 +370,7 @@ async fn every_bad_value_is_refused_with_its_name(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn an_entity_sees_its_own_deliveries_alone(suite: Arc<Suite>) {
+async fn an_entity_sees_only_its_own_deliveries(suite: Arc<Suite>) {
     let owner = suite.entity().await;
     let stranger = suite.entity().await;
     let receiver = Receiver::start().await;
@@ -381,7 +385,7 @@ async fn an_entity_sees_its_own_deliveries_alone(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn a_page_with_a_rare_filter_ends_early_and_later_pages_find_the_rest(suite: Arc<Suite>) {
-    /// More than are looked at for a page.
+    /// More deliveries than the service reads for one page.
     const MANY: i64 = 5_000;
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
@@ -390,7 +394,7 @@ async fn a_page_with_a_rare_filter_ends_early_and_later_pages_find_the_rest(suit
     let delivered = entity.publish(json!({})).await;
     entity.until_status(&delivered, &["delivered"]).await;
     let head = table.item(&format!("DLV#{delivered}"), "HEAD").await.expect("it is there");
-    // The oldest two are told to be pending and failed. All others arrived at once, which the index was not told.
+    // The index lists the oldest two as pending and failed, and all others still as new, although they are delivered.
     let copies = async |seconds_ago: i64| {
         let began = (now() - seconds_ago) * 1_000;
         let copies = (0..MANY).map(|number| {
@@ -433,11 +437,11 @@ async fn a_page_with_a_rare_filter_ends_early_and_later_pages_find_the_rest(suit
     };
     let [pending, failed] = [0, 1].map(|number| vec![format!("dlv_{number:026}")]);
     copies(600).await;
-    assert_eq!(pages("failed").await, (failed, vec![0, 0, 1]), "each page looks at so many and no more");
+    assert_eq!(pages("failed").await, (failed, vec![0, 0, 1]), "a page reads a bounded number of entries");
     let (found, sizes) = pages("pending").await;
     assert_eq!(found, pending);
-    assert!((20..=22).contains(&sizes.len()), "of each that is new the head is read, of so many for a page: {sizes:?}");
-    // What has been new for an hour has arrived.
+    assert!((20..=22).contains(&sizes.len()), "a page reads a bounded number of heads of new deliveries: {sizes:?}");
+    // A delivery that has been new for an hour has arrived.
     copies(2 * 3_600).await;
     assert_eq!(pages("pending").await, (pending, vec![0, 0, 1]));
     // A frequent status fills its page at once.
@@ -445,7 +449,7 @@ async fn a_page_with_a_rare_filter_ends_early_and_later_pages_find_the_rest(suit
 }
 
 #[contract_test]
-async fn a_delivery_is_listed_in_the_state_that_it_is_in_and_in_no_other(suite: Arc<Suite>) {
+async fn a_delivery_is_listed_only_under_its_current_state(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let is_listed = async |delivery: &str, state: &str| {
@@ -464,7 +468,7 @@ async fn a_delivery_is_listed_in_the_state_that_it_is_in_and_in_no_other(suite: 
     entity.post(&format!("/webhook/delivery/{delivery}/resend")).expect(202).await;
     entity.until_status(&delivery, &["delivered"]).await;
     is_listed(&delivery, "delivered").await;
-    // One that arrived at once is sent again and fails, and arrives when it is sent once more.
+    // A delivery that succeeded at once is sent again and fails, then is sent once more and succeeds.
     let delivery = entity.publish(json!({})).await;
     entity.until_status(&delivery, &["delivered"]).await;
     is_listed(&delivery, "delivered").await;
@@ -480,7 +484,7 @@ async fn a_delivery_is_listed_in_the_state_that_it_is_in_and_in_no_other(suite: 
 }
 
 #[contract_test]
-async fn a_delivery_that_the_sweep_finds_during_its_first_attempt_is_listed_as_delivered(suite: Arc<Suite>) {
+async fn a_delivery_swept_during_its_first_attempt_is_listed_as_delivered(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     // The sweep comes after 10 s.
@@ -488,8 +492,8 @@ async fn a_delivery_that_the_sweep_finds_during_its_first_attempt_is_listed_as_d
     entity.hook(&receiver.on("/", [slow])).await;
     let delivery = entity.publish(json!({})).await;
     let head = format!("DLV#{delivery}");
-    let told = async || Some(suite.table().item(&head, "HEAD").await?["listedStatus"]["S"] == "pending");
-    until("the sweep has found it", LONG, async || told().await.filter(|told| *told)).await;
+    let is_found = async || Some(suite.table().item(&head, "HEAD").await?["listedStatus"]["S"] == "pending");
+    until("the sweep has found it", LONG, async || is_found().await.filter(|found| *found)).await;
     entity.until_status(&delivery, &["delivered"]).await;
     assert_eq!(ids(&items(&page(&entity, "?status=delivered").await)), [delivery]);
     assert_eq!(page(&entity, "?status=pending").await, json!({ "items": [] }));

@@ -9,10 +9,10 @@ use tokio::{
     time::timeout,
 };
 
-use crate::harness::{Entity, LONG, Settings, Suite, free_port, go_on, local};
+use crate::harness::{Entity, LONG, Settings, Suite, continue_to_provider, free_port, local};
 
 #[contract_test]
-async fn the_service_finds_the_provider_at_the_port_that_was_chosen(suite: Arc<Suite>) {
+async fn the_service_finds_the_provider_at_the_chosen_port(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let program = local().expect("the shared bundle runs it").with_file_name("demo-provider");
     let port = free_port();
@@ -21,12 +21,12 @@ async fn the_service_finds_the_provider_at_the_port_that_was_chosen(suite: Arc<S
     let provider = provider.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true).spawn();
     let mut provider = provider.expect("`cargo build --workspace --bins` builds it");
     let mut lines = BufReader::new(provider.stdout.take().expect("it is piped")).lines();
-    let said = timeout(LONG, lines.next_line()).await.expect("it says so at once").expect("text");
+    let said = timeout(LONG, lines.next_line()).await.expect("it reports the port at once").expect("text");
     assert_eq!(said, Some(format!("The secret `provider-demo` names port {port} now.")));
 
     let provider_at_its_port = format!("http://127.0.0.1:{port}/demo/authorize");
     let start = Entity::new(&api, "asks".to_owned()).await.authorization_url("demo").await;
-    let address = go_on(&api, &start, None).await.address;
+    let address = continue_to_provider(&api, &start, None).await.address;
     assert!(address.starts_with(&provider_at_its_port), "{address}");
     let secret = bundle.data().join("secrets/provider-demo.json");
     assert!(

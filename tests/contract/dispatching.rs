@@ -1,4 +1,4 @@
-//! What dispatching does where things cross: a webhook that moves, answers that come late, and what cannot be sent at all.
+//! Races and faults in dispatching: a webhook that moves, late answers, and deliveries that cannot be sent.
 
 use std::{
     sync::Arc,
@@ -42,7 +42,7 @@ async fn a_webhook_that_has_moved_is_not_disabled_by_a_410_of_its_old_address(su
 }
 
 #[contract_test]
-async fn a_large_event_that_comes_again_in_another_layout_is_sent_as_it_came_first(suite: Arc<Suite>) {
+async fn a_large_event_repeated_in_another_layout_is_sent_as_first_published(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let bus = Bus::of(&suite.api.env);
@@ -66,12 +66,12 @@ async fn a_large_event_that_comes_again_in_another_layout_is_sent_as_it_came_fir
 }
 
 #[contract_test]
-async fn a_failure_after_a_long_silence_disables_and_forgets_nothing(suite: Arc<Suite>) {
+async fn a_failure_after_a_long_silence_disables_and_clears_nothing(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let table = suite.table();
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(500)])).await;
-    // Failures of six days ago: statistics show them, and they are older than the time after which a webhook is disabled.
+    // Failures of six days ago: the statistics show them, and they are older than the time to disable a webhook.
     let day = 24 * 60 * 60;
     let at = |days: i64| Time::from_millis((now() + days * day) * 1_000).to_string();
     let since = at(-12);
@@ -93,7 +93,7 @@ async fn a_failure_after_a_long_silence_disables_and_forgets_nothing(suite: Arc<
     let webhook = entity.listed(&hook).await;
     assert_eq!((&webhook["enabled"], &webhook["health"]), (&json!(true), &json!("failing")));
     assert_eq!(webhook["failingSince"], since, "no attempt has succeeded since");
-    // A health that has expired, which the table has not removed yet.
+    // An expired health item, which the table has not removed yet.
     let expired = json!({
         "pk": { "S": pk }, "sk": { "S": sk }, "failuresInRow": { "N": "200" }, "incompleteInRow": { "N": "0" },
         "failingSince": { "S": at(-30) }, "failing": { "BOOL": true }, "streakSince": { "S": at(-30) },
@@ -115,7 +115,7 @@ async fn a_failure_after_a_long_silence_disables_and_forgets_nothing(suite: Arc<
 }
 
 #[contract_test]
-async fn a_slow_success_ends_what_has_failed_meanwhile(suite: Arc<Suite>) {
+async fn a_slow_success_ends_the_failures_that_came_meanwhile(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let slow = Behaviour::status(200).after(Duration::from_secs(3));
@@ -131,7 +131,7 @@ async fn a_slow_success_ends_what_has_failed_meanwhile(suite: Arc<Suite>) {
     until_health(&entity, &hook, "healthy").await;
 }
 
-/// Puts other sealed texts in the place of a webhook's, and gives the webhook as it was.
+/// Damages a webhook's sealed texts; returns the original item.
 async fn damage(table: &Table, entity: &Entity, hook: &Hook) -> Value {
     let pk = format!("ENT#{}", entity.id);
     let sk = format!("WHK#{}", hook.id);
@@ -146,7 +146,7 @@ async fn damage(table: &Table, entity: &Entity, hook: &Hook) -> Value {
 }
 
 #[contract_test]
-async fn a_delivery_whose_secret_cannot_be_opened_waits_and_goes_out_when_it_can(suite: Arc<Suite>) {
+async fn a_delivery_whose_secret_cannot_be_opened_waits_and_is_sent_later(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let entity = Entity::new(&api, "damaged".to_owned()).await;
     let receiver = Receiver::start().await;
@@ -165,7 +165,7 @@ async fn a_delivery_whose_secret_cannot_be_opened_waits_and_goes_out_when_it_can
 }
 
 #[contract_test]
-async fn a_delivery_whose_webhook_cannot_be_read_waits_and_goes_out_when_it_can(suite: Arc<Suite>) {
+async fn a_delivery_whose_webhook_cannot_be_read_waits_and_is_sent_later(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let table = suite.table();
@@ -177,7 +177,7 @@ async fn a_delivery_whose_webhook_cannot_be_read_waits_and_goes_out_when_it_can(
     let mut damaged = whole.clone();
     damaged["eventList"] = json!({ "S": "no list" });
     table.put(damaged).await;
-    // Left to the queue, its message would come again and again and end among the dead letters.
+    // Without the delay, its message would be received again and again and end in the dead-letter queue.
     let waits = |delivery: &Value| delivery["nextAttemptDate"].as_str() > first["nextAttemptDate"].as_str();
     let delivery = entity.until_delivery(&id, "is put off", waits).await;
     assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("retrying"), &json!(1)));
@@ -187,34 +187,34 @@ async fn a_delivery_whose_webhook_cannot_be_read_waits_and_goes_out_when_it_can(
     assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("delivered"), &json!(2)));
 }
 
-/// The write is tried again by the client of the table after four seconds, and given up after ten: until then the attempt
-/// would not be recorded, and its lease would run out.
+/// The table's client retries the write after four seconds and gives up after ten. Waiting for it would delay the
+/// record of the attempt beyond its lease.
 #[contract_test]
 async fn a_mark_of_slowness_that_cannot_be_written_delays_no_record(suite: Arc<Suite>) {
-    let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
-    let entity = Entity::new(&stood.api, "unmarked".to_owned()).await;
+    let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let entity = Entity::new(&setup.api, "unmarked".to_owned()).await;
     let receiver = Receiver::start().await;
     let slow = Behaviour::status(200).after(Duration::from_millis(1_500));
     let hook = entity.hook(&receiver.on("/", [slow])).await;
     let marks = |call: &AwsCall| call.operation == "UpdateItem" && call.mentions("slowUntil");
-    stood.table.delay(usize::MAX, LONG, marks);
+    setup.table.delay(usize::MAX, LONG, marks);
     let id = entity.publish(json!({})).await;
     let delivery = entity.until_status(&id, &["delivered", "failed"]).await;
     assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("delivered"), &json!(1)));
-    let tried = stood.table.calls_mentioning(&hook.id).into_iter().filter(marks).count();
-    assert_eq!(tried, 1, "it is given up before it is tried again");
-    stood.bundle.cut_power().await;
+    let tried = setup.table.calls_mentioning(&hook.id).into_iter().filter(marks).count();
+    assert_eq!(tried, 1, "the dispatcher gives up before the first retry");
+    setup.bundle.cut_power().await;
 }
 
-/// Nothing is left of a 410 but a disabled webhook: no work in the background, and no event but the first within the hour.
+/// A 410 only disables the webhook. It causes no background work, and only the first one in an hour causes an event.
 #[contract_test]
 async fn a_410_costs_the_same_however_often_its_webhook_is_enabled_again(suite: Arc<Suite>) {
     const ROUNDS: usize = 5;
     const EVENTS: usize = 10;
-    let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
-    let entity = Entity::new(&stood.api, "gone".to_owned()).await;
+    let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let entity = Entity::new(&setup.api, "gone".to_owned()).await;
     let receiver = Receiver::start().await;
-    let table = Table::of(&stood.api.env);
+    let table = Table::of(&setup.api.env);
     let hook = json!({ "name": "gone", "eventUrl": receiver.on("/", [Behaviour::status(410)]), "eventList": ["booking.created"] });
     let hook = entity.hook_with(hook).await;
     let pk = format!("ENT#{}", entity.id);
@@ -233,21 +233,22 @@ async fn a_410_costs_the_same_however_often_its_webhook_is_enabled_again(suite: 
         assert_eq!(item["enabled"]["BOOL"], false);
         change(&entity, &hook, json!({ "enabled": true })).await;
     }
-    let calls = stood.table.calls_mentioning(&hook.id);
+    let calls = setup.table.calls_mentioning(&hook.id);
     let attempts = receiver.received("/").len();
     let transactions = calls.iter().filter(|call| call.operation == "TransactWriteItems").count();
     println!("{attempts} answers of 410, {transactions} transactions, {} calls", calls.len());
     assert!(attempts >= ROUNDS, "{attempts} attempts");
-    // One that tells and is lost to another, one that does not tell and is lost too.
+    // Two transactions for each answer at most, with and without the event; both may lose against another answer.
     assert!(transactions <= 2 * attempts, "{transactions} transactions for {attempts} answers");
-    let told = calls.iter().filter(|call| call.operation == "TransactWriteItems" && call.mentions("webhook.disabled"));
-    assert!(told.count() <= EVENTS, "only those that found at once that it was not told yet");
+    let announcing =
+        calls.iter().filter(|call| call.operation == "TransactWriteItems" && call.mentions("webhook.disabled"));
+    assert!(announcing.count() <= EVENTS, "only concurrent first answers announce it");
     assert!(!calls.iter().any(|call| call.mentions("JOB#")), "no work in the background");
-    assert!(stood.bundle.stop().await.success());
+    assert!(setup.bundle.stop().await.success());
 }
 
 #[contract_test]
-async fn what_announces_a_delivery_again_during_its_first_attempt_sends_nothing_twice(suite: Arc<Suite>) {
+async fn a_second_announcement_during_the_first_attempt_sends_nothing(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let takes_long = Behaviour::status(204).after(Duration::from_millis(900));
@@ -265,8 +266,8 @@ async fn what_announces_a_delivery_again_during_its_first_attempt_sends_nothing_
     assert_eq!((&delivery["attemptCount"], receiver.received("/").len()), (&json!(1), 1));
 }
 
-/// Whether a call writes these words to the head of a delivery of this entity, which its statement mentions nowhere: the
-/// test is alone with its bundle.
+/// Whether a call writes these words to the head of any delivery. The statement does not name the entity, but the test
+/// has its own bundle.
 fn writes_to_a_head(words: &'static str) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static {
     move |call| {
         let text = call.body.to_string().replace("\\\"", "");
@@ -274,33 +275,33 @@ fn writes_to_a_head(words: &'static str) -> impl Fn(&AwsCall) -> bool + Send + S
     }
 }
 
-/// The webhook was once read before the claim and used however long the claim took.
+/// Regression test: the dispatcher read the webhook before the claim and used it regardless of how long the claim took.
 #[contract_test]
-async fn a_webhook_that_is_removed_while_its_delivery_is_claimed_gets_no_request(suite: Arc<Suite>) {
-    let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
-    let entity = Entity::new(&stood.api, "removed".to_owned()).await;
+async fn a_webhook_removed_during_a_claim_gets_no_request(suite: Arc<Suite>) {
+    let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let entity = Entity::new(&setup.api, "removed".to_owned()).await;
     let receiver = Receiver::start().await;
     let warm = entity.hook(&receiver.on("/warm", [Behaviour::status(200)])).await;
     let id = entity.publish(json!({})).await;
     entity.until_status(&id, &["delivered"]).await;
     entity.remove(&warm.id).expect(200).await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
-    let mut claim = stood.table.hold("the claim", Moment::Before, writes_to_a_head("SET lease=?"));
+    let mut claim = setup.table.hold("the claim", Moment::Before, writes_to_a_head("SET lease=?"));
     let id = entity.publish(json!({})).await;
     claim.reached().await;
     // The webhook is read at the moment of the claim.
     tokio::time::sleep(Duration::from_millis(1_500)).await;
     entity.remove(&hook.id).expect(200).await;
-    claim.go_on();
+    claim.release();
     let delivery = entity.until_status(&id, &["cancelled", "delivered"]).await;
     assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("cancelled"), &json!(0)));
     assert_eq!(receiver.received("/").len(), 0);
-    assert!(stood.bundle.stop().await.success());
+    assert!(setup.bundle.stop().await.success());
 }
 
-/// A record was once given up after 1.3 s of throttling, so that the event was sent again.
+/// Regression test: the dispatcher gave up a record after 1.3 s of throttling, so the event was sent again.
 #[contract_test]
-async fn an_endpoint_that_answers_is_asked_once_while_any_write_of_its_delivery_is_throttled(suite: Arc<Suite>) {
+async fn a_throttled_write_does_not_repeat_an_answered_request(suite: Arc<Suite>) {
     const THROTTLED: Duration = Duration::from_secs(20);
     let large = || Behaviour::answer(200, &[], "x".repeat(4_096));
     let writes: [(&str, &'static str, Behaviour, &str); 5] = [
@@ -310,17 +311,17 @@ async fn an_endpoint_that_answers_is_asked_once_while_any_write_of_its_delivery_
         ("gone", "SET attemptCount=?", Behaviour::status(410), "failed"),
         ("disabled", "disabledReason", Behaviour::status(410), "failed"),
     ];
-    let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
     let receiver = Receiver::start().await;
-    // One after the other, since a refused call may carry the writes of several deliveries.
+    // One after the other, since a refused call may contain writes of several deliveries.
     for (name, words, answer, ends) in writes {
-        let entity = Entity::new(&stood.api, format!("throttled-{name}")).await;
+        let entity = Entity::new(&setup.api, format!("throttled-{name}")).await;
         let path = format!("/{name}");
         entity.hook(&receiver.on(&path, [answer, Behaviour::status(200)])).await;
         let until = Instant::now() + THROTTLED;
         let is_meant = writes_to_a_head(words);
         let disables = move |call: &AwsCall| words == "disabledReason" && call.body.to_string().contains(words);
-        stood.table.refuse(usize::MAX, "ProvisionedThroughputExceededException", move |call| {
+        setup.table.refuse(usize::MAX, "ProvisionedThroughputExceededException", move |call| {
             Instant::now() < until && (is_meant(call) || disables(call))
         });
         let id = entity.publish(json!({})).await;
@@ -328,5 +329,5 @@ async fn an_endpoint_that_answers_is_asked_once_while_any_write_of_its_delivery_
         assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!(ends), &json!(1)), "{name}: {delivery:#}");
         assert_eq!(receiver.received(&path).len(), 1, "{name}");
     }
-    assert!(stood.bundle.stop().await.success());
+    assert!(setup.bundle.stop().await.success());
 }

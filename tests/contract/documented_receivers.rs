@@ -1,5 +1,5 @@
-//! The receivers of docs/receiving-webhooks.md, taken from the page as they stand there and started: each stores what the service
-//! sends, and nothing else, and none is stopped by what a stranger sends.
+//! The receivers of docs/receiving-webhooks.md, run as documented: each stores the service's events and nothing else,
+//! and no stranger's request stops it.
 
 use std::{
     fs::{self, File},
@@ -22,10 +22,10 @@ use crate::harness::{
     Hook, LONG, Suite, descendants, free_port, local, memory_kilobytes, now, project, signature, site_packages, until,
 };
 
-/// What is no signing secret, or no good one.
+/// Missing and invalid signing secrets.
 const NO_SECRETS: [Option<&str>; 5] = [None, Some(""), Some("whsec_"), Some("whsec_not base64"), Some("nonsense")];
 
-/// The memory that a flood may take, of which nothing is to be kept.
+/// The memory that a flood may take, although no part of it should be kept.
 const MEMORY_KILOBYTES: u64 = 32_000;
 
 #[contract_test]
@@ -35,7 +35,7 @@ async fn the_receiver_in_go_survives_strangers(suite: Arc<Suite>) {
     let source = written(&folder, "receiver.go", &at(port, &only_block("go")));
     let program = folder.path().join("receiver");
     let mut build = Command::new(site_packages(".venv-receivers").join("go/bin/go"));
-    // The standard library is compiled once and kept; nothing is fetched.
+    // The compiled standard library is cached; the build downloads nothing.
     let cache = project().join("target/go");
     build.args(["build", "-o"]).arg(&program).arg(source);
     build.env("GOCACHE", cache.join("build")).env("GOPATH", cache.join("path")).env("GOTOOLCHAIN", "local");
@@ -88,7 +88,7 @@ async fn python_survives_strangers(suite: &Suite, program: &str) {
 #[contract_test]
 async fn the_receiver_in_rust_survives_strangers(suite: Arc<Suite>) {
     let port = free_port();
-    // Its build has it listen where this says.
+    // Its build makes it listen at the address of this variable.
     let program = local().expect("the bundle is built").with_file_name("documented-receiver");
     let start = || {
         let mut command = Command::new(&program);
@@ -134,16 +134,16 @@ fn at(port: u16, program: &str) -> String {
     program.replace("8080", &port.to_string())
 }
 
-/// What runs a program.
+/// The server of a documented program.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
-    /// It listens by itself, so that it decides how much it reads, and for how long it waits.
+    /// The program is a server itself, with its own limits of size and time.
     Server,
-    /// A web server starts it for each request that is complete.
+    /// A web server runs the program for each complete request.
     Script,
 }
 
-/// A receiver that has been started.
+/// A running receiver.
 struct Running {
     child: Child,
     port: u16,
@@ -168,7 +168,7 @@ impl Running {
         running
     }
 
-    /// Fails if it has ended.
+    /// Fails if the receiver has ended.
     fn runs(&mut self) {
         let ended = self.child.try_wait().expect("a child can be looked at");
         assert!(ended.is_none(), "the receiver has ended: {ended:?}\n{}", self.log());
@@ -202,13 +202,13 @@ impl Running {
         let (mut read, mut write) =
             TcpStream::connect(("127.0.0.1", self.port)).await.expect("it listens").into_split();
         let mut answer = Vec::new();
-        // Both at once: an answer may come before the request is complete, and the rest of it is then refused.
+        // Both at once: an answer may come before the request is complete, and ends the sending.
         let exchange = async { tokio::join!(write.write_all(request), read.read_to_end(&mut answer)) };
         let _ = timeout(LONG, exchange).await.expect("the exchange ends");
         String::from_utf8_lossy(&answer).into_owned()
     }
 
-    /// Fails unless it goes on and takes an event.
+    /// Fails unless the receiver still runs and accepts an event.
     async fn takes_events(&mut self, hook: &Hook, after: &str) {
         let status = self.answer(&genuine(hook, EVENT)).await;
         self.runs();
@@ -225,7 +225,7 @@ fn with_secret(command: &mut Command, secret: Option<&str>) {
 
 const EVENT: &[u8] = br#"{"id":"evt_1","type":"booking.created","data":{}}"#;
 
-/// A request whose signature, timestamp and announced length are as they may be.
+/// A request with any signature, timestamp and announced length.
 fn request(timestamp: &str, signatures: &[u8], length: &str, body: &[u8]) -> Vec<u8> {
     let head = "POST /events HTTP/1.1\r\nHost: hooks.example.com\r\nConnection: close\r\nwebhook-id: evt_1\r\n";
     let mut request = format!("{head}webhook-timestamp: {timestamp}\r\nwebhook-signature: ").into_bytes();
@@ -235,7 +235,7 @@ fn request(timestamp: &str, signatures: &[u8], length: &str, body: &[u8]) -> Vec
     request
 }
 
-/// A request that is signed at this time.
+/// A request with a signature of this time.
 fn signed(hook: &Hook, timestamp: i64, body: &[u8]) -> Vec<u8> {
     let timestamp = timestamp.to_string();
     let signature = signature(&hook.secret, "evt_1", &timestamp, body);
@@ -246,7 +246,7 @@ fn genuine(hook: &Hook, body: &[u8]) -> Vec<u8> {
     signed(hook, now(), body)
 }
 
-/// The start of a request that announces more than comes.
+/// The start of a request whose body is shorter than announced.
 fn half(hook: &Hook) -> Vec<u8> {
     request(&now().to_string(), hook.secret.replace("whsec_", "v1,").as_bytes(), "100000", &EVENT[..20])
 }
@@ -263,7 +263,7 @@ async fn survives_strangers(suite: &Suite, port: u16, command: &dyn Fn() -> Comm
         still.push(receiver.begin(&start).await);
     }
 
-    // What the service sends, and the largest that it sends.
+    // A common event and the largest event.
     for data in [json!({ "bookingIdentifier": "B-1" }), json!({ "large": "x".repeat(261_800) })] {
         let delivery = entity.until_status(&entity.publish(data).await, &["delivered"]).await;
         assert_eq!(delivery["lastHttpStatus"], 204, "{delivery:#}");
@@ -277,10 +277,10 @@ async fn survives_strangers(suite: &Suite, port: u16, command: &dyn Fn() -> Comm
     if kind == Kind::Server {
         for connection in &mut still {
             let ended = timeout(LONG, connection.read_to_end(&mut Vec::new())).await;
-            assert!(ended.is_ok(), "an upload that stands still keeps its connection");
+            assert!(ended.is_ok(), "a stalled upload keeps its connection");
         }
     }
-    receiver.takes_events(&hook, "uploads that stand still").await;
+    receiver.takes_events(&hook, "stalled uploads").await;
 }
 
 async fn says_that_its_secret_is_missing(port: u16, command: &dyn Fn() -> Command, kind: Kind) {
@@ -329,11 +329,11 @@ async fn refuses_forgeries(receiver: &mut Running, hook: &Hook) {
     }
     let refusal = receiver.text_of_answer(&request(&at, of_another_body.as_bytes(), &length, EVENT)).await;
     assert!(refusal.contains("signature does not verify") && !refusal.contains("whsec_"), "{refusal}");
-    // What is no request of HTTP is the web server's affair.
+    // The web server answers malformed HTTP.
     for (what, request) in [
         ("a body of no length", request(&at, good.as_bytes(), "-1", EVENT)),
-        ("a length that is no number", request(&at, good.as_bytes(), "many", EVENT)),
-        ("a chunk that is none", format!("{CHUNKED}zz\r\n").into_bytes()),
+        ("a length that is not a number", request(&at, good.as_bytes(), "many", EVENT)),
+        ("an invalid chunk", format!("{CHUNKED}zz\r\n").into_bytes()),
         ("no HTTP", b"\0\x01\x02\r\n\r\n".to_vec()),
         ("another verb", b"GET / HTTP/1.1\r\nHost: hooks.example.com\r\nConnection: close\r\n\r\n".to_vec()),
     ] {
@@ -341,7 +341,7 @@ async fn refuses_forgeries(receiver: &mut Running, hook: &Hook) {
         receiver.runs();
         assert!(status.is_none_or(|status| status >= 400), "{what}: {status:?}");
     }
-    // A webhook with a new secret and an old one has a signature of each.
+    // During a rotation, a request has a signature of each secret.
     let both = format!("{} {good}", signature("whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD", "evt_1", &at, EVENT));
     assert_eq!(receiver.answer(&request(&at, both.as_bytes(), &length, EVENT)).await, Some(204));
 }
@@ -363,24 +363,24 @@ async fn survives_aborts(receiver: &mut Running, hook: &Hook) {
 }
 
 async fn survives_floods(receiver: &mut Running, hook: &Hook, kind: Kind) {
-    // Signed, and still larger than any event.
+    // Signed, but larger than any event.
     let large = genuine(hook, json!({ "id": "evt_1", "large": "x".repeat(1_048_576) }).to_string().as_bytes());
     let status = receiver.answer(&large).await;
-    // Its end may overtake the answer, when not all was read.
+    // A reset may overtake the answer if the body was not read completely.
     assert!(status.is_none_or(|status| status == 413), "{status:?}");
     let chunk = format!("8000\r\n{}\r\n", "x".repeat(0x8000)).into_bytes();
     let announced = request(&now().to_string(), b"v1,", "9999999999", b"");
     for (head, part) in [(announced, vec![b'x'; 0x8000]), (CHUNKED.into(), chunk)] {
         let before = receiver.memory_kilobytes();
         let mut connection = receiver.begin(&head).await;
-        // PHP's own web server keeps a body before any script is started; those that are meant for strangers have a limit.
+        // PHP's built-in web server buffers a body before it starts a script; servers for production have a limit.
         let parts = if kind == Kind::Script { 256 } else { 4_096 };
         let mut taken = 0;
         while taken < parts && matches!(timeout(LONG, connection.write_all(&part)).await, Ok(Ok(()))) {
             taken += 1;
         }
         if kind == Kind::Server {
-            assert!(taken < parts, "it reads on and on");
+            assert!(taken < parts, "it reads without a limit");
             let now = receiver.memory_kilobytes();
             assert!(now < before + MEMORY_KILOBYTES, "it grew from {before} kB to {now} kB");
         }

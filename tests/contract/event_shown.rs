@@ -1,4 +1,4 @@
-//! An event with its deliveries: shown alone, and found in the list of deliveries.
+//! An event with its deliveries: shown alone, and as a filter of the list of deliveries.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -27,7 +27,7 @@ async fn shown(entity: &Entity, event: &str) -> Value {
     entity.get(&format!("/webhook/event/{event}")).expect(200).await.json()
 }
 
-/// The event once all its deliveries have this state.
+/// Waits until all deliveries of the event have this state; returns the event.
 async fn until_all(entity: &Entity, event: &str, status: &str) -> Value {
     until(&format!("all are {status}"), LONG, async || {
         let shown = shown(entity, event).await;
@@ -89,7 +89,7 @@ async fn events_of_the_same_moment_keep_their_deliveries_apart(suite: Arc<Suite>
 }
 
 #[contract_test]
-async fn the_deliveries_of_an_event_are_listed_page_by_page_and_with_other_filters(suite: Arc<Suite>) {
+async fn deliveries_of_an_event_are_listed_in_pages_and_with_filters(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let hooks = join_all((0..5).map(|_| entity.hook("http://127.0.0.1:9/"))).await;
     published(&entity, json!({})).await;
@@ -112,7 +112,7 @@ async fn the_deliveries_of_an_event_are_listed_page_by_page_and_with_other_filte
         }
     }
     assert_eq!(found, deliveries);
-    // The cursor is of this list alone.
+    // The cursor works only in this list.
     let foreign = entity.get(&format!("/webhook/delivery/list?limit=2{cursor}"));
     foreign.refused(400, "invalid-request").await;
     let of_one = list(&format!("&webhookIdentifier={}", hooks[3].id)).await;
@@ -160,7 +160,7 @@ async fn an_event_that_is_not_the_entitys_or_not_kept_looks_missing(suite: Arc<S
     for event in ["evt_00000000000000000000000000", "evt_", "nothing", "EVT_00000000000000000000000000", "%00"] {
         missing(&entity, event).await;
     }
-    // The table removes what has expired some days later.
+    // The table removes expired items some days later.
     let mut item = suite.table().item(&format!("EVT#{event}"), "BODY").await.expect("it is kept");
     item["expiresAt"] = json!({ "N": now().to_string() });
     suite.table().put(item).await;

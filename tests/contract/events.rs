@@ -56,9 +56,9 @@ async fn the_catalogue_is_the_same_for_every_entity_and_every_time(suite: Arc<Su
     assert_eq!(catalogue(&suite).await, catalogue(&suite).await);
 }
 
-/// Subscribers trust that these say what the service itself has seen or done.
+/// Subscribers rely on operational events coming from the service alone.
 #[contract_test]
-async fn every_type_of_the_catalogue_can_be_published_but_the_services_own(suite: Arc<Suite>) {
+async fn every_type_except_operational_ones_can_be_published(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let mut own = BTreeSet::new();
@@ -75,7 +75,7 @@ async fn every_type_of_the_catalogue_can_be_published_but_the_services_own(suite
         let message = violation["message"].as_str().expect("openapi.yaml says so");
         assert!(message.contains("only the service itself publishes"), "{message}");
     }
-    // Webhooks may subscribe to them all the same.
+    // Webhooks may still subscribe to them.
     let wanting = json!({ "name": "own", "eventUrl": receiver.url("/"), "eventList": own });
     entity.hook_with(wanting).await;
     assert_eq!(own.len(), 7, "{own:?}");
@@ -101,7 +101,11 @@ async fn a_webhook_for_a_group_gets_its_types_and_no_others(suite: Arc<Suite>) {
     };
     let bookings = hook(json!(["booking.*", "booking.created", "payee.updated"])).await;
     let notes = hook(json!(["booking.note.*"])).await;
-    assert_eq!(bookings.json["eventList"], json!(["booking.*", "booking.created", "payee.updated"]), "as it was given");
+    assert_eq!(
+        bookings.json["eventList"],
+        json!(["booking.*", "booking.created", "payee.updated"]),
+        "the list as the client sent it"
+    );
     for (kind, expected) in [
         ("booking.created", vec![&bookings]),
         ("booking.note.added", vec![&bookings, &notes]),
@@ -119,7 +123,7 @@ async fn a_webhook_for_a_group_gets_its_types_and_no_others(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn an_unknown_type_is_answered_with_its_name_what_it_may_have_meant_and_where_all_types_are(suite: Arc<Suite>) {
+async fn the_refusal_of_an_unknown_type_suggests_one_and_names_the_list(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let wanting = |kind: &str| json!({ "name": "x", "eventUrl": "https://hooks.example.com/", "eventList": [kind] });
     for (kind, meant) in [("booking.create", "booking.created"), ("bookings.*", "booking.*"), ("booking", "booking.*")]
@@ -142,7 +146,7 @@ async fn an_unknown_type_is_answered_with_its_name_what_it_may_have_meant_and_wh
         assert!(detail.contains("`booking.create` is none; near it: booking.created"), "{detail}");
         assert!(detail.contains(&entity.path("/webhook/event/list")), "{detail}");
     }
-    // A group stands for types that are wanted, and an event is of one type.
+    // A group is only for subscriptions: an event has one type.
     for call in [
         entity.post("/webhook/event").json(&json!({ "type": "booking.*", "data": {} })),
         entity.get("/webhook/delivery/list?type=booking.*"),

@@ -1,5 +1,5 @@
-//! Tokens that the issuer did not make: each is refused with 401, and none is an error. Most of them are properly
-//! signed, with the deployment's own key.
+//! Tokens that the issuer did not make: each is refused with 401, and none causes an error. Most of them are properly
+//! signed with the deployment's key.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use serde_json::{Value, json};
 
 use crate::harness::{Application, Forge, Suite, now};
 
-/// The fault of a forged token, and the token.
+/// The fault of a forged token, and the token itself.
 type Forged = (String, String);
 
 fn encoded(bytes: impl AsRef<[u8]>) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// An object with a member that is another, or absent.
+/// An object with one member replaced, or removed.
 fn with(mut object: Value, name: &str, value: Option<Value>) -> Value {
     let members = object.as_object_mut().expect("headers and claims are objects");
     drop(members.remove(name));
@@ -41,7 +41,7 @@ fn changes(values: &[(&str, Value)], required: &[&str], token: impl Fn(&str, Opt
     changes
 }
 
-/// The text of an object that has a member twice.
+/// The text of an object with a duplicate member.
 fn twice(object: &Value, name: &str, value: &Value) -> String {
     object.to_string().replacen('{', &format!(r#"{{"{name}":{value},"#), 1)
 }
@@ -243,7 +243,7 @@ fn of_other_signatures(forge: &Forge, stranger: &Forge) -> Vec<Forged> {
         (0..32).map(|at| u8::from_str_radix(&order[2 * at..2 * at + 2], 16).expect("hexadecimal")).collect();
     let mut flipped = bytes.clone();
     flipped[17] ^= 1;
-    // The last character of 64 bytes in base 64 has four bits that mean nothing.
+    // The last base64 character of 64 bytes has four unused bits.
     let last = signature.chars().last().expect("it is not empty");
     let respelt = if last == 'A' { 'B' } else { char::from(last as u8 + 1) };
     let respelt = format!("{signed}.{}{respelt}", &signature[..signature.len() - 1]);
@@ -316,7 +316,7 @@ async fn a_forged_token_is_inactive_and_need_not_be_revoked(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn a_token_of_another_spelling_is_as_good(suite: Arc<Suite>) {
+async fn a_token_in_another_notation_is_accepted(suite: Arc<Suite>) {
     let forge = suite.forge();
     let aud = forge.claims()["aud"].clone();
     for (header, claims) in [
@@ -333,7 +333,7 @@ async fn a_token_of_another_spelling_is_as_good(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn a_token_that_no_header_can_carry_is_none(suite: Arc<Suite>) {
+async fn a_token_that_no_header_can_carry_is_missing(suite: Arc<Suite>) {
     for authorization in ["Bearer \u{e9}".as_bytes(), b"Bearer \xff\xfe", b"Bearer\t"] {
         let call = suite.api.get("/api/managing-entity/covered/webhook/list").header("authorization", authorization);
         let answer = call.expect(401).await;

@@ -1,5 +1,4 @@
-//! POST /task/geo-ip-update: its credentials and its request. The handling of a provider's file is tested beside its
-//! code.
+//! `POST /task/geo-ip-update`: credentials and request. Unit tests cover the handling of a provider's file.
 
 use std::sync::Arc;
 
@@ -20,7 +19,7 @@ async fn call(suite: &Suite, query: &str, body: &Value) -> Call {
 }
 
 #[contract_test]
-async fn a_token_with_any_scope_will_do(suite: Arc<Suite>) {
+async fn a_token_with_any_scope_is_accepted(suite: Arc<Suite>) {
     suite.api.post(PATH).json(&good(&suite)).refused(401, "unauthorized").await;
     for (application, scope) in [(Application::Demo, "booking.read"), (Application::Platform, "mcp.remove")] {
         let token = suite.api.token(application, scope).await;
@@ -57,7 +56,7 @@ async fn every_value_of_a_task_is_checked_at_once(suite: Arc<Suite>) {
 async fn a_wrong_key_and_a_wrong_environment_look_the_same(suite: Arc<Suite>) {
     let key = &suite.api.env["TASK_KEY"];
     let environment = &suite.api.env["ENVIRONMENT"];
-    let mut told = Vec::new();
+    let mut problems = Vec::new();
     for body in [
         json!({"key": "wrong", "environment": environment}),
         json!({"key": format!("{key} "), "environment": environment}),
@@ -67,13 +66,13 @@ async fn a_wrong_key_and_a_wrong_environment_look_the_same(suite: Arc<Suite>) {
     ] {
         let mut problem = call(&suite, "?live=true", &body).await.refused(403, "task-refused").await;
         problem["instance"] = Value::Null;
-        told.push(problem);
+        problems.push(problem);
     }
-    assert!(told.windows(2).all(|pair| pair[0] == pair[1]), "{told:#?}");
+    assert!(problems.windows(2).all(|pair| pair[0] == pair[1]), "{problems:#?}");
 }
 
 #[contract_test]
-async fn without_any_edition_nothing_succeeds(suite: Arc<Suite>) {
+async fn an_update_without_any_edition_fails(suite: Arc<Suite>) {
     for query in ["", "?live=false", "?live=true"] {
         let answer = call(&suite, query, &good(&suite)).await.expect(200).await.json();
         assert_eq!(answer["success"], false);

@@ -1,4 +1,4 @@
-//! The same where the store is a bucket, as it is on AWS; and the operator's commands for it.
+//! Geo-IP updates with a bucket as the store, as on AWS, and the operator's commands for them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{
     Api, Behaviour, Settings, Suite, UpdateServer, admin, aws_caller,
-    geo_ip::{call, database, day, maxmind, operator, task, told},
+    geo_ip::{call, database, day, maxmind, operator, task, task_result},
     now,
 };
 
@@ -32,12 +32,12 @@ async fn read(api: &Api, name: &str) -> Option<Vec<u8>> {
     Some(answer.error_for_status().expect("it is there").bytes().await.expect("a whole object").to_vec())
 }
 
-/// The pointer, which names the releases.
+/// The pointer to the current releases.
 async fn pointer(api: &Api) -> Option<Value> {
     let pointer: Value = serde_json::from_slice(&read(api, "current.json").await?).expect("a pointer is JSON");
     for release in ["current", "previous"] {
         if let Some(name) = pointer[release]["name"].as_str() {
-            let file = read(api, &format!("{name}.mmdb")).await.expect("what a pointer names is there");
+            let file = read(api, &format!("{name}.mmdb")).await.expect("the file that a pointer names exists");
             assert_eq!(pointer[release]["sha256"], sha256(&file));
         }
     }
@@ -53,7 +53,7 @@ async fn releases_are_published_and_rolled_back_in_a_bucket(suite: Arc<Suite>) {
     assert!(made.status().is_success(), "{made:?}");
     let settings = Settings::default().with("GEO_IP_STORE", "s3://geo-ip").overriding("--s3", s3.url());
     let (bundle, api, _permit) = suite.other_bundle_with(settings, &secrets).await;
-    let run = async |query: &str| told(&call(&api, query).await);
+    let run = async |query: &str| task_result(&call(&api, query).await);
 
     server.offer(CITY, &day(9), &database(CITY, 9));
     assert!(run("").await.1.contains("would publish"));
@@ -65,7 +65,7 @@ async fn releases_are_published_and_rolled_back_in_a_bucket(suite: Arc<Suite>) {
     assert!(run("?live=true").await.1.contains("is up to date"));
     assert_eq!(server.received(&UpdateServer::download(CITY)).len(), 2);
 
-    // Somebody else changes the pointer while the update is under way.
+    // Another writer changes the pointer during the update.
     let second = database(CITY, 7);
     server.offer(CITY, &day(7), &second);
     server.forget();
@@ -78,7 +78,7 @@ async fn releases_are_published_and_rolled_back_in_a_bucket(suite: Arc<Suite>) {
         let put = aws_caller(&api.env).sign(put).send().await;
         put.and_then(reqwest::Response::error_for_status).expect("the bucket takes it");
     });
-    let (success, message) = told(&answer.expect("an answer"));
+    let (success, message) = task_result(&answer.expect("an answer"));
     assert!(!success && message.contains("the pointer was changed at the same time"), "{message}");
     assert_eq!(pointer(&api).await, Some(first));
 
@@ -90,7 +90,7 @@ async fn releases_are_published_and_rolled_back_in_a_bucket(suite: Arc<Suite>) {
     let (success, message) = run("?live=true").await;
     assert!(!success && message.contains("was rolled back and is blocked"), "{message}");
 
-    // What neither readers nor a rollback need any more is removed.
+    // Releases that neither readers nor a rollback need are removed.
     let oldest = pointer(&api).await.expect("published")["current"]["name"].as_str().expect("a text").to_owned();
     for age in [5, 3] {
         assert!(read(&api, &format!("{oldest}.mmdb")).await.is_some());
@@ -114,7 +114,7 @@ fn built_at(hour: i64) -> Vec<u8> {
 }
 
 #[contract_test]
-async fn an_operator_updates_at_once_tells_two_releases_of_one_day_apart_and_unblocks_one(suite: Arc<Suite>) {
+async fn an_operator_updates_and_unblocks_one_of_two_releases_of_a_day(suite: Arc<Suite>) {
     let server = UpdateServer::start().await;
     let secrets = [("geo-ip", json!({ "editions": [maxmind(CITY, &server)] }))];
     let (bundle, _, _permit) = suite.other_bundle_with(Settings::default(), &secrets).await;
@@ -139,13 +139,13 @@ async fn an_operator_updates_at_once_tells_two_releases_of_one_day_apart_and_unb
     let looked_up = admin(&bundle, &["geo-ip", "lookup", "1.1.1.77", "--json"]).await.json();
     assert_eq!((&looked_up[0]["sha256"], &looked_up[0]["buildTime"]), (&current["sha256"], &current["buildTime"]));
 
-    // The result says why, and the exit code that not all is well.
+    // The output gives the reason, and the exit code shows the failure.
     let refused = update().await;
     assert_eq!(refused.code, Some(1), "{}", refused.err);
     assert!(refused.out.contains(&sha256(&evening)) && refused.out.contains("is blocked"), "{}", refused.out);
 
     let refusal = admin(&bundle, &["geo-ip", "unblock", CITY, &sha256(&morning)]).await.failed(3);
-    assert!(refusal.contains(&sha256(&evening)), "it lists those that are blocked: {refusal}");
+    assert!(refusal.contains(&sha256(&evening)), "the refusal lists the blocked releases: {refusal}");
     admin(&bundle, &["geo-ip", "unblock", CITY, "short"]).await.failed(2);
     let unblocked = admin(&bundle, &["geo-ip", "unblock", CITY, &sha256(&evening)[..12], "--json"]).await.json();
     assert_eq!(unblocked["unblocked"], json!(sha256(&evening)));

@@ -1,4 +1,4 @@
-//! Updates that are killed: the next one needs not wait, and the published release is whole at every moment.
+//! Killed updates: the next update need not wait, and the published release is complete at every moment.
 
 use std::{
     fs::{self, File},
@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::harness::{
     Api, Behaviour, Bundle, LONG, Settings, Suite, UpdateServer,
-    geo_ip::{call, database_of, day, files, folder, maxmind, operator, published, task, told},
+    geo_ip::{call, database_of, day, files, folder, maxmind, operator, published, task, task_result},
     until,
 };
 
@@ -35,7 +35,7 @@ struct World {
 }
 
 impl World {
-    /// Has a release, and returns its file.
+    /// Makes the provider offer a release; returns its file.
     fn offer(&self, days_ago: i64) -> Vec<u8> {
         let database = database(days_ago);
         self.server.offer(CITY, &day(days_ago), &database);
@@ -43,25 +43,25 @@ impl World {
         database
     }
 
-    /// Fails unless this is published.
+    /// Fails unless this database is published.
     fn expect(&self, database: &[u8]) {
         let files = files(&self.store);
         assert!(published(&files, CITY).as_deref() == Some(database), "another release is published");
     }
 
-    /// Where the edition is published.
+    /// The folder of the edition's releases.
     fn folder(&self) -> PathBuf {
         self.store.join("local").join(CITY)
     }
 
-    /// The lock of a change of the pointer, for which an update waits.
+    /// The lock that an update takes to change the pointer.
     fn pointer_lock(&self) -> File {
-        let lock = File::open(self.folder().join("current.json.lock")).expect("it was made by the first release");
-        lock.lock().expect("nobody has it");
+        let lock = File::open(self.folder().join("current.json.lock")).expect("the first release created it");
+        lock.lock().expect("the lock is free");
         lock
     }
 
-    /// Kills the function, and waits for the next process: a request in between may go to the dying one.
+    /// Kills the function and waits for the next process, since an earlier request may reach the dying one.
     async fn kill(&self) {
         let process = self.bundle.process(FUNCTION).await;
         process.kill();
@@ -71,7 +71,7 @@ impl World {
         .await;
     }
 
-    /// Begins an update, and kills it once this is true.
+    /// Begins an update, and kills it once `reached` completes.
     async fn kill_when(&self, reached: impl Future<Output = ()>) {
         let running = tokio::spawn({
             let api = self.api.clone();
@@ -80,12 +80,12 @@ impl World {
         reached.await;
         self.kill().await;
         let answer = running.await.expect("it did not panic");
-        assert!(answer.is_none_or(|answer| answer.status >= 500), "nobody says that all is well");
+        assert!(answer.is_none_or(|answer| answer.status >= 500), "a killed update reports success");
     }
 
-    /// The next update, which succeeds and publishes this.
+    /// Fails unless the next update publishes this database and leaves no other files.
     async fn recovers(&self, days_ago: i64, database: &[u8]) {
-        let (success, message) = told(&call(&self.api, "?live=true").await);
+        let (success, message) = task_result(&call(&self.api, "?live=true").await);
         assert!(success && message.contains(&day(days_ago)), "{message}");
         self.expect(database);
         let left: Vec<_> = files(&self.store).into_keys().filter(|path| !is_object(path)).collect();
@@ -93,7 +93,7 @@ impl World {
     }
 }
 
-/// Whether a folder has a file whose name has this in it.
+/// Whether a folder has a file whose name contains this part.
 fn has_file(folder: &Path, part: &str) -> bool {
     let mut entries = fs::read_dir(folder).expect("there").flatten();
     entries.any(|entry| entry.file_name().to_str().is_some_and(|name| name.contains(part)))
@@ -104,7 +104,7 @@ fn is_object(path: &Path) -> bool {
 }
 
 #[contract_test]
-async fn an_update_that_is_killed_anywhere_is_taken_over_and_the_pointer_never_leads_astray(suite: Arc<Suite>) {
+async fn a_killed_update_is_taken_over_and_the_pointer_is_always_valid(suite: Arc<Suite>) {
     let server = UpdateServer::start().await;
     let secrets = [("geo-ip", json!({ "editions": [maxmind(CITY, &server)] }))];
     let (bundle, api, _permit) = suite.other_bundle_with(Settings::default(), &secrets).await;
@@ -113,7 +113,7 @@ async fn an_update_that_is_killed_anywhere_is_taken_over_and_the_pointer_never_l
     let first = world.offer(30);
     world.recovers(30, &first).await;
 
-    killed_after_the_question(&world, &first).await;
+    killed_after_the_metadata_request(&world, &first).await;
     killed_in_the_middle_of_the_download(&world).await;
     killed_in_the_middle_of_the_upload(&world).await;
     killed_before_the_pointer_moves(&world).await;
@@ -123,7 +123,7 @@ async fn an_update_that_is_killed_anywhere_is_taken_over_and_the_pointer_never_l
     assert!(world.bundle.stop().await.success());
 }
 
-async fn killed_after_the_question(world: &World, before: &[u8]) {
+async fn killed_after_the_metadata_request(world: &World, before: &[u8]) {
     let database = world.offer(28);
     world.server.instead(UpdateServer::METADATA, [Behaviour::hang()]);
     world.kill_when(world.server.until(UpdateServer::METADATA, 1)).await;
@@ -148,7 +148,7 @@ async fn killed_in_the_middle_of_the_download(world: &World) {
 async fn killed_in_the_middle_of_the_upload(world: &World) {
     let before = database(26);
     let database = world.offer(24);
-    // An upload takes a few milliseconds. Should it be over before it is seen, the pointer waits behind this lock.
+    // An upload takes a few milliseconds. If it ends before the test sees it, the pointer still waits for this lock.
     let lock = world.pointer_lock();
     let folder = world.folder();
     let name = sha256(&database);
@@ -185,7 +185,7 @@ async fn killed_after_the_pointer_moved(world: &World) {
     })
     .await;
     world.kill().await;
-    drop(running.await.expect("it did not panic")); // it may have been quicker than the kill
+    drop(running.await.expect("it did not panic")); // the answer may have been quicker than the kill
     world.expect(&database);
     world.recovers(21, &database).await;
 }
@@ -202,7 +202,7 @@ async fn everything_killed_in_the_middle_of_the_download(suite: &Suite, world: &
     });
     world.server.until(&download, 1).await;
     world.bundle.cut_power().await;
-    assert!(running.await.expect("it did not panic").is_none(), "nobody is there to answer");
+    assert!(running.await.expect("it did not panic").is_none(), "no process is left to answer");
     world.expect(&before);
     world.bundle.start_again(Settings::default()).await;
     world.api = Api::of(&world.bundle, &suite.contract);
@@ -228,7 +228,7 @@ async fn a_rollback_is_not_undone(world: &World) {
     let pointer = world.store.join("local/City/current.json");
     let content = fs::read(&pointer).expect("it is there");
     for query in ["", "?live=true"] {
-        let (success, message) = told(&call(&world.api, query).await);
+        let (success, message) = task_result(&call(&world.api, query).await);
         let expected = format!("the release with the SHA-256 {} was rolled back and is blocked", sha256(&bad));
         assert!(!success && message.contains(&expected), "{message}");
     }

@@ -1,4 +1,4 @@
-//! Files of providers, right and wrong: the right ones are published, and no other.
+//! Valid and invalid files of providers: only the valid ones are published.
 
 use std::{
     collections::BTreeMap,
@@ -14,11 +14,11 @@ use serde_json::{Value, json};
 
 use crate::harness::{
     Api, Behaviour, Settings, Suite, UpdateServer,
-    geo_ip::{Files, call, database, day, files, folder, maxmind, published, told},
+    geo_ip::{Files, call, database, day, files, folder, maxmind, published, task_result},
     invocation,
 };
 
-/// Editions of MaxMind's: the fault of each one's second release, and a part of the sentence about it.
+/// Editions of MaxMind: the fault of the second release, and a part of the sentence about it.
 const MAXMIND: [(&str, &str); 8] = [
     ("WrongChecksum", "the checksum of the served file is not the one that the provider gives"),
     ("FlippedBit", "the checksum of the served file is not the one that the provider gives"),
@@ -29,7 +29,7 @@ const MAXMIND: [(&str, &str); 8] = [
     ("TwoDatabases", "2 databases"),
     ("LeadsOut", "a name that leads out of it"),
 ];
-/// Editions at an address of anyone's: the same, and how often the file is asked for.
+/// Editions at a plain address: the fault, a part of the sentence about it, and the number of requests for the file.
 const PLAIN: [(&str, &str, usize); 11] = [
     ("WrongSha256", "the checksum of the served file is not the one that the provider gives", 1),
     ("CutOff", "the connection broke before the answer was complete", 1),
@@ -40,7 +40,7 @@ const PLAIN: [(&str, &str, usize); 11] = [
     ("Status404", "has no such file (status 404)", 1),
     ("Status429", "limit on downloads is reached (status 429)", 1),
     ("Status500", "has failed (status 500)", 1),
-    // Ten seconds without a word; then the time of a call over HTTP ends while the last one trickles.
+    // Ten seconds of silence; the trickling download then runs into the time limit of a call over HTTP.
     ("Silent", "did not begin to answer in time", 1),
     ("Trickling", "did not finish in time", 1),
 ];
@@ -73,7 +73,7 @@ fn of_maxmind(edition: &str) -> bool {
     ["Right", "Redirected", "WrongKey"].contains(&edition) || MAXMIND.iter().any(|(name, _)| *name == edition)
 }
 
-/// The line about each edition.
+/// The message's line about each edition.
 fn lines(message: &str) -> BTreeMap<&'static str, String> {
     let mut starts: Vec<_> =
         names().into_iter().filter_map(|name| Some((message.find(&format!("{name}: "))?, name))).collect();
@@ -82,13 +82,13 @@ fn lines(message: &str) -> BTreeMap<&'static str, String> {
     starts.iter().zip(ends).map(|((start, name), end)| (*name, message[*start..end].to_owned())).collect()
 }
 
-/// How often an edition's file was asked for.
+/// The number of requests for an edition's file.
 fn downloads(server: &UpdateServer, edition: &str) -> usize {
     let path = if of_maxmind(edition) { UpdateServer::download(edition) } else { path(edition) };
     server.received(&path).len()
 }
 
-/// Every edition is as it should be.
+/// Offers a valid first release of every edition.
 fn first_release(server: &UpdateServer) {
     for name in names() {
         let database = database(name, 8);
@@ -101,7 +101,7 @@ fn first_release(server: &UpdateServer) {
     server.serve("/files/WrongSha256.sha256", format!("{}  a.gz\n", sha256(&gzip(&database("WrongSha256", 8)))));
 }
 
-/// The second release, of which a few are right.
+/// Offers the second release, which is valid for a few editions.
 fn second_release(server: &UpdateServer, other: &UpdateServer) {
     let offer_archive = |name: &str, days, database: &[u8], packed: Vec<u8>| {
         server.offer_archive(name, &day(days), &md5(database), packed);
@@ -167,7 +167,7 @@ fn second_release(server: &UpdateServer, other: &UpdateServer) {
 }
 
 #[contract_test]
-async fn good_databases_alone_are_published_and_every_fault_has_a_sentence(suite: Arc<Suite>) {
+async fn only_valid_databases_are_published_and_every_fault_is_explained(suite: Arc<Suite>) {
     let server = UpdateServer::start().await;
     let other = UpdateServer::start().await;
     first_release(&server);
@@ -178,13 +178,13 @@ async fn good_databases_alone_are_published_and_every_fault_has_a_sentence(suite
     runs_at_once_all_succeed(&api, &server).await;
     a_published_release_is_not_downloaded_again(&api, &server).await;
     second_release(&server, &other);
-    good_databases_alone_are_published(&api, &server, &other).await;
+    only_valid_databases_are_published(&api, &server, &other).await;
     assert!(bundle.stop().await.success());
 }
 
 async fn a_dry_run_changes_nothing(api: &Api, query: &str, word: &str) {
     let before = files(&folder(api));
-    let (success, message) = told(&call(api, query).await);
+    let (success, message) = task_result(&call(api, query).await);
     assert!(success, "{message}");
     for (name, line) in lines(&message) {
         assert!(line.contains("would publish build") && line.contains(word), "{name}: {line}");
@@ -194,23 +194,23 @@ async fn a_dry_run_changes_nothing(api: &Api, query: &str, word: &str) {
 
 async fn runs_at_once_all_succeed(api: &Api, server: &UpdateServer) {
     server.forget();
-    // Long enough for the other run to begin.
+    // Slow enough for the other run to begin.
     let slow = Behaviour::answer(200, &[], archive("Right", &database("Right", 8))).after(Duration::from_secs(1));
     server.instead(&UpdateServer::download("Right"), [slow]);
     let answers = join_all((0..2).map(|_| call(api, "?live=true"))).await;
-    let told: Vec<_> = answers.iter().map(told).collect();
-    assert!(told.iter().all(|(success, _)| *success), "{told:#?}");
+    let outcomes: Vec<_> = answers.iter().map(task_result).collect();
+    assert!(outcomes.iter().all(|(success, _)| *success), "{outcomes:#?}");
     let published = files(&folder(api));
-    let all: Vec<_> = told.iter().map(|(_, message)| lines(message)).collect();
+    let all: Vec<_> = outcomes.iter().map(|(_, message)| lines(message)).collect();
     for name in names() {
         let count =
             all.iter().filter(|lines| lines[name].contains("published build") && lines[name].contains("the first"));
-        assert_eq!(count.count(), 1, "{name}: {told:#?}");
+        assert_eq!(count.count(), 1, "{name}: {outcomes:#?}");
         assert_eq!(released(&published, name, 8), database(name, 8), "{name}");
     }
 }
 
-/// The published release of an edition, which was built on that day.
+/// The published release of an edition; fails unless it was built on that day.
 fn released(files: &Files, edition: &str, days_ago: i64) -> Vec<u8> {
     let pointer = &files[&PathBuf::from(format!("local/{edition}/current.json"))];
     let pointer: Value = serde_json::from_slice(pointer).expect("a pointer is JSON");
@@ -222,11 +222,11 @@ async fn a_published_release_is_not_downloaded_again(api: &Api, server: &UpdateS
     let before = files(&folder(api));
     for query in ["?live=true", "?live=false"] {
         server.forget();
-        let (success, message) = told(&call(api, query).await);
+        let (success, message) = task_result(&call(api, query).await);
         assert!(success, "{message}");
         for (name, line) in lines(&message) {
             assert!(line.contains(&format!("is up to date: build {}", day(8))), "{line}");
-            // An address is asked, and has nothing new; one with a checksum beside it need not be asked.
+            // A plain address is requested and answers that nothing changed; a checksum file makes that unnecessary.
             let asked = usize::from(!of_maxmind(name) && name != "WrongSha256");
             assert_eq!(downloads(server, name), asked, "{name}");
         }
@@ -234,12 +234,12 @@ async fn a_published_release_is_not_downloaded_again(api: &Api, server: &UpdateS
     assert_eq!(files(&folder(api)), before);
 }
 
-async fn good_databases_alone_are_published(api: &Api, server: &UpdateServer, other: &UpdateServer) {
+async fn only_valid_databases_are_published(api: &Api, server: &UpdateServer, other: &UpdateServer) {
     let store = folder(api);
     let before = files(&store);
     server.forget();
     server.refuse("WrongKey");
-    let (success, message) = told(&call(api, "?live=true").await);
+    let (success, message) = task_result(&call(api, "?live=true").await);
     assert!(!success, "{message}");
     let after = files(&store);
     let lines = lines(&message);
@@ -253,7 +253,7 @@ async fn good_databases_alone_are_published(api: &Api, server: &UpdateServer, ot
     assert!(!server.received(&UpdateServer::download("Redirected"))[0].header("authorization").is_empty());
     let elsewhere = other.received("/elsewhere");
     assert_eq!(elsewhere.len(), 1);
-    assert_eq!(elsewhere[0].header("authorization"), "", "who asks is told to nobody else");
+    assert_eq!(elsewhere[0].header("authorization"), "", "the credentials are sent to the provider only");
     assert!(lines["NotModified"].contains("is up to date"), "{}", lines["NotModified"]);
     assert!(!server.received(&path("NotModified"))[0].header("if-none-match").is_empty());
     assert!(lines["WrongKey"].contains("status 401"), "{}", lines["WrongKey"]);
@@ -273,7 +273,7 @@ async fn good_databases_alone_are_published(api: &Api, server: &UpdateServer, ot
         files.retain(|path, _| !published.iter().any(|folder| path.starts_with(folder)));
         files
     };
-    assert_eq!(others(&after), others(&before), "whatever is wrong leaves everything as it was");
+    assert_eq!(others(&after), others(&before), "an invalid release changes no file");
     assert!(!store.join("../escaped.mmdb").exists() && !store.join("escaped.mmdb").exists());
     for secret in [LICENCE_KEY, ACCOUNT] {
         assert!(!message.contains(secret), "{message}");
@@ -290,17 +290,17 @@ fn month_before(day: &str) -> [String; 2] {
 #[contract_test]
 async fn files_are_read_as_other_tools_and_servers_write_them(suite: Arc<Suite>) {
     let server = UpdateServer::start().await;
-    // A type that is no name of an edition.
+    // A type that is not a valid name of an edition.
     let kind = "DBIP-Location-ISP (compat=Enterprise)";
     server.serve("/files/isp.mmdb.gz", gzip(&database(kind, 2)));
-    // An archive of macOS, with a checksum file of BSD about several files.
+    // An archive made on macOS, and a BSD checksum file about several files.
     let mac = database("Mac", 2);
     let side: &[u8] = b"attributes";
     let packed = gzip(&tar(&[("._Mac.mmdb", side), ("__MACOSX/Mac.mmdb", side), ("Mac/Mac.mmdb", &mac)]));
     let sums = format!("SHA256 (other) = {}\nSHA256 (Mac.tar.gz) = {}\n", sha256(side), sha256(&packed).to_uppercase());
     server.serve("/files/Mac.tar.gz", packed);
     server.serve("/files/SHA256SUMS", sums);
-    // The present month's file is not there yet, which S3 says with 403. The month may change while the test runs.
+    // The current month's file is missing, for which S3 answers 403. The month may change during the test.
     let [this, last] = month_before(&day(0));
     server.instead(&format!("/free/dbip-asn-lite-{this}.mmdb.gz"), vec![Behaviour::status(403); 10]);
     server.serve(&format!("/free/dbip-asn-lite-{last}.mmdb.gz"), gzip(&database("DBIP-ASN-Lite", 2)));
@@ -313,7 +313,7 @@ async fn files_are_read_as_other_tools_and_servers_write_them(suite: Arc<Suite>)
         { "edition": "dbip-asn-lite", "source": "db-ip-lite", "url": server.url("") },
     ] });
     let (bundle, api, _permit) = suite.other_bundle_with(Settings::default(), &[("geo-ip", configuration)]).await;
-    let (success, message) = told(&call(&api, "?live=true").await);
+    let (success, message) = task_result(&call(&api, "?live=true").await);
     assert!(success, "{message}");
     let published_files = files(&folder(&api));
     for (edition, content) in
@@ -335,7 +335,7 @@ async fn a_server_that_sends_a_byte_a_second_leaves_time_for_the_next_editions(s
     };
     let configuration = json!({ "editions": [edition("slow"), edition("next")] });
     let (bundle, api, _permit) = suite.other_bundle_with(Settings::default(), &[("geo-ip", configuration)]).await;
-    // As the schedule invokes it, with the time of the daily run.
+    // An invocation like the daily schedule's.
     let schedule = json!({ "source": "aws.events", "detail-type": "Scheduled Event", "detail": {} });
     let invoked = invocation(&api.env, "geo-ip-update", schedule.to_string()).send().await;
     let report: Value = invoked.expect("it can be invoked").json().await.expect("the report is JSON");

@@ -15,7 +15,7 @@ fn ask(api: &Api, id: &str, secret: &str) -> Call {
     api.post("/oauth2/token").form(&[GRANT, ("client_id", id), ("client_secret", secret)])
 }
 
-/// A request of the demo application with its real secret.
+/// A token request of the demo application with its real secret.
 fn good(api: &Api) -> Call {
     ask(api, &api.env["CLIENT_ID"], &api.env["CLIENT_SECRET"])
 }
@@ -47,7 +47,7 @@ async fn guesses_at_one_client_end_for_that_client_and_address_alone(suite: Arc<
         let form = [("token", "x"), ("client_id", victim.as_str()), ("client_secret", "guess")];
         turned_away(attacker.post(path).form(&form)).await;
     }
-    // Any client can write the header of proxies.
+    // Any client can forge the header of proxies.
     turned_away(good(&attacker).header("x-forwarded-for", "192.0.2.1")).await;
     good(api).expect(200).await;
     good(&api.at_address(Ipv4Addr::new(127, 0, 0, 8))).expect(200).await;
@@ -73,18 +73,18 @@ async fn guesses_at_many_clients_end_for_the_address(suite: Arc<Suite>) {
     let basic = attacker.post("/oauth2/token").header("authorization", "Basic YTpi").form(&[GRANT]);
     turned_away(basic).await;
     good(&api).expect(200).await;
-    // A malformed request is no guess, and is answered so.
+    // A malformed request does not count as a guess and gets its own error.
     let malformed = [GRANT, ("client_id", "a"), ("client_secret", "b"), ("client_assertion", "c")];
     attacker.post("/oauth2/token").form(&malformed).expect(400).await;
     assert!(bundle.stop().await.success());
 }
 
 #[contract_test]
-async fn unreadable_credentials_are_a_guess_as_well(suite: Arc<Suite>) {
+async fn unreadable_credentials_count_as_a_guess(suite: Arc<Suite>) {
     let settings = Settings::default().with("TOKEN_GUESSES_PER_ADDRESS", "7").with("TOKEN_GUESSES_PER_CLIENT", "3");
     let (bundle, api, _permit) = suite.other_bundle(settings).await;
     let attacker = api.at_address(Ipv4Addr::new(127, 0, 0, 11));
-    // Neither `Basic` nor anything in base 64, and an assertion that is none, with and without a client identifier.
+    // Invalid `Basic` credentials and invalid assertions, with and without a client identifier.
     let basic = |path: &str| attacker.post(path).header("authorization", "Basic §").form(&[GRANT, ("token", "x")]);
     let assertion = |client: &str| {
         let kind = ("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer");
@@ -109,7 +109,7 @@ async fn unreadable_credentials_are_a_guess_as_well(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn guesses_that_come_all_at_once_are_limited_all_the_same(suite: Arc<Suite>) {
+async fn concurrent_guesses_are_limited(suite: Arc<Suite>) {
     let attacker = suite.api.at_address(Ipv4Addr::new(127, 0, 0, 10));
     let guesses = (0..300).map(|number| ask(&attacker, "appAtOnce", &number.to_string()).send());
     let answers: Vec<_> = stream::iter(guesses).buffer_unordered(50).collect().await;
@@ -119,7 +119,7 @@ async fn guesses_that_come_all_at_once_are_limited_all_the_same(suite: Arc<Suite
 }
 
 #[contract_test]
-async fn an_operator_lets_an_address_or_one_client_of_it_in_at_once(suite: Arc<Suite>) {
+async fn an_operator_unblocks_an_address_or_one_client_of_it(suite: Arc<Suite>) {
     let settings = Settings::default().with("TOKEN_GUESSES_PER_ADDRESS", "8").with("TOKEN_GUESSES_PER_CLIENT", "3");
     let (bundle, api, _permit) = suite.other_bundle(settings).await;
     let source = Ipv4Addr::new(127, 0, 0, 21);
@@ -141,7 +141,7 @@ async fn an_operator_lets_an_address_or_one_client_of_it_in_at_once(suite: Arc<S
     assert_eq!(unblock(&["--client", victim]).await, 1);
     good(&client).expect(200).await;
     turned_away(ask(&client, "appOther", "x")).await;
-    // What was counted for the address as a whole stays.
+    // The count of the address as a whole stays.
     guess(victim, 2).await;
     turned_away(good(&client)).await;
     assert_eq!(unblock(&["--client", victim]).await, 1);
@@ -155,29 +155,29 @@ async fn an_operator_lets_an_address_or_one_client_of_it_in_at_once(suite: Arc<S
 
 #[contract_test]
 async fn a_guess_that_cannot_be_counted_is_not_answered(suite: Arc<Suite>) {
-    let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
     let counts = |call: &crate::harness::AwsCall| call.operation == "UpdateItem" && call.mentions("GUESSES#");
-    good(&stood.api).expect(200).await;
-    // As often as the SDK tries.
-    stood.table.refuse(usize::MAX, "ProvisionedThroughputExceededException", counts);
-    let answer = ask(&stood.api, "appNobody", "guess").expect(503).await;
+    good(&setup.api).expect(200).await;
+    // As often as the SDK retries.
+    setup.table.refuse(usize::MAX, "ProvisionedThroughputExceededException", counts);
+    let answer = ask(&setup.api, "appNobody", "guess").expect(503).await;
     assert_eq!(answer.json()["error"], "temporarily_unavailable", "{}", answer.exchange);
     assert!(!answer.header("retry-after").is_empty(), "{}", answer.exchange);
-    good(&stood.api).expect(200).await;
-    assert!(stood.bundle.stop().await.success());
+    good(&setup.api).expect(200).await;
+    assert!(setup.bundle.stop().await.success());
 }
 
 #[contract_test]
 async fn a_successful_attempt_writes_nothing(suite: Arc<Suite>) {
-    let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
-    let id = stood.api.env["CLIENT_ID"].clone();
-    good(&stood.api).expect(200).await; // the first of the day is noted
-    let about = stood.table.calls_mentioning(&id);
+    let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let id = setup.api.env["CLIENT_ID"].clone();
+    good(&setup.api).expect(200).await; // the first use of a day is recorded
+    let about = setup.table.calls_mentioning(&id);
     for _ in 0..5 {
-        good(&stood.api).expect(200).await;
+        good(&setup.api).expect(200).await;
     }
-    let operations: Vec<_> = stood.table.calls_mentioning(&id).split_off(about.len());
+    let operations: Vec<_> = setup.table.calls_mentioning(&id).split_off(about.len());
     assert!(operations.iter().all(|call| call.operation == "BatchGetItem"), "{operations:?}");
     assert_eq!(json!(operations.len()), 5);
-    assert!(stood.bundle.stop().await.success());
+    assert!(setup.bundle.stop().await.success());
 }

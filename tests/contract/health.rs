@@ -1,5 +1,5 @@
-//! How webhooks are doing: an endpoint that does not even answer is left alone, one that fails for long is disabled, and
-//! its owner sees the figures.
+//! Health of webhooks: a silent endpoint gets probes only, a webhook that fails for long is disabled, and its owner
+//! sees statistics.
 
 use std::{
     sync::Arc,
@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 use crate::harness::{Behaviour, Entity, Hook, LONG, Received, Receiver, Settings, Suite, time, until};
 
-/// How long the breaker opens at first, and at most, in the bundle that tests it.
+/// The breaker's first opening time in the bundle of its test; `LONGEST` is the maximum.
 const FIRST: Duration = Duration::from_secs(2);
 const LONGEST: Duration = Duration::from_secs(4);
-/// What clocks and delayed messages are allowed to be off.
+/// Tolerance for clocks and delayed messages.
 const SLACK: Duration = Duration::from_millis(200);
 
 async fn until_health(entity: &Entity, hook: &Hook, health: &str) {
@@ -24,7 +24,7 @@ async fn until_health(entity: &Entity, hook: &Hook, health: &str) {
     .await;
 }
 
-/// How many attempts these deliveries have had in all.
+/// The total number of attempts of these deliveries.
 async fn attempts(entity: &Entity, deliveries: &[String]) -> u64 {
     let mut made = 0;
     for id in deliveries {
@@ -33,7 +33,7 @@ async fn attempts(entity: &Entity, deliveries: &[String]) -> u64 {
     made
 }
 
-/// The pauses between requests, in the order in which they came.
+/// The pauses between requests, in order of arrival.
 fn pauses(received: &[Received]) -> Vec<Duration> {
     let mut at: Vec<Instant> = received.iter().map(|request| request.at).collect();
     at.sort_unstable();
@@ -41,7 +41,7 @@ fn pauses(received: &[Received]) -> Vec<Duration> {
 }
 
 #[contract_test]
-async fn an_endpoint_that_does_not_answer_is_left_alone_but_for_one_probe_at_a_time(suite: Arc<Suite>) {
+async fn a_silent_endpoint_gets_only_one_probe_at_a_time(suite: Arc<Suite>) {
     let settings = Settings::default()
         .with("RETRY_SCHEDULE", "0s,500ms,500ms,500ms,500ms,500ms,500ms,500ms,500ms,500ms")
         .with("BREAKER_THRESHOLD", "3")
@@ -51,11 +51,11 @@ async fn an_endpoint_that_does_not_answer_is_left_alone_but_for_one_probe_at_a_t
     let entity = |name: &str| Entity::new(&api, name.to_owned());
     let (silent, moved, failing, wavering) =
         tokio::join!(entity("silent"), entity("moved"), entity("failing"), entity("wavering"));
-    // The row is broken again and again before it is long enough.
+    // An answer interrupts each streak of failures before it is long enough.
     let wavers =
         (0..10).map(|number| if number % 3 == 2 { Behaviour::status(503).closing() } else { Behaviour::close() });
     let (silent, (), failing, wavering) = tokio::join!(
-        Box::pin(left_alone_and_probed(&silent)),
+        Box::pin(paused_and_probed(&silent)),
         Box::pin(forgiven_at_a_new_address(&moved)),
         Box::pin(answered_until_exhausted(&failing, vec![Behaviour::status(500)])),
         Box::pin(answered_until_exhausted(&wavering, wavers.collect())),
@@ -68,7 +68,7 @@ async fn an_endpoint_that_does_not_answer_is_left_alone_but_for_one_probe_at_a_t
     assert!(bundle.stop().await.success());
 }
 
-async fn left_alone_and_probed(entity: &Entity) -> Hook {
+async fn paused_and_probed(entity: &Entity) -> Hook {
     let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::close()])).await;
     let mut deliveries = Vec::new();
@@ -77,7 +77,7 @@ async fn left_alone_and_probed(entity: &Entity) -> Hook {
     }
     until_health(entity, &hook, "open").await;
 
-    // What is published now waits, and uses up no attempt.
+    // A new delivery waits and uses up no attempt.
     let late = entity.publish(json!({})).await;
     deliveries.push(late.clone());
     entity
@@ -87,7 +87,7 @@ async fn left_alone_and_probed(entity: &Entity) -> Hook {
         })
         .await;
 
-    // Everything that comes after the first pause is a probe, alone, and the next comes after twice as long.
+    // After the first pause only single probes arrive, and the pause doubles.
     let probes = until("three probes", LONG, async || {
         let pauses = pauses(&receiver.received("/"));
         let opened = pauses.iter().position(|pause| *pause >= FIRST - SLACK)?;
@@ -112,7 +112,7 @@ async fn left_alone_and_probed(entity: &Entity) -> Hook {
         );
     }
 
-    // One answer closes it, and everything that has waited goes out.
+    // One answer closes the breaker, and all waiting deliveries are sent.
     receiver.on("/", [Behaviour::status(200)]);
     for id in &deliveries {
         let delivery = entity.until_status(id, &["delivered", "failed", "cancelled"]).await;
@@ -136,7 +136,7 @@ async fn forgiven_at_a_new_address(entity: &Entity) {
     }
 }
 
-/// Lets a delivery fail in this way to its end.
+/// Lets a delivery fail in this way until its last attempt.
 async fn answered_until_exhausted(entity: &Entity, script: Vec<Behaviour>) -> Hook {
     let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", script)).await;
@@ -144,9 +144,9 @@ async fn answered_until_exhausted(entity: &Entity, script: Vec<Behaviour>) -> Ho
     let delivery = entity.until_status(&id, &["failed", "delivered"]).await;
     assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("failed"), &json!(10)), "{delivery:#}");
     until_health(entity, &hook, "failing").await;
-    // What the last attempt met, as the delivery has it.
+    // The result of the last attempt in the delivery.
     let last_attempt = delivery["attempts"].as_array().and_then(|attempts| attempts.last()).expect("attempts");
-    until("the webhook shows what its last attempt met", LONG, async || {
+    until("the webhook shows the result of its last attempt", LONG, async || {
         let listed = entity.listed(&hook).await;
         let met = [("lastHttpStatus", "httpStatus"), ("lastError", "error")];
         met.into_iter().all(|(shown, of_attempt)| listed[shown] == last_attempt[of_attempt]).then_some(())
@@ -156,7 +156,7 @@ async fn answered_until_exhausted(entity: &Entity, script: Vec<Behaviour>) -> Ho
 }
 
 #[contract_test]
-async fn a_webhook_all_of_whose_attempts_fail_for_long_is_disabled(suite: Arc<Suite>) {
+async fn a_webhook_whose_attempts_all_fail_for_long_is_disabled(suite: Arc<Suite>) {
     let settings = Settings::default()
         .with("RETRY_SCHEDULE", "0s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s")
         .with("DISABLE_AFTER", "4s");
@@ -171,11 +171,11 @@ async fn a_webhook_all_of_whose_attempts_fail_for_long_is_disabled(suite: Arc<Su
     let hopeless = entity.hook_with(hook("/hopeless", "booking.created", &[Behaviour::status(500)])).await;
     let alternating: Vec<_> = [500, 200].into_iter().cycle().take(200).map(Behaviour::status).collect();
     let flaky = entity.hook_with(hook("/flaky", "booking.cancelled", &alternating)).await;
-    let told = entity.hook_with(hook("/told", "webhook.disabled", &fine)).await;
+    let listener = entity.hook_with(hook("/listener", "webhook.disabled", &fine)).await;
 
     let first = entity.publish(json!({})).await;
     let disabled = until("the webhook is disabled", LONG, async || {
-        // The flaky one has its failures all the while, and each is followed by a success.
+        // The flaky webhook fails all the time, but a success follows each failure.
         entity.publish_of_type("booking.cancelled", json!({})).await;
         Some(entity.listed(&hopeless).await).filter(|webhook| webhook["enabled"] == false)
     })
@@ -185,13 +185,13 @@ async fn a_webhook_all_of_whose_attempts_fail_for_long_is_disabled(suite: Arc<Su
     assert_eq!((&disabled["health"], &disabled["version"]), (&json!("failing"), &json!(2)));
     entity.until_status(&first, &["cancelled"]).await;
 
-    let event = receiver.until("/told", 1).await[0].json();
+    let event = receiver.until("/listener", 1).await[0].json();
     assert_eq!(event["type"], "webhook.disabled");
     assert_eq!(event["data"], json!({ "webhookIdentifier": hopeless.id, "name": "/hopeless", "reason": reason }));
-    assert_eq!(entity.listed(&flaky).await["enabled"], true, "a success in between starts the time anew");
-    assert_eq!(entity.listed(&told).await["enabled"], true);
+    assert_eq!(entity.listed(&flaky).await["enabled"], true, "a success in between restarts the time");
+    assert_eq!(entity.listed(&listener).await["enabled"], true);
 
-    // Enabled again by its owner, it begins anew: the next failure does not disable it at once.
+    // When the owner enables it, the time restarts: the next failure does not disable it at once.
     let path = format!("/webhook/{}", hopeless.id);
     entity.call("PATCH", &path).json(&json!({ "enabled": true })).expect(200).await;
     let again = entity.publish(json!({})).await;
@@ -208,7 +208,7 @@ async fn stats(entity: &Entity, hook: &Hook) -> Value {
 }
 
 #[contract_test]
-async fn the_statistics_are_what_the_endpoint_saw(suite: Arc<Suite>) {
+async fn the_statistics_match_the_requests_at_the_endpoint(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let slow = |status| Behaviour::status(status).after(Duration::from_millis(400));
@@ -229,24 +229,26 @@ async fn the_statistics_are_what_the_endpoint_saw(suite: Arc<Suite>) {
         assert_eq!((&summary["attempts"], &summary["succeeded"]), (&json!(10), &json!(8)), "{stats:#}");
         assert_eq!(summary["successRate"], 0.8, "{stats:#}");
         let millis = |name: &str| summary[name].as_u64().expect("there are attempts");
-        // To within a tenth, and with a machine that may be busy.
+        // Accurate to a tenth; the upper limit allows for a busy machine.
         assert!((360..5_000).contains(&millis("p50Ms")) && millis("p95Ms") >= millis("p50Ms"), "{stats:#}");
     }
 }
 
 #[contract_test]
-async fn what_many_dispatchers_count_at_once_is_not_lost(suite: Arc<Suite>) {
+async fn concurrent_dispatchers_lose_no_count(suite: Arc<Suite>) {
     const EVENTS: usize = 100;
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let hook = entity
         .hook_with(json!({ "name": "busy", "eventUrl": receiver.url("/"), "eventList": ["booking.created"] }))
         .await;
-    receiver.on("/told", [Behaviour::status(200)]);
+    receiver.on("/listener", [Behaviour::status(200)]);
     entity
-        .hook_with(json!({ "name": "told", "eventUrl": receiver.url("/told"), "eventList": ["webhook.failing"] }))
+        .hook_with(
+            json!({ "name": "listener", "eventUrl": receiver.url("/listener"), "eventList": ["webhook.failing"] }),
+        )
         .await;
-    // It answers 404 until it is told otherwise, and there are three attempts of each.
+    // A receiver without a script answers 404, and each delivery has three attempts.
     let published = (0..EVENTS).map(|_| entity.publish(json!({})));
     for id in futures::future::join_all(published).await {
         entity.until_status(&id, &["failed"]).await;
@@ -264,7 +266,7 @@ async fn what_many_dispatchers_count_at_once_is_not_lost(suite: Arc<Suite>) {
     .await;
     assert_eq!(counted["failing"]["BOOL"], true, "{counted:#}");
     assert!(counted["openUntil"].is_null(), "answers have opened the breaker: {counted:#}");
-    assert_eq!(receiver.until("/told", 1).await.len(), 1, "one spell of failures is told of once");
+    assert_eq!(receiver.until("/listener", 1).await.len(), 1, "one streak of failures causes one event");
 }
 
 #[contract_test]

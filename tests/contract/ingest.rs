@@ -1,5 +1,5 @@
-//! Events of the platform's own services, which come over EventBridge: they are published like those that come over HTTP,
-//! and what cannot be published is put aside with the reason.
+//! Events of the platform's services over EventBridge: they are published like events over HTTP, and invalid events are
+//! stored in a queue with the reason.
 
 use std::{collections::BTreeSet, process::Stdio, sync::Arc};
 
@@ -13,7 +13,7 @@ fn detail(entity: &Entity, data: &str) -> String {
     format!(r#"{{"type":"booking.created","managingEntityIdentifier":"{}","data":{data}}}"#, entity.id)
 }
 
-/// An identifier that no other event has.
+/// A unique identifier of an event.
 fn id(entity: &Entity, name: &str) -> String {
     format!("{}-{name}", entity.id)
 }
@@ -47,7 +47,7 @@ async fn an_event_of_the_bus_arrives_signed_at_its_entitys_webhooks(suite: Arc<S
 }
 
 #[contract_test]
-async fn an_event_of_the_bus_that_comes_again_makes_nothing_new(suite: Arc<Suite>) {
+async fn a_repeated_event_of_the_bus_creates_nothing_new(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let bus = Bus::of(&suite.api.env);
@@ -55,14 +55,14 @@ async fn an_event_of_the_bus_that_comes_again_makes_nothing_new(suite: Arc<Suite
     let event = Bus::event(&id(&entity, "1"), &detail(&entity, r#"{"a":1}"#));
     let first = bus.hand_over(&event).await.expect("taken");
     entity.until_status(&deliveries(&first)[0], &["delivered"]).await;
-    // A webhook that is made in between is not told, either.
+    // A webhook that is created in between gets no delivery of it, either.
     entity.hook(&receiver.on("/later", [Behaviour::status(204)])).await;
-    // EventBridge marks an event that is replayed from an archive, and it is the same event all the same.
+    // EventBridge marks an event that is replayed from an archive; it is still the same event.
     let replayed = event.replacen('{', r#"{"replay-name":"again","#, 1);
     for again in [&event, &replayed] {
         assert_eq!(bus.hand_over(again).await.expect("taken"), first);
     }
-    // A later event has arrived: so would have the repetitions.
+    // A later event has arrived, so the repetitions would have arrived as well.
     let later = bus.hand_over(Bus::event(&id(&entity, "2"), &detail(&entity, "{}"))).await.expect("taken");
     for delivery in deliveries(&later) {
         entity.until_status(&delivery, &["delivered"]).await;
@@ -132,13 +132,13 @@ async fn data_of_the_bus_are_sent_byte_for_byte(suite: Arc<Suite>) {
         let event = Bus::event(&id(&entity, &number.to_string()), &spaced);
         bus.hand_over(event).await.expect("taken");
         let received = receiver.until("/", number + 1).await.remove(number);
-        let sent = String::from_utf8(received.body).expect("what was text is text");
+        let sent = String::from_utf8(received.body).expect("the body is text");
         assert!(sent.ends_with(&format!(r#""data":{data}}}"#)), "{data} was sent as {sent}");
     }
 }
 
 #[contract_test]
-async fn what_cannot_be_published_is_rejected_with_the_reason_and_not_tried_again(suite: Arc<Suite>) {
+async fn an_invalid_bus_event_is_rejected_with_the_reason_and_not_retried(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let bus = Bus::of(&suite.api.env);
     let with = |kind: &str, owner: &str, data: &str, more: &str| {
@@ -149,7 +149,7 @@ async fn what_cannot_be_published_is_rejected_with_the_reason_and_not_tried_agai
     let nested = |levels: usize| format!("{}1{}", r#"{"a":"#.repeat(levels), "}".repeat(levels));
     let details = [
         (with(r#""nothing.happened""#, &owner, "{}", ""), &["detail.type"][..]),
-        // The service itself says these, and none of the platform's services.
+        // Only the service itself publishes these types.
         (with(r#""webhook.disabled""#, &owner, "{}", ""), &["detail.type"]),
         (with(r#""payment.connection.broken""#, &owner, "{}", ""), &["detail.type"]),
         (with(kind, r#""two words""#, "{}", ""), &["detail.managingEntityIdentifier"]),
@@ -168,16 +168,16 @@ async fn what_cannot_be_published_is_rejected_with_the_reason_and_not_tried_agai
     for (number, (detail, fields)) in details.iter().enumerate() {
         let id = id(&entity, &format!("bad-{number}"));
         let event = Bus::event(&id, detail);
-        let answer = bus.hand_over(&event).await.expect("it ends well, or Lambda would try again");
+        let answer = bus.hand_over(&event).await.expect("it succeeds, or Lambda would retry");
         assert_eq!(answer["rejected"]["reason"], "invalid-request", "{detail}");
         let rejected = bus.until_rejected(&format!("\"{id}\"")).await;
         assert_eq!(rejected.body, event, "byte for byte");
         assert_eq!(rejected.attributes["reason"], "invalid-request");
         assert_eq!(rejected.fields(), *fields, "{detail}");
-        let told: Value = serde_json::from_str(&rejected.attributes["violations"]).expect("JSON");
-        assert_eq!(answer["rejected"]["violations"], told);
+        let violations: Value = serde_json::from_str(&rejected.attributes["violations"]).expect("JSON");
+        assert_eq!(answer["rejected"]["violations"], violations);
     }
-    // The deepest that is allowed.
+    // The deepest allowed nesting.
     let deepest = with(kind, &owner, &nested(99), "");
     assert_eq!(deliveries(&bus.hand_over(Bus::event(&id(&entity, "deep"), &deepest)).await.expect("taken")).len(), 0);
 
@@ -185,7 +185,7 @@ async fn what_cannot_be_published_is_rejected_with_the_reason_and_not_tried_agai
         ("no-id", format!(r#"{{"detail":{}}}"#, with(kind, &owner, r#"{"is":"no-id"}"#, "")), "id"),
         ("no-detail", format!(r#"{{"id":"{}"}}"#, id(&entity, "no-detail")), "detail"),
     ] {
-        bus.hand_over(&event).await.expect("it ends well, or Lambda would try again");
+        bus.hand_over(&event).await.expect("it succeeds, or Lambda would retry");
         let of_entity = bus.rejected(&entity.id).await;
         let rejected = of_entity.iter().find(|rejected| rejected.body == event);
         let rejected = rejected.unwrap_or_else(|| panic!("{name} is not there: {of_entity:#?}"));
@@ -202,7 +202,7 @@ async fn an_identifier_that_comes_with_another_content_is_rejected(suite: Arc<Su
     let id = id(&entity, "1");
     let first = bus.hand_over(Bus::event(&id, &detail(&entity, r#"{"a":1}"#))).await.expect("taken");
     let other = Bus::event(&id, &detail(&entity, r#"{"a":2}"#));
-    let answer = bus.hand_over(&other).await.expect("it ends well, or Lambda would try again");
+    let answer = bus.hand_over(&other).await.expect("it succeeds, or Lambda would retry");
     assert_eq!(answer["rejected"]["reason"], "idempotency-conflict");
     let rejected = bus.until_rejected(&id).await;
     assert_eq!((rejected.body.as_str(), rejected.fields()), (other.as_str(), vec!["id".to_owned()]));
@@ -226,19 +226,19 @@ async fn an_event_of_the_bus_may_be_as_large_as_any_other_and_no_larger(suite: A
     assert_eq!(receiver.until("/", 2).await[1].body.len(), 256 * 1_024);
     let id = id(&entity, "larger");
     let larger = data(room + 1);
-    let answer = bus.hand_over(Bus::event(&id, &larger)).await.expect("it ends well");
+    let answer = bus.hand_over(Bus::event(&id, &larger)).await.expect("it succeeds");
     assert_eq!(answer["rejected"]["reason"], "payload-too-large");
     let rejected = bus.until_rejected(&id).await;
     assert_eq!((rejected.body, rejected.attributes.get("changed")), (Bus::event(&id, &larger), None));
 }
 
 #[contract_test]
-async fn a_rejected_event_that_the_queue_does_not_take_as_it_is_says_what_was_changed(suite: Arc<Suite>) {
+async fn a_rejected_event_that_was_changed_for_the_queue_says_how(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let bus = Bus::of(&suite.api.env);
     let huge = id(&entity, "huge");
     let event = Bus::event(&huge, &detail(&entity, &format!(r#"{{"x":"{}"}}"#, "é".repeat(600 * 1_024))));
-    bus.hand_over(&event).await.expect("it ends well");
+    bus.hand_over(&event).await.expect("it succeeds");
     let rejected = bus.until_rejected(&huge).await;
     assert_eq!(rejected.attributes["reason"], "payload-too-large");
     assert!(event.starts_with(&rejected.body) && rejected.body.len() > 1_000_000, "{}", rejected.body.len());
@@ -246,14 +246,14 @@ async fn a_rejected_event_that_the_queue_does_not_take_as_it_is_says_what_was_ch
     assert!(said.contains(&format!("{} of {} bytes", rejected.body.len(), event.len())), "{said}");
 
     let strange = id(&entity, "strange");
-    bus.hand_over(Bus::event(&strange, &detail(&entity, "[\"\u{ffff}\"]"))).await.expect("it ends well");
+    bus.hand_over(Bus::event(&strange, &detail(&entity, "[\"\u{ffff}\"]"))).await.expect("it succeeds");
     let rejected = bus.until_rejected(&strange).await;
     assert!(rejected.body.contains(r#"["\uffff"]"#), "{}", rejected.body);
     assert!(rejected.attributes["changed"].contains("U+FFFF"));
 }
 
-/// Plays Lambda, which hands an event to a function that has one of its services, by that variable, out of reach; gives the
-/// error that Lambda is told, upon which it would try again.
+/// Plays Lambda: hands an event to a function that cannot reach the service of that variable. Returns the error that
+/// the function reports, after which Lambda would retry.
 async fn hand_over_without(suite: &Suite, service: &str, event: &str) -> String {
     let lambda = Receiver::start().await;
     let invocation = [
@@ -296,12 +296,12 @@ async fn an_event_that_meets_an_outage_of_the_table_is_tried_again(suite: Arc<Su
     let receiver = Receiver::start().await;
     let bus = Bus::of(&suite.api.env);
     entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
-    let event = Bus::event(&id(&entity, "1"), &detail(&entity, r#"{"not":"to be told"}"#));
-    let told = hand_over_without(&suite, "AWS_ENDPOINT_URL_DYNAMODB", &event).await;
-    assert!(told.contains("the table failed") && !told.contains("to be told"), "{told}");
+    let event = Bus::event(&id(&entity, "1"), &detail(&entity, r#"{"not":"for logs"}"#));
+    let error = hand_over_without(&suite, "AWS_ENDPOINT_URL_DYNAMODB", &event).await;
+    assert!(error.contains("the table failed") && !error.contains("for logs"), "{error}");
     assert!(bus.rejected(&id(&entity, "1")).await.is_empty(), "an outage is not the sender's fault");
 
-    // Lambda tries again; and what it gave up comes again from the queue, in Lambda's record of it.
+    // Lambda retries. An event that it gave up comes again from the queue, inside Lambda's record.
     let answer = bus.hand_over(&event).await.expect("the table is back");
     let record = json!({ "version": "1.0", "requestContext": { "condition": "RetriesExhausted" } }).to_string();
     let record = record.replacen('{', &format!(r#"{{"requestPayload": {event}, "#), 1);
@@ -314,9 +314,9 @@ async fn an_event_that_meets_an_outage_of_the_table_is_tried_again(suite: Arc<Su
 async fn an_event_that_can_be_neither_published_nor_rejected_is_tried_again(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let bus = Bus::of(&suite.api.env);
-    let event = Bus::event(&id(&entity, "1"), r#"{"not":"to be told"}"#);
-    let told = hand_over_without(&suite, "AWS_ENDPOINT_URL_SQS", &event).await;
-    assert!(told.contains("neither published nor rejected") && !told.contains("to be told"), "{told}");
+    let event = Bus::event(&id(&entity, "1"), r#"{"not":"for logs"}"#);
+    let error = hand_over_without(&suite, "AWS_ENDPOINT_URL_SQS", &event).await;
+    assert!(error.contains("neither published nor rejected") && !error.contains("for logs"), "{error}");
     bus.hand_over(&event).await.expect("the queue is back");
     assert_eq!(bus.until_rejected(&id(&entity, "1")).await.body, event);
 }

@@ -1,4 +1,4 @@
-//! Introspection: the claims of a token, for clients that may see them.
+//! Introspection: the claims of a token, for clients with access to them.
 
 use std::sync::Arc;
 
@@ -79,7 +79,7 @@ async fn another_applications_token_looks_inactive(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn a_platform_wide_application_sees_others_tokens_only_with_the_scope_to_read_accounts(suite: Arc<Suite>) {
+async fn a_platform_wide_application_needs_account_read_for_others_tokens(suite: Arc<Suite>) {
     let api = &suite.api;
     let entity = suite.entity().await;
     let foreign = api.new_token(Application::Demo, "mcp.read").await;
@@ -95,12 +95,12 @@ async fn a_platform_wide_application_sees_others_tokens_only_with_the_scope_to_r
         let [id, secret] = ["clientId", "clientSecret"].map(|name| made[name].as_str().expect("a text"));
         let form = [("grant_type", "client_credentials"), ("client_id", id), ("client_secret", secret)];
         let own = api.post("/oauth2/token").form(&form).expect(200).await.json();
-        assert!(asks(own["access_token"].as_str().expect("a token")).await, "its own, whatever its scopes are");
+        assert!(asks(own["access_token"].as_str().expect("a token")).await, "its own, regardless of its scopes");
     }
 }
 
 #[contract_test]
-async fn a_question_needs_a_token_and_an_authenticated_client(suite: Arc<Suite>) {
+async fn introspection_needs_a_token_and_an_authenticated_client(suite: Arc<Suite>) {
     let api = &suite.api;
     let token = api.token(Application::Demo, "").await;
     let id = api.env["CLIENT_ID"].as_str();
@@ -113,7 +113,7 @@ async fn a_question_needs_a_token_and_an_authenticated_client(suite: Arc<Suite>)
         let refused = api.post("/oauth2/introspect").form(&form).refused(401, "invalid-client").await;
         assert_eq!(refused["error"], "invalid_client");
     }
-    // A token is no credential here, as with GET.
+    // A token is not accepted as a credential here.
     api.post("/oauth2/introspect").bearer(&token).form(&[("token", &token)]).refused(401, "invalid-client").await;
     api.get(format!("/oauth2/introspect?token={token}")).refused(405, "method-not-allowed").await;
     api.as_client("/oauth2/introspect", Application::Demo, &[]).refused(400, "invalid-token-request").await;

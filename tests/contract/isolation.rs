@@ -1,4 +1,4 @@
-//! Isolation: a webhook that hangs to the limit leaves the others alone.
+//! Isolation: a webhook that hangs until the timeout does not delay other webhooks.
 
 use std::{
     collections::BTreeMap,
@@ -17,14 +17,14 @@ use crate::harness::{Behaviour, Entity, Receiver, Settings, Suite};
 const HEALTHY: &str = "booking.created";
 const HANGING: &str = "booking.cancelled";
 
-/// A bundle's entity with a webhook that is well and one that hangs.
+/// An entity with a healthy webhook and a hanging one.
 pub struct Neighbours {
     entity: Entity,
     receiver: Receiver,
 }
 
 impl Neighbours {
-    /// Makes both.
+    /// Creates both webhooks.
     pub async fn start(entity: Entity) -> Self {
         let receiver = Receiver::start().await;
         for (path, kind, behaviour) in
@@ -36,8 +36,8 @@ impl Neighbours {
         Self { entity, receiver }
     }
 
-    /// Publishes so many events of a type, so many a second without waiting for them; from the beginning of each publication
-    /// to the arrival, in the order of publication. `run` marks these events.
+    /// Publishes `count` events of a type, `a_second` per second, without waiting for the answers. Returns the start of
+    /// each publication, in order. `run` marks these events.
     async fn publish(&self, kind: &str, run: u32, count: usize, a_second: u32) -> Vec<Instant> {
         let mut beats = interval(Duration::from_secs(1) / a_second);
         beats.set_missed_tick_behavior(MissedTickBehavior::Burst);
@@ -57,7 +57,7 @@ impl Neighbours {
         publications.into_iter().map(|publication| publication.expect("no panic")).collect()
     }
 
-    /// From publish to arrival at the healthy webhook, perhaps with as much for the hanging one at the same time.
+    /// The times from publication to arrival at the healthy webhook, optionally with equal load for the hanging one.
     pub async fn latencies(&self, run: u32, count: usize, a_second: u32, with_neighbour: bool) -> Vec<Duration> {
         let neighbour = async {
             if with_neighbour {
@@ -81,20 +81,20 @@ impl Neighbours {
         arrived.into_values().zip(began).map(|(arrived, began)| arrived.saturating_duration_since(began)).collect()
     }
 
-    /// How many requests hang or hung so far.
+    /// The number of requests to the hanging webhook so far.
     pub fn hung(&self) -> usize {
         self.receiver.received("/hanging").len()
     }
 }
 
-/// The latency that so many of a hundred do not exceed.
+/// A percentile of the latencies.
 pub fn percentile(latencies: &[Duration], percent: usize) -> Duration {
     let mut sorted = latencies.to_vec();
     sorted.sort();
     sorted[(sorted.len() * percent / 100).min(sorted.len() - 1)]
 }
 
-/// Also on a busy machine: a delivery that waits for the place of a hanging request waits for seconds.
+/// The limit holds on a busy machine as well: a delivery that waits for a hanging request's permit waits for seconds.
 #[contract_test]
 async fn a_webhook_that_hangs_holds_up_no_other(suite: Arc<Suite>) {
     let settings = Settings::default().with("RETRY_SCHEDULE", "0s,5s,5m");
@@ -104,6 +104,6 @@ async fn a_webhook_that_hangs_holds_up_no_other(suite: Arc<Suite>) {
     println!("p95 beside a webhook with {} hanging requests: {:?}", neighbours.hung(), percentile(&latencies, 95));
     assert!(neighbours.hung() > 0);
     assert!(percentile(&latencies, 95) < Duration::from_secs(3), "{latencies:?}");
-    // At SIGTERM it waits for requests that are under way, and these would hang on.
+    // At SIGTERM the function would wait for its hanging requests.
     bundle.cut_power().await;
 }

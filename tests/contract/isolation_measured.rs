@@ -1,4 +1,4 @@
-//! How much webhooks that hang or are slow cost others, measured: for a machine that does nothing else meanwhile.
+//! Measures the delay that hanging and slow webhooks cause to others. Needs an otherwise idle machine.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,9 +11,9 @@ use contract_test::contract_test;
 
 const EVENTS: usize = 1_000;
 const A_SECOND: u32 = 50;
-/// One pause of the machine spoils one slice, and no more.
+/// The size of a slice: a hiccup of the machine spoils only one.
 const SLICE: usize = 100;
-/// Below this, twice as much is nothing.
+/// Latencies below this are not compared.
 const FLOOR: Duration = Duration::from_millis(20);
 
 /// The median of the slices' 95th percentiles.
@@ -29,7 +29,7 @@ async fn the_latency_beside_a_webhook_that_hangs_is_at_most_twice_that_without(s
     let neighbours = Neighbours::start(Entity::new(&api, "isolation".to_owned()).await).await;
     let mut p95s = Vec::new();
     for (run, with_neighbour) in [(0, false), (1, false), (2, true)] {
-        // The first run is for connections and caches, which are made once.
+        // The first run warms up connections and caches.
         let latencies = neighbours.latencies(run, EVENTS, A_SECOND, with_neighbour).await;
         let whole = [50, 95, 99].map(|percent| percentile(&latencies, percent));
         println!(
@@ -46,7 +46,7 @@ async fn the_latency_beside_a_webhook_that_hangs_is_at_most_twice_that_without(s
     bundle.cut_power().await;
 }
 
-/// Long enough for the backlog of the noisy tenant to show, if it is one for others.
+/// Long enough for the noisy tenant's backlog to delay others, if it can.
 const AT_LENGTH: Duration = Duration::from_secs(60);
 
 /// 40 webhooks that answer after 14 s, and 20 events a second to each.
@@ -63,9 +63,10 @@ async fn the_latency_beside_800_slow_deliveries_a_second_of_another_tenant(suite
     bundle.cut_power().await;
 }
 
-/// Quick ones: two webhooks, and more events than the machine can take. One of two cores, with the tests beside, publishes a few
-/// hundred events a second, so that a share of 600 in a minute leaves it room for others; the quiet tenant needs 410 of its own. While
-/// that share is being spent, for a few seconds of each minute, the machine is as busy as without a limit, so the median counts.
+/// The noisy tenant has two quick webhooks and publishes more events than the machine can process. A machine with two
+/// cores publishes a few hundred events a second beside the tests, so a quota of 600 a minute leaves room for others.
+/// The quiet tenant needs 410 a minute. Until the quota is used up, for a few seconds of each minute, the machine is as
+/// busy as without a limit, so the test compares medians.
 #[contract_test(on_demand)]
 async fn the_latency_beside_a_tenant_that_publishes_as_fast_as_it_can(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("PUBLISH_LIMIT", "600")).await;

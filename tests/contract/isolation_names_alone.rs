@@ -1,4 +1,4 @@
-//! A test that `isolation_tenants` runs where there is only `lo`: a tenant whose names are answered late or never.
+//! A test that `isolation_tenants` runs on a machine with `lo` only: a tenant whose names resolve late or never.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -10,12 +10,13 @@ use crate::{
     isolation_tenants::{MEASURED, NOISY_A_SECOND, Noisy, Quiet, SLACK, alone_and_beside, assert_isolated},
 };
 
-/// A port without a listener: no answer comes before the attempt is given up.
+/// A port that is never reached: the attempt times out while it resolves the name.
 const PORT: u16 = 9;
 
 #[contract_test(on_demand)]
 async fn names_that_are_answered_late_or_never_hold_up_no_other_name(suite: Arc<Suite>) {
-    let names = NameServer::start(SocketAddr::from(([127, 0, 0, 1], 53))).await.expect("port 53 is ours in here");
+    let names =
+        NameServer::start(SocketAddr::from(([127, 0, 0, 1], 53))).await.expect("port 53 is free in the namespace");
     let local = vec![[127, 0, 0, 1].into()];
     names.on("quiet.example.com", [NameAnswer::Addresses(local.clone())]);
     let urls: Vec<String> = (0..40).map(|number| format!("http://noisy-{number}.example.com:{PORT}/")).collect();
@@ -32,7 +33,7 @@ async fn names_that_are_answered_late_or_never_hold_up_no_other_name(suite: Arc<
     let (alone, beside) = alone_and_beside(&quiet, &noisy, MEASURED, NOISY_A_SECOND).await;
     assert_isolated("slow names", &alone, &beside, SLACK);
     let asked: usize = (0..40).map(|number| names.lookups(&format!("noisy-{number}.example.com"))).sum();
-    assert!(asked >= 100, "{asked} questions for names of the noisy tenant");
-    // At SIGTERM it waits for attempts that are under way, and these go on.
+    assert!(asked >= 100, "{asked} queries for names of the noisy tenant");
+    // At SIGTERM the function would wait for its current attempts.
     bundle.cut_power().await;
 }

@@ -1,7 +1,7 @@
-//! Isolation of tenants under the limits of template.yaml: with any endpoints of one tenant, another tenant's events arrive
-//! about as soon as when it is alone.
+//! Isolation of tenants under the limits of template.yaml: regardless of one tenant's endpoints, another tenant's
+//! events arrive about as soon as without that tenant.
 //!
-//! Both are measured in the same run, and no other test runs meanwhile, so that the machine does the same for both.
+//! Each test measures both in the same run, and no other test runs meanwhile, so that conditions are equal.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,46 +23,47 @@ use crate::{
     isolation::percentile,
 };
 
-/// Events of the quiet tenant a second, in both measurements.
+/// Events per second of the quiet tenant, in both measurements.
 const QUIET_A_SECOND: u32 = 10;
-/// How long each measurement takes.
+/// The duration of each measurement.
 pub const MEASURED: Duration = Duration::from_secs(8);
-/// How many connections a tenant has that publishes as fast as it can.
+/// The connections of a tenant that publishes as fast as it can.
 const CONNECTIONS: usize = 64;
-/// The share of each in a minute beside it: more than the quiet tenant needs, and no more than the other publishes in
-/// about a second.
+/// The quota of each tenant per minute in that test: more than the quiet tenant needs, and no more than the noisy
+/// tenant publishes in about a second.
 const SHARE: usize = 250;
-/// Events of the noisy tenant a second, to 40 webhooks: with attempts of 14 s, three times what 50 batches of 10 hold.
+/// Events per second of the noisy tenant, to 40 webhooks: with attempts of 14 s, three times the capacity of 50 batches
+/// of 10.
 pub const NOISY_A_SECOND: u32 = 3;
-/// How much later than three times as late: the promise is one second, where the machine does nothing else meanwhile.
+/// The tolerance on top of the threefold latency. The promise is one second, on an otherwise idle machine.
 pub const SLACK: Duration = Duration::from_secs(3);
 
-/// A tenant with one webhook that is well.
+/// A tenant with one healthy webhook.
 pub struct Quiet {
     entity: Entity,
     receiver: Receiver,
 }
 
-/// A tenant with many webhooks that misbehave.
+/// A tenant with many misbehaving webhooks.
 pub struct Noisy {
     entity: Entity,
     hooks: Vec<Hook>,
 }
 
 impl Quiet {
-    /// The tenant.
+    /// Starts the tenant with a webhook that answers at once.
     pub async fn start(api: &Api) -> Self {
         Self::with(api, Behaviour::status(200)).await
     }
 
-    /// The same with a webhook that does this.
+    /// Starts the tenant with a webhook of this behaviour.
     pub async fn with(api: &Api, behaviour: Behaviour) -> Self {
         let receiver = Receiver::start().await;
         let url = receiver.on("/", [behaviour]);
         Self::at(api, receiver, &url).await
     }
 
-    /// The same with a webhook at this name, which leads to 127.0.0.1.
+    /// Starts the tenant with a webhook at this name, which resolves to 127.0.0.1.
     pub async fn named(api: &Api, name: &str) -> Self {
         let receiver = Receiver::start().await;
         receiver.on("/", [Behaviour::status(200)]);
@@ -76,12 +77,12 @@ impl Quiet {
         Self { entity, receiver }
     }
 
-    /// From the beginning of each publication to its arrival. `run` marks these events.
+    /// The time from the start of each publication to its arrival. `run` marks these events.
     pub async fn latencies(&self, run: u32, measured: Duration) -> Vec<Duration> {
         let began =
             publish(&self.entity, measured, QUIET_A_SECOND, |number| json!({ "run": run, "number": number })).await;
         let mut arrived = BTreeMap::new();
-        until("everything of the quiet tenant", 2 * measured + Duration::from_secs(60), async || {
+        until("every event of the quiet tenant has arrived", 2 * measured + Duration::from_secs(60), async || {
             for request in self.receiver.received("/") {
                 let data = &request.json()["data"];
                 if data["run"] == run {
@@ -96,31 +97,31 @@ impl Quiet {
 }
 
 impl Noisy {
-    /// The tenant with so many webhooks at this address.
+    /// Starts the tenant with so many webhooks at this address.
     pub async fn start(api: &Api, webhooks: usize, url: &str) -> Self {
         Self::at(api, &vec![url.to_owned(); webhooks]).await
     }
 
-    /// The tenant with a webhook at each of these addresses.
+    /// Starts the tenant with a webhook at each of these addresses.
     pub async fn at(api: &Api, urls: &[String]) -> Self {
         let entity = Entity::new(api, "noisy".to_owned()).await;
         let mut hooks = Vec::new();
         for url in urls {
-            // Not the service's own events about them.
+            // Without operational events about them.
             let hook = json!({ "name": "noisy", "eventUrl": url, "eventList": ["booking.created"] });
             hooks.push(entity.hook_with(hook).await);
         }
         Self { entity, hooks }
     }
 
-    /// Publishes so many events a second, without waiting for them.
+    /// Publishes `a_second` events per second, without waiting for the answers.
     pub async fn publish(&self, measured: Duration, a_second: u32) {
         publish(&self.entity, measured, a_second, |number| json!({ "number": number })).await;
     }
 
-    /// Enables its webhooks again and again, as fast as the service answers; how often.
+    /// Enables its webhooks again and again, as fast as the service answers; returns the number of calls.
     async fn enable(&self, measured: Duration) -> usize {
-        /// As many requests as are under way at once.
+        /// The number of concurrent requests.
         const AT_ONCE: usize = 4;
         let ends = Instant::now() + measured;
         let hooks = self.hooks.iter().cycle().take_while(|_| Instant::now() < ends);
@@ -131,8 +132,8 @@ impl Noisy {
         changes.buffer_unordered(AT_ONCE).count().await
     }
 
-    /// Publishes over so many connections as fast as it is answered, and goes on when it is refused: how many events were
-    /// accepted, and how many refused.
+    /// Publishes over so many connections as fast as the service answers, and continues after refusals. Returns the
+    /// numbers of accepted and refused events.
     pub async fn publish_as_fast_as_it_can(&self, measured: Duration, connections: usize) -> (usize, usize) {
         let end = Instant::now() + measured;
         let connections = (0..connections).map(|_| {
@@ -180,7 +181,7 @@ async fn publish(
     join_all(publications).await.into_iter().map(|publication| publication.expect("no panic")).collect()
 }
 
-/// Measures the quiet tenant alone, and beside the noisy one from its first event on.
+/// Measures the quiet tenant alone, and beside the noisy tenant from its first event on.
 pub async fn alone_and_beside(
     quiet: &Quiet,
     noisy: &Noisy,
@@ -191,7 +192,8 @@ pub async fn alone_and_beside(
     (alone, beside)
 }
 
-/// The same beside a tenant that publishes as fast as it can, and how many events of that one were accepted and refused.
+/// Measures the quiet tenant alone, and beside a tenant that publishes as fast as it can. Also returns the numbers of
+/// that tenant's accepted and refused events.
 pub async fn alone_and_beside_a_flood(
     quiet: &Quiet,
     noisy: &Noisy,
@@ -206,14 +208,14 @@ async fn alone_and_beside_that<T>(
     measured: Duration,
     noise: impl Future<Output = T>,
 ) -> (Vec<Duration>, Vec<Duration>, T) {
-    // Connections and caches are made once, before anything is measured.
+    // Warms up connections and caches before the measurements.
     quiet.latencies(0, Duration::from_secs(1)).await;
     let alone = quiet.latencies(1, measured).await;
     let (beside, outcome) = join!(quiet.latencies(2, measured), noise);
     (alone, beside, outcome)
 }
 
-/// The promise: three times as long as alone, and so much more, 95 times out of a hundred.
+/// Checks the promise: in 95 % of cases, at most three times as long as alone plus `slack`.
 pub fn assert_isolated(what: &str, alone: &[Duration], beside: &[Duration], slack: Duration) {
     let percentiles = |latencies: &[Duration]| [50, 95, 99].map(|percent| percentile(latencies, percent));
     println!("{what}: p50, p95, p99 alone {:?}, beside {:?}", percentiles(alone), percentiles(beside));
@@ -222,7 +224,8 @@ pub fn assert_isolated(what: &str, alone: &[Duration], beside: &[Duration], slac
     assert!(beside <= 3 * alone + slack, "{what}: {beside:?} beside, {alone:?} alone");
 }
 
-/// More slow attempts than there are invocations, within the first second: the noisy tenant's webhooks do this.
+/// Tests with noisy webhooks of this behaviour: within the first second they cause more slow attempts than there are
+/// invocations.
 async fn holds_up_no_other_tenant(suite: Arc<Suite>, what: &str, behaviour: Behaviour) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("RETRY_SCHEDULE", "0s,5s,5m")).await;
     let receiver = Receiver::start().await;
@@ -236,7 +239,7 @@ async fn beside_an_endpoint(bundle: &Bundle, api: &Api, what: &str, url: &str) {
     let noisy = Noisy::start(api, 40, url).await;
     let (alone, beside) = alone_and_beside(&quiet, &noisy, MEASURED, NOISY_A_SECOND).await;
     assert_isolated(what, &alone, &beside, SLACK);
-    // At SIGTERM it waits for requests that are under way, and these go on.
+    // At SIGTERM the function would wait for its current requests.
     bundle.cut_power().await;
 }
 
@@ -270,15 +273,15 @@ async fn handshakes_that_never_end_hold_up_no_other_tenant(suite: Arc<Suite>) {
     accepting.abort();
 }
 
-/// They are quick, so that only their number counts.
+/// These attempts are quick, so that only their number matters.
 #[contract_test(alone)]
 async fn endless_bodies_and_redirects_hold_up_no_other_tenant(suite: Arc<Suite>) {
     holds_up_no_other_tenant(suite.clone(), "endless bodies", Behaviour::endless_body(200)).await;
     holds_up_no_other_tenant(suite, "redirects", Behaviour::answer(302, &[("Location", "/")], "")).await;
 }
 
-/// It is refused after about a second, which costs others nothing: none of the quiet tenant's events is refused, and all of
-/// either that were accepted arrive.
+/// The service refuses its events after about a second. That costs others nothing: none of the quiet tenant's events is
+/// refused, and all accepted events of both tenants arrive.
 #[contract_test(alone)]
 async fn a_tenant_that_publishes_as_fast_as_it_can_holds_up_no_other(suite: Arc<Suite>) {
     let settings = Settings::default().with("PUBLISH_LIMIT", SHARE.to_string());
@@ -290,33 +293,33 @@ async fn a_tenant_that_publishes_as_fast_as_it_can_holds_up_no_other(suite: Arc<
     let (alone, beside, (accepted, refused)) = alone_and_beside_a_flood(&quiet, &noisy, MEASURED).await;
     assert_isolated("as fast as it can", &alone, &beside, SLACK);
     println!("as fast as it can: {accepted} accepted, {refused} refused");
-    // A minute may have ended meanwhile.
+    // A new minute may have begun meanwhile.
     assert!((SHARE..=2 * SHARE).contains(&accepted) && refused > accepted, "{accepted}, {refused}");
-    let arrived = until("all that was accepted", Duration::from_secs(60), async || {
+    let arrived = until("all accepted events have arrived", Duration::from_secs(60), async || {
         let requests = receiver.received("/");
         let events: BTreeSet<String> = requests.iter().map(|request| request.header("webhook-id").to_owned()).collect();
         (events.len() >= accepted).then_some(events)
     });
-    assert_eq!(arrived.await.len(), accepted, "and nothing that was refused");
+    assert_eq!(arrived.await.len(), accepted, "no refused event arrived");
     assert!(bundle.stop().await.success());
 }
 
-/// The system's resolver waits twice five seconds for each, which is its default.
+/// By default, the system's resolver waits twice five seconds for each name.
 #[contract_test(alone)]
 async fn names_that_are_answered_late_or_never_hold_up_no_other_tenant(suite: Arc<Suite>) {
     let test = "isolation_names_alone::names_that_are_answered_late_or_never_hold_up_no_other_name";
     addresses::alone(&suite, "", test).await;
 }
 
-/// Each 410 disables its webhook, and each change enables one again.
+/// Each 410 disables its webhook, and each change enables it again.
 #[contract_test(alone)]
-async fn endpoints_that_are_gone_and_enabled_again_without_end_hold_up_no_other_tenant(suite: Arc<Suite>) {
+async fn gone_webhooks_enabled_again_and_again_hold_up_no_other_tenant(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let receiver = Receiver::start().await;
     let url = receiver.on("/", [Behaviour::status(410)]);
     let quiet = Quiet::start(&api).await;
     let noisy = Noisy::start(&api, 40, &url).await;
-    // Connections and caches are made once, before anything is measured.
+    // Warms up connections and caches before the measurements.
     quiet.latencies(0, Duration::from_secs(1)).await;
     let alone = quiet.latencies(1, MEASURED).await;
     let (beside, (), enabled) =
@@ -327,7 +330,7 @@ async fn endpoints_that_are_gone_and_enabled_again_without_end_hold_up_no_other_
     bundle.cut_power().await;
 }
 
-/// The noisy tenant has more slow attempts to make than it may have slots in the slow lane.
+/// The noisy tenant has more slow attempts than permits in the slow lane.
 #[contract_test(alone)]
 async fn a_slow_webhook_keeps_its_share_of_the_slow_lane(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("RETRY_SCHEDULE", "0s,5s,5m")).await;

@@ -1,6 +1,5 @@
-//! Connections to endpoints are kept from one attempt to the next, for one managing entity each; no receiver gets anything of
-//! another's by that, none gets a request that the history does not show, and one that closes an idle connection costs no
-//! attempt.
+//! Connections to endpoints are kept between attempts, separately for each managing entity. No receiver gets data of
+//! another receiver, the history shows every request, and a closed idle connection costs no attempt.
 
 use std::{fs, sync::Arc, time::Duration};
 
@@ -13,7 +12,7 @@ use crate::{
     receivers::did_not_complete,
 };
 
-/// Publishes an event, and waits for the end of its delivery's first attempt.
+/// Publishes an event and waits for its delivery's first attempt.
 async fn deliver(entity: &Entity) -> Value {
     let id = entity.publish(json!({})).await;
     entity.until_delivery(&id, "has its first attempt", |delivery| delivery["attemptCount"] != 0).await
@@ -24,7 +23,7 @@ async fn is_delivered_at_once(entity: &Entity) {
     assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("delivered"), &json!(1)), "{delivery:#}");
 }
 
-/// An entity with a webhook at a receiver that does this.
+/// An entity with a webhook at a receiver with this script.
 async fn hooked(suite: &Suite, script: impl Into<Vec<Behaviour>>) -> (Entity, Receiver) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
@@ -73,7 +72,7 @@ async fn entities_share_no_connection(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn an_answer_ahead_of_its_request_is_no_success_of_another_delivery(suite: Arc<Suite>) {
+async fn a_premature_answer_does_not_deliver_another_delivery(suite: Arc<Suite>) {
     let ahead = Behaviour::answer(204, &[], "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nforged!");
     let (entity, receiver) = hooked(&suite, [ahead, Behaviour::answer(500, &[], "honest")]).await;
     is_delivered_at_once(&entity).await;
@@ -90,7 +89,7 @@ async fn an_endpoint_that_closes_its_connections_costs_no_attempt(suite: Arc<Sui
     for _ in 0..3 {
         is_delivered_at_once(&entity).await;
     }
-    assert_eq!((receiver.everything().len(), receiver.connections()), (3, 3), "and no request came twice");
+    assert_eq!((receiver.everything().len(), receiver.connections()), (3, 3), "no request was sent twice");
 }
 
 /// The endpoint has read the event on a kept connection, so the request must not be sent again within the same attempt.
@@ -113,7 +112,7 @@ async fn every_request_is_an_attempt_of_the_history(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn an_answer_that_was_cut_is_no_beginning_of_the_next(suite: Arc<Suite>) {
+async fn a_truncated_answer_does_not_spill_into_the_next_attempt(suite: Arc<Suite>) {
     let long = Behaviour::answer(200, &[], "x".repeat(100_000));
     let (entity, receiver) = hooked(&suite, [long, Behaviour::answer(200, &[], "short")]).await;
     is_delivered_at_once(&entity).await;

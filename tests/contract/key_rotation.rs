@@ -1,4 +1,4 @@
-//! Rotating the keys of what is sealed in the table: nobody notices, and the old keys are needed no more.
+//! Rotation of the keys that seal values in the table: deliveries are unaffected, and the old keys become unnecessary.
 
 use std::{cell::Cell, collections::BTreeSet, fs, sync::Arc, time::Duration};
 
@@ -11,10 +11,10 @@ use crate::harness::{
     Api, Behaviour, Bundle, Choice, Entity, Receiver, Settings, Suite, Table, admin, is_signed_by, now,
 };
 
-/// Runs the operator's program, which must succeed; what it says at the end.
-/// The canary's webhook has a signing secret as well.
+/// The signing secret of the canary's webhook.
 const CANARY: usize = 1;
 
+/// Runs the operator's program, which must succeed; returns its summary.
 async fn rotate(bundle: &Bundle, options: &[&str]) -> String {
     admin(bundle, &[&["data-keys", "rotate"], options].concat()).await.done()
 }
@@ -33,7 +33,7 @@ fn current(ring: &Value) -> &str {
     ring["current"].as_str().expect("a ring has a current key")
 }
 
-/// Every text in the table that one of the ring's keys sealed, whatever it is for.
+/// Every text in the table that a key of the ring sealed.
 async fn sealed_texts(table: &Table, ring: &Value) -> BTreeSet<String> {
     fn collect(value: &Value, ring: &Value, found: &mut BTreeSet<String>) {
         match value {
@@ -54,7 +54,7 @@ fn sealed_by(texts: &BTreeSet<String>, key: &str) -> usize {
     texts.iter().filter(|text| text.starts_with(&format!("{key}."))).count()
 }
 
-/// Publishes again and again until it is told to stop, and returns every delivery.
+/// Publishes until `stop` is set; returns every delivery.
 async fn publish_until(stop: &Cell<bool>, entity: &Entity) -> Vec<String> {
     let mut deliveries = Vec::new();
     while !stop.get() {
@@ -68,7 +68,7 @@ async fn publish_until(stop: &Cell<bool>, entity: &Entity) -> Vec<String> {
 }
 
 #[contract_test]
-async fn a_rotation_under_load_spoils_no_signature_and_leaves_nothing_under_the_old_key(suite: Arc<Suite>) {
+async fn a_rotation_under_load_breaks_no_signature_and_reseals_everything(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let entity = Entity::new(&api, "rotation".to_owned()).await;
     let receiver = Receiver::start().await;
@@ -96,13 +96,14 @@ async fn a_rotation_under_load_spoils_no_signature_and_leaves_nothing_under_the_
         let delivery = entity.until_status(delivery, &["delivered", "failed"]).await;
         assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("delivered"), &json!(1)), "{delivery:#}");
     }
-    // Not even a delivery that was only late: a function that meets the new key has it at once.
+    // No delivery was even delayed: a function loads a new key as soon as it meets it.
     let complaints = bundle.logs();
-    assert!(!complaints.contains("what is sealed of a webhook cannot be opened"), "{complaints}");
+    assert!(!complaints.contains("of a webhook cannot be opened"), "{complaints}");
     let received = receiver.everything();
     assert!(received.len() >= deliveries.len() && !deliveries.is_empty());
     for received in &received {
-        let (_, secret) = secrets.iter().find(|(path, _)| received.path == *path).expect("nobody else sends here");
+        let (_, secret) =
+            secrets.iter().find(|(path, _)| received.path == *path).expect("only these webhooks lead here");
         assert!(is_signed_by(received, secret), "{received:?}");
     }
 
@@ -116,11 +117,11 @@ async fn a_rotation_under_load_spoils_no_signature_and_leaves_nothing_under_the_
         let said = rotate(&bundle, options).await;
         assert!(said.contains("0 webhooks and 0 connections resealed, 0 unreadable"), "{said}");
         assert!(said.contains("0 keys forgotten"), "a key that was just replaced may still be needed: {said}");
-        assert!(said.contains("1 old key stays in the ring"), "and is not taken for forgotten: {said}");
+        assert!(said.contains("1 old key stays in the ring"), "and is not reported as forgotten: {said}");
         assert_eq!((ring(&bundle), sealed_texts(&table, &after).await), (after.clone(), texts.clone()), "{options:?}");
     }
 
-    // And with the new key alone to go by: another start, and what only an opened token can do.
+    // After a restart, a token that only the new key opens still works.
     assert!(bundle.stop().await.success());
     bundle.start_again(Settings::default()).await;
     let entity = Entity::new(&Api::of(&bundle, &suite.contract), "rotation".to_owned()).await;
@@ -130,12 +131,13 @@ async fn a_rotation_under_load_spoils_no_signature_and_leaves_nothing_under_the_
 }
 
 #[contract_test]
-async fn a_rotation_that_was_stopped_is_finished_and_keys_that_nothing_needs_are_forgotten(suite: Arc<Suite>) {
+async fn a_stopped_rotation_is_finished_and_unneeded_keys_are_forgotten(suite: Arc<Suite>) {
     let (bundle, _, _permit) = suite.other_bundle(Settings::default()).await;
-    // A service whose keys are older than it is.
+    // A bundle with older keys.
     assert!(bundle.stop().await.success());
     let key = |byte: u8| BASE64_STANDARD.encode([byte; 32]);
-    let replace_ring = |ring: Value| fs::write(ring_file(&bundle), ring.to_string()).expect("the file is ours");
+    let replace_ring =
+        |ring: Value| fs::write(ring_file(&bundle), ring.to_string()).expect("the test may write the file");
     replace_ring(json!({ "current": "first", "keys": { "first": key(1) } }));
     bundle.start_again(Settings::default()).await;
     let api = Api::of(&bundle, &suite.contract);
@@ -147,7 +149,7 @@ async fn a_rotation_that_was_stopped_is_finished_and_keys_that_nothing_needs_are
     let hook = entity.hook_with(hook).await;
     entity.link("sim-pkce", Choice::ALLOW).await;
 
-    // What a rotation leaves that was killed after its first write, twenty minutes ago.
+    // The state after a rotation that was killed after its first write, twenty minutes ago.
     let second = format!("{}-second", now() - 20 * 60);
     replace_ring(json!({ "current": second, "keys": { "first": key(1), &second: key(2) } }));
     let table = Table::of(&api.env);

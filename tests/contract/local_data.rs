@@ -1,4 +1,4 @@
-//! The data folder of `make run`: what stops a start, what outlasts a power cut, and how the folder is cleaned.
+//! The data folder of `make run`: reasons to refuse a start, data that survive a power cut, and cleaning.
 
 use std::{
     fs,
@@ -36,7 +36,7 @@ async fn a_folder_in_use_is_not_cleaned(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn data_that_do_not_fit_together_stop_the_start_and_are_cleaned_when_asked(suite: Arc<Suite>) {
+async fn inconsistent_data_stop_the_start_and_are_cleaned_on_request(suite: Arc<Suite>) {
     let (bundle, _, _permit) = suite.other_bundle(Settings::default()).await;
     bundle.stop().await;
     let data = bundle.data();
@@ -49,7 +49,7 @@ async fn data_that_do_not_fit_together_stop_the_start_and_are_cleaned_when_asked
         fs::rename(&path, &away).expect("it was made");
         let said = start().await;
         assert!(said.contains(&format!("{name}.json is missing")) && said.contains("from a copy"), "{said}");
-        assert!(!path.exists(), "a new value would hide that the old one is missing");
+        assert!(!path.exists(), "no new value hides that the old one is missing");
         fs::rename(&away, &path).expect("it is there");
     }
 
@@ -70,7 +70,11 @@ async fn data_that_do_not_fit_together_stop_the_start_and_are_cleaned_when_asked
         "{}",
         said(&unasked)
     );
-    assert!(said(&unasked).contains("provider-stripe"), "it names what would be lost: {}", said(&unasked));
+    assert!(
+        said(&unasked).contains("provider-stripe"),
+        "the refusal names the data that would be lost: {}",
+        said(&unasked)
+    );
     assert!(table.exists());
     let cleaned = clean_data(&data, "yes").await;
     assert!(cleaned.status.success(), "{}", said(&cleaned));
@@ -81,7 +85,7 @@ async fn data_that_do_not_fit_together_stop_the_start_and_are_cleaned_when_asked
 async fn a_full_disk_is_called_so(suite: Arc<Suite>) {
     let _permit = suite.no_other_bundle().await;
     let folder = tempfile::tempdir().expect("a temporary folder");
-    // A disk of its own, which is full as soon as there is a file of half a megabyte.
+    // A separate disk, which half a megabyte fills.
     let disk =
         "mount -t tmpfs -o size=512k none \"$DATA\" && head -c 450000 /dev/zero > \"$DATA/other\" && exec \"$@\"";
     let unshared = || {

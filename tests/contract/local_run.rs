@@ -1,4 +1,4 @@
-//! `make run` as a program: what it refuses, what its settings do, and how it ends.
+//! `make run` as a program: refusals, settings and exit.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -9,7 +9,7 @@ use tokio::time::sleep;
 use crate::harness::{Entity, Settings, Suite, free_port, refused_start, until_gone};
 use nix::sys::signal::Signal;
 
-/// A folder for data that nobody uses, as long as it is kept.
+/// An unused folder for data, as long as the value lives.
 fn unused_folder() -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().display().to_string();
@@ -23,7 +23,7 @@ async fn ends_in_good_order(suite: &Suite, signal: Signal) {
     bundle.signal(signal).await;
     let status = bundle.ended().await;
     assert_eq!(status.code(), Some(0), "{signal}");
-    assert!(!bundle.data().join("service.env").exists(), "clients are still told where a service is that is gone");
+    assert!(!bundle.data().join("service.env").exists(), "service.env still names a service that has ended");
 }
 
 #[contract_test]
@@ -47,7 +47,7 @@ async fn sigkill_leaves_nothing_behind(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn a_port_that_is_taken_is_told(suite: Arc<Suite>) {
+async fn a_port_in_use_is_reported(suite: Arc<Suite>) {
     let (_folder, data) = unused_folder();
     let port = suite.bundle().port.to_string();
     let said = refused_start(&[("PORT", port.clone()), ("DATA", data)]).await;
@@ -55,17 +55,17 @@ async fn a_port_that_is_taken_is_told(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn data_that_are_in_use_are_told(suite: Arc<Suite>) {
+async fn data_in_use_are_reported(suite: Arc<Suite>) {
     let data = suite.bundle().data().display().to_string();
     let said = refused_start(&[("PORT", free_port().to_string()), ("DATA", data.clone())]).await;
     assert!(said.contains(&data) && said.contains("DATA="), "{said}");
-    // And the one that uses them is not disturbed.
+    // The bundle that uses the data is not disturbed.
     suite.api.get("/openapi.json").expect(200).await;
     assert!(suite.bundle().data().join("service.env").exists());
 }
 
 #[contract_test]
-async fn a_setting_that_cannot_be_read_is_told(suite: Arc<Suite>) {
+async fn an_invalid_setting_is_reported(suite: Arc<Suite>) {
     for (name, value) in [
         ("PORT", "99999"),
         ("PORT", "abc"),
@@ -92,12 +92,12 @@ async fn a_setting_that_cannot_be_read_is_told(suite: Arc<Suite>) {
         }
         let said = refused_start(&variables).await;
         assert!(said.contains(name) || said.contains(&format!("--{}", name.to_lowercase())), "{name}={value}: {said}");
-        assert!(!said.contains("invalid digit"), "no words of a programmer's: {said}");
+        assert!(!said.contains("invalid digit"), "an error for operators, not for programmers: {said}");
     }
 }
 
 #[contract_test]
-async fn a_payment_provider_that_is_described_badly_is_told(suite: Arc<Suite>) {
+async fn an_invalid_description_of_a_payment_provider_is_reported(suite: Arc<Suite>) {
     for (content, fault) in [("{\"clientId\": \"a\", \"revokeURL\": \"hush\"}", "revokeURL"), ("{\"hush", "JSON")] {
         let (folder, data) = unused_folder();
         let _permit = suite.no_other_bundle().await;
@@ -114,7 +114,7 @@ async fn secrets_and_data_are_private(suite: Arc<Suite>) {
     let data = suite.bundle().data();
     let mode = |path: &std::path::Path| path.metadata().expect("it is there").permissions().mode() & 0o077;
     for path in [data.clone(), data.join("secrets"), data.join("service.env"), data.join("functions.json")] {
-        assert_eq!(mode(&path), 0, "others may look into {}", path.display());
+        assert_eq!(mode(&path), 0, "other users may read {}", path.display());
     }
     let secrets = data.join("secrets").read_dir().expect("it is a folder");
     let secrets: Vec<_> = secrets.map(|entry| entry.expect("it can be read").path()).collect();
@@ -139,7 +139,7 @@ async fn secrets_and_data_are_private(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn clients_are_told_what_they_need(suite: Arc<Suite>) {
+async fn clients_receive_all_that_they_need(suite: Arc<Suite>) {
     let env = &suite.api.env;
     for name in [
         "BASE_URL",
@@ -169,9 +169,9 @@ async fn clients_are_told_what_they_need(suite: Arc<Suite>) {
     }
 }
 
-/// Requests come from well before to well after the moment at which the function is ended.
+/// The requests begin well before the function is ended, and continue well after.
 #[contract_test]
-async fn a_function_that_is_idle_is_ended_and_no_request_is_lost_by_it(suite: Arc<Suite>) {
+async fn an_idle_function_is_ended_without_losing_a_request(suite: Arc<Suite>) {
     const IDLE: u64 = 50;
     let settings = Settings::default().overriding("--function-idle", format!("{IDLE}ms"));
     let (bundle, api, _permit) = suite.other_bundle(settings).await;
@@ -185,5 +185,5 @@ async fn a_function_that_is_idle_is_ended_and_no_request_is_lost_by_it(suite: Ar
     }
     assert!(processes.len() > 1, "it was ended: {processes:?}");
     let said = bundle.output();
-    assert!(!said.contains("list-events ended"), "to be ended is not to die: {said}");
+    assert!(!said.contains("list-events ended"), "the planned end of a process is not logged as a crash: {said}");
 }

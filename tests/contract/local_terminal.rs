@@ -1,4 +1,4 @@
-//! What `make run` shows while the service runs, and what it logs of its own start.
+//! The terminal output of `make run`, and the log of its start.
 
 use std::{fs, sync::Arc};
 
@@ -18,7 +18,7 @@ fn trail(bundle: &Bundle) -> Vec<Value> {
 }
 
 #[contract_test]
-async fn requests_attempts_and_faults_are_shown_without_what_is_secret(suite: Arc<Suite>) {
+async fn requests_attempts_and_faults_are_shown_without_secrets(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("QUIET", "0")).await;
     let trail: Vec<_> = trail(&bundle).into_iter().map(|line| line["audit"]["outcome"].clone()).collect();
     assert!(trail.iter().all(|outcome| outcome == "done"), "no client was refused anything: {trail:?}");
@@ -54,9 +54,10 @@ async fn requests_attempts_and_faults_are_shown_without_what_is_secret(suite: Ar
     assert!(!shown.contains("hush") && !shown.contains(&hook.secret), "{shown}");
     assert!(!shown.contains('\u{1b}'), "a file has no colours: {shown}");
 
-    let log = fs::read_to_string(bundle.data().join("logs/create-webhook.log")).expect("it has been asked");
+    let log = fs::read_to_string(bundle.data().join("logs/create-webhook.log")).expect("the function was called");
     let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let refusal = lines.into_iter().find(|line| line["kind"] == "invalid-request").expect("it has refused one");
+    let refusal =
+        lines.into_iter().find(|line| line["kind"] == "invalid-request").expect("the function refused a request");
     assert_eq!((&refusal["message"], &refusal["fields"]), (&json!("refused"), &json!("name")), "{refusal}");
 }
 

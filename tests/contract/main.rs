@@ -1,8 +1,9 @@
-//! The contract, over HTTP, against the running bundle: one bundle for most tests, and one of their own for those that
+//! The contract, over HTTP, against the running bundle: one bundle for most tests, and a separate one for tests that
 //! kill it.
 //!
-//! `cargo test -p contract-tests` runs everything, `cargo test -p contract-tests -- receivers::` only what a name
-//! contains. A test is an async function with the attribute `#[contract_test]`, named after the promise it keeps.
+//! `cargo test -p contract-tests` runs all tests, `cargo test -p contract-tests -- receivers::` those whose names
+//! contain `receivers::`. A test is an async function with the attribute `#[contract_test]`, named after the promise it
+//! proves.
 
 mod access;
 mod addresses;

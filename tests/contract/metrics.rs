@@ -1,4 +1,4 @@
-//! Metrics: what the functions' logs say in numbers is what happened, and says it of no customer.
+//! Metrics: the numbers in the functions' logs are correct, and identify no customer.
 
 use std::{fs, sync::Arc};
 
@@ -9,7 +9,7 @@ use crate::harness::{
     Agent, Application, Behaviour, Bundle, Choice, Entity, LONG, Receiver, Settings, Suite, delete_secret, until,
 };
 
-/// The lines of a function's log that CloudWatch makes numbers of.
+/// The lines of a function's log that CloudWatch turns into metrics.
 pub fn lines(bundle: &Bundle, function: &str) -> Vec<Value> {
     let log = fs::read_to_string(bundle.data().join(format!("logs/{function}.log"))).unwrap_or_default();
     let lines = log.lines().filter(|line| line.contains("\"_aws\""));
@@ -30,7 +30,7 @@ pub fn sum(lines: &[Value], metric: &str) -> f64 {
 }
 
 #[contract_test]
-async fn deliveries_that_succeed_fail_and_are_exhausted_are_counted_with_their_latencies(suite: Arc<Suite>) {
+async fn successful_failed_and_exhausted_deliveries_are_counted(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let receiver = Receiver::start().await;
     let mut secrets = Vec::new();
@@ -46,7 +46,7 @@ async fn deliveries_that_succeed_fail_and_are_exhausted_are_counted_with_their_l
         entity.until_status(&delivery, &[ends]).await;
         secrets.extend([name.to_owned(), hook.id, delivery]);
     }
-    // A round that ends writes its line.
+    // A run writes its line when it ends.
     let made = until("six attempts are counted", LONG, async || {
         let lines = lines(&bundle, "dispatch-deliveries");
         (sum(&lines, "DeliveriesAttempted") >= 6.0).then_some(lines)
@@ -67,13 +67,13 @@ async fn deliveries_that_succeed_fail_and_are_exhausted_are_counted_with_their_l
         assert_eq!(line["_aws"]["CloudWatchMetrics"][0]["Namespace"], "Waypost");
     }
 
-    let swept = until("a sweep says how old its work is", LONG, async || {
+    let swept = until("a sweep logs the age of its work", LONG, async || {
         let lines = lines(&bundle, "sweep-deliveries");
         (!lines.is_empty()).then_some(lines)
     })
     .await;
     for metric in ["OldestOverdue", "OutboxAge"] {
-        assert_eq!(values(&swept, metric).len(), swept.len(), "every sweep says {metric}");
+        assert_eq!(values(&swept, metric).len(), swept.len(), "every sweep logs {metric}");
         assert!(values(&swept, metric).iter().all(|seconds| *seconds < 60.0), "{swept:#?}");
     }
     assert!(bundle.stop().await.success());
@@ -105,7 +105,7 @@ async fn people_who_come_back_from_a_provider_are_counted_by_outcome(suite: Arc<
     entity.visit("sim-basic", Choice::DENY).await.arrive("denied").await;
     let visit = entity.visit("sim-basic", Choice::ALLOW).await;
     visit.arrive("connected").await;
-    // Its state is spent.
+    // The state was used up.
     visit.callback().expect(400).await;
     let counted = until("three people are counted", LONG, async || {
         let lines = lines(&bundle, "provider-callback");
@@ -121,7 +121,7 @@ async fn people_who_come_back_from_a_provider_are_counted_by_outcome(suite: Arc<
 }
 
 #[contract_test]
-async fn answers_that_say_that_the_service_failed_are_counted_and_no_others(suite: Arc<Suite>) {
+async fn only_responses_of_a_failed_service_are_counted(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let token = api.token(Application::Demo, "").await;
     let task = |key: &str| {
@@ -150,7 +150,7 @@ async fn a_tool_that_the_service_fails_is_counted_like_an_answer(suite: Arc<Suit
     assert_eq!(agent.refused("create_webhook", webhook).await["kind"], "service-unavailable");
     let counted = until("the failure is counted", LONG, async || {
         let lines = lines(&bundle, "mcp");
-        // The lines of the audit trail are metrics as well.
+        // The lines of the audit trail are metrics, too.
         (!values(&lines, "ServerErrors").is_empty()).then_some(lines)
     })
     .await;

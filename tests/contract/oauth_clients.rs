@@ -1,5 +1,5 @@
-//! The token issuer as libraries of other hands see it, each as its users call it: every one gets tokens in each way in
-//! which it can authenticate, and tells a wrong secret from a wrong scope.
+//! The token issuer, called by third-party libraries as their users call them: each library gets tokens by every
+//! authentication method that it has, and distinguishes a wrong secret from a wrong scope.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ const BASIC: &str = "client_secret_basic";
 const POST: &str = "client_secret_post";
 const PRIVATE_KEY: &str = "private_key_jwt";
 
-/// The scope of every attempt, which suffices for the list of event types.
+/// The scope of every attempt; it suffices for the list of event types.
 const SCOPE: &str = "integrations.read";
 
 /// An attempt to get a token, by the demo application.
@@ -39,13 +39,13 @@ fn attempt(api: &Api, method: &str) -> Value {
     })
 }
 
-/// The same with one thing changed.
+/// The attempt with one member changed.
 fn with(mut attempt: Value, member: &str, value: impl Into<Value>) -> Value {
     attempt[member] = value.into();
     attempt
 }
 
-/// Every outcome that a library has to report, of clients that authenticate with a secret in either way.
+/// One attempt for every outcome that a library has to report, for both ways to send a secret.
 fn attempts(api: &Api) -> Value {
     [BASIC, POST]
         .into_iter()
@@ -58,7 +58,7 @@ fn attempts(api: &Api) -> Value {
         .collect()
 }
 
-/// Fails unless these are the outcomes of [`attempts`].
+/// Asserts that these are the outcomes of [`attempts`].
 async fn are_right(api: &Api, outcomes: &Value) {
     assert_eq!(outcomes.as_array().map(Vec::len), Some(6), "{outcomes}");
     for outcomes in outcomes.as_array().into_iter().flat_map(|outcomes| outcomes.chunks(3)) {
@@ -68,7 +68,7 @@ async fn are_right(api: &Api, outcomes: &Value) {
     }
 }
 
-/// Fails unless the outcome is a token that the API takes for this managing entity.
+/// Asserts that the outcome is a token that the API accepts for this managing entity.
 async fn is_granted(api: &Api, entity: &str, outcome: &Value) {
     let token = &outcome["token"];
     let token_type = token["token_type"].as_str().unwrap_or_default();
@@ -108,7 +108,7 @@ async fn the_oauth2_crate_gets_tokens_and_understands_errors(suite: Arc<Suite>) 
     are_right(&suite.api, &outcomes.into()).await;
 }
 
-/// The same as the scripts do with their libraries.
+/// Makes an attempt as the scripts do with their libraries.
 async fn outcome_with_the_oauth2_crate(attempt: &Value) -> Value {
     let text = |name: &str| attempt[name].as_str().unwrap_or_default().to_owned();
     let client = BasicClient::new(ClientId::new(text("clientId")))
@@ -123,7 +123,7 @@ async fn outcome_with_the_oauth2_crate(attempt: &Value) -> Value {
     }
 }
 
-/// The HTTP client of the library, which brings none that does without TLS.
+/// An HTTP client for the library, whose built-in clients require TLS.
 async fn send(request: HttpRequest) -> Result<HttpResponse, reqwest::Error> {
     let client = reqwest::Client::builder().no_proxy().build()?;
     let (parts, body) = request.into_parts();
@@ -140,7 +140,7 @@ async fn send(request: HttpRequest) -> Result<HttpResponse, reqwest::Error> {
 pub fn fresh_key(kid: &str) -> (Value, Value) {
     let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).expect("a key");
     let (x, y) = pair.public_key().as_ref()[1..].split_at(32); // after the 4 of an uncompressed point (SEC 1 §2.3.3)
-    let d = pair.private_key().as_be_bytes().expect("a key that was just made can be told");
+    let d = pair.private_key().as_be_bytes().expect("a generated key can be exported");
     let encoded = |bytes: &[u8]| BASE64_URL_SAFE_NO_PAD.encode(bytes);
     let public = json!({ "kty": "EC", "crv": "P-256", "alg": "ES256", "kid": kid, "x": encoded(x), "y": encoded(y) });
     (with(public.clone(), "d", encoded(d.as_ref())), public)
@@ -167,13 +167,13 @@ async fn authlib_and_openid_client_authenticate_with_a_private_key(suite: Arc<Su
 #[contract_test]
 async fn openid_client_authenticates_with_an_ed25519_key(suite: Arc<Suite>) {
     let pair = Ed25519KeyPair::generate().expect("a key");
-    let seed = pair.seed().expect("a key that was just made can be told");
+    let seed = pair.seed().expect("a generated key can be exported");
     let seed = seed.as_be_bytes().expect("bytes");
     let encoded = |bytes: &[u8]| BASE64_URL_SAFE_NO_PAD.encode(bytes);
     let public = json!({ "kty": "OKP", "crv": "Ed25519", "kid": "edwards", "x": encoded(pair.public_key().as_ref()) });
     let private = with(public.clone(), "d", encoded(seed.as_ref()));
     let entity = suite.entity().await;
-    // As the library exports it, and by the name that it had before RFC 9864.
+    // The name that the library exports, and the name before RFC 9864.
     for public in [with(public.clone(), "alg", "Ed25519"), with(public.clone(), "alg", "EdDSA"), public] {
         let application =
             json!({ "name": "With a key", "scopes": [SCOPE], "publicKeys": [public], "withSecret": false });

@@ -1,4 +1,4 @@
-//! The contract in machine-readable form: what is served, what is deployed and what is documented are one.
+//! The contract in machine-readable form: the served, the deployed and the documented contract are the same.
 
 use std::{collections::BTreeSet, fs, sync::Arc};
 
@@ -10,14 +10,14 @@ use crate::harness::{NO_HEAD, Suite, project};
 
 #[contract_test]
 async fn the_document_that_is_served_is_openapi_yaml(suite: Arc<Suite>) {
-    // Where the document gives an example of an address, the deployment gives its own.
+    // The deployment replaces the document's example of an address by its own address.
     let base_url = &suite.api.env["BASE_URL"];
     let auth_url = &suite.api.env["AUTH_URL"];
     let expected = suite.contract.document.to_string();
     let expected =
         expected.replace("https://api.waypost.example", base_url).replace("https://auth.waypost.example", auth_url);
     let served = suite.api.get("/openapi.json").expect(200).await.json();
-    assert_eq!(served, serde_json::from_str::<Value>(&expected).expect("it was JSON before"));
+    assert_eq!(served, serde_json::from_str::<Value>(&expected).expect("the document is still JSON"));
 }
 
 #[contract_test]
@@ -38,7 +38,7 @@ async fn openapi_yaml_has_exactly_the_routes_that_are_deployed(suite: Arc<Suite>
     assert_eq!(documented, deployed);
 }
 
-/// The document says so once, for all.
+/// The document says so once, for all operations.
 #[contract_test]
 async fn head_is_deployed_beside_each_get_that_does_not_act(_: Arc<Suite>) {
     let template = fs::read_to_string(project().join("template.yaml")).expect("the project has a template.yaml");
@@ -94,7 +94,7 @@ async fn the_operations_of_the_specification_declare_every_status_that_it_lists(
     }
 }
 
-/// Calls for every object of the document that has a schema and examples beside it.
+/// Collects every object of the document that has a schema and examples.
 fn each_with_examples<'a>(value: &'a Value, place: &str, found: &mut Vec<(String, &'a Value, &'a Value)>) {
     if let Some(members) = value.as_object() {
         if let Some(schema) = members.get("schema") {
@@ -175,8 +175,8 @@ async fn every_problem_is_declared_with_its_kinds(suite: Arc<Suite>) {
     }
 }
 
-/// Calls for every schema of the document with the place where it stands: those of components, parameters, bodies and
-/// answers, and the schemas in them.
+/// Collects every schema of the document with its path: components, parameters, bodies and responses, and the
+/// schemas in them.
 fn each_schema<'a>(value: &'a Value, place: &str, is_schema: bool, found: &mut Vec<(String, &'a Value)>) {
     if is_schema {
         found.push((place.to_owned(), value));
@@ -214,7 +214,7 @@ fn schemas(suite: &Suite) -> Vec<(String, &Value)> {
     found
 }
 
-/// What parts of the document lead to: the schemas of requests, or those of answers.
+/// The schemas that parts of the document refer to: those of requests, or those of responses.
 fn reached<'a>(suite: &'a Suite, part: &str) -> BTreeSet<&'a str> {
     let operations = suite.contract.operations();
     let mut reached = BTreeSet::new();
@@ -225,7 +225,7 @@ fn reached<'a>(suite: &'a Suite, part: &str) -> BTreeSet<&'a str> {
         let mut further = reached.clone();
         for reference in &reached {
             let component = suite.contract.document.pointer(reference.trim_start_matches('#'));
-            references(component.expect("a reference leads somewhere"), &mut further);
+            references(component.expect("the target of a reference exists"), &mut further);
         }
         if further.len() == reached.len() {
             return reached;
@@ -234,11 +234,15 @@ fn reached<'a>(suite: &'a Suite, part: &str) -> BTreeSet<&'a str> {
     }
 }
 
-/// The schemas that stand in one of these components.
+/// The schemas in one of these components.
 fn schemas_of<'a>(suite: &'a Suite, components: &BTreeSet<&str>) -> Vec<(String, &'a Value)> {
     let mut found = Vec::new();
     for reference in components.iter().filter(|reference| reference.starts_with("#/components/schemas/")) {
-        let schema = suite.contract.document.pointer(reference.trim_start_matches('#')).expect("it was found before");
+        let schema = suite
+            .contract
+            .document
+            .pointer(reference.trim_start_matches('#'))
+            .expect("the reference was resolved before");
         each_schema(schema, reference, true, &mut found);
     }
     found
@@ -248,7 +252,7 @@ fn schemas_of<'a>(suite: &'a Suite, components: &BTreeSet<&str>) -> Vec<(String,
 async fn no_schema_is_composed_in_a_way_that_generators_drop(suite: Arc<Suite>) {
     for (place, schema) in schemas(&suite) {
         for composition in ["allOf", "oneOf"] {
-            assert!(schema.get(composition).is_none(), "{place} has {composition}: list the members instead");
+            assert!(schema.get(composition).is_none(), "{place} uses {composition}: list the members instead");
         }
     }
 }
@@ -259,7 +263,7 @@ async fn answers_take_members_of_later_releases(suite: Arc<Suite>) {
     assert!(of_answers.len() > 50, "{}", of_answers.len());
     for (place, schema) in schemas_of(&suite, &of_answers) {
         let is_closed = ["additionalProperties", "unevaluatedProperties"].iter().any(|name| schema[name] == false);
-        assert!(!is_closed, "{place} is closed: a client that is made of it refuses what a later release adds");
+        assert!(!is_closed, "{place} is closed: a generated client would refuse the members of later releases");
     }
 }
 
@@ -267,7 +271,7 @@ async fn answers_take_members_of_later_releases(suite: Arc<Suite>) {
 async fn no_member_of_a_request_has_a_default_that_generators_ask_for(suite: Arc<Suite>) {
     for (place, schema) in schemas_of(&suite, &reached(&suite, "requestBody")) {
         for (name, member) in schema["properties"].as_object().into_iter().flatten() {
-            assert!(member.get("default").is_none(), "{place}/{name} has a default: say it in the description");
+            assert!(member.get("default").is_none(), "{place}/{name} has a default: write it into the description");
         }
     }
 }
@@ -277,6 +281,6 @@ async fn objects_whose_members_are_free_say_so(suite: Arc<Suite>) {
     for (place, schema) in schemas(&suite).iter().filter(|(_, schema)| schema["type"] == "object") {
         let says =
             ["properties", "additionalProperties", "maxProperties"].iter().any(|name| schema.get(name).is_some());
-        assert!(says, "{place} says nothing of its members, which generators take for none");
+        assert!(says, "{place} declares no members, so that generators generate none");
     }
 }

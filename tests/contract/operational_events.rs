@@ -1,5 +1,5 @@
-//! Events of the service's own about webhooks: published once, to every webhook that wants them but the one that they are
-//! about, and never without end.
+//! Operational events about webhooks: published once, to every subscribed webhook except their subject, and never in an
+//! endless loop.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -11,12 +11,12 @@ use tokio::time::timeout;
 
 use crate::harness::{Behaviour, Entity, Hook, LONG, Receiver, Suite, now, time, until};
 
-/// Makes a webhook for some types of event.
+/// Creates a webhook for some types of event.
 async fn hook_for(entity: &Entity, url: &str, kinds: &[&str]) -> Hook {
     entity.hook_with(json!({ "name": format!("for {kinds:?}"), "eventUrl": url, "eventList": kinds })).await
 }
 
-/// The deliveries of an entity, as they stand in the table.
+/// The deliveries of an entity, as stored in the table.
 async fn heads(suite: &Suite, entity: &Entity) -> Vec<Value> {
     let of_entity = |item: &Value| item["sk"]["S"] == "HEAD" && item["ownerIdentifier"]["S"] == entity.id.as_str();
     suite.table().scan().await.into_iter().filter(of_entity).collect()
@@ -35,7 +35,7 @@ async fn until_quiet(suite: &Suite, entity: &Entity) -> Vec<Value> {
 }
 
 #[contract_test]
-async fn a_failing_webhook_is_announced_once_an_hour_and_later_if_it_still_fails(suite: Arc<Suite>) {
+async fn a_failing_webhook_is_announced_once_an_hour_while_it_fails(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let failing = entity.hook(&receiver.on("/failing", [Behaviour::status(500)])).await;
@@ -51,31 +51,28 @@ async fn a_failing_webhook_is_announced_once_an_hour_and_later_if_it_still_fails
     entity.until_status(&healing, &["delivered"]).await;
     until_health(&entity, &failing, "healthy").await;
 
-    // The next spell begins within the hour: it is seen, and not announced yet.
+    // The next failure streak begins within the hour: it is recorded, and not announced yet.
     receiver.on("/failing", [Behaviour::status(500)]);
     fails(&entity, &failing).await;
     until_quiet(&suite, &entity).await;
-    assert_eq!(receiver.received("/listener").len(), 1, "two spells within an hour are announced once");
+    assert_eq!(receiver.received("/listener").len(), 1, "two failure streaks within an hour are announced once");
 
-    // The hour is over, and it fails still.
+    // The hour is over, and the webhook still fails.
     let past = "2026-01-01T00:00:00.000Z";
-    assert!(
-        suite.table().set(&pk, &sk, "tellAfter", past).await,
-        "the item has the time from which it may be announced"
-    );
+    assert!(suite.table().set(&pk, &sk, "tellAfter", past).await, "the item has the time of the next announcement");
     suite.table().remove(&format!("ANNOUNCED#ENT#{}", entity.id), "webhook.failing").await;
     fails(&entity, &failing).await;
     let second = announced(&failing, &receiver.until("/listener", 2).await[1].json());
     assert!(time(&second["since"]) > time(&first["since"]), "{first:#} {second:#}");
     fails(&entity, &failing).await;
     until_quiet(&suite, &entity).await;
-    assert_eq!(receiver.received("/listener").len(), 2, "a spell is announced once");
+    assert_eq!(receiver.received("/listener").len(), 2, "a failure streak is announced once");
     let types: Vec<Value> =
         receiver.received("/failing").iter().map(|request| request.json()["type"].clone()).collect();
-    assert!(types.iter().all(|kind| kind == "booking.created"), "it was sent events about itself: {types:?}");
+    assert!(types.iter().all(|kind| kind == "booking.created"), "the webhook received events about itself: {types:?}");
 }
 
-/// Lets two deliveries fail, and so more than five attempts in a row.
+/// Makes two deliveries fail: more than five failed attempts in a row.
 async fn fails(entity: &Entity, hook: &Hook) {
     for _ in 0..2 {
         let id = entity.publish(json!({})).await;
@@ -105,8 +102,8 @@ fn announced(failing: &Hook, event: &Value) -> Value {
     data.clone()
 }
 
-/// Every webhook wants every event. When each failing webhook was announced to all others, the events grew with the square
-/// of the webhooks.
+/// Every webhook subscribes to every event. When each failing webhook was announced to all others, the number of events
+/// grew with the square of the number of webhooks.
 #[contract_test]
 async fn many_failing_webhooks_cause_events_in_proportion_to_their_number(suite: Arc<Suite>) {
     const HOOKS: usize = 24;
@@ -124,7 +121,7 @@ async fn many_failing_webhooks_cause_events_in_proportion_to_their_number(suite:
     let deliveries_of = |kind: &str| heads.iter().filter(|head| head["type"]["S"] == kind).count();
     assert_eq!(deliveries_of("booking.created"), EVENTS * HOOKS);
     let failing = deliveries_of("webhook.failing");
-    assert!((1..HOOKS).contains(&failing), "one event lists what fails, and was sent {failing} times");
+    assert!((1..HOOKS).contains(&failing), "one event lists all failing webhooks, but {failing} were sent");
     // The test may begin in one hour of the clock and end in the next.
     let exhausted = deliveries_of("webhook.delivery.exhausted");
     assert!(exhausted <= 2 * 10 * (HOOKS - 1), "{exhausted} deliveries of webhook.delivery.exhausted");
@@ -195,16 +192,16 @@ async fn two_failing_webhooks_do_not_announce_each_other_without_end(suite: Arc<
     let mut sent: Vec<(&str, &str, &str)> = heads
         .iter()
         .map(|head| {
-            let text = |name: &str| head[name]["S"].as_str().expect("a head has it");
+            let text = |name: &str| head[name]["S"].as_str().expect("a head has this attribute");
             (text("webhookIdentifier"), text("type"), text("status"))
         })
         .collect();
     sent.sort_unstable();
-    // One of them gets the only event of the hour, that the other fails.
+    // One webhook gets the hour's only event, about the other.
     let failing = sent.iter().position(|(_, kind, _)| *kind == "webhook.failing").expect("one is announced");
     let (informed, _, status) = sent.remove(failing);
     assert!([&one, &two].iter().any(|hook| hook.id == informed) && status == "failed");
-    // Each gets the events, and once that a delivery to the other failed for good.
+    // Each gets the events, and one about the exhausted delivery to the other.
     let mut expected: Vec<(&str, &str, &str)> = [&one, &two]
         .into_iter()
         .flat_map(|hook| {
@@ -232,7 +229,7 @@ async fn many_deliveries_that_fail_at_once_are_announced_once_and_all_recorded(s
 }
 
 #[contract_test]
-async fn a_webhook_that_is_gone_twice_within_an_hour_is_disabled_twice_and_announced_once(suite: Arc<Suite>) {
+async fn a_webhook_gone_twice_in_an_hour_is_disabled_twice_and_announced_once(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let gone = hook_for(&entity, &receiver.on("/gone", [Behaviour::status(410)]), &["booking.created"]).await;
@@ -250,7 +247,7 @@ async fn a_webhook_that_is_gone_twice_within_an_hour_is_disabled_twice_and_annou
     assert_eq!((receiver.received("/gone").len(), receiver.received("/listener").len()), (2, 1));
 }
 
-/// Causes an operational event: another webhook is disabled.
+/// Causes an operational event by disabling another webhook.
 async fn disable_another(entity: &Entity, receiver: &Receiver) {
     let gone = receiver.on("/gone", [Behaviour::status(410)]);
     hook_for(entity, &gone, &["booking.cancelled"]).await;
@@ -273,7 +270,7 @@ async fn attempts_of_operational_events_change_no_health_and_set_off_no_event(su
     assert_eq!((receiver.received("/listener").len(), health), (3, None));
     // A 410 to an operational event disables the webhook, and no event announces it.
     assert_eq!(entity.listed(&gone_too).await["enabled"], false);
-    assert_eq!(receiver.received("/all").len(), 1, "an operational event set off another");
+    assert_eq!(receiver.received("/all").len(), 1, "an operational event caused another");
 }
 
 #[contract_test]
@@ -281,7 +278,7 @@ async fn an_operational_event_waits_for_an_open_breaker_and_is_not_its_probe(sui
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let listener = hook_for(&entity, &receiver.on("/listener", [Behaviour::status(200)]), &["webhook.disabled"]).await;
-    // It is sent no other event, so that no attempt would ever close the breaker.
+    // The webhook gets no other event, so no attempt would ever close the breaker.
     let at = |seconds: i64| json!({ "S": Time::from_millis((now() + seconds) * 1_000).to_string() });
     let open = json!({
         "pk": { "S": format!("ENT#{}", entity.id) },
@@ -299,22 +296,26 @@ async fn an_operational_event_waits_for_an_open_breaker_and_is_not_its_probe(sui
     receiver.until("/listener", 1).await;
     until_quiet(&suite, &entity).await;
     let health = suite.table().item(&format!("ENT#{}", entity.id), &format!("HLT#{}", listener.id)).await;
-    assert_eq!(health.as_ref(), Some(&open), "its outcome does not count");
+    assert_eq!(health.as_ref(), Some(&open), "the attempt's outcome does not count");
     assert_eq!(entity.listed(&listener).await["health"], "open");
     let deliveries = heads(&suite, &entity).await;
-    let waited =
-        deliveries.iter().find(|head| head["webhookIdentifier"]["S"] == *listener.id).expect("it was sent an event");
+    let waited = deliveries
+        .iter()
+        .find(|head| head["webhookIdentifier"]["S"] == *listener.id)
+        .expect("the webhook got an event");
     assert!(time(&waited["lastUpdate"]["S"]) >= time(&open["openUntil"]["S"]), "{waited:#}");
 }
 
-/// Ten webhooks that want every event, whose endpoints fail five times and recover, again and again, and six events. When
-/// operational events set off each other, this made thousands of requests and never ended.
+/// Ten webhooks that subscribe to every event, whose endpoints repeatedly fail five times and recover, and six events.
+/// When operational events caused each other, this caused an endless loop of requests.
 #[contract_test]
 async fn ten_webhooks_that_fail_and_recover_cost_their_neighbours_nothing(suite: Arc<Suite>) {
     const HOOKS: usize = 10;
     const EVENTS: usize = 6;
     const FAILURES: usize = 5;
-    let (entity, neighbour, receiver) = (suite.entity().await, suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let neighbour = suite.entity().await;
+    let receiver = Receiver::start().await;
     for number in 0..HOOKS {
         let spell = (0..=FAILURES).map(|attempt| Behaviour::status(if attempt < FAILURES { 500 } else { 200 }));
         let script: Vec<_> = spell.cycle().take(6_000).collect();
@@ -329,14 +330,14 @@ async fn ten_webhooks_that_fail_and_recover_cost_their_neighbours_nothing(suite:
     let to_hooks = || receiver.everything().iter().filter(|request| !request.path.starts_with("/neighbour")).count();
     until("the endpoints have failed", LONG, async || (to_hooks() >= HOOKS * EVENTS * 2).then_some(())).await;
     neighbour.publish(json!({})).await;
-    // The sweep looks into the outbox twice a second here, and a busy machine takes its time.
+    // The sweep reads the outbox twice a second here; a busy machine takes longer.
     until("the neighbour is sent its event", Duration::from_secs(30), async || {
         receiver.received("/neighbour-listener").pop()
     })
     .await;
 
     let quiet = timeout(LONG - Duration::from_secs(5), until_quiet(&suite, &entity)).await;
-    let heads = quiet.unwrap_or_else(|_| panic!("{} requests so far, and no end", to_hooks()));
+    let heads = quiet.unwrap_or_else(|_| panic!("{} requests so far, and more follow", to_hooks()));
     println!("ten webhooks that fail and recover, and six events: {} requests", to_hooks());
     let mut events = BTreeSet::new();
     for head in heads.iter().filter(|head| head["type"]["S"] != "booking.created") {
@@ -346,14 +347,14 @@ async fn ten_webhooks_that_fail_and_recover_cost_their_neighbours_nothing(suite:
         let count = events.iter().filter(|(other, _)| other.contains(kind)).count();
         assert!(count <= most, "{count} events of the type {kind}");
     }
-    // Each goes to every webhook but the one that it is about, and each delivery has three attempts.
+    // Each event goes to every webhook except its subject, and each delivery has three attempts.
     let bound = 3 * (HOOKS * EVENTS + events.len() * (HOOKS - 1));
-    assert!(to_hooks() <= bound, "{} requests, and no more than {bound} have a reason", to_hooks());
+    assert!(to_hooks() <= bound, "{} requests, but at most {bound} are expected", to_hooks());
 }
 
 #[contract_test]
 async fn unreadable_events_in_the_outbox_hold_up_none_behind_them(suite: Arc<Suite>) {
-    /// More than are read at once.
+    /// More events than one read returns.
     const UNREADABLE: i64 = 40;
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
@@ -383,7 +384,7 @@ async fn unreadable_events_in_the_outbox_hold_up_none_behind_them(suite: Arc<Sui
     for number in 0..=UNREADABLE {
         let pk = format!("OUTBOX#{}", event(number));
         let left = number < UNREADABLE;
-        until("what is published is removed", LONG, async || {
+        until("published events are removed", LONG, async || {
             (suite.table().item(&pk, "EVENT").await.is_some() == left).then_some(())
         })
         .await;

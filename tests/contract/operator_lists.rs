@@ -1,4 +1,4 @@
-//! What operators see of all managing entities at once.
+//! Lists for operators, across all managing entities.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ async fn all_applications_of_a_deployment_are_listed(suite: Arc<Suite>) {
         let body = json!({ "name": "Listed", "scopes": ["mcp.read"] });
         made.push(entity.post("/application").json(&body).expect(201).await.json());
     }
-    // No managing entity lists this one.
+    // No managing entity lists this application.
     let create = ["application", "create", "--json", "--name", "Everywhere", "--entity", "*", "--may-publish"];
     made.push(suite.admin(&create).await.json());
 
@@ -47,7 +47,7 @@ async fn all_applications_of_a_deployment_are_listed(suite: Arc<Suite>) {
     }
 }
 
-/// Publishes so many events, all of which have to come to an end.
+/// Publishes events, and waits until their deliveries are final.
 async fn publish(entity: &Entity, events: usize) {
     for _ in 0..events {
         let id = entity.publish(json!({})).await;
@@ -93,10 +93,7 @@ async fn webhooks_that_fail_are_listed_across_entities(suite: Arc<Suite>) {
     let shown = of(&hooks[1]).expect("it is gone");
     assert_eq!((&shown["ownerIdentifier"], &shown["state"]), (&json!(gone.id), &json!("disabled")), "{shown}");
     assert!(text(shown, "disabledReason").contains("410"), "{shown}");
-    assert!(
-        of(&hooks[2]).is_none() && of(&hooks[3]).is_none(),
-        "one is well, and its owner has switched the other off"
-    );
+    assert!(of(&hooks[2]).is_none() && of(&hooks[3]).is_none(), "one webhook works, and the owner disabled the other");
     let words = suite.admin(&["webhook", "list", "--failing"]).await.done();
     assert!(words.contains(&hooks[0].id) && words.contains(&failing.id), "{words}");
     assert!(!words.contains("topsecret") && !found.iter().any(|found| found.to_string().contains("topsecret")));

@@ -1,5 +1,5 @@
-//! People in front of a browser: errors in plain words where `Accept` prefers a page, the API reference, HEAD, and scripts of
-//! other origins. Programs get what they always got.
+//! Pages for people: errors where `Accept` prefers a page, the API reference, HEAD, and scripts of other origins.
+//! Programs still get JSON.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use fakes::provider::PROVIDERS_WORDS;
 
 use crate::harness::{ApiResponse, Call, Choice, Suite, Visit, hash_of};
 
-/// What Firefox sends when a person follows a link.
+/// The `Accept` header that Firefox sends when a person follows a link.
 const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
 
-/// The answer to a browser: a page, of a request that may not be kept.
+/// The page that a browser gets; it may not be cached.
 async fn page(call: Call, status: u16) -> ApiResponse {
     let answer = call.header("accept", BROWSER).expect(status).await;
     assert_eq!(answer.header("content-type"), "text/html; charset=utf-8", "{}", answer.exchange);
@@ -20,7 +20,7 @@ async fn page(call: Call, status: u16) -> ApiResponse {
     assert!(!answer.header("content-security-policy").contains("unsafe"), "{}", answer.exchange);
     let html = answer.text();
     assert!(html.starts_with("<!DOCTYPE html>") && !html.contains("<script") && !html.contains('`'), "{html}");
-    assert!(html.contains(answer.header("x-request-id")), "support can find the request: {html}");
+    assert!(html.contains(answer.header("x-request-id")), "the page has the request's id, for support: {html}");
     answer
 }
 
@@ -35,37 +35,37 @@ async fn expire(suite: &Suite, visit: &Visit) {
     let key = format!("STATE#{}", hash_of(&visit.state));
     assert!(
         suite.table().set(&key, "STATE", "expiresDate", "2026-01-01T00:00:00.000Z").await,
-        "its end is brought forward"
+        "the state's expiry was moved"
     );
 }
 
 #[contract_test]
-async fn an_expired_link_is_told_in_words_to_the_browser_that_it_was_made_for(suite: Arc<Suite>) {
+async fn an_expired_link_is_explained_to_the_browser_that_it_was_made_for(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let visit = entity.visit("square", Choice::ALLOW).await;
     expire(&suite, &visit).await;
     let answer = page(visit.callback(), 400).await;
     says(&answer, &["This link has expired", &entity.id, "Square", "ten minutes", "ask for a new link"]);
     let problem = visit.callback().refused(400, "invalid-state").await;
-    assert!(!problem.to_string().contains(&entity.id), "a program learns no more than before: {problem}");
+    assert!(!problem.to_string().contains(&entity.id), "a program gets no details: {problem}");
     assert_eq!(suite.providers().exchanges(visit.code()), []);
 }
 
 #[contract_test]
-async fn a_used_link_is_told_in_words_to_the_browser_that_used_it(suite: Arc<Suite>) {
+async fn a_used_link_is_explained_to_the_browser_that_used_it(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let visit = entity.link("sim-basic", Choice::ALLOW).await;
     let answer = page(visit.callback(), 400).await;
     says(&answer, &["used already", &entity.id, "sim-basic", "list of connections"]);
-    assert_eq!(suite.providers().exchanges(visit.code()).len(), 1, "a page that is reloaded exchanges nothing");
-    // Another browser with the same address.
+    assert_eq!(suite.providers().exchanges(visit.code()).len(), 1, "reloading the page exchanges nothing");
+    // Another browser opens the same address.
     let stranger = suite.entity().await.visit("sim-basic", Choice::ALLOW).await;
     let answer = page(stranger.at(visit.back.path(suite.api.base_url())), 400).await;
     assert!(!answer.text().contains(&entity.id), "{}", answer.exchange);
 }
 
 #[contract_test]
-async fn a_failed_exchange_is_told_in_words_and_a_program_gets_an_empty_object(suite: Arc<Suite>) {
+async fn a_failed_exchange_is_explained_and_programs_get_an_empty_object(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let fails = async || entity.visit("square", Choice::leading_to("fail-invalid_grant")).await;
     let answer = page(fails().await.callback(), 500).await;
@@ -74,13 +74,13 @@ async fn a_failed_exchange_is_told_in_words_and_a_program_gets_an_empty_object(s
     for accept in ["*/*", "application/json", "application/json, text/html;q=0.9"] {
         let answer = fails().await.callback().header("accept", accept).expect(500).await;
         assert_eq!(answer.body, b"{}", "{accept}: {}", answer.exchange);
-        assert_eq!(answer.header("vary"), "Accept", "a cache must keep the two apart");
+        assert_eq!(answer.header("vary"), "Accept", "a cache must distinguish page and JSON");
     }
     assert!(entity.connections().await.is_empty());
 }
 
 #[contract_test]
-async fn a_person_is_told_whose_fault_it_is_and_where_access_may_stand(suite: Arc<Suite>) {
+async fn a_person_learns_the_cause_and_where_access_may_remain(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for (fate, words) in [
         ("fail-invalid_client", ["does not accept this service", "the operator of this service corrects", &entity.id]),
@@ -97,7 +97,7 @@ async fn a_person_is_told_whose_fault_it_is_and_where_access_may_stand(suite: Ar
 }
 
 #[contract_test]
-async fn a_stranger_is_told_neither_entity_nor_provider(suite: Arc<Suite>) {
+async fn a_stranger_learns_neither_entity_nor_provider(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let visit = entity.visit("sim-basic", Choice::ALLOW).await;
     let path = visit.back.path(suite.api.base_url());
@@ -141,13 +141,13 @@ async fn a_page_is_for_those_alone_who_prefer_one(suite: Arc<Suite>) {
     {
         suite.api.get("/nowhere").header("accept", accept).refused(404, "not-found").await;
     }
-    // An interface of programs has one form, whoever asks.
+    // An endpoint for programs answers in one format, to browsers as well.
     let answer = suite.api.get("/api/managing-entity/demo-hotel/webhook/list").header("accept", BROWSER);
     assert_eq!(answer.expect(401).await.header("content-type"), "application/problem+json");
 }
 
 #[contract_test]
-async fn an_outcome_is_told_by_what_happened_and_not_by_the_address(suite: Arc<Suite>) {
+async fn the_outcome_page_shows_what_happened_and_ignores_the_address(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let (visit, declined) =
         (entity.visit("sim-basic", Choice::ALLOW).await, entity.visit("square", Choice::DENY).await);
@@ -156,7 +156,7 @@ async fn an_outcome_is_told_by_what_happened_and_not_by_the_address(suite: Arc<S
     let denied = path(declined.arrive("denied").await.header("location"));
     says(&visit.at(&connected).expect(200).await, &["<h1>Connected</h1>", &entity.id, &visit.account]);
     says(&declined.at(&denied).expect(200).await, &["<h1>Not connected</h1>", "You did not give the permission"]);
-    // Typed, sent to somebody else, or with another outcome in the address, it says that nothing is known.
+    // An address that was typed, sent to another person, or changed shows no outcome.
     let swapped = denied.replace("outcome=denied", "outcome=connected");
     let typed = "/panel/provider/square?outcome=connected".to_owned();
     for call in [suite.api.get(&connected), declined.at(&connected), declined.at(swapped), declined.at(typed)] {
@@ -176,13 +176,13 @@ async fn the_reference_has_every_operation_and_leads_to_the_problems(suite: Arc<
     }
     let base = suite.api.base_url();
     says(&answer, &[&format!("<a href=\"{base}/openapi.json\">"), &format!("<a href=\"{base}/problems\">")]);
-    assert!(!html.contains("waypost.example"), "the deployment's own addresses stand there");
+    assert!(!html.contains("waypost.example"), "the page shows the deployment's addresses");
     let policy = answer.header("content-security-policy");
     assert!(!policy.contains("unsafe") && !policy.contains("script-src"), "{policy}");
 }
 
 #[contract_test]
-async fn every_get_but_the_callback_answers_head_with_the_same_headers_and_no_body(suite: Arc<Suite>) {
+async fn every_get_but_the_callback_answers_head_without_a_body(suite: Arc<Suite>) {
     for path in ["/", "/openapi.json", "/problems", "/problems/not-found", "/oauth2/jwks", "/panel/provider/square"] {
         let get = suite.api.get(path).expect(200).await;
         let head = suite.api.call("HEAD", path).expect(200).await;
@@ -196,7 +196,7 @@ async fn every_get_but_the_callback_answers_head_with_the_same_headers_and_no_bo
     let head = entity.call("HEAD", "/webhook/list").expect(200).await;
     assert_eq!(head.header("content-length"), list.header("content-length"));
     suite.api.call("HEAD", entity.path("/webhook/list")).expect(401).await;
-    // The callback's GET acts. HEAD is refused, and acts as little as it should.
+    // GET of the callback has an effect. HEAD is refused, and has none.
     let visit = entity.visit("sim-basic", Choice::ALLOW).await;
     let head = suite.api.call("HEAD", visit.back.path(suite.api.base_url())).header("cookie", &visit.cookie);
     assert_eq!(head.expect(405).await.header("allow"), "GET");
@@ -204,7 +204,7 @@ async fn every_get_but_the_callback_answers_head_with_the_same_headers_and_no_bo
 }
 
 #[contract_test]
-async fn scripts_of_other_origins_read_the_contract_the_keys_and_the_metadata_alone(suite: Arc<Suite>) {
+async fn scripts_of_other_origins_read_only_contract_keys_and_metadata(suite: Arc<Suite>) {
     let mut open = Vec::new();
     for operation in suite.contract.operations().into_iter().filter(|operation| operation.method == "GET") {
         let path = operation.path.replace("{kind}", "not-found").replace(['{', '}'], "x");

@@ -1,4 +1,4 @@
-//! Links into the panel: what they give, to whom they are shown, and how they end.
+//! Links into the panel: their rights, who sees them, and their end.
 
 use std::{fs, sync::Arc};
 
@@ -11,15 +11,15 @@ use crate::{
     panel_sessions::{cookie_of, open, opened, renew},
 };
 
-/// A link that was made.
+/// A created link.
 pub struct MadeLink {
     pub id: String,
-    /// The code in its address.
+    /// The code in the link's address.
     pub code: String,
 }
 
 impl MadeLink {
-    /// The link that an answer shows.
+    /// The link in a response.
     pub fn of(json: &Value) -> Self {
         let id = text(json, "id");
         let url = text(json, "url");
@@ -28,12 +28,12 @@ impl MadeLink {
     }
 }
 
-/// Makes a link with the platform's token.
+/// Creates a link with the platform's token.
 pub async fn link(entity: &Entity, body: Value) -> MadeLink {
     MadeLink::of(&entity.post("/panel/link").json(&body).expect(201).await.json())
 }
 
-/// The identifiers of the links that are listed.
+/// The identifiers of the listed links.
 async fn listed(entity: &Entity) -> Vec<String> {
     let list = entity.get("/panel/link/list").expect(200).await.json();
     list.as_array().expect("openapi.yaml says so").iter().map(|link| text(link, "id")).collect()
@@ -68,7 +68,7 @@ async fn a_link_gives_what_its_makers_token_has_unless_less_is_asked(suite: Arc<
         assert_eq!(session[member], asked[member]);
     }
     assert_eq!((&session["scope"], &session["managingEntity"]), (&json!("integrations.read"), &json!(entity.id)));
-    // Without a body nothing in particular is asked for.
+    // Without a body, the link has the default rights.
     api.post(entity.path("/panel/link")).bearer(&token).expect(201).await;
 }
 
@@ -103,7 +103,7 @@ async fn a_repetition_by_a_token_with_fewer_scopes_is_shown_no_link(suite: Arc<S
 }
 
 #[contract_test]
-async fn a_link_says_what_is_wrong_with_what_was_asked(suite: Arc<Suite>) {
+async fn an_invalid_request_for_a_link_lists_its_violations(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let bad = json!({ "scopes": ["booking.*"], "lifetimeSeconds": 28_801, "place": "//evil.example", "name": " " });
     let problem = entity.post("/panel/link").json(&bad).refused(400, "invalid-request").await;
@@ -147,13 +147,14 @@ async fn a_list_has_the_links_that_are_good_the_newest_first_and_no_address(suit
 
 #[contract_test]
 async fn another_entitys_link_looks_like_a_missing_one(suite: Arc<Suite>) {
-    let (entity, other) = (suite.entity().await, suite.entity().await);
+    let entity = suite.entity().await;
+    let other = suite.entity().await;
     let made = link(&entity, json!({})).await;
     assert_eq!(listed(&other).await, Vec::<String>::new());
     for id in [made.id.as_str(), "plk_01m7w5gmev7xwvpyt3bc2k45jh", "x", "dlv_01m7w5gmev7xwvpyt3bc2k45jh"] {
         other.call("DELETE", &format!("/panel/link/{id}")).refused(404, "panel-link-not-found").await;
     }
-    // The code opens its own entity, whatever it is made to say.
+    // The code opens its own entity, even if its text is changed.
     let swapped = made.code.replacen(&entity.id, &other.id, 1);
     open(&suite.api, &swapped).refused(400, "invalid-panel-code").await;
     opened(&suite.api, &made.code).await;
@@ -178,7 +179,7 @@ async fn an_entity_may_make_sixty_links_in_an_hour(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     link(&entity, json!({})).await;
     let hour = now() - now() % 3600;
-    // At the end of an hour, the count of this one may be of the last.
+    // At the change of the hour, the count may belong to the previous hour.
     for hour in [hour, hour + 3600] {
         let item = json!({
             "pk": { "S": format!("ALLOWANCE#panel-links#{}", entity.id) }, "sk": { "S": format!("{hour:010}") },
@@ -203,7 +204,7 @@ async fn a_session_makes_no_links(suite: Arc<Suite>) {
     call.refused(403, "panel-link-refused").await;
 }
 
-/// The line of the trail for a request, from the log of a function.
+/// The audit line of a request, from the log of a function.
 async fn line(suite: &Suite, function: &str, answer: &ApiResponse) -> Value {
     let log = suite.bundle().data().join(format!("logs/{function}.log"));
     let request = answer.header("x-request-id");
@@ -217,8 +218,9 @@ async fn line(suite: &Suite, function: &str, answer: &ApiResponse) -> Value {
 }
 
 #[contract_test]
-async fn every_step_stands_in_the_audit_trail(suite: Arc<Suite>) {
-    let (api, own) = (&suite.api, suite.api.env["MANAGING_ENTITY"].clone());
+async fn every_step_is_in_the_audit_trail(suite: Arc<Suite>) {
+    let api = &suite.api;
+    let own = suite.api.env["MANAGING_ENTITY"].clone();
     let token = api.token(Application::Demo, "").await;
     let made = api.post(format!("/api/managing-entity/{own}/panel/link")).bearer(&token).json(&json!({}));
     let made = made.expect(201).await;
@@ -250,7 +252,7 @@ async fn a_browser_without_a_session_leaves_no_line_in_the_trail(suite: Arc<Suit
     let loaded = api.post("/panel/session").expect(403).await;
     let left = api.call("DELETE", "/panel/session").expect(204).await;
     let guessed = renew(api, "waypost-panel=x").expect(403).await;
-    let trail = line(&suite, "panel-session", &guessed).await; // by then the lines before it are written
+    let trail = line(&suite, "panel-session", &guessed).await; // earlier lines are written by then
     assert_eq!((&trail["action"], &trail["outcome"]), (&json!("panel.session.renew"), &json!("refused")));
     let log = fs::read_to_string(suite.bundle().data().join("logs/panel-session.log")).expect("the function has a log");
     for answer in [&loaded, &left] {
@@ -267,7 +269,7 @@ async fn no_code_no_cookie_and_no_token_is_kept_or_logged(suite: Arc<Suite>) {
     let made = link(&entity, json!({})).await;
     let first = open(&suite.api, &made.code).expect(200).await;
     let renewed = renew(&suite.api, &cookie_of(&first)).expect(200).await;
-    line(&suite, "panel-session", &renewed).await; // by then the lines before it are written
+    line(&suite, "panel-session", &renewed).await; // earlier lines are written by then
     let secret = |key: &str| key.rsplit('/').next().expect("a key has three parts").to_owned();
     let mut hidden = vec![secret(&made.code)];
     for answer in [&first, &renewed] {
@@ -283,7 +285,8 @@ async fn no_code_no_cookie_and_no_token_is_kept_or_logged(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn the_operator_makes_links_for_an_application(suite: Arc<Suite>) {
-    let (api, own) = (&suite.api, suite.api.env["MANAGING_ENTITY"].clone());
+    let api = &suite.api;
+    let own = suite.api.env["MANAGING_ENTITY"].clone();
     let client = api.env["CLIENT_ID"].clone();
     let arguments = ["panel", "link", &own, "--application", &client, "--scopes", "integrations.read", "--json"];
     let made = suite.admin(&arguments).await;
@@ -302,10 +305,10 @@ async fn the_operator_makes_links_for_an_application(suite: Arc<Suite>) {
     ] {
         suite.admin(&arguments).await.failed(code);
     }
-    // On one machine the demo application is the one that is meant.
+    // On one machine, the demo application creates the link.
     if suite.admin(&["panel", "link"]).await.code == Some(0) {
-        let told = suite.bundle().output();
-        let line = told.lines().find_map(|line| line.strip_prefix("Panel: ")).expect("a start prints a link");
+        let output = suite.bundle().output();
+        let line = output.lines().find_map(|line| line.strip_prefix("Panel: ")).expect("a start prints a link");
         assert!(line.starts_with(&format!("{}/panel#code={own}/plk_", api.base_url())), "{line}");
     }
 }

@@ -1,5 +1,5 @@
-//! Whether the panel stays quick the more deliveries there are behind it, by the browser's own clock: measured, for a machine
-//! that does nothing else meanwhile. It needs chromium, and runs only when it is asked for: `--ignored panel_measured`.
+//! The speed of the panel as the number of deliveries grows, by the browser's clock, on an otherwise idle machine. The
+//! measurement needs chromium, and runs only on demand: `--ignored panel_measured`.
 
 use std::sync::Arc;
 
@@ -15,15 +15,15 @@ use crate::{
 
 const FEW: i64 = 10_000;
 const MANY: i64 = 200_000;
-/// Of so many deliveries, one has failed.
+/// One of this many deliveries has failed.
 const ONE_FAILED_OF: i64 = 100;
-/// How often the panel is visited. The median counts.
+/// Number of visits to the panel; the median counts.
 const TURNS: usize = 9;
-/// How much longer a step may take with the many behind it, in milliseconds: what is drawn comes a frame sooner or later, and
-/// the machine is not quite still.
+/// How much longer a step may take with many deliveries, in milliseconds: drawing varies by a frame, and the machine is
+/// not entirely idle.
 const LONGER: f64 = 100.0;
 
-/// What a person does at the list, and the list is another: a script that does it.
+/// Steps of a person that change the list, and the scripts that do them.
 const STEPS: [(&str, &str); 5] = [
     (
         "next page",
@@ -35,7 +35,7 @@ const STEPS: [(&str, &str); 5] = [
     ("filter `cancelled`: none", "chip('Cancelled').click()"),
 ];
 
-/// Milliseconds until a step has another list drawn.
+/// Milliseconds until a step has drawn another list.
 async fn took(browser: &Browser, step: &str) -> f64 {
     let script = format!(
         "const chip = (word) => [...document.querySelectorAll('.chips button')].find((chip) => chip.textContent.trim() === word);
@@ -49,7 +49,7 @@ async fn took(browser: &Browser, step: &str) -> f64 {
     took.as_f64().unwrap_or_else(|| panic!("{step}: {took}"))
 }
 
-/// So many deliveries more, older than the one that there is and like it; every hundredth has failed.
+/// Adds `count` copies of a delivery, older than it; every hundredth has failed.
 async fn fill(table: &Table, delivery: &str, count: i64) {
     let model = table.item(&format!("DLV#{delivery}"), "HEAD").await.expect("the delivery is there");
     let created = model["createdDate"]["S"].as_str().expect("a time is a text");
@@ -59,7 +59,7 @@ async fn fill(table: &Table, delivery: &str, count: i64) {
         let id = format!("dlv_{count:08}{number:018}");
         let date = Time::from_millis(made - number).to_string();
         let mut copy: Value =
-            serde_json::from_str(&text.replace(delivery, &id).replace(created, &date)).expect("it is what it was");
+            serde_json::from_str(&text.replace(delivery, &id).replace(created, &date)).expect("still the item as JSON");
         if number % ONE_FAILED_OF == 0 {
             copy["status"]["S"] = "failed".into();
         }
@@ -70,7 +70,7 @@ async fn fill(table: &Table, delivery: &str, count: i64) {
     parts.map(|part| table.put_all(part.iter().map(|number| copy(*number)))).buffer_unordered(4).collect::<()>().await;
 }
 
-/// An entity with so many deliveries.
+/// An entity with this many deliveries.
 async fn with_deliveries(suite: &Suite, receiver: &Receiver, count: i64) -> Entity {
     let entity = Entity::new(&suite.api, format!("with-{count}")).await;
     entity.hook(&receiver.on("/hook", [Behaviour::status(204)])).await;
@@ -80,14 +80,14 @@ async fn with_deliveries(suite: &Suite, receiver: &Receiver, count: i64) -> Enti
     entity
 }
 
-/// What one person's browser measures, in milliseconds: the panel is opened by a link, is opened again, and each step is done.
+/// Times in one person's browser, in milliseconds: open the panel by a link, open it again, and do each step.
 async fn visit(suite: &Suite, entity: &Entity) -> Vec<(&'static str, f64)> {
     let browser = Browser::open().await;
     browser.go(&entity.panel_link(json!({})).await).await;
-    let mut times = loaded(&browser, ["opened: something is seen", "opened: it takes clicks"]).await;
+    let mut times = loaded(&browser, ["opened: visible", "opened: accepts clicks"]).await;
     browser.go("about:blank").await;
     browser.go(&format!("{}/panel/deliveries", suite.api.base_url())).await;
-    times.extend(loaded(&browser, ["opened again: something is seen", "opened again: it takes clicks"]).await);
+    times.extend(loaded(&browser, ["opened again: visible", "opened again: accepts clicks"]).await);
     for (what, step) in STEPS {
         times.push((what, took(&browser, step).await));
     }
@@ -95,7 +95,7 @@ async fn visit(suite: &Suite, entity: &Entity) -> Vec<(&'static str, f64)> {
     times
 }
 
-/// When something was seen of the list that was opened, and when it took clicks.
+/// When the opened list was first visible, and when it accepted clicks.
 async fn loaded(browser: &Browser, names: [&'static str; 2]) -> Vec<(&'static str, f64)> {
     browser.until_says("booking.created").await;
     let load = browser.run_to_end(MEASURE).await;
@@ -103,7 +103,7 @@ async fn loaded(browser: &Browser, names: [&'static str; 2]) -> Vec<(&'static st
     names.into_iter().zip([time("firstPaint"), time("interactive")]).collect()
 }
 
-/// The median of each thing that is measured, in as many visits.
+/// The median of each measurement.
 async fn medians(suite: &Suite, entity: &Entity) -> Vec<(&'static str, f64)> {
     let mut all: Vec<(&str, Vec<f64>)> = Vec::new();
     for _ in 0..TURNS {
@@ -123,17 +123,17 @@ fn median(mut times: Vec<f64>) -> f64 {
 }
 
 #[contract_test(on_demand)]
-async fn the_list_is_as_quick_with_two_hundred_thousand_deliveries_behind_it_as_with_ten_thousand(suite: Arc<Suite>) {
+async fn the_list_stays_quick_with_two_hundred_thousand_deliveries(suite: Arc<Suite>) {
     let receiver = Receiver::start().await;
     let small = with_deliveries(&suite, &receiver, FEW).await;
     let large = with_deliveries(&suite, &receiver, MANY).await;
     let few = medians(&suite, &small).await;
     let many = medians(&suite, &large).await;
-    println!("medians of {TURNS}, in ms | behind {FEW} | behind {MANY}");
+    println!("medians of {TURNS}, in ms | {FEW} deliveries | {MANY} deliveries");
     for ((what, few), (_, many)) in few.iter().zip(&many) {
         println!("{what} | {few:.0} | {many:.0}");
     }
     for ((what, few), (_, many)) in few.iter().zip(&many) {
-        assert!(*many < few + LONGER, "{what} takes {many:.0} ms, and {few:.0} with fewer behind it");
+        assert!(*many < few + LONGER, "{what} takes {many:.0} ms, and {few:.0} with fewer deliveries");
     }
 }

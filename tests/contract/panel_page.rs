@@ -1,4 +1,4 @@
-//! The panel's page and its files, as browsers get them.
+//! The panel's page and files, as browsers get them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -61,7 +61,7 @@ async fn the_page_is_the_same_at_every_address_and_asked_for_each_time(suite: Ar
     api.get("/panel").header("if-none-match", "\"other\"").expect(200).await;
     let packed = api.get("/panel").header("accept-encoding", "gzip, br").expect(200).await;
     assert_eq!(unpacked(&packed), first.body);
-    assert_ne!(packed.header("etag"), tag, "another form has another name");
+    assert_ne!(packed.header("etag"), tag, "another encoding has another tag");
     let head = api.call("HEAD", "/panel/deliveries").expect(200).await;
     assert!(head.body.is_empty() && head.header("etag") == tag, "{}", head.exchange);
     for none in ["/panel/", "/panel//deliveries", "/panel/deliveries/", "/panel/session/", "/Panel"] {
@@ -93,7 +93,7 @@ async fn nothing_foreign_is_loaded_sent_to_or_framed_by_the_page(suite: Arc<Suit
     }
     for script in text.split("<script").skip(1) {
         let (head, content) = script.split_once('>').expect("a tag ends");
-        assert!(head.contains("src=") && content.starts_with("</script>"), "a script stands in the page itself");
+        assert!(head.contains("src=") && content.starts_with("</script>"), "the page has an inline script");
     }
 }
 
@@ -136,7 +136,7 @@ async fn a_file_of_another_release_is_not_found(suite: Arc<Suite>) {
         format!("{folder}/%2e%2e/Cargo.toml"),
         folder.clone() + "/",
     ] {
-        // The client normalises some of them, to the page or to what is not there either.
+        // The client normalises some of them: to the page, or to another missing path.
         let answer = api.get(&address).send().await;
         let is_page = answer.header("content-type").starts_with("text/html");
         assert!(answer.status == 404 || is_page, "{address}: {}", answer.exchange);
@@ -150,12 +150,12 @@ fn imports(module: &str) -> BTreeSet<String> {
     quoted_after(module, "from").chain(quoted_after(module, "import")).collect()
 }
 
-/// The addresses that a module imports when it wants to.
+/// The addresses that a module imports on demand.
 fn later_imports(module: &str) -> BTreeSet<String> {
     quoted_after(module, "import(").collect()
 }
 
-/// What stands between quotation marks after a word and has a slash.
+/// The quoted texts with a slash that follow `word`.
 fn quoted_after<'a>(module: &'a str, word: &'a str) -> impl Iterator<Item = String> + 'a {
     let quoted = |rest: &str| {
         let rest = rest.trim_start();
@@ -165,7 +165,7 @@ fn quoted_after<'a>(module: &'a str, word: &'a str) -> impl Iterator<Item = Stri
     module.split(word).skip(1).filter_map(quoted).filter(|address| address.contains('/'))
 }
 
-/// A relative address, from the file that names it.
+/// Resolves a relative address against the file that names it.
 fn joined(file: &str, address: &str) -> String {
     let mut parts: Vec<&str> = file.split('/').collect();
     parts.pop();
@@ -187,17 +187,24 @@ async fn every_file_that_the_page_and_its_modules_name_is_there(suite: Arc<Suite
     for name in named(&page, &folder) {
         assert!(files.contains_key(&name), "the page names {name}");
     }
-    assert_eq!(page.matches("/panel/assets/").count(), page.matches(&folder).count(), "a file without its release");
+    assert_eq!(
+        page.matches("/panel/assets/").count(),
+        page.matches(&folder).count(),
+        "a file's address lacks the release"
+    );
     for (path, content) in files.iter().filter(|(path, _)| path.ends_with(".js")) {
         let module = String::from_utf8(content.clone()).expect("a module is text");
         for address in imports(&module).into_iter().chain(later_imports(&module)) {
-            assert!(address.starts_with('.'), "{path} imports {address}, which no browser finds without a map");
+            assert!(
+                address.starts_with('.'),
+                "{path} imports {address}, which browsers cannot resolve without an import map"
+            );
             assert!(files.contains_key(&joined(path, &address)), "{path} imports {address}");
         }
     }
 }
 
-/// The files that the page names, in whatever tag.
+/// The files that the page names, in any tag.
 fn named(page: &str, folder: &str) -> BTreeSet<String> {
     let begin = format!("\"{folder}/");
     page.split(&begin).skip(1).filter_map(|rest| rest.split('"').next()).map(str::to_owned).collect()
@@ -230,7 +237,7 @@ async fn the_first_page_is_small(suite: Arc<Suite>) {
 #[contract_test]
 async fn people_type_a_secret_into_the_page_only_where_the_deployment_says_so(suite: Arc<Suite>) {
     let ways_in = |page: &str| {
-        let (_, rest) = page.split_once("<meta name=\"sign-in\" content=\"").expect("the page says how to come in");
+        let (_, rest) = page.split_once("<meta name=\"sign-in\" content=\"").expect("the page says how to sign in");
         rest.split('"').next().unwrap_or_default().to_owned()
     };
     let here = suite.api.get("/panel").expect(200).await.text();

@@ -1,4 +1,4 @@
-//! Sessions of the panel: opening a link, renewing, and every way in which a session ends.
+//! Sessions of the panel: opening, renewal, and every way in which a session ends.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::{
     panel_links::{MadeLink, link},
 };
 
-/// A session that was opened.
+/// An open session.
 pub struct Session {
     pub token: String,
     /// The cookie, as a browser sends it.
@@ -29,12 +29,12 @@ pub fn renew(api: &Api, cookie: &str) -> Call {
     api.post("/panel/session").header("sec-fetch-site", "same-origin").header("cookie", cookie)
 }
 
-/// The cookie that an answer gives, as the browser sends it.
+/// The cookie that a response sets, as the browser sends it.
 pub fn cookie_of(answer: &ApiResponse) -> String {
     answer.header("set-cookie").split(';').next().unwrap_or_default().to_owned()
 }
 
-/// The session that an answer begins or renews.
+/// The session that a response begins or renews.
 pub fn session_of(answer: &ApiResponse) -> Session {
     Session { token: text(&answer.json(), "accessToken"), cookie: cookie_of(answer) }
 }
@@ -51,13 +51,13 @@ async fn with_session(entity: &Entity) -> (MadeLink, Session) {
     (made, session)
 }
 
-/// Whether a token is good at this very moment, by the issuer.
+/// Whether a token is valid now, by introspection.
 async fn is_active(api: &Api, token: &str) -> bool {
     let asked = api.as_client("/oauth2/introspect", Application::Platform, &[("token", token)]);
     asked.expect(200).await.json()["active"] == true
 }
 
-/// Changes what the table has of a link.
+/// Changes the stored link.
 async fn changed(suite: &Suite, entity: &Entity, link: &MadeLink, change: impl FnOnce(&mut Value)) {
     let (table, pk): (Table, _) = (suite.table(), format!("PANEL#{}", entity.id));
     let mut item = table.item(&pk, &link.id).await.expect("the link is there");
@@ -74,12 +74,12 @@ async fn a_code_opens_one_session(suite: Arc<Suite>) {
     let made = link(&entity, json!({})).await;
     let answers = join_all((0..8).map(|_| open(api, &made.code).send())).await;
     let (good, refused): (Vec<_>, Vec<_>) = answers.into_iter().partition(|answer| answer.status == 200);
-    assert_eq!((good.len(), refused.len()), (1, 7), "one of eight at once opens it");
+    assert_eq!((good.len(), refused.len()), (1, 7), "one of eight concurrent requests opens it");
     assert!(refused.iter().all(|answer| answer.json()["kind"] == "invalid-panel-code"));
     let problem = open(api, &made.code).refused(400, "invalid-panel-code").await;
     assert!(text(&problem, "detail").contains("opened before"), "{problem:#}");
     let first = session_of(&good[0]);
-    assert!(is_active(api, &first.token).await, "the session that there is goes on");
+    assert!(is_active(api, &first.token).await, "the existing session continues");
     renew(api, &first.cookie).expect(200).await;
 }
 
@@ -121,7 +121,7 @@ async fn a_session_is_for_its_entity_and_its_scopes_alone(suite: Arc<Suite>) {
     let claims = claims(&session.token);
     assert_eq!(claims["client_id"], api.env["PLATFORM_CLIENT_ID"].as_str());
     assert_eq!((&claims["scope"], &claims["sid"]), (&json!("integrations.read"), &json!(made.id)));
-    assert_eq!(claims["managing_entities"], json!([entity.id]), "although its maker's token is for every entity");
+    assert_eq!(claims["managing_entities"], json!([entity.id]), "although the creator's token is for every entity");
     assert_eq!(claims["exp"].as_i64().zip(claims["iat"].as_i64()).map(|(end, begin)| end - begin), Some(600));
 
     api.get(entity.path("/webhook/list")).bearer(&session.token).expect(200).await;
@@ -133,7 +133,7 @@ async fn a_session_is_for_its_entity_and_its_scopes_alone(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn a_session_goes_on_by_its_cookie_and_each_renewal_replaces_it(suite: Arc<Suite>) {
+async fn a_session_continues_by_its_cookie_and_each_renewal_replaces_it(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let api = &suite.api;
     let made = link(&entity, json!({ "scopes": ["integrations.read"], "place": "/panel/webhooks" })).await;
@@ -150,7 +150,8 @@ async fn a_session_goes_on_by_its_cookie_and_each_renewal_replaces_it(suite: Arc
         assert!(!cookies.contains(&cookie_of(&renewed)), "each renewal has another cookie");
         cookies.push(cookie_of(&renewed));
     }
-    // A cookie of another name, or none, is none. What a browser has not is not taken from it: another tab may get one just now.
+    // A cookie of another name counts as no cookie. The response deletes no cookie that the browser did not send:
+    // another tab may receive one at this moment.
     for none in [api.post("/panel/session"), renew(api, "other=1"), renew(api, "=;;,")] {
         let answer = none.expect(403).await;
         assert_eq!(answer.json()["kind"], "no-panel-session");
@@ -172,14 +173,14 @@ async fn tabs_that_renew_at_once_get_the_same_cookie(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn a_tab_that_is_two_renewals_behind_goes_on_with_the_present_cookie(suite: Arc<Suite>) {
+async fn a_tab_two_renewals_behind_continues_with_the_current_cookie(suite: Arc<Suite>) {
     let api = &suite.api;
     let (_, first) = with_session(&suite.entity().await).await;
     let second = session_of(&renew(api, &first.cookie).expect(200).await);
     let third = session_of(&renew(api, &second.cookie).expect(200).await);
     for earlier in [&first, &second, &third] {
         let renewed = session_of(&renew(api, &earlier.cookie).expect(200).await);
-        assert_eq!(renewed.cookie == third.cookie, earlier.cookie != third.cookie, "the last one is replaced");
+        assert_eq!(renewed.cookie == third.cookie, earlier.cookie != third.cookie, "the latest cookie is replaced");
     }
 }
 
@@ -204,7 +205,7 @@ async fn a_cookie_that_was_replaced_long_ago_ends_the_session(suite: Arc<Suite>)
     }
 }
 
-/// The first of two cookies of one name once counted, which a page of another subdomain can plant.
+/// A page of another subdomain can plant a second cookie of the same name.
 #[contract_test]
 async fn two_cookies_of_one_name_are_no_session(suite: Arc<Suite>) {
     let api = &suite.api;
@@ -256,7 +257,7 @@ async fn the_end_of_a_link_is_the_end_of_its_session_and_its_tokens(suite: Arc<S
     for token in [&session.token, &renewed.token] {
         assert!(!is_active(api, token).await);
     }
-    assert!(is_active(api, &other.token).await, "another session goes on");
+    assert!(is_active(api, &other.token).await, "another session continues");
     renew(api, &other.cookie).expect(200).await;
 }
 
@@ -278,7 +279,7 @@ async fn a_person_who_signs_out_ends_the_session(suite: Arc<Suite>) {
     said.refused(400, "invalid-request").await;
 }
 
-/// An application of the entity's own, and a link that it made.
+/// An application of the entity, and a link that it created.
 async fn link_of_application(entity: &Entity) -> (Made, MadeLink) {
     let scopes = ["integrations.read", "integrations.write", "account.read"];
     let application = made_with(entity, json!({ "name": "test", "scopes": scopes })).await;
@@ -316,12 +317,12 @@ async fn a_removed_credential_takes_its_links_along(suite: Arc<Suite>) {
     entity.call("DELETE", &of(&application, &format!("/secret/{credential}"))).expect(200).await;
     assert!(!is_active(api, &session.token).await);
     renew(api, &session.cookie).refused(403, "no-panel-session").await;
-    // The application itself goes on.
+    // The application remains valid.
     token(api, &application.id, &text(&second, "clientSecret")).await;
 }
 
 #[contract_test]
-async fn an_operators_session_goes_on_when_a_credential_is_removed(suite: Arc<Suite>) {
+async fn an_operators_session_survives_the_removal_of_a_credential(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let api = &suite.api;
     let application = made_with(&entity, json!({ "name": "test", "scopes": ["integrations.read"] })).await;

@@ -1,4 +1,4 @@
-//! Sessions of the panel when another tab is quicker, or the table is slow: the browser goes on with its session.
+//! Sessions of the panel when another tab is faster, or the table is slow: the browser keeps its session.
 
 use std::{
     sync::{
@@ -18,23 +18,24 @@ use crate::{
     panel_sessions::{cookie_of, opened, renew},
 };
 
-/// Renews a session, and does something else while its write is held.
-async fn overtaken(stood: &Interposed, made: &MadeLink, cookie: &str, other: impl Future<Output = ()>) -> ApiResponse {
+/// Renews a session, and completes `other` while the write is held.
+async fn overtaken(setup: &Interposed, made: &MadeLink, cookie: &str, other: impl Future<Output = ()>) -> ApiResponse {
     let id = made.id.clone();
     let writes = move |call: &AwsCall| call.operation == "UpdateItem" && call.mentions(&id);
-    let mut held = stood.table.hold("the write of a renewal", Moment::Before, writes);
+    let mut held = setup.table.hold("the write of a renewal", Moment::Before, writes);
     let meanwhile = async {
         held.reached().await;
         other.await;
-        held.go_on();
+        held.release();
     };
-    join(renew(&stood.api, cookie).send(), meanwhile).await.0
+    join(renew(&setup.api, cookie).send(), meanwhile).await.0
 }
 
 #[contract_test]
-async fn a_renewal_that_other_tabs_have_overtaken_gives_the_present_cookie(suite: Arc<Suite>) {
-    let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
-    let (api, entity) = (&stood.api, Entity::new(&stood.api, "overtaken".to_owned()).await);
+async fn a_renewal_that_other_tabs_have_overtaken_gives_the_current_cookie(suite: Arc<Suite>) {
+    let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let api = &setup.api;
+    let entity = Entity::new(&setup.api, "overtaken".to_owned()).await;
     for renewals in [1, 2, 3] {
         let made = link(&entity, json!({})).await;
         let first = opened(api, &made.code).await.cookie;
@@ -44,7 +45,7 @@ async fn a_renewal_that_other_tabs_have_overtaken_gives_the_present_cookie(suite
                 present = cookie_of(&renew(api, &present).expect(200).await);
             }
         };
-        let late = overtaken(&stood, &made, &first, others).await;
+        let late = overtaken(&setup, &made, &first, others).await;
         assert_eq!((late.status, cookie_of(&late)), (200, present), "{renewals} renewals: {}", late.exchange);
         renew(api, &cookie_of(&late)).expect(200).await;
     }
@@ -52,30 +53,36 @@ async fn a_renewal_that_other_tabs_have_overtaken_gives_the_present_cookie(suite
 
 #[contract_test]
 async fn a_renewal_that_the_end_of_its_link_has_overtaken_gives_nothing(suite: Arc<Suite>) {
-    let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
-    let (api, entity) = (&stood.api, Entity::new(&stood.api, "ended".to_owned()).await);
+    let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let api = &setup.api;
+    let entity = Entity::new(&setup.api, "ended".to_owned()).await;
     let made = link(&entity, json!({})).await;
     let cookie = opened(api, &made.code).await.cookie;
     let end = async {
         entity.call("DELETE", &format!("/panel/link/{}", made.id)).expect(200).await;
     };
-    let late = overtaken(&stood, &made, &cookie, end).await;
+    let late = overtaken(&setup, &made, &cookie, end).await;
     assert_eq!((late.status, &late.json()["kind"]), (403, &json!("no-panel-session")), "{}", late.exchange);
     assert!(late.header("set-cookie").starts_with("waypost-panel=; Max-Age=0;"), "{}", late.exchange);
-    assert_eq!(entity.get("/panel/link/list").expect(200).await.json(), json!([]), "the write brought nothing back");
+    assert_eq!(
+        entity.get("/panel/link/list").expect(200).await.json(),
+        json!([]),
+        "the write did not restore the link"
+    );
 }
 
 #[contract_test]
-async fn a_renewal_against_a_slow_table_is_put_off_and_the_session_goes_on(suite: Arc<Suite>) {
-    let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
-    let (api, entity) = (&stood.api, Entity::new(&stood.api, "slow".to_owned()).await);
+async fn a_renewal_against_a_slow_table_is_deferred_and_the_session_continues(suite: Arc<Suite>) {
+    let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let api = &setup.api;
+    let entity = Entity::new(&setup.api, "slow".to_owned()).await;
     for slow_operation in ["BatchGetItem", "UpdateItem"] {
         let made = link(&entity, json!({})).await;
         let cookie = opened(api, &made.code).await.cookie;
         let is_slow = Arc::new(AtomicBool::new(true));
         let id = made.id.clone();
         let slow = Arc::clone(&is_slow);
-        stood.table.delay(usize::MAX, Duration::from_secs(6), move |call| {
+        setup.table.delay(usize::MAX, Duration::from_secs(6), move |call| {
             slow.load(Ordering::Relaxed) && call.operation == slow_operation && call.mentions(&id)
         });
         let began = Instant::now();
@@ -89,7 +96,7 @@ async fn a_renewal_against_a_slow_table_is_put_off_and_the_session_goes_on(suite
         assert!(!answer.header("retry-after").is_empty(), "{}", answer.exchange);
         assert_eq!(answer.header("set-cookie"), "", "the browser keeps its cookie: {}", answer.exchange);
         is_slow.store(false, Ordering::Relaxed);
-        // By now the table may have carried out the first of the writes.
+        // The table may have applied the first write by now.
         let renewed = renew(api, &cookie).expect(200).await;
         renew(api, &cookie_of(&renewed)).expect(200).await;
     }

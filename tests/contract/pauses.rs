@@ -1,5 +1,5 @@
-//! Pauses: deliveries to a webhook whose endpoint did not answer wait, and say so. What a person asks for does not
-//! wait, and an answer to it ends the pause for all.
+//! Pauses: deliveries to a webhook whose endpoint did not answer wait, and show that. Attempts that a person requests
+//! do not wait, and a response to one ends the pause for all deliveries.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,10 +13,10 @@ use crate::{
     harness::{Behaviour, Entity, Hook, LONG, Receiver, Suite, Table, now, time, until},
 };
 
-/// How long a pause of these tests would last, which none waits for.
+/// Length of a pause; no test waits for its end.
 const PAUSE: i64 = 600;
 
-/// A pause of ten minutes that an endpoint asks for.
+/// A pause of ten minutes, requested by an endpoint.
 fn later() -> Behaviour {
     Behaviour::answer(429, &[("Retry-After", "600")], "")
 }
@@ -25,12 +25,12 @@ pub fn key(entity: &Entity, hook: &Hook) -> (String, String) {
     (format!("ENT#{}", entity.id), format!("HLT#{}", hook.id))
 }
 
-/// Pauses a webhook, as 25 attempts that were not answered leave it; until when.
+/// Pauses a webhook, as after 25 attempts without a response; returns the end of the pause.
 async fn pause(suite: &Suite, entity: &Entity, hook: &Hook, opens: u32) -> String {
     paused_in(&suite.table(), entity, hook, opens).await
 }
 
-/// The same in this table.
+/// Pauses a webhook in this table; returns the end of the pause.
 pub async fn paused_in(table: &Table, entity: &Entity, hook: &Hook, opens: u32) -> String {
     let at = |seconds: i64| Time::from_millis((now() + seconds) * 1_000).to_string();
     let ((pk, sk), end) = (key(entity, hook), at(PAUSE));
@@ -49,7 +49,7 @@ pub async fn paused_in(table: &Table, entity: &Entity, hook: &Hook, opens: u32) 
     end
 }
 
-/// Waits until so many failures in a row are counted. An answer that is counted later would end a pause of these tests.
+/// Waits until this many consecutive failures are counted. A success that is counted later would end a test's pause.
 async fn until_counted(suite: &Suite, entity: &Entity, hook: &Hook, failures: u32) {
     let ((pk, sk), table, failures) = (key(entity, hook), suite.table(), failures.to_string());
     until("the failures are counted", LONG, async || {
@@ -62,7 +62,7 @@ pub fn is_put_off(delivery: &Value) -> bool {
     delivery["waitingFor"] == "breaker"
 }
 
-/// A paused webhook to which some deliveries wait.
+/// A paused webhook with waiting deliveries.
 async fn paused(suite: &Suite, entity: &Entity, url: &str) -> (Hook, Vec<String>) {
     let hook = entity.hook(url).await;
     pause(suite, entity, &hook, 6).await;
@@ -83,7 +83,7 @@ async fn resume(entity: &Entity, hook: &Hook) -> Value {
     entity.post(&format!("/webhook/{}/resume", hook.id)).expect(200).await.json()
 }
 
-/// The delivery was sent first, and all others after it.
+/// Asserts that this delivery was sent first, and all others after it.
 async fn goes_first_and_ends_the_pause(entity: &Entity, receiver: &Receiver, hook: &Hook, asked: &str, all: &[String]) {
     for id in all.iter().map(String::as_str).chain([asked]) {
         let delivery = entity.until_status(id, &["delivered", "failed"]).await;
@@ -103,7 +103,7 @@ async fn a_test_event_goes_through_a_pause_at_once_and_ends_it_for_all(suite: Ar
     let webhook = entity.webhook(&hook.id).await;
     assert_eq!((&webhook["deliveryState"], &webhook["health"]), (&json!("paused"), &json!("open")), "{webhook:#}");
     assert!(time(&webhook["pausedUntil"]).as_second() > now() + PAUSE - 60, "{webhook:#}");
-    assert!(receiver.everything().is_empty(), "a pause is no pause");
+    assert!(receiver.everything().is_empty(), "the pause has no effect");
     let asked = tested(&entity, &hook).await;
     goes_first_and_ends_the_pause(&entity, &receiver, &hook, &asked, &waiting).await;
 }
@@ -115,14 +115,14 @@ async fn a_resend_goes_through_a_pause_at_once_and_ends_it_for_all(suite: Arc<Su
     let (hook, waiting) = paused(&suite, &entity, &receiver.on("/", [Behaviour::status(200)])).await;
     entity.post(&format!("/webhook/delivery/{}/resend", waiting[1])).expect(202).await;
     goes_first_and_ends_the_pause(&entity, &receiver, &hook, &waiting[1], &waiting).await;
-    // One that was over is sent again through a pause as well.
+    // A final delivery is sent again despite a pause, too.
     pause(&suite, &entity, &hook, 6).await;
     entity.post(&format!("/webhook/delivery/{}/resend", waiting[0])).expect(202).await;
     entity.until_delivery(&waiting[0], "is sent again", |delivery| delivery["attemptCount"] == 2).await;
 }
 
 #[contract_test]
-async fn what_was_asked_for_and_fails_leaves_the_pause_as_it_was(suite: Arc<Suite>) {
+async fn a_requested_attempt_that_fails_leaves_the_pause_unchanged(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let table = suite.table();
@@ -149,7 +149,7 @@ async fn what_was_asked_for_and_fails_leaves_the_pause_as_it_was(suite: Arc<Suit
 }
 
 #[contract_test]
-async fn of_many_that_are_asked_for_at_once_one_at_a_time_is_the_probe(suite: Arc<Suite>) {
+async fn concurrent_requests_for_attempts_send_one_probe_at_a_time(suite: Arc<Suite>) {
     const EXCHANGE: Duration = Duration::from_secs(3);
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
@@ -168,7 +168,7 @@ async fn of_many_that_are_asked_for_at_once_one_at_a_time_is_the_probe(suite: Ar
 }
 
 #[contract_test]
-async fn a_webhook_that_is_resumed_gets_what_waited_for_the_end_of_its_pause(suite: Arc<Suite>) {
+async fn a_resumed_webhook_gets_the_deliveries_that_waited_for_its_pause(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [later()])).await;
@@ -193,7 +193,7 @@ async fn a_webhook_that_is_resumed_gets_what_waited_for_the_end_of_its_pause(sui
     })
     .await;
     let id = scheduled["id"].as_str().expect("openapi.yaml says so");
-    assert_eq!(entity.delivery(id).await, scheduled, "what waits for its schedule goes on waiting");
+    assert_eq!(entity.delivery(id).await, scheduled, "deliveries that wait for their schedule continue to wait");
 }
 
 #[contract_test]
@@ -210,7 +210,7 @@ async fn what_waits_goes_out_at_a_new_address(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn what_is_not_paused_stays_as_it_is_when_it_is_resumed(suite: Arc<Suite>) {
+async fn resuming_a_webhook_that_is_not_paused_changes_nothing(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let table = suite.table();
@@ -225,7 +225,8 @@ async fn what_is_not_paused_stays_as_it_is_when_it_is_resumed(suite: Arc<Suite>)
 
 #[contract_test]
 async fn missing_foreign_and_disabled_webhooks_are_not_resumed(suite: Arc<Suite>) {
-    let (entity, stranger) = (suite.entity().await, suite.entity().await);
+    let entity = suite.entity().await;
+    let stranger = suite.entity().await;
     let hook = entity.hook("http://127.0.0.1:9/").await;
     for id in [stranger.hook("http://127.0.0.1:9/").await.id.as_str(), "whk_00000000000000000000000000", "x"] {
         entity.post(&format!("/webhook/{id}/resume")).refused(404, "webhook-not-found").await;
@@ -247,14 +248,14 @@ async fn a_delivery_says_what_it_waits_for_alone_and_in_lists(suite: Arc<Suite>)
         entity.until_status(ids.last().expect("one"), &["retrying"]).await;
     }
     until_counted(&suite, &entity, &hook, 2).await;
-    // The success comes last: counted together with a later failure, it makes the table forget what others counted.
+    // The success comes last: counted together with a later failure, it resets the counts of others.
     ids.push(entity.publish(json!({})).await);
     entity.until_status(&ids[2], &["delivered"]).await;
     let (pk, sk) = key(&entity, &hook);
     until("the success is counted", LONG, async || table.item(&pk, &sk).await.is_none().then_some(())).await;
     ids.push(entity.publish(json!({})).await);
     receiver.until("/", 4).await;
-    // As one is that was due a minute ago, and found no slot since: it is not claimed, and so not written.
+    // Like a delivery that was due a minute ago and got no permit: it is not claimed, and therefore not written.
     let overdue = Time::from_millis((now() - 60) * 1_000).to_string();
     assert!(table.set(&format!("DLV#{}", ids[1]), "HEAD", "nextAttemptDate", &overdue).await);
     pause(&suite, &entity, &hook, 6).await;

@@ -1,4 +1,4 @@
-//! Connections to payment providers, from the request for one to its end.
+//! Connections to payment providers, from the request to the end.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use fakes::provider::{Kind, RequestOutcome};
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Application, Behaviour, Choice, PROVIDERS, Receiver, SCOPES, Suite, go_on, now, query, secret, secrets_manager,
-    state_of, time,
+    Application, Behaviour, Choice, PROVIDERS, Receiver, SCOPES, Suite, continue_to_provider, now, query, secret,
+    secrets_manager, state_of, time,
 };
 
 #[contract_test]
@@ -23,7 +23,7 @@ async fn a_person_is_sent_to_the_provider_with_what_oauth_needs(suite: Arc<Suite
         let start = body["authorizationUrl"].as_str().expect("openapi.yaml says so");
         let own = format!("{}/api/public/{provider}/oauth2/start?state=", suite.api.base_url());
         assert!(start.starts_with(&own), "{start}");
-        let address = &go_on(&suite.api, start, None).await.address;
+        let address = &continue_to_provider(&suite.api, start, None).await.address;
         assert!(address.starts_with(&suite.providers().url(provider, "authorize")), "{address}");
         let parameters = query(address);
         let value = |name: &str| {
@@ -37,7 +37,7 @@ async fn a_person_is_sent_to_the_provider_with_what_oauth_needs(suite: Arc<Suite
         assert_eq!(value("redirect_uri"), Some(callback.as_str()), "{address}");
         assert!(value("client_id").is_some() && value("client_secret").is_none(), "{address}");
         let state = value("state").unwrap_or_default();
-        assert_eq!(state, state_of(start), "the state is where clients have always found it");
+        assert_eq!(state, state_of(start), "the state is in the address, where clients expect it");
         assert!(state.len() == 43 && state.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{address}");
         if provider.starts_with("sim-") {
             assert_eq!(value("scope"), Some(SCOPES), "{address}");
@@ -72,7 +72,7 @@ async fn a_person_connects_any_provider(suite: Arc<Suite>) {
         if provider.starts_with("sim-") {
             assert_eq!(connection["scopes"], json!(SCOPES.split(' ').collect::<Vec<_>>()));
         }
-        // The way back works once.
+        // The callback works once.
         visit.callback().refused(400, "invalid-state").await;
         assert_eq!(suite.providers().exchanges(visit.code()).len(), 1, "{provider}");
     }
@@ -80,18 +80,18 @@ async fn a_person_connects_any_provider(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn every_request_for_a_connection_has_a_state_of_its_own(suite: Arc<Suite>) {
+async fn every_request_for_a_connection_has_its_own_state(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let first = entity.replacing_url("sim-pkce").await;
     let second = entity.replacing_url("sim-pkce").await;
     assert_ne!(state_of(&first), state_of(&second));
     let mut challenges = Vec::new();
     for address in [&first, &second] {
-        let address = go_on(&suite.api, address, None).await.address;
+        let address = continue_to_provider(&suite.api, address, None).await.address;
         challenges.extend(query(&address).into_iter().find(|(name, _)| name == "code_challenge"));
     }
     assert!(challenges.len() == 2 && challenges[0] != challenges[1], "{challenges:?}");
-    // Both work, in any order; the later connection replaces the earlier one, as both were asked to.
+    // Both work, in any order; the later connection replaces the earlier one, as both requests allow.
     for (address, account) in [(second, "acct-second"), (first, "acct-first")] {
         entity.visit_from(&address, account, Choice::ALLOW).await.arrive("connected").await;
         assert_eq!(entity.connection("sim-pkce").await.expect("connected")["account"], account);
@@ -202,7 +202,7 @@ async fn disconnecting_gives_access_back_and_removes_the_connection(suite: Arc<S
 }
 
 #[contract_test]
-async fn disconnecting_after_the_provider_ended_the_access_removes_the_connection(suite: Arc<Suite>) {
+async fn disconnecting_removes_a_connection_whose_access_had_ended(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for provider in ["sim-basic", "square", "stripe"] {
         let visit = entity.link(provider, Choice::ALLOW).await;
@@ -228,7 +228,7 @@ async fn a_provider_that_fails_keeps_its_connection(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn a_broken_connection_can_be_removed_whatever_the_provider_says(suite: Arc<Suite>) {
+async fn a_broken_connection_can_be_removed_despite_the_provider(suite: Arc<Suite>) {
     for fate in ["revoke-500", "revoke-reset", "revoke-invalid_client"] {
         let entity = suite.entity().await;
         entity.link("sim-basic", Choice::leading_to(fate)).await;
@@ -246,7 +246,7 @@ async fn a_broken_connection_can_be_removed_whatever_the_provider_says(suite: Ar
 #[contract_test]
 async fn a_provider_whose_secret_was_deleted_is_unknown(suite: Arc<Suite>) {
     let entity = suite.entity().await;
-    // Deleted as operators do: for some days it can be restored, and cannot be read.
+    // An operator's deletion: for some days the secret can be restored, but not read.
     let request = json!({ "SecretId": secret(&suite.api.env, "provider-adyen"), "RecoveryWindowInDays": 7 });
     secrets_manager(&suite.api.env, "DeleteSecret", &request).await.expect("it is there");
     entity.post("/payment/provider/adyen/connection").refused(404, "provider-not-found").await;
@@ -254,7 +254,7 @@ async fn a_provider_whose_secret_was_deleted_is_unknown(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn an_entity_has_connections_of_its_own(suite: Arc<Suite>) {
+async fn each_entity_has_its_own_connections(suite: Arc<Suite>) {
     let mine = suite.entity().await;
     let theirs = suite.entity().await;
     mine.link("sim-basic", Choice::ALLOW).await;
@@ -305,7 +305,7 @@ async fn the_outcome_page_believes_no_address_and_runs_nothing(suite: Arc<Suite>
         pages.push(page);
     }
     pages.dedup();
-    assert_eq!(pages.len(), 1, "an outcome that nothing proves is not told");
+    assert_eq!(pages.len(), 1, "an unproven outcome is not shown");
     for name in ["UPPER", "a_b", "%3Cscript%3E", &"x".repeat(100)] {
         suite.api.get(format!("/panel/provider/{name}?outcome=connected")).refused(404, "not-found").await;
     }

@@ -1,4 +1,4 @@
-//! The callback: its refusals, and the state that each leaves.
+//! The callback: refusals, and their effect on the state.
 
 use std::{collections::BTreeSet, fs, sync::Arc};
 
@@ -17,7 +17,7 @@ fn callback(provider: &str, parameters: Query<'_>) -> String {
     format!("/api/public/{provider}/oauth2/callback?{query}")
 }
 
-/// Makes sure that nothing has been asked of the provider so far, and that the person's way back still works.
+/// Asserts that the provider got no request so far, and that the person's callback still works.
 async fn still_works(suite: &Suite, visit: &Visit) {
     assert_eq!(suite.providers().exchanges(visit.code()), []);
     visit.arrive("connected").await;
@@ -28,7 +28,7 @@ async fn visit(entity: &Entity) -> Visit {
 }
 
 #[contract_test]
-async fn values_that_are_missing_empty_doubled_or_too_long_are_refused_and_cost_nothing(suite: Arc<Suite>) {
+async fn malformed_values_are_refused_and_cost_nothing(suite: Arc<Suite>) {
     let visit = visit(&suite.entity().await).await;
     let code = ("code", visit.code());
     let state = ("state", visit.state.as_str());
@@ -76,9 +76,9 @@ async fn an_unknown_state_is_refused(suite: Arc<Suite>) {
 async fn an_expired_state_is_refused(suite: Arc<Suite>) {
     let visit = visit(&suite.entity().await).await;
     let key = format!("STATE#{}", hash_of(&visit.state));
-    assert!(suite.table().item(&key, "STATE").await.is_some(), "a state is kept by its hash");
+    assert!(suite.table().item(&key, "STATE").await.is_some(), "a state is stored by its hash");
     let moved = suite.table().set(&key, "STATE", "expiresDate", "2026-01-01T00:00:00.000Z").await;
-    assert!(moved, "the state's end is brought forward");
+    assert!(moved, "the state's expiry was moved");
     visit.callback().refused(400, "invalid-state").await;
     assert_eq!(suite.providers().exchanges(visit.code()), []);
 }
@@ -123,7 +123,7 @@ async fn a_bad_access_token_is_refused_and_costs_nothing(suite: Arc<Suite>) {
     ] {
         visit.callback().header("authorization", &authorization).refused(401, "unauthorized").await;
     }
-    // The token's scope and entity come before the values of the request (the contract's checks 3, 4 and 7).
+    // Scope and entity are checked before the values of the request (the contract's checks 3, 4 and 7).
     let mut claims = forge.claims();
     claims["scope"] = "payment.read payment.remove".into();
     let token = forge.token(&forge.header(), &claims);
@@ -198,7 +198,7 @@ async fn cause(suite: &Suite, answer: &ApiResponse) -> String {
 }
 
 #[contract_test]
-async fn a_refusal_tells_its_cause_to_the_log_alone(suite: Arc<Suite>) {
+async fn only_the_log_has_the_cause_of_a_refusal(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let (visit, expired, used) = (
         entity.visit("sim-pkce", Choice::ALLOW).await,
@@ -280,7 +280,7 @@ async fn any_other_error_of_the_provider_is_a_failure(suite: Arc<Suite>) {
 async fn nothing_hostile_is_reflected(suite: Arc<Suite>) {
     const MARK: &str = "h0st1le";
     let entity = suite.entity().await;
-    // Three of them fit into a request line.
+    // Three of these values fit into a request line.
     let long = MARK.repeat(400);
     for hostile in [
         "h0st1le\r\nSet-Cookie: h0st1le=1",
@@ -295,7 +295,7 @@ async fn nothing_hostile_is_reflected(suite: Arc<Suite>) {
         let visit = visit(&entity).await;
         let state = ("state", visit.state.as_str());
         let paths = [
-            // Those that are refused come first: they leave the state as it was.
+            // Refused requests come first: they leave the state unchanged.
             callback("sim-basic", &[("code", hostile), ("state", hostile)]),
             callback("sim-basic", &[("code", hostile), state, state]),
             callback("sim-basic", &[("code", visit.code()), state, ("iss", hostile)]),
@@ -303,7 +303,7 @@ async fn nothing_hostile_is_reflected(suite: Arc<Suite>) {
             callback("sim-basic", &[("error", hostile), ("error_description", hostile), ("error_uri", hostile), state]),
         ];
         for path in paths {
-            // A page says what the Problem says, and comes first, since an outcome spends the state.
+            // The page, with the text of the Problem, comes first, since an outcome uses up the state.
             for accept in ["text/html", "*/*"] {
                 let answer = visit.at(&path).header("accept", accept).send().await;
                 assert!([302, 400].contains(&answer.status), "{}", answer.exchange);

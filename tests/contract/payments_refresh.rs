@@ -1,4 +1,4 @@
-//! Tokens are refreshed before they expire, once each, whatever fails in between.
+//! Tokens are refreshed before they expire, once each, even if calls fail in between.
 
 use std::{collections::BTreeSet, fs, sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ use crate::harness::{
     until,
 };
 
-/// A time that is past, as the table has times.
+/// A past time, in the table's format.
 const PAST: &str = "2026-01-01T00:00:00.000Z";
 
 /// A connection in the table.
@@ -19,13 +19,14 @@ fn key(entity: &Entity, provider: &str) -> (String, String) {
     (format!("ENT#{}", entity.id), format!("PAY#{provider}"))
 }
 
-/// Makes a connection due, as if its time had come.
+/// Makes a connection due.
 async fn make_due(table: &Table, entity: &Entity, provider: &str) {
     let (pk, sk) = key(entity, provider);
-    until("nobody holds the connection", LONG, async || table.set(&pk, &sk, "dueAt", PAST).await.then_some(())).await;
+    until("no function holds the connection", LONG, async || table.set(&pk, &sk, "dueAt", PAST).await.then_some(()))
+        .await;
 }
 
-/// Waits until so many refreshes of an account were asked for, and returns their outcomes.
+/// Waits until `count` refreshes of an account were requested, and returns their outcomes.
 async fn refreshes(suite: &Suite, account: &str, count: usize) -> Vec<RequestOutcome> {
     until(&format!("{count} refreshes of {account}"), LONG, async || {
         Some(suite.providers().of_account(Kind::Refresh, account)).filter(|outcomes| outcomes.len() >= count)
@@ -33,12 +34,12 @@ async fn refreshes(suite: &Suite, account: &str, count: usize) -> Vec<RequestOut
     .await
 }
 
-/// Waits until the list shows a connection so.
+/// Waits until the list shows the expected connection.
 async fn until_listed(entity: &Entity, provider: &str, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
     until(what, LONG, async || entity.connection(provider).await.filter(&is_so)).await
 }
 
-/// Waits until the last refresh has been recorded, whatever came of it.
+/// Waits until the last refresh is recorded, with any outcome.
 async fn until_recorded(table: &Table, entity: &Entity, provider: &str) -> Value {
     let (pk, sk) = key(entity, provider);
     until("the refresh is recorded", LONG, async || {
@@ -49,7 +50,7 @@ async fn until_recorded(table: &Table, entity: &Entity, provider: &str) -> Value
     .await
 }
 
-/// The line that says this of a connection, from the log of the refreshes.
+/// The log line of the refresher with this message about a connection.
 async fn logged(suite: &Suite, connection: &Value, message: &str) -> Value {
     let log = suite.bundle().data().join("logs/refresh-connections.log");
     until(message, LONG, async || {
@@ -60,12 +61,12 @@ async fn logged(suite: &Suite, connection: &Value, message: &str) -> Value {
     .await
 }
 
-/// How long the access tokens live of which it is seen when they are refreshed.
+/// Lifetime of access tokens in the test that measures when they are refreshed.
 const LIFE: Duration = Duration::from_secs(12);
 
 #[contract_test]
 async fn tokens_are_refreshed_before_they_expire(suite: Arc<Suite>) {
-    // A bundle of its own: there, no refresh of another test takes as long as a provider may.
+    // A separate bundle: no slow refresh of another test delays these.
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let entity = Entity::new(&api, "short-lived".to_owned()).await;
     let in_time = |provider| is_refreshed_in_time(&suite, &entity, provider);
@@ -85,12 +86,12 @@ async fn is_refreshed_in_time(suite: &Suite, entity: &Entity, provider: &str) {
     let visit = entity.link(provider, Choice { first_lifetime, ..Choice::ALLOW }).await;
     let before = entity.connection(provider).await.expect("connected");
     let of_account = |entry: &&Entry| entry.account.as_deref() == Some(visit.account.as_str());
-    let entry = until("a refresh is asked for", LONG, async || {
+    let entry = until("a refresh is requested", LONG, async || {
         let log = suite.providers().log();
         log.iter().filter(of_account).find(|entry| entry.kind == Kind::Refresh).cloned()
     })
     .await;
-    // The first tokens live from when they were issued, however long the way to them took.
+    // The lifetime of the first tokens begins when they are issued.
     let log = suite.providers().log();
     let exchange = log.iter().filter(of_account).find(|entry| entry.kind == Kind::Exchange);
     let waited = entry.at - exchange.expect("the code was exchanged").at;
@@ -117,21 +118,21 @@ async fn refresh_twice(suite: &Suite, provider: &str) {
         until_recorded(&table, &entity, provider).await;
     }
     assert_eq!(entity.connection(provider).await.expect("kept")["status"], "connected");
-    // The kept tokens are good for giving access back.
+    // The stored tokens can be revoked.
     assert_eq!(entity.disconnect(provider).expect(200).await.json()["success"], true);
     assert!(suite.providers().has_ended(provider, &visit.account));
 }
 
 #[contract_test]
 async fn the_rotated_token_is_the_one_that_is_used_next(suite: Arc<Suite>) {
-    // The one ends the grant when an old token is used, the other lets both be used until the new one is.
+    // The first provider ends the grant when an old token is used; the second accepts both until the new one is used.
     refresh_twice(&suite, "sim-body").await;
     refresh_twice(&suite, "sim-basic").await;
 }
 
 #[contract_test]
 async fn a_provider_that_keeps_its_refresh_token_is_asked_with_it_again(suite: Arc<Suite>) {
-    // The one repeats the token in its answers, the other does not.
+    // The first provider repeats the token in its responses, the second does not.
     refresh_twice(&suite, "square").await;
     refresh_twice(&suite, "sim-json").await;
 }
@@ -169,7 +170,7 @@ async fn a_grant_that_has_ended_breaks_the_connection_and_an_event_says_so(suite
         assert!(broken["lastError"].as_str().is_some_and(|error| error.ends_with("with invalid_grant")), "{broken:#}");
         let line = logged(&suite, &broken, "a connection is broken").await;
         assert_eq!((&line["entity"], &line["reason"]), (&json!(entity.id), &json!("refused")), "{line:#}");
-        // A refresh that cannot succeed is not tried again.
+        // A refresh that cannot succeed is not repeated.
         let (pk, sk) = key(&entity, provider);
         let item = table.item(&pk, &sk).await.expect("kept");
         assert!(item["dueAt"].is_null() && item["dueShard"].is_null(), "{item:#}");
@@ -194,7 +195,7 @@ async fn an_error_with_status_200_breaks_the_connection(suite: Arc<Suite>) {
 async fn grants_with_members_that_cannot_be_read_are_kept(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let table = suite.table();
-    // This provider keeps its refresh token, and so answers a refresh with an empty one.
+    // This provider keeps its refresh token, and answers a refresh with an empty one.
     let visit = entity.link("sim-json", Choice::leading_to("odd-members")).await;
     for count in 1..=2 {
         make_due(&table, &entity, "sim-json").await;
@@ -225,7 +226,7 @@ async fn a_connection_that_cannot_be_refreshed_breaks_when_it_expires(suite: Arc
 
 #[contract_test]
 async fn a_failure_is_tried_again_and_breaks_nothing(suite: Arc<Suite>) {
-    // In turn, so that the machine is not busy with 15 refreshes that hang.
+    // One after the other, so that the machine is not busy with 15 hanging refreshes.
     for name in ["500", "503", "429", "invalid_client", "not-json", "reset", "truncated", "redirect", "huge", "hang"] {
         let entity = suite.entity().await;
         let table = suite.table();
@@ -292,7 +293,7 @@ async fn a_row_that_was_copied_to_another_entity_is_of_no_use(suite: Arc<Suite>)
     let visit = owner.link("sim-basic", Choice::ALLOW).await;
     let (pk, sk) = key(&owner, "sim-basic");
     let row = table.item(&pk, &sk).await.expect("it is there");
-    // With and without the former owner in the copy.
+    // With and without the original owner in the copy.
     for said in [&thief.id, &owner.id] {
         let mut copy = row.clone();
         copy["pk"]["S"] = key(&thief, "sim-basic").0.into();
@@ -302,7 +303,7 @@ async fn a_row_that_was_copied_to_another_entity_is_of_no_use(suite: Arc<Suite>)
 
         let item = until_recorded(&table, &thief, "sim-basic").await;
         assert_ne!(item["failures"]["N"], "0", "the refresh of a copy failed: {item:#}");
-        // It can be removed, but nothing is asked of the provider.
+        // It can be removed, but without a request to the provider.
         let answer = thief.disconnect("sim-basic").expect(200).await.json();
         assert_eq!(answer["success"], true, "{answer:#}");
     }
@@ -315,7 +316,7 @@ async fn a_row_that_was_copied_to_another_entity_is_of_no_use(suite: Arc<Suite>)
     assert_eq!(owner.connection("sim-basic").await.expect("kept")["status"], "connected");
 }
 
-/// Providers at which a refresh may be repeated whose answer was lost.
+/// Providers that accept the repetition of a refresh whose response was lost.
 const FORGIVING: [&str; 5] = ["sim-basic", "sim-json", "sim-jwt", "sim-pkce", "square"];
 
 #[contract_test]
@@ -350,7 +351,7 @@ async fn two_hundred_refreshes_at_once_survive_the_end_of_the_refresher(suite: A
             tokio::spawn(async move {
                 for provider in FORGIVING {
                     let (pk, sk) = key(&entity, provider);
-                    assert!(table.set(&pk, &sk, "dueAt", PAST).await, "nobody holds what was just made");
+                    assert!(table.set(&pk, &sk, "dueAt", PAST).await, "no function holds a new connection");
                 }
             })
         })
@@ -358,7 +359,7 @@ async fn two_hundred_refreshes_at_once_survive_the_end_of_the_refresher(suite: A
     for due in becoming_due {
         due.await.expect("it did not panic");
     }
-    // Two beside the schedule's; they may die with the process.
+    // Two calls beside the schedule's; they may die with the process.
     let refreshers = [invoke(&api), invoke(&api)].map(tokio::spawn);
     let refreshed = |account: &String| suite.providers().of_account(Kind::Refresh, account).len();
     until("some are refreshed", LONG, async || {
@@ -366,7 +367,7 @@ async fn two_hundred_refreshes_at_once_survive_the_end_of_the_refresher(suite: A
     })
     .await;
     kill_refreshers(&bundle).await;
-    // The refreshes with a lease were perhaps under way, and their function is dead.
+    // Refreshes with a lease may have been under way when their function died.
     let held: BTreeSet<String> = table
         .scan()
         .await
@@ -376,7 +377,7 @@ async fn two_hundred_refreshes_at_once_survive_the_end_of_the_refresher(suite: A
         .collect();
     let before = accounts.iter().filter(|account| refreshed(account) > 0).count();
     for refresher in refreshers {
-        // Whether it was answered does not matter.
+        // The call's outcome does not matter.
         refresher.await.expect("it did not panic");
     }
 
@@ -410,9 +411,10 @@ async fn two_hundred_refreshes_at_once_survive_the_end_of_the_refresher(suite: A
     assert!(bundle.stop().await.success());
 }
 
-/// Invokes the refresher as the schedule does; whether it ended well.
+/// Invokes the refresher as the schedule does; returns whether it succeeded.
 fn invoke(api: &Api) -> impl Future<Output = bool> + Send + 'static {
-    let event = fs::read_to_string(project().join("events/refresh-connections.json")).expect("it has a sample event");
+    let event = fs::read_to_string(project().join("events/refresh-connections.json"))
+        .expect("the refresher has a sample event");
     let request = invocation(&api.env, "refresh-connections", event);
     async move { request.send().await.is_ok_and(|answer| answer.status() == 200) }
 }

@@ -1,4 +1,4 @@
-//! One account takes the place of another only where it was asked for.
+//! An account replaces another only on request.
 
 use std::sync::Arc;
 
@@ -10,13 +10,14 @@ use crate::harness::{Behaviour, Choice, Receiver, Suite, Visit, new_account};
 
 const PATH: &str = "/payment/provider/sim-basic/connection";
 
-/// Fails unless the person's account was not connected and the page says so.
+/// Asserts that the person's account was not connected and that the page says so.
 async fn was_not_connected(suite: &Suite, visit: &Visit) {
     let answer = visit.arrive("other-account").await;
-    let address = answer.header("location").strip_prefix(suite.api.base_url()).expect("the panel is the service's own");
+    let address =
+        answer.header("location").strip_prefix(suite.api.base_url()).expect("the panel is at the service's address");
     let page = visit.at(address).expect(200).await.text();
     assert!(page.contains(&visit.account) && page.contains("was not connected"), "{page}");
-    // Another entity may be connected to that account, and most providers would end its access as well.
+    // Another entity may be connected to that account, and most providers would end that access, too.
     assert_eq!(suite.providers().of_account(Kind::Revocation, &visit.account), []);
     visit.callback().refused(400, "invalid-state").await;
 }
@@ -44,7 +45,7 @@ async fn connecting_again_asks_before_it_replaces_a_connection(suite: Arc<Suite>
     assert_eq!(connections.len(), 1, "{connections:#?}");
     assert_eq!(connections[0]["account"], second.account);
     assert_ne!(connections[0]["id"], before["id"]);
-    // With most providers, revoking the first would end the second, too.
+    // At most providers, revoking the first would end the second, too.
     assert_eq!(suite.providers().of_account(Kind::Revocation, &first.account), []);
 }
 
@@ -53,13 +54,13 @@ async fn the_start_page_names_the_account_that_is_replaced(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let visit = entity.link("sim-basic", Choice::ALLOW).await;
     let start = entity.replacing_url("sim-basic").await;
-    let path = start.strip_prefix(suite.api.base_url()).expect("the start page is the service's own");
+    let path = start.strip_prefix(suite.api.base_url()).expect("the start page is at the service's address");
     let page = suite.api.get(path).expect(200).await.text();
     assert!(page.contains(&format!("<strong>{}</strong>", visit.account)) && page.contains("replaces it"), "{page}");
 }
 
 #[contract_test]
-async fn a_broken_connection_is_connected_again_by_the_same_account_without_asking(suite: Arc<Suite>) {
+async fn the_same_account_mends_a_broken_connection_without_a_question(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let first = entity.link("sim-basic", Choice::ALLOW).await;
     assert!(suite.table().set(&format!("ENT#{}", entity.id), "PAY#sim-basic", "status", "broken").await);
@@ -70,7 +71,7 @@ async fn a_broken_connection_is_connected_again_by_the_same_account_without_aski
 }
 
 #[contract_test]
-async fn another_account_does_not_take_the_place_of_a_broken_one_without_asking(suite: Arc<Suite>) {
+async fn another_account_replaces_a_broken_connection_only_when_asked(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     entity.link("sim-basic", Choice::ALLOW).await;
     assert!(suite.table().set(&format!("ENT#{}", entity.id), "PAY#sim-basic", "status", "broken").await);
@@ -102,8 +103,11 @@ async fn an_account_that_was_connected_meanwhile_stays(suite: Arc<Suite>) {
     same.arrive("connected").await;
     assert_eq!(entity.connection("sim-basic").await.expect("connected")["account"], account);
     let events = receiver.until("/", 2).await;
-    assert!(events.iter().all(|event| event.json()["data"]["account"] == account), "nothing is told of the other");
-    // Of the two that took place, the later names the one whose place it took.
+    assert!(
+        events.iter().all(|event| event.json()["data"]["account"] == account),
+        "no event is about the other account"
+    );
+    // Of the two connections, the later event names the replaced account.
     let former = &connected.expect("connected")["id"];
     for event in events {
         let event = event.json();

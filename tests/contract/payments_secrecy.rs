@@ -1,4 +1,4 @@
-//! Secrets of the service and the provider appear nowhere else.
+//! Secrets of the service and of providers do not leak.
 
 use std::{collections::BTreeSet, fs, sync::Arc};
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::harness::{Bundle, Choice, LONG, PROVIDERS, Suite, query, until};
 
-/// A secret and the ways in which it may be written.
+/// A secret in all its encodings.
 fn spellings(secret: &str) -> BTreeSet<String> {
     let escaped: String = form_urlencoded::byte_serialize(secret.as_bytes()).collect();
     let percent = percent_encoding::utf8_percent_encode(secret, percent_encoding::NON_ALPHANUMERIC).to_string();
@@ -37,9 +37,9 @@ fn logs(bundle: &Bundle) -> Vec<(String, String)> {
 }
 
 #[contract_test]
-async fn no_secret_stands_in_clear_in_the_table_the_logs_or_an_answer(suite: Arc<Suite>) {
+async fn no_secret_is_in_clear_in_the_table_the_logs_or_an_answer(suite: Arc<Suite>) {
     let entity = suite.entity().await;
-    // Every way to succeed or fail, beside the other tests.
+    // Every kind of success and failure, beside the other tests.
     let mut states = Vec::new();
     for provider in PROVIDERS {
         let waiting = entity.visit(provider, Choice::ALLOW).await;
@@ -66,11 +66,11 @@ async fn no_secret_stands_in_clear_in_the_table_the_logs_or_an_answer(suite: Arc
     states.extend([token.state, value(&token.cookie)]);
 
     let mut secrets = suite.providers().secrets();
-    assert!(secrets.len() > 50, "there is much to be found: {}", secrets.len());
+    assert!(secrets.len() > 50, "only {} secrets are known", secrets.len());
     let answers = suite.api.seen();
     let in_answers = found(&answers, &secrets);
     assert!(in_answers.is_empty(), "in an answer: {in_answers:#?}");
-    // The client that asked for the connection gets the state, its browser the cookie, and both on the start page only.
+    // The client that requested the connection gets the state, its browser the cookie, both on the start page only.
     secrets.extend(states);
     for (path, text) in &answers {
         if let Ok(body) = serde_json::from_str::<Value>(text.split_once('\n').map_or("", |(_, body)| body))
@@ -86,7 +86,7 @@ async fn no_secret_stands_in_clear_in_the_table_the_logs_or_an_answer(suite: Arc
     assert!(in_others.is_empty(), "in an answer: {in_others:#?}");
 
     let items = suite.table().scan().await;
-    assert!(items.iter().any(|item| item["sealedTokens"]["S"].is_string()), "tokens are kept, sealed");
+    assert!(items.iter().any(|item| item["sealedTokens"]["S"].is_string()), "sealed tokens are stored");
     let rows: Vec<_> = items.iter().map(|item| (item["pk"]["S"].to_string(), item.to_string())).collect();
     let in_table = found(&rows, &secrets);
     assert!(in_table.is_empty(), "in the table: {in_table:#?}");
@@ -96,7 +96,7 @@ async fn no_secret_stands_in_clear_in_the_table_the_logs_or_an_answer(suite: Arc
     assert!(in_logs.is_empty(), "in a log: {in_logs:#?}");
 }
 
-/// Which texts have which secrets in them.
+/// The texts that contain secrets, with the secrets.
 fn found(texts: &[(String, String)], secrets: &BTreeSet<String>) -> Vec<(String, String)> {
     let spellings: Vec<(&String, BTreeSet<String>)> =
         secrets.iter().map(|secret| (secret, spellings(secret))).collect();

@@ -3,20 +3,21 @@
 use std::sync::Arc;
 
 use crate::harness::{
-    ApiResponse, Choice, Entity, Suite, Visit, choose, cookie_of, go_on, hash_of, link_of, new_account, query, state_of,
+    ApiResponse, Choice, Entity, Suite, Visit, choose, continue_to_provider, cookie_of, hash_of, link_of, new_account,
+    query, state_of,
 };
 use contract_test::contract_test;
 
 /// The path of an address of the service.
 fn path<'a>(suite: &Suite, address: &'a str) -> &'a str {
-    address.strip_prefix(suite.api.base_url()).expect("it is the service's own")
+    address.strip_prefix(suite.api.base_url()).expect("an address of the service")
 }
 
 async fn open(suite: &Suite, start: &str) -> ApiResponse {
     suite.api.get(path(suite, start)).expect(200).await
 }
 
-/// Makes sure that the provider was not asked for anything, and that the person's own browser still gets back.
+/// Asserts that the provider got no request, and that the callback of the person's browser still works.
 async fn still_works(suite: &Suite, visit: &Visit) {
     assert_eq!(suite.providers().exchanges(visit.code()), []);
     visit.arrive("connected").await;
@@ -35,25 +36,25 @@ async fn the_start_page_names_the_entity_the_provider_and_the_scopes(suite: Arc<
             assert!(page.contains("payments.read") && page.contains("payments.write"), "{page}");
         }
         assert_eq!(answer.header("cache-control"), "no-store");
-        assert_eq!(answer.header("location"), "", "a person sees the page before anything leads on");
+        assert_eq!(answer.header("location"), "", "a person sees the page before any redirect");
     }
 }
 
-/// A stranger asks for a connection of their own entity and has a victim complete it: by the provider's address, and
-/// with a browser that knows this service already.
+/// A stranger requests a connection for the stranger's entity and has a victim complete it: by the provider's address,
+/// and with a browser that already has a cookie of this service.
 #[contract_test]
 async fn a_victim_does_not_complete_a_strangers_connection(suite: Arc<Suite>) {
     let stranger = suite.entity().await;
     let victim = suite.entity().await;
     let start = stranger.authorization_url("sim-pkce").await;
-    let sent_to_the_victim = go_on(&suite.api, &start, None).await.address;
+    let sent_to_the_victim = continue_to_provider(&suite.api, &start, None).await.address;
     let victims_browser = victim.link("sim-pkce", Choice::ALLOW).await.cookie;
     let account = new_account();
     let back = choose(&sent_to_the_victim, &account, Choice::ALLOW).await;
     let callback = || suite.api.get(back.path(suite.api.base_url()));
     callback().refused(400, "invalid-state").await;
     callback().header("cookie", &victims_browser).refused(400, "invalid-state").await;
-    // The same with the page that leads on opened out of sight.
+    // Again, with the start page's link opened invisibly.
     let hidden = cookie_of(&open(&suite, &start).await);
     callback().header("cookie", &hidden).refused(400, "invalid-state").await;
     assert_eq!(suite.providers().exchanges(back.parameter("code")), []);
@@ -93,7 +94,7 @@ async fn only_the_page_itself_leads_on_from_it(suite: Arc<Suite>) {
     let page = open(&suite, &start).await;
     let cookie = cookie_of(&page);
     let link = link_of(&page, path(&suite, &start));
-    // A stranger with the address has the link of a browser of their own.
+    // A stranger with the address has the link of another browser.
     let strangers = link_of(&open(&suite, &start).await, path(&suite, &start));
     let another = entity.authorization_url("sim-basic").await;
     let of_another = link_of(&suite.api.get(path(&suite, &another)).header("cookie", &cookie).expect(200).await, &link);
@@ -118,7 +119,7 @@ async fn several_connections_are_made_in_one_browser_at_once(suite: Arc<Suite>) 
     for provider in ["sim-basic", "sim-pkce", "square", "sim-basic", "sim-basic"] {
         let entity: Entity = suite.entity().await;
         let start = entity.authorization_url(provider).await;
-        let departure = go_on(&suite.api, &start, browser.as_deref()).await;
+        let departure = continue_to_provider(&suite.api, &start, browser.as_deref()).await;
         assert!(browser.is_none_or(|cookie| cookie == departure.cookie), "a browser has one cookie");
         browser = Some(departure.cookie.clone());
         under_way.push((entity, provider, departure));
@@ -133,7 +134,7 @@ async fn several_connections_are_made_in_one_browser_at_once(suite: Arc<Suite>) 
 }
 
 #[contract_test]
-async fn the_last_browser_that_goes_on_is_the_one_that_can_come_back(suite: Arc<Suite>) {
+async fn the_last_browser_to_continue_is_the_one_that_can_come_back(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let start = entity.authorization_url("sim-basic").await;
     let first = entity.visit_from(&start, &new_account(), Choice::ALLOW).await;
@@ -206,7 +207,7 @@ async fn the_outcome_names_entity_and_account_to_the_browser_that_came_back(suit
     let page = declined.at(path(&suite, &denied)).expect(200).await.text();
     assert!(page.contains(&strong(&entity.id)) && !page.contains(&declined.account), "{page}");
 
-    // To every other browser, and with anything else in the address, it names neither.
+    // For other browsers, and with other parameters, the page names neither.
     let unproven = address.split("&proof=").next().expect("it has one");
     let forged = address.replace(&visit.account, "acct-of-a-stranger");
     let moved = address.replace("sim-basic", "sim-body");

@@ -1,5 +1,5 @@
-//! Problems: each kind has a page at its address. That every Problem is of the form that the contract gives, and of a
-//! kind that openapi.yaml declares for its answer, is checked on every answer that any test receives.
+//! Problems: each kind has a page at its address. The harness checks the format of every Problem that a test receives,
+//! and that openapi.yaml declares its kind for the response.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::harness::Suite;
 async fn every_kind_of_problem_has_a_page(suite: Arc<Suite>) {
     let mut kinds = suite.contract.problem_kinds();
     assert!(kinds.len() >= 15, "openapi.yaml names only {kinds:?}");
-    // The introduction lists more: those of operations that are yet to come.
+    // The introduction lists more: kinds of future operations.
     let introduction = suite.contract.document["info"]["description"].as_str().unwrap_or_default();
     let listed = introduction.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
     let listed: Vec<String> = listed.map(str::to_owned).collect();
@@ -38,7 +38,7 @@ async fn a_page_shows_an_example_and_leads_to_the_operations_and_back(suite: Arc
         let page = suite.api.get(format!("/problems/{kind}")).expect(200).await.text();
         let (words, rest) = page.split_once("<pre><code>").expect("an example");
         let (example, links) = rest.split_once("</code></pre>").expect("it ends");
-        // The example is what is sent, backticks in its sentences included.
+        // The example equals the sent Problem, including the backticks in its sentences.
         assert!(!words.contains('`') && !links.contains('`') && !page.contains("waypost.example"), "{page}");
         let example = example.replace("&quot;", "\"").replace("&#39;", "'").replace("&lt;", "<");
         let example: Value =
@@ -74,15 +74,16 @@ async fn a_kind_that_does_not_exist_has_none(suite: Arc<Suite>) {
 async fn the_type_of_a_problem_leads_to_its_page(suite: Arc<Suite>) {
     let problem: Value = suite.api.get("/nowhere").refused(404, "not-found").await;
     let address = problem["type"].as_str().expect("openapi.yaml says so");
-    let path = address.strip_prefix(suite.api.base_url()).expect("the page is the service's own");
+    let path = address.strip_prefix(suite.api.base_url()).expect("the page is at the service's address");
     let page = suite.api.get(path).expect(200).await.text();
     let title = problem["title"].as_str().expect("openapi.yaml says so");
     assert!(page.contains(title), "the page does not say {title}");
 }
 
-/// That a page keeps the promise, the harness checks on every answer that any test receives; here, that none is left out.
+/// The harness checks the headers of every page that a test receives; this test checks that openapi.yaml declares them
+/// for every page.
 #[contract_test]
-async fn every_page_promises_that_it_stands_in_no_frame(suite: Arc<Suite>) {
+async fn every_page_forbids_frames(suite: Arc<Suite>) {
     let document = &suite.contract.document;
     let mut pages = Vec::new();
     for operation in suite.contract.operations() {
@@ -93,7 +94,7 @@ async fn every_page_promises_that_it_stands_in_no_frame(suite: Arc<Suite>) {
                 for header in ["Content-Security-Policy", "Referrer-Policy", "X-Content-Type-Options"] {
                     assert!(response["headers"].get(header).is_some(), "{} {status} lacks {header}", operation.id);
                 }
-                // Errors that are pages are those of pages, and of the routes that there are not.
+                // Errors are pages only for pages, and for unknown routes.
                 if status == "200" {
                     pages.push(operation.id.clone());
                 }

@@ -1,4 +1,4 @@
-//! Publishing: the webhooks that get an event, the answer, and repetitions.
+//! Publishing: the webhooks that get an event, the response, and repetitions.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -29,7 +29,9 @@ async fn publish_with_key(entity: &Entity, key: &str, data: Value) -> ApiRespons
 
 #[contract_test]
 async fn an_event_goes_to_exactly_the_webhooks_that_ask_for_it(suite: Arc<Suite>) {
-    let (entity, other, receiver) = (suite.entity().await, suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let other = suite.entity().await;
+    let receiver = Receiver::start().await;
     let hook = async |entity: &Entity, path: &str, enabled: bool, events: Value| {
         let url = receiver.on(path, [Behaviour::status(200)]);
         entity.hook_with(json!({ "name": path, "eventUrl": url, "eventList": events, "enabled": enabled })).await.id
@@ -47,12 +49,12 @@ async fn an_event_goes_to_exactly_the_webhooks_that_ask_for_it(suite: Arc<Suite>
     for path in ["/every", "/exact", "/among"] {
         receiver.until(path, 1).await;
     }
-    // The later event must be the only one that comes: by then, any delivery that went astray would be here, too.
+    // Only the later event may arrive: a misrouted delivery would have arrived by then.
     let answer = entity.publish_of_type("payment.received", json!({})).await;
     assert_eq!(webhooks(&answer), BTreeSet::from([every]));
     receiver.until("/every", 2).await;
     for path in ["/not-asked", "/disabled", "/disabled-exact", "/other-entity"] {
-        assert!(receiver.received(path).is_empty(), "{path} got what it did not ask for");
+        assert!(receiver.received(path).is_empty(), "{path} got an event that it did not subscribe to");
     }
     assert_eq!(receiver.everything().len(), 4);
 }
@@ -73,7 +75,7 @@ async fn the_answer_names_the_event_and_each_delivery(suite: Arc<Suite>) {
     let delivery = deliveries(&answer)[0].clone();
     assert_eq!(delivery["webhookIdentifier"], hook.id.as_str());
     let id = delivery["deliveryIdentifier"].as_str().expect("openapi.yaml says so");
-    // It can be read at once, not only once it is made.
+    // The delivery can be read at once.
     let shown = entity.delivery(id).await;
     assert_eq!(shown["event"]["id"], event);
     assert_eq!(shown["webhookIdentifier"], hook.id.as_str());
@@ -82,13 +84,13 @@ async fn the_answer_names_the_event_and_each_delivery(suite: Arc<Suite>) {
     assert_eq!(received.header("webhook-id"), event);
 }
 
-/// Publishes data as this text and returns the body that is delivered.
+/// Publishes data as this text and returns the delivered body.
 async fn delivered(entity: &Entity, receiver: &Receiver, data: &str) -> String {
     let count = receiver.everything().len();
     let body = format!(r#" {{ "data" : {data} , "type":"booking.created"}} "#);
     entity.post("/webhook/event").body("application/json", body).expect(202).await;
     let received = receiver.until("/", count + 1).await.remove(count);
-    String::from_utf8(received.body).expect("what was text is text")
+    String::from_utf8(received.body).expect("the body is UTF-8")
 }
 
 #[contract_test]
@@ -129,8 +131,8 @@ async fn an_event_is_shown_as_it_is_sent(suite: Arc<Suite>) {
     let id = deliveries(&answer)[0]["deliveryIdentifier"].as_str().expect("openapi.yaml says so").to_owned();
     let sent = receiver.until("/", 1).await.remove(0).body;
     let shown = entity.get(&format!("/webhook/delivery/{id}")).expect(200).await.text();
-    let sent = String::from_utf8(sent).expect("what was text is text");
-    assert!(shown.contains(&sent), "the very body that is sent is not in what is shown:\n{sent}\n{shown}");
+    let sent = String::from_utf8(sent).expect("the body is UTF-8");
+    assert!(shown.contains(&sent), "the shown delivery does not contain the sent body:\n{sent}\n{shown}");
 }
 
 #[contract_test]
@@ -143,8 +145,8 @@ async fn data_that_no_parser_agrees_on_are_shown_as_they_are_sent(suite: Arc<Sui
     let body = format!(r#"{{"type":"booking.created","data":{data}}}"#);
     let answer = entity.post("/webhook/event").body("application/json", body).expect(202).await;
     let id = deliveries(&answer)[0]["deliveryIdentifier"].as_str().expect("openapi.yaml says so").to_owned();
-    let sent = String::from_utf8(receiver.until("/", 1).await.remove(0).body).expect("what was text is text");
-    // By hand, since the tests' own client reads every answer as JSON.
+    let sent = String::from_utf8(receiver.until("/", 1).await.remove(0).body).expect("the body is UTF-8");
+    // A handwritten request, since the tests' client reads every response as JSON.
     let request = format!(
         "GET {} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n",
         entity.path(&format!("/webhook/delivery/{id}"))
@@ -158,7 +160,7 @@ async fn data_may_nest_as_deep_as_the_bound_and_no_deeper(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
-    // The request itself is the first level, as the event is on its way.
+    // The request is the first level, as the event is in the delivery.
     let objects = |levels: usize| format!("{}1{}", r#"{"a":"#.repeat(levels - 1), "}".repeat(levels - 1));
     let lists = |levels: usize| format!(r#"{{"a":{}{}}}"#, "[".repeat(levels - 2), "]".repeat(levels - 2));
     for data in [objects(100), lists(100)] {
@@ -275,7 +277,7 @@ async fn the_same_key_returns_the_first_answer_and_delivers_once(suite: Arc<Suit
         let again = publish_with_key(&entity, "key", json!({ "a": 1 })).await;
         assert_eq!((again.status, again.json()), (202, first.json()), "{}", again.exchange);
     }
-    // A later event has arrived: so would have the repetitions.
+    // A later event has arrived; repetitions would have arrived before.
     let later = entity.publish(json!({ "later": true })).await;
     entity.until_status(&later, &["delivered"]).await;
     assert_eq!(receiver.received("/").len(), 2);
@@ -290,7 +292,7 @@ async fn the_same_key_with_another_body_is_a_conflict(suite: Arc<Suite>) {
         let answer = publish_with_key(&entity, "key", other).await;
         assert_eq!(answer.status, 409, "{}", answer.exchange);
     }
-    // Byte for byte: the same value written otherwise is another body.
+    // Bodies are compared byte for byte: the same value in another notation is another body.
     let spaced = r#"{ "type": "booking.created", "data": { "a": 1 } }"#;
     let call = entity.post("/webhook/event").header("idempotency-key", "key").body("application/json", spaced);
     call.refused(409, "idempotency-conflict").await;
@@ -314,7 +316,7 @@ async fn the_same_key_at_once_publishes_once(suite: Arc<Suite>) {
         assert_eq!(answer.status, 202, "{}", answer.exchange);
         answers.insert(answer.json().to_string());
     }
-    assert_eq!(answers.len(), 1, "the same key got different answers: {answers:#?}");
+    assert_eq!(answers.len(), 1, "the same key got different responses: {answers:#?}");
     let later = entity.publish(json!({ "later": true })).await;
     entity.until_status(&later, &["delivered"]).await;
     let first: Value = serde_json::from_str(answers.first().expect("one answer")).expect("JSON");
@@ -356,21 +358,21 @@ async fn of_two_bodies_with_the_same_key_at_once_one_is_published(suite: Arc<Sui
 async fn a_key_whose_time_is_over_is_a_new_one(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let first = publish_with_key(&entity, "key", json!({ "a": 1 })).await.json();
-    // The table removes an expired item some time later; until then it is there, and does not count.
+    // The table removes expired items with a delay; until then the item exists but does not count.
     let table = suite.table();
     let prefix = format!("IDEMPOTENCY#{}#", entity.id);
     let is_key = |item: &&Value| item["pk"]["S"].as_str().is_some_and(|pk| pk.starts_with(&prefix));
-    let mut item = table.scan().await.iter().find(is_key).expect("the key is remembered").clone();
+    let mut item = table.scan().await.iter().find(is_key).expect("the key is stored").clone();
     let expires: i64 = item["expiresAt"]["N"].as_str().and_then(|at| at.parse().ok()).expect("a number of seconds");
     let lives = expires - now();
-    assert!((86_300..=86_400).contains(&lives), "a key is remembered for a day, not {lives} s");
+    assert!((86_300..=86_400).contains(&lives), "a key is stored for a day, not {lives} s");
     item["expiresAt"]["N"] = (now() - 1).to_string().into();
     table.put(item).await;
 
     let second = publish_with_key(&entity, "key", json!({ "a": 2 })).await;
     assert_eq!(second.status, 202, "{}", second.exchange);
     assert_ne!(second.json()["eventIdentifier"], first["eventIdentifier"]);
-    // The new one is remembered in its place.
+    // The new record replaces it.
     assert_eq!(publish_with_key(&entity, "key", json!({ "a": 2 })).await.json(), second.json());
     assert_eq!(publish_with_key(&entity, "key", json!({ "a": 1 })).await.status, 409);
 }
@@ -386,7 +388,7 @@ async fn a_key_belongs_to_its_entity(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn a_webhook_made_later_does_not_get_what_was_published_before(suite: Arc<Suite>) {
+async fn a_new_webhook_gets_no_earlier_events(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let first = publish_with_key(&entity, "key", json!({ "a": 1 })).await;
@@ -445,7 +447,7 @@ async fn an_event_may_have_256_kib_and_no_more(suite: Arc<Suite>) {
     let room = 256 * 1_024 - around.len() - ID - timestamp;
     let largest = entity.publish(json!({ "x": "y".repeat(room) })).await;
     let received = receiver.until("/", 1).await.remove(0);
-    assert_eq!(received.body.len(), 256 * 1_024, "the identifiers have another length than this test believes");
+    assert_eq!(received.body.len(), 256 * 1_024, "the identifiers do not have the length that this test assumes");
     entity.until_status(&largest, &["delivered"]).await;
 
     for more in [1, 45 * 1_024, 300 * 1_024] {
@@ -467,14 +469,14 @@ async fn space_around_the_data_does_not_count_for_the_event(suite: Arc<Suite>) {
         let body = format!(r#"{{"type":"booking.created","data":{data}}}"#);
         format!("{}{body}", " ".repeat(bytes - body.len()))
     };
-    // As large as a request may be, with a small event in it.
+    // A request of the maximum size, with a small event.
     let largest = body(1_024 * 1_024, r#"{"a":1}"#);
     entity.post("/webhook/event").body("application/json", largest).expect(202).await;
     assert!(receiver.until("/", 1).await.remove(0).body.len() < 300);
     let larger = body(1_024 * 1_024 + 1, r#"{"a":1}"#);
     let call = entity.post("/webhook/event").body("application/json", larger);
     assert_eq!(call.refused(413, "payload-too-large").await["properties"]["limitBytes"], 1_024 * 1_024);
-    // White space inside is part of the data, and counts.
+    // White space within the data counts.
     let spaced = format!("{{{}}}", " ".repeat(256 * 1_024));
     let body = format!(r#"{{"type":"booking.created","data":{spaced}}}"#);
     let call = entity.post("/webhook/event").body("application/json", body);

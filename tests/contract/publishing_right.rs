@@ -1,4 +1,4 @@
-//! The right to publish: which applications have it, who gives it, and that it ends when it is taken.
+//! The right to publish: which applications have it, who grants it, and that its withdrawal takes effect.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::{
     panel_sessions,
 };
 
-/// An application that subscribers and publishers might have, with or without a word on publishing.
+/// An application of a subscriber or publisher, with or without `mayPublish`.
 async fn integration(entity: &Entity, may_publish: Option<bool>) -> Made {
     let mut body = json!({ "name": "Integration", "scopes": ["integrations.read", "integrations.write"] });
     if let Some(may_publish) = may_publish {
@@ -37,7 +37,7 @@ fn forged(suite: &Suite, entity: &Entity, scope: &str, may_publish: bool) -> Str
     forge.token(&forge.header(), &claims)
 }
 
-/// A subscriber could tell the others that a payment was received.
+/// Otherwise a subscriber could announce to others that a payment was received.
 #[contract_test]
 async fn an_application_publishes_only_if_that_was_asked_for(suite: Arc<Suite>) {
     let entity = suite.entity().await;
@@ -56,11 +56,11 @@ async fn an_application_publishes_only_if_that_was_asked_for(suite: Arc<Suite>) 
             let problem = publish(api, &entity, &token).refused(403, "may-not-publish").await;
             assert!(text(&problem, "detail").contains("mayPublish"), "{problem:#}");
         }
-        // Everything else of the scope is as before, test events included.
+        // The scope's other rights are unchanged, including test events.
         let tested = api.post(entity.path(&format!("/webhook/{}/test", hook.id))).bearer(&token).json(&json!({}));
         tested.expect(202).await;
     }
-    // One event from the one that may, and three test events.
+    // One event of the application with the right, and three test events.
     let kinds: Vec<Value> = receiver.until("/", 4).await.iter().map(|sent| sent.json()["type"].clone()).collect();
     assert_eq!(kinds.iter().filter(|kind| *kind == "payment.received").count(), 1, "{kinds:?}");
     for (wrong, body) in [("null", json!(null)), ("a text", json!("true"))] {
@@ -82,7 +82,7 @@ async fn a_caller_gives_no_right_to_publish_that_its_token_lacks(suite: Arc<Suit
     ask(&without, false).expect(201).await;
     ask(&with, true).expect(201).await;
 
-    // With a secret or a key of its own in a publishing application a caller could publish; its removal needs as much.
+    // A caller could publish with its secret or key in a publishing application; removing one needs the same rights.
     let publisher = integration(&entity, Some(true)).await;
     let before = shown(&entity, &publisher).await;
     let secret = text(&before["secrets"][0], "id");
@@ -107,7 +107,7 @@ async fn a_caller_gives_no_right_to_publish_that_its_token_lacks(suite: Arc<Suit
     }
 }
 
-/// A link that a publishing token made once always carried the right to publish.
+/// A link that a publishing token created once always had the right to publish.
 #[contract_test]
 async fn a_panel_link_may_publish_only_if_its_maker_says_so_and_may(suite: Arc<Suite>) {
     let entity = suite.entity().await;
@@ -128,7 +128,7 @@ async fn a_panel_link_may_publish_only_if_its_maker_says_so_and_may(suite: Arc<S
 }
 
 #[contract_test]
-async fn an_operator_gives_the_right_to_publish_and_takes_it_with_the_tokens_that_have_it(suite: Arc<Suite>) {
+async fn withdrawing_the_right_to_publish_revokes_the_tokens_that_have_it(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let api = &suite.api;
     let create = ["application", "create", "--json", "--name", "System", "--entity", &entity.id];
@@ -145,7 +145,7 @@ async fn an_operator_gives_the_right_to_publish_and_takes_it_with_the_tokens_tha
     let off = off.json();
     assert_eq!((&off["mayPublish"], &off["version"]), (&json!(false), &json!(2)));
     assert_eq!(introspected(api, &first).await["active"], false);
-    // The application itself goes on, with its next token.
+    // The application continues with its next token.
     let next = async || {
         until("a token that is good", LONG, async || {
             let next = token(api, &application.id, &application.secret).await;
@@ -156,13 +156,13 @@ async fn an_operator_gives_the_right_to_publish_and_takes_it_with_the_tokens_tha
     let second = next().await;
     assert_eq!(claims(&second)["may_publish"], false);
     publish(api, &entity, &second).refused(403, "may-not-publish").await;
-    assert_eq!(turn("off").await.json()["version"], 2, "nothing is left to do");
+    assert_eq!(turn("off").await.json()["version"], 2, "no further change is made");
 
     assert_eq!(turn("on").await.json()["mayPublish"], true);
     let shown = suite.admin(&["application", "show", &application.id]).await.done();
     assert!(shown.contains("publishes  yes"), "{shown}");
     publish(api, &entity, &next().await).expect(202).await;
-    assert_eq!(introspected(api, &second).await["active"], true, "giving a right ends no token");
+    assert_eq!(introspected(api, &second).await["active"], true, "granting a right ends no token");
     suite.admin(&["application", "publishing", "appNobody", "on"]).await.failed(3);
     suite.admin(&["application", "publishing", &application.id, "maybe"]).await.failed(2);
 }

@@ -1,7 +1,7 @@
-//! Each managing entity's share of publishing: an entity that publishes more is refused until the minute ends, and takes nothing
-//! from others.
+//! Each managing entity's share of publishing: an entity above its share is refused until the minute ends, and costs
+//! others nothing.
 //!
-//! The bundle reads the wall clock, so a minute may end in the midst of any of this, but hardly two.
+//! The bundle reads the wall clock, so one minute may end during a test, but hardly two.
 
 use std::{
     collections::BTreeSet,
@@ -33,7 +33,7 @@ fn one_is_a_refusal(answers: &[ApiResponse], limit: usize) {
     is_refusal(answers.iter().find(|answer| answer.status == 429).expect("one is refused"), limit);
 }
 
-/// Publishes until it is refused; how often it was not.
+/// Publishes until a refusal; returns the number of accepted events.
 async fn accepted(entity: &Entity, limit: usize) -> usize {
     let minute = now() / 60;
     for number in 0.. {
@@ -48,7 +48,7 @@ async fn accepted(entity: &Entity, limit: usize) -> usize {
     unreachable!("it is refused before numbers end")
 }
 
-/// Writes what other processes have counted, in the present minute and the next.
+/// Writes the counts of other processes, for the current minute and the next.
 async fn counted_elsewhere(table: &Table, entity: &Entity, count: usize) {
     let minute = now() / 60 * 60;
     for minute in [minute, minute + 60] {
@@ -78,9 +78,9 @@ async fn an_entity_above_its_share_is_refused_and_others_are_not(suite: Arc<Suit
         let received = receiver.until(path, count).await;
         let numbers: BTreeSet<u64> =
             received.iter().filter_map(|request| request.json()["data"]["number"].as_u64()).collect();
-        assert_eq!(numbers.len(), count, "what was accepted at {path} is lost, or what was refused is not");
+        assert_eq!(numbers.len(), count, "accepted events of {path} were lost, or refused ones delivered");
     }
-    // What other processes have let through counts from this one's first step on.
+    // Events accepted by other processes count from this process's first step on.
     let elsewhere = Entity::new(&api, "elsewhere".to_owned()).await;
     counted_elsewhere(&Table::of(&api.env), &elsewhere, LIMIT).await;
     let answers =
@@ -100,7 +100,7 @@ async fn a_large_event_counts_once_for_each_4_kib(suite: Arc<Suite>) {
         entity.post("/webhook/event").json(&json!({ "type": "booking.created", "data": data }))
     };
     let mut answers = Vec::new();
-    // In two minutes at most: the first of each is accepted, and the second begins before the share is used up.
+    // The test spans two minutes at most, and each accepts two events: the second begins before the share is used up.
     for _ in 0..5 {
         answers.push(large().send().await);
     }
@@ -115,7 +115,7 @@ async fn a_refusal_comes_after_the_checks_of_the_caller_and_before_all_else(suit
     let entity = Entity::new(&api, "busy".to_owned()).await;
     let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
-    // Repetitions cost the same, and what is malformed has come as far.
+    // Repetitions and malformed events count, too.
     let body = json!({ "type": "booking.created", "data": {} });
     let again = || entity.post("/webhook/event").header("idempotency-key", "same").json(&body);
     let malformed = || entity.post("/webhook/event").body("application/json", "{");
@@ -133,7 +133,7 @@ async fn a_refusal_comes_after_the_checks_of_the_caller_and_before_all_else(suit
     api.post(&path).bearer(&reading).json(&body).refused(403, "insufficient-scope").await;
     again().header("service-version", "1.0").refused(400, "unsupported-version").await;
     entity.post("/webhook/event").body("text/plain", "{}").refused(415, "unsupported-media-type").await;
-    // Neither the platform's own events nor the service's are the entity's to spend.
+    // Events of the platform and operational events do not count for the entity.
     let bus = Bus::of(&api.env);
     let detail = format!(r#"{{"type":"booking.created","managingEntityIdentifier":"{}","data":{{}}}}"#, entity.id);
     for number in 0..=LIMIT {
@@ -152,9 +152,9 @@ fn counts(entity: &Entity) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static 
 #[contract_test]
 async fn an_entity_that_publishes_little_costs_nothing_more(suite: Arc<Suite>) {
     const STEP: usize = 20;
-    let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
-    let entity = Entity::new(&stood.api, "little".to_owned()).await;
-    let counted = || stood.table.calls_mentioning("PUBLISHED#").into_iter().filter(counts(&entity)).count();
+    let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let entity = Entity::new(&setup.api, "little".to_owned()).await;
+    let counted = || setup.table.calls_mentioning("PUBLISHED#").into_iter().filter(counts(&entity)).count();
     let minute = now() / 60;
     for number in 0..STEP - 1 {
         event(&entity, number).expect(202).await;
@@ -165,27 +165,27 @@ async fn an_entity_that_publishes_little_costs_nothing_more(suite: Arc<Suite>) {
     }
     let expected = if now() / 60 == minute { 2..=2 } else { 0..=2 };
     assert!(expected.contains(&counted()), "{} writes for {} events", counted(), 2 * STEP);
-    assert!(stood.bundle.stop().await.success());
+    assert!(setup.bundle.stop().await.success());
 }
 
 #[contract_test]
-async fn what_cannot_be_counted_is_published_all_the_same(suite: Arc<Suite>) {
+async fn publishing_continues_when_counting_fails(suite: Arc<Suite>) {
     const LIMIT: usize = 50;
     let settings = Settings::default().with("PUBLISH_LIMIT", LIMIT.to_string());
-    let (stood, _permit) = suite.other_bundle_interposed(settings).await;
-    let refused = Entity::new(&stood.api, "refused".to_owned()).await;
-    let late = Entity::new(&stood.api, "late".to_owned()).await;
-    stood.table.refuse(usize::MAX, "ProvisionedThroughputExceededException", counts(&refused));
-    stood.table.delay(usize::MAX, Duration::from_secs(30), counts(&late));
+    let (setup, _permit) = suite.other_bundle_interposed(settings).await;
+    let refused = Entity::new(&setup.api, "refused".to_owned()).await;
+    let late = Entity::new(&setup.api, "late".to_owned()).await;
+    setup.table.refuse(usize::MAX, "ProvisionedThroughputExceededException", counts(&refused));
+    setup.table.delay(usize::MAX, Duration::from_secs(30), counts(&late));
     for entity in [&refused, &late] {
-        // That many would be refused at once if this were read.
-        counted_elsewhere(&Table::of(&stood.api.env), entity, LIMIT).await;
+        // The stored count would cause a refusal if it were read.
+        counted_elsewhere(&Table::of(&setup.api.env), entity, LIMIT).await;
         for number in 0..5 {
             let began = Instant::now();
             event(entity, number).expect(202).await;
             assert!(began.elapsed() < Duration::from_secs(10), "{} waited for {:?}", entity.id, began.elapsed());
         }
-        assert!(stood.table.calls_mentioning("PUBLISHED#").iter().any(counts(entity)), "{} was counted", entity.id);
+        assert!(setup.table.calls_mentioning("PUBLISHED#").iter().any(counts(entity)), "{} was counted", entity.id);
     }
-    assert!(stood.bundle.stop().await.success());
+    assert!(setup.bundle.stop().await.success());
 }

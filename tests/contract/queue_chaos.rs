@@ -1,5 +1,5 @@
-//! The queue only says "look now": emptied, or with its messages lost, doubled, delayed and out of order, everything is
-//! delivered all the same, and no attempt is made twice.
+//! Queue messages are only hints: even if the queue is emptied, or messages are lost, duplicated, delayed and
+//! reordered, every event is delivered, and no attempt is made twice.
 
 use std::{
     collections::HashSet,
@@ -17,17 +17,17 @@ use crate::harness::{
     Account, Behaviour, Entity, Interposed, Receiver, Settings, Suite, account, purge, second_sandbox,
 };
 
-/// How many are published.
+/// Number of published events.
 pub const EVENTS: usize = 150;
-/// Long enough for one of two attempts to fail: a delivery whose every attempt is the one of two is one in a million.
+/// A schedule for an endpoint that fails every other request: one delivery in a million fails at every attempt.
 pub const SCHEDULE: &str = "0s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s";
 
-/// Makes a webhook for what is published here alone: the platform's own events about failures would be strangers.
+/// Creates a webhook for the test's events alone, without operational events about failures.
 pub async fn for_bookings(entity: &Entity, url: &str) {
     entity.hook_with(json!({ "name": "bookings", "eventUrl": url, "eventList": ["booking.created"] })).await;
 }
 
-/// Publishes to two webhooks, one of which fails every other time; the deliveries.
+/// Publishes to two webhooks, one of which fails every other request; returns the deliveries.
 pub async fn publish(entity: &Entity, receiver: &Receiver) -> Vec<String> {
     for_bookings(entity, &receiver.on("/good", [Behaviour::status(200)])).await;
     let moods = [Behaviour::status(500), Behaviour::status(200)];
@@ -41,15 +41,15 @@ pub async fn publish(entity: &Entity, receiver: &Receiver) -> Vec<String> {
     publications.buffer_unordered(8).flat_map(stream::iter).collect().await
 }
 
-/// A second process of the dispatcher, which is started by the delivery of another entity.
-async fn second_dispatcher(stood: &Interposed) -> Child {
-    let warm = Entity::new(&stood.api, "warm".to_owned()).await;
+/// A second process of the dispatcher; a delivery of another entity starts the first.
+async fn second_dispatcher(setup: &Interposed) -> Child {
+    let warm = Entity::new(&setup.api, "warm".to_owned()).await;
     let receiver = Receiver::start().await;
     warm.deliver_to(&receiver.on("/", [Behaviour::status(200)])).await;
-    second_sandbox(&stood.bundle, "dispatch-deliveries").await
+    second_sandbox(&setup.bundle, "dispatch-deliveries").await
 }
 
-/// Everything arrived, and each request is an attempt: nothing died, so nothing explains another.
+/// Asserts that every delivery arrived, and that each request is an attempt: no process died.
 pub fn complete(account: &Account) {
     assert_eq!((account.deliveries, account.unrecorded), (2 * EVENTS, 0), "{account:?}");
     println!("{account:?}");
@@ -57,11 +57,11 @@ pub fn complete(account: &Account) {
 
 #[contract_test]
 async fn a_queue_that_loses_doubles_delays_and_reorders_changes_nothing(suite: Arc<Suite>) {
-    let (stood, _permit) = suite.other_bundle_interposed(Settings::default().with("RETRY_SCHEDULE", SCHEDULE)).await;
-    let Interposed { bundle, api, services, .. } = &stood;
+    let (setup, _permit) = suite.other_bundle_interposed(Settings::default().with("RETRY_SCHEDULE", SCHEDULE)).await;
+    let Interposed { bundle, api, services, .. } = &setup;
     let entity = Entity::new(api, "chaos".to_owned()).await;
     let receiver = Receiver::start().await;
-    // No message is lost twice: the sweep waits twice as long each time before it repeats one, and the test with it.
+    // No message is lost twice: the sweep doubles its wait before each repetition, and the test would take longer.
     let lost = Mutex::new(HashSet::new());
     services.scatter(move |message| {
         let later = || Duration::from_secs_f64(unit(&SystemRandom) * 3.0);
@@ -74,22 +74,22 @@ async fn a_queue_that_loses_doubles_delays_and_reorders_changes_nothing(suite: A
             _ => vec![Duration::ZERO; 5],
         }
     });
-    let _second = second_dispatcher(&stood).await;
+    let _second = second_dispatcher(&setup).await;
     let deliveries = publish(&entity, &receiver).await;
     complete(&account(&entity, &receiver, &deliveries, &[]).await);
     assert!(bundle.stop().await.success());
 }
 
-/// Two sandboxes once sent the event of one message, and one of the requests was in no history: a first attempt was made
-/// without a claim, and only the memory of one process knew its copies.
+/// Two sandboxes once sent the event of one message, and one of the requests was in no history: a first attempt was
+/// made without a claim.
 #[contract_test]
 async fn a_message_that_two_sandboxes_receive_is_sent_once(suite: Arc<Suite>) {
     const COPIES: usize = 6;
-    let (stood, _permit) = suite.other_bundle_interposed(Settings::default().with("RETRY_SCHEDULE", SCHEDULE)).await;
-    let Interposed { bundle, api, services, .. } = &stood;
+    let (setup, _permit) = suite.other_bundle_interposed(Settings::default().with("RETRY_SCHEDULE", SCHEDULE)).await;
+    let Interposed { bundle, api, services, .. } = &setup;
     let entity = Entity::new(api, "copies".to_owned()).await;
     let receiver = Receiver::start().await;
-    let _second = second_dispatcher(&stood).await;
+    let _second = second_dispatcher(&setup).await;
     services
         .scatter(|_| (0..COPIES).map(|copy| Duration::from_millis(100) * u32::try_from(copy).unwrap_or(0)).collect());
     for_bookings(&entity, &receiver.on("/quick", [Behaviour::status(200)])).await;
@@ -109,18 +109,18 @@ async fn a_message_that_two_sandboxes_receive_is_sent_once(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn a_queue_that_is_emptied_again_and_again_changes_nothing(suite: Arc<Suite>) {
-    let (stood, _permit) = suite.other_bundle_interposed(Settings::default().with("RETRY_SCHEDULE", SCHEDULE)).await;
-    let entity = Entity::new(&stood.api, "emptied".to_owned()).await;
+    let (setup, _permit) = suite.other_bundle_interposed(Settings::default().with("RETRY_SCHEDULE", SCHEDULE)).await;
+    let entity = Entity::new(&setup.api, "emptied".to_owned()).await;
     let receiver = Receiver::start().await;
     let emptying = async {
         for _ in 0..10 {
             sleep(Duration::from_millis(500)).await;
             for queue in ["DeliveryQueue", "SlowDeliveryQueue"] {
-                purge(&stood.api.env, queue).await;
+                purge(&setup.api.env, queue).await;
             }
         }
     };
     let (deliveries, ()) = futures::join!(publish(&entity, &receiver), emptying);
     complete(&account(&entity, &receiver, &deliveries, &[]).await);
-    assert!(stood.bundle.stop().await.success());
+    assert!(setup.bundle.stop().await.success());
 }

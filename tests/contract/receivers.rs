@@ -1,5 +1,5 @@
-//! Receivers that are slow, endless or answer with any status and body: each attempt is recorded as the contract says,
-//! within its time, and costs no memory.
+//! Receivers that are slow, send without end, or answer with any status and body: each attempt is recorded as the
+//! contract says, in time, without memory growth.
 
 use std::{io::Write, sync::Arc, time::Duration};
 
@@ -11,12 +11,12 @@ use tokio::time::{sleep, timeout};
 
 use crate::harness::{Behaviour, Entity, LONG, Receiver, Settings, Suite, memory_kilobytes};
 
-/// Makes a webhook at this address, publishes to it, and returns the first attempt.
+/// Creates a webhook at this address, publishes to it, and returns the first attempt.
 pub async fn first_attempt(entity: &Entity, url: &str) -> Value {
     attempt_with(entity, url, json!({})).await
 }
 
-/// The same with these data.
+/// Publishes these data to a new webhook, and returns the first attempt.
 pub async fn attempt_with(entity: &Entity, url: &str, data: Value) -> Value {
     entity.hook(url).await;
     let id = entity.publish(data).await;
@@ -36,7 +36,7 @@ pub async fn attempt_at(suite: &Suite, url: &str) -> Value {
     first_attempt(&suite.entity().await, url).await
 }
 
-/// Fails unless the attempt did not complete, for a reason with this code.
+/// Asserts that the attempt failed with this error code.
 pub fn did_not_complete(attempt: &Value, code: &str) {
     assert!(
         attempt["error"].as_str().is_some_and(|error| error.starts_with(&format!("{code}: "))),
@@ -46,23 +46,23 @@ pub fn did_not_complete(attempt: &Value, code: &str) {
     assert!(attempt.get("responseBody").is_none(), "{attempt:#}");
 }
 
-/// Fails unless the attempt was over long before its time.
+/// Asserts that the attempt ended long before its timeout.
 pub fn was_soon_over(attempt: &Value) {
     assert!(attempt["durationMs"].as_u64().is_some_and(|duration| duration < 10_000), "{attempt:#}");
 }
 
-/// Fails unless the attempt has this status and this body.
+/// Asserts that the attempt has this status and this body.
 pub fn was_answered(attempt: &Value, status: u16, body: &str) {
     assert_eq!((&attempt["httpStatus"], &attempt["responseBody"]), (&json!(status), &json!(body)), "{attempt:#}");
 }
 
-/// Fails unless the attempt was given up when the whole exchange had taken 15 s.
+/// Asserts that the attempt timed out after 15 s.
 pub fn timed_out(attempt: &Value) {
     did_not_complete(attempt, "timeout");
     lasted_to_the_limit(attempt);
 }
 
-/// Fails unless the attempt took the 15 s that the whole exchange may take.
+/// Asserts that the attempt took the 15 s that an exchange may take.
 fn lasted_to_the_limit(attempt: &Value) {
     let duration = attempt["durationMs"].as_u64().expect("openapi.yaml says so");
     assert!((14_500..20_000).contains(&duration), "given up after {duration} ms");
@@ -87,14 +87,14 @@ async fn headers_that_trickle_time_out(suite: Arc<Suite>) {
     timed_out(&attempt(&suite, Behaviour::endless_headers(Duration::from_secs(1))).await);
 }
 
-/// How many deliveries are under way at once.
+/// Number of concurrent deliveries.
 const AT_ONCE: usize = 100;
-/// The memory that they may take beside that of any deliveries.
+/// Memory that these deliveries may need beyond ordinary ones.
 const MEMORY_KILOBYTES: u64 = 20_000;
 
 #[contract_test]
 async fn endless_answers_cost_no_memory(suite: Arc<Suite>) {
-    // An open breaker would keep back the deliveries that come after the first failures.
+    // An open breaker would hold deliveries back after the first failures.
     let settings = Settings::default().with("RETRY_SCHEDULE", "0s").with("BREAKER_THRESHOLD", "1000");
     let (bundle, api, _permit) = suite.other_bundle(settings).await;
     let receiver = Receiver::start().await;
@@ -123,7 +123,7 @@ async fn endless_answers_cost_no_memory(suite: Arc<Suite>) {
         }
         most.max(memory_kilobytes(&dispatcher))
     };
-    // The memory that any hundred deliveries take is taken once.
+    // A hundred ordinary deliveries first, so that their memory is not counted.
     let slow = |behaviour: Behaviour| behaviour.after(Duration::from_millis(500));
     let kinds = [
         ("an endless body", Behaviour::endless_body(200)),
@@ -136,7 +136,7 @@ async fn endless_answers_cost_no_memory(suite: Arc<Suite>) {
     }
     let before = memory_kilobytes(&dispatcher);
     for (number, (what, behaviour)) in kinds.into_iter().enumerate() {
-        // All of them wait for each other, so that they come at the same moment.
+        // The deliveries wait for each other, so that they arrive at the same moment.
         let most = deliver(10 + number, slow(behaviour)).await;
         println!("{what} on {AT_ONCE} deliveries at once: {before} kB before, {most} kB at most");
         assert!(before > 0 && most > 0, "the dispatcher died");
@@ -147,7 +147,7 @@ async fn endless_answers_cost_no_memory(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn an_address_that_is_no_longer_allowed_is_blocked(suite: Arc<Suite>) {
-    // A delivery waits for its second attempt while the operator withdraws the exception for this machine.
+    // A delivery waits for its second attempt while the operator removes the exception for this machine.
     let settings = Settings::default().with("RETRY_SCHEDULE", "0s,3s");
     let (bundle, api, _permit) = suite.other_bundle(settings.clone()).await;
     let entity = Entity::new(&api, "blocked".to_owned()).await;
@@ -160,7 +160,7 @@ async fn an_address_that_is_no_longer_allowed_is_blocked(suite: Arc<Suite>) {
     let delivery = entity.until_status(&id, &["failed", "delivered"]).await;
     did_not_complete(&delivery["attempts"][1], "blocked");
     assert_eq!(receiver.received("/").len(), 1, "a blocked address was contacted");
-    // And no new webhook can be made there.
+    // No new webhook can be created there.
     let body = json!({ "name": "x", "eventUrl": receiver.url("/"), "eventList": [] });
     entity.post("/webhook").json(&body).refused(400, "invalid-request").await;
     assert!(bundle.stop().await.success());

@@ -1,4 +1,4 @@
-//! Receivers that break the rules of TCP, TLS or HTTP: each attempt is recorded with a stable code, within its time.
+//! Receivers that violate TCP, TLS or HTTP: each attempt is recorded with a stable code, in time.
 
 use std::{fs, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -52,7 +52,7 @@ async fn huge_headers_do_not_stop_deliveries(suite: Arc<Suite>) {
     for headers in [format!("X-Huge: {huge}\r\n"), many] {
         let answer = format!("HTTP/1.1 200 OK\r\n{headers}Content-Length: 2\r\n\r\nok");
         let attempt = attempt(&suite, Behaviour::raw(answer)).await;
-        // With an answer or an error, the attempt is recorded, and soon.
+        // The attempt is recorded soon, with a response or an error.
         assert!(attempt["httpStatus"] == 200 || attempt["error"].is_string(), "{attempt:#}");
         was_soon_over(&attempt);
     }
@@ -76,10 +76,10 @@ async fn a_server_without_tls_is_a_tls_error(suite: Arc<Suite>) {
     let receiver = Receiver::start().await;
     let url = receiver.url("/").replacen("http:", "https:", 1);
     did_not_complete(&attempt_at(&suite, &url).await, "tls");
-    assert!(receiver.everything().is_empty(), "an https webhook was sent in the clear");
+    assert!(receiver.everything().is_empty(), "an https webhook received plain HTTP");
 }
 
-/// An endpoint that does this with each connection.
+/// An endpoint that runs `act` on each connection.
 async fn endpoint<F: Future<Output = std::io::Result<()>> + Send + 'static>(
     act: impl Fn(TcpStream) -> F + Send + 'static,
 ) -> SocketAddr {
@@ -133,7 +133,7 @@ async fn an_endpoint_is_sent_to_only_with_a_trusted_certificate_for_its_name(sui
             assert_eq!(receiver.everything().len(), before + 1);
         } else {
             did_not_complete(&attempt, "tls");
-            assert_eq!(receiver.everything().len(), before, "{what}: it was sent all the same");
+            assert_eq!(receiver.everything().len(), before, "{what}: the request was still sent");
         }
     }
     assert!(bundle.stop().await.success());
@@ -184,7 +184,7 @@ async fn an_answer_before_any_request_is_no_success_of_another(suite: Arc<Suite>
         until_closed(stream).await
     })
     .await;
-    // It comes before or after the request's first byte; either way the attempt is recorded, and soon.
+    // The response arrives before or after the request's first byte; both are recorded soon.
     let attempt = attempt_at(&suite, &format!("http://{address}/")).await;
     assert!(attempt["httpStatus"] == 200 || attempt["error"].is_string(), "{attempt:#}");
     was_soon_over(&attempt);
@@ -230,7 +230,7 @@ async fn lengths_that_contradict_each_other_are_never_guessed(suite: Arc<Suite>)
     assert!(attempt["responseBody"] == "hello" || attempt["error"].is_string(), "{attempt:#}");
 }
 
-/// The status that arrived decides (RFC 9112 §9.8): the endpoint has the event, and would get it again otherwise.
+/// The received status decides (RFC 9112 §9.8): the endpoint has the event, and must not receive it again.
 #[contract_test]
 async fn a_broken_body_takes_back_no_status(suite: Arc<Suite>) {
     let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";

@@ -1,5 +1,5 @@
-//! Recovering: all failed, cancelled and waiting deliveries of a range, in the background, each once, also if the sweep
-//! is killed.
+//! Recovery: all failed, cancelled and waiting deliveries of a range are sent in the background, once each, even if the
+//! sweep is killed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,7 +16,7 @@ use crate::{
     webhooks::fields,
 };
 
-/// Every delivery has one attempt.
+/// A schedule with one attempt.
 fn one_attempt() -> Settings {
     Settings::default().with("RETRY_SCHEDULE", "0s")
 }
@@ -25,7 +25,7 @@ fn recovery(entity: &Entity, hook: &Hook, range: &Value) -> Call {
     entity.post(&format!("/webhook/{}/recover", hook.id)).json(range)
 }
 
-/// Recovers, as often as a test likes: the requests of the minute so far are forgotten first.
+/// Requests a recovery, without the limit per minute: the count of the minute is removed first.
 async fn recover(entity: &Entity, hook: &Hook, range: &Value) -> u64 {
     let minute = now() - now() % 60;
     let counted = format!("ALLOWANCE#recoveries#{}", entity.id);
@@ -58,7 +58,7 @@ async fn until_count(entity: &Entity, hook: &Hook, status: &str, expected: usize
 }
 
 #[contract_test]
-async fn thousands_are_recovered_each_once_although_the_work_is_killed_in_the_middle(suite: Arc<Suite>) {
+async fn thousands_are_recovered_once_each_although_the_work_is_killed(suite: Arc<Suite>) {
     const MANY: usize = 2_000;
     const FEW: usize = 50;
     let (bundle, api, _permit) = suite.other_bundle(one_attempt()).await;
@@ -93,7 +93,7 @@ async fn thousands_are_recovered_each_once_although_the_work_is_killed_in_the_mi
         progress.dedup();
         &progress
     });
-    assert!(killed, "it was over too soon to be killed");
+    assert!(killed, "the work ended before the kill");
     assert!(progress.is_sorted_by(|one, next| one >= next), "{progress:?}");
     until_count(&entity, &many, "delivered", MANY).await;
     let mut received = BTreeMap::<String, usize>::new();
@@ -105,7 +105,7 @@ async fn thousands_are_recovered_each_once_although_the_work_is_killed_in_the_mi
     assert!(other.is_empty(), "each is sent exactly once more: {other:?}");
     assert_eq!(received.into_keys().collect::<BTreeSet<_>>(), deliveries.iter().cloned().collect());
 
-    // Done again, it adds nothing; and the other webhook's are as they were.
+    // A second recovery adds no attempt; the other webhook's deliveries are unchanged.
     assert_eq!(recover(&entity, &many, &range).await, 0);
     let shown = entity.delivery(&deliveries[0]).await;
     assert_eq!(shown["attemptCount"], 2, "{shown:#}");
@@ -128,7 +128,7 @@ async fn a_range_holds_its_beginning_and_not_its_end(suite: Arc<Suite>) {
     }
     until_count(&entity, &hook, "failed", 4).await;
     receiver.on("/", [Behaviour::status(200)]);
-    // A delivery in no range is not in the count, and stays as it is.
+    // A delivery outside the range is not counted, and remains unchanged.
     assert_eq!(recover(&entity, &hook, &json!({ "since": "2020-01-01T00:00:00Z", "until": deliveries[0].1 })).await, 0);
     assert_eq!(
         recover(&entity, &hook, &json!({ "since": "2098-01-01T00:00:00Z", "until": "2099-01-01T00:00:00Z" })).await,
@@ -145,7 +145,7 @@ async fn a_range_holds_its_beginning_and_not_its_end(suite: Arc<Suite>) {
     let first = json!({ "since": deliveries[0].1, "until": "2099-01-01T00:00:00Z" });
     assert_eq!(recover(&entity, &hook, &first).await, 1);
     entity.until_status(&deliveries[0].0, &["delivered"]).await;
-    until("there is nothing left", LONG, async || (recover(&entity, &hook, &first).await == 0).then_some(())).await;
+    until("no delivery is left", LONG, async || (recover(&entity, &hook, &first).await == 0).then_some(())).await;
 }
 
 #[contract_test]
@@ -178,9 +178,9 @@ async fn failed_deliveries_alone_are_recovered_when_no_others_are_included(suite
     assert_eq!(receiver.received("/").len(), 7);
 }
 
-/// Hours of an outage in seconds: the endpoint does not answer, the schedule has long waits, and the breaker is open.
+/// An outage of hours, in seconds: the endpoint does not answer, the schedule has long waits, and the breaker is open.
 #[contract_test]
-async fn after_an_outage_what_waits_is_delivered_at_once(suite: Arc<Suite>) {
+async fn after_an_outage_waiting_deliveries_are_delivered_at_once(suite: Arc<Suite>) {
     let settings = Settings::default().with("RETRY_SCHEDULE", "0s,1h,1h").with("BREAKER_THRESHOLD", "3");
     let settings = settings.with("BREAKER_OPEN", "10m");
     let (bundle, api, _permit) = suite.other_bundle(settings).await;
@@ -199,7 +199,7 @@ async fn after_an_outage_what_waits_is_delivered_at_once(suite: Arc<Suite>) {
     for id in &ids[3..] {
         entity.until_delivery(id, "waits for the breaker", |delivery| delivery["waitingFor"] == "breaker").await;
     }
-    assert_eq!(count(&entity, &hook, "failed").await, 0, "nothing has failed yet");
+    assert_eq!(count(&entity, &hook, "failed").await, 0, "no delivery has failed yet");
 
     receiver.on("/", [Behaviour::status(200)]);
     let range = json!({ "since": "2020-01-01T00:00:00Z" });
@@ -216,7 +216,7 @@ async fn after_an_outage_what_waits_is_delivered_at_once(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn what_waits_and_fails_again_keeps_its_place_in_the_schedule(suite: Arc<Suite>) {
+async fn a_waiting_delivery_that_fails_again_keeps_its_schedule(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let later = Behaviour::answer(429, &[("Retry-After", "600")], "");
@@ -230,7 +230,7 @@ async fn what_waits_and_fails_again_keeps_its_place_in_the_schedule(suite: Arc<S
 }
 
 #[contract_test]
-async fn thousands_that_wait_are_recovered_each_once_although_the_work_is_killed_in_the_middle(suite: Arc<Suite>) {
+async fn thousands_that_wait_are_recovered_once_each_despite_a_kill(suite: Arc<Suite>) {
     const MANY: usize = 1_500;
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let entity = Entity::new(&api, "recover".to_owned()).await;
@@ -254,7 +254,7 @@ async fn thousands_that_wait_are_recovered_each_once_although_the_work_is_killed
         (left == 0).then_some(())
     })
     .await;
-    assert!(killed, "it was over too soon to be killed");
+    assert!(killed, "the work ended before the kill");
     until_count(&entity, &hook, "delivered", MANY).await;
     let mut received = BTreeMap::<String, usize>::new();
     for request in receiver.received("/") {
@@ -279,7 +279,7 @@ async fn a_delivery_that_cannot_be_read_keeps_no_recovery_from_its_end(suite: Ar
     receiver.on("/", [Behaviour::status(200)]);
     recover(&entity, &hook, &json!({ "since": "2020-01-01T00:00:00Z" })).await;
     let job = format!("JOB#{}", hook.id);
-    assert!(table.item(&job, "RECOVER").await.is_some(), "it is in the background");
+    assert!(table.item(&job, "RECOVER").await.is_some(), "the recovery runs in the background");
     until("the recovery is over", LONG, async || table.item(&job, "RECOVER").await.is_none().then_some(())).await;
     for id in deliveries.iter().skip(1) {
         entity.until_status(id, &["delivered"]).await;
@@ -296,7 +296,7 @@ async fn a_recovery_of_nothing_says_why(suite: Arc<Suite>) {
     let said = async |range: Value| {
         let answer = recovery(&entity, &hook, &range).expect(202).await.json();
         assert_eq!((&answer["count"], &answer["failed"], &answer["waiting"]), (&json!(0), &json!(0), &json!(0)));
-        answer["message"].as_str().expect("a recovery of nothing says why").to_owned()
+        answer["message"].as_str().expect("an empty recovery gives the reason").to_owned()
     };
     let range = json!({ "since": "2020-01-01T00:00:00Z", "until": "2020-01-02T00:00:00Z" });
     let message = said(range).await;
@@ -308,11 +308,11 @@ async fn a_recovery_of_nothing_says_why(suite: Arc<Suite>) {
     assert_eq!(entity.delivery(&id).await["attemptCount"], 1);
 }
 
-/// A recovery right after a failure once counted nothing and did nothing, because the index lags behind the table.
+/// A recovery right after a failure once had no effect, because the index lags behind the table.
 #[contract_test]
-async fn what_failed_a_moment_ago_is_recovered_although_the_index_does_not_show_it_yet(suite: Arc<Suite>) {
-    let (stood, _permit) = suite.other_bundle_interposed(one_attempt()).await;
-    let entity = Entity::new(&stood.api, "lag".to_owned()).await;
+async fn a_recent_failure_is_recovered_before_the_index_shows_it(suite: Arc<Suite>) {
+    let (setup, _permit) = suite.other_bundle_interposed(one_attempt()).await;
+    let entity = Entity::new(&setup.api, "lag".to_owned()).await;
     let receiver = Receiver::start().await;
     let hook = hook_for(&entity, "booking.created", &receiver.on("/", [500, 200].map(Behaviour::status))).await;
     let id = entity.publish(json!({})).await;
@@ -320,18 +320,18 @@ async fn what_failed_a_moment_ago_is_recovered_although_the_index_does_not_show_
     let shows_nothing = json!({ "Count": 0, "ScannedCount": 0 });
     let group = format!("RECOVERABLE#{}", hook.id);
     let counts = move |call: &AwsCall| call.operation == "Query" && call.mentions("COUNT") && call.mentions(&group);
-    stood.table.answer(1, shows_nothing, counts);
+    setup.table.answer(1, shows_nothing, counts);
     let answer = recovery(&entity, &hook, &json!({ "since": "2020-01-01T00:00:00Z" })).expect(202).await.json();
-    assert_eq!(answer["count"], 0, "the index showed nothing");
-    let message = answer["message"].as_str().expect("a recovery of nothing says why");
+    assert_eq!(answer["count"], 0, "the index showed no delivery");
+    let message = answer["message"].as_str().expect("an empty recovery gives the reason");
     assert!(message.contains("may not be counted yet"), "{message}");
     let delivery = entity.until_status(&id, &["delivered"]).await;
     assert_eq!(delivery["attemptCount"], 2, "{delivery:#}");
-    assert!(stood.bundle.stop().await.success());
+    assert!(setup.bundle.stop().await.success());
 }
 
 #[contract_test]
-async fn deliveries_that_a_disabled_webhook_has_cancelled_are_recovered_when_it_is_enabled_again(suite: Arc<Suite>) {
+async fn deliveries_cancelled_by_disabling_are_recovered_after_enabling(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let soon = Behaviour::answer(429, &[("Retry-After", "6")], "");
@@ -351,7 +351,7 @@ async fn deliveries_that_a_disabled_webhook_has_cancelled_are_recovered_when_it_
     let range = json!({ "since": "2020-01-01T00:00:00Z" });
     recovery(&entity, &hook, &range).refused(409, "webhook-disabled").await;
     entity.changed(&hook.id, json!({ "enabled": true })).await;
-    until("all show as over", LONG, async || (recover(&entity, &hook, &range).await == 4).then_some(())).await;
+    until("all are listed as final", LONG, async || (recover(&entity, &hook, &range).await == 4).then_some(())).await;
     for id in &ids {
         let delivered = entity.until_status(id, &["delivered"]).await;
         assert_eq!(delivered["attemptCount"], 2, "{delivered:#}");
@@ -360,9 +360,7 @@ async fn deliveries_that_a_disabled_webhook_has_cancelled_are_recovered_when_it_
 }
 
 #[contract_test]
-async fn deliveries_with_too_many_attempts_or_past_their_retention_are_neither_counted_nor_recovered(
-    suite: Arc<Suite>,
-) {
+async fn exhausted_and_expired_deliveries_are_not_recovered(suite: Arc<Suite>) {
     const DAY: i64 = 24 * 60 * 60;
     let long_ago = Timestamp::from_second(now() - 91 * DAY).expect("a time");
     let entity = suite.entity().await;
@@ -373,7 +371,7 @@ async fn deliveries_with_too_many_attempts_or_past_their_retention_are_neither_c
     until_count(&entity, &hook, "failed", 3).await;
     for (id, attribute, value) in [
         (&ids[0], "attemptCount", json!({ "N": "99" })),
-        // As a delivery is that was made 91 days ago and that the table has not removed yet.
+        // Like a delivery of 91 days ago that the table has not removed yet.
         (&ids[1], "createdKey", json!({ "S": format!("{long_ago:.3}#{}", ids[1]) })),
     ] {
         let mut head = table.item(&format!("DLV#{id}"), "HEAD").await.expect("it is there");
@@ -417,12 +415,15 @@ async fn every_bad_range_is_refused_with_its_field(suite: Arc<Suite>) {
     }
 }
 
-/// When there was no limit, 71 requests to recover within 20 seconds caused 7 203 attempts.
+/// Without a limit, 71 requests to recover within 20 seconds caused 7 203 attempts.
 #[contract_test]
 async fn requests_for_attempts_are_limited_for_each_entity_and_minute(suite: Arc<Suite>) {
-    let (entity, neighbour, receiver) = (suite.entity().await, suite.entity().await, Receiver::start().await);
+    let entity = suite.entity().await;
+    let neighbour = suite.entity().await;
+    let receiver = Receiver::start().await;
     let url = receiver.on("/", [Behaviour::status(200)]);
-    let (hook, other) = (entity.hook(&url).await, neighbour.hook(&url).await);
+    let hook = entity.hook(&url).await;
+    let other = neighbour.hook(&url).await;
     let delivery = entity.publish(json!({})).await;
     entity.until_status(&delivery, &["delivered"]).await;
     let range = json!({ "since": "2020-01-01T00:00:00Z" });
@@ -453,14 +454,15 @@ async fn requests_for_attempts_are_limited_for_each_entity_and_minute(suite: Arc
     }
     recovery(&entity, &hook, &json!({})).refused(400, "invalid-request").await;
     let again = recovery(&entity, &hook, &range).header("idempotency-key", "first").expect(202).await.json();
-    assert_eq!(again, first, "a repetition asks for nothing more");
+    assert_eq!(again, first, "a repetition causes no further attempts");
     recovery(&neighbour, &other, &range).expect(202).await;
     assert_eq!(receiver.received("/").len(), 1, "a refused request caused an attempt");
 }
 
 #[contract_test]
 async fn missing_and_disabled_webhooks_are_not_recovered(suite: Arc<Suite>) {
-    let (entity, stranger) = (suite.entity().await, suite.entity().await);
+    let entity = suite.entity().await;
+    let stranger = suite.entity().await;
     let range = json!({ "since": "2020-01-01T00:00:00Z" });
     let hook = hook_for(&entity, "booking.created", "http://127.0.0.1:9/").await;
     recovery(&stranger, &hook, &range).refused(404, "webhook-not-found").await;
@@ -468,7 +470,7 @@ async fn missing_and_disabled_webhooks_are_not_recovered(suite: Arc<Suite>) {
         let call = entity.post(&format!("/webhook/{id}/recover")).json(&range);
         call.refused(404, "webhook-not-found").await;
     }
-    // That is the path of a delivery, to which nothing is posted.
+    // This is the path of a delivery, which has no POST.
     entity.post("/webhook/delivery/recover").json(&range).refused(405, "method-not-allowed").await;
     entity.changed(&hook.id, json!({ "enabled": false })).await;
     recovery(&entity, &hook, &range).refused(409, "webhook-disabled").await;

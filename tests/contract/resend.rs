@@ -1,5 +1,5 @@
-//! Sending a delivery again: a final one gets a fresh schedule, and one that waits gets an attempt in between, which neither
-//! cancels nor shifts nor doubles those of its schedule.
+//! Sending a delivery again: a final delivery gets a fresh schedule, and a waiting one an extra attempt, which leaves
+//! its schedule unchanged.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,13 +19,13 @@ async fn resent(entity: &Entity, id: &str) -> Value {
     answer.json()
 }
 
-/// A pause of ten minutes, which no test waits for.
+/// A retry after ten minutes, for which no test waits.
 fn later() -> Behaviour {
     Behaviour::answer(429, &[("Retry-After", "600")], "")
 }
 
 #[contract_test]
-async fn a_failed_delivery_gets_a_fresh_schedule_and_goes_on_to_be_delivered(suite: Arc<Suite>) {
+async fn a_failed_delivery_gets_a_fresh_schedule_and_is_delivered(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [Behaviour::status(500)])).await;
@@ -108,14 +108,14 @@ async fn an_attempt_in_between_leaves_the_schedule_as_it_was(suite: Arc<Suite>) 
     assert_eq!(time(&second["nextAttemptDate"]), scheduled, "the schedule stays as it was");
     assert_eq!(second["status"], "retrying");
 
-    // Once more: every request has an attempt of its own.
+    // Again: every request causes a separate attempt.
     resent(&entity, &id).await;
     let third = entity.until_delivery(&id, "is attempted in between", |delivery| delivery["attemptCount"] == 3).await;
     assert_eq!(time(&third["nextAttemptDate"]), scheduled);
 
     let failed = entity.until_status(&id, &["failed", "delivered"]).await;
     assert_eq!(failed["status"], "failed");
-    assert_eq!(failed["attemptCount"], 5, "three of the schedule and two in between: {failed:#}");
+    assert_eq!(failed["attemptCount"], 5, "three of the schedule and two extra ones: {failed:#}");
     let dates: Vec<_> =
         failed["attempts"].as_array().into_iter().flatten().map(|attempt| time(&attempt["attemptDate"])).collect();
     assert!(dates[3] >= scheduled && dates[3].duration_since(scheduled).as_secs() < 3, "{dates:?} and {scheduled}");
@@ -222,14 +222,14 @@ async fn a_delivery_with_a_hundred_attempts_is_not_sent_again(suite: Arc<Suite>)
     suite.table().put(head).await;
     resent(&entity, &id).await;
     let delivered = entity.until_status(&id, &["delivered"]).await;
-    assert_eq!(delivered["attemptCount"], 100, "the last that is asked for: {delivered:#}");
+    assert_eq!(delivered["attemptCount"], 100, "the last permitted attempt: {delivered:#}");
     let problem = entity.post(&format!("/webhook/delivery/{id}/resend")).refused(409, "attempt-limit").await;
     assert_eq!(problem["properties"]["limit"], 100);
     assert_eq!(receiver.received("/").len(), 2);
 }
 
 #[contract_test]
-async fn a_delivery_past_its_retention_counts_as_gone_before_the_table_removes_it(suite: Arc<Suite>) {
+async fn a_delivery_past_its_retention_is_gone_before_its_removal(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let (id, mut head) = delivered(&suite, &entity, &receiver).await;
@@ -269,7 +269,7 @@ async fn missing_and_foreign_deliveries_are_not_found(suite: Arc<Suite>) {
     ] {
         entity.post(&format!("/webhook/delivery/{id}/resend")).refused(404, "delivery-not-found").await;
     }
-    // The event is gone, as when its time is over: then so is the delivery.
+    // Without the event, as after its retention, the delivery is gone, too.
     let event = owner.delivery(&id).await["event"]["id"].as_str().expect("openapi.yaml says so").to_owned();
     let table = suite.table();
     table.remove(&format!("EVT#{event}"), "BODY").await;

@@ -1,4 +1,4 @@
-//! Retries: when the next attempt is due, what it sends, and when there is none.
+//! Retries: time and content of the next attempt, and when there is none.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ async fn an_exhausted_delivery_is_failed(suite: Arc<Suite>) {
     assert_eq!(delivery["lastHttpStatus"], 302);
     assert!(delivery.get("nextAttemptDate").is_none(), "{delivery:#}");
     let listed = entity.get("/webhook/list").expect(200).await.json();
-    assert_eq!(listed[0]["enabled"], true, "failing does not disable a webhook at once");
+    assert_eq!(listed[0]["enabled"], true, "a failure does not disable a webhook at once");
 }
 
 #[contract_test]
@@ -70,7 +70,7 @@ async fn every_attempt_sends_the_same_bytes_under_a_fresh_signature(suite: Arc<S
     }
     let signed: Vec<i64> =
         received.iter().filter_map(|attempt| attempt.header("webhook-timestamp").parse().ok()).collect();
-    assert!(signed[2] > signed[0], "the third attempt, seconds later, was signed at {} as the first", signed[2]);
+    assert!(signed[2] > signed[0], "the third attempt, seconds later, has the first one's timestamp {}", signed[2]);
 }
 
 #[contract_test]
@@ -83,7 +83,7 @@ async fn attempts_keep_the_schedules_distance(suite: Arc<Suite>) {
     let attempts = delivery["attempts"].as_array().expect("openapi.yaml says so");
     for pair in attempts.windows(2) {
         let distance = time(&pair[1]["attemptDate"]).duration_since(time(&pair[0]["attemptDate"]));
-        assert!(distance.as_millis() >= 1_000, "the wait of a second was {distance:?}");
+        assert!(distance.as_millis() >= 1_000, "a wait of a second took {distance:?}");
     }
 }
 
@@ -102,12 +102,12 @@ async fn gone_fails_the_delivery_and_disables_the_webhook(suite: Arc<Suite>) {
     })
     .await;
     assert!(listed["disabledReason"].as_str().is_some_and(|reason| reason.contains("410")), "{listed:#}");
-    assert!(listed["version"].as_u64() > hook.json["version"].as_u64(), "the webhook was changed");
+    assert!(listed["version"].as_u64() > hook.json["version"].as_u64(), "the webhook has a new version");
     let published = entity.publish_of_type("booking.created", json!({})).await.json();
     assert_eq!(published["deliveries"], json!([]));
 }
 
-/// The wait after a first attempt that is answered like this, in seconds from now.
+/// The wait after a first attempt with this response, in seconds from now.
 async fn wait_after(suite: &Suite, status: u16, retry_after: &str) -> i64 {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
@@ -168,7 +168,7 @@ async fn retry_after_counts_for_429_and_503_only(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn retry_after_never_shortens_the_wait(suite: Arc<Suite>) {
-    // A number that is the time of day in seconds since 1970 is no wait.
+    // 1795168020 is a Unix time, not a wait.
     for value in ["0", "-5", "0.5", "soon", "1795168020", "Thu, 01 Jan 1970 00:00:00 GMT", ""] {
         let entity = suite.entity().await;
         let receiver = Receiver::start().await;
@@ -189,7 +189,7 @@ async fn retry_after_never_shortens_the_wait(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn a_webhook_that_fails_again_and_again_is_failing_and_one_success_heals_it(suite: Arc<Suite>) {
+async fn a_webhook_that_keeps_failing_is_failing_until_one_success(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(500)])).await;

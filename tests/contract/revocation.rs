@@ -1,4 +1,4 @@
-//! Revocation: a token that its application ends is refused everywhere within a minute.
+//! Revocation: a revoked token is refused everywhere within a minute.
 
 use std::{
     sync::Arc,
@@ -15,7 +15,7 @@ use crate::{
     harness::{Api, ApiResponse, Application, Bundle, Call, Entity, Forge, Settings, Suite, Table, now, until_gone},
 };
 
-/// How long a revocation may take to be known everywhere.
+/// Time in which a revocation takes effect everywhere.
 const MINUTE: Duration = Duration::from_secs(60);
 
 fn revoke(api: &Api, application: Application, token: &str) -> Call {
@@ -27,7 +27,7 @@ async fn is_active(api: &Api, token: &str) -> bool {
     answer.json()["active"] == true
 }
 
-/// Fails unless an answer says nothing, and is kept out of caches.
+/// Asserts that a response is empty and not cacheable.
 fn says_nothing(answer: &ApiResponse) {
     assert!(answer.body.is_empty(), "{}", answer.exchange);
     assert_eq!(answer.header("cache-control"), "no-store", "{}", answer.exchange);
@@ -37,7 +37,7 @@ fn says_nothing(answer: &ApiResponse) {
 #[contract_test]
 async fn a_revoked_token_is_refused_by_every_operation_within_a_minute(suite: Arc<Suite>) {
     let api = &suite.api;
-    // With a scope that no operation wants, an operation that accepts the token does nothing.
+    // No operation needs this scope, so an operation that accepts the token has no effect.
     let [token, spared] = [
         api.new_token(Application::Demo, "booking.read").await,
         api.new_token(Application::Demo, "booking.read").await,
@@ -48,21 +48,21 @@ async fn a_revoked_token_is_refused_by_every_operation_within_a_minute(suite: Ar
     let call = |method: &str, path: &str, token: &str| {
         api.call(method, path.replace("{managingEntityIdentifier}", own).replace(['{', '}'], "")).bearer(token)
     };
-    // Every function is warm, and has read the list before the token stands in it.
+    // Every function is warm, and has read the list before the token is added.
     for operation in &operations {
         let answer = call(&operation.method, &operation.path, &token).send().await;
         assert_ne!(answer.status, 401, "{}", answer.exchange);
     }
     let start = Instant::now();
     says_nothing(&revoke(api, Application::Demo, &token).expect(200).await);
-    assert!(!is_active(api, &token).await, "introspection knows it at once");
+    assert!(!is_active(api, &token).await, "introspection reports the revocation at once");
     let refusals = operations.iter().map(async |operation| {
         let refusal = loop {
             let answer = call(&operation.method, &operation.path, &token).send().await;
             if answer.status == 401 {
                 break answer;
             }
-            assert!(start.elapsed() < MINUTE, "{} goes on: {}", operation.id, answer.exchange);
+            assert!(start.elapsed() < MINUTE, "{} still accepts the token: {}", operation.id, answer.exchange);
             sleep(Duration::from_secs(1)).await;
         };
         let challenge = refusal.header("www-authenticate");
@@ -75,12 +75,12 @@ async fn a_revoked_token_is_refused_by_every_operation_within_a_minute(suite: Ar
     join_all(refusals).await;
     for operation in &operations {
         let answer = call(&operation.method, &operation.path, &spared).send().await;
-        assert_ne!(answer.status, 401, "another token of the application is good: {}", answer.exchange);
+        assert_ne!(answer.status, 401, "another token of the application is valid: {}", answer.exchange);
     }
 }
 
 #[contract_test]
-async fn a_revocation_is_answered_with_nothing_whatever_the_token(suite: Arc<Suite>) {
+async fn a_revocation_has_an_empty_response_for_any_token(suite: Arc<Suite>) {
     let api = &suite.api;
     let forge = suite.forge();
     let token = api.new_token(Application::Demo, "").await;
@@ -94,12 +94,12 @@ async fn a_revocation_is_answered_with_nothing_whatever_the_token(suite: Arc<Sui
     let hinted = api.new_token(Application::Demo, "").await;
     let with_hint = [("token", hinted.as_str()), ("token_type_hint", "refresh_token")];
     says_nothing(&api.as_client("/oauth2/revoke", Application::Demo, &with_hint).expect(200).await);
-    assert!(!is_active(api, &hinted).await, "the hint changes nothing");
+    assert!(!is_active(api, &hinted).await, "the hint has no effect");
 }
 
-/// A revoked token once made applications, secrets and links for half a minute, which outlived it.
+/// A revoked token could once create applications, secrets and links for half a minute.
 #[contract_test]
-async fn a_revoked_token_makes_no_credential_from_the_moment_of_its_revocation(suite: Arc<Suite>) {
+async fn a_revoked_token_makes_no_credential_from_its_revocation_on(suite: Arc<Suite>) {
     let api = &suite.api;
     let scope = "account.write integrations.write mcp.read mcp.write payment.write";
     let entity = suite.entity().await;
@@ -115,7 +115,7 @@ async fn a_revoked_token_makes_no_credential_from_the_moment_of_its_revocation(s
     for (path, body) in calls {
         let token = api.new_token(Application::Platform, scope).await;
         let call = || api.post(path.clone()).header("accept", "application/json, text/event-stream").bearer(&token);
-        // The function is warm, and has read the list before the token is in it.
+        // The function is warm, and has read the list before the token is added.
         let before = call().json(&body).send().await;
         assert!(before.status < 300, "{}", before.exchange);
         revoke(api, Application::Platform, &token).expect(200).await;
@@ -133,7 +133,7 @@ async fn an_application_revokes_its_own_tokens_only(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn a_platform_wide_application_revokes_any_token_only_with_the_scope_to_remove_accounts(suite: Arc<Suite>) {
+async fn revoking_any_token_needs_the_scope_to_remove_accounts(suite: Arc<Suite>) {
     let api = &suite.api;
     let entity = suite.entity().await;
     let token = api.new_token(Application::Demo, "mcp.read").await;
@@ -150,7 +150,7 @@ async fn a_platform_wide_application_revokes_any_token_only_with_the_scope_to_re
     assert!(!is_active(api, &token).await);
 }
 
-/// A request of an application that was just made to revoke a token.
+/// A new application's request to revoke a token.
 fn revokes(api: &Api, made: &Value, token: &str) -> Call {
     let [id, secret] = ["clientId", "clientSecret"].map(|name| made[name].as_str().expect("a text"));
     api.post("/oauth2/revoke").form(&[("token", token), ("client_id", id), ("client_secret", secret)])
@@ -175,15 +175,15 @@ async fn a_revocation_needs_a_token_and_an_authenticated_client(suite: Arc<Suite
         assert_eq!(refused.json()["error"], "invalid_request", "{}", refused.exchange);
     }
     api.post("/oauth2/revoke").json(&json!({ "token": token })).expect(400).await;
-    // The token itself is no credential here.
+    // The token does not authenticate the client.
     api.post("/oauth2/revoke").bearer(&token).form(&[("token", &token)]).expect(401).await;
     assert!(is_active(api, &token).await);
 }
 
-/// With one allowance for all of an entity, a thief of one application could spend it, and the owner could neither
-/// revoke anything nor remove the application for the rest of the hour.
+/// With one allowance per entity, a thief of one application could use it up, and the owner could neither revoke tokens
+/// nor remove the application for the rest of the hour.
 #[contract_test]
-async fn a_stolen_application_that_revokes_without_end_takes_nothing_from_others_and_can_be_removed(suite: Arc<Suite>) {
+async fn a_stolen_application_that_revokes_endlessly_costs_others_nothing(suite: Arc<Suite>) {
     let api = &suite.api;
     let forge = suite.forge();
     let entity = suite.entity().await;
@@ -200,7 +200,7 @@ async fn a_stolen_application_that_revokes_without_end_takes_nothing_from_others
         claims["iat"] = (now() - seconds_ago).into();
         forge.token(&forge.header(), &claims)
     };
-    // Two are left of its own allowance and two of the shared one, whether or not an hour ends meanwhile.
+    // Two entries remain of the application's allowance and two of the shared one, even if an hour ends meanwhile.
     let own = format!("own-tokens#{}", stolen["clientId"].as_str().expect("a text"));
     spend(&suite, &own, 48).await;
     spend(&suite, &format!("shared-tokens#{}", entity.id), 998).await;
@@ -219,7 +219,7 @@ async fn a_stolen_application_that_revokes_without_end_takes_nothing_from_others
     assert!((4..=8).contains(&listed(&items, &stolen, "token")), "the list stays short");
     assert!((1..=2).contains(&listed(&items, &stolen, "issued")), "the rest share an entry for five minutes");
 
-    // A revocation now also ends the tokens issued before this one, and none issued later.
+    // A revocation now also ends earlier tokens, but no later ones.
     let [older, last, newer] =
         [("older", 50), ("last", 40), ("newer", 30)].map(|(name, ago)| token(&stolen, name, ago));
     assert!(is_active(api, &older).await && is_active(api, &last).await);
@@ -237,8 +237,8 @@ async fn a_stolen_application_that_revokes_without_end_takes_nothing_from_others
     assert!(!is_active(api, &newer).await);
 }
 
-/// Replaces the process of `list-events` by one that has read nothing yet.
-async fn start_anew(bundle: &Bundle) {
+/// Replaces the process of `list-events` by one that has not read the list yet.
+async fn restart_list_events(bundle: &Bundle) {
     let before = bundle.process("list-events").await;
     before.kill();
     until_gone(&[before]).await;
@@ -246,7 +246,7 @@ async fn start_anew(bundle: &Bundle) {
 }
 
 #[contract_test]
-async fn whatever_revokes_a_token_is_known_to_the_next_start(suite: Arc<Suite>) {
+async fn every_kind_of_revocation_is_known_to_the_next_start(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let entity = Entity::new(&api, "start".to_owned()).await;
     for ends in ["token", "secret", "application"] {
@@ -261,7 +261,7 @@ async fn whatever_revokes_a_token_is_known_to_the_next_start(suite: Arc<Suite>) 
             _ => entity.call("DELETE", &of(&application, "")),
         };
         call.expect(200).await;
-        start_anew(&bundle).await;
+        restart_list_events(&bundle).await;
         asks().expect(401).await;
     }
 }
@@ -276,7 +276,7 @@ async fn a_start_knows_every_revocation_of_a_list_of_several_pages(suite: Arc<Su
     let entity = Entity::new(&api, "pages".to_owned()).await;
     let id = |number: usize| format!("app{number:0900}");
     let items = (0..LISTED).map(|number| {
-        // The last one half an hour ago.
+        // The last token, of half an hour ago.
         let made = (now() - 1_800) * 1000 - (LISTED - number) as i64;
         json!({
             "pk": { "S": "REVOKED" }, "sk": { "S": format!("{made:013}#client#{}", id(number)) },
@@ -284,7 +284,7 @@ async fn a_start_knows_every_revocation_of_a_list_of_several_pages(suite: Arc<Su
         })
     });
     table.put_all(items).await;
-    start_anew(&bundle).await;
+    restart_list_events(&bundle).await;
     let status = async |number: usize| {
         let mut claims = forge.claims();
         (claims["client_id"], claims["iat"]) = (id(number).into(), (now() - 1_900).into());
@@ -294,5 +294,5 @@ async fn a_start_knows_every_revocation_of_a_list_of_several_pages(suite: Arc<Su
     for number in [0, LISTED / 2, LISTED - 1] {
         assert_eq!(status(number).await, 401, "{number}");
     }
-    assert_eq!(status(LISTED).await, 200, "it was never revoked");
+    assert_eq!(status(LISTED).await, 200, "this token was never revoked");
 }

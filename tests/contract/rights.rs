@@ -1,6 +1,5 @@
-//! Each function has the rights that SAM makes of template.yaml, and declares no variable that it does not read. The
-//! end of every run checks that no call needs a right that is not granted, and that no right is granted that no test
-//! needs.
+//! Each function has the rights that SAM derives from template.yaml, and declares no variable that it does not read.
+//! Every run ends with a check that all calls are granted, and that tests use every grant.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -35,14 +34,14 @@ async fn the_rights_are_those_that_sam_makes_of_the_template(_: Arc<Suite>) {
     assert_eq!(expanded.as_object().map(serde_json::Map::len), Some(rights.functions().count()));
 }
 
-/// A function with a variable that it needs does not start without it, and none starts with a malformed one; the error names every
-/// variable at once. What it names neither way, the function does not read.
+/// A function does not start if a required variable is missing or any variable is malformed; the error names all of
+/// these variables. A variable that no such error names is not read.
 #[contract_test]
 async fn every_variable_that_a_function_declares_is_read(_: Arc<Suite>) {
     let text = std::fs::read_to_string(project().join("template.yaml")).expect("the project has a template.yaml");
     let template = Template::parse(&text).expect("template.yaml is a template");
     let folder = local().expect("`local` is built");
-    let folder = folder.parent().expect("it lies in a folder");
+    let folder = folder.parent().expect("a program has a folder");
     let shared: BTreeSet<_> = template
         .functions()
         .iter()
@@ -73,13 +72,13 @@ async fn every_variable_that_a_function_declares_is_read(_: Arc<Suite>) {
         unread.is_empty(),
         "these functions do not read these variables, which template.yaml gives them: {unread:?}"
     );
-    // Every level of logging is one, if only the usual one.
+    // Any text is a valid log level, so the error never names it.
     read_of_shared.insert("LOG_LEVEL".to_owned());
     let unread: Vec<_> = shared.into_iter().filter(|name| !read_of_shared.contains(*name)).collect();
     assert!(unread.is_empty(), "no function reads these variables, which template.yaml gives all of them: {unread:?}");
 }
 
-/// What a function says that is started with no more variables than these.
+/// The error of a function that is started with these variables alone.
 async fn complaint(folder: &Path, function: &str, variables: &[(&str, &str)]) -> String {
     let aws = [("AWS_REGION", "us-east-1"), ("AWS_ACCESS_KEY_ID", "none"), ("AWS_SECRET_ACCESS_KEY", "none")];
     let mut command = Command::new(folder.join("functions"));
@@ -93,7 +92,7 @@ async fn complaint(folder: &Path, function: &str, variables: &[(&str, &str)]) ->
 }
 
 #[contract_test]
-async fn what_goes_to_a_slow_webhook_is_announced_in_its_lane_by_every_function_that_publishes(suite: Arc<Suite>) {
+async fn every_publishing_function_announces_slow_webhooks_in_their_lane(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let table = suite.table();
@@ -106,7 +105,7 @@ async fn what_goes_to_a_slow_webhook_is_announced_in_its_lane_by_every_function_
     let by_agent = Agent::of(&entity).await.call("publish_test_event", json!({ "webhookIdentifier": hook.id })).await;
     let detail = format!(r#"{{"type":"booking.created","managingEntityIdentifier":"{}","data":{{}}}}"#, entity.id);
     let ingested = Bus::of(&suite.api.env).hand_over(Bus::event(&format!("{}-slow", entity.id), &detail)).await;
-    let ingested = ingested.expect("the event is taken")["published"]["deliveries"][0]["deliveryIdentifier"].clone();
+    let ingested = ingested.expect("the event is accepted")["published"]["deliveries"][0]["deliveryIdentifier"].clone();
     let text = |value: &Value| value.as_str().expect("a delivery has an identifier").to_owned();
     let [tested, by_agent] = [tested, by_agent].map(|sent| text(&sent["deliveryIdentifier"]));
     for delivery in [published, tested, by_agent, text(&ingested)] {
@@ -115,7 +114,7 @@ async fn what_goes_to_a_slow_webhook_is_announced_in_its_lane_by_every_function_
 }
 
 #[contract_test]
-async fn every_endpoint_for_clients_notes_their_first_use_and_counts_their_guesses(suite: Arc<Suite>) {
+async fn every_endpoint_for_clients_notes_first_use_and_counts_guesses(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for path in ["/oauth2/token", "/oauth2/introspect", "/oauth2/revoke"] {
         let new = json!({ "name": "Client", "scopes": ["booking.read"] });

@@ -1,5 +1,5 @@
-//! `make sam-local` without a container engine: a network namespace stands for the container, and `tests/python/sam` for
-//! SAM. `make sam-events` shows the same with both.
+//! `make sam-local` without a container engine: a network namespace replaces the container, and `tests/python/sam`
+//! replaces SAM. `make sam-events` tests with the real ones.
 
 use std::{collections::BTreeSet, fs, path::PathBuf, process::Stdio, sync::Arc};
 
@@ -17,8 +17,8 @@ fn sam(program: &str) -> Command {
     command
 }
 
-/// What the function answers to its sample event, in a namespace, and what else was said; nothing where the kernel allows no
-/// namespaces.
+/// The function's response to its sample event, in a namespace, and the rest of the output; `None` if the kernel allows
+/// no namespaces.
 async fn answer(suite: &Suite, function: &str) -> Option<(Value, String)> {
     let mut unshare = Command::new("unshare");
     if !unshare.args(["--map-root-user", "--net", "true"]).status().await.expect("unshare is installed").success() {
@@ -32,7 +32,7 @@ async fn answer(suite: &Suite, function: &str) -> Option<(Value, String)> {
         .args(["invoke", function, "--data"])
         .arg(&data)
         .env("PATH", path)
-        // What a person has for AWS must not come into a container; the double looks.
+        // A person's AWS credentials must not reach a container; the fake of SAM checks that.
         .env("AWS_SESSION_TOKEN", "of a person")
         .output()
         .await
@@ -43,7 +43,7 @@ async fn answer(suite: &Suite, function: &str) -> Option<(Value, String)> {
     Some((answer, log))
 }
 
-/// The folders of runs, which are private and go with them.
+/// The private folders of runs, which are removed at their end.
 fn runs() -> BTreeSet<PathBuf> {
     fs::read_dir(project().join("target/sam")).into_iter().flatten().flatten().map(|run| run.path()).collect()
 }
@@ -51,7 +51,7 @@ fn runs() -> BTreeSet<PathBuf> {
 #[contract_test]
 async fn a_function_in_a_container_reaches_the_stand_ins(suite: Arc<Suite>) {
     let before = runs();
-    // The table and a secret; the table alone; the table and the queue.
+    // Table and secret; table alone; table and queue.
     for (function, status) in [("token", 200), ("list-webhooks", 200), ("publish-event", 202)] {
         let Some((answer, log)) = answer(&suite, function).await else { return };
         assert_eq!(answer["statusCode"], status, "{function}: {answer:#} {log}");
@@ -61,7 +61,7 @@ async fn a_function_in_a_container_reaches_the_stand_ins(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn what_is_missing_is_said_before_anything_is_installed_or_built(_: Arc<Suite>) {
+async fn missing_tools_are_reported_before_anything_is_installed_or_built(_: Arc<Suite>) {
     let cases = [
         ("--function=", "make sam-local FUNCTION=token"),
         ("--function=tokens", "There is no function `tokens`. The functions are: add-application-key, "),

@@ -1,5 +1,5 @@
-//! `events/NAME.json`, and `events/NAME.KIND.json` for another way of calling the same: a sample event for every function, as
-//! `cargo lambda invoke` sends it. Each is run here.
+//! The sample events of every function for `cargo lambda invoke`: `events/NAME.json`, and `events/NAME.KIND.json` for
+//! another kind of call. The test invokes each function with each of its samples.
 
 use std::{collections::BTreeSet, fs, sync::Arc};
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::harness::{Application, Suite, invocation, project, secret};
 
-/// What stands in a sample for the access token that whoever tries it out has got for themselves.
+/// The placeholder for an access token in a sample.
 const PLACEHOLDER: &str = "ACCESS_TOKEN";
 
 fn names(folder: &str) -> BTreeSet<String> {
@@ -17,7 +17,7 @@ fn names(folder: &str) -> BTreeSet<String> {
     entries.filter_map(|entry| Some(entry.ok()?.path().file_stem()?.to_str()?.to_owned())).collect()
 }
 
-/// The names of all functions: a binary each, by family.
+/// The names of all functions, from the binaries of each family.
 fn all_functions() -> BTreeSet<String> {
     let families = fs::read_dir(project().join("functions")).expect("the project has this folder").flatten();
     families.flat_map(|family| names(&format!("functions/{}/src/bin", family.file_name().display()))).collect()
@@ -28,7 +28,7 @@ fn function_of(sample: &str) -> &str {
     sample.split('.').next().unwrap_or_default()
 }
 
-/// The sample with these values in the places of their names, in a body that is encoded as well.
+/// The sample with names replaced by values, also within an encoded body.
 fn filled(sample: &str, values: &[(&str, &str)]) -> String {
     let replaced = |text: &str| values.iter().fold(text.to_owned(), |text, (name, value)| text.replace(name, value));
     let mut event: Value = serde_json::from_str(sample).expect("a sample is JSON");
@@ -43,7 +43,7 @@ fn filled(sample: &str, values: &[(&str, &str)]) -> String {
 async fn every_function_has_a_sample_event(_suite: Arc<Suite>) {
     let with_samples: BTreeSet<String> = names("events").iter().map(|sample| function_of(sample).to_owned()).collect();
     assert_eq!(all_functions(), with_samples);
-    assert!(all_functions().is_subset(&names("events")), "each function has a sample of its own name");
+    assert!(all_functions().is_subset(&names("events")), "each function has a sample of its name");
 }
 
 #[contract_test]
@@ -53,7 +53,7 @@ async fn every_sample_event_is_answered_as_it_should_be(suite: Arc<Suite>) {
         let function = function_of(&name);
         let sample = fs::read_to_string(project().join("events").join(format!("{name}.json")));
         let sample = sample.unwrap_or_else(|error| panic!("events/{name}.json: {error}"));
-        // One of them revokes its token.
+        // One sample revokes its token.
         let token = suite.api.new_token(Application::Demo, "").await;
         let secrets = secret(&suite.api.env, "");
         let environment = format!(r#"\"{}\""#, suite.api.env["ENVIRONMENT"]);
@@ -73,7 +73,7 @@ async fn every_sample_event_is_answered_as_it_should_be(suite: Arc<Suite>) {
         assert!(!failed, "{name} failed: {answer}");
         let answer: Value = serde_json::from_str(&answer).unwrap_or_else(|_| panic!("{name}: {answer}"));
         let expected: Value = match name.as_str() {
-            // What is in the sample is no delivery, application, connection or state of this bundle's.
+            // The sample's delivery, application, connection or state does not exist in this bundle.
             "show-delivery" | "webhook-stats" | "disconnect-provider" | "fallback" => 404.into(),
             "resend-delivery" | "recover-deliveries" => 404.into(),
             "end-previous-secret" | "show-event" => 404.into(),

@@ -1,5 +1,5 @@
-//! The keys that sign tokens are replaced while tokens are asked for and used: no good token is refused, and none is
-//! good for longer than its key.
+//! Rotation of the signing keys while tokens are issued and used: no valid token is refused, and no token is valid for
+//! longer than its key.
 
 use std::{
     cell::RefCell,
@@ -25,10 +25,10 @@ use crate::harness::{
 
 const GRANT: (&str, &str) = ("grant_type", "client_credentials");
 const TOKENS: usize = 2_000;
-/// How often each token is used.
+/// Number of uses of each token.
 const USES: usize = 10;
 
-/// Lets the published keys sign, as if each had been published for an hour: a rotation asks for ten minutes.
+/// Makes the published keys an hour old, so that they may sign: a rotation requires ten minutes.
 async fn age_keys(table: &Table) {
     let mut item = table.item("KEYS", "JWKS").await.expect("keys are published");
     let published = Time::from_millis((now() - 3_600) * 1_000).to_string();
@@ -38,13 +38,13 @@ async fn age_keys(table: &Table) {
     table.put(item).await;
 }
 
-/// Runs the operator's program on keys that may sign. It must succeed; returns its last output.
+/// Runs the operator's program after making the keys old enough; asserts success, and returns the last output.
 async fn rotate(bundle: &Bundle, options: &[&str]) -> String {
     age_keys(&Table::of(&bundle.service_env())).await;
     admin(bundle, &[&["signing-keys", "rotate"], options].concat()).await.done()
 }
 
-/// Does a step of a rotation of keys that may sign, as Secrets Manager does; it would try again after an error.
+/// Does one step of a rotation, as Secrets Manager does, with keys that are old enough.
 async fn step(api: &Api, step: &str, version: &str) -> Result<(), String> {
     age_keys(&Table::of(&api.env)).await;
     let event = json!({ "Step": step, "SecretId": "waypost/local/signing-key", "ClientRequestToken": version });
@@ -55,7 +55,7 @@ async fn step(api: &Api, step: &str, version: &str) -> Result<(), String> {
     if failed { Err(text) } else { Ok(()) }
 }
 
-/// A client that looks at nothing but the status.
+/// A client that checks only the status.
 struct Client {
     http: reqwest::Client,
     env: Arc<BTreeMap<String, String>>,
@@ -67,12 +67,12 @@ impl Client {
         Self { http, env: Arc::clone(&api.env) }
     }
 
-    /// A new token. A function that is being replaced by a new one may fail to answer, and is asked again.
+    /// A new token. The request is repeated, since a function that is being replaced may not answer.
     async fn token(&self) -> String {
         until("a token", LONG, async || self.issue().await?["access_token"].as_str().map(str::to_owned)).await
     }
 
-    /// Asks for a token; `None` without an answer.
+    /// Requests a token; `None` without a response.
     async fn issue(&self) -> Option<Value> {
         let form = [GRANT, ("scope", "integrations.read")];
         let request = self.http.post(format!("{}/oauth2/token", self.env["AUTH_URL"])).form(&form);
@@ -98,30 +98,29 @@ fn header(token: &str) -> Value {
 }
 
 fn kid(token: &str) -> String {
-    header(token)["kid"].as_str().expect("tokens name their key").to_owned()
+    header(token)["kid"].as_str().expect("tokens contain their key's id").to_owned()
 }
 
-/// The names of the published keys, in their order.
+/// The ids of the published keys, in order.
 async fn published(api: &Api) -> Vec<String> {
     let keys = api.get("/oauth2/jwks").expect(200).await.json();
     let keys = keys["keys"].as_array().expect("openapi.yaml says so");
     keys.iter().map(|key| key["kid"].as_str().expect("openapi.yaml says so").to_owned()).collect()
 }
 
-/// The keys with which the next start would sign now and next.
+/// The ids of the stored current and next keys.
 fn kept(bundle: &Bundle) -> [String; 2] {
     let text = fs::read_to_string(bundle.data().join("secrets/signing-key.json")).expect("the bundle has keys");
     let secret: Value = serde_json::from_str(&text).expect("secrets are JSON");
     ["current", "next"].map(|name| secret[name]["kid"].as_str().expect("each has a name").to_owned())
 }
 
-/// Gives a function's process an end, so that the next request starts one that knows nothing of before: on AWS
-/// functions come and go all the time.
+/// Ends a function's process, so that the next request starts a new one without cached keys, as happens on AWS.
 async fn replace(bundle: &Bundle, function: &str) {
     bundle.process(function).await.kill();
 }
 
-/// Lets a published key end then, in seconds since the Unix epoch.
+/// Sets the expiry of a published key, in seconds since the Unix epoch.
 async fn end_key(table: &Table, kid: &str, end: i64) {
     let mut item = table.item("KEYS", "JWKS").await.expect("keys are published");
     let keys = item["keys"]["L"].as_array_mut().expect("a list");
@@ -157,15 +156,15 @@ async fn keys_rotate_under_load_and_no_good_token_is_refused(suite: Arc<Suite>) 
     let kids = kids.into_inner();
     eprintln!("{TOKENS} tokens, each used {USES} times, with {} keys: {:?}", kids.len(), begun.elapsed());
     assert_eq!(kids.len(), 4, "each of four keys signed: {kids:?}");
-    assert_eq!(published(&api).await[..2], [first.clone(), second.clone()], "old keys stay for their tokens");
+    assert_eq!(published(&api).await[..2], [first.clone(), second.clone()], "old keys remain for their tokens");
 
-    // As if the time of the first key had passed.
+    // Expire the first key.
     let table = Table::of(&api.env);
     let item = table.item("KEYS", "JWKS").await.expect("keys are published");
     for key in item["keys"]["L"].as_array().expect("a list") {
         let ends = key["M"].get("until").is_some();
         let staying = kept(&bundle).iter().any(|kid| key["M"]["kid"]["S"] == kid.as_str());
-        assert_ne!(ends, staying, "the keys that sign no more have an end: {key}");
+        assert_ne!(ends, staying, "keys that no longer sign have an expiry: {key}");
     }
     end_key(&table, &first, now() - 1).await;
     replace(&bundle, "list-events").await;
@@ -191,7 +190,7 @@ async fn in_an_emergency_every_token_of_the_old_keys_is_refused_within_a_minute(
     let said = rotate(&bundle, &["--emergency"]).await;
     assert!(before.iter().all(|kid| said.contains(kid)), "{said}");
     let after = kept(&bundle);
-    assert_eq!(published(&api).await, after, "nothing else is published any more");
+    assert_eq!(published(&api).await, after, "no other keys are published");
     until("an old token that is refused", LONG, async || {
         let status = client.uses(&old).await;
         assert!(status == 200 || status == 401, "{status}");
@@ -199,7 +198,7 @@ async fn in_an_emergency_every_token_of_the_old_keys_is_refused_within_a_minute(
     })
     .await;
     assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
-    // A thief's token of that key is refused as well.
+    // A thief's token of that key is refused, too.
     let stolen = forge.token(&forge.header(), &forge.claims());
     assert_eq!(client.uses(&stolen).await, 401);
 
@@ -223,7 +222,7 @@ async fn in_an_emergency_every_token_of_the_old_keys_is_refused_within_a_minute(
 }
 
 #[contract_test]
-async fn a_rotation_that_is_cut_off_anywhere_leaves_a_service_that_issues_and_verifies(suite: Arc<Suite>) {
+async fn an_interrupted_rotation_leaves_a_service_that_issues_and_verifies(suite: Arc<Suite>) {
     const STEPS: [&str; 4] = ["createSecret", "setSecret", "testSecret", "finishSecret"];
     let (bundle, mut api, _permit) = suite.other_bundle(Settings::default()).await;
     let mut tokens = vec![Client::of(&api).token().await];
@@ -238,7 +237,7 @@ async fn a_rotation_that_is_cut_off_anywhere_leaves_a_service_that_issues_and_ve
         bundle.start_again(Settings::default()).await;
         api = Api::of(&bundle, &suite.contract);
         let client = Client::of(&api);
-        assert_eq!(kept(&bundle), before, "nobody but the operator's command writes the file");
+        assert_eq!(kept(&bundle), before, "only the operator's command writes the file");
         tokens.push(client.token().await);
         let published: BTreeSet<_> = published(&api).await.into_iter().collect();
         assert!(before.iter().all(|kid| published.contains(kid)), "{published:?}");
@@ -247,7 +246,7 @@ async fn a_rotation_that_is_cut_off_anywhere_leaves_a_service_that_issues_and_ve
         }
     }
 
-    // The command finishes a rotation that was begun, and its result holds after the next start.
+    // The command completes an interrupted rotation, and the result survives the next start.
     let [_, next] = kept(&bundle);
     let said = rotate(&bundle, &[]).await;
     assert!(said.starts_with(&format!("{next} signs from now on")), "{said}");
@@ -264,7 +263,7 @@ async fn a_rotation_that_is_cut_off_anywhere_leaves_a_service_that_issues_and_ve
     let gone = step(&api, "finishSecret", "00000000-0000-4000-8000-000000000001").await;
     assert!(gone.expect_err("refused").contains("begin with createSecret"));
 
-    // An emergency ends a rotation that is under way, and the next one begins anew.
+    // An emergency ends a running rotation, and the next rotation starts from the beginning.
     let version = "00000000-0000-4000-8000-000000000009";
     for name in &STEPS[..3] {
         step(&api, name, version).await.expect("done");
@@ -297,7 +296,7 @@ async fn a_deployment_chooses_its_algorithm_and_may_change_it(suite: Arc<Suite>)
         .verify(message.as_bytes(), &decoded(signature))
         .expect("the published key verifies the token");
 
-    // The other algorithm comes with the next keys, one after the other.
+    // The next keys use the other algorithm, one after the other.
     assert!(bundle.stop().await.success());
     bundle.start_again(Settings::default()).await;
     for expected in ["EdDSA", "ES256"] {
@@ -312,7 +311,7 @@ async fn a_deployment_chooses_its_algorithm_and_may_change_it(suite: Arc<Suite>)
 }
 
 #[contract_test]
-async fn a_key_that_would_end_before_its_token_signs_nothing_and_the_next_one_does(suite: Arc<Suite>) {
+async fn a_key_that_would_end_before_its_token_is_replaced_by_the_next(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let [current, next] = kept(&bundle);
     let client = Client::of(&api);
@@ -324,57 +323,57 @@ async fn a_key_that_would_end_before_its_token_signs_nothing_and_the_next_one_do
         (answer["error"] == "temporarily_unavailable" || answer.get("access_token").is_some()).then_some(answer)
     });
     assert_eq!(refused.await["status"], 503);
-    assert_eq!(client.uses(&token).await, 200, "what it signed before is good until its end");
+    assert_eq!(client.uses(&token).await, 200, "earlier tokens are valid until they expire");
     rotate(&bundle, &[]).await;
-    assert_eq!(kid(&client.token().await), next, "the function has the new key as soon as it needs it");
+    assert_eq!(kid(&client.token().await), next, "the function loads the new key when it needs it");
     assert!(bundle.stop().await.success());
 }
 
 #[contract_test]
-async fn an_unknown_key_is_no_fault_of_the_token_while_the_table_is_out_of_reach(suite: Arc<Suite>) {
-    let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
-    let client = Client::of(&stood.api);
-    let forge = Forge::of(&stood.bundle);
+async fn an_unknown_key_is_not_the_tokens_fault_while_the_table_is_down(suite: Arc<Suite>) {
+    let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let client = Client::of(&setup.api);
+    let forge = Forge::of(&setup.bundle);
     let token = client.token().await;
     assert_eq!(client.uses(&token).await, 200);
     let mut unknown = forge.header();
     unknown["kid"] = "nobodys".into();
     let unknown = forge.token(&unknown, &forge.claims());
     assert_eq!(client.uses(&unknown).await, 401);
-    time::sleep(Duration::from_secs(6)).await; // until it may be asked for again
+    time::sleep(Duration::from_secs(6)).await; // until the keys may be read again
 
     let keys = |call: &AwsCall| call.operation == "BatchGetItem" && call.mentions("JWKS");
     let refused_until = now() + 5;
-    stood.table.refuse(usize::MAX, "InternalServerError", move |call| keys(call) && now() < refused_until);
+    setup.table.refuse(usize::MAX, "InternalServerError", move |call| keys(call) && now() < refused_until);
     assert_eq!(client.uses(&unknown).await, 503);
-    assert_eq!(client.uses(&token).await, 200, "what is known is good");
+    assert_eq!(client.uses(&token).await, 200, "tokens of known keys are valid");
     until("an answer about the unknown key", LONG, async || {
         let status = client.uses(&unknown).await;
         assert!(status == 401 || status == 503, "{status}");
         (status == 401).then_some(())
     })
     .await;
-    assert!(stood.bundle.stop().await.success());
+    assert!(setup.bundle.stop().await.success());
 }
 
-/// IAM allows a call only by a statement that allows all its keys, and none allows those of tokens and of deliveries. A call
-/// that read both was refused, and each request that waited for it got a 500.
+/// IAM allows a call only by a statement that allows all its keys, and no statement allows those of tokens and of
+/// deliveries together. A call that read both was refused, and each request that waited for it got a 500.
 #[contract_test]
-async fn keys_share_no_call_with_what_a_function_reads_for_other_requests(suite: Arc<Suite>) {
-    let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
-    let client = Client::of(&stood.api);
-    let forge = Forge::of(&stood.bundle);
+async fn keys_share_no_call_with_reads_for_other_requests(suite: Arc<Suite>) {
+    let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let client = Client::of(&setup.api);
+    let forge = Forge::of(&setup.bundle);
     let mut unknown = forge.header();
     unknown["kid"] = "nobodys".into();
     let unknown = forge.token(&unknown, &forge.claims());
     let receiver = Receiver::start().await;
-    let entity = Entity::new(&stood.api, "busy".to_owned()).await;
+    let entity = Entity::new(&setup.api, "busy".to_owned()).await;
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let id = entity.publish(json!({})).await;
     entity.delivery(&id).await;
-    stood.table.delay(usize::MAX, Duration::from_millis(900), |call| call.operation == "BatchGetItem");
-    // The first two take the two calls that may be under way, and what the third reads waits beside the keys. Together they
-    // are fewer than the function has under way at once, beyond which requests would go to another process.
+    setup.table.delay(usize::MAX, Duration::from_millis(900), |call| call.operation == "BatchGetItem");
+    // The first two occupy the two permitted calls, and the third's reads wait together with the keys. Three requests
+    // stay below the function's concurrency, above which another process would get them.
     let shown = async |after: u64| {
         time::sleep(Duration::from_millis(after)).await;
         join_all((0..4).map(|_| entity.delivery(&id))).await
@@ -386,5 +385,5 @@ async fn keys_share_no_call_with_what_a_function_reads_for_other_requests(suite:
     };
     let (_, _, _, status) = join!(shown(0), shown(200), shown(400), refused);
     assert_eq!(status, 401);
-    assert!(stood.bundle.stop().await.success());
+    assert!(setup.bundle.stop().await.success());
 }

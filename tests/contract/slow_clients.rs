@@ -1,4 +1,4 @@
-//! Clients that are slow, announce too much or send too much: each is told at once, and holds nobody else up.
+//! Clients that are slow, announce too much or send too much: each gets an error at once, and delays no other client.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ async fn begin(suite: &Suite, head: &str) -> TcpStream {
     connection
 }
 
-/// The answer that comes on a connection: its status, headers in lower case, and body.
+/// Reads a response: status, headers in lower case, and body.
 async fn answer(connection: &mut (impl AsyncReadExt + Unpin)) -> (u16, String, Value) {
     let mut read = Vec::new();
     let mut buffer = [0; 4096];
@@ -39,7 +39,7 @@ async fn answer(connection: &mut (impl AsyncReadExt + Unpin)) -> (u16, String, V
     }
 }
 
-/// An answer is this Problem, and the last one on its connection.
+/// Asserts that a response is this Problem, and the last one on its connection.
 fn refused((status, head, problem): (u16, String, Value), expected: u16, kind: &str) {
     assert!(head.contains("\r\nx-content-type-options: nosniff"), "{head}");
     assert_eq!(status, expected, "{head}\n{problem:#}");

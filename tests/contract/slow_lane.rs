@@ -1,4 +1,4 @@
-//! The slow lane: the deliveries of slow webhooks go by a queue of their own.
+//! The slow lane: deliveries of slow webhooks use a separate queue.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,14 +17,14 @@ async fn a_webhook_that_was_slow_comes_back_by_itself(suite: Arc<Suite>) {
     let pk = format!("ENT#{}", entity.id);
     let sk = format!("WHK#{}", hook.id);
     let first = entity.publish(json!({})).await;
-    // While the exchange is still under way.
+    // The exchange is still running.
     let marked = until("a mark", Duration::from_secs(30), async || {
         table.item(&pk, &sk).await.filter(|item| item.get("slowUntil").is_some())
     })
     .await;
-    assert!(entity.listed(&hook).await.get("slowUntil").is_none(), "it is nothing to its owner");
+    assert!(entity.listed(&hook).await.get("slowUntil").is_none(), "the owner does not see the mark");
     entity.until_status(&first, &["delivered"]).await;
-    // A slow webhook is delivered to all the same, and quick exchanges leave the mark to its end.
+    // A slow webhook still gets deliveries, and fast exchanges do not remove the mark before it expires.
     let second = entity.publish(json!({})).await;
     entity.until_status(&second, &["delivered"]).await;
     assert_eq!(table.item(&pk, &sk).await.expect("it is there")["slowUntil"], marked["slowUntil"]);
@@ -33,34 +33,34 @@ async fn a_webhook_that_was_slow_comes_back_by_itself(suite: Arc<Suite>) {
     table.put(over.clone()).await;
     let third = entity.publish(json!({})).await;
     entity.until_status(&third, &["delivered"]).await;
-    assert_eq!(table.item(&pk, &sk).await.expect("it is there"), over, "a quick webhook costs no write");
+    assert_eq!(table.item(&pk, &sk).await.expect("it is there"), over, "a fast webhook costs no write");
 }
 
 #[contract_test]
-async fn slow_webhooks_go_by_a_lane_of_their_own(suite: Arc<Suite>) {
-    let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
-    let entity = Entity::new(&stood.api, "slow".to_owned()).await;
+async fn slow_webhooks_have_a_separate_lane(suite: Arc<Suite>) {
+    let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let entity = Entity::new(&setup.api, "slow".to_owned()).await;
     let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
-    let table = Table::of(&stood.api.env);
+    let table = Table::of(&setup.api.env);
     let pk = format!("ENT#{}", entity.id);
     let sk = format!("WHK#{}", hook.id);
     assert!(table.set(&pk, &sk, "slowUntil", "2099-01-01T00:00:00.000Z").await);
     // The first announcement is lost, so that the sweep announces the delivery as well.
     let webhook = hook.id.clone();
-    stood.services.swallow(1, move |call| call.operation == "SendMessageBatch" && call.mentions(&webhook));
+    setup.services.swallow(1, move |call| call.operation == "SendMessageBatch" && call.mentions(&webhook));
     let id = entity.publish(json!({})).await;
     entity.until_status(&id, &["delivered"]).await;
     let lanes = || {
-        let calls = stood.services.calls_mentioning(&hook.id);
+        let calls = setup.services.calls_mentioning(&hook.id);
         let announcements = calls.into_iter().filter(|call| call.operation == "SendMessageBatch");
         let queue = |call: AwsCall| Some(call.body["QueueUrl"].as_str()?.rsplit('/').next()?.to_owned());
         announcements.filter_map(queue).collect::<Vec<_>>()
     };
     assert_eq!(lanes(), ["SlowDeliveryQueue", "SlowDeliveryQueue"], "by publishing, and by the sweep");
-    // Resending does not look up the lane, so it announces in the quick one, and a dispatcher moves the message.
+    // Resending does not look up the lane: it announces in the fast one, and a dispatcher moves the message.
     entity.post(&format!("/webhook/delivery/{id}/resend")).expect(202).await;
     receiver.until("/", 2).await;
     assert_eq!(lanes()[2..], ["DeliveryQueue", "SlowDeliveryQueue"], "by resending, and by the dispatcher");
-    assert!(stood.bundle.stop().await.success());
+    assert!(setup.bundle.stop().await.success());
 }

@@ -1,5 +1,5 @@
-//! What stands for AWS on one machine holds every secret: none of it is there for webhooks, browsers, or anybody who cannot
-//! read `service.env`.
+//! The local stand-ins for AWS hold every secret: webhooks, browsers, and users who cannot read `service.env` have no
+//! access to them.
 
 use std::{
     collections::BTreeMap,
@@ -14,16 +14,16 @@ use tokio::{net::TcpListener, task::JoinSet};
 
 use crate::harness::{Api, AwsCaller, Bundle, Entity, Settings, Suite, aws_caller};
 
-/// How long an attempt may take until it is known what it was answered.
+/// Timeout for the outcome of an attempt.
 const ATTEMPTED: Duration = Duration::from_secs(30);
 
-/// The header of a caller without the right secret key.
+/// The `Authorization` header of a caller with a wrong secret key.
 fn forged(access_key_id: &str) -> String {
     let credential = format!("{access_key_id}/20260101/us-east-1/any/aws4_request");
     format!("AWS4-HMAC-SHA256 Credential={credential}, SignedHeaders=host;x-amz-date, Signature=00")
 }
 
-/// Requests that give something away to those who may ask: address, path, target.
+/// Requests that return secrets or data to authorized callers: address, path, target.
 fn questions(env: &BTreeMap<String, String>) -> [(&str, &str, &str); 4] {
     [
         (&env["SERVICES_ENDPOINT"], "/", "secretsmanager.ListSecrets"),
@@ -33,21 +33,21 @@ fn questions(env: &BTreeMap<String, String>) -> [(&str, &str, &str); 4] {
     ]
 }
 
-/// Where a function's process asks for invocations.
+/// The address at which a function's process gets invocations.
 async fn runtime_api(bundle: &Bundle) -> String {
     let address = bundle.process("token").await.variable("AWS_LAMBDA_RUNTIME_API").expect("a function has one");
     if address.contains("://") { address } else { format!("http://{address}") }
 }
 
-/// The same address as other hosts that may lead to this machine.
+/// The address with other host names that may lead to this machine.
 fn spellings(address: &str) -> Vec<String> {
     let (host, rest) = address.strip_prefix("http://").and_then(|rest| rest.split_once(':')).expect("host and port");
     let hosts = [host, "127.0.0.1", "localhost", "127.1", "2130706433", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0"];
     hosts.map(|host| format!("http://{host}:{rest}")).into()
 }
 
-/// Holds the port of a stand-in on the host to which webhooks may send, and ends every connection there. Otherwise another
-/// program may have that port of that host, and answers. Returns whether it is held, or the stand-in's own.
+/// Occupies the port of a stand-in on the host to which webhooks may send, and closes every connection. Otherwise
+/// another program might listen there. Returns `false` if another program has the port.
 async fn hold(holding: &mut JoinSet<()>, stand_in: &str) -> bool {
     let (host, rest) = stand_in.strip_prefix("http://").and_then(|rest| rest.split_once(':')).expect("host and port");
     if host == "127.0.0.1" {
@@ -59,13 +59,13 @@ async fn hold(holding: &mut JoinSet<()>, stand_in: &str) -> bool {
     true
 }
 
-/// Has webhooks sent to every stand-in, under every name that it may have, with all that a tenant may set; how many were
-/// refused by a stand-in itself. Fails if one is answered.
+/// Sends webhooks to every stand-in, by each of its names, with everything that a tenant can set. Returns how many the
+/// stand-ins refused; fails if one is answered.
 async fn attack(bundle: &Bundle, api: &Api) -> usize {
     let (mut attacked, mut refused): (Vec<(String, &str)>, _) = (Vec::new(), 0);
     let mut stand_ins: Vec<(String, &str)> =
         questions(&api.env).map(|(address, path, target)| (format!("{address}{path}"), target)).into();
-    // As far as a stranger can know it, who has not the key.
+    // The address as far as a stranger without the key knows it.
     let runtime = runtime_api(bundle).await;
     let host = runtime.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");
     stand_ins.push((format!("{host}/token/1/2018-06-01/runtime/init/error"), "none"));
@@ -85,7 +85,7 @@ async fn attack(bundle: &Bundle, api: &Api) -> usize {
         let mut headers = json!({ "Authorization": forged("local"), "X-Amz-Target": target });
         let mut hook = json!({ "name": "x", "eventUrl": url, "eventList": [], "headers": headers });
         if entity.post("/webhook").json(&hook).send().await.status == 400 {
-            // The header is refused, or the address; without the header, the address is all that is left.
+            // The header is refused, or the address; without the header, only the address.
             headers.as_object_mut().expect("an object").remove("X-Amz-Target");
             hook["headers"] = headers;
             if entity.post("/webhook").json(&hook).send().await.status == 400 {
@@ -99,18 +99,18 @@ async fn attack(bundle: &Bundle, api: &Api) -> usize {
         let attempt = &shown["attempts"][0];
         let status = attempt["httpStatus"].as_u64();
         assert!(status.is_none_or(|status| status == 403), "{url} answered a webhook: {attempt:#}");
-        let told = attempt["responseBody"].as_str().unwrap_or_default();
-        assert!(!told.contains("waypost"), "{url} told a webhook something: {attempt:#}");
+        let body = attempt["responseBody"].as_str().unwrap_or_default();
+        assert!(!body.contains("waypost"), "{url} leaked data to a webhook: {attempt:#}");
         refused += usize::from(status.is_some());
     }
     refused
 }
 
 #[contract_test]
-async fn no_webhook_reaches_a_stand_in(suite: Arc<Suite>) {
+async fn no_webhook_reaches_the_stand_ins(suite: Arc<Suite>) {
     let refused = attack(suite.bundle(), &suite.api).await;
     if cfg!(target_os = "linux") {
-        assert_eq!(refused, 0, "they listen where webhooks may not send");
+        assert_eq!(refused, 0, "stand-ins listen at addresses that webhooks cannot have");
     }
 }
 
@@ -134,7 +134,7 @@ async fn headers_that_speak_to_a_cloud_are_reserved(suite: Arc<Suite>) {
     }
 }
 
-/// This question with these headers.
+/// Sends this request with these headers.
 fn question(method: Method, asked: (&str, &str, &str), headers: &[(&str, &str)]) -> RequestBuilder {
     let (address, path, target) = asked;
     let client = reqwest::Client::builder().no_proxy().build().expect("a client needs nothing");
@@ -154,7 +154,7 @@ async fn answer(request: RequestBuilder) -> reqwest::Response {
 }
 
 #[contract_test]
-async fn a_stand_in_refuses_whom_it_does_not_know(suite: Arc<Suite>) {
+async fn stand_ins_refuse_unknown_callers(suite: Arc<Suite>) {
     let env = &suite.bundle().service_env();
     let wrong = forged("local");
     for asked in questions(env) {
@@ -162,7 +162,7 @@ async fn a_stand_in_refuses_whom_it_does_not_know(suite: Arc<Suite>) {
             let answer = answer(question(Method::POST, asked, headers)).await;
             assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{asked:?} {headers:?}");
             let said = answer.text().await.expect("text");
-            assert!(said.contains("AWS_ACCESS_KEY_ID"), "it does not say what it asks for: {said}");
+            assert!(said.contains("AWS_ACCESS_KEY_ID"), "the refusal does not name the required credentials: {said}");
         }
         let answer = answer(aws_caller(env).sign(question(Method::POST, asked, &[]))).await;
         assert_eq!(answer.status(), StatusCode::OK, "{asked:?}: {:?}", answer.text().await);
@@ -170,7 +170,7 @@ async fn a_stand_in_refuses_whom_it_does_not_know(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn a_stand_in_refuses_a_request_that_its_caller_did_not_sign(suite: Arc<Suite>) {
+async fn stand_ins_refuse_a_request_that_its_caller_did_not_sign(suite: Arc<Suite>) {
     let env = &suite.bundle().service_env();
     let id = &env["AWS_ACCESS_KEY_ID"];
     let signed_with = |secret: &str, asked| AwsCaller::new(id, secret).sign(question(Method::POST, asked, &[]));
@@ -189,7 +189,7 @@ async fn a_stand_in_refuses_a_request_that_its_caller_did_not_sign(suite: Arc<Su
 }
 
 #[contract_test]
-async fn a_stand_in_refuses_browsers_whatever_they_bring(suite: Arc<Suite>) {
+async fn stand_ins_refuse_every_request_of_a_browser(suite: Arc<Suite>) {
     let env = &suite.api.env;
     let caller = aws_caller(env);
     let runtime = runtime_api(suite.bundle()).await;
@@ -217,11 +217,10 @@ async fn a_stand_in_refuses_browsers_whatever_they_bring(suite: Arc<Suite>) {
 #[contract_test]
 async fn the_lambda_runtime_is_only_for_the_functions(suite: Arc<Suite>) {
     let address = runtime_api(suite.bundle()).await;
-    let (host, path) =
-        address.strip_prefix("http://").and_then(|rest| rest.split_once('/')).expect("a path of its own");
+    let (host, path) = address.strip_prefix("http://").and_then(|rest| rest.split_once('/')).expect("a path");
     let client = reqwest::Client::builder().no_proxy().build().expect("a client needs nothing");
-    let (key, place) = path.split_once('/').expect("the key, and then the place");
-    assert!(key.len() >= 43, "nobody guesses the address: {address}");
+    let (key, place) = path.split_once('/').expect("the key, and then the path");
+    assert!(key.len() >= 43, "the address can be guessed: {address}");
     for prefix in [place.to_owned(), format!("{}/{place}", "x".repeat(key.len())), format!("/{place}")] {
         let url = format!("http://{host}/{prefix}/2018-06-01/runtime/init/error");
         let answer = client.post(&url).send().await.expect("it answers");
@@ -230,7 +229,7 @@ async fn the_lambda_runtime_is_only_for_the_functions(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn credentials_are_made_anew_at_each_start(suite: Arc<Suite>) {
+async fn each_start_makes_new_credentials(suite: Arc<Suite>) {
     let (bundle, _, _permit) = suite.other_bundle(Settings::default()).await;
     let credentials = || {
         let env = bundle.service_env();

@@ -1,4 +1,4 @@
-//! The table refuses and dawdles now and then, as one under load does: it is asked again, and nothing is lost or done twice.
+//! A table under load: some calls are refused or slow; they are repeated, without lost or duplicate effects.
 
 use std::{
     sync::{
@@ -14,7 +14,7 @@ use crate::{
 };
 use contract_test::contract_test;
 
-/// Every call of that many, of those that are meant.
+/// One of this many matching calls is affected.
 fn one_in(
     many: usize,
     meant: impl Fn(&AwsCall) -> bool + Send + Sync + 'static,
@@ -25,19 +25,19 @@ fn one_in(
 
 #[contract_test]
 async fn a_table_that_refuses_and_dawdles_now_and_then_changes_nothing(suite: Arc<Suite>) {
-    let (stood, _permit) = suite.other_bundle_interposed(Settings::default().with("RETRY_SCHEDULE", SCHEDULE)).await;
-    let entity = Entity::new(&stood.api, "busy".to_owned()).await;
+    let (setup, _permit) = suite.other_bundle_interposed(Settings::default().with("RETRY_SCHEDULE", SCHEDULE)).await;
+    let entity = Entity::new(&setup.api, "busy".to_owned()).await;
     let receiver = Receiver::start().await;
-    // Each kind of call has a code of its own, so that none is refused as often in a row as it is tried.
+    // Each kind of call has a separate error code, so that no call is refused at every repetition.
     let kinds = ["BatchExecuteStatement", "BatchGetItem"];
     let codes = ["ProvisionedThroughputExceededException", "InternalServerError"];
     for (kind, code) in kinds.into_iter().zip(codes) {
-        stood.table.refuse(usize::MAX, code, one_in(31, move |call| call.operation == kind));
+        setup.table.refuse(usize::MAX, code, one_in(31, move |call| call.operation == kind));
     }
     let others = move |call: &AwsCall| !kinds.contains(&call.operation.as_str());
-    stood.table.refuse(usize::MAX, "ThrottlingException", one_in(61, others));
-    stood.table.delay(usize::MAX, Duration::from_millis(300), one_in(17, |_| true));
+    setup.table.refuse(usize::MAX, "ThrottlingException", one_in(61, others));
+    setup.table.delay(usize::MAX, Duration::from_millis(300), one_in(17, |_| true));
     let deliveries = publish(&entity, &receiver).await;
     complete(&account(&entity, &receiver, &deliveries, &[]).await);
-    assert!(stood.bundle.stop().await.success());
+    assert!(setup.bundle.stop().await.success());
 }

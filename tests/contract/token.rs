@@ -1,4 +1,4 @@
-//! The token issuer: requests for tokens, their content, and refusals.
+//! The token issuer: requests, tokens and refusals.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -43,7 +43,7 @@ fn parts(token: &str) -> (Value, Value) {
     (part(), part())
 }
 
-/// Fails unless the answer is an error of this code, with the headers that keep it out of caches.
+/// Asserts that the response is this error, with the headers that forbid caching.
 async fn refused(call: Call, status: u16, code: &str) -> ApiResponse {
     let answer = call.expect(status).await;
     assert_eq!(answer.json()["error"], code, "{}", answer.exchange);
@@ -106,7 +106,7 @@ async fn an_issued_token_is_what_rfc_9068_and_the_contract_say(suite: Arc<Suite>
 }
 
 #[contract_test]
-async fn every_token_has_an_identifier_of_its_own(suite: Arc<Suite>) {
+async fn every_token_has_its_own_identifier(suite: Arc<Suite>) {
     let mut identifiers = HashSet::new();
     for _ in 0..5 {
         let answer = request(&suite.api, &[]).expect(200).await.json();
@@ -252,7 +252,7 @@ async fn credentials_that_fail_are_answered_with_a_challenge_at_every_endpoint(s
         let answer = refused(call, 401, "invalid_client").await;
         assert!(answer.header("www-authenticate").starts_with("Basic"), "{authorization}: {}", answer.exchange);
     }
-    // RFC 9110, section 15.5.2: however the credentials came, and when none came.
+    // RFC 9110, section 15.5.2: for all forms of credentials, and without any.
     let wrong = [GRANT, ("token", "x"), ("client_id", id.as_str()), ("client_secret", "wrong")];
     for path in ["/oauth2/token", "/oauth2/introspect", "/oauth2/revoke"] {
         for form in [&wrong[..], &wrong[..2]] {
@@ -277,7 +277,7 @@ async fn an_unknown_client_looks_like_a_wrong_secret(suite: Arc<Suite>) {
         let mut body = answer.json();
         body["instance"].take();
         let mut headers = answer.headers.clone();
-        // The last one is API Gateway's own.
+        // The last one is API Gateway's answer.
         for each_has_its_own in ["x-request-id", "date", "apigw-requestid"] {
             headers.remove(each_has_its_own);
         }
@@ -385,7 +385,7 @@ async fn the_metadata_of_each_resource_lead_to_the_issuer(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn nobody_can_sign_in_and_is_told_what_to_do_instead(suite: Arc<Suite>) {
+async fn sign_in_is_refused_and_the_answer_says_what_to_do_instead(suite: Arc<Suite>) {
     let path =
         "/oauth2/authorize?response_type=code&client_id=x&redirect_uri=https%3A%2F%2Felsewhere.example%2F&state=s";
     let answer = suite.api.get(path).expect(400).await;

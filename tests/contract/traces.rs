@@ -1,5 +1,5 @@
-//! Traces: the trace that a client names (W3C Trace Context) stands in the log, and goes on to the endpoints of its events
-//! and to no other server.
+//! Traces: a client's trace (W3C Trace Context) is in the log, and is sent to the endpoints of its events and to no
+//! other server.
 
 use std::{collections::BTreeSet, fs, sync::Arc};
 
@@ -11,7 +11,7 @@ use crate::harness::{Behaviour, Bus, Choice, Entity, LONG, Received, Receiver, S
 /// The span of the tests' clients.
 const SPAN: &str = "00f067aa0ba902b7";
 
-/// A trace of a test's own, by its entity.
+/// A trace for a test, derived from its entity.
 fn trace_of(entity: &Entity, number: u8) -> String {
     let digits: String = entity.id.chars().filter(char::is_ascii_digit).collect();
     format!("{number:02x}{digits:a>30}")
@@ -25,14 +25,14 @@ fn sent(received: &Received) -> [String; 3] {
     [trace, span, flags]
 }
 
-/// The lines of a function's log with this text in them.
+/// The lines of a function's log that contain this text.
 fn lines(suite: &Suite, function: &str, text: &str) -> Vec<Value> {
     let log = fs::read_to_string(suite.bundle().data().join(format!("logs/{function}.log"))).unwrap_or_default();
     let lines = log.lines().filter(|line| line.contains(text) && !line.contains("\"_aws\""));
     lines.filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-/// The lines of a function's log with this text in them, when as many of them have this message.
+/// Waits for `count` lines with this message, and returns all lines of a function's log that contain this text.
 async fn until_lines(suite: &Suite, function: &str, text: &str, message: &str, count: usize) -> Vec<Value> {
     until(&format!("{count} lines `{message}` with {text} of {function}"), LONG, async || {
         let lines = lines(suite, function, text);
@@ -73,17 +73,17 @@ async fn a_trace_goes_from_the_publisher_through_the_log_to_every_attempt(suite:
     assert!(of_call.iter().any(|line| line["message"] == "published"), "{of_call:#?}");
     assert_eq!(own.len(), 1, "a call is one span: {of_call:#?}");
     let all: BTreeSet<_> = spans.iter().chain(&own).map(String::as_str).chain([SPAN]).collect();
-    assert_eq!(all.len(), 4, "the client, the call and both attempts are spans of their own: {all:?}");
+    assert_eq!(all.len(), 4, "the client, the call and both attempts are separate spans: {all:?}");
 
     let attempted = until_lines(&suite, "dispatch-deliveries", &trace, "attempted", 2).await;
     let logged: BTreeSet<_> = attempted.iter().map(|line| member(line, "span_id").to_owned()).collect();
-    assert_eq!(logged, spans, "what the log names is what the endpoint was sent");
+    assert_eq!(logged, spans, "the log names the span that the endpoint received");
     for line in &attempted {
         assert_eq!((member(line, "trace_id"), member(line, "deliveryId")), (trace.as_str(), delivery.as_str()));
         assert_ne!(member(line, "requestId"), "", "and the invocation");
     }
     let everywhere = ["publish-event", "dispatch-deliveries"].map(|function| lines(&suite, function, "t61rcWkgMzE"));
-    assert_eq!(everywhere.concat(), Vec::<Value>::new(), "what tracing systems say to themselves is not logged");
+    assert_eq!(everywhere.concat(), Vec::<Value>::new(), "the vendor data of `tracestate` are not logged");
 }
 
 #[contract_test]
@@ -165,12 +165,12 @@ async fn every_line_of_a_call_names_its_request_and_its_trace(suite: Arc<Suite>)
         assert_eq!(member(line, "span_id"), member(&of_call[0], "span_id"));
         assert!(member(line, "span_id") != SPAN && line.get("xrayTraceId").is_none(), "{line:#}");
     }
-    // And nothing else is said of the request.
+    // The line has no other details of the request.
     assert_eq!(lines(&suite, "show-webhook", refused.header("x-request-id")), of_call);
 }
 
 #[contract_test]
-async fn a_test_event_goes_on_with_the_trace_of_its_request(suite: Arc<Suite>) {
+async fn a_test_event_continues_the_trace_of_its_request(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
@@ -182,7 +182,7 @@ async fn a_test_event_goes_on_with_the_trace_of_its_request(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn an_event_of_the_bus_goes_on_with_the_trace_of_its_trace_header(suite: Arc<Suite>) {
+async fn an_event_of_the_bus_continues_the_trace_of_its_trace_header(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
@@ -194,12 +194,12 @@ async fn an_event_of_the_bus_goes_on_with_the_trace_of_its_trace_header(suite: A
     let handed = handed.header("x-amzn-trace-id", format!("Root={x_ray};Parent={SPAN};Sampled=1")).send().await;
     assert!(handed.expect("functions can be invoked").status().is_success());
     let [of_attempt, _, flags] = sent(&receiver.until("/", 1).await[0]);
-    assert_eq!((&of_attempt, flags.as_str()), (&trace, "01"), "what X-Ray records is sampled");
+    assert_eq!((&of_attempt, flags.as_str()), (&trace, "01"), "a trace that X-Ray records is sampled");
     let published = until_lines(&suite, "ingest-event", &trace, "published", 1).await.remove(0);
     assert_eq!((member(&published, "trace_id"), member(&published, "xrayTraceId")), (trace.as_str(), x_ray.as_str()));
 }
 
-/// It was sent with one that said "not sampled", which switches off the tracing of the endpoint.
+/// A trace marked "not sampled" once switched off the endpoint's tracing.
 #[contract_test]
 async fn an_event_without_a_trace_is_sent_with_none_and_has_one_in_the_log(suite: Arc<Suite>) {
     let entity = suite.entity().await;

@@ -1,7 +1,7 @@
-//! What publishing and delivering ask of the table: the units that DynamoDB charges, and how many calls wait for each
-//! other. docs/scaling.md says what follows from them.
+//! The cost of publishing and delivering: DynamoDB's units, and the number of sequential calls. docs/scaling.md draws
+//! the conclusions.
 //!
-//! One thing happens at a time here, so that nothing shares a call; under load calls are shared, and units stay.
+//! One operation at a time runs here, so that none share a call; under load, calls are shared and units are the same.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,24 +13,24 @@ use crate::harness::{
     Behaviour, Entity, Interposed, LONG, Metered, Receiver, Settings, Suite, in_a_row, until, until_gone,
 };
 
-/// Three retries, as soon as the contract allows, within the time in which the sweep leaves a new delivery alone.
+/// Three retries, as early as the contract allows, before the sweep looks at a new delivery.
 const SCHEDULE: &str = "0s,1s,1s,1s";
-/// Deliveries to each webhook before any is measured: functions have started, and read what they read once.
+/// Deliveries to each webhook before the measurement, so that functions have started and filled their caches.
 const WARM_UP: usize = 3;
-/// The time that a call of the table takes at least while calls in a row are counted: calls that are made together overlap
-/// then, however late a busy machine gets round to one of them.
+/// Minimum duration of a call of the table while sequential calls are counted: concurrent calls then overlap even on a
+/// busy machine.
 const ROUND_TRIP: Duration = Duration::from_millis(250);
-/// The webhooks of an event that many want.
+/// The number of webhooks of a popular event.
 const MANY: usize = 20;
-/// As many as an entity may have.
+/// The maximum number of webhooks of an entity.
 const MOST: usize = 200;
 
-/// The cost of something, of the function that publishes and of the one that delivers.
+/// The cost of an operation, for the publishing and the delivering function.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Cost {
     writes: f64,
     reads: f64,
-    /// Calls of which each waited for the one before.
+    /// Number of sequential calls.
     in_a_row: usize,
 }
 
@@ -49,7 +49,7 @@ impl Cost {
     }
 }
 
-/// Whether publish-event makes such calls: it looks for webhooks, writes body and heads, and announces attempts.
+/// Whether publish-event makes such calls: it reads webhooks, writes body and heads, and announces attempts.
 fn is_of_publishing(metered: &Metered) -> bool {
     let call = &metered.call;
     match call.operation.as_str() {
@@ -60,11 +60,11 @@ fn is_of_publishing(metered: &Metered) -> bool {
     }
 }
 
-/// Whether dispatch-deliveries does.
+/// Whether dispatch-deliveries makes such calls.
 fn is_of_delivering(metered: &Metered) -> bool {
     let call = &metered.call;
     match call.operation.as_str() {
-        // Nothing else asks at that time.
+        // No other function makes calls at that time.
         "BatchGetItem" => true,
         "BatchExecuteStatement" => call.mentions("UPDATE"),
         "UpdateItem" | "DeleteItem" => call.mentions("STA#") || call.mentions("HLT#"),
@@ -73,28 +73,28 @@ fn is_of_delivering(metered: &Metered) -> bool {
     }
 }
 
-/// What an event with this data costs that is attempted so often at each of some webhooks, when all of it is recorded
+/// The cost of an event with this data and number of attempts at each of these webhooks, after everything is recorded
 /// and counted.
-async fn measured(stood: &Interposed, entity: &Entity, data: Value, (webhooks, attempts): (usize, usize)) -> [Cost; 2] {
-    stood.table.metered();
-    stood.services.metered();
+async fn measured(setup: &Interposed, entity: &Entity, data: Value, webhooks: usize, attempts: usize) -> [Cost; 2] {
+    setup.table.metered();
+    setup.services.metered();
     let bytes = data.to_string().len();
     entity.publish_of_type("booking.created", data).await;
     let mut calls = Vec::new();
     until("every attempt is counted", LONG, async || {
-        calls.extend(stood.table.metered());
+        calls.extend(setup.table.metered());
         let of = |operation: &str, item: &str| {
             let counts = |metered: &&Metered| metered.call.operation == operation && metered.call.mentions(item);
             calls.iter().filter(counts).count()
         };
-        // Failures are forgotten with the success at the end.
+        // The final success resets the failures.
         let is_over = of("UpdateItem", "STA#") == attempts * webhooks
             && of("UpdateItem", "HLT#") == (attempts - 1) * webhooks
             && of("DeleteItem", "HLT#") == usize::from(attempts > 1) * webhooks;
         is_over.then_some(())
     })
     .await;
-    calls.extend(stood.services.metered());
+    calls.extend(setup.services.metered());
     let of = [is_of_publishing as fn(&Metered) -> bool, is_of_delivering];
     let [publishing, delivering] =
         of.map(|is_of| Cost::of(&calls.iter().filter(|call| is_of(call)).collect::<Vec<_>>()));
@@ -106,11 +106,11 @@ async fn measured(stood: &Interposed, entity: &Entity, data: Value, (webhooks, a
 }
 
 #[contract_test]
-async fn what_is_published_and_delivered_costs_no_more_than_docs_say(suite: Arc<Suite>) {
+async fn publishing_and_delivering_cost_no_more_than_the_docs_say(suite: Arc<Suite>) {
     let settings = Settings::default().with("RETRY_SCHEDULE", SCHEDULE).with("SWEEP_INTERVAL", "1h");
-    let (stood, _permit) = suite.other_bundle_interposed(settings).await;
+    let (setup, _permit) = suite.other_bundle_interposed(settings).await;
     let receiver = Receiver::start().await;
-    let [alone, many] = ["alone", "many"].map(|id| Entity::new(&stood.api, id.to_owned()));
+    let [alone, many] = ["alone", "many"].map(|id| Entity::new(&setup.api, id.to_owned()));
     let alone = alone.await;
     let many = many.await;
     alone.hook(&receiver.on("/alone", [Behaviour::status(200)])).await;
@@ -118,30 +118,30 @@ async fn what_is_published_and_delivered_costs_no_more_than_docs_say(suite: Arc<
         many.hook(&receiver.on(&format!("/many/{number}"), [Behaviour::status(200)])).await;
     }
     for _ in 0..WARM_UP {
-        measured(&stood, &alone, booking(1_000), (1, 1)).await;
+        measured(&setup, &alone, booking(1_000), 1, 1).await;
     }
     for (bytes, published, delivered) in [(1_000, 4.0, (4.0, 1.5)), (10_000, 5.0, (4.0, 1.5))] {
-        let [publishing, delivering] = measured(&stood, &alone, booking(bytes), (1, 1)).await;
+        let [publishing, delivering] = measured(&setup, &alone, booking(bytes), 1, 1).await;
         assert!(publishing.is_at_most(published, 1.0), "{publishing:?}");
         assert!(delivering.is_at_most(delivered.0, delivered.1), "{delivering:?}");
     }
 
     let fails = Behaviour::status(500);
     receiver.on("/alone", [fails.clone(), fails.clone(), fails, Behaviour::status(200)]);
-    let [publishing, delivering] = measured(&stood, &alone, booking(1_000), (1, 4)).await;
+    let [publishing, delivering] = measured(&setup, &alone, booking(1_000), 1, 4).await;
     assert!(publishing.is_at_most(4.0, 1.0), "{publishing:?}");
     // A head with three attempts is larger than 1 KB.
     assert!(delivering.is_at_most(22.0, 9.0), "{delivering:?}");
 
-    measured(&stood, &many, booking(1_000), (MANY, 1)).await;
-    let [publishing, delivering] = measured(&stood, &many, booking(1_000), (MANY, 1)).await;
+    measured(&setup, &many, booking(1_000), MANY, 1).await;
+    let [publishing, delivering] = measured(&setup, &many, booking(1_000), MANY, 1).await;
     assert!(publishing.writes + delivering.writes <= 141.0, "{publishing:?} and {delivering:?}");
 
-    stood.table.delay(usize::MAX, ROUND_TRIP, |_| true);
-    let [publishing, delivering] = measured(&stood, &alone, booking(1_000), (1, 1)).await;
+    setup.table.delay(usize::MAX, ROUND_TRIP, |_| true);
+    let [publishing, delivering] = measured(&setup, &alone, booking(1_000), 1, 1).await;
     assert!(publishing.in_a_row <= 3, "{publishing:?}");
     assert!(delivering.in_a_row <= 3, "{delivering:?}");
-    assert!(stood.bundle.stop().await.success());
+    assert!(setup.bundle.stop().await.success());
 }
 
 #[contract_test]
@@ -149,7 +149,7 @@ async fn a_packed_body_is_sent_and_shown_as_it_was_published(suite: Arc<Suite>) 
     let receiver = Receiver::start().await;
     let entity = suite.entity().await;
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
-    // The second is too small to be packed.
+    // The second body is too small to be packed.
     for (index, data) in [booking(1_000), booking(100)].into_iter().enumerate() {
         let id = entity.publish(data.clone()).await;
         let sent = receiver.until("/", 1 + index).await.pop().expect("it was sent");
@@ -166,54 +166,54 @@ async fn a_packed_body_is_sent_and_shown_as_it_was_published(suite: Arc<Suite>) 
 #[contract_test]
 async fn an_event_that_two_hundred_webhooks_want_waits_for_few_calls_in_a_row(suite: Arc<Suite>) {
     let settings = Settings::default().with("SWEEP_INTERVAL", "1h");
-    let (stood, _permit) = suite.other_bundle_interposed(settings).await;
+    let (setup, _permit) = suite.other_bundle_interposed(settings).await;
     let receiver = Receiver::start().await;
-    let entity = Entity::new(&stood.api, "most".to_owned()).await;
+    let entity = Entity::new(&setup.api, "most".to_owned()).await;
     for number in 0..MOST {
         entity.hook(&receiver.on(&format!("/most/{number}"), [Behaviour::status(200)])).await;
     }
     let published = async || {
-        stood.table.metered();
-        stood.services.metered();
+        setup.table.metered();
+        setup.services.metered();
         entity.publish_of_type("booking.created", json!({})).await;
-        let calls = stood.table.metered().into_iter().chain(stood.services.metered());
+        let calls = setup.table.metered().into_iter().chain(setup.services.metered());
         let calls: Vec<_> = calls.filter(is_of_publishing).collect();
         let count = calls.len();
         let in_a_row = in_a_row(&calls);
         println!("an event to {MOST} webhooks: {count} calls, {in_a_row} in a row");
         (count, in_a_row)
     };
-    // Functions start, and open their connections.
+    // The functions start, and open their connections.
     published().await;
     receiver.until(&format!("/most/{}", MOST - 1), 1).await;
-    stood.table.delay(usize::MAX, ROUND_TRIP, |_| true);
-    stood.services.delay(usize::MAX, ROUND_TRIP, |_| true);
-    // One that looks for the webhooks, nine that write 200 heads and the body, and twenty that announce.
+    setup.table.delay(usize::MAX, ROUND_TRIP, |_| true);
+    setup.services.delay(usize::MAX, ROUND_TRIP, |_| true);
+    // One call reads the webhooks, nine write 200 heads and the body, and twenty announce.
     let (count, in_a_row) = published().await;
     assert_eq!(count, 30);
-    // Eight at once.
+    // Eight at a time.
     assert!(in_a_row <= 1 + 2 + 3, "{in_a_row}");
-    assert!(stood.bundle.stop().await.success());
+    assert!(setup.bundle.stop().await.success());
 }
 
 #[contract_test]
 async fn a_function_that_starts_has_read_keys_and_revocations_after_two_calls(suite: Arc<Suite>) {
     let settings = Settings::default().with("SWEEP_INTERVAL", "1h");
-    let (stood, _permit) = suite.other_bundle_interposed(settings).await;
-    let entity = Entity::new(&stood.api, "start".to_owned()).await;
-    stood.table.delay(usize::MAX, ROUND_TRIP, |_| true);
-    let before = stood.bundle.process("list-events").await;
+    let (setup, _permit) = suite.other_bundle_interposed(settings).await;
+    let entity = Entity::new(&setup.api, "start".to_owned()).await;
+    setup.table.delay(usize::MAX, ROUND_TRIP, |_| true);
+    let before = setup.bundle.process("list-events").await;
     before.kill();
     until_gone(&[before]).await;
-    stood.table.metered();
-    // Its successor is there once the run has noticed the end, and hands no request to the dead process.
-    stood.bundle.process("list-events").await;
+    setup.table.metered();
+    // The successor runs once `local` has noticed the end, and sends no request to the dead process.
+    setup.bundle.process("list-events").await;
     entity.get("/webhook/event/list").expect(200).await;
     let is_of_start = |call: &&Metered| call.call.mentions("JWKS") || call.call.mentions("REVOKED");
-    let calls = stood.table.metered();
+    let calls = setup.table.metered();
     let cost = Cost::of(&calls.iter().filter(is_of_start).collect::<Vec<_>>());
     println!("a start: {cost:?}");
     assert_eq!(cost.in_a_row, 2, "{calls:?}");
     assert!(cost.is_at_most(0.0, 1.0), "{cost:?}");
-    assert!(stood.bundle.stop().await.success());
+    assert!(setup.bundle.stop().await.success());
 }

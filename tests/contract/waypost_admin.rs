@@ -1,4 +1,4 @@
-//! The operator's program: how it finds a deployment, what it prints and how it ends.
+//! The operator's program: finding a deployment, output and exit codes.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
@@ -10,7 +10,7 @@ use crate::{
     harness::{Admin, Behaviour, Receiver, Settings, Suite, admin, aws_variables},
 };
 
-/// CloudFormation's answer about a stack with these outputs, or its error.
+/// CloudFormation's description of a stack with these outputs, or an error.
 /// <https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DescribeStacks.html>
 fn described(outputs: &[(&str, &str)]) -> Behaviour {
     let member = |(key, value): &(&str, &str)| {
@@ -34,7 +34,7 @@ fn error(status: u16, code: &str, message: &str) -> Behaviour {
     Behaviour::answer(status, &[("content-type", "text/xml")], body)
 }
 
-/// A CloudFormation that describes a bundle as a stack, and the variables with which the program finds all of it.
+/// A CloudFormation that describes a bundle as a stack, and the variables with which the program finds it.
 struct Account {
     cloud_formation: Receiver,
     env: Vec<(&'static str, String)>,
@@ -51,7 +51,7 @@ impl Account {
             ("AWS_ENDPOINT_URL_SECRETS_MANAGER", env["SERVICES_ENDPOINT"].clone()),
             ("AWS_ENDPOINT_URL_S3", env["S3_ENDPOINT"].clone()),
             ("AWS_ENDPOINT_URL_LAMBDA", env["LAMBDA_ENDPOINT"].clone()),
-            // No other credentials and settings than these.
+            // Only these credentials and settings.
             ("AWS_CONFIG_FILE", "/dev/null".to_owned()),
             ("AWS_SHARED_CREDENTIALS_FILE", "/dev/null".to_owned()),
         ];
@@ -92,7 +92,7 @@ async fn a_stack_is_worked_on_by_its_name_alone_and_described_once(suite: Arc<Su
     assert!(asked.contains("Action=DescribeStacks") && asked.contains("StackName=waypost"), "{asked}");
     assert!(accepted(&api, &text(&made, "clientId"), &text(&made, "clientSecret")).await, "{made:#}");
 
-    // Everything has a value already, so nothing gets another; and no application is made that was not asked for.
+    // Every secret has a value and keeps it, and no application is created without request.
     let provided = account.admin(&["provision", "--stack", "waypost", "--json"]).await.json();
     assert_eq!(provided, json!({ "filledSecrets": [], "application": null }));
     let arguments = ["provision", "--stack", "waypost", "--name", "First", "--entity", "hotel"];
@@ -130,7 +130,7 @@ async fn a_stack_is_worked_on_by_its_name_alone_and_described_once(suite: Arc<Su
     assert!(bundle.stop().await.success());
 }
 
-/// As `aws-vault` and the tools of many companies give them.
+/// `aws-vault` and other tools provide credentials in this way.
 #[contract_test]
 async fn a_profile_may_take_its_credentials_from_a_process(suite: Arc<Suite>) {
     let env = &suite.api.env;
@@ -211,11 +211,11 @@ async fn without_a_running_service_a_folder_is_refused(suite: Arc<Suite>) {
         let refusal = run(command).await.failed(3);
         assert!(refusal.contains(&format!("make run DATA={data}")), "{refusal}");
     }
-    // Databases are files, and need no service.
+    // Databases are files: no service is needed.
     let refusal = run(&["geo-ip", "lookup", "1.1.1.1"]).await.failed(3);
     assert!(refusal.contains("no database is published in") && refusal.contains("geo-ip/local"), "{refusal}");
 
-    // One that was killed leaves its `service.env` behind.
+    // A killed service leaves its `service.env` behind.
     let (bundle, _, _permit) = suite.other_bundle(Settings::default()).await;
     bundle.cut_power().await;
     assert!(bundle.data().join("service.env").is_file());
@@ -224,7 +224,7 @@ async fn without_a_running_service_a_folder_is_refused(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn what_an_operator_does_is_on_the_audit_trail_and_beside_the_result(suite: Arc<Suite>) {
+async fn an_operators_changes_are_on_the_audit_trail_and_beside_the_result(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let lines = |run: &Admin| -> Vec<Value> {
         run.err
@@ -258,7 +258,7 @@ async fn what_an_operator_does_is_on_the_audit_trail_and_beside_the_result(suite
 
 #[contract_test]
 async fn a_folder_says_where_its_databases_are(suite: Arc<Suite>) {
-    // The shared bundle publishes nothing, in the store that its `service.env` names.
+    // The shared bundle publishes no databases in the store that its `service.env` names.
     let refusal = suite.admin(&["geo-ip", "lookup", "1.1.1.1"]).await.failed(3);
     let store = &suite.api.env["GEO_IP_STORE"];
     let store = Path::new(store.strip_prefix("file://").unwrap_or(store));

@@ -1,4 +1,4 @@
-//! Webhooks that are there: showing one and changing it.
+//! Existing webhooks: show and change.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -28,7 +28,7 @@ async fn full_hook(entity: &Entity) -> Hook {
         .await
 }
 
-/// A webhook without the members that every change changes.
+/// A webhook without the members that change with every update.
 fn settled(webhook: &Value) -> Map<String, Value> {
     let mut members = webhook.as_object().expect("openapi.yaml says so").clone();
     for changing in ["version", "lastUpdate", "signingSecret"] {
@@ -37,7 +37,7 @@ fn settled(webhook: &Value) -> Map<String, Value> {
     members
 }
 
-/// The fields of the violations that a change is refused with.
+/// The fields of the violations of a refused change.
 pub async fn violations(entity: &Entity, hook: &Hook, change: &Value) -> Vec<String> {
     fields(&entity.change(&hook.id, change).refused(400, "invalid-request").await)
 }
@@ -55,8 +55,10 @@ async fn a_webhook_is_shown_as_it_was_made_but_for_its_secret(suite: Arc<Suite>)
 
 #[contract_test]
 async fn a_missing_and_a_foreign_webhook_look_missing_to_every_operation(suite: Arc<Suite>) {
-    let (entity, other) = (suite.entity().await, suite.entity().await);
-    let (foreign, removed) = (other.hook("http://127.0.0.1:9/").await, entity.hook("http://127.0.0.1:9/").await);
+    let entity = suite.entity().await;
+    let other = suite.entity().await;
+    let foreign = other.hook("http://127.0.0.1:9/").await;
+    let removed = entity.hook("http://127.0.0.1:9/").await;
     entity.remove(&removed.id).expect(200).await;
     let before = other.webhook(&foreign.id).await;
     let ids = [
@@ -292,7 +294,7 @@ async fn a_change_of_another_version_is_refused_with_the_current_one(suite: Arc<
         }
     }
     assert_eq!(entity.webhook(&hook.id).await, second);
-    // Violations of values come before the version.
+    // Values are checked before the version.
     let fields = violations(&entity, &hook, &json!({ "version": 1, "name": "" })).await;
     assert_eq!(fields, ["name"]);
 }
@@ -333,7 +335,7 @@ async fn changes_at_once_without_a_version_are_all_made_and_lose_no_secret(suite
     });
     let answers = join_all(changes).await;
     let versions: BTreeSet<u64> = answers.iter().filter_map(|answer| answer["version"].as_u64()).collect();
-    assert_eq!(versions, (2..=31).collect(), "each change has made a version of its own");
+    assert_eq!(versions, (2..=31).collect(), "each change has created a separate version");
     let after = entity.webhook(&hook.id).await;
     assert_eq!(after["version"], 31);
     assert!(after["name"].as_str().is_some_and(|name| name.starts_with("number ")), "{after:#}");
@@ -401,7 +403,7 @@ async fn a_disabled_webhook_gets_no_event_until_it_is_enabled_again(suite: Arc<S
 async fn an_open_delivery_of_a_disabled_webhook_becomes_cancelled(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
-    // Later than it takes to disable the webhook, and not much.
+    // A little later than it takes to disable the webhook.
     let script = [Behaviour::answer(503, &[("Retry-After", "3")], "")];
     let hook = entity.hook(&receiver.on("/", script)).await;
     let id = entity.publish(json!({})).await;
@@ -439,7 +441,7 @@ async fn the_next_attempt_goes_to_the_new_address_with_the_new_headers(suite: Ar
     entity.changed(&hook.id, json!({ "eventUrl": new, "headers": { "X-New": "yes" } })).await;
     let delivery = entity.until_status(&id, &["delivered", "failed"]).await;
     assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("delivered"), &json!(2)), "{delivery:#}");
-    assert_eq!(delivery["url"], old, "the address as at creation");
+    assert_eq!(delivery["url"], old, "the address at creation");
     assert_eq!((receiver.received("/old").len(), receiver.received("/new").len()), (1, 1));
     let first = receiver.received("/old").remove(0);
     let second = receiver.received("/new").remove(0);
@@ -448,7 +450,7 @@ async fn the_next_attempt_goes_to_the_new_address_with_the_new_headers(suite: Ar
     assert!(is_signed_by(&second, &hook.secret));
 }
 
-/// Each attempt was once shown with the address of creation, and the panel showed the headers of the day.
+/// Each attempt was once shown with the webhook's first address, and with its current headers.
 #[contract_test]
 async fn each_attempt_shows_the_address_and_the_headers_that_it_was_sent_with(suite: Arc<Suite>) {
     let entity = suite.entity().await;
@@ -500,9 +502,9 @@ async fn enabling_again_takes_the_reason_and_the_failures_away(suite: Arc<Suite>
     assert_eq!((&disabled["deliveryState"], &disabled["health"]), (&json!("disabled"), &json!("failing")));
     assert_eq!(disabled["disabledDate"], disabled["lastUpdate"]);
     assert!(disabled["failuresInRow"].as_u64() >= Some(5) && disabled.get("failingSince").is_some(), "{disabled:#}");
-    assert_eq!(disabled["version"], 2, "the service's own change counts as well");
+    assert_eq!(disabled["version"], 2, "the service's change counts, too");
 
-    // Other changes of a disabled webhook do not take the reason away, nor does disabling it once more.
+    // Other changes of a disabled webhook keep the reason, and so does disabling it again.
     let renamed = entity.changed(&hook.id, json!({ "name": "renamed", "enabled": false })).await;
     assert_eq!(renamed["disabledDate"], disabled["disabledDate"]);
     assert_eq!((&renamed["disabledReason"], &renamed["health"]), (&disabled["disabledReason"], &json!("failing")));

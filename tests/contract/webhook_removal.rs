@@ -11,10 +11,10 @@ use crate::{
     harness::{Behaviour, Entity, Hook, LONG, Receiver, Settings, Suite, Table, invocation, until},
 };
 
-/// A type of event; webhooks for it get no events about other webhooks.
+/// An event type; webhooks for it get no events about other webhooks.
 const BOOKINGS: &str = "booking.created";
 
-/// The next attempt is hours away, so that it is not the cause of anything sooner.
+/// The next attempt is hours away, so that it cannot influence the test.
 fn later() -> Behaviour {
     Behaviour::answer(503, &[("Retry-After", "36000")], "")
 }
@@ -22,7 +22,8 @@ fn later() -> Behaviour {
 #[contract_test]
 async fn a_removed_webhook_is_gone(suite: Arc<Suite>) {
     let entity = suite.entity().await;
-    let (removed, kept) = (entity.hook("http://127.0.0.1:9/").await, entity.hook("http://127.0.0.1:9/").await);
+    let removed = entity.hook("http://127.0.0.1:9/").await;
+    let kept = entity.hook("http://127.0.0.1:9/").await;
     let answer = entity.remove(&removed.id).expect(200).await.json();
     assert_eq!((&answer["id"], &answer["success"]), (&json!(removed.id), &json!(true)), "{answer:#}");
     entity.get(&format!("/webhook/{}", removed.id)).refused(404, "webhook-not-found").await;
@@ -53,13 +54,13 @@ async fn a_removed_webhook_gets_no_more_events(suite: Arc<Suite>) {
     let second = entity.publish(json!({ "number": 2 })).await;
     entity.until_status(&second, &["delivered"]).await;
     assert_eq!((receiver.received("/removed").len(), receiver.received("/kept").len()), (1, 1));
-    // A delivery from before can still be read.
+    // Earlier deliveries can still be read.
     let delivery = entity.delivery(&first).await;
     assert_eq!((&delivery["status"], &delivery["webhookIdentifier"]), (&json!("delivered"), &json!(removed.id)));
 }
 
 #[contract_test]
-async fn open_deliveries_of_a_removed_webhook_become_cancelled_soon_and_others_stay(suite: Arc<Suite>) {
+async fn removing_a_webhook_cancels_its_open_deliveries_alone(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let removed = entity.hook(&receiver.on("/removed", [Behaviour::status(500), later()])).await;
@@ -67,7 +68,7 @@ async fn open_deliveries_of_a_removed_webhook_become_cancelled_soon_and_others_s
     let of = |published: &Value, webhook: &str| {
         let deliveries = published["deliveries"].as_array().expect("openapi.yaml says so");
         let delivery = deliveries.iter().find(|delivery| delivery["webhookIdentifier"] == webhook);
-        let delivery = delivery.expect("both webhooks want every type");
+        let delivery = delivery.expect("both webhooks subscribe to every type");
         delivery["deliveryIdentifier"].as_str().expect("openapi.yaml says so").to_owned()
     };
     let published =
@@ -79,7 +80,7 @@ async fn open_deliveries_of_a_removed_webhook_become_cancelled_soon_and_others_s
             entity.until_delivery(&of(event, &webhook.id), waits, |delivery| delivery["lastHttpStatus"] == 503).await;
         }
     }
-    // Attempts are counted shortly after they are recorded: 20, and the repetition of the first.
+    // Attempts are counted shortly after they are recorded: 20, and the retry of the first.
     let partition = format!("ENT#{}", entity.id);
     let health = format!("HLT#{}", removed.id);
     until("every failure is counted", LONG, async || {
@@ -114,7 +115,7 @@ async fn deliveries_published_while_a_webhook_is_removed_come_to_an_end(suite: A
     }
 }
 
-/// A webhook to which every delivery waits for hours, and a delivery for each event of its entity.
+/// A webhook whose deliveries wait for hours, and a delivery for each event of its entity.
 async fn waiting(entity: &Entity, receiver: &Receiver, path: &str, events: usize) -> (Hook, Vec<String>) {
     let hook = hook_for(entity, BOOKINGS, &receiver.on(path, [later()])).await;
     let mut deliveries = Vec::new();
@@ -143,7 +144,7 @@ async fn removing_and_recovering_read_no_deliveries_of_other_webhooks(suite: Arc
     for delivery in &deliveries {
         entity.until_status(delivery, &["cancelled"]).await;
     }
-    // The only index that says anything of an entity's other webhooks.
+    // The only index that contains an entity's other webhooks.
     let looked = stage.table.calls_mentioning("byOwner");
     assert!(looked.is_empty(), "{looked:?}");
     let looked = stage.table.calls_mentioning("byWebhook");
@@ -151,8 +152,8 @@ async fn removing_and_recovering_read_no_deliveries_of_other_webhooks(suite: Arc
     assert!(stage.bundle.stop().await.success());
 }
 
-/// The delivery once stayed `retrying` until its next attempt, up to a day later: nothing in the table showed that anything
-/// was on its way.
+/// The delivery once remained `retrying` until its next attempt, up to a day later: the table did not show that the
+/// first attempt was running.
 #[contract_test]
 async fn a_webhook_removed_during_its_first_attempt_leaves_a_cancelled_delivery(suite: Arc<Suite>) {
     let entity = suite.entity().await;
@@ -171,10 +172,10 @@ async fn job(table: &Table, removed: &Hook) -> Option<Value> {
     table.item(&format!("JOB#{}", removed.id), "CANCEL").await
 }
 
-/// Such turns are left over for a while when jobs are done. One sweep goes past all of them, however many there are.
+/// Completed jobs leave turns behind for a while. One sweep skips all of them, regardless of their number.
 #[contract_test]
-async fn turns_without_a_job_do_not_stop_the_jobs_behind_them(suite: Arc<Suite>) {
-    // So seldom that the one sweep is this test's.
+async fn turns_without_a_job_do_not_stop_the_jobs_after_them(suite: Arc<Suite>) {
+    // An interval so long that only this test starts a sweep.
     let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("SWEEP_INTERVAL", "1h")).await;
     let entity = Entity::new(&api, "behind".to_owned()).await;
     let receiver = Receiver::start().await;
@@ -226,8 +227,8 @@ async fn many_removals_of_one_entity_take_no_more_than_its_turn(suite: Arc<Suite
     let first_look = until("every job of the busy entity was worked on", 2 * LONG, async || {
         let jobs = join_all(hooks.iter().map(|hook| job(&table, hook))).await;
         let taken = jobs.iter().flatten().filter(|job| job.get("lease").is_some()).count();
-        // One, or two when a sweep begins while another ends.
-        assert!(taken <= 2, "{taken} jobs of one entity are worked on at once");
+        // One job, or two when a sweep begins while another ends.
+        assert!(taken <= 2, "{taken} jobs of one entity run at once");
         let looked = jobs.iter().flatten().filter(|job| job["version"]["N"] != "1").count();
         (looked == WEBHOOKS).then_some(())
     });

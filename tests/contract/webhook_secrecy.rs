@@ -1,4 +1,4 @@
-//! The values of an endpoint's headers and of its URL's query are sent there and seen nowhere else.
+//! The values of an endpoint's headers and of its URL's query are sent to the endpoint and appear nowhere else.
 
 use std::{fs, sync::Arc};
 
@@ -11,7 +11,7 @@ use crate::{
 };
 
 const MASK: &str = "***";
-/// A part of every secret value here, and of no other.
+/// A part of every secret value here, and of no other value.
 const SECRET: &str = "s3cretvalue";
 const QUERY: &str = "?token=s3cretvalue1&x=&s3cretvalue2&token=s3cretvalue3";
 const MASKED_QUERY: &str = "?token=***&x=***&***&token=***";
@@ -51,7 +51,7 @@ async fn values_of_headers_and_queries_are_seen_only_at_the_endpoint(suite: Arc<
     let shown = without(&hook.json, &["signingSecret"]);
     assert_eq!((entity.webhook(&hook.id).await, entity.listed(&hook).await), (shown.clone(), shown));
 
-    // One that answers with an error, and one that does not answer.
+    // One endpoint answers with an error, and one does not answer.
     let failing = secret_hook(&entity, &receiver, "/bad", Behaviour::status(500)).await;
     let body = |url: &str| json!({ "name": "x", "eventUrl": url, "eventList": [], "headers": headers() });
     entity.hook_with(body(&format!("http://127.0.0.1:9/{QUERY}"))).await;
@@ -83,7 +83,7 @@ async fn values_of_headers_and_queries_are_seen_only_at_the_endpoint(suite: Arc<
     }
     let items = suite.table().scan().await;
     let of_entity: Vec<_> = items.iter().filter(|item| item.to_string().contains(&entity.id)).collect();
-    assert!(of_entity.len() > 8, "webhooks and deliveries are kept: {}", of_entity.len());
+    assert!(of_entity.len() > 8, "webhooks and deliveries are stored: {}", of_entity.len());
     let in_clear: Vec<_> = of_entity.iter().filter(|item| item.to_string().contains(SECRET)).collect();
     assert!(in_clear.is_empty(), "in the table: {in_clear:#?}");
     for log in fs::read_dir(suite.bundle().data().join("logs")).expect("there are logs").flatten() {
@@ -94,7 +94,7 @@ async fn values_of_headers_and_queries_are_seen_only_at_the_endpoint(suite: Arc<
 }
 
 #[contract_test]
-async fn a_mask_that_comes_back_stands_for_the_kept_value(suite: Arc<Suite>) {
+async fn a_mask_that_comes_back_keeps_the_stored_value(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let hook = secret_hook(&entity, &receiver, "/a", Behaviour::status(200)).await;
@@ -109,7 +109,7 @@ async fn a_mask_that_comes_back_stands_for_the_kept_value(suite: Arc<Suite>) {
     let received = receiver.until(&format!("/a{QUERY}"), 1).await.remove(0);
     assert_eq!(received.header("authorization"), "Bearer s3cretvalue4");
 
-    // Some of it is new: the rest stays, under another spelling of its name and at another path, too.
+    // Some values are new: the others remain, also under another spelling of the name and at another path.
     let new = "/b?new=1&token=***&token=%2A%2A%2A";
     let meant = "/b?new=1&token=s3cretvalue1&token=s3cretvalue3";
     receiver.on(meant, [Behaviour::status(200)]);
@@ -122,7 +122,7 @@ async fn a_mask_that_comes_back_stands_for_the_kept_value(suite: Arc<Suite>) {
     assert_eq!((received.header("authorization"), received.header("x-new")), ("Bearer s3cretvalue4", "n"));
     assert_eq!(received.header("x-key"), "");
 
-    // Without a query and headers nothing is sealed, and nothing comes back.
+    // Without query and headers, no value is sealed or returned.
     let bare = receiver.on("/c", [Behaviour::status(200)]);
     let after = entity.changed(&hook.id, json!({ "eventUrl": bare, "headers": {} })).await;
     assert_eq!((&after["eventUrl"], &after["headers"]), (&json!(bare), &json!({})));
@@ -132,7 +132,7 @@ async fn a_mask_that_comes_back_stands_for_the_kept_value(suite: Arc<Suite>) {
     assert_eq!(receiver.until("/c", 1).await[0].header("authorization"), "");
 }
 
-/// A token that may change a webhook could once have the kept values sent to any server.
+/// A token with the right to change a webhook could once redirect the stored values to any server.
 #[contract_test]
 async fn kept_values_do_not_follow_a_webhook_to_another_server(suite: Arc<Suite>) {
     let entity = suite.entity().await;
@@ -155,15 +155,15 @@ async fn kept_values_do_not_follow_a_webhook_to_another_server(suite: Arc<Suite>
     assert_eq!((received.header("x-key"), received.header("authorization")), ("new", ""));
 }
 
-/// A change that keeps values is read, then another moves the webhook, then the first is written.
+/// A change that keeps values reads the webhook, then another change moves it, then the first one is written.
 #[contract_test]
 async fn kept_values_do_not_follow_a_webhook_that_moves_meanwhile(suite: Arc<Suite>) {
-    let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
-    let entity = Entity::new(&stood.api, "moved".to_owned()).await;
+    let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let entity = Entity::new(&setup.api, "moved".to_owned()).await;
     let receiver = Receiver::start().await;
     let other = Receiver::start().await;
     let hook = secret_hook(&entity, &receiver, "/a", Behaviour::status(200)).await;
-    let mut write = stood.table.hold("the change that keeps values", Moment::Before, |call| {
+    let mut write = setup.table.hold("the change that keeps values", Moment::Before, |call| {
         let text = call.body.to_string();
         text.contains("WHK#") && text.contains("headers") && text.contains("Update")
     });
@@ -173,14 +173,14 @@ async fn kept_values_do_not_follow_a_webhook_that_moves_meanwhile(suite: Arc<Sui
         write.reached().await;
         let moved = other.on("/?token=new", [Behaviour::status(200)]);
         entity.changed(&hook.id, json!({ "eventUrl": moved, "headers": { "X-Key": "new" } })).await;
-        write.go_on();
+        write.release();
     };
     let (kept, ()) = tokio::join!(kept, moves);
     assert!(kept.status < 500, "{}", kept.exchange);
     entity.publish(json!({})).await;
     let received = other.until("/?token=new", 1).await.remove(0);
     assert_eq!((received.header("x-key"), received.header("authorization")), ("new", ""));
-    assert!(stood.bundle.stop().await.success());
+    assert!(setup.bundle.stop().await.success());
 }
 
 #[contract_test]

@@ -1,5 +1,5 @@
-//! Replacing a webhook's signing secret: the old one and the new one both sign for a day, or for as long as the owner
-//! wants, and the old one ends at once when the owner says so.
+//! Replacing a webhook's signing secret: old and new secret both sign for a day, or as long as the owner chooses, and
+//! the owner can end the old one at once.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -17,7 +17,7 @@ use crate::{
     webhooks::fields,
 };
 
-/// The only delivery that a new event makes.
+/// The only delivery of a new event.
 async fn delivered(entity: &Entity, receiver: &Receiver) -> Received {
     let before = receiver.received("/").len();
     let id = entity.publish(json!({ "guest": "Zoë" })).await;
@@ -90,7 +90,7 @@ async fn a_secret_is_shown_once_and_never_again(suite: Arc<Suite>) {
     }
     let of_secrets = |text: &str| text.replace("previousSecretExpiresDate", "").contains("ecret");
     assert!(!texts[1..].iter().any(|text| of_secrets(text)), "{texts:#?}");
-    // The table has it sealed only.
+    // The table has only sealed secrets.
     for item in suite.table().scan().await {
         let item = item.to_string();
         assert!(secrets.iter().all(|secret| !item.contains(secret.trim_start_matches("whsec_"))), "{item}");
@@ -108,11 +108,11 @@ async fn a_new_secret_changes_when_the_webhook_was_changed_and_not_its_version(s
     after["lastUpdate"] = before["lastUpdate"].clone();
     after.as_object_mut().expect("openapi.yaml says so").remove("previousSecretExpiresDate");
     assert_eq!(after, before);
-    // So a client that read the webhook before can change it.
+    // A client that read the webhook before can therefore change it.
     assert_eq!(entity.changed(&hook.id, json!({ "name": "n", "version": 1 })).await["version"], 2);
 }
 
-/// In how many seconds the webhook says that its previous secret ends, if it says so; alone and in the list.
+/// Seconds until the previous secret ends, as shown by the webhook and by the list, if there is one.
 async fn previous_ends_in(entity: &Entity, hook: &Hook) -> Option<i64> {
     let shown = entity.webhook(&hook.id).await;
     let listed = entity.listed(hook).await;
@@ -146,7 +146,7 @@ async fn a_rotation_ends_no_secret_before_its_time_unless_it_says_so(suite: Arc<
     }
     let received = delivered(&entity, &receiver).await;
     let signed = [&hook.secret, &secret_of(&first)].map(|secret| is_signed_by(&received, secret));
-    assert_eq!((signed, signatures(&received)), ([true, true], 2), "the first secret signs as long as was promised");
+    assert_eq!((signed, signatures(&received)), ([true, true], 2), "the first secret signs until its promised end");
 
     let agent = Agent::of(&entity).await;
     let mut arguments = json!({ "webhookIdentifier": hook.id });
@@ -170,18 +170,18 @@ async fn of_rotations_at_once_the_last_two_secrets_sign(suite: Arc<Suite>) {
     let secrets: Vec<String> = answers.iter().map(secret_of).collect();
     let received = delivered(&entity, &receiver).await;
     let signing = secrets.iter().filter(|secret| is_signed_by(&received, secret)).count();
-    assert_eq!((signing, signatures(&received)), (2, 2), "what signs was shown");
+    assert_eq!((signing, signatures(&received)), (2, 2), "the two shown secrets sign");
 }
 
 #[contract_test]
 async fn a_rotation_whose_answer_from_the_table_is_lost_is_made_once(suite: Arc<Suite>) {
-    let (stood, _permit) = suite.other_bundle_interposed(Settings::default()).await;
-    let entity = Entity::new(&stood.api, "rotation".to_owned()).await;
+    let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let entity = Entity::new(&setup.api, "rotation".to_owned()).await;
     let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let webhook = hook.id.clone();
     let rotates = move |call: &AwsCall| call.operation == "UpdateItem" && call.mentions(&webhook);
-    let mut held = stood.table.hold("rotated, answer lost", Moment::After, rotates);
+    let mut held = setup.table.hold("rotated, answer lost", Moment::After, rotates);
     let lost = async move {
         held.reached().await;
         held.lose();
@@ -189,12 +189,12 @@ async fn a_rotation_whose_answer_from_the_table_is_lost_is_made_once(suite: Arc<
     let (answer, ()) = join(entity.rotate(&hook.id).expect(200), lost).await;
     let received = delivered(&entity, &receiver).await;
     let new = secret_of(&answer);
-    assert!(is_signed_by(&received, &new) && is_signed_by(&received, &hook.secret), "either is known to somebody");
+    assert!(is_signed_by(&received, &new) && is_signed_by(&received, &hook.secret), "the owner may have either secret");
     assert_eq!(signatures(&received), 2);
-    assert!(stood.bundle.stop().await.success());
+    assert!(setup.bundle.stop().await.success());
 }
 
-/// The item of a webhook, as the table has it.
+/// The stored item of a webhook.
 async fn item_of(suite: &Suite, entity: &Entity, hook: &Hook) -> Value {
     let partition = format!("ENT#{}", entity.id);
     let sort = format!("WHK#{}", hook.id);
@@ -207,7 +207,7 @@ async fn a_secret_that_has_ended_signs_nothing(suite: Arc<Suite>) {
     let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let new = entity.new_secret(&hook.id).await;
-    // As if the overlap was over.
+    // End the overlap.
     let mut item = item_of(&suite, &entity, &hook).await;
     item["signingSecrets"]["L"][1]["M"]["expiresDate"]["S"] = "2026-01-01T00:00:00.000Z".into();
     suite.table().put(item).await;
@@ -218,7 +218,7 @@ async fn a_secret_that_has_ended_signs_nothing(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn secrets_that_the_release_before_let_sign_go_on_until_they_end(suite: Arc<Suite>) {
+async fn secrets_of_the_previous_release_sign_until_they_end(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
@@ -255,7 +255,7 @@ async fn the_owner_says_how_long_the_old_secret_signs(suite: Arc<Suite>) {
     for (body, seconds) in [(json!({}), 86_400), (week, 604_800)] {
         let answer = entity.rotate(&hook.id).json(&body).expect(200).await.json();
         let until = time(&answer["previousSecretExpiresDate"]).as_second() - now();
-        let ends = previous_ends_in(&entity, &hook).await.expect("one signs beside the new one");
+        let ends = previous_ends_in(&entity, &hook).await.expect("the previous secret still signs");
         for ends in [until, ends] {
             assert!((seconds - 60..=seconds).contains(&ends), "{body}: the old secret ends in {ends} s");
         }
@@ -288,7 +288,7 @@ async fn the_previous_secret_is_ended_at_once_and_the_webhook_says_so(suite: Arc
     let received = delivered(&entity, &receiver).await;
     let signed = [&hook.secret, &new].map(|secret| is_signed_by(&received, secret));
     assert_eq!((signed, signatures(&received)), ([false, true], 1));
-    // Asked for again, as after a lost answer, it changes nothing and says so.
+    // A repetition, as after a lost response, changes nothing and says so.
     let again = entity.end_previous_secret(&hook.id).expect(200).await.json();
     assert!(again["success"] == true && again["message"] != ended["message"], "{again:#}");
     assert_eq!(entity.webhook(&hook.id).await, after);
@@ -297,7 +297,8 @@ async fn the_previous_secret_is_ended_at_once_and_the_webhook_says_so(suite: Arc
 
 #[contract_test]
 async fn only_the_owner_ends_a_secret(suite: Arc<Suite>) {
-    let (entity, stranger) = (suite.entity().await, suite.entity().await);
+    let entity = suite.entity().await;
+    let stranger = suite.entity().await;
     let hook = entity.hook("http://127.0.0.1:9/").await;
     entity.new_secret(&hook.id).await;
     for id in [hook.id.as_str(), "whk_00000000000000000000000000", "nothing"] {

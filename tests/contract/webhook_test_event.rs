@@ -1,4 +1,4 @@
-//! Test events: a delivery like any other, to one webhook alone.
+//! Test events: ordinary deliveries to one webhook alone.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Behaviour, Entity, Hook, Receiver, Suite, is_signed_by, time};
 
-/// Tests a webhook, and returns the delivery.
+/// Sends a test event to a webhook, and returns the delivery.
 async fn tested(entity: &Entity, hook: &Hook) -> String {
     let answer = entity.test(&hook.id).expect(202).await.json();
     answer["deliveryIdentifier"].as_str().expect("openapi.yaml says so").to_owned()
@@ -18,11 +18,11 @@ fn of_expired_bookings(url: &str) -> Value {
 }
 
 #[contract_test]
-async fn a_test_event_is_a_delivery_to_this_webhook_alone_whatever_its_list(suite: Arc<Suite>) {
+async fn a_test_event_goes_to_this_webhook_alone_regardless_of_its_list(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let hook = entity.hook_with(of_expired_bookings(&receiver.on("/tested", [Behaviour::status(204)]))).await;
-    // This webhook wants every type, and would get an event that was simply published.
+    // This webhook subscribes to every type, and would get a published event.
     entity.hook(&receiver.on("/other", [Behaviour::status(200)])).await;
     let id = tested(&entity, &hook).await;
     let delivery = entity.until_status(&id, &["delivered"]).await;
@@ -38,7 +38,7 @@ async fn a_test_event_is_a_delivery_to_this_webhook_alone_whatever_its_list(suit
     assert_eq!((&delivery["type"], &delivery["webhookIdentifier"]), (&json!("webhook.test"), &json!(hook.id)));
     assert_eq!((&delivery["attemptCount"], &delivery["lastHttpStatus"]), (&json!(1), &json!(204)));
     assert_eq!(time(&event["timestamp"]), time(&delivery["createdDate"]));
-    // A test event to the other webhook would have come before this.
+    // A test event to the other webhook would have arrived before this event.
     let published = entity.publish(json!({})).await;
     entity.until_status(&published, &["delivered"]).await;
     assert_eq!((receiver.received("/tested").len(), receiver.received("/other").len()), (1, 1));
@@ -56,7 +56,7 @@ async fn a_test_event_that_fails_is_tried_again(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn each_test_is_an_event_of_its_own(suite: Arc<Suite>) {
+async fn each_test_is_a_separate_event(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;

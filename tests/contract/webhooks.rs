@@ -1,4 +1,4 @@
-//! Webhooks: making one, refused values, and the list.
+//! Webhooks: creation, refused values, and the list.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -11,7 +11,7 @@ fn good() -> Value {
     json!({ "name": "test", "eventUrl": "https://hooks.example.com/waypost", "eventList": [] })
 }
 
-/// A good request with one member set.
+/// A valid request with one member replaced.
 fn with(member: &str, value: impl Into<Value>) -> Value {
     let mut body = good();
     body[member] = value.into();
@@ -24,13 +24,13 @@ pub fn fields(problem: &Value) -> Vec<String> {
     violations.iter().map(|violation| violation["field"].as_str().expect("openapi.yaml says so").to_owned()).collect()
 }
 
-/// The fields of the violations that a new webhook is refused with.
+/// The fields of the violations of a refused new webhook.
 async fn violations(entity: &Entity, body: &Value) -> Vec<String> {
     fields(&entity.post("/webhook").json(body).refused(400, "invalid-request").await)
 }
 
 #[contract_test]
-async fn a_webhook_has_what_was_asked_for(suite: Arc<Suite>) {
+async fn a_new_webhook_has_the_requested_values(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let asked = json!({
         "name": "Booking sync – Überblick",
@@ -77,7 +77,7 @@ async fn the_secret_is_shown_once_and_differs_from_all_others(suite: Arc<Suite>)
     let mut secrets = HashSet::new();
     for _ in 0..5 {
         let secret = entity.hook_with(good()).await.secret;
-        // 24 to 64 bytes, as Standard Webhooks asks for.
+        // 24 to 64 bytes, as Standard Webhooks requires.
         assert!(secret.starts_with("whsec_") && (38..=94).contains(&secret.len()), "{secret}");
         assert!(secrets.insert(secret), "a secret came twice");
     }
@@ -114,7 +114,8 @@ async fn another_entity_in_the_body_is_a_violation(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn the_list_shows_only_the_entitys_webhooks_without_their_secrets(suite: Arc<Suite>) {
-    let (entity, other) = (suite.entity().await, suite.entity().await);
+    let entity = suite.entity().await;
+    let other = suite.entity().await;
     assert_eq!(entity.get("/webhook/list").expect(200).await.json(), json!([]));
     let mut made = vec![];
     for name in ["first", "second", "third"] {
@@ -365,12 +366,15 @@ async fn many_webhooks_of_an_entity_are_all_listed(suite: Arc<Suite>) {
     }
     let list = entity.get("/webhook/list").expect(200).await.json();
     assert_eq!(list.as_array().map(Vec::len), Some(hooks.len()));
-    // And each gets its delivery, under its own secret.
+    // Each webhook gets its delivery, signed with its secret.
     let published = entity.publish_of_type("booking.created", json!({})).await.json();
     assert_eq!(published["deliveries"].as_array().map(Vec::len), Some(hooks.len()));
     for (number, hook) in hooks.iter().enumerate() {
         let received = receiver.until(&format!("/{number}"), 1).await;
-        assert!(is_signed_by(&received[0], &hook.secret), "the delivery to number {number} is not under its secret");
+        assert!(
+            is_signed_by(&received[0], &hook.secret),
+            "the delivery to number {number} is not signed with its secret"
+        );
     }
 }
 
@@ -384,7 +388,7 @@ async fn an_entity_has_at_most_two_hundred_webhooks(suite: Arc<Suite>) {
     let listed = entity.get("/webhook/list").expect(200).await;
     let listed = listed.json();
     assert_eq!(listed.as_array().expect("a list").len(), 200);
-    // One that is removed makes room for one.
+    // A removed webhook makes room for a new one.
     entity.remove(listed[17]["id"].as_str().expect("openapi.yaml says so")).expect(200).await;
     entity.post("/webhook").json(&good()).expect(201).await;
     entity.post("/webhook").json(&good()).refused(409, "webhook-limit").await;

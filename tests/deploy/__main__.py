@@ -1,4 +1,4 @@
-"""`make deploy-test`: deploys the bundle into an emulator of AWS and uses it. Ends everything that it started."""
+"""`make deploy-test`: deploys the bundle into an emulator of AWS, uses it, and stops everything that it started."""
 
 import argparse
 import sys
@@ -15,10 +15,10 @@ PROJECT = Path(__file__).resolve().parents[2]
 
 
 def main() -> int:
-    """Rehearses; 0 if every step passed, 1 if one failed, 130 after Ctrl-C."""
+    """Runs the deployment test; exits with 0 if every step passed, 1 if one failed, 130 after Ctrl-C."""
     arguments = argparse.ArgumentParser(prog="make deploy-test", description=main.__doc__)
-    arguments.add_argument("--binaries", type=Path, default=PROJECT / "target/debug", help="where the programs are")
-    arguments.add_argument("--tests", type=Path, help="the program with the contract tests; else the newest one there")
+    arguments.add_argument("--binaries", type=Path, default=PROJECT / "target/debug", help="the folder of the programs")
+    arguments.add_argument("--tests", type=Path, help="the program with the contract tests; default: the newest one there")
     chosen = arguments.parse_args()
     begun = time.monotonic()
     emulator: Emulator | None = None

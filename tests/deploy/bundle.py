@@ -1,4 +1,4 @@
-"""The deployed parts: the functions as zips in a bucket, and the template as SAM's own translator expands it."""
+"""The deployed parts: the functions as zips in a bucket, and the template, expanded by SAM's translator."""
 
 import hashlib
 import io
@@ -21,8 +21,8 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "operator"))
 from deploy import with_settings  # noqa: E402: the operator's own script is no package
 
 BUCKET = "deploy-test-code"
-# What lets a deployment fail after all else was done: it waits a second for a signal that is never sent.
-FAULT = "RehearsedFault"
+# Makes a deployment fail after all other resources are created: it waits a second for a signal that is never sent.
+FAULT = "DeployTestFault"
 
 Template = dict[str, Any]
 
@@ -44,7 +44,7 @@ class Bundle:
             raise FileNotFoundError(f"{binary} is missing; `make deploy-test` builds it")
         content = _stripped(binary, scratch)
         archive = io.BytesIO()
-        # No time of the file in it, so that the same program is the same zip and an unchanged function is no change.
+        # Without the file's time, so that the same program gives the same zip and an unchanged function is not updated.
         entry = zipfile.ZipInfo("bootstrap")
         entry.external_attr = 0o100755 << 16
         with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
@@ -70,7 +70,7 @@ class Bundle:
         return template
 
     def publish(self, template: str) -> str:
-        """Puts a template into the bucket, for it is too large for a call; returns its key."""
+        """Puts a template into the bucket, since it is too large for a call; returns its key."""
         key = f"template-{hashlib.sha256(template.encode()).hexdigest()}"
         self._s3.put_object(Bucket=BUCKET, Key=key, Body=template.encode())
         return key
@@ -87,7 +87,7 @@ def programs(template: Path) -> dict[str, str]:
 
 
 def failing(template: Template) -> Template:
-    """The same template with a part that fails when all others are there."""
+    """The template with an additional resource that fails after all others are created."""
     fault = {
         f"{FAULT}Handle": {"Type": "AWS::CloudFormation::WaitConditionHandle"},
         FAULT: {
@@ -100,7 +100,7 @@ def failing(template: Template) -> Template:
 
 
 def _stripped(binary: Path, scratch: Path) -> bytes:
-    """The program without what a debugger reads, which is more than half of it."""
+    """The program without debug symbols, which are more than half of it."""
     strip = shutil.which("strip")
     if strip is None:
         return binary.read_bytes()
@@ -112,5 +112,5 @@ def _stripped(binary: Path, scratch: Path) -> bytes:
 
 
 def architecture() -> str:
-    """This machine's processor, as the template's parameter has it."""
+    """This machine's processor, as a value of the template's parameter."""
     return "arm64" if platform.machine() in ("arm64", "aarch64") else "x86_64"

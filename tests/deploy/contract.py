@@ -1,4 +1,4 @@
-"""The contract tests against a deployed stack: all those that ask for no bundle of their own."""
+"""The contract tests against a deployed stack: all tests that need no local bundle."""
 
 import json
 import os
@@ -10,13 +10,14 @@ from emulator import REGION
 from service import Service
 from stack import ALIAS
 
-# The managing entity that the tests' demo application is for, and the sample events are about.
+# The managing entity of the tests' demo application and of the sample events.
 DEMO = "demo-hotel"
-# Each test at a time can cost a process of each function that it calls, as on AWS, and the emulator is one of Python.
+# Number of concurrent tests: each can need a process of each function that it calls, and the emulator is a single
+# Python process.
 AT_A_TIME = 8
-# Tests that would show the emulator's ways and not ours.
+# Tests that fail because of the emulator.
 EMULATORS_OWN = {
-    "the emulator chooses a route after it has decoded %2F in a path": [
+    "the emulator decodes %2F in a path before it chooses a route": [
         "bodies::an_entity_that_cannot_exist_is_a_violation",
         "deliveries::an_identifier_that_cannot_exist_looks_missing",
         "payments::an_unknown_provider_is_not_found",
@@ -26,45 +27,43 @@ EMULATORS_OWN = {
         "routes::a_path_that_does_not_exist_is_not_found",
         "routes::a_verb_that_a_path_does_not_take_is_answered_with_those_it_takes",
     ],
-    "the emulator takes bodies of any size, and makes text of every one of JSON": [
+    "the emulator accepts bodies of any size, and passes every JSON body on as text": [
         "bodies::a_connection_that_a_too_large_body_ends_is_not_used_again",
-        "agents::what_is_no_message_is_told_so_by_json_rpc",
+        "agents::an_invalid_message_gets_an_error_of_json_rpc",
         "publish::a_body_that_is_not_json_is_refused_as_a_whole",
         "token::a_request_that_is_too_large_is_a_problem",
     ],
-    "the emulator's bus hands no `TraceHeader` on": [
-        "traces::an_event_of_the_bus_goes_on_with_the_trace_of_its_trace_header",
+    "the emulator's bus does not pass on `TraceHeader`": [
+        "traces::an_event_of_the_bus_continues_the_trace_of_its_trace_header",
     ],
-    "the emulator hands a function another text of the same JSON": [
-        "ingest::a_rejected_event_that_the_queue_does_not_take_as_it_is_says_what_was_changed",
+    "the emulator passes a function the same JSON in another notation": [
+        "ingest::a_rejected_event_that_was_changed_for_the_queue_says_how",
         "ingest::an_event_of_the_bus_may_be_as_large_as_any_other_and_no_larger",
         "ingest::an_identifier_that_comes_with_another_content_is_rejected",
         "ingest::data_of_the_bus_are_sent_byte_for_byte",
-        "ingest::what_cannot_be_published_is_rejected_with_the_reason_and_not_tried_again",
+        "ingest::an_invalid_bus_event_is_rejected_with_the_reason_and_not_retried",
     ],
-    "an endpoint is waited for for less time than the emulator takes for the test's hundreds of requests": [
+    "the timeout of an endpoint is shorter than the emulator needs for the test's hundreds of requests": [
         "delivery_list::every_filter_alone_and_with_others_finds_what_it_says",
     ],
-    "the emulator runs a function in several sandboxes, of which each keeps connections of its own": [
-        "kept_connections::a_request_is_not_repeated_once_an_answer_has_begun",
-        "kept_connections::a_request_that_a_kept_connection_lost_is_repeated_once_within_its_attempt",
+    "the emulator runs a function in several sandboxes, each with its own connections": [
         "kept_connections::attempts_of_an_entity_at_an_endpoint_share_a_connection",
         "kept_connections::entities_share_no_connection",
     ],
-    "the emulator's greedy route takes a path with an empty part": [
+    "the emulator's greedy route matches a path with an empty segment": [
         "panel_page::the_page_is_the_same_at_every_address_and_asked_for_each_time",
     ],
-    "the suite asks at the root of an address, and the emulator's API lies below a path": [
+    "the suite calls the root of an address, and the emulator's API is below a path": [
         "agents_conformance::the_newest_revision_conforms",
         "agents_conformance::the_newest_revision_with_a_handshake_conforms",
     ],
-    "the library asks the issuer at its public address, which leads nowhere here": [
-        "agents_clients::the_former_library_of_typescript_needs_an_address_an_identifier_and_a_secret",
-        "agents_clients::the_library_of_python_needs_an_address_an_identifier_and_a_secret",
-        "agents_clients::the_library_of_typescript_needs_an_address_an_identifier_and_a_secret",
-        "agents_clients::the_library_of_typescript_needs_no_secret_where_there_is_a_key",
-        "agents_clients::the_program_of_the_documents_in_javascript_lists_webhooks",
-        "agents_clients::the_program_of_the_documents_in_python_lists_webhooks",
+    "the library calls the issuer at its public address, which does not exist here": [
+        "agents_clients::the_former_typescript_library_needs_only_an_address_and_credentials",
+        "agents_clients::the_python_library_needs_only_an_address_and_credentials",
+        "agents_clients::the_typescript_library_needs_only_an_address_and_credentials",
+        "agents_clients::the_typescript_library_needs_no_secret_where_there_is_a_key",
+        "agents_clients::the_documented_javascript_program_lists_webhooks",
+        "agents_clients::the_documented_python_program_lists_webhooks",
         "agents_conformance::the_token_issuer_conforms",
         "oauth_clients::authlib_and_openid_client_ask_about_a_token_and_revoke_it",
         "oauth_clients::authlib_and_openid_client_authenticate_with_a_private_key",
@@ -74,7 +73,7 @@ EMULATORS_OWN = {
 
 
 class ContractTests:
-    """The program with the tests, and the stack that they are about."""
+    """The program with the tests, and the stack under test."""
 
     def __init__(self, program: Path, service: Service) -> None:
         self._program = program
@@ -126,7 +125,7 @@ class ContractTests:
         assert not gone, f"no such tests: {', '.join(gone)}"
 
     def run(self, description: Path, only: str | None = None) -> str:
-        """Runs them, with a line for each; says how many passed. `only` is a part of the names of those that are to run."""
+        """Runs the tests, with a line for each; returns the numbers. `only` selects tests by a part of their names."""
         variables = self._emulator.variables() | {"DEPLOYED": str(description), "AWS_REGION": REGION}
         command = [str(self._program), "--test-threads", str(AT_A_TIME), "--color", "never"]
         if only:
@@ -154,7 +153,7 @@ class ContractTests:
 
 
 def newest(folder: Path) -> Path:
-    """The program with the contract tests that was built last."""
+    """The newest program with the contract tests."""
     built = [path for path in folder.glob("deps/contract-*") if not path.suffix and os.access(path, os.X_OK)]
     if not built:
         raise FileNotFoundError(f"{folder} has no contract tests; `make deploy-test` builds them")

@@ -1,4 +1,4 @@
-"""The deployment test: what a new operator does with the stack, and what its clients then see, one step after another."""
+"""The deployment test: the steps of a new operator with the stack, and the results for its clients."""
 
 import json
 import uuid
@@ -19,19 +19,19 @@ from steps import Steps
 
 FIRST, SECOND = "production", "staging"
 EVENT_TYPE = "booking.created"
-# The contract tests have deliveries fail within seconds, as a bundle of their own does.
+# Deliveries of the contract tests fail within seconds, as in a local bundle.
 TESTED = {"RetrySchedule": "0s,1s,1s"}
 CONTRACT_LIMIT = 600
-# Where docs/operations.md tells of the bus.
+# The heading in docs/operations.md for the bus.
 BUS = "Events of the platform's own services"
-# A schedule of one minute, which the emulator looks at every ten seconds, and the sweep's own work.
+# A schedule of one minute, which the emulator checks every ten seconds, and the duration of the sweep.
 SWEEP_LIMIT = 150
 # The four steps of a rotation, in which Secrets Manager calls a function.
 ROTATION = ("createSecret", "setSecret", "testSecret", "finishSecret")
 
 
 class DeployTest:
-    """What the steps share. Each method is a step; the order is that of `run`."""
+    """The steps, as methods, and their shared state. `run` has the order."""
 
     def __init__(self, emulator: Emulator, receiver: Receiver, binaries: Path, source: Path, tests: Path) -> None:
         self.emulator = emulator
@@ -47,7 +47,7 @@ class DeployTest:
         self.template: Template
 
     def run(self, steps: Steps) -> None:
-        """Does every step."""
+        """Runs all steps."""
         steps.run("the emulator starts", 40, self.start, essential=True)
         steps.run("the functions are packed", 180, self.pack, essential=True)
         steps.run("SAM's translator expands the template", 60, self.expand, essential=True)
@@ -56,12 +56,12 @@ class DeployTest:
         steps.run("the operator provisions it, twice", 60, self.provision, essential=True)
         steps.run("tokens are issued and refused", 90, self.tokens, essential=True)
         steps.run("an event reaches a webhook, signed, and its attempt is recorded", 90, self.deliver)
-        steps.run("what no route matches is a Problem", 30, self.unmatched)
-        steps.run("an event of the bus reaches it", 90, self.ingest)
-        steps.run("an event that cannot be published is looked at and handed over again", 90, self.reject)
+        steps.run("requests without a route get a Problem", 30, self.unmatched)
+        steps.run("an event of the bus reaches the webhook", 90, self.ingest)
+        steps.run("an event that cannot be published is inspected and submitted again", 90, self.reject)
         steps.run("the signing keys rotate in four steps", 90, self.rotate)
         steps.run("the keys of sealed secrets rotate", 150, self.rotate_data_keys)
-        steps.run("applications are made and looked at", 60, self.applications)
+        steps.run("applications are created and listed", 60, self.applications)
         steps.run("a payment provider is set up", 60, self.set_up_provider)
         steps.run("an update of geo-IP databases is tried", 60, self.try_geo_ip)
         steps.run("a second environment is deployed beside the first", 120, self.deploy_second)
@@ -71,8 +71,8 @@ class DeployTest:
         steps.run("an update that fails is rolled back", 90, self.roll_back)
         steps.run("a queue message is lost", 60, self.lose_message)
         steps.run("the signing keys are replaced in an emergency", 120, self.replace_keys)
-        steps.run("the schedule's sweep delivers what was lost", SWEEP_LIMIT, self.sweep)
-        steps.run("the second environment is removed, and its data stay", 60, self.remove_second)
+        steps.run("the scheduled sweep delivers the event of the lost message", SWEEP_LIMIT, self.sweep)
+        steps.run("the second environment is removed, and its data remain", 60, self.remove_second)
         steps.run("the webhook is removed", 60, self.remove_webhook)
         steps.run("every command of docs/operations.md was followed", 10, self.followed)
 
@@ -96,7 +96,7 @@ class DeployTest:
         assert status == "ROLLBACK_COMPLETE", status
         why = stack.failures()
         assert FAULT in why, why
-        # CloudFormation neither updates nor repeats a stack whose creation was rolled back: it has to be deleted first.
+        # CloudFormation does not update a stack whose creation was rolled back: it must be deleted first.
         stack.delete()
         taken = self._fixed_names(stack)
         assert not taken, f"the next deployment would find these names taken: {', '.join(taken)}"
@@ -128,7 +128,7 @@ class DeployTest:
         client = self.emulator.client("secretsmanager")
         prefix = service.stack.outputs()["SecretsPrefix"]
         names = [secret["Name"] for secret in client.list_secrets(MaxResults=100)["SecretList"]]
-        # An update may have added one that is still empty.
+        # An update may have added a secret that is still empty.
         return {name: value for name in names if name.startswith(prefix) and (value := self._value(client, name))}
 
     def _value(self, secrets: Any, name: str) -> str | None:
@@ -139,14 +139,14 @@ class DeployTest:
         return value
 
     def _fixed_names(self, stack: Stack) -> list[str]:
-        """What is there of a stack's parts that the template names."""
+        """The existing resources of a stack that have names from the template."""
         secrets = self.emulator.client("secretsmanager").list_secrets(MaxResults=100)["SecretList"]
         groups = self.emulator.client("logs").describe_log_groups(logGroupNamePrefix=f"/waypost/{stack.environment}/")
         names = [secret["Name"] for secret in secrets if secret["Name"].startswith(f"waypost/{stack.environment}/")]
         return names + [group["logGroupName"] for group in groups["logGroups"]]
 
     def _generated_names(self, stack: Stack) -> list[str]:
-        """What is there of a stack's table and bucket, which CloudFormation names: never twice alike."""
+        """The existing tables and buckets of a stack, whose names CloudFormation generates."""
         tables = self.emulator.client("dynamodb").list_tables()["TableNames"]
         buckets = [bucket["Name"] for bucket in self.emulator.client("s3").list_buckets()["Buckets"]]
         return [name for name in tables + buckets if name.startswith(f"{stack.name}-")]
@@ -159,7 +159,7 @@ class DeployTest:
         service.client = credentials(self.manual.follow("Deploy"))
         token = service.token()
         service.call(token, "GET", "/webhook/list").expect(200)
-        # Each environment has an issuer and keys of its own.
+        # Each environment has its own issuer and keys.
         self.services[FIRST].call(token, "GET", "/webhook/list").expect(401)
         self._serves()
         return said
@@ -174,7 +174,7 @@ class DeployTest:
             schedules.stop()
 
     def _serves(self) -> str:
-        """The first environment issues tokens, and knows its webhook."""
+        """Asserts that the first environment issues tokens and has its webhook; returns a token."""
         service = self.services[FIRST]
         token = service.token()
         webhooks = service.call(token, "GET", "/webhook/list").expect(200).json()
@@ -182,7 +182,7 @@ class DeployTest:
         return token
 
     def unchanged(self) -> None:
-        # The routes are no part of the stack here, so they would be left alone in any case.
+        # The routes are not part of the stack here, so an update never changes them.
         stack = self.services[FIRST].stack
         status = stack.update(stack.template())
         assert status is None, f"an update without a change ended as {status}"
@@ -195,10 +195,10 @@ class DeployTest:
         status = stack.update(stack.template())
         assert status == "UPDATE_COMPLETE", f"{status}: {stack.failures()}"
         gone = {name for name in before.values() if name not in stack.resources().values()}
-        assert gone == versions, f"other parts than the functions' versions were replaced: {gone - versions}"
-        assert stack.variables("Token")["LOG_LEVEL"] == "debug", "the alias leads to the version before"
+        assert gone == versions, f"resources other than the functions' versions were replaced: {gone - versions}"
+        assert stack.variables("Token")["LOG_LEVEL"] == "debug", "the alias still has the previous version"
         assert self._secrets(service) == secrets, "a secret has another value"
-        # A token of before is good until it expires.
+        # An earlier token is valid until it expires.
         delivery = service.call(token, "GET", f"/webhook/delivery/{self.delivery}").expect(200).json()
         assert (delivery["status"], len(delivery["attempts"])) == ("delivered", 1), delivery
         self._serves()
@@ -210,12 +210,12 @@ class DeployTest:
         template = stack.template()
         status = stack.update(failing(template))
         assert status == "UPDATE_ROLLBACK_COMPLETE", status
-        assert stack.variables("Token")["LOG_LEVEL"] == "debug", "the alias leads to the version that was taken back"
+        assert stack.variables("Token")["LOG_LEVEL"] == "debug", "the alias has the version that was rolled back"
         self._serves()
-        # What is left of the attempt is in nobody's way: Lambda publishes nothing twice.
+        # The leftovers of the failed update do not matter: Lambda does not publish the same code twice in a row.
         status = stack.update(template)
         assert status == "UPDATE_COMPLETE", f"{status}: {stack.failures()}"
-        assert stack.variables("Token")["LOG_LEVEL"] == "warn", "the alias leads to the version before"
+        assert stack.variables("Token")["LOG_LEVEL"] == "warn", "the alias still has the previous version"
         self._serves()
         return "and succeeds without the fault"
 
@@ -280,7 +280,7 @@ class DeployTest:
         received.verified(self.webhook["signingSecret"])
 
     def reject(self) -> None:
-        """An event of a type that there is not, as a service would put it on the bus."""
+        """A service puts an event of an unknown type on the bus."""
         entry = {"Source": "platform.bookings", "DetailType": f"waypost.{FIRST}.event", "Detail": '{"type": "none"}'}
         assert self.emulator.client("events").put_events(Entries=[entry])["FailedEntryCount"] == 0
         queue, sqs = self.services[FIRST].stack.outputs()["RejectedEventsUrl"], self.emulator.client("sqs")
@@ -292,7 +292,7 @@ class DeployTest:
         until("the rejected event", 60, waiting)
         said = self.manual.follow(BUS)
         assert '"reason"' in said and '"rejected"' in said, said
-        # The one that was handed over was rejected again, and the old message is gone.
+        # The submitted event was rejected again, and the old message is removed.
         left = sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10, VisibilityTimeout=0).get("Messages", [])
         assert len(left) == 1, left
 
@@ -336,14 +336,14 @@ class DeployTest:
         def refused() -> bool | None:
             return service.call(old, "GET", "/webhook/list").status == 401 or None
 
-        # A function looks for revocations and new keys once a minute.
+        # A function reads revocations and new keys once a minute.
         until("the refusal of an old token", 90, refused)
         service.call(service.token(), "GET", "/webhook/list").expect(200)
 
     def followed(self) -> str:
         left, vain = self.manual.left(), self.manual.mentioned_in_vain()
-        assert not left, f"neither run nor said why not: {'; '.join(left)}"
-        assert not vain, f"no such commands: {'; '.join(vain)}"
+        assert not left, f"commands without a run or a reason: {'; '.join(left)}"
+        assert not vain, f"reasons for commands that do not exist: {'; '.join(vain)}"
         return "docs/operations.md"
 
     def lose_message(self) -> None:
@@ -384,13 +384,13 @@ class DeployTest:
         published = service.request("GET", "/oauth2/jwks").expect(200).json()["keys"]
         kids = {key["kid"] for key in published}
         assert {before["current"]["kid"], after["current"]["kid"], after["next"]["kid"]} <= kids, kids
-        # Tokens of the old key are good until they expire.
+        # Tokens of the old key are valid until they expire.
         service.call(old, "GET", "/webhook/list").expect(200)
         service.call(service.token(), "GET", "/webhook/list").expect(200)
         return function
 
     def _age_keys(self, stack: Stack) -> None:
-        """Lets the published keys sign, as if each had been published long ago: a rotation asks for ten minutes."""
+        """Makes the published keys old enough to sign: a rotation requires ten minutes."""
         table = self.emulator.client("dynamodb", self.emulator.table.endpoint)
         name = stack.resources()["Table"]
         item = table.get_item(TableName=name, Key={"pk": {"S": "KEYS"}, "sk": {"S": "JWKS"}})["Item"]

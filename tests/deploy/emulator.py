@@ -1,8 +1,7 @@
-"""The emulator of AWS: ministack, on a port of loopback, with a folder and credentials of its own.
+"""The emulator of AWS: ministack, on a loopback port, with a separate folder and credentials.
 
-It gets none of the caller's variables, so that a deployment test cannot reach an AWS account, whatever is configured here. It
-takes orders from every program on this machine, for as long as it runs: it holds nothing of value, but is no place for
-anything that is.
+It gets none of the caller's variables, so that the deployment test cannot reach an AWS account, regardless of the machine's
+configuration. While it runs, it accepts calls from every program on this machine, so it must not hold anything of value.
 """
 
 import os
@@ -21,26 +20,26 @@ from botocore.config import Config
 from table import EmbeddedTable
 
 REGION = "us-east-1"
-# Long enough for a sweep that waits for slow endpoints; a step has a limit of its own.
+# Long enough for a sweep that waits for slow endpoints; each step has a separate limit.
 READ_LIMIT = 60
 START_LIMIT = 30
-# The functions name their endpoints one by one. DynamoDB's is that of the embedded table.
+# The functions have one variable per endpoint. DynamoDB's endpoint is the embedded table.
 ENDPOINTS = ("", "_SQS", "_SECRETS_MANAGER", "_S3")
 
 
 class Emulator:
-    """A running emulator, the table beside it and their folder; all end with `stop`."""
+    """A running emulator, the table and their folder; `stop` ends all of them."""
 
     def __init__(self, tools: Path, binaries: Path) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="waypost-deploy-test-"))
         listener = socket.socket()
-        # Bound here and handed over, so that no other program can take the port in between.
+        # The socket is bound here and passed on, so that no other program can take the port in between.
         listener.bind(("127.0.0.1", 0))
         self.port: int = listener.getsockname()[1]
         self.endpoint = f"http://127.0.0.1:{self.port}"
         self.log = self.folder / "ministack.log"
         self.table = EmbeddedTable(binaries / "local", {"PATH": os.environ["PATH"]})
-        # A session of its own: Ctrl-C reaches only the deployment test, which then ends the emulator and all functions.
+        # A separate session: Ctrl-C reaches only the deployment test, which then stops the emulator and all functions.
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 [tools / "hypercorn", "ministack.app:app", "--bind", f"fd://{listener.fileno()}"]
@@ -56,7 +55,7 @@ class Emulator:
         listener.close()
 
     def variables(self) -> dict[str, str]:
-        """The environment of a program that is to know the emulator and nothing else of AWS."""
+        """The environment of a program that must know only the emulator, and no other part of AWS."""
         endpoints = {f"AWS_ENDPOINT_URL{service}": self.endpoint for service in ENDPOINTS}
         return endpoints | {
             "AWS_ENDPOINT_URL_DYNAMODB": self.table.endpoint,
@@ -78,7 +77,7 @@ class Emulator:
             "S3_DATA_DIR": str(self.folder / "s3"),
             "STATE_DIR": str(self.folder / "state"),
             "LOG_LEVEL": "INFO",
-            # It would also open ports for these, and look for containers of earlier runs.
+            # Otherwise it opens ports for these services, and looks for containers of earlier runs.
             "IOT_MTLS_ENABLED": "0",
             "SFTP_ENABLED": "0",
             "DOCKER_HOST": "unix:///nonexistent",
@@ -93,11 +92,11 @@ class Emulator:
             try:
                 self.client("sts").get_caller_identity()
                 return
-            except Exception:  # noqa: BLE001: whatever the reason, it is asked again until the limit
+            except Exception:  # noqa: BLE001: any error, repeated until the limit
                 time.sleep(0.2)
 
     def client(self, service: str, endpoint: str | None = None) -> Any:
-        """A client for one of its services, or for what stands in for one at an address of its own."""
+        """A client for one of the emulator's services, or for a stand-in at another address."""
         return boto3.session.Session().client(
             service,
             endpoint_url=endpoint or self.endpoint,
@@ -114,7 +113,7 @@ class Emulator:
         )
 
     def stop(self) -> None:
-        """Ends it with all functions that it started, and the table; removes the folder."""
+        """Stops the emulator, its functions and the table; removes the folder."""
         self.table.stop()
         for sent, patience in ((signal.SIGTERM, 5), (signal.SIGKILL, 5)):
             try:

@@ -1,5 +1,4 @@
-"""docs/operations.md, followed to the letter: its commands are taken from the document and run, so that the document and the
-deployment test cannot part."""
+"""Runs the commands of docs/operations.md as written, so that document and deployment test cannot diverge."""
 
 import os
 import re
@@ -11,12 +10,12 @@ from pathlib import Path
 
 from emulator import Emulator
 
-# Commands that are not run here, by how they begin, and why.
+# Commands that are not run here, by their beginning, with the reason.
 NOT_RUN = {
-    "make deploy ENV=staging": "it builds for Lambda and hands the stack to SAM, in whose place the deployment test deploys",
-    "target/debug/waypost-admin application list hotel-1 --data": "it is for a service of one machine",
-    "aws lambda invoke --function-name": "the canary goes to the public address, which leads nowhere here",
-    "make rotate-signing-key STACK=waypost\n": "the emulator's Secrets Manager calls no function; a step does so",
+    "make deploy ENV=staging": "it builds for Lambda and deploys with SAM, which the deployment test replaces",
+    "target/debug/waypost-admin application list hotel-1 --data": "it is for a local service",
+    "aws lambda invoke --function-name": "the canary calls the public address, which does not exist here",
+    "make rotate-signing-key STACK=waypost\n": "the emulator's Secrets Manager calls no function; a step of the test does",
 }
 FENCE = re.compile(r"^( *)```sh\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
@@ -30,7 +29,7 @@ class Block:
     commands: str
 
     def not_run(self) -> str | None:
-        """Why they are not run here, if they are not."""
+        """The reason why the commands are not run here; None if they are run."""
         return next((why for beginning, why in NOT_RUN.items() if self.commands.startswith(beginning)), None)
 
 
@@ -51,7 +50,7 @@ def _write_tool(file: Path, commands: str) -> None:
 
 
 class Manual:
-    """The document, and a folder that looks like the project's to the one who follows it."""
+    """The document, and a copy of the project's folder in which its commands run."""
 
     def __init__(self, emulator: Emulator, project: Path) -> None:
         self._blocks = blocks((project / "docs/operations.md").read_text(encoding="utf-8"))
@@ -64,10 +63,9 @@ class Manual:
         tools = self._folder / "tools"
         tools.mkdir()
         path = os.pathsep.join([str(project / ".venv/bin"), os.environ["PATH"]])
-        # Everything is built, and with other choices cargo would build it again.
+        # Everything is built already, and cargo would build again with other settings.
         _write_tool(tools / "cargo", ":")
-        # Some services have an address of their own in version 1 of the command line, in spite of AWS_ENDPOINT_URL: nothing
-        # may leave this machine.
+        # Version 1 of the command line ignores AWS_ENDPOINT_URL for some services, but no request may leave this machine.
         command = shutil.which("aws", path=path)
         assert command, "the AWS command line is missing; `make python-tools` installs it"
         _write_tool(tools / "aws", f'exec "{command}" --endpoint-url "{emulator.endpoint}" "$@"')
@@ -80,8 +78,8 @@ class Manual:
         places: Mapping[str, str] | None = None,
         variables: Mapping[str, str] | None = None,
     ) -> str:
-        """Runs the commands below a heading, one block after the other in one shell; those that begin so, if it is said how.
-        `places` are words of the document in whose place others stand. Returns what they print.
+        """Runs the command blocks below a heading in one shell and returns their output. `beginning` selects blocks by
+        their first characters; `places` replaces words of the document.
         """
         chosen = [block for block in self._left if block.heading == heading and block.commands.startswith(beginning)]
         assert chosen, f"docs/operations.md has no such commands under “{heading}”"
@@ -99,9 +97,9 @@ class Manual:
         return done.stdout
 
     def left(self) -> list[str]:
-        """The commands that were not followed, and should have been."""
+        """The commands that should have been run, but were not."""
         return [f"“{block.heading}”: {block.commands.splitlines()[0]}" for block in self._left]
 
     def mentioned_in_vain(self) -> list[str]:
-        """Reasons for commands that the document does not have."""
+        """The reasons for commands that the document does not contain."""
         return [said for said in NOT_RUN if not any(block.commands.startswith(said) for block in self._blocks)]

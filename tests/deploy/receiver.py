@@ -1,4 +1,4 @@
-"""A subscriber's endpoint on loopback, which keeps what it is sent."""
+"""A subscriber's endpoint on loopback, which stores its requests."""
 
 import json
 import threading
@@ -11,13 +11,13 @@ from standardwebhooks.webhooks import Webhook
 
 @dataclass(frozen=True)
 class Received:
-    """A request that arrived."""
+    """A received request."""
 
     headers: dict[str, str]
     body: str
 
     def verified(self, secret: str) -> Any:
-        """What it says; a signature that is not of this secret fails."""
+        """The body as JSON, after verification of the signature with this secret."""
         Webhook(secret).verify(self.body, self.headers)
         return json.loads(self.body)
 
@@ -45,7 +45,7 @@ class Receiver:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def event_of(self, booking: str) -> Received | None:
-        """What arrived about a booking."""
+        """The first request about a booking."""
         about = (request for request in self.received if json.loads(request.body)["data"].get("bookingIdentifier") == booking)
         return next(about, None)
 

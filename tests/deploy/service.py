@@ -1,4 +1,4 @@
-"""A deployed environment, as its clients reach it: HTTP requests to the API."""
+"""A deployed environment and its clients: HTTP requests to the API."""
 
 import base64
 import http.client
@@ -26,7 +26,7 @@ class Answer:
     text: str
 
     def expect(self, status: int) -> "Answer":
-        """The same; another status fails."""
+        """Asserts the status; returns the answer."""
         assert self.status == status, f"expected {status}, got {self.status}: {self.text[:500]}"
         return self
 
@@ -34,24 +34,24 @@ class Answer:
         return json.loads(self.text)
 
     def problem(self) -> str:
-        """The kind of the Problem that it is."""
+        """The kind of the Problem."""
         assert self.headers["content-type"] == "application/problem+json", self.headers
         kind: str = self.json()["type"]
         return kind.rsplit("/", 1)[-1]
 
 
 class Service:
-    """An environment, with the application that was registered when it was provisioned."""
+    """An environment, with the application that was registered during provisioning."""
 
     def __init__(self, stack: Stack, admin: Path) -> None:
         self.stack = stack
         self._admin = admin
-        # By its path at the emulator: by its host, `/oauth2/token` would reach the emulator's Cognito.
+        # By path: by host name, `/oauth2/token` would reach the emulator's Cognito.
         self.address = f"{stack.emulator.endpoint}/_aws/execute-api/{stack.resources()['Api']}/$default"
         self.client: tuple[str, str] = ("", "")
 
     def admin(self, *arguments: str) -> str:
-        """Runs the operator's program on the stack, which must succeed; returns what it prints."""
+        """Runs the operator's program on the stack; asserts success, and returns the output."""
         command = [self._admin, "--stack", self.stack.name, *arguments]
         variables = self.stack.emulator.variables()
         done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
@@ -81,7 +81,7 @@ class Service:
             connection.close()
 
     def ask_for_token(self, client: tuple[str, str] | None = None) -> Answer:
-        """Asks for a token with the client's identifier and secret."""
+        """Requests a token with the client's identifier and secret."""
         credentials = base64.b64encode(":".join(client or self.client).encode()).decode()
         form = {"Authorization": f"Basic {credentials}", "Content-Type": "application/x-www-form-urlencoded"}
         body = urlencode({"grant_type": "client_credentials"}).encode()
@@ -102,15 +102,15 @@ class Service:
 
 
 def credentials(printed: str) -> tuple[str, str]:
-    """The identifier and the secret that the operator's program prints."""
+    """The identifier and the secret in the output of the operator's program."""
     values = dict(line.split("=", 1) for line in printed.splitlines() if "=" in line)
     return values["CLIENT_ID"], values["CLIENT_SECRET"]
 
 
 def until(what: str, limit: float, look: Callable[[], Found | None]) -> Found:
-    """Looks until there is something, for at most `limit` seconds."""
+    """Polls until `look` returns a value, for at most `limit` seconds."""
     begun = time.monotonic()
     while (found := look()) is None:
-        assert time.monotonic() - begun < limit, f"{what} was not there within {limit:.0f} s"
+        assert time.monotonic() - begun < limit, f"waited {limit:.0f} s in vain for {what}"
         time.sleep(0.2)
     return found

@@ -1,4 +1,4 @@
-"""A stack: its deployment by CloudFormation, and where its parts are."""
+"""A stack: its deployment by CloudFormation, and its resources."""
 
 import json
 import time
@@ -10,7 +10,7 @@ import stand_ins
 from bundle import BUCKET, Bundle, Template, architecture
 from emulator import Emulator
 
-# What leads to the versions of the functions.
+# The alias of every function.
 ALIAS = "live"
 VERSION = "AWS::Lambda::Version"
 # Kinds of resources whose names lie within another part of the stack.
@@ -23,7 +23,7 @@ class Stack:
     def __init__(self, emulator: Emulator, bundle: Bundle, environment: str) -> None:
         self.emulator = emulator
         self.environment = environment
-        # As docs/operations.md calls them.
+        # The names in docs/operations.md.
         self.name = "waypost" if environment == "production" else f"waypost-{environment}"
         self.bundle = bundle
         self._formation = emulator.client("cloudformation")
@@ -36,26 +36,26 @@ class Stack:
             # The receiver of the deployment test listens on loopback.
             "DeliveryAllowedNetworks": "127.0.0.1/32",
             "DeliveryAllowHttp": "true",
-            # It would go to the public address, which leads nowhere here.
+            # The canary would call the public address, which does not exist here.
             "Canary": "false",
-            # The emulator has no CodeDeploy: an alias leads to its new version at once.
+            # The emulator has no CodeDeploy: an alias moves to the new version at once.
             "Rollout": "AllAtOnce",
         }
 
     def template(self) -> Template:
-        """The project's template as CloudFormation gets it, with the present parameters."""
+        """The project's template as CloudFormation gets it, with the current parameters."""
         return self.bundle.expanded(self.parameters)
 
     def create(self, template: Template) -> str:
-        """Deploys it for the first time, as `sam deploy` does. Returns the status in which that ended."""
+        """Creates the stack, as `sam deploy` does. Returns the final status."""
         self._formation.create_stack(StackName=self.name, **self._described(template), OnFailure="ROLLBACK")
         status = self._settled()
         if status == "CREATE_COMPLETE":
-            self._stand_in(template)
+            self._complete(template)
         return status
 
     def update(self, template: Template) -> str | None:
-        """Deploys it again. Returns the status in which that ended; nothing, where there was no change."""
+        """Updates the stack. Returns the final status; None if there was no change."""
         try:
             self._formation.update_stack(StackName=self.name, **self._described(template))
         except botocore.exceptions.ClientError as error:
@@ -63,17 +63,17 @@ class Stack:
                 return None
             raise
         status = self._settled()
-        self._stand_in(template)
+        self._complete(template)
         return status
 
-    def _stand_in(self, template: Template) -> None:
-        """Does what the emulator leaves out of a deployment."""
+    def _complete(self, template: Template) -> None:
+        """Does the parts of a deployment that the emulator omits."""
         table, emulator = self.resources()["Table"], self.emulator
         stand_ins.embedded_table(emulator.client("dynamodb"), emulator.client("dynamodb", emulator.table.endpoint), table)
         self.route(template)
 
     def delete(self) -> None:
-        """Removes it; what the template retains stays."""
+        """Removes the stack, except the resources that the template retains."""
         self._formation.delete_stack(StackName=self.name)
         while self.status() not in (None, "DELETE_COMPLETE"):
             assert self.status() != "DELETE_FAILED", self.failures()
@@ -92,7 +92,7 @@ class Stack:
         }
 
     def status(self) -> str | None:
-        """The stack's status; nothing, if it is not there."""
+        """The stack's status; None if it does not exist."""
         try:
             status: str = self._formation.describe_stacks(StackName=self.name)["Stacks"][0]["StackStatus"]
         except botocore.exceptions.ClientError:
@@ -119,7 +119,7 @@ class Stack:
         return [resource for page in pages for resource in page["StackResourceSummaries"]]
 
     def resources(self) -> dict[str, str]:
-        """The names of its parts, by logical id."""
+        """The names of its resources, by logical id."""
         return {resource["LogicalResourceId"]: resource["PhysicalResourceId"] for resource in self._summaries()}
 
     def versions(self) -> set[str]:
@@ -128,7 +128,7 @@ class Stack:
         return {name for name, kind in kinds.items() if kind == VERSION}
 
     def names(self) -> set[tuple[str, str]]:
-        """The types and names of its parts, without names within another part, such as those of an API's stages."""
+        """The types and names of its resources, without names within another resource, such as an API's stages."""
         return {
             (resource["ResourceType"], resource["PhysicalResourceId"])
             for resource in self._summaries()
@@ -136,30 +136,30 @@ class Stack:
         }
 
     def outputs(self) -> dict[str, str]:
-        """What it says of itself."""
+        """The stack's outputs."""
         outputs = self._formation.describe_stacks(StackName=self.name)["Stacks"][0]["Outputs"]
         return {output["OutputKey"]: output["OutputValue"] for output in outputs}
 
     def route(self, template: Template) -> int:
-        """Makes the API's routes; returns how many there are."""
+        """Creates the API's routes; returns their number."""
         resources = self.resources()
         return stand_ins.routes(self.emulator.client("apigatewayv2"), resources["Api"], template, resources)
 
     def variables(self, logical_id: str) -> dict[str, str]:
-        """The environment of the version that a function's alias leads to."""
+        """The environment of a function's version behind the alias."""
         name = self.resources()[logical_id]
         configuration = self._lambda.get_function_configuration(FunctionName=name, Qualifier=ALIAS)
         variables: dict[str, str] = configuration["Environment"]["Variables"]
         return variables
 
     def invoke(self, logical_id: str, event: dict[str, Any]) -> None:
-        """Invokes a function, which must not fail."""
+        """Invokes a function; asserts success."""
         answer = self._lambda.invoke(FunctionName=self.resources()[logical_id], Payload=json.dumps(event).encode())
         text = answer["Payload"].read().decode()
         assert "FunctionError" not in answer, f"{logical_id} failed: {text}"
 
     def logs(self) -> str:
-        """The last lines of its functions, to tell why a step failed."""
+        """The last error lines of its functions, to explain a failed step."""
         logs = self.emulator.client("logs")
         group = f"/waypost/{self.environment}/functions"
         try:

@@ -1,5 +1,5 @@
-"""What stands in for the emulator where it does less than AWS: each a function with a name. docs/operations.md
-lists what is left for AWS to show, under "Check first on AWS".
+"""Replacements for features of AWS that the emulator lacks, a function each. docs/operations.md lists the features that only
+AWS can test, under "Check first on AWS".
 """
 
 import threading
@@ -11,16 +11,16 @@ from emulator import Emulator
 
 
 def embedded_table(emulated: Any, embedded: Any, name: str) -> None:
-    """The emulator's table checks a condition and writes in two steps. The project's embedded one, which the functions and
-    the operator's program have in its place, is given the table that CloudFormation made. The arguments are clients of
-    DynamoDB, and the table's name.
+    """The emulator's table checks a condition and writes in two steps. The functions and the operator's program therefore use
+    the project's embedded table. This creates there the table that CloudFormation created in the emulator. The arguments are
+    clients of DynamoDB, and the table's name.
     """
     table.deploy(emulated, embedded, name)
 
 
 def rotation_schedule(template: Template) -> tuple[Template, str]:
-    """The emulator refuses AWS::SecretsManager::RotationSchedule. Returns the template without it, and the logical id of
-    the function that it would call; `rotate` in deploy_test.py calls the function's four steps as Secrets Manager does.
+    """The emulator refuses AWS::SecretsManager::RotationSchedule. Returns the template without it, and the logical id of its
+    function; `rotate` in deploy_test.py calls the function's four steps as Secrets Manager does.
     """
     kinds = {name: resource["Type"] for name, resource in template["Resources"].items()}
     schedules = [name for name, kind in kinds.items() if kind == "AWS::SecretsManager::RotationSchedule"]
@@ -47,8 +47,8 @@ def _is_of_several_metrics(resource: dict[str, Any]) -> bool:
 
 
 def routes(apigateway: Any, api: str, template: Template, resources: dict[str, str]) -> int:
-    """The emulator ignores the OpenAPI body of an API, so each operation of it becomes a route by API Gateway's own
-    calls. Returns how many there are. `resources` has the ARN of each function's alias, by its logical id.
+    """The emulator ignores the OpenAPI body of an API, so this creates a route for each operation by API Gateway's calls.
+    Returns the number of routes. `resources` has the ARN of each function's alias, by its logical id.
     """
     (definition,) = (
         resource["Properties"]["Body"]
@@ -78,23 +78,23 @@ def routes(apigateway: Any, api: str, template: Template, resources: dict[str, s
 
 
 def shared_names(first: set[tuple[str, str]], second: set[tuple[str, str]]) -> list[str]:
-    """The emulator lets one stack take what belongs to another of the same name, where AWS fails. Returns what is a part
-    of both, by type and name.
+    """The emulator lets a stack take over another stack's resource of the same name, where AWS fails. Returns the resources of
+    both stacks, by type and name.
     """
     return [f"{kind} {name}" for kind, name in sorted(first & second)]
 
 
 class FrequentSchedules:
-    """Tests of a bundle of their own have its schedules every half second; on AWS the most frequent one is each minute, for
-    which hundreds of tests cannot wait. So what is to run every minute is run all the time while they do, beside the
-    emulator's own schedules, which a step of its own shows.
+    """In a local bundle, schedules run every half second; on AWS the most frequent one runs once a minute, which is too slow for
+    hundreds of tests. While they run, this invokes the functions with a schedule of one minute every half second, in addition
+    to the emulator's schedules, which a separate step tests.
     """
 
     def __init__(self, emulator: Emulator, template: Template, resources: dict[str, str]) -> None:
         self._ended = threading.Event()
         schedules = [part["Properties"] for part in template["Resources"].values() if part["Type"] == "AWS::Scheduler::Schedule"]
         targets = [schedule["Target"] for schedule in schedules if schedule["ScheduleExpression"] == "rate(1 minute)"]
-        assert targets, "the template has no schedule of every minute"
+        assert targets, "the template has no schedule of one minute"
         self._threads = [
             threading.Thread(target=self._run, args=(emulator, resources[target["Arn"]["Ref"]], target))
             for target in targets
@@ -108,7 +108,7 @@ class FrequentSchedules:
         while not self._ended.wait(0.5):
             try:
                 client.invoke(FunctionName=function, Payload=payload)["Payload"].read()
-            except Exception:  # noqa: BLE001: the next run follows, and a test that needs this one says so
+            except Exception:  # noqa: BLE001: the next run follows, and a test that needs this one fails
                 continue
 
     def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""Steps one after another, each with a limit of its own, and a summary of them."""
+"""Sequential steps, each with a time limit, and a summary."""
 
 import signal
 import time
@@ -10,15 +10,15 @@ ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class StepTooLong(Exception):
-    """A step has used up its limit."""
+    """A step exceeded its time limit."""
 
 
 class Interrupted(BaseException):
-    """The deployment test is to end: Ctrl-C, or another program's wish. No step may take it for a failure of its own."""
+    """A signal to end the deployment test, such as Ctrl-C. No step may treat it as its failure."""
 
 
 class Steps:
-    """The steps done so far."""
+    """The completed steps."""
 
     def __init__(self, explain: Callable[[], str]) -> None:
         self._explain = explain
@@ -32,7 +32,7 @@ class Steps:
             signal.signal(ending, _interrupted)
 
     def run(self, name: str, limit: int, action: Callable[[], str | None], essential: bool = False) -> None:
-        """Does a step within `limit` seconds. After an essential one that failed, none of the others is done."""
+        """Runs a step, for at most `limit` seconds. After a failed essential step, all further steps are skipped."""
         if self._stopped_by:
             self.skipped += 1
             self._note("not run", 0.0, name, f"needs: {self._stopped_by}")
@@ -41,7 +41,7 @@ class Steps:
         signal.alarm(limit)
         try:
             remark = action()
-        except Exception as error:  # noqa: BLE001: whatever a step raises is its failure, and the next one is done
+        except Exception as error:  # noqa: BLE001: any exception fails the step, and the next one runs
             signal.alarm(0)
             self.failed += 1
             self._stopped_by = name if essential else None
@@ -63,7 +63,7 @@ class Steps:
         print(line, flush=True)
 
     def ignore_signals(self) -> None:
-        """A second Ctrl-C must not cut short what ends the deployment test."""
+        """A second Ctrl-C must not interrupt the cleanup."""
         for ending in ENDINGS:
             signal.signal(ending, signal.SIG_IGN)
 
@@ -71,7 +71,7 @@ class Steps:
         """A line for each step, and how many passed."""
         tail = f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
         lines = [line.splitlines()[0] for line in self._lines]
-        return "\n".join(["", f"Rehearsed in {seconds:.0f} s:", *lines, "", tail])
+        return "\n".join(["", f"Deployment test, {seconds:.0f} s:", *lines, "", tail])
 
 
 def _too_long(_signal: int, _frame: FrameType | None) -> None:

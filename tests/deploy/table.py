@@ -1,5 +1,5 @@
-"""The table: the project's own embedded one, as `make run` has it, empty and in memory. It stands in for the emulator's, which
-checks a condition and writes in two steps, so that of two writes that exclude each other both can succeed."""
+"""The table: the project's embedded one, as in `make run`, empty and in memory. It replaces the emulator's table, which checks
+a condition and writes in two steps, so that two mutually exclusive writes can both succeed."""
 
 import subprocess
 from pathlib import Path
@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 
 
 class EmbeddedTable:
-    """The running server of tables; it ends with `stop`, or with this program."""
+    """The running table server; it ends with `stop`, or with this program."""
 
     def __init__(self, program: Path, variables: dict[str, str]) -> None:
         if not program.is_file():
@@ -20,7 +20,7 @@ class EmbeddedTable:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             text=True,
-            # Ctrl-C reaches the deployment test alone, which then ends it.
+            # Ctrl-C reaches only the deployment test, which then stops the table.
             start_new_session=True,
         )
         assert self._process.stdout
@@ -37,8 +37,8 @@ class EmbeddedTable:
 
 
 def deploy(emulated: Any, embedded: Any, name: str) -> None:
-    """Makes a table as CloudFormation has made it in the emulator, unless it is there. `emulated` and `embedded` are clients of
-    DynamoDB.
+    """Creates a table like the one that CloudFormation created in the emulator, unless it exists. `emulated` and `embedded` are
+    clients of DynamoDB.
     """
     try:
         embedded.describe_table(TableName=name)

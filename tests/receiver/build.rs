@@ -1,11 +1,11 @@
-//! Takes the program out of the document, so that what is documented is what is compiled.
+//! Extracts the program from the document, so that the documented program is compiled and tested.
 
 use std::{env, error::Error, fs, path::Path};
 
-/// Where the documented program listens.
+/// The address at which the documented program listens.
 const DOCUMENTED: &str = "\"127.0.0.1:8080\"";
 
-#[expect(clippy::disallowed_methods, reason = "cargo says in the environment where to write")]
+#[expect(clippy::disallowed_methods, reason = "cargo passes the output folder in the environment")]
 fn main() -> Result<(), Box<dyn Error>> {
     let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/receiving-webhooks.md");
     println!("cargo::rerun-if-changed={}", document.display());
@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     if !program.contains(DOCUMENTED) {
         return Err(format!("the receiver in Rust does not listen on {DOCUMENTED}").into());
     }
-    // A test chooses where it listens, beside others of its kind.
+    // The test chooses the address, since several receivers run at the same time.
     let program = program.replace(DOCUMENTED, "env::var(\"ADDRESS\").unwrap_or_default()");
     Ok(fs::write(Path::new(&env::var("OUT_DIR")?).join("receiver.rs"), program)?)
 }

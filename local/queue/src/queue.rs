@@ -167,8 +167,8 @@ impl Queue {
         taken
     }
 
-    /// Deletes the message of a receipt. If the message is gone, or was received again since, nothing changes, and the request
-    /// succeeds.
+    /// Deletes the message of a receipt. If the message is gone, or was received again since, nothing changes, and the
+    /// request succeeds.
     /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_DeleteMessage.html>
     pub fn delete(&mut self, receipt: &str) -> Result<(), Refusal> {
         let Receipt { number, receive, .. } = self.receipt(receipt)?;

@@ -1,11 +1,11 @@
 //! The order of receivable messages: the oldest first, and messages of noisy groups last.
 //!
-//! SQS orders standard queues with message groups in this way. A group is noisy while it has at least 30 messages in flight,
-//! which are more than a tenth of the queue's; each message without a group counts as a separate group.
+//! SQS orders standard queues with message groups in this way. A group is noisy while it has at least 30 messages in
+//! flight, which are more than a tenth of the queue's; each message without a group counts as a separate group.
 //! <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues-detailed.html>
 //!
-//! Among noisy groups, the group with the fewest messages in flight is first; SQS does not document this order. SQS also
-//! considers the processing time of messages; here only the number in flight counts.
+//! Among noisy groups, the group with the fewest messages in flight is first; SQS does not document this order. SQS
+//! also considers the processing time of messages; here only the number in flight counts.
 //!
 //! Each operation costs the logarithm of the number of waiting messages. So a group's share is computed when one of its
 //! messages changes, and may be slightly out of date.

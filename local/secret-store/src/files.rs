@@ -1,8 +1,8 @@
 //! The files of the secrets, two for each: `NAME.json` has the present value, which a person may also write, and
 //! `NAME.versions` has the versions with their labels, if the secret was changed through the store.
 //!
-//! Each file is written atomically, the value first. A crash between the two leaves a value that is not the current version; it
-//! counts as if a person had written it ([`crate::secret::Secret::adopt`]).
+//! Each file is written atomically, the value first. A crash between the two leaves a value that is not the current
+//! version; it counts as if a person had written it ([`crate::secret::Secret::adopt`]).
 
 use std::{
     collections::BTreeSet,

@@ -360,7 +360,8 @@ impl Call<'_> {
 }
 
 impl Page {
-    /// The items of this page, from all items in the order of their keys, and the member with the token of the next page.
+    /// The items of this page, from all items in the order of their keys, and the member with the token of the next
+    /// page.
     fn of(&self, items: Vec<(String, Value)>) -> Result<(Vec<Value>, Value), Refusal> {
         let most = self.max_results.unwrap_or(LONGEST_PAGE);
         if !(1..=LONGEST_PAGE).contains(&most) {

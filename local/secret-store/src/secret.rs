@@ -75,7 +75,8 @@ impl Secret {
         if is_labelled { Ok(version) } else { Err(Refusal::OtherVersion) }
     }
 
-    /// Adds a version, and moves its labels from the other versions. An existing version with the same value stays unchanged.
+    /// Adds a version, and moves its labels from the other versions. An existing version with the same value stays
+    /// unchanged.
     pub fn put(&mut self, id: &str, text: String, labels: BTreeSet<String>, now: Time) -> Result<(), Refusal> {
         if let Some(present) = self.version(id) {
             return if present.text == text { Ok(()) } else { Err(Refusal::VersionExists(id.to_owned())) };
@@ -125,8 +126,9 @@ impl Secret {
         }
     }
 
-    /// Makes the text of the file the current value: a person wrote it, or an operation was stopped between the two files. A
-    /// version with this text becomes the current one; otherwise a new version is added, with the same id at every start.
+    /// Makes the text of the file the current value: a person wrote it, or an operation was stopped between the two
+    /// files. A version with this text becomes the current one; otherwise a new version is added, with the same id at
+    /// every start.
     pub fn adopt(&mut self, name: &str, text: String, at: Time) {
         if self.current().is_some_and(|current| current.text == text) {
             return;

@@ -90,7 +90,8 @@ impl SecretStore {
         format!("arn:aws:secretsmanager:{}:{}:secret:", self.location.region, self.location.account)
     }
 
-    /// The name in the folder of a secret that a request names by full name or ARN; `None` if it cannot be in this store.
+    /// The name in the folder of a secret that a request names by full name or ARN; `None` if it cannot be in this
+    /// store.
     pub(crate) fn name_of<'i>(&self, id: &'i str) -> Option<&'i str> {
         let full = match id.strip_prefix("arn:") {
             None => id,
@@ -159,8 +160,8 @@ impl Secrets<'_> {
         Ok(())
     }
 
-    /// Reads the value again if its file was changed by a person, an operator's program or an interrupted operation. A removed
-    /// file takes effect at the next start; a half-written one is ignored until it is complete.
+    /// Reads the value again if its file was changed by a person, an operator's program or an interrupted operation. A
+    /// removed file takes effect at the next start; a half-written one is ignored until it is complete.
     fn refresh(&mut self, name: &str) -> Result<(), FileError> {
         let files = &self.store.files;
         let stamp = files.stamp(name)?;

@@ -22,12 +22,12 @@ struct Answer {
     is_base64_encoded: bool,
 }
 
-/// The kind of the Problem that a response is, for the terminal.
+/// The kind of a response's Problem, for the terminal.
 #[derive(Clone)]
 pub struct ProblemShown(pub String);
 
 impl ProblemShown {
-    /// The kind in a body, if it has the form of one of ours: the last part of the member `type`.
+    /// The kind in a body, the last part of the member `type`, if it has the form of this service's kinds.
     fn of_body(body: &[u8]) -> Option<Self> {
         #[derive(Deserialize)]
         struct Typed {
@@ -39,14 +39,14 @@ impl ProblemShown {
     }
 }
 
-/// An answer that is no response.
+/// Reasons why an answer is not a response.
 #[derive(Debug, thiserror::Error)]
 pub enum AnswerError {
     #[error("the function's answer is not a response in payload format 2.0")]
     Format(#[source] serde_json::Error),
-    #[error("the function's body is not the base 64 that it says")]
+    #[error("the function's body is not valid Base64")]
     Encoding(#[source] base64::DecodeError),
-    #[error("the function's answer has a status or header that HTTP does not have")]
+    #[error("the function's answer has an invalid status or header")]
     Http(#[source] http::Error),
 }
 

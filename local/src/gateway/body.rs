@@ -10,15 +10,15 @@ use tokio::time;
 
 use super::refusal::{self, Refusal};
 
-/// The largest body that API Gateway takes.
+/// The largest body that API Gateway accepts.
 const MAX_BODY: usize = 10 * 1024 * 1024;
 
-/// How much of a refused body is still read, and for how long: a client whose connection is reset while it sends may never
-/// see the answer.
+/// The limits for reading the rest of a refused body: a client whose connection is reset while it sends may never see
+/// the response.
 const MAX_DISCARDED: usize = 64 * 1024 * 1024;
 const DISCARDING: Duration = Duration::from_secs(5);
 
-/// How long a client may take to send a body.
+/// The timeouts for receiving a body.
 #[derive(Debug, Clone, Copy)]
 pub struct Timeouts {
     /// From one part to the next.
@@ -40,7 +40,7 @@ pub async fn read(headers: &HeaderMap, mut body: Body, timeouts: Timeouts) -> Re
         match time::timeout(timeouts.whole, collect(&mut body, &mut whole, timeouts.pause)).await {
             Ok(Ok(())) => return Ok(whole),
             Ok(Err(refusal)) => refusal,
-            Err(_) => refusal::of_late_body(),
+            Err(_) => refusal::of_slow_body(),
         }
     };
     leave(headers, body);
@@ -58,7 +58,7 @@ pub fn leave(headers: &HeaderMap, body: Body) {
 
 async fn collect(body: &mut Body, whole: &mut Vec<u8>, pause: Duration) -> Result<(), Refusal> {
     loop {
-        let frame = time::timeout(pause, body.frame()).await.map_err(|_| refusal::of_late_body())?;
+        let frame = time::timeout(pause, body.frame()).await.map_err(|_| refusal::of_slow_body())?;
         let Some(frame) = frame else { return Ok(()) };
         let Ok(data) = frame.map_err(refusal::broken_off)?.into_data() else { continue };
         if whole.len() + data.len() > MAX_BODY {
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_is_read_up_to_the_limit_however_it_comes() {
+    async fn a_body_is_read_up_to_the_limit() {
         let patient = Timeouts { pause: LONG, whole: LONG };
         assert_eq!(read_parts(0, 0, Duration::ZERO, patient).await, Ok(0));
         assert_eq!(read_parts(10, MAX_BODY / 10, Duration::ZERO, patient).await, Ok(MAX_BODY));
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_that_pauses_too_long_or_trickles_is_given_up() {
+    async fn a_body_that_arrives_too_slowly_is_refused() {
         assert_eq!(read_parts(2, 1, LONG, Timeouts { pause: SHORT, whole: LONG }).await, Err(408));
         assert_eq!(read_parts(usize::MAX, 1, SHORT / 10, Timeouts { pause: LONG, whole: SHORT }).await, Err(408));
     }

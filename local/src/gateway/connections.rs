@@ -12,13 +12,13 @@ use tokio::{
     time,
 };
 
-/// The greatest number of connections, well below the number of open files that are allowed. Further ones wait.
+/// The greatest number of connections, well below the limit of open files. Further ones wait.
 const MOST: u32 = 4096;
 
-/// The pause after a connection could not be accepted, since too many files are open.
+/// The pause after a connection could not be accepted because of too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long a client may take for a request's head, and may leave a connection unused.
+/// The timeout for a request's head, and for an idle connection.
 pub const HEAD_LIMIT: Duration = Duration::from_secs(60);
 
 /// Answers requests until `shutdown`, and then lets running ones end.
@@ -33,24 +33,24 @@ where
     F: Future<Output = Response> + Send + 'static,
 {
     let (ending, _) = watch::channel(());
-    let places = Arc::new(Semaphore::new(MOST as usize));
+    let permits = Arc::new(Semaphore::new(MOST as usize));
     let mut shutdown = pin!(shutdown);
     loop {
         let accepted = async {
-            let place = Arc::clone(&places).acquire_owned().await.map_err(io::Error::other)?;
-            listener.accept().await.map(|(stream, peer)| (place, stream, peer))
+            let permit = Arc::clone(&permits).acquire_owned().await.map_err(io::Error::other)?;
+            listener.accept().await.map(|(stream, peer)| (permit, stream, peer))
         };
         tokio::select! {
             accepted = accepted => match accepted {
-                Ok((place, stream, peer)) => {
+                Ok((permit, stream, peer)) => {
                     let conversation = converse(stream, peer, head_limit, answer.clone(), ending.subscribe());
                     tokio::spawn(async move {
                         conversation.await;
-                        drop(place);
+                        drop(permit);
                     });
                 }
                 Err(error) => {
-                    tracing::debug!("a connection could not be taken: {error}");
+                    tracing::debug!("a connection could not be accepted: {error}");
                     time::sleep(ACCEPT_PAUSE).await;
                 }
             },
@@ -59,7 +59,7 @@ where
     }
     drop(listener);
     ending.send_replace(());
-    places.acquire_many(MOST).await.map(drop).map_err(io::Error::other)
+    permits.acquire_many(MOST).await.map(drop).map_err(io::Error::other)
 }
 
 async fn converse<A, F>(
@@ -72,7 +72,7 @@ async fn converse<A, F>(
     A: Fn(SocketAddr, Request<Body>) -> F,
     F: Future<Output = Response>,
 {
-    // Small answers go out at once.
+    // Small responses are sent at once.
     let _ = stream.set_nodelay(true);
     let service = service_fn(|request: Request<Incoming>| {
         let answered = answer(peer, request.map(Body::new));
@@ -108,7 +108,7 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(60);
 
-    /// A server that answers with the path; its address, what ends it, and its end.
+    /// A server that answers with the path; returns its address, a handle that ends it, and its task.
     async fn server(head_limit: Duration) -> (SocketAddr, oneshot::Sender<()>, JoinHandle<io::Result<()>>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("it listens");
@@ -120,7 +120,7 @@ mod tests {
 
     async fn connect(address: SocketAddr, sent: &str) -> TcpStream {
         let mut connection = TcpStream::connect(address).await.expect("it listens");
-        connection.write_all(sent.as_bytes()).await.expect("it takes what is sent");
+        connection.write_all(sent.as_bytes()).await.expect("sent");
         connection
     }
 
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_does_not_finish_its_head_loses_its_connection_and_holds_up_none() {
+    async fn a_client_with_an_unfinished_head_loses_its_connection() {
         let (address, _end, _serving) = server(Duration::from_millis(50)).await;
         for begun in ["", "GET /", "GET / HTTP/1.1\r\nHost: h\r\n"] {
             let mut slow = connect(address, begun).await;
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_end_waits_for_requests_and_not_for_connections_that_are_idle() {
+    async fn the_end_waits_for_requests_and_not_for_idle_connections() {
         let (address, end, serving) = server(LONG).await;
         let mut idle = connect(address, "GET /first HTTP/1.1\r\nHost: h\r\n\r\n").await;
         let mut first = [0; 15];

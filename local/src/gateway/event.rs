@@ -20,7 +20,7 @@ use crate::aws;
 pub struct Received<'a> {
     pub parts: &'a Parts,
     pub body: &'a [u8],
-    /// The sender: the connection's other end, whatever headers say.
+    /// The sender: the connection's other end, regardless of headers.
     pub peer: SocketAddr,
     pub route: &'a str,
     pub parameters: BTreeMap<String, String>,
@@ -88,7 +88,7 @@ pub fn of_request(received: &Received<'_>) -> Result<Vec<u8>, Refusal> {
     serde_json::to_vec(&event).map_err(Refusal::of_answer)
 }
 
-/// The headers, with names in lower case. Cookies have a member of their own.
+/// The headers, with names in lower case. Cookies are in a separate member.
 fn headers_of(parts: &Parts) -> BTreeMap<String, String> {
     let headers = parts.headers.iter().filter(|(name, _)| *name != COOKIE);
     joined(headers.map(|(name, value)| (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()))))
@@ -106,7 +106,7 @@ fn joined<'a>(pairs: impl Iterator<Item = (String, Cow<'a, str>)>) -> BTreeMap<S
     joined
 }
 
-/// The host that the client named. On AWS only the API's own names get this far; here every well-formed one does.
+/// The host that the client named. AWS accepts only the API's own names; here every well-formed name is accepted.
 fn host(parts: &Parts) -> Result<String, Refusal> {
     let named = parts.headers.get(HOST).map(HeaderValue::to_str);
     let host = match (named, parts.uri.authority()) {
@@ -141,7 +141,7 @@ fn cookies(headers: &HeaderMap) -> Vec<String> {
         .collect()
 }
 
-/// The body as text, where API Gateway passes it as text. Forms arrive in base 64.
+/// The body as text, if API Gateway passes it as text. Forms arrive in Base64.
 fn text<'a>(headers: &HeaderMap, body: &'a [u8]) -> Option<&'a str> {
     let content_type = headers.get(CONTENT_TYPE).map(|value| value.to_str().unwrap_or_default());
     let media_type = content_type.map(|value| value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase());

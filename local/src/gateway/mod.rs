@@ -1,5 +1,5 @@
-//! The gateway, in the place of API Gateway's HTTP API. It matches the route, makes an event of the request, invokes the
-//! function and makes a response of the answer. Its own refusals are Problems, too.
+//! The gateway, the stand-in for API Gateway's HTTP API. It matches the route, turns the request into an event, invokes
+//! the function and turns the answer into a response. Its own refusals are Problems, too.
 
 mod answer;
 mod body;
@@ -30,9 +30,9 @@ use crate::{
 
 /// API Gateway gives up on a request after this time.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
-/// The largest head that API Gateway takes: the request line and the headers' values together.
+/// The largest head that API Gateway accepts: the request line and the headers' values together.
 const MAX_HEAD: usize = 10_240;
-/// The largest event that Lambda takes; a body that is not text grows by a third in it.
+/// The largest event that Lambda accepts; a body that is not text grows by a third in it.
 const MAX_EVENT: usize = 6 * 1024 * 1024;
 
 /// Answers requests by invoking functions.
@@ -52,12 +52,13 @@ impl Gateway {
         invoker: Invoker,
         base_url: String,
         terminal: Terminal,
-        (clock, random): (SharedClock, SharedRandom),
+        clock: SharedClock,
+        random: SharedRandom,
     ) -> Self {
         Self { routes: Routes::new(template), invoker, base_url, terminal, clock, random }
     }
 
-    /// Answers requests until `shutdown`, and then those that are under way.
+    /// Answers requests until `shutdown`, and then the requests in progress.
     pub async fn serve(
         self,
         listener: TcpListener,

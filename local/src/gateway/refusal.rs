@@ -1,4 +1,4 @@
-//! The gateway's own answers, in place of a function's: Problems, as everywhere.
+//! The gateway's own responses in place of a function's, as Problems.
 
 use std::{error::Error, time::Duration};
 
@@ -11,7 +11,7 @@ use problem::Problem;
 use super::answer::ProblemShown;
 use crate::invoke::InvokeError;
 
-/// A Problem of the gateway's own.
+/// A Problem from the gateway itself.
 #[derive(Debug)]
 pub struct Refusal {
     problem: Box<Problem>,
@@ -35,12 +35,12 @@ impl Refusal {
         Self::new(Problem::unavailable(format!("no answer within {} s", limit.as_secs())))
     }
 
-    /// A failed invocation is an internal error, whatever its cause.
+    /// A failed invocation, which is an internal error for every cause.
     pub fn of_invocation(error: InvokeError) -> Self {
         Self::new(Problem::internal(error))
     }
 
-    /// The same in place of an answer of this function, in the words of its endpoint.
+    /// The refusal in the error format of this function's endpoint.
     pub fn in_place_of(self, function: &str) -> Self {
         let errors = endpoints::of_function(function).map_or(self.errors, |endpoint| endpoint.errors);
         Self { errors, ..self }
@@ -50,7 +50,7 @@ impl Refusal {
         Self::new(Problem::internal(error))
     }
 
-    /// The cause, for the log alone.
+    /// The cause, for the log only.
     pub fn cause(&self) -> Option<String> {
         self.problem.cause.as_deref().map(|cause| logging::chain(cause))
     }
@@ -68,8 +68,8 @@ pub fn of_large_body(limit: usize) -> Refusal {
     ending_the_connection(Problem::too_large("The request", limit))
 }
 
-/// A body that does not come in time.
-pub fn of_late_body() -> Refusal {
+/// A body that does not arrive in time.
+pub fn of_slow_body() -> Refusal {
     ending_the_connection(Problem::request_timeout())
 }
 
@@ -78,14 +78,14 @@ pub fn of_large_head(limit: usize) -> Refusal {
     ending_the_connection(Problem::headers_too_large(limit))
 }
 
-/// A body that ended too soon. Mostly the client is gone, and does not get this.
+/// A body that ended too early. Usually the client is gone and does not receive this.
 pub fn broken_off(error: axum::Error) -> Refusal {
     ending_the_connection(
         Problem::invalid_value("body", "must come whole, and broke off before its end").caused_by(error),
     )
 }
 
-/// The rest of the request is not read, so that the client must not send another one on this connection.
+/// A refusal that closes the connection, since the rest of the request is not read.
 fn ending_the_connection(mut problem: Problem) -> Refusal {
     problem.headers.push((CONNECTION, HeaderValue::from_static("close")));
     Refusal::new(problem)

@@ -1,5 +1,5 @@
-//! The template's routes, matched as API Gateway does: the verb is part of a route, and a literal path segment wins over a
-//! parameter, and both over a greedy one (`{name+}`), which takes the rest of a path.
+//! The template's routes, matched as API Gateway does: the verb is part of a route, and a literal path segment wins
+//! over a parameter, and both over a greedy one (`{name+}`), which takes the rest of a path.
 
 use std::collections::BTreeMap;
 
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_greedy_parameter_takes_the_rest_of_a_path_unless_another_route_does() {
+    fn a_greedy_parameter_takes_the_rest_of_a_path_as_a_last_resort() {
         for page in ["a", "a/b", "of", "of/a/b"] {
             let (function, parameters) = found(Method::GET, &format!("/page/{page}"));
             assert_eq!((function.as_str(), parameters["page"].as_str()), ("pages", page));
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn another_spelling_of_a_path_is_the_same_path_and_an_encoded_slash_separates_nothing() {
+    fn equivalent_spellings_match_and_an_encoded_slash_separates_nothing() {
         assert_eq!(found(Method::GET, "/hook/%6Cist").0, "list");
         assert_eq!(found(Method::GET, "/hook%2Flist").0, "rest");
         assert_eq!(raw_path("/hook%2Flist/%6Cist"), "/hook%2Flist/list");

@@ -1,4 +1,4 @@
-//! The invocations of one function: those that wait, and those that its process works on.
+//! The waiting and running invocations of one function.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -9,7 +9,7 @@ use axum::body::Bytes;
 use base::Time;
 use tokio::sync::oneshot;
 
-/// Why an invocation has no answer.
+/// Reasons why an invocation has no answer.
 #[derive(Debug)]
 pub enum Failure {
     /// The function answered with an error, which this JSON describes.
@@ -27,23 +27,24 @@ pub struct Invocations(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    /// The number of the present process; higher than that of the last one, when that has ended.
+    /// The number of the present process; after its end a higher number, which no process has.
     process: u64,
-    /// Whether that process has asked for an invocation yet.
+    /// Whether that process has polled yet.
     started: bool,
     waiting: VecDeque<Invocation>,
     /// Polls of the present process. The last one is served first, so that the same connections stay busy.
     polls: Vec<oneshot::Sender<Offer>>,
-    /// Polls of a process that is to end, which are not answered before the next begins: an answer would be an error in its log.
+    /// Polls of a process that is being ended. They are not answered before the next process begins, since the process
+    /// would log an answer as an error.
     left: Vec<oneshot::Sender<Offer>>,
-    in_hand: HashMap<String, oneshot::Sender<InvocationOutcome>>,
+    running: HashMap<String, oneshot::Sender<InvocationOutcome>>,
 }
 
 /// An invocation as a process gets it.
 pub struct Work {
     pub id: String,
     pub event: Bytes,
-    /// The trace that the sender of the event names, as `X-Amzn-Trace-Id` has it.
+    /// The event's trace, in the form of `X-Amzn-Trace-Id`.
     pub trace: Option<String>,
     pub deadline: Time,
 }
@@ -53,8 +54,8 @@ struct Invocation {
     answer: oneshot::Sender<InvocationOutcome>,
 }
 
-/// An invocation that is offered to a poll. If the poll's connection is gone before it accepts, the invocation goes back to
-/// the first place.
+/// An invocation that is offered to a poll. If the poll's connection closes before it accepts, the invocation returns
+/// to the front of the queue.
 pub struct Offer {
     invocations: Arc<Invocations>,
     invocation: Option<Invocation>,
@@ -65,7 +66,7 @@ impl Invocations {
         self.0.lock().expect("nothing panics while holding it")
     }
 
-    /// Adds an invocation. When the receiver is dropped before a process works on the invocation, no process gets it.
+    /// Adds an invocation. If the receiver is dropped before a process accepts the invocation, no process gets it.
     pub fn add(self: &Arc<Self>, work: Work) -> oneshot::Receiver<InvocationOutcome> {
         let (answer, answered) = oneshot::channel();
         self.state().waiting.push_back(Invocation { work, answer });
@@ -83,7 +84,7 @@ impl Invocations {
             let Some(poll) = state.polls.pop() else { return state.waiting.push_front(invocation) };
             let offer = Offer { invocations: Arc::clone(self), invocation: Some(invocation) };
             if let Err(mut back) = poll.send(offer) {
-                // Emptied here, since its `drop` would lock the state, which is locked.
+                // Emptied here, since its `drop` would lock the state again.
                 if let Some(invocation) = back.invocation.take() {
                     state.waiting.push_front(invocation);
                 }
@@ -114,16 +115,16 @@ impl Invocations {
         Some(polled)
     }
 
-    /// Takes an invocation out of the process's hand, to be answered.
+    /// Removes a running invocation, to be answered.
     pub fn finish(&self, id: &str) -> Option<oneshot::Sender<InvocationOutcome>> {
-        self.state().in_hand.remove(id)
+        self.state().running.remove(id)
     }
 
-    /// Lets a process go that has no invocation in its hand and for which none waits; whether it does. It gets none any more,
-    /// not even one that is offered to it at this moment.
+    /// Detaches a process without running and waiting invocations, and returns whether it did. The process gets no
+    /// further invocation, not even one that is being offered to it.
     pub fn leave(&self, process: u64) -> bool {
         let mut state = self.state();
-        let idle = state.in_hand.is_empty() && state.waiting.is_empty();
+        let idle = state.running.is_empty() && state.waiting.is_empty();
         if idle && process == state.process {
             state.process += 1;
             state.left = std::mem::take(&mut state.polls);
@@ -131,7 +132,7 @@ impl Invocations {
         idle
     }
 
-    /// Ends a process, and fails the invocations that it had in hand.
+    /// Ends a process, and fails its running invocations.
     pub fn end(&self, process: u64) {
         let mut state = self.state();
         if process != state.process {
@@ -139,9 +140,9 @@ impl Invocations {
         }
         state.process += 1;
         state.polls.clear();
-        let mut lost: Vec<_> = state.in_hand.drain().map(|(_, answer)| answer).collect();
+        let mut lost: Vec<_> = state.running.drain().map(|(_, answer)| answer).collect();
         if !std::mem::take(&mut state.started) {
-            // The process could not even start, and nor may the next one: waiting invocations fail, as on AWS.
+            // The process failed to start, and the next one may fail, too: waiting invocations fail, as on AWS.
             lost.extend(state.waiting.drain(..).map(|invocation| invocation.answer));
         }
         drop(state);
@@ -158,7 +159,7 @@ impl Invocations {
 }
 
 impl Offer {
-    /// Puts the invocation into the process's hand; none if the process has ended.
+    /// Assigns the invocation to the process; `None` if the process has ended.
     pub fn accept(mut self, process: u64) -> Option<Work> {
         let invocations = Arc::clone(&self.invocations);
         let mut state = invocations.state();
@@ -167,7 +168,7 @@ impl Offer {
             return None;
         }
         let Invocation { work, answer } = self.invocation.take()?;
-        state.in_hand.insert(work.id.clone(), answer);
+        state.running.insert(work.id.clone(), answer);
         Some(work)
     }
 }

@@ -1,5 +1,5 @@
-//! S3 is another server's. Requests for it come to the server of queues and secrets, which checks their signatures, and are passed
-//! on as they are: the other server must check none, since it does not know the credentials of this run.
+//! Forwarding of S3 requests to another server. The server of queues and secrets checks their signatures and passes
+//! them on unchanged: the other server must check no signatures, since it does not know the credentials of this run.
 
 use std::str::FromStr;
 
@@ -22,14 +22,14 @@ use hyper_util::{
 /// Headers that concern one connection and are not passed on. The server here answers `Expect`.
 const OF_A_CONNECTION: [HeaderName; 4] = [CONNECTION, EXPECT, TRANSFER_ENCODING, UPGRADE];
 
-/// Another server's S3.
+/// An S3 server that requests are forwarded to.
 #[derive(Debug, Clone)]
 pub struct S3 {
     server: Authority,
     client: Client<HttpConnector, Body>,
 }
 
-/// An address that cannot be that of S3.
+/// A malformed address of an S3 server.
 #[derive(Debug, thiserror::Error)]
 #[error("it is not of the form http://127.0.0.1:4566")]
 pub struct S3Error;
@@ -59,7 +59,7 @@ impl S3 {
                 strip(answer.headers_mut());
                 answer
             }
-            // Every SDK tries again.
+            // Every SDK retries.
             Err(error) => (StatusCode::SERVICE_UNAVAILABLE, logging::chain(&error)).into_response(),
         }
     }

@@ -1,5 +1,5 @@
-//! DynamoDB's protocol before the embedded database. dynoxide brings a server of its own, but that one checks no credentials,
-//! answers pages in browsers, and takes no middleware. This module answers a well-formed request as that server does.
+//! DynamoDB's protocol in front of the embedded database. dynoxide has a server, but it checks no credentials, answers
+//! pages in browsers, and takes no middleware. This module answers a well-formed request as that server does.
 //! <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.LowLevelAPI.html>
 
 use std::sync::Arc;
@@ -22,18 +22,18 @@ const MAX_REQUEST: usize = 16 * 1024 * 1024;
 
 const MEDIA_TYPE: &str = "application/x-amz-json-1.0";
 
-/// The connections to one database. One request at a time has a connection, so that reads have one of their own: SQLite's
-/// log lets them go on beside a write, and each sees what was committed before it.
+/// The connections to one database. One request at a time uses a connection, so reads have a separate one: with
+/// SQLite's write-ahead log they continue during a write, and each read sees all earlier commits.
 /// <https://www.sqlite.org/wal.html#concurrency>
 #[derive(Clone)]
 pub struct Connections {
-    /// For all that writes, and for reads that are of one moment together.
+    /// For writes, and for transactional reads.
     pub writing: Database,
     /// For all other reads.
     pub reading: Database,
 }
 
-/// Carries out one of these operations by the method for it of one of the connections; `None` for another operation.
+/// Performs one of these operations with a connection's method for it; `None` for another operation.
 macro_rules! carry_out {
     ($connections:expr, $operation:expr, $request:expr, $($kind:ident { $($name:literal => $method:ident,)* })*) => {
         match $operation {
@@ -46,13 +46,13 @@ macro_rules! carry_out {
     };
 }
 
-/// A server of the database with these connections, whose faults are noted.
+/// The server of the database with these connections, which logs the table's faults.
 pub fn router(connections: Connections, faults: Faults) -> Router {
     let state = (connections, Arc::new(faults));
     Router::new().route("/", post(call)).layer(DefaultBodyLimit::max(MAX_REQUEST)).with_state(state)
 }
 
-/// The database works on the calling thread, which is one of the table's own runtime.
+/// Answers a request. The database works on the calling thread, which belongs to the table's runtime.
 async fn call(
     State((connections, faults)): State<(Connections, Arc<Faults>)>,
     headers: HeaderMap,

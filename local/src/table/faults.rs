@@ -1,4 +1,4 @@
-//! What the table tells its operator. The functions see a table that does not answer, and nothing of the disk.
+//! The log of the table's faults, for the operator. The functions only see that the table does not answer.
 
 use std::{
     path::PathBuf,
@@ -10,7 +10,7 @@ use dynoxide::DynoxideError;
 
 use crate::disk;
 
-/// One line in this time: every call fails on a full disk, and each is repeated.
+/// The least time between two lines: on a full disk every call fails, and is retried.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Logs the faults of one table.
@@ -26,7 +26,7 @@ impl Faults {
         Self { folder, last: Mutex::new(None) }
     }
 
-    /// Logs an error that is the table's own fault, and no answer to a bad request.
+    /// Logs an error of the table itself, but no refusal of a bad request.
     pub fn note(&self, error: &DynoxideError) {
         if error.status_code() >= 500 && self.is_time() {
             tracing::error!("{}", self.sentence(error));
@@ -45,7 +45,7 @@ impl Faults {
     fn sentence(&self, error: &DynoxideError) -> String {
         match &self.folder {
             Some(folder) if disk::has_no_room(folder) => {
-                format!("the disk is full: the table in {} takes nothing new until there is room", folder.display())
+                format!("the disk is full: the table in {} takes no writes until there is room", folder.display())
             }
             _ => format!("the table failed: {error}"),
         }
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fault_is_logged_once_in_a_while() {
+    fn faults_are_logged_with_a_minimum_interval() {
         let faults = Faults::new(None);
         assert!(faults.is_time() && !faults.is_time());
         let said = faults.sentence(&DynoxideError::InternalServerError("torn".to_owned()));

@@ -1,6 +1,6 @@
-//! The statements of one call in one transaction of SQLite. The database gives each statement of a batch a transaction of its
-//! own, which costs more than the statement. DynamoDB's promise is weaker than a transaction, whose statements are all carried
-//! out; when one cannot be, the batch is carried out as it stands, and each statement has its own outcome.
+//! The statements of one call in one SQLite transaction. The database runs each statement of a batch in a separate
+//! transaction, which costs more than the statement. A transaction is stricter than DynamoDB's batch, as all its
+//! statements must succeed; if one fails, the original batch is run, and each statement has its own outcome.
 
 use dynoxide::{
     Database,
@@ -12,9 +12,9 @@ use dynoxide::{
     },
 };
 
-/// A database whose batches are transactions where that does the same.
+/// A database that runs a batch as a transaction if the result is the same.
 pub trait Joined {
-    /// Carries out a batch.
+    /// Runs a batch.
     fn execute_joined(&self, batch: BatchExecuteStatementRequest) -> dynoxide::Result<BatchExecuteStatementResponse>;
 }
 
@@ -29,8 +29,9 @@ impl Joined for Database {
     }
 }
 
-/// The transaction that does what a batch does, and what the batch answers when all of it succeeds. None for a batch of one,
-/// one that reads or gives items back, which a transaction does not, and one whose cost is asked for, which is another's.
+/// The transaction with the effect of a batch, and the batch's answer if every statement succeeds. `None` for a batch
+/// of one statement, for a batch that reads or returns items, and for a request of the consumed capacity, which would
+/// differ.
 fn joined(batch: &BatchExecuteStatementRequest) -> Option<(ExecuteTransactionRequest, BatchExecuteStatementResponse)> {
     if batch.statements.len() < 2 || batch.return_consumed_capacity.is_some() {
         return None;
@@ -51,7 +52,7 @@ fn joined(batch: &BatchExecuteStatementRequest) -> Option<(ExecuteTransactionReq
     Some((transaction, answer))
 }
 
-/// The table that a statement writes to, unless it gives an item back.
+/// The table that a statement writes to, unless the statement returns an item.
 fn written_table(statement: &BatchStatementRequest) -> Option<&str> {
     let text = statement.statement.as_str();
     let table =
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_has_the_same_outcome_and_effect_as_one_whose_statements_stand_alone() {
+    fn a_joined_batch_has_the_same_outcome_and_effect_as_separate_statements() {
         let one = database();
         let other = database();
         let counted = |mut batch: Value| {
@@ -102,7 +103,7 @@ mod tests {
         for (is_joined, batch) in [
             (true, json!({ "Statements": [insert("a", 1), insert("b", 1)] })),
             (true, json!({ "Statements": [update("a", 2, ""), insert("c", 1)] })),
-            // Some of these cannot be carried out, and the others are.
+            // Some of these fail, and the others succeed.
             (true, json!({ "Statements": [insert("a", 9), insert("d", 1)] })),
             (true, json!({ "Statements": [update("a", 1, ""), update("b", 5, ""), update("none", 5, "")] })),
             (true, json!({ "Statements": [insert("e", 1), insert("e", 2)] })),
@@ -120,11 +121,12 @@ mod tests {
         ] {
             let read = || serde_json::from_value::<BatchExecuteStatementRequest>(batch.clone()).expect("a batch");
             assert_eq!(joined(&read()).is_some(), is_joined, "{batch}");
-            let told = |outcome: dynoxide::Result<BatchExecuteStatementResponse>| match outcome {
+            let answer_of = |outcome: dynoxide::Result<BatchExecuteStatementResponse>| match outcome {
                 Ok(answer) => serde_json::to_value(answer).expect("JSON"),
                 Err(error) => error.to_json().into(),
             };
-            assert_eq!(told(one.execute_joined(read())), told(other.batch_execute_statement(read())), "{batch}");
+            let joined_answer = answer_of(one.execute_joined(read()));
+            assert_eq!(joined_answer, answer_of(other.batch_execute_statement(read())), "{batch}");
             assert_eq!(all_of(&one), all_of(&other), "{batch}");
         }
     }

@@ -1,4 +1,4 @@
-//! The table on disk: made as the template declares it.
+//! The table on disk, created as the template declares it.
 
 use std::{
     error::Error,
@@ -19,12 +19,12 @@ use crate::{data_folder::clean_command, disk};
 /// The table's name; the emulator demands eleven characters or more.
 pub const TABLE_NAME: &str = "waypost-local";
 
-/// Why the table on disk cannot be used.
+/// Reasons why the table on disk cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SchemaError {
-    /// The file is no database, or a damaged one.
+    /// The file is not a database, or is damaged.
     #[error(
-        "the table {file} is damaged, or no table of this service: put a copy of it in its place, or begin anew with \
+        "the table {file} is damaged, or not a table of this service: put a copy of it in its place, or start over with \
          `{}`, which removes the secrets as well", cleaning(.file)
     )]
     Damaged {
@@ -42,30 +42,30 @@ pub enum SchemaError {
     /// The database in memory cannot be made.
     #[error("the table cannot be made in memory")]
     Memory(#[source] Box<DynoxideError>),
-    /// DynamoDB would not create the template's table.
+    /// The database refused to create the template's table.
     #[error("the table cannot be created: {0}")]
     Create(String),
-    /// The file's table was made by another template.
-    #[error("the table {file} has other keys or indexes than template.yaml; `{}` begins anew", cleaning(.file))]
+    /// The file's table was created from another template.
+    #[error("the table {file} has other keys or indexes than template.yaml; start over with `{}`", cleaning(.file))]
     Outdated {
         /// The table's file.
         file: String,
     },
 }
 
-/// The command that removes the table with everything else that is kept in its folder.
+/// The command that removes the table with all other data in its folder.
 fn cleaning(table: &str) -> String {
     clean_command(Path::new(table).parent().unwrap_or(Path::new(".")))
 }
 
-/// Makes the file if it is missing. Only its owner can read it.
+/// Creates the file if it is missing. Only its owner can read it.
 fn make_private(file: &str) -> io::Result<()> {
     let file = File::options().create(true).append(true).mode(0o600).open(file)?;
     file.set_permissions(Permissions::from_mode(0o600))
 }
 
-/// Whether the file is empty, or begins as each database of SQLite does. dynoxide takes any other for an encrypted one, and
-/// advises as the author of a program.
+/// Whether the file is empty, or begins as every SQLite database. dynoxide takes any other file for an encrypted
+/// database, and its error advises programmers.
 /// <https://www.sqlite.org/fileformat.html#the_database_header>
 fn is_database(file: &str) -> io::Result<bool> {
     const MAGIC: &[u8; 16] = b"SQLite format 3\0";
@@ -74,7 +74,8 @@ fn is_database(file: &str) -> io::Result<bool> {
     Ok(beginning.is_empty() || beginning == MAGIC)
 }
 
-/// Why the file could not be opened. SQLite calls some writes to a full disk an input or output error, so that the disk is asked.
+/// The error for a file that could not be opened. It checks the disk itself, since SQLite reports some writes to a full
+/// disk as input or output errors.
 fn fault(file: &str, error: DynoxideError) -> SchemaError {
     let code = match &error {
         DynoxideError::SqliteError(error) => error.sqlite_error_code(),
@@ -90,13 +91,13 @@ fn fault(file: &str, error: DynoxideError) -> SchemaError {
     }
 }
 
-/// The same for a file that the system refuses.
+/// The error for a file that the system refuses.
 fn refused(file: &str, error: io::Error) -> SchemaError {
     SchemaError::Open { file: file.to_owned(), source: error.into() }
 }
 
-/// Opens the file, makes in it the table that the template declares, unless it is there, and opens it once more for reads,
-/// which know the table as it is then.
+/// Opens the file, creates the template's table in it unless it exists, and opens it again for reads, which then know
+/// the table.
 pub fn open(file: &str, table: &Table) -> Result<Connections, SchemaError> {
     let writing = open_to_write(file, table)?;
     let reading = Database::new(file).map_err(|error| fault(file, error))?;
@@ -105,16 +106,16 @@ pub fn open(file: &str, table: &Table) -> Result<Connections, SchemaError> {
 
 fn open_to_write(file: &str, table: &Table) -> Result<Database, SchemaError> {
     let create = |error: &dyn std::fmt::Display| SchemaError::Create(error.to_string());
-    // SQLite gives the files beside it, with the last writes, the same mode.
+    // SQLite creates its other files, with the last writes, with the same mode.
     make_private(file).map_err(|error| refused(file, error))?;
     if !is_database(file).map_err(|error| refused(file, error))? {
         return Err(SchemaError::Damaged { file: file.to_owned() });
     }
     let database = Database::new(file).map_err(|error| fault(file, error))?;
-    // This call sets SQLite's `synchronous` to NORMAL: a commit is written, and SQLite waits for the disk only when it merges
-    // the log into the file. A killed process loses nothing, since the kernel has every commit. A failure of power or kernel
-    // loses the last commits, and never the order or the form of the others. Waiting for the disk at each commit would cost
-    // more than all the rest of a write.
+    // This call sets SQLite's `synchronous` to NORMAL: SQLite waits for the disk only when it merges the log into the
+    // file. A killed process loses nothing, since the kernel has every commit. A power or kernel failure loses the last
+    // commits, but keeps the order and the integrity of the others. Waiting for the disk at each commit would cost more
+    // than the rest of a write.
     database.disable_bulk_loading().map_err(|error| fault(file, error))?;
 
     let name = json!({ "TableName": TABLE_NAME });
@@ -179,7 +180,7 @@ mod tests {
         })
     }
 
-    /// What a start says of a table whose file has this content.
+    /// The error of a start with a table file of this content.
     fn said_of(content: &[u8]) -> String {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("table.db");
@@ -189,14 +190,14 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_table_is_called_so_without_the_advice_of_a_library() {
+    fn a_damaged_table_is_reported_without_the_advice_of_a_library() {
         assert_eq!(said_of(b""), "", "a start was stopped before it wrote");
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("table.db");
         let table = Table { logical_id: "Table".to_owned(), definition: definition(&["one"]), expiry_attribute: None };
         drop(open(&file.to_string_lossy(), &table).expect("a new table"));
         let whole = std::fs::read(&file).expect("readable");
-        // The header is whole, and the pages behind it are not.
+        // The header is intact, and the following pages are not.
         let mut torn = whole.clone();
         torn[100..].fill(0xa5);
         for content in [b"not a database, but a text of more than a hundred bytes".repeat(3), b"S".to_vec(), torn] {
@@ -216,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_with_other_keys_or_indexes_than_the_templates_is_refused() {
+    fn a_table_with_other_keys_or_indexes_is_refused() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("table.db").to_string_lossy().into_owned();
         let opened = |definition: Value| {

@@ -12,9 +12,9 @@ use serde_json::Value;
 use base::{Random, Time, random};
 use storage::{KeyRing, SealError};
 
-/// The time for which a key may be needed after another became current: for five minutes warm functions seal with the ring
-/// that they know; the states of authorizations and the idempotent responses that they seal then live for ten minutes more,
-/// and are never resealed.
+/// The time for which a key may be needed after another became current: for five minutes warm functions seal with the
+/// ring that they know; the states of authorizations and the idempotent responses that they seal then live for ten
+/// minutes more, and are never resealed.
 const NEEDED_AFTER: Duration = Duration::from_secs(15 * 60);
 
 /// The secret's value. It has no `Debug`, so that keys are never printed.
@@ -65,13 +65,15 @@ impl KeyRingSecret {
         self.keys.keys().filter(|name| **name != self.current).cloned().collect()
     }
 
-    /// The time from which no value needs an old key, once the whole table was resealed. `None` if no key's name has a time.
+    /// The time from which no value needs an old key, once the whole table was resealed. `None` if no key's name has a
+    /// time.
     pub fn settled_at(&self) -> Option<Time> {
         let newest = self.keys.keys().map(|name| made(name)).max()?;
         (newest > Time::from_millis(0)).then(|| newest + NEEDED_AFTER)
     }
 
-    /// The ring without the keys that no value needs once the whole table was resealed, and the names of the removed keys.
+    /// The ring without the keys that no value needs once the whole table was resealed, and the names of the removed
+    /// keys.
     pub fn without_old_keys(mut self, now: Time) -> (Self, Vec<String>) {
         let settled = self.keys.keys().map(|name| made(name)).filter(|made| now.since(*made) >= NEEDED_AFTER).max();
         let Some(settled) = settled else { return (self, Vec::new()) };

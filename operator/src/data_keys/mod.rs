@@ -1,7 +1,7 @@
 //! Rotating the keys of sealed values: a new key becomes current, and the values that older keys sealed are resealed.
 //!
-//! A rotation may be stopped at any moment: every key stays in the ring until an operator asks to forget the unneeded keys,
-//! and a pass without a new key finishes the rest.
+//! A rotation may be stopped at any moment: every key stays in the ring until an operator asks to forget the unneeded
+//! keys, and a pass without a new key finishes the rest.
 
 pub mod key_ring;
 pub mod reseal;
@@ -18,8 +18,8 @@ use storage::{SealError, SecretError, Table, TableError, sealing};
 
 /// The greatest number of passes over the table, for items with frequent concurrent changes.
 const PASSES: u32 = 20;
-/// The wait before the last pass, which must find nothing: longer than any lease, so that a function that held an item has
-/// written it back by then, possibly with the old text.
+/// The wait before the last pass, which must find nothing: longer than any lease, so that a function that held an item
+/// has written it back by then, possibly with the old text.
 const SETTLING: Duration = Duration::from_secs(60);
 /// The number of examined items between two lines of progress in the log.
 const LOGGED_EVERY: u64 = 1000;

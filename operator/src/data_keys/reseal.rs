@@ -1,8 +1,8 @@
 //! Resealing: every value in the table that an older key sealed is sealed with the current key.
 //!
-//! Each item is written on condition that the sealed text is still the one that was opened, so that no concurrent change is
-//! undone. States of authorizations, and responses that an idempotency key repeats, stay as they are: they live for ten
-//! minutes only.
+//! Each item is written on condition that the sealed text is still the one that was opened, so that no concurrent
+//! change is undone. States of authorizations, and responses that an idempotency key repeats, stay as they are: they
+//! live for ten minutes only.
 
 use serde::Deserialize;
 use serde_json::Value as Json;
@@ -184,8 +184,8 @@ impl Kind {
         [Self::Webhook, Self::Connection].into_iter().find(|kind| sk.starts_with(kind.prefix()))
     }
 
-    /// The sealed texts of an item, with their contexts. Owner and identifier come from the key, not from the item: a copied
-    /// item must not change its owner.
+    /// The sealed texts of an item, with their contexts. Owner and identifier come from the key, not from the item: a
+    /// copied item must not change its owner.
     fn texts(self, key: &Key, item: &Json) -> Result<Vec<SealedText>, Unreadable> {
         match self {
             Self::Webhook => {

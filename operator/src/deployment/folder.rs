@@ -29,7 +29,8 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Reads `service.env`, which exists while a service runs: it writes the file when it is ready and removes it at its end.
+    /// Reads `service.env`, which exists while a service runs: it writes the file when it is ready and removes it at
+    /// its end.
     pub fn open(data: &Path) -> Result<Self, DeploymentError> {
         let path = data.join("service.env");
         let text = fs::read_to_string(&path).map_err(|source| match source.kind() {
@@ -66,7 +67,8 @@ impl Folder {
         Ok(config.load().await)
     }
 
-    /// A request that invokes a function with this event. It needs no SDK for Lambda, which `make run` would have to compile.
+    /// A request that invokes a function with this event. It needs no SDK for Lambda, which `make run` would have to
+    /// compile.
     pub fn invocation(&self, function: &str, event: &[u8]) -> Result<Request<Full<Bytes>>, DeploymentError> {
         let malformed = || DeploymentError::ServiceEnv { path: self.data.join("service.env"), name: "LAMBDA_ENDPOINT" };
         let address = format!("{}/2015-03-31/functions/{function}/invocations", self.value("LAMBDA_ENDPOINT")?);

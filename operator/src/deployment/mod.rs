@@ -166,8 +166,8 @@ impl Deployment {
     }
 }
 
-/// Writes the audit line of a completed action. The functions write such lines to their log; an operator's program writes
-/// them to standard error, since standard output holds the result.
+/// Writes the audit line of a completed action. The functions write such lines to their log; an operator's program
+/// writes them to standard error, since standard output holds the result.
 pub(crate) fn audit(environment: &str, action: Action, notes: &Notes) {
     let entry = Entry { action, outcome: AuditOutcome::Done, notes, environment, at: SystemClock.now() };
     eprintln!("{}", entry.text());
@@ -195,8 +195,8 @@ impl ReplacedSecret {
         self.versions.current().await
     }
 
-    /// Replaces the version `in_place_of` by a new one with this value, and returns the new version's identifier. The new
-    /// version becomes current only if `in_place_of` still is, so that a concurrent change is not lost.
+    /// Replaces the version `in_place_of` by a new one with this value, and returns the new version's identifier. The
+    /// new version becomes current only if `in_place_of` still is, so that a concurrent change is not lost.
     pub async fn replace(&self, value: &Value, in_place_of: &str) -> Result<String, SecretError> {
         let id = random::uuid(&SystemRandom);
         self.versions.put(&id, value, UNFINISHED).await?;

@@ -41,7 +41,8 @@ pub struct Arguments {
 /// The deployment that a command is for.
 #[derive(Debug, Args)]
 pub struct Which {
-    /// The deployment's CloudFormation stack. Credentials and region are resolved as by every AWS tool (AWS_PROFILE, AWS_REGION).
+    /// The deployment's CloudFormation stack. Credentials and region are resolved as by every AWS tool (AWS_PROFILE,
+    /// AWS_REGION).
     #[arg(long, global = true, value_name = "NAME", display_order = LAST)]
     pub stack: Option<String>,
     /// The data folder of the service on this machine, such as .local, in place of a stack.

@@ -1,5 +1,5 @@
-//! The queue of a function that is measured alone: it takes what the function announces, counts its calls, and hands the
-//! messages over as Lambda does.
+//! The queue of a function that is measured alone: it takes the function's messages, counts its calls, and passes the
+//! messages on in Lambda's format.
 //! <https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html>
 
 use std::{
@@ -21,9 +21,10 @@ use axum::{
 use serde_json::{Map, Value, json};
 use tokio::net::TcpListener;
 
-/// The end of the ARN, as that of the address.
+/// The queue's name in its ARN and its address.
 const NAME: &str = "quick";
 
+/// An emulated queue.
 pub struct Announcements {
     pub address: SocketAddr,
     shared: Arc<Shared>,
@@ -45,22 +46,22 @@ impl Announcements {
         Ok(Self { address, shared })
     }
 
-    /// The variables that name it.
+    /// The variables that name the queue.
     pub fn variables(&self) -> [(&'static str, String); 2] {
         let address = |name: &str| format!("http://{}/000000000000/{name}", self.address);
         [("QUEUE_URL", address(NAME)), ("SLOW_QUEUE_URL", address("slow"))]
     }
 
-    /// How many calls it got so far.
+    /// The number of calls so far.
     pub fn calls(&self) -> u64 {
         self.shared.calls.load(Ordering::Relaxed)
     }
 
-    /// The next so many messages as the event of an invocation.
+    /// The next `size` messages as the event of an invocation.
     pub fn batch(&self, size: usize) -> Result<String, String> {
         let mut messages = self.shared.messages.lock().expect("no holder panics");
         if messages.len() < size {
-            return Err(format!("{size} messages are wanted, and there are {}", messages.len()));
+            return Err(format!("{size} messages are needed, but the queue has {}", messages.len()));
         }
         Ok(json!({ "Records": messages.drain(..size).collect::<Vec<_>>() }).to_string())
     }
@@ -82,7 +83,7 @@ async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap, request: 
     ([(CONTENT_TYPE, "application/x-amz-json-1.0")], body.to_string())
 }
 
-/// A message as Lambda hands it over.
+/// A message in Lambda's format.
 fn record(entry: &Value) -> Value {
     let attributes = entry["MessageAttributes"].as_object().into_iter().flatten();
     let attributes: Map<_, _> = attributes.map(|(name, value)| (name.clone(), attribute(value))).collect();

@@ -1,4 +1,4 @@
-//! AWS and an endpoint as a function that is measured alone sees them: far away, and behind TLS.
+//! AWS and an endpoint for a function that is measured alone: behind TLS and a network with round trips.
 
 use std::{error::Error, fs, net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -7,22 +7,22 @@ use fakes::{Authority, TlsFront};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 
-use crate::{announcements::Announcements, counting_proxy::CountingProxy, network::Network, stand::Stand};
+use crate::{announcements::Announcements, bundle::Bundle, counting_proxy::CountingProxy, network::Network};
 
-/// What a function calls.
+/// The services that a function calls.
 pub struct Cloud {
     pub table: CountingProxy,
     pub queue: Announcements,
     to_table: Way,
     to_queue: Way,
     to_secrets: Way,
-    /// As long as it can be short, whatever AWS's are.
+    /// Without a delay, regardless of the round trip to AWS.
     to_endpoint: Way,
     authority: PathBuf,
     _folder: TempDir,
 }
 
-/// A network, and TLS at its end.
+/// A network with TLS at its end.
 struct Way {
     network: Network,
     _front: TlsFront,
@@ -40,18 +40,18 @@ impl Way {
 }
 
 impl Cloud {
-    /// One before the table and the secrets of a stand.
-    pub async fn before(stand: &Stand) -> Result<Self, Box<dyn Error>> {
+    /// Starts a cloud in front of the table and the secrets of a bundle.
+    pub async fn before(bundle: &Bundle) -> Result<Self, Box<dyn Error>> {
         let authority = Authority::new();
         let folder = tempfile::tempdir()?;
         let file = folder.path().join("authority.pem");
         fs::write(&file, authority.pem())?;
         let table = CountingProxy::start().await?;
         let queue = Announcements::start().await?;
-        table.forward_to(stand.var("DYNAMODB_ENDPOINT"));
-        table.sign_as(stand.aws_caller());
+        table.forward_to(bundle.var("DYNAMODB_ENDPOINT"));
+        table.sign_as(bundle.aws_caller());
         let table_address = table.address.trim_start_matches("http://").parse()?;
-        let secrets = stand.var("SERVICES_ENDPOINT").trim_start_matches("http://").parse()?;
+        let secrets = bundle.var("SERVICES_ENDPOINT").trim_start_matches("http://").parse()?;
         Ok(Self {
             to_table: Way::to(table_address, &authority).await?,
             to_queue: Way::to(queue.address, &authority).await?,
@@ -69,25 +69,25 @@ impl Cloud {
         self.to_endpoint.address()
     }
 
-    /// From now on a round trip to table, queue and secrets takes this long.
+    /// Sets the round trip to table, queue and secrets.
     pub fn set_round_trip(&self, time: Duration) {
         for way in [&self.to_table, &self.to_queue, &self.to_secrets] {
             way.network.set_round_trip(time);
         }
     }
 
-    /// How many connections were opened so far, to AWS and to the endpoint.
+    /// The connections opened so far, to AWS and to the endpoint.
     pub fn connections(&self) -> [u64; 2] {
         let aws = [&self.to_table, &self.to_queue, &self.to_secrets];
         [aws.map(|way| way.network.connections()).iter().sum(), self.to_endpoint.network.connections()]
     }
 
-    /// How much longer than a round trip a call to the table was under way, in the mean.
+    /// The mean delay of a call to the table beyond a round trip.
     pub fn lateness(&self) -> Duration {
         self.to_table.network.lateness()
     }
 
-    /// The variables of a function that lead it here.
+    /// The variables that make a function call this cloud.
     pub fn variables(&self) -> Vec<(&'static str, String)> {
         let authority = self.authority.display().to_string();
         let mut variables = vec![

@@ -1,4 +1,4 @@
-//! One HTTP connection that stays open, and costs as little as a client can.
+//! A persistent HTTP connection with little overhead.
 
 use std::{
     error::Error,
@@ -18,12 +18,12 @@ use tokio::net::TcpStream;
 /// The result of a client that runs as a task.
 pub type TaskResult<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// A task's error for those who run none.
+/// Converts a task's error into a text, which can be returned outside a task.
 pub fn in_words(error: Box<dyn Error + Send + Sync>) -> String {
     error.to_string()
 }
 
-/// The longest wait for an answer.
+/// The timeout of an answer.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// An open connection to one server.
@@ -40,14 +40,14 @@ pub struct TimedResponse {
     pub time: Duration,
 }
 
-/// What a request has beside its path and body.
+/// The headers of a request.
 pub type Headers<'a> = &'a [(&'a str, &'a str)];
 
 impl Connection {
-    /// Connects to the server of this address.
+    /// Connects to the server at this address.
     pub async fn open(address: &str) -> TaskResult<Self> {
         let address: Uri = address.parse()?;
-        let server = address.authority().ok_or("an address without a server")?.to_string();
+        let server = address.authority().ok_or("the address has no host")?.to_string();
         let stream = TcpStream::connect(&server).await?;
         stream.set_nodelay(true)?;
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;

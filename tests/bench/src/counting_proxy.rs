@@ -1,5 +1,5 @@
-//! A proxy in front of the table that counts what is asked, and what DynamoDB would charge for it: it has each request
-//! ask for the capacity that it consumes, on the table and on its indexes, and adds that up.
+//! A proxy in front of the table that counts requests and the capacity that DynamoDB would charge for. It adds
+//! `ReturnConsumedCapacity` to each request and sums up the capacity units of the table and its indexes.
 //! <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ConsumedCapacity.html>
 
 use std::{
@@ -55,7 +55,7 @@ pub struct Count {
 }
 
 impl CountingProxy {
-    /// A proxy that answers once it has a table behind it.
+    /// Starts a proxy, which answers once it knows the table's address.
     pub async fn start() -> Result<Self, Box<dyn Error>> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = format!("http://{}", listener.local_addr()?);
@@ -67,18 +67,18 @@ impl CountingProxy {
         Ok(Self { address, shared })
     }
 
-    /// Tells it where the table is or will be, once and for all.
+    /// Sets the table's current or future address; later calls have no effect.
     pub fn forward_to(&self, table: &str) {
         self.shared.table.get_or_init(|| table.to_owned());
     }
 
-    /// Asks for capacity with these credentials, since it changes what the functions have signed. Without them it
-    /// counts no units.
+    /// Sets the credentials that sign changed requests, whose original signatures are invalid. Without credentials the
+    /// proxy does not change requests and counts no capacity units.
     pub fn sign_as(&self, caller: AwsCaller) {
         self.shared.caller.get_or_init(|| caller);
     }
 
-    /// The counts since the last time.
+    /// The counts since the last call.
     pub fn take(&self) -> Counted {
         std::mem::take(&mut *self.shared.counted())
     }
@@ -132,11 +132,11 @@ async fn forward(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: By
     *unit += units;
     drop(counted);
     headers.remove(CONTENT_LENGTH);
-    // The checksum is that of the body, which is unchanged.
+    // The checksum still matches the unchanged body.
     (status, headers, Body::from(body)).into_response()
 }
 
-/// The sum over tables; each has its indexes' units in its own.
+/// The sum over all tables. A table's units include its indexes'.
 fn units(consumed: &Value) -> f64 {
     match consumed {
         Value::Array(tables) => tables.iter().map(units).sum(),
@@ -161,7 +161,7 @@ fn parts(request: &Value) -> u64 {
     (list(&request["Statements"]) + list(&request["TransactItems"]) + items).max(1).try_into().unwrap_or(u64::MAX)
 }
 
-/// The operation, and what distinguishes its uses: the verbs of statements, the index of a query.
+/// The operation, with the verbs of its statements or the index of its query.
 fn name(operation: &str, request: &Value) -> String {
     let mut verbs: Vec<&str> =
         statements(request).filter_map(|statement| statement.split_whitespace().next()).collect();

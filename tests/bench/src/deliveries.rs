@@ -1,7 +1,6 @@
-//! Publishing and delivering: how many a second, how soon, and at whose expense.
+//! Throughput, latency and CPU time of publishing and delivering.
 //!
-//! Everything shares the machine: the functions as they are deployed, the stand-ins for AWS, the publishers and the
-//! endpoint.
+//! The deployed functions, the AWS emulators, the publishers and the endpoint share one machine.
 
 use std::{
     error::Error,
@@ -12,49 +11,49 @@ use std::{
 use tokio::time::sleep;
 
 use crate::{
+    bundle::{Bundle, BundleSettings},
     counting_proxy::{Counted, CountingProxy},
     endpoint::Endpoint,
     load::Publisher,
     report,
     run::{CALM, ENDPOINTS, FULL, Load, MOST_EVENTS, Run, SIZE, WARM_UP},
-    stand::{Setup, Stand},
     usage::{OURS, Usage, resident},
 };
 
-/// The longest that publications at full load go on.
+/// The maximum duration of publishing at full load.
 const LIMIT: Duration = Duration::from_secs(10);
 const IDLE: Duration = Duration::from_secs(10);
-/// How many deliveries are counted of each kind.
+/// The number of counted deliveries of each kind.
 const COUNTED: usize = 100;
 const COUNTED_AT_ONCE: usize = 2_000;
-/// How long what follows an arrival may take to be written.
+/// The time in which the writes after an arrival end.
 const SETTLING: Duration = Duration::from_secs(1);
 /// Three retries, as soon as the contract allows.
 const RETRIES: &str = "0s,1s,1s,1s";
 
-/// A run, and what each process computed meanwhile.
+/// A run, and the processor time of each process meanwhile.
 pub struct Measured {
     pub run: Run,
     pub usage: Usage,
 }
 
-/// The requests to the table for some deliveries.
+/// The requests to the table for a number of deliveries.
 pub struct Requests {
-    /// How they differ from the others.
+    /// The kind of the deliveries.
     pub title: String,
     pub deliveries: usize,
     pub counted: Counted,
 }
 
-/// Measures and prints it all.
+/// Measures and prints this part.
 pub async fn measure() -> Result<(), Box<dyn Error>> {
     measure_speed().await?;
     measure_requests().await
 }
 
 async fn measure_speed() -> Result<(), Box<dyn Error>> {
-    let stand = Stand::start(Setup { release: &OURS, ..Setup::default() }).await?;
-    let bench = Bench::start(&stand).await?;
+    let bundle = Bundle::start(BundleSettings { release: &OURS, ..BundleSettings::default() }).await?;
+    let bench = Bench::start(&bundle).await?;
     bench.run(1, WARM_UP).await?;
     let mut calm = Vec::new();
     for endpoints in ENDPOINTS {
@@ -65,25 +64,25 @@ async fn measure_speed() -> Result<(), Box<dyn Error>> {
         full.push(bench.run(endpoints, FULL).await?);
     }
     sleep(3 * SETTLING).await;
-    let before = Usage::of(stand.bundle)?;
+    let before = Usage::of(bundle.process_id)?;
     sleep(IDLE).await;
-    let idle = Usage::of(stand.bundle)?.since(&before);
+    let idle = Usage::of(bundle.process_id)?.since(&before);
     report::speed(&calm, &full);
-    report::usage(&full, &idle, IDLE, &resident(stand.bundle)?);
+    report::usage(&full, &idle, IDLE, &resident(bundle.process_id)?);
     Ok(())
 }
 
 async fn measure_requests() -> Result<(), Box<dyn Error>> {
     let proxy = CountingProxy::start().await?;
-    let stand = Stand::start(Setup {
+    let bundle = Bundle::start(BundleSettings {
         release: &OURS,
-        // Only what deliveries cause is to be counted, and no webhook rests because others of its deliveries fail.
+        // Only requests of deliveries are counted, and no breaker pauses a webhook because its deliveries fail.
         variables: &[("RETRY_SCHEDULE", RETRIES), ("SWEEP_INTERVAL", "1h"), ("BREAKER_THRESHOLD", "1000000")],
         proxy: Some(&proxy),
-        ..Setup::default()
+        ..BundleSettings::default()
     })
     .await?;
-    let bench = Bench::start(&stand).await?;
+    let bench = Bench::start(&bundle).await?;
     bench.run(1, WARM_UP).await?;
     sleep(SETTLING).await;
     proxy.take();
@@ -108,22 +107,22 @@ async fn measure_requests() -> Result<(), Box<dyn Error>> {
 
 /// Webhooks, and their endpoint.
 struct Bench<'a> {
-    stand: &'a Stand,
+    bundle: &'a Bundle,
     endpoint: Endpoint,
     next: Arc<AtomicUsize>,
 }
 
 impl<'a> Bench<'a> {
-    /// A managing entity for each number of webhooks.
-    async fn start(stand: &'a Stand) -> Result<Self, Box<dyn Error>> {
+    /// Creates a managing entity for each number of webhooks.
+    async fn start(bundle: &'a Bundle) -> Result<Self, Box<dyn Error>> {
         let most = ENDPOINTS.into_iter().max().unwrap_or_default();
         let endpoint = Endpoint::start(most, ENDPOINTS.len() * MOST_EVENTS).await?;
         for webhooks in ENDPOINTS {
             for path in 0..webhooks {
-                stand.hook(&entity(webhooks), &format!("{}/{path}", endpoint.address)).await?;
+                bundle.hook(&entity(webhooks), &format!("{}/{path}", endpoint.address)).await?;
             }
         }
-        Ok(Self { stand, endpoint, next: Arc::default() })
+        Ok(Self { bundle, endpoint, next: Arc::default() })
     }
 
     async fn run(&self, endpoints: usize, load: Load) -> Result<Measured, Box<dyn Error>> {
@@ -131,10 +130,10 @@ impl<'a> Bench<'a> {
     }
 
     async fn run_with(&self, endpoints: usize, load: Load, size: usize) -> Result<Measured, Box<dyn Error>> {
-        let publisher = Publisher::new(self.stand.target(&entity(endpoints)), size, &self.next);
-        let before = Usage::of(self.stand.bundle)?;
+        let publisher = Publisher::new(self.bundle.target(&entity(endpoints)), size, &self.next);
+        let before = Usage::of(self.bundle.process_id)?;
         let run = Run::of(&publisher, &self.endpoint, endpoints, load).await?;
-        Ok(Measured { run, usage: Usage::of(self.stand.bundle)?.since(&before) })
+        Ok(Measured { run, usage: Usage::of(self.bundle.process_id)?.since(&before) })
     }
 }
 

@@ -1,25 +1,25 @@
-//! The table and the queue of a stand, called as an SDK of AWS calls them.
+//! Calls of a bundle's table and queue in the protocol of the AWS SDKs.
 
 use serde_json::Value;
 
 use crate::{
+    bundle::Bundle,
     connection::{Connection, TaskResult},
-    stand::Stand,
 };
 
-/// An emulator, and the credentials that it asks for.
+/// An emulator, and the credentials that it requires.
 pub struct Emulator {
     pub address: String,
     authorization: String,
 }
 
 impl Emulator {
-    /// The emulator whose address the stand knows under this name.
-    pub fn of(stand: &Stand, name: &str) -> Self {
-        let credential = format!("{}/20260101/us-east-1/any/aws4_request", stand.var("AWS_ACCESS_KEY_ID"));
+    /// The emulator whose address is in this variable of the bundle.
+    pub fn of(bundle: &Bundle, name: &str) -> Self {
+        let credential = format!("{}/20260101/us-east-1/any/aws4_request", bundle.var("AWS_ACCESS_KEY_ID"));
         let authorization =
             format!("AWS4-HMAC-SHA256 Credential={credential}, SignedHeaders=host;x-amz-date, Signature=00");
-        Self { address: stand.var(name).to_owned(), authorization }
+        Self { address: bundle.var(name).to_owned(), authorization }
     }
 }
 

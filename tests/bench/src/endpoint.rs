@@ -1,5 +1,4 @@
-//! The endpoint of measured deliveries: notes when each event arrives, by the number in its data, and does nothing
-//! else.
+//! The endpoint of measured deliveries. It only records the arrival of each event, by the number in its data.
 
 use std::{
     error::Error,
@@ -19,7 +18,7 @@ use axum::{
 };
 use tokio::{net::TcpListener, time};
 
-/// What stands before the number in an event's data.
+/// The text before the number in an event's data.
 pub const MARK: &str = "\"number\":";
 
 /// A server with a path for each webhook, `/0`, `/1` and so on.
@@ -30,9 +29,9 @@ pub struct Endpoint {
 
 struct Seen {
     began: Instant,
-    /// How often each delivery fails before it succeeds.
+    /// The number of failed attempts of each delivery before it succeeds.
     failures: AtomicU32,
-    /// Of each path, of each event.
+    /// The events of each path.
     events: Vec<Vec<Event>>,
     arrived: AtomicU64,
     received: AtomicU64,
@@ -40,13 +39,13 @@ struct Seen {
 
 #[derive(Default)]
 struct Event {
-    /// When it first arrived, in nanoseconds since the beginning, or 0.
+    /// The time of the first arrival, in nanoseconds since the start of the endpoint, or 0.
     first: AtomicU64,
     attempts: AtomicU32,
 }
 
 impl Endpoint {
-    /// An endpoint with so many paths, for this many events, numbered from 0.
+    /// Starts an endpoint with so many paths, for this many events, numbered from 0.
     pub async fn start(paths: usize, events: usize) -> Result<Self, Box<dyn Error>> {
         let none = || std::iter::repeat_with(Event::default).take(events).collect();
         let seen = Arc::new(Seen {
@@ -63,39 +62,40 @@ impl Endpoint {
         Ok(Self { address, seen })
     }
 
-    /// From now on, each delivery fails so often before it succeeds.
+    /// Sets the number of failed attempts of each delivery before it succeeds.
     pub fn fail(&self, times: u32) {
         self.seen.failures.store(times, Ordering::Relaxed);
     }
 
-    /// How many deliveries have succeeded, each counted once.
+    /// The number of succeeded deliveries, without duplicates.
     pub fn arrived(&self) -> u64 {
         self.seen.arrived.load(Ordering::Relaxed)
     }
 
-    /// How many requests have come.
+    /// The number of received requests.
     pub fn received(&self) -> u64 {
         self.seen.received.load(Ordering::Relaxed)
     }
 
-    /// When an event first came to a path.
+    /// The time of an event's first arrival at a path.
     pub fn arrival(&self, path: usize, number: usize) -> Option<Instant> {
         let first = self.seen.events[path][number].first.load(Ordering::Relaxed);
         (first > 0).then(|| self.seen.began + Duration::from_nanos(first))
     }
 
-    /// Waits until so many deliveries have succeeded; gives up when none does for a while.
+    /// Waits until so many deliveries have succeeded; fails after 30 s without a further success.
     pub async fn until(&self, arrived: u64) -> Result<(), Box<dyn Error>> {
-        const PATIENCE: Duration = Duration::from_secs(30);
+        const TIMEOUT: Duration = Duration::from_secs(30);
         let mut last = self.arrived();
         let mut since = Instant::now();
         while self.arrived() < arrived {
             time::sleep(Duration::from_millis(2)).await;
             if self.arrived() > last {
-                (last, since) = (self.arrived(), Instant::now());
+                last = self.arrived();
+                since = Instant::now();
             }
-            if since.elapsed() > PATIENCE {
-                return Err(format!("{last} of {arrived} deliveries arrived, and no more").into());
+            if since.elapsed() > TIMEOUT {
+                return Err(format!("only {last} of {arrived} deliveries arrived").into());
             }
         }
         Ok(())

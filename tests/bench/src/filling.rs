@@ -1,4 +1,4 @@
-//! Fills the table with what would take days to come over HTTP, item by item as the service writes it.
+//! Fills the table directly with items as the service writes them, since filling it over HTTP would take days.
 
 use std::time::Duration;
 
@@ -6,48 +6,48 @@ use base::{Clock, SystemClock, Time};
 use serde_json::{Value, json};
 
 use crate::{
+    bundle::Bundle,
     connection::{Connection, TaskResult},
     emulator::{Emulator, call},
-    stand::Stand,
 };
 
-/// As many items as a call writes.
+/// The items that one call writes.
 const WRITTEN_AT_ONCE: usize = 25;
-/// All deliveries were made within this time, a while ago.
+/// The age of the oldest delivery, in milliseconds.
 const AGO: i64 = 1_000_000;
 const HOUR: i64 = 3_600_000;
 
-/// A stand's table.
+/// A bundle's table.
 pub struct Filling<'a> {
-    stand: &'a Stand,
+    bundle: &'a Bundle,
     emulator: Emulator,
     table: Connection,
 }
 
 impl<'a> Filling<'a> {
-    pub async fn of(stand: &'a Stand) -> TaskResult<Self> {
-        let emulator = Emulator::of(stand, "DYNAMODB_ENDPOINT");
-        Ok(Self { stand, table: Connection::open(&emulator.address).await?, emulator })
+    pub async fn of(bundle: &'a Bundle) -> TaskResult<Self> {
+        let emulator = Emulator::of(bundle, "DYNAMODB_ENDPOINT");
+        Ok(Self { bundle, table: Connection::open(&emulator.address).await?, emulator })
     }
 
-    /// Deliveries of an entity to another webhook than it has, all delivered.
+    /// Adds delivered deliveries of an entity, to a webhook that does not exist.
     pub async fn deliveries(&mut self, entity: &str, count: usize) -> TaskResult<()> {
         let began = Time::from_millis(SystemClock.now().as_millis() - AGO);
         self.put(count, |number| head(entity, number, began)).await
     }
 
-    /// Applications like the stand's own, under other identifiers.
+    /// Adds copies of the demo application under other identifiers.
     pub async fn applications(&mut self, count: usize) -> TaskResult<()> {
-        let client = self.stand.var("CLIENT_ID").to_owned();
+        let client = self.bundle.var("CLIENT_ID").to_owned();
         let key = json!({ "pk": { "S": format!("APP#{client}") }, "sk": { "S": "APP" } });
-        let request = json!({ "TableName": self.stand.var("TABLE_NAME"), "Key": key });
+        let request = json!({ "TableName": self.bundle.var("TABLE_NAME"), "Key": key });
         let found = call(&self.emulator, &mut self.table, "DynamoDB_20120810.GetItem", &request).await?;
         let item = found["Item"].to_string();
         let other = |number| item.replace(&client, &format!("app{number:022}"));
         self.put(count, |number| serde_json::from_str(&other(number)).expect("an identifier is a text")).await
     }
 
-    /// Revocations of removed applications that still count.
+    /// Adds valid revocations of removed applications.
     pub async fn revocations(&mut self, count: usize) -> TaskResult<()> {
         let now = SystemClock.now().as_millis();
         self.put(count, |number| {
@@ -66,7 +66,7 @@ impl<'a> Filling<'a> {
         for numbers in numbers.chunks(WRITTEN_AT_ONCE) {
             let put = |number: &usize| json!({ "PutRequest": { "Item": item(*number) } });
             let requests: Vec<Value> = numbers.iter().map(put).collect();
-            let request = json!({ "RequestItems": { self.stand.var("TABLE_NAME"): requests } });
+            let request = json!({ "RequestItems": { self.bundle.var("TABLE_NAME"): requests } });
             call(&self.emulator, &mut self.table, "DynamoDB_20120810.BatchWriteItem", &request).await?;
         }
         Ok(())
@@ -74,7 +74,7 @@ impl<'a> Filling<'a> {
 }
 
 fn head(entity: &str, number: usize, began: Time) -> Value {
-    // A digit for each entity, so that no two have a delivery in common.
+    // A digit for each entity, so that entities share no delivery.
     let id = format!("dlv_0{}{number:024}", entity.len() % 10);
     let created = (began + Duration::from_millis(number as u64)).to_string();
     let texts = [
@@ -89,7 +89,7 @@ fn head(entity: &str, number: usize, began: Time) -> Value {
         ("ownerIdentifier", entity.to_owned()),
         ("webhookIdentifier", "whk_00000000000000000000000000".to_owned()),
         ("status", "delivered".to_owned()),
-        // As the index tells of one that arrived at its first attempt.
+        // The index lists a delivery that arrived at its first attempt as new.
         ("listedStatus", "new".to_owned()),
         ("type", "booking.created".to_owned()),
         ("url", "https://hooks.example.com/bookings".to_owned()),

@@ -1,4 +1,4 @@
-//! One function under measurement.
+//! A measured function.
 
 use std::{
     error::Error,
@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 
 use crate::{
+    bundle::{Bundle, FORM},
     runtime_api::RuntimeApi,
-    stand::{FORM, Stand},
 };
 
 /// A function, an event for it, and the answer that it must give.
@@ -32,7 +32,7 @@ pub struct Subject {
 enum Answer {
     /// A response over HTTP with this status.
     Status(u16),
-    /// The response to a batch of messages none of which has to come again.
+    /// The response to a batch of messages without failed items.
     AllHandled,
 }
 
@@ -43,62 +43,62 @@ impl Subject {
     }
 
     /// Validates a token and answers from memory.
-    pub fn list_events(stand: &Stand) -> Self {
-        let entity = stand.var("MANAGING_ENTITY");
+    pub fn list_events(bundle: &Bundle) -> Self {
+        let entity = bundle.var("MANAGING_ENTITY");
         let path = format!("/api/managing-entity/{entity}/webhook/event/list");
         let parameters = json!({ "managingEntityIdentifier": entity });
         Self {
             name: "list-events",
-            event: http_event("GET", &path, &parameters, &[bearer(stand)], ""),
+            event: http_event("GET", &path, &parameters, &[bearer(bundle)], ""),
             answer: Answer::Status(200),
         }
     }
 
     /// Reads an application and signs a token.
-    pub fn token(stand: &Stand) -> Self {
+    pub fn token(bundle: &Bundle) -> Self {
         let headers = [("content-type", FORM.to_owned())];
         Self {
             name: "token",
-            event: http_event("POST", "/oauth2/token", &json!({}), &headers, &stand.token_form()),
+            event: http_event("POST", "/oauth2/token", &json!({}), &headers, &bundle.token_form()),
             answer: Answer::Status(200),
         }
     }
 
     /// Validates a token and reads a delivery.
-    pub fn show_delivery(stand: &Stand, delivery: &str) -> Self {
-        let entity = stand.var("MANAGING_ENTITY");
+    pub fn show_delivery(bundle: &Bundle, delivery: &str) -> Self {
+        let entity = bundle.var("MANAGING_ENTITY");
         let path = format!("/api/managing-entity/{entity}/webhook/delivery/{delivery}");
         let parameters = json!({ "managingEntityIdentifier": entity, "deliveryIdentifier": delivery });
         Self {
             name: "show-delivery",
-            event: http_event("GET", &path, &parameters, &[bearer(stand)], ""),
+            event: http_event("GET", &path, &parameters, &[bearer(bundle)], ""),
             answer: Answer::Status(200),
         }
     }
 
     /// Validates a token and answers an agent from memory: the same list as [`list_events`](Self::list_events).
-    pub fn mcp(stand: &Stand) -> Self {
+    pub fn mcp(bundle: &Bundle) -> Self {
         let call = json!({ "name": "list_event_types", "arguments": {} });
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call }).to_string();
-        let headers = [bearer(stand), ("content-type", "application/json".to_owned())];
+        let headers = [bearer(bundle), ("content-type", "application/json".to_owned())];
         let event = http_event("POST", "/mcp", &json!({}), &headers, &message);
         Self { name: "mcp", event, answer: Answer::Status(200) }
     }
 
     /// Updates a geo-IP database, live.
-    pub fn geo_ip_update(stand: &Stand) -> Self {
-        let body = json!({ "key": stand.var("TASK_KEY"), "environment": stand.var("ENVIRONMENT") }).to_string();
-        let headers = [bearer(stand), ("content-type", "application/json".to_owned())];
+    pub fn geo_ip_update(bundle: &Bundle) -> Self {
+        let body = json!({ "key": bundle.var("TASK_KEY"), "environment": bundle.var("ENVIRONMENT") }).to_string();
+        let headers = [bearer(bundle), ("content-type", "application/json".to_owned())];
         let event = http_event("POST", "/task/geo-ip-update", &json!({}), &headers, &body);
         let event = event.replace(r#""rawQueryString":"""#, r#""rawQueryString":"live=true""#);
         Self { name: "geo-ip-update", event, answer: Answer::Status(200) }
     }
 
     /// Publishes an event with this many bytes of JSON for a managing entity.
-    pub fn publish_event(stand: &Stand, entity: &str, size: usize) -> Self {
+    pub fn publish_event(bundle: &Bundle, entity: &str, size: usize) -> Self {
         let path = format!("/api/managing-entity/{entity}/webhook/event");
         let parameters = json!({ "managingEntityIdentifier": entity });
-        let authorization = ("authorization", format!("Bearer {}", stand.platform_token));
+        let authorization = ("authorization", format!("Bearer {}", bundle.platform_token));
         let headers = [authorization, ("content-type", "application/json".to_owned())];
         let envelope = json!({ "type": "booking.created", "data": {} }).to_string().len() - "{}".len();
         let body = json!({ "type": "booking.created", "data": booking(size - envelope) }).to_string();
@@ -115,22 +115,22 @@ impl Subject {
         Path::new("target/release").join(self.name)
     }
 
-    /// Starts the function, with more variables than every function has.
-    pub async fn spawn(&self, stand: &Stand, more: &[(&str, &str)]) -> Result<(RuntimeApi, Child), Box<dyn Error>> {
-        self.spawn_logging(stand, more, &File::create("/dev/null")?).await
+    /// Starts the function with additional variables.
+    pub async fn spawn(&self, bundle: &Bundle, more: &[(&str, &str)]) -> Result<(RuntimeApi, Child), Box<dyn Error>> {
+        self.spawn_logging(bundle, more, &File::create("/dev/null")?).await
     }
 
-    /// The same for a function that logs into a file.
+    /// Starts the function with additional variables and a file for its log.
     pub async fn spawn_logging(
         &self,
-        stand: &Stand,
+        bundle: &Bundle,
         more: &[(&str, &str)],
         log: &File,
     ) -> Result<(RuntimeApi, Child), Box<dyn Error>> {
         let api = RuntimeApi::start().await?;
         let process = Command::new(self.binary())
             .env_clear()
-            .envs(stand.function_env())
+            .envs(bundle.function_env())
             .envs(more.iter().copied())
             .env("AWS_LAMBDA_RUNTIME_API", format!("http://{}", api.address))
             .stdout(Stdio::from(log.try_clone()?))
@@ -140,7 +140,7 @@ impl Subject {
         Ok((api, process))
     }
 
-    /// Invokes it; its answer, which must be the right one.
+    /// Invokes the function; returns its answer, or an error if the answer is wrong.
     pub async fn invoke(&self, api: &mut RuntimeApi) -> Result<Value, Box<dyn Error>> {
         let answer = tokio::time::timeout(Duration::from_secs(30), api.invoke(&self.event)).await?;
         let answer: Value = serde_json::from_slice(&answer.ok_or("no answer")?)?;
@@ -160,8 +160,8 @@ impl Subject {
     }
 }
 
-fn bearer(stand: &Stand) -> (&'static str, String) {
-    ("authorization", format!("Bearer {}", stand.token))
+fn bearer(bundle: &Bundle) -> (&'static str, String) {
+    ("authorization", format!("Bearer {}", bundle.token))
 }
 
 /// An event of API Gateway's HTTP API, payload version 2.0.

@@ -1,5 +1,5 @@
-//! An update of a geo-IP database as large as the largest free one, from a server on this machine into a folder; and
-//! what a reader of it takes for an address.
+//! An update of a geo-IP database of the largest free database's size, from a local server into a folder, and the time
+//! of a lookup.
 
 use std::{
     error::Error,
@@ -20,14 +20,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
+    bundle::{Bundle, BundleSettings},
     function::Subject,
     process::{computed, memory},
     report,
-    stand::{Setup, Stand},
 };
 
 const EDITION: &str = "GeoLite2-City";
-/// Makes a database of about 60 MB.
+/// The number of networks of a database of about 60 MB.
 const NETWORKS: u32 = 420_000;
 const LOOKUPS: u32 = 200_000;
 
@@ -42,17 +42,17 @@ pub struct Measured {
     pub size: u64,
     /// From the call to the answer.
     pub time: Duration,
-    /// What the process computed meanwhile, in the kernel and outside.
+    /// The process's processor time meanwhile, in kernel and user mode.
     pub computing: Duration,
-    /// Most bytes that the process ever had in memory.
+    /// The peak memory of the process, in bytes.
     pub peak: u64,
-    /// The time of another update that finds nothing new.
+    /// The time of a second update without changes.
     pub unchanged: Duration,
     /// The mean time of a lookup.
     pub lookup: Duration,
 }
 
-/// The members that most readers use.
+/// The member that most readers use.
 #[derive(Deserialize)]
 struct About {
     country: Country,
@@ -66,8 +66,9 @@ struct Country {
 /// Measures and prints it all.
 pub async fn measure() -> Result<(), Box<dyn Error>> {
     let provider = Provider::start().await?;
-    let stand = Stand::start(Setup { geo_ip: Some(&provider.secret()), ..Setup::default() }).await?;
-    report::update(&provider.measure(&stand).await?);
+    let bundle =
+        Bundle::start(BundleSettings { geo_ip: Some(&provider.secret()), ..BundleSettings::default() }).await?;
+    report::update(&provider.measure(&bundle).await?);
     Ok(())
 }
 
@@ -82,7 +83,7 @@ impl Provider {
         Ok(Self { server, size: database.len().try_into()? })
     }
 
-    /// The secret that names it to the service.
+    /// The service's secret with this provider.
     fn secret(&self) -> Value {
         json!({"editions": [{
             "edition": EDITION, "source": "maxmind", "url": self.server.url(""),
@@ -91,8 +92,8 @@ impl Provider {
     }
 
     /// Measures an update, another one, and lookups.
-    async fn measure(&self, stand: &Stand) -> Result<Measured, Box<dyn Error>> {
-        let subject = Subject::geo_ip_update(stand);
+    async fn measure(&self, bundle: &Bundle) -> Result<Measured, Box<dyn Error>> {
+        let subject = Subject::geo_ip_update(bundle);
         let store = tempfile::tempdir()?;
         let address = format!("file://{}", store.path().display());
         let more = [
@@ -101,7 +102,7 @@ impl Provider {
             ("DELIVERY_ALLOWED_NETWORKS", "127.0.0.1/32"),
             ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "512"),
         ];
-        let (mut api, process) = subject.spawn(stand, &more).await?;
+        let (mut api, process) = subject.spawn(bundle, &more).await?;
         let process = process.id().ok_or("the function has ended")?;
         let mut times = Vec::new();
         let mut computing = Duration::ZERO;
@@ -123,18 +124,18 @@ impl Provider {
     }
 }
 
-/// The mean time of a lookup of an address that is known, each time another one.
+/// The mean time to look up a known address, each time a different one.
 async fn look_up(store: &Path) -> Result<Duration, Box<dyn Error>> {
     let store = Store::Folder(FolderStore::new(store.to_owned()));
     let scratch = tempfile::tempdir()?;
-    let edition = EditionName::parse(EDITION).ok_or("no name of an edition")?;
+    let edition = EditionName::parse(EDITION).ok_or("an invalid name of an edition")?;
     let clock = Arc::new(SystemClock);
     let random = Arc::new(SystemRandom);
     let reader = DatabaseReader::new(store, "local", edition, scratch.path().to_owned(), clock, random);
     let database = reader.refresh().await?;
     let began = Instant::now();
     for number in 0..LOOKUPS {
-        // Far from the one before, so that no cache has it.
+        // Far from the previous address, so that no cache contains it.
         let network = number.wrapping_mul(2_654_435_761) % NETWORKS;
         let address = Ipv4Addr::from(0x0100_0000 + (network << 8) + 77);
         let found = database.lookup::<About>(IpAddr::V4(address))?.ok_or("an address that is unknown")?;

@@ -1,5 +1,5 @@
-//! What a request takes the more there is of everything else: deliveries of the entity, webhooks of an event,
-//! applications, revocations. What looks for something rare must not take longer the more there is to look through.
+//! Times of requests by the amount of data: deliveries of the entity, webhooks of an event, applications, revocations.
+//! A search for rare items must not become slower with the amount of other items.
 
 use std::{
     error::Error,
@@ -10,6 +10,7 @@ use std::{
 use serde_json::json;
 
 use crate::{
+    bundle::{Bundle, BundleSettings},
     connection::in_words,
     counting_proxy::CountingProxy,
     endpoint::Endpoint,
@@ -17,7 +18,6 @@ use crate::{
     function::Subject,
     load::Publisher,
     report,
-    stand::{Setup, Stand},
     times::Times,
     waiting,
 };
@@ -26,7 +26,7 @@ const DELIVERIES: [usize; 2] = [10_000, 200_000];
 const WEBHOOKS: [usize; 3] = [1, 50, 200];
 const APPLICATIONS: [usize; 2] = [0, 5_000];
 const REVOCATIONS: [usize; 3] = [0, 5_000, 50_000];
-/// How often each is asked for.
+/// The number of requests of each kind.
 const REQUESTS: usize = 30;
 const WALKS: usize = 3;
 const STARTS: usize = 9;
@@ -52,9 +52,9 @@ const RELEASE: [&str; 9] = [
 /// The times of one thing, by how much there is of another.
 pub struct Growth {
     pub what: String,
-    /// What there is more and more of.
+    /// The kind of data that grows.
     pub of: &'static str,
-    /// How many more of it the slope is about.
+    /// The unit of the slope, in items.
     pub step: usize,
     pub times: Vec<(usize, Times)>,
     /// Calls of the table and read units, where they were counted.
@@ -62,14 +62,15 @@ pub struct Growth {
 }
 
 impl Growth {
-    /// Nothing was measured yet.
+    /// A growth without measurements.
     pub fn new(what: impl Into<String>, of: &'static str, step: usize) -> Self {
         Self { what: what.into(), of, step, times: Vec::new(), reads: Vec::new() }
     }
 
-    /// By how many seconds the median becomes longer with so many more.
+    /// The increase of the median for each step, in seconds.
     pub fn slope(&self) -> f64 {
-        let ((few, short), (many, long)) = (self.times[0], self.times[self.times.len() - 1]);
+        let (few, short) = self.times[0];
+        let (many, long) = self.times[self.times.len() - 1];
         let longer = long.median.as_secs_f64() - short.median.as_secs_f64();
         longer * self.step as f64 / (many - few) as f64
     }
@@ -78,18 +79,18 @@ impl Growth {
 /// Measures and prints it all.
 pub async fn measure() -> Result<(), Box<dyn Error>> {
     let variables = &[("RETRY_SCHEDULE", waiting::SCHEDULE)];
-    let stand = Stand::start(Setup { release: &RELEASE, variables, ..Setup::default() }).await?;
-    let mut filling = Filling::of(&stand).await.map_err(in_words)?;
-    let mut all = of_webhooks(&stand).await?;
-    all.extend(waiting::measure(&stand).await?);
-    all.extend(of_deliveries(&stand, &mut filling).await?);
-    all.extend(of_applications(&stand, &mut filling).await?);
-    all.extend(of_revocations(&stand, &mut filling).await?);
+    let bundle = Bundle::start(BundleSettings { release: &RELEASE, variables, ..BundleSettings::default() }).await?;
+    let mut filling = Filling::of(&bundle).await.map_err(in_words)?;
+    let mut all = of_webhooks(&bundle).await?;
+    all.extend(waiting::measure(&bundle).await?);
+    all.extend(of_deliveries(&bundle, &mut filling).await?);
+    all.extend(of_applications(&bundle, &mut filling).await?);
+    all.extend(of_revocations(&bundle, &mut filling).await?);
     report::growth(&all);
     Ok(())
 }
 
-/// How long something takes, several times.
+/// The times of repeated requests.
 async fn timed(
     requests: usize,
     mut request: impl AsyncFnMut() -> Result<(), Box<dyn Error>>,
@@ -103,8 +104,8 @@ async fn timed(
     Ok(Times::of(times))
 }
 
-/// One event to more and more webhooks.
-async fn of_webhooks(stand: &Stand) -> Result<Vec<Growth>, Box<dyn Error>> {
+/// Measures one event to a growing number of webhooks.
+async fn of_webhooks(bundle: &Bundle) -> Result<Vec<Growth>, Box<dyn Error>> {
     let endpoint = Endpoint::start(WEBHOOKS[WEBHOOKS.len() - 1], WEBHOOKS.len() * (EVENTS + 1)).await?;
     let growth = |what| Growth::new(what, "webhooks of the event", 1);
     let mut publishing = growth("an event acknowledged");
@@ -113,9 +114,9 @@ async fn of_webhooks(stand: &Stand) -> Result<Vec<Growth>, Box<dyn Error>> {
     for webhooks in WEBHOOKS {
         let entity = format!("growth-webhooks-{webhooks}");
         for path in 0..webhooks {
-            stand.hook(&entity, &format!("{}/{path}", endpoint.address)).await?;
+            bundle.hook(&entity, &format!("{}/{path}", endpoint.address)).await?;
         }
-        let publisher = Publisher::new(stand.target(&entity), SIZE, &next);
+        let publisher = Publisher::new(bundle.target(&entity), SIZE, &next);
         let mut acknowledged = Vec::new();
         let mut arrived = Vec::new();
         for _ in 0..=EVENTS {
@@ -127,15 +128,15 @@ async fn of_webhooks(stand: &Stand) -> Result<Vec<Growth>, Box<dyn Error>> {
             acknowledged.push(event.acknowledged);
             arrived.push(arrivals.max().ok_or("an event has not arrived")? - event.began);
         }
-        // The first one has warmed the functions up.
+        // The first event warmed the functions up.
         publishing.times.push((webhooks, Times::of(acknowledged.split_off(1))));
         delivering.times.push((webhooks, Times::of(arrived.split_off(1))));
     }
     Ok(vec![publishing, delivering])
 }
 
-/// Each filter of the list, and what else looks for something rare.
-async fn of_deliveries(stand: &Stand, filling: &mut Filling<'_>) -> Result<Vec<Growth>, Box<dyn Error>> {
+/// Measures each filter of the list, and other searches for rare items.
+async fn of_deliveries(bundle: &Bundle, filling: &mut Filling<'_>) -> Result<Vec<Growth>, Box<dyn Error>> {
     let mut all: Vec<Growth> = Vec::new();
     let mut add = |what: &str, deliveries: usize, times: Times| {
         if !all.iter().any(|one| one.what == what) {
@@ -146,9 +147,9 @@ async fn of_deliveries(stand: &Stand, filling: &mut Filling<'_>) -> Result<Vec<G
     for deliveries in DELIVERIES {
         let entity = &format!("growth-{deliveries}");
         filling.deliveries(entity, deliveries).await.map_err(in_words)?;
-        let hook = stand.hook(entity, "http://127.0.0.1:1/").await?;
+        let hook = bundle.hook(entity, "http://127.0.0.1:1/").await?;
         let event = json!({ "type": "booking.created", "data": {} });
-        let event = stand.post(entity, "webhook/event", &event).await?;
+        let event = bundle.post(entity, "webhook/event", &event).await?;
         let event = event["eventIdentifier"].as_str().ok_or("an event has an identifier")?;
         for (what, filters) in [
             ("all", String::new()),
@@ -165,21 +166,21 @@ async fn of_deliveries(stand: &Stand, filling: &mut Filling<'_>) -> Result<Vec<G
             ("`webhookIdentifier` and `status=failed`: none", format!("webhookIdentifier={hook}&status=failed")),
         ] {
             let path = format!("webhook/delivery/list?{filters}");
-            let times = timed(REQUESTS, async || stand.get(entity, &path).await.map(drop)).await?;
+            let times = timed(REQUESTS, async || bundle.get(entity, &path).await.map(drop)).await?;
             add(&format!("a page of deliveries, {what}"), deliveries, times);
         }
-        let walks = timed(WALKS, async || walk(stand, entity, "webhook/delivery/list?status=failed&limit=100").await);
+        let walks = timed(WALKS, async || walk(bundle, entity, "webhook/delivery/list?status=failed&limit=100").await);
         add("all pages of deliveries, `status=failed`: none", deliveries, walks.await?);
         let path = format!("webhook/event/{event}");
-        let times = timed(REQUESTS, async || stand.get(entity, &path).await.map(drop)).await?;
+        let times = timed(REQUESTS, async || bundle.get(entity, &path).await.map(drop)).await?;
         add("an event with its deliveries", deliveries, times);
         let range = json!({ "since": "2020-01-01T00:00:00Z" });
         let path = format!("webhook/{hook}/recover");
-        let times = timed(REQUESTS, async || stand.post(entity, &path, &range).await.map(drop)).await?;
+        let times = timed(REQUESTS, async || bundle.post(entity, &path, &range).await.map(drop)).await?;
         add("a recovery of nothing", deliveries, times);
         let renewed = timed(REQUESTS, async || {
-            let made = stand.hook(entity, "http://127.0.0.1:1/").await?;
-            stand.delete(entity, &format!("webhook/{made}")).await.map(drop)
+            let made = bundle.hook(entity, "http://127.0.0.1:1/").await?;
+            bundle.delete(entity, &format!("webhook/{made}")).await.map(drop)
         });
         add("a webhook made and removed", deliveries, renewed.await?);
     }
@@ -187,39 +188,39 @@ async fn of_deliveries(stand: &Stand, filling: &mut Filling<'_>) -> Result<Vec<G
 }
 
 /// Follows the cursors to the end of a list.
-async fn walk(stand: &Stand, entity: &str, list: &str) -> Result<(), Box<dyn Error>> {
-    let mut page = stand.get(entity, list).await?;
+async fn walk(bundle: &Bundle, entity: &str, list: &str) -> Result<(), Box<dyn Error>> {
+    let mut page = bundle.get(entity, list).await?;
     while let Some(cursor) = page["nextCursor"].as_str() {
-        page = stand.get(entity, &format!("{list}&cursor={cursor}")).await?;
+        page = bundle.get(entity, &format!("{list}&cursor={cursor}")).await?;
     }
     Ok(())
 }
 
-/// A token, with more and more applications in the table.
-async fn of_applications(stand: &Stand, filling: &mut Filling<'_>) -> Result<Vec<Growth>, Box<dyn Error>> {
+/// Measures a token request with a growing number of applications in the table.
+async fn of_applications(bundle: &Bundle, filling: &mut Filling<'_>) -> Result<Vec<Growth>, Box<dyn Error>> {
     let mut growth = Growth::new("a token", "applications", THOUSAND);
     for applications in APPLICATIONS {
         filling.applications(applications).await.map_err(in_words)?;
-        growth.times.push((applications, timed(REQUESTS, async || stand.token().await.map(drop)).await?));
+        growth.times.push((applications, timed(REQUESTS, async || bundle.token().await.map(drop)).await?));
     }
     Ok(vec![growth])
 }
 
-/// The start of a function that verifies tokens, with more and more revocations that count, and what it reads.
-async fn of_revocations(stand: &Stand, filling: &mut Filling<'_>) -> Result<Vec<Growth>, Box<dyn Error>> {
-    let subject = Subject::list_events(stand);
+/// Measures the start and the reads of a function that verifies tokens, with a growing number of valid revocations.
+async fn of_revocations(bundle: &Bundle, filling: &mut Filling<'_>) -> Result<Vec<Growth>, Box<dyn Error>> {
+    let subject = Subject::list_events(bundle);
     let proxy = CountingProxy::start().await?;
-    proxy.forward_to(stand.var("DYNAMODB_ENDPOINT"));
-    proxy.sign_as(stand.aws_caller());
+    proxy.forward_to(bundle.var("DYNAMODB_ENDPOINT"));
+    proxy.sign_as(bundle.aws_caller());
     let mut growth = Growth::new("start of `list-events` to its first answer", "revocations", THOUSAND);
     for revocations in REVOCATIONS {
         filling.revocations(revocations).await.map_err(in_words)?;
         let start = timed(STARTS, async || {
-            let (mut api, _process) = subject.spawn(stand, &[]).await?;
+            let (mut api, _process) = subject.spawn(bundle, &[]).await?;
             subject.invoke(&mut api).await.map(drop)
         });
         growth.times.push((revocations, start.await?));
-        let (mut api, _process) = subject.spawn(stand, &[("AWS_ENDPOINT_URL_DYNAMODB", &proxy.address)]).await?;
+        let (mut api, _process) = subject.spawn(bundle, &[("AWS_ENDPOINT_URL_DYNAMODB", &proxy.address)]).await?;
         subject.invoke(&mut api).await?;
         growth.reads.push(
             proxy

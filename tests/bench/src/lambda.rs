@@ -1,7 +1,7 @@
-//! Functions as Lambda runs them: each alone, one event after another, far from a table that speaks TLS.
+//! Functions as Lambda runs them: each alone, one event after another, with TLS and a round trip to the table.
 //!
-//! A function that Lambda gives one event at a time shares no call with another request, and each round trip to the table
-//! is billed. So this is what a request costs on AWS, where the other parts show what the machine can do.
+//! A function that gets one event at a time shares no call with another request, and each round trip to the table is
+//! billed. So this part shows the cost of a request on AWS, while the other parts show the capacity of a machine.
 
 use std::{
     error::Error,
@@ -11,6 +11,7 @@ use std::{
 use template::Template;
 
 use crate::{
+    bundle::{Bundle, BundleSettings},
     cloud::Cloud,
     counting_proxy::Count,
     function::Subject,
@@ -18,64 +19,63 @@ use crate::{
     prices,
     process::{self, computed},
     report,
-    stand::{Setup, Stand},
     stored::Stored,
     times::Times,
 };
 
 /// The round trips to table, queue and secrets.
 pub const ROUND_TRIPS: [Duration; 3] = [Duration::from_millis(1), Duration::from_millis(3), Duration::from_millis(8)];
-/// The one that a start is measured with, and that Lambda's time is priced with.
+/// The index of the round trip of measured starts and of the price of Lambda's time.
 pub const USUAL: usize = 1;
 const STARTS: usize = 9;
 const WARM_UP: usize = 20;
-/// With each round trip.
+/// The invocations with each round trip.
 const INVOCATIONS: usize = 120;
-/// All that are measured, and all.
+/// All measured invocations. `EVENTS` includes starts and warm-up.
 const MEASURED: u32 = 3 * INVOCATIONS as u32;
 const EVENTS: usize = STARTS + WARM_UP + MEASURED as usize;
-/// Says what memory Lambda gives each function.
+/// Contains the memory of each function.
 const TEMPLATE: &str = include_str!("../../../template.yaml");
 /// Bytes of an event.
 const SIZE: usize = 1_000;
-/// How many webhooks want the event of the large publication.
+/// The number of webhooks of the large publication.
 const MANY: usize = 20;
-/// As many messages as Lambda hands over at most.
+/// The most messages that Lambda passes to an invocation.
 const BATCH: usize = 10;
 
-/// What an invocation of one kind costs.
+/// The cost of an invocation of one kind.
 pub struct Figures {
     pub title: String,
     /// The function's processor time.
     pub computing: Duration,
-    /// From the event to the answer, in the median, with each round trip.
+    /// The median time from the event to the answer, with each round trip.
     pub wall: [Duration; ROUND_TRIPS.len()],
-    /// The same of the shortest, which waited for nothing but that.
+    /// The shortest time with each round trip, without other delays.
     shortest: [Duration; ROUND_TRIPS.len()],
     /// Calls of the table and of the queue.
     pub calls: [f64; 2],
-    /// Those of the table, by operation.
+    /// Calls of the table, by operation.
     pub operations: Vec<(String, f64)>,
     pub writes: f64,
     pub reads: f64,
     /// Connections that a start and the first invocation open.
     pub connections_at_first: f64,
-    /// Connections that each invocation opens after that, to AWS and to endpoints.
+    /// Connections that each later invocation opens, to AWS and to endpoints.
     pub connections: [f64; 2],
     /// Bytes that the function logs.
     pub logged: f64,
-    /// Most bytes that the process ever had in memory.
+    /// The peak memory of the process, in bytes.
     pub peak: u64,
     /// From the start of the process to the first answer.
     pub start: Times,
-    /// Bytes of the program, and of the same packed.
+    /// Bytes of the program, and of the packed program.
     pub size: (u64, u64),
-    /// What Lambda gives the function, in MB.
+    /// The memory that Lambda gives the function, in MB.
     pub memory: u64,
 }
 
 impl Figures {
-    /// How many round trips follow one another: each lengthens the invocation by its own length.
+    /// The number of consecutive round trips: each one lengthens the invocation by its length.
     pub fn round_trips(&self) -> f64 {
         let last = ROUND_TRIPS.len() - 1;
         let longer = self.shortest[last].saturating_sub(self.shortest[0]);
@@ -85,59 +85,60 @@ impl Figures {
 
 /// Measures and prints it all.
 pub async fn measure() -> Result<(), Box<dyn Error>> {
-    // Nothing but the measured functions is to touch the deliveries.
-    let stand = Stand::start(Setup { variables: &[("SWEEP_INTERVAL", "1h")], ..Setup::default() }).await?;
-    let cloud = Cloud::before(&stand).await?;
+    // Only the measured functions may change the deliveries.
+    let bundle =
+        Bundle::start(BundleSettings { variables: &[("SWEEP_INTERVAL", "1h")], ..BundleSettings::default() }).await?;
+    let cloud = Cloud::before(&bundle).await?;
     let one = "lambda-one";
     let many = "lambda-many";
-    stand.hook(one, &cloud.endpoint()).await?;
+    bundle.hook(one, &cloud.endpoint()).await?;
     for _ in 0..MANY {
-        stand.hook(many, &cloud.endpoint()).await?;
+        bundle.hook(many, &cloud.endpoint()).await?;
     }
-    let shown = stand.publish_one().await?;
-    let bench = Bench { stand: &stand, cloud: &cloud, template: Template::parse(TEMPLATE)? };
-    let to_one = Subject::publish_event(&stand, one, SIZE);
-    let to_many = Subject::publish_event(&stand, many, SIZE);
+    let shown = bundle.publish_one().await?;
+    let bench = Bench { bundle: &bundle, cloud: &cloud, template: Template::parse(TEMPLATE)? };
+    let to_one = Subject::publish_event(&bundle, one, SIZE);
+    let to_many = Subject::publish_event(&bundle, many, SIZE);
 
     let hello = bench.measure("hello world", 128, async || Ok(Subject::hello())).await?;
-    let list_events = bench.deployed("list-events: a token validated", &Subject::list_events(&stand)).await?;
-    let token = bench.deployed("token", &Subject::token(&stand)).await?;
-    let show_delivery = bench.deployed("show-delivery", &Subject::show_delivery(&stand, &shown)).await?;
-    let mcp = bench.deployed("mcp: a tool that reads nothing", &Subject::mcp(&stand)).await?;
+    let list_events = bench.deployed("list-events: a token validated", &Subject::list_events(&bundle)).await?;
+    let token = bench.deployed("token", &Subject::token(&bundle)).await?;
+    let show_delivery = bench.deployed("show-delivery", &Subject::show_delivery(&bundle, &shown)).await?;
+    let mcp = bench.deployed("mcp: a tool that reads nothing", &Subject::mcp(&bundle)).await?;
     let publish = bench.deployed("publish-event, one webhook", &to_one).await?;
-    let before = stored(&stand).await?;
+    let before = stored(&bundle).await?;
     let attempt = bench.attempts("dispatch-deliveries, one", &to_one, 1).await?;
-    let stored = stored(&stand).await?.since(before).each(EVENTS);
+    let stored = stored(&bundle).await?.since(before).each(EVENTS);
     let batch = bench.attempts(&format!("dispatch-deliveries, {BATCH} at once"), &to_one, BATCH).await?;
     let publish_to_many = bench.deployed(&format!("publish-event, {MANY} webhooks"), &to_many).await?;
 
-    let prices = prices::of(&publish, &attempt, (&batch, BATCH), stored);
+    let prices = prices::of(&publish, &attempt, &batch, BATCH, stored);
     let figures = [hello, list_events, token, show_delivery, mcp, publish, publish_to_many, attempt, batch];
     report::lambda(&figures, cloud.lateness());
     report::prices(&prices, BATCH);
     Ok(())
 }
 
-async fn stored(stand: &Stand) -> Result<Stored, Box<dyn Error>> {
-    Stored::of(stand).await.map_err(|error| error.to_string().into())
+async fn stored(bundle: &Bundle) -> Result<Stored, Box<dyn Error>> {
+    Stored::of(bundle).await.map_err(|error| error.to_string().into())
 }
 
-/// The surroundings of what is measured.
+/// The surroundings of a measured function.
 struct Bench<'a> {
-    stand: &'a Stand,
+    bundle: &'a Bundle,
     cloud: &'a Cloud,
     template: Template,
 }
 
 impl Bench<'_> {
-    /// Measures a function of the template by one event, again and again.
+    /// Measures a function of the template by repeating one event.
     async fn deployed(&self, title: &str, subject: &Subject) -> Result<Figures, Box<dyn Error>> {
         self.measure(title, self.memory(subject.name)?, async || Ok(subject.clone())).await
     }
 
-    /// Measures attempts, so many at once, each soon after its publication.
+    /// Measures attempts, `batch` at once, each soon after its publication.
     async fn attempts(&self, title: &str, publication: &Subject, batch: usize) -> Result<Figures, Box<dyn Error>> {
-        let mut deliveries = NewDeliveries::of(publication, self.stand).await?;
+        let mut deliveries = NewDeliveries::of(publication, self.bundle).await?;
         let next = async || Ok(Subject::dispatch_deliveries(deliveries.batch(batch).await?));
         self.measure(title, self.memory("dispatch-deliveries")?, next).await
     }
@@ -152,21 +153,22 @@ impl Bench<'_> {
         memory: u64,
         mut next: impl AsyncFnMut() -> Result<Subject, Box<dyn Error>>,
     ) -> Result<Figures, Box<dyn Error>> {
-        let (cloud, variables) = (self.cloud, self.cloud.variables());
+        let cloud = self.cloud;
+        let variables = cloud.variables();
         let variables = pairs(&variables);
         cloud.set_round_trip(ROUND_TRIPS[USUAL]);
         let mut start = Vec::new();
         for _ in 0..STARTS {
             let subject = next().await?;
             let began = Instant::now();
-            let (mut api, _process) = subject.spawn(self.stand, &variables).await?;
+            let (mut api, _process) = subject.spawn(self.bundle, &variables).await?;
             subject.invoke(&mut api).await?;
             start.push(began.elapsed());
         }
         let log = tempfile::tempfile()?;
         let before = cloud.connections();
         let first = next().await?;
-        let (mut api, function) = first.spawn_logging(self.stand, &variables, &log).await?;
+        let (mut api, function) = first.spawn_logging(self.bundle, &variables, &log).await?;
         let process = function.id().ok_or("the function has ended")?;
         first.invoke(&mut api).await?;
         let connections_at_first = difference(cloud.connections(), before).iter().sum();

@@ -1,4 +1,4 @@
-//! Publishing over HTTP as clients do: as fast as the service acknowledges, or at a steady rate.
+//! Publishing over HTTP: as fast as the service acknowledges, or at a constant rate.
 
 use std::{
     sync::{
@@ -22,7 +22,7 @@ use crate::{
 
 const CLIENTS: usize = 32;
 
-/// Where events are published.
+/// The address, path and token for publishing.
 pub struct Target {
     pub address: String,
     pub path: String,
@@ -44,9 +44,9 @@ pub struct Publisher {
 #[derive(Debug, Clone, Copy)]
 pub struct Published {
     pub number: usize,
-    /// When it began to be published.
+    /// The start of the publication.
     pub began: Instant,
-    /// How long the acknowledgement took.
+    /// The time until the acknowledgement.
     pub acknowledged: Duration,
 }
 
@@ -62,7 +62,8 @@ impl Publisher {
         }
     }
 
-    /// All clients publish as fast as they are answered, so many events in all, or as many as begin within this time.
+    /// All clients publish as fast as the service answers: so many events in total, or as many as begin within this
+    /// time.
     pub async fn at_full_speed(&self, events: usize, limit: Duration) -> TaskResult<Vec<Published>> {
         let left = Arc::new(AtomicUsize::new(events));
         let began = Instant::now();
@@ -85,7 +86,7 @@ impl Publisher {
         all(clients).await
     }
 
-    /// Publishes so many events a second, whether or not those before are acknowledged.
+    /// Publishes so many events per second, regardless of earlier acknowledgements.
     pub async fn at_rate(&self, rate: u32, events: usize) -> TaskResult<Vec<Published>> {
         let (ticks, ticking) = mpsc::unbounded_channel();
         let ticking = Arc::new(Mutex::new(ticking));
@@ -107,7 +108,7 @@ impl Publisher {
         interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
         for _ in 0..events {
             interval.tick().await;
-            // When all clients have ended, each has a reason, which is reported below.
+            // All clients have failed; their errors are returned below.
             if ticks.send(()).is_err() {
                 break;
             }

@@ -1,10 +1,11 @@
-//! `make bench`: what functions cost as Lambda runs them, and what a million deliveries cost there; publishing and
-//! delivering; what becomes slower as data grows; and an update of a large geo-IP database.
+//! `make bench`: the cost of functions as Lambda runs them and of a million deliveries; publishing and delivering; slowdown
+//! with growing data; and an update of a large geo-IP database.
 //!
-//! Machines are noisy, so only the comparison within one run says something. The measured functions are the binaries
-//! that are deployed; everything around them is a bundle as `make run` starts it.
+//! Machines are noisy, so only figures of the same run can be compared. The measured functions are the deployed
+//! binaries; their surroundings are a bundle as `make run` starts it.
 
 mod announcements;
+mod bundle;
 mod cloud;
 mod connection;
 mod counting_proxy;
@@ -24,7 +25,6 @@ mod process;
 mod report;
 mod run;
 mod runtime_api;
-mod stand;
 mod stored;
 mod times;
 mod usage;

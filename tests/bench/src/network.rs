@@ -1,6 +1,6 @@
-//! The network between a function and what it calls. Each byte arrives a round trip later there, and at once on its way
-//! back, so that a handshake costs round trips as a call does. Threads sleep for it, since the timers of an async
-//! runtime count in whole milliseconds.
+//! An emulated network between a function and a server. A byte to the server is delayed by a round trip, and a byte
+//! back is not, so that a handshake costs round trips as a call does. Threads sleep for the delay, since the timers of
+//! an async runtime count in whole milliseconds.
 
 use std::{
     io::{self, Read, Write},
@@ -14,9 +14,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A way to one server.
+/// A network path to one server.
 pub struct Network {
-    /// Where the way begins.
+    /// The address that the function calls.
     pub address: SocketAddr,
     way: Arc<Way>,
 }
@@ -27,12 +27,12 @@ struct Way {
     round_trip: AtomicU64,
     connections: AtomicU64,
     chunks: AtomicU64,
-    /// How much longer they took than they should, in nanoseconds.
+    /// The sum of the chunks' unintended delays, in nanoseconds.
     late: AtomicU64,
 }
 
 impl Network {
-    /// A way to this server, as short as it can be at first.
+    /// A path to this server, at first without a delay.
     pub fn to(server: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
@@ -48,17 +48,17 @@ impl Network {
         Ok(Self { address, way })
     }
 
-    /// From now on a round trip takes this long.
+    /// Sets the duration of a round trip.
     pub fn set_round_trip(&self, time: Duration) {
         self.way.round_trip.store(nanoseconds(time), Relaxed);
     }
 
-    /// How many connections were opened so far.
+    /// The number of connections opened so far.
     pub fn connections(&self) -> u64 {
         self.way.connections.load(Relaxed)
     }
 
-    /// How much longer than a round trip something was under way, in the mean.
+    /// The mean delay beyond a round trip.
     pub fn lateness(&self) -> Duration {
         Duration::from_nanos(self.way.late.load(Relaxed) / self.way.chunks.load(Relaxed).max(1))
     }
@@ -78,7 +78,7 @@ fn connect(client: TcpStream, server: SocketAddr, way: &Arc<Way>) -> io::Result<
     let read = Arc::clone(way);
     thread::spawn(move || {
         let mut buffer = [0; 16 * 1024];
-        // The first bytes come after the handshake of TCP, which is a round trip, too.
+        // The TCP handshake before the first bytes is a round trip, too.
         let mut round_trips = 2;
         while let Ok(length @ 1..) = from_client.read(&mut buffer) {
             let wait = Duration::from_nanos(read.round_trip.load(Relaxed)) * std::mem::replace(&mut round_trips, 1);

@@ -1,5 +1,5 @@
-//! What a million deliveries cost on AWS, by list price in us-east-1, from what was measured: one event of 1 KB, one
-//! webhook, delivered at once, kept for 90 days. Constant costs of a stack, and bytes that leave AWS, come on top.
+//! The cost of a million deliveries on AWS, from the measurements and the list prices of us-east-1: events of 1 KB, one
+//! webhook, delivered at once, stored for 90 days. Fixed costs of a stack and outgoing traffic are extra.
 
 use crate::{
     lambda::{Figures, USUAL},
@@ -14,10 +14,11 @@ const LAMBDA_REQUESTS: f64 = 0.20;
 const LAMBDA_GIGABYTE_SECOND: f64 = 0.000_013_333_4;
 /// <https://aws.amazon.com/api-gateway/pricing/>: a million requests of an HTTP API.
 const API_REQUESTS: f64 = 1.00;
-/// <https://aws.amazon.com/sqs/pricing/>: a million requests, and what one with a message group costs more (fair queues).
+/// <https://aws.amazon.com/sqs/pricing/>: a million requests, and the surcharge for message groups (fair queues).
 const QUEUE_REQUESTS: f64 = 0.40;
 const QUEUE_GROUPS: f64 = 0.10;
-/// <https://aws.amazon.com/dynamodb/pricing/on-demand/>: a million units, and a month of a GB, of the table with its backup
+/// <https://aws.amazon.com/dynamodb/pricing/on-demand/>: a million units, and a month of a GB, of the table with its
+/// backup
 /// (point-in-time recovery, which has no indexes) and of an index.
 const WRITES: f64 = 0.625;
 const READS: f64 = 0.125;
@@ -27,25 +28,25 @@ const MONTHS: f64 = 3.0;
 /// <https://aws.amazon.com/cloudwatch/pricing/>: a GB of logs.
 const LOGS: f64 = 0.50;
 
-/// The line that Lambda itself logs of each invocation.
+/// The line that Lambda itself logs for each invocation.
 /// <https://docs.aws.amazon.com/lambda/latest/dg/monitoring-cloudwatchlogs-logformat.html>
 const REPORT_LINE: &str = r#"{"time":"2026-11-20T09:45:00.123Z","type":"platform.report","record":{"requestId":"6d67d385-053d-4622-a56f-b25bcef23083","metrics":{"durationMs":10.123,"billedDurationMs":11,"memorySizeMB":512,"maxMemoryUsedMB":64},"status":"success"}}"#;
-/// The line that the API logs of each request, in the template's form.
+/// The line that the API logs for each request, in the template's format.
 const ACCESS_LINE: &str = r#"{"requestId":"JKJaXmPLvHcESHA=","time":"20/Nov/2026:09:45:00 +0000","sourceIp":"203.0.113.10","method":"POST","path":"/api/managing-entity/demo-hotel/webhook/event","route":"POST /api/managing-entity/{managingEntityIdentifier}/webhook/event","status":"202","responseLength":"221","latencyMs":"14","functionLatencyMs":"12","error":"-"}"#;
 
-/// What a service costs for a million deliveries, in dollars.
+/// The price of a service for a million deliveries, in dollars.
 pub struct Price {
     pub service: &'static str,
-    /// Of deliveries each of which is an invocation of its own.
+    /// For deliveries with a separate invocation each.
     pub alone: f64,
-    /// Of deliveries that share an invocation.
+    /// For deliveries that share an invocation.
     pub shared: f64,
 }
 
-/// The prices of what was measured: a publication, an attempt alone, and an invocation with so many attempts.
-pub fn of(publish: &Figures, alone: &Figures, (batch, attempts): (&Figures, usize), stored: Stored) -> Vec<Price> {
+/// The prices of a publication, an attempt alone, and an invocation with a batch of `attempts` attempts.
+pub fn of(publish: &Figures, alone: &Figures, batch: &Figures, attempts: usize, stored: Stored) -> Vec<Price> {
     let share = 1.0 / attempts as f64;
-    // A function of what an invocation costs, for each way of delivering.
+    // `cost` computes the price of an invocation; the result covers both ways of delivering.
     let price = |service, cost: &dyn Fn(&Figures) -> f64| {
         let published = cost(publish);
         Price { service, alone: published + cost(alone), shared: published + share * cost(batch) }

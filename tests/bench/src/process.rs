@@ -1,11 +1,11 @@
-//! What Linux says of a process: how long it has computed, and how much memory it holds.
+//! Linux's figures of a process: processor time and memory.
 
 use std::{error::Error, fs, ops::Range, time::Duration};
 
-/// In which /proc counts time, on every architecture of today: USER_HZ.
+/// The unit of time in /proc, USER_HZ, which is the same on every current architecture.
 const TICK: Duration = Duration::from_millis(10);
 
-/// What Linux counts as resident: now (`VmRSS`), or at most so far (`VmHWM`).
+/// The resident memory, in bytes: current (`VmRSS`) or peak (`VmHWM`).
 pub fn memory(process: u32, what: &str) -> Result<u64, Box<dyn Error>> {
     let status = fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix(what)).ok_or("no such line")?;
@@ -13,12 +13,12 @@ pub fn memory(process: u32, what: &str) -> Result<u64, Box<dyn Error>> {
     Ok(kibi * 1024)
 }
 
-/// How long a process has computed, in the kernel and outside.
+/// The processor time of a process, in kernel and user mode.
 pub fn computed(process: u32) -> Result<Duration, Box<dyn Error>> {
     time_of(&format!("/proc/{process}/stat"))
 }
 
-/// How long the threads of a process that have this name have computed.
+/// The processor time of a process's threads with this name.
 pub fn computed_by_threads(process: u32, name: &str) -> Result<Duration, Box<dyn Error>> {
     let mut sum = Duration::ZERO;
     for thread in fs::read_dir(format!("/proc/{process}/task"))? {
@@ -30,7 +30,7 @@ pub fn computed_by_threads(process: u32, name: &str) -> Result<Duration, Box<dyn
     Ok(sum)
 }
 
-/// The processes that a process has started, with the names of their programs. One that ends meanwhile is left out.
+/// The child processes of a process, with the names of their programs. A child that ends meanwhile is left out.
 pub fn children(process: u32) -> Result<Vec<(u32, String)>, Box<dyn Error>> {
     let mut children = Vec::new();
     for entry in fs::read_dir("/proc")? {
@@ -47,7 +47,7 @@ pub fn children(process: u32) -> Result<Vec<(u32, String)>, Box<dyn Error>> {
     Ok(children)
 }
 
-/// The program's name: of a script's command line, the script's.
+/// The program's name; for a script, the name of the script.
 fn program(command: &[u8]) -> String {
     let words: Vec<_> = command.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
     let name = |word: &str| word.rsplit('/').next().unwrap_or_default().to_owned();
@@ -55,7 +55,7 @@ fn program(command: &[u8]) -> String {
     names.iter().find(|name| !name.starts_with("python")).cloned().unwrap_or_default()
 }
 
-/// `utime` and `stime`, among the fields after the name.
+/// The positions of `utime` and `stime` among the fields after the name.
 /// <https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html>
 const COMPUTED: Range<usize> = 11..13;
 
@@ -69,7 +69,7 @@ fn time_of(stat: &str) -> Result<Duration, Box<dyn Error>> {
     Ok(TICK * ticks)
 }
 
-/// What follows the name, which is in parentheses and may contain anything.
+/// The fields after the name. The name is in parentheses and may contain any character.
 fn fields(stat: &str) -> Option<Vec<&str>> {
     Some(stat.rsplit_once(')')?.1.split_whitespace().collect())
 }

@@ -17,7 +17,7 @@ fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// Functions as Lambda runs them, and how exactly the round trips were played.
+/// Prints the figures of functions as Lambda runs them, and the accuracy of the emulated round trips.
 pub fn lambda(figures: &[Figures], lateness: Duration) {
     let [first, usual, last] = ROUND_TRIPS.map(|time| format!("{:.0}", millis(time)));
     println!(
@@ -27,7 +27,8 @@ pub fn lambda(figures: &[Figures], lateness: Duration) {
     println!("|---|---|---|---|---|---|---|---|---|");
     for figures in figures {
         let wall = figures.wall.map(|time| format!("{:.1}", millis(time))).join(" / ");
-        let ([table, queue], [aws, endpoints]) = (figures.calls, figures.connections);
+        let [table, queue] = figures.calls;
+        let [aws, endpoints] = figures.connections;
         println!(
             "| {} | {:.2} ms | {wall} ms | {:.1} | {table:.1}, {queue:.1} | {:.1}, {:.1} | {:.0}, {aws:.1}, {endpoints:.1} \
              | {:.1} MB | {:.0} B |",
@@ -51,7 +52,7 @@ pub fn lambda(figures: &[Figures], lateness: Duration) {
     );
     println!("|---|---|---|---|---|");
     for (index, of) in figures.iter().enumerate() {
-        // The same program once.
+        // Each program is listed once.
         if figures[..index].iter().any(|earlier| earlier.size == of.size) {
             continue;
         }
@@ -67,14 +68,14 @@ pub fn lambda(figures: &[Figures], lateness: Duration) {
         );
     }
     println!(
-        "\nA round trip was {:.3} ms longer than it says, in the mean; the table behind it is the embedded one, in the same \
-         machine. An endpoint answers at once. Round trips in a row are by how much an invocation takes longer the farther \
-         AWS is.",
+        "\nA round trip took {:.3} ms longer than stated, on average; the table behind it is the embedded one, on the same \
+         machine. The endpoint answers at once. Round trips in a row: the factor by which an invocation grows with the round \
+         trip to AWS.",
         millis(lateness),
     );
 }
 
-/// What a million deliveries cost.
+/// Prints the cost of a million deliveries.
 pub fn prices(prices: &[Price], batch: usize) {
     println!(
         "\n| a million deliveries of 1 KB, one webhook, delivered at once: list price | each alone | {batch} at once |"
@@ -88,7 +89,7 @@ pub fn prices(prices: &[Price], batch: usize) {
     println!("\nLambda's time is that with {:.0} ms to AWS.", millis(ROUND_TRIPS[USUAL]));
 }
 
-/// An update of a geo-IP database.
+/// Prints the update of a geo-IP database.
 pub fn update(measured: &geo_ip::Measured) {
     let mega = |bytes: u64| bytes as f64 / 1e6;
     println!("\n| geo-IP update | first | CPU | peak memory | beyond the database | unchanged | lookup |");
@@ -105,7 +106,7 @@ pub fn update(measured: &geo_ip::Measured) {
     );
 }
 
-/// What becomes longer the more there is.
+/// Prints the growth of times with the amount of data.
 pub fn growth(all: &[Growth]) {
     println!("\n| p50 (p95), by how many there are | of | | | | with each more |");
     println!("|---|---|---|---|---|---|");
@@ -126,7 +127,7 @@ pub fn growth(all: &[Growth]) {
     }
 }
 
-/// How many and how soon.
+/// Prints throughput and latency.
 pub fn speed(calm: &[Measured], full: &[Measured]) {
     let rate = |count: usize, time: Duration| format!("{:.0}", count as f64 / time.as_secs_f64());
     println!("\n| deliveries, {SIZE} bytes | {} |", endpoints().join(" | "));
@@ -146,12 +147,12 @@ pub fn speed(calm: &[Measured], full: &[Measured]) {
     row("received more than once", each(full, &|run| run.duplicates.to_string()));
 }
 
-/// The heads of columns, one for each number of endpoints.
+/// The column heads, one for each number of endpoints.
 fn endpoints() -> [String; ENDPOINTS.len()] {
     ENDPOINTS.map(|endpoints| format!("{endpoints} endpoint{}", if endpoints == 1 { "" } else { "s" }))
 }
 
-/// At whose expense.
+/// Prints processor time and memory of the processes.
 pub fn usage(full: &[Measured], idle: &Usage, idle_for: Duration, resident: &BTreeMap<&'static str, u64>) {
     println!("\n| CPU per delivery, full load | {} | idle | resident |", endpoints().join(" | "));
     println!("|---|{}---|---|", "---|".repeat(ENDPOINTS.len()));
@@ -169,7 +170,7 @@ pub fn usage(full: &[Measured], idle: &Usage, idle_for: Duration, resident: &BTr
     row("everything but the bench", &Usage::all, None);
 }
 
-/// The requests to the table.
+/// Prints the requests to the table.
 pub fn requests(counted: &[Requests]) {
     println!("\n| table, per delivery | requests | parts of requests | write units | read units |");
     println!("|---|---|---|---|---|");

@@ -1,4 +1,4 @@
-//! One run of publishing and delivering: how many a second, and how soon.
+//! A run of publishing and delivering, with its throughput and latency.
 
 use std::{
     error::Error,
@@ -11,34 +11,34 @@ use crate::{
     times::Times,
 };
 
-/// A load that leaves time for everything.
+/// Events per second of a load below the machine's capacity.
 const CALM_RATE: u32 = 50;
 
-/// To how many webhooks an event goes.
+/// The numbers of webhooks of an event.
 pub const ENDPOINTS: [usize; 3] = [1, 2, 20];
 /// Bytes of a publication.
 pub const SIZE: usize = 500;
-/// A full load goes on for so long, and ends at so many events.
+/// A full load, limited by time and number of events.
 pub const FULL: Load = Load::Full(20_000, Duration::from_secs(10));
-/// At the calm rate, so many.
+/// A load at the calm rate.
 pub const CALM: Load = Load::Calm(500);
-/// What is not measured, before what is.
+/// An unmeasured load before the measured ones.
 pub const WARM_UP: Load = Load::Full(200, Duration::from_secs(10));
-/// Events of a load at full speed and of a calm one.
+/// The events of a full load and a calm load together.
 pub const MOST_EVENTS: usize = 20_500;
 
-/// How to publish.
+/// The way of publishing.
 #[derive(Clone, Copy)]
 pub enum Load {
-    /// By all clients at once, so many, or as many as begin within the time.
+    /// All clients at once publish so many events, or as many as begin within the time.
     Full(usize, Duration),
-    /// At the calm rate, so many.
+    /// So many events at the calm rate.
     Calm(usize),
 }
 
 /// The figures of one run.
 pub struct Run {
-    /// Paths of the endpoint that every event went to.
+    /// The number of the endpoint's paths that got every event.
     pub endpoints: usize,
     pub published: usize,
     /// From the first publication to the last acknowledgement.
@@ -54,7 +54,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Publishes, and waits until each event has arrived at the first so many paths of the endpoint.
+    /// Publishes and waits until each event has arrived at the first `endpoints` paths of the endpoint.
     pub async fn of(
         publisher: &Publisher,
         endpoint: &Endpoint,
@@ -91,7 +91,7 @@ impl Run {
     }
 }
 
-/// When each event was published, and when it arrived at each path.
+/// The times of each event's publication and of its arrival at each path.
 fn arrivals(endpoint: &Endpoint, endpoints: usize, published: &[Published]) -> Vec<(Instant, Instant)> {
     let pairs = published.iter().flat_map(|event| (0..endpoints).map(move |path| (event, path)));
     pairs.filter_map(|(event, path)| Some((event.began, endpoint.arrival(path, event.number)?))).collect()

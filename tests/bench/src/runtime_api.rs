@@ -1,4 +1,4 @@
-//! The part of Lambda's Runtime API that a function needs, and nothing else, so that it costs next to nothing itself.
+//! The minimal part of Lambda's Runtime API that a function needs, with little overhead.
 //! <https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html>
 
 use std::{net::SocketAddr, sync::Arc};
@@ -15,12 +15,12 @@ use tokio::{
     sync::{Mutex, mpsc},
 };
 
-/// The one request id: invocations never overlap.
+/// The id of every request, since invocations never overlap.
 const REQUEST_ID: &str = "8476a536-e9f4-11e8-9739-2dfe598c3fcd";
 
 /// A server for one function.
 pub struct RuntimeApi {
-    /// Where the function finds it.
+    /// The address for the function.
     pub address: SocketAddr,
     events: mpsc::Sender<String>,
     answers: mpsc::Receiver<Bytes>,
@@ -47,7 +47,7 @@ impl RuntimeApi {
         Ok(Self { address, events, answers })
     }
 
-    /// Hands an event to the function, as soon as it asks for one, and waits for its answer.
+    /// Passes an event to the function at its next request for one, and waits for the answer.
     pub async fn invoke(&mut self, event: &str) -> Option<Bytes> {
         self.events.send(event.to_owned()).await.ok()?;
         self.answers.recv().await
@@ -69,7 +69,7 @@ async fn next(State(ends): State<Arc<Ends>>) -> (StatusCode, HeaderMap, String) 
 }
 
 async fn answer(State(ends): State<Arc<Ends>>, body: Bytes) -> StatusCode {
-    // If the bench has given up, no receiver waits for the answer; the function need not care.
+    // If the bench has given up, no receiver waits for the answer, which is no error of the function.
     drop(ends.answers.send(body).await);
     StatusCode::ACCEPTED
 }

@@ -1,15 +1,15 @@
-//! What the table holds, in the bytes that DynamoDB charges for.
+//! The size of the table, in the bytes that DynamoDB charges for.
 //! <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html>
 
 use serde_json::{Value, json};
 
 use crate::{
+    bundle::Bundle,
     connection::{Connection, TaskResult},
     emulator::{Emulator, call},
-    stand::Stand,
 };
 
-/// What DynamoDB adds to each item, of the table and of an index.
+/// The bytes that DynamoDB adds to each item of the table or of an index.
 const ITEM_OVERHEAD: usize = 100;
 
 /// The bytes of the table, and of its indexes.
@@ -20,11 +20,11 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// Reads all of a stand's table.
-    pub async fn of(stand: &Stand) -> TaskResult<Self> {
-        let emulator = Emulator::of(stand, "DYNAMODB_ENDPOINT");
+    /// Reads all of a bundle's table.
+    pub async fn of(bundle: &Bundle) -> TaskResult<Self> {
+        let emulator = Emulator::of(bundle, "DYNAMODB_ENDPOINT");
         let mut connection = Connection::open(&emulator.address).await?;
-        let table = json!({ "TableName": stand.var("TABLE_NAME") });
+        let table = json!({ "TableName": bundle.var("TABLE_NAME") });
         let described = call(&emulator, &mut connection, "DynamoDB_20120810.DescribeTable", &table).await?;
         let mut stored = Self { table: scanned(&emulator, &mut connection, table.clone()).await?, indexes: 0.0 };
         for index in described["Table"]["GlobalSecondaryIndexes"].as_array().into_iter().flatten() {
@@ -35,12 +35,12 @@ impl Stored {
         Ok(stored)
     }
 
-    /// What came since an earlier reading.
+    /// The bytes that were added since an earlier reading.
     pub fn since(self, earlier: Self) -> Self {
         Self { table: self.table - earlier.table, indexes: self.indexes - earlier.indexes }
     }
 
-    /// The share of each of so many deliveries.
+    /// The bytes per delivery.
     pub fn each(self, deliveries: usize) -> Self {
         Self { table: self.table / deliveries as f64, indexes: self.indexes / deliveries as f64 }
     }
@@ -69,7 +69,7 @@ fn members(map: &Value) -> usize {
 fn value(attribute: &Value) -> usize {
     let Some((kind, value)) = attribute.as_object().and_then(|attribute| attribute.iter().next()) else { return 0 };
     let text = |value: &Value| value.as_str().map_or(0, str::len);
-    // A list or map has three bytes of its own, and one for each of its elements.
+    // A list or map takes three bytes, and one more for each element.
     match (kind.as_str(), value) {
         ("N", number) => text(number).div_ceil(2) + 1,
         // In base64.

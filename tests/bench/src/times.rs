@@ -1,8 +1,8 @@
-//! Times of many runs.
+//! Statistics of measured times.
 
 use std::time::Duration;
 
-/// How they are spread.
+/// The distribution of measured times.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Times {
     /// Half are shorter.
@@ -14,7 +14,7 @@ pub struct Times {
 }
 
 impl Times {
-    /// The spread of these; all zero, if there are none.
+    /// The distribution of these times; all zero without times.
     pub fn of(mut times: Vec<Duration>) -> Self {
         times.sort_unstable();
         let at = |percent: usize| times.get(times.len() * percent / 100).copied().unwrap_or_default();

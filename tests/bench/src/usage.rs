@@ -1,4 +1,4 @@
-//! What each process of a bundle computes and holds.
+//! Processor time and memory of each process of a bundle.
 
 use std::{collections::BTreeMap, error::Error, time::Duration};
 
@@ -15,19 +15,19 @@ const BENCH: &str = "the bench: clients and endpoint";
 /// Every row, in the order of the tables.
 pub const ROWS: [&str; 6] = [OURS[0], OURS[1], OTHERS, TABLE, REST, BENCH];
 
-/// The time that each computed so far, by row.
+/// The processor time so far, by row.
 #[derive(Debug, Clone, Default)]
 pub struct Usage(BTreeMap<&'static str, Duration>);
 
 impl Usage {
-    /// Reads it.
-    pub fn of(bundle: u32) -> Result<Self, Box<dyn Error>> {
+    /// Reads the usage of a bundle, by the id of its main process.
+    pub fn of(process_id: u32) -> Result<Self, Box<dyn Error>> {
         let mut usage = BTreeMap::new();
-        let table = computed_by_threads(bundle, "table")?;
+        let table = computed_by_threads(process_id, "table")?;
         usage.insert(TABLE, table);
-        usage.insert(REST, computed(bundle)?.saturating_sub(table));
+        usage.insert(REST, computed(process_id)?.saturating_sub(table));
         usage.insert(BENCH, computed(std::process::id())?);
-        for (process, program) in children(bundle)? {
+        for (process, program) in children(process_id)? {
             *usage.entry(row(&program)).or_default() += computed(process).unwrap_or_default();
         }
         Ok(Self(usage))
@@ -43,7 +43,7 @@ impl Usage {
         self.0.get(row).copied().unwrap_or_default()
     }
 
-    /// Everything but the bench.
+    /// The processor time of all rows except the bench.
     pub fn all(&self) -> Duration {
         self.0.iter().filter(|(row, _)| **row != BENCH).map(|(_, time)| *time).sum()
     }
@@ -54,11 +54,11 @@ impl Usage {
     }
 }
 
-/// Bytes that each holds in memory, by row.
-pub fn resident(bundle: u32) -> Result<BTreeMap<&'static str, u64>, Box<dyn Error>> {
+/// Bytes of resident memory, by row.
+pub fn resident(process_id: u32) -> Result<BTreeMap<&'static str, u64>, Box<dyn Error>> {
     let mut resident =
-        BTreeMap::from([(REST, memory(bundle, "VmRSS")?), (BENCH, memory(std::process::id(), "VmRSS")?)]);
-    for (process, program) in children(bundle)? {
+        BTreeMap::from([(REST, memory(process_id, "VmRSS")?), (BENCH, memory(std::process::id(), "VmRSS")?)]);
+    for (process, program) in children(process_id)? {
         *resident.entry(row(&program)).or_default() += memory(process, "VmRSS").unwrap_or_default();
     }
     Ok(resident)

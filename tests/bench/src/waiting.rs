@@ -1,4 +1,5 @@
-//! Deliveries beside others that wait for a retry: those must take nothing from these, however many they are.
+//! Deliveries beside others that wait for a retry. Waiting deliveries must not slow them down, regardless of their
+//! number.
 
 use std::{
     error::Error,
@@ -9,45 +10,46 @@ use std::{
 use tokio::time::sleep;
 
 use crate::{
+    bundle::Bundle,
     connection::in_words,
     endpoint::Endpoint,
     growth::Growth,
     load::Publisher,
     run::{Load, Run, SIZE},
-    stand::Stand,
     times::Times,
 };
 
-/// So long that nothing that waits is attempted again meanwhile.
+/// A retry schedule that is long enough for no retry during the measurement.
 pub const SCHEDULE: &str = "0s,15m,15m";
 /// Webhooks of an event.
 const WEBHOOKS: usize = 20;
-/// Events whose deliveries wait, beside none.
+/// The number of events whose deliveries wait.
 const WAITING: usize = 1_250;
-/// Events of a run beside them.
+/// The number of events of a run.
 const EVENTS: usize = 500;
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// From publication to arrival at full load, and the time of a delivery, without and with deliveries that wait.
-pub async fn measure(stand: &Stand) -> Result<Vec<Growth>, Box<dyn Error>> {
+/// Measures the time from publication to arrival at full load, and the time per delivery, without and with waiting
+/// deliveries.
+pub async fn measure(bundle: &Bundle) -> Result<Vec<Growth>, Box<dyn Error>> {
     let growth = |what| Growth::new(what, "deliveries that wait for a retry", 1_000);
     let mut arrival = growth(format!("an event to {WEBHOOKS} webhooks at full load, from publication to arrival"));
-    let mut each = growth("the same, the whole run for each of its deliveries".to_owned());
+    let mut each = growth(format!("an event to {WEBHOOKS} webhooks at full load, time of the run per delivery"));
     let [quick, failing] = [Endpoint::start(WEBHOOKS, 3 * EVENTS).await?, Endpoint::start(WEBHOOKS, WAITING).await?];
     failing.fail(u32::MAX);
     let beside = "growth-beside";
     let waiting = "growth-waiting";
     for path in 0..WEBHOOKS {
-        stand.hook(beside, &format!("{}/{path}", quick.address)).await?;
-        stand.hook(waiting, &format!("{}/{path}", failing.address)).await?;
+        bundle.hook(beside, &format!("{}/{path}", quick.address)).await?;
+        bundle.hook(waiting, &format!("{}/{path}", failing.address)).await?;
     }
-    let publisher = Publisher::new(stand.target(beside), SIZE, &Arc::default());
+    let publisher = Publisher::new(bundle.target(beside), SIZE, &Arc::default());
     let load = Load::Full(EVENTS, LIMIT);
-    // Functions start, and open their connections.
+    // A warm-up, in which functions start and open their connections.
     Run::of(&publisher, &quick, WEBHOOKS, load).await?;
     for events in [0, WAITING] {
         if events > 0 {
-            let publisher = Publisher::new(stand.target(waiting), SIZE, &Arc::default());
+            let publisher = Publisher::new(bundle.target(waiting), SIZE, &Arc::default());
             publisher.at_full_speed(events, LIMIT).await.map_err(in_words)?;
             until_received(&failing, events * WEBHOOKS).await?;
         }

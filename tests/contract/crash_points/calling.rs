@@ -1,6 +1,5 @@
-//! An agent calls a tool that makes or sends something, with an idempotency key: `mcp` is killed before and after the
-//! transaction in which the effect and the record of the key are written. The agent repeats the call, and the effect is there
-//! once.
+//! An agent calls a tool that creates or sends something, with an idempotency key. `mcp` is killed before and after the
+//! transaction that writes the effect and the key's record. The agent repeats the call, and the effect occurs once.
 
 use serde_json::{Value, json};
 
@@ -10,7 +9,7 @@ use super::{
 };
 use crate::harness::{Agent, ApiResponse, Behaviour, Call, LONG, Moment, until};
 
-/// Every point, one after the other.
+/// Plays every point, one after the other.
 pub async fn play(stage: &Stage<'_>) {
     for moment in [Moment::Before, Moment::After] {
         creation_killed_at(stage, moment).await;
@@ -48,7 +47,7 @@ fn call(agent: &Agent, tool: &str, arguments: Value) -> Call {
     agent.message("tools/call", Some(tool), agent.arguments(arguments, tool))
 }
 
-/// Kills `mcp` at the transaction of the call, and repeats the call twice; what the repetitions give.
+/// Kills `mcp` at the transaction of the call and repeats the call twice; returns the results of the repetitions.
 async fn killed_at(stage: &Stage<'_>, scene: &Scene, moment: Moment, call: impl Fn() -> Call) -> [Value; 2] {
     let mut held = hold(stage.table(), &format!("mcp: {moment:?} the transaction of a call"), moment, scene);
     let request = call();
@@ -64,7 +63,7 @@ async fn killed_at(stage: &Stage<'_>, scene: &Scene, moment: Moment, call: impl 
     [first, again]
 }
 
-/// The result of a call, if it comes.
+/// The result of a call, unless it fails.
 async fn acknowledged(call: Call) -> Option<Value> {
     let answer: ApiResponse = call.attempt().await.ok().filter(|answer| answer.status < 500)?;
     let result = answer.json()["result"].clone();

@@ -1,5 +1,5 @@
-//! A request with an idempotency key that makes something: the function is killed before and after the transaction in
-//! which the thing and the record of the key are written. The client repeats, and there is one.
+//! A request with an idempotency key creates a resource. The function is killed before and after the transaction that
+//! writes the resource and the key's record. The client repeats the request, and one resource exists.
 
 use super::stage::{Scene, Stage, writes};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
     idempotency::asked::{Asked, Wanted},
 };
 
-/// Every point, one after the other.
+/// Plays every point, one after the other.
 pub async fn play(stage: &Stage<'_>) {
     for wanted in Wanted::ALL {
         for moment in [Moment::Before, Moment::After] {
@@ -43,8 +43,8 @@ async fn killed_at(stage: &Stage<'_>, wanted: Wanted, moment: Moment) {
     assert_eq!(asked.count(&scene.entity).await, before + 1, "{point}");
 }
 
-/// The change and the record are written, and nothing is announced: the sweep finds the delivery, and the repetition does
-/// not send it once more.
+/// The change and the record are written, but not announced: the sweep finds the delivery, and the repeated request
+/// does not send it again.
 async fn resend_killed_before_it_is_announced(stage: &Stage<'_>) {
     let scene = stage.scene(1, [Behaviour::status(200)]).await;
     let delivery = scene.acknowledged().await.remove(0);
@@ -80,7 +80,7 @@ async fn set(stage: &Stage<'_>, wanted: Wanted) -> (Scene, Asked, usize) {
     (scene, asked, before)
 }
 
-/// Holds the transaction in which the record of the scene's key is written.
+/// Holds the transaction that writes the record of the scene's key.
 pub fn hold(table: &Interposer, point: &str, moment: Moment, scene: &Scene) -> Held {
     let key = format!("IDEMPOTENCY#{}#", scene.entity.id);
     table.hold(point, moment, move |call: &AwsCall| call.operation == "TransactWriteItems" && writes(call, &key, ""))

@@ -1,4 +1,4 @@
-//! From the message to the record, and on to the next attempt: dispatch-deliveries is killed.
+//! dispatch-deliveries is killed between the message, the record of the attempt, and the next attempt.
 
 use futures::join;
 use serde_json::{Value, json};
@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 use super::stage::{Scene, Stage, acknowledged, deliveries, writes};
 use crate::harness::{AwsCall, Behaviour, Interposer, Moment, Table, purge};
 
-/// Every point, one after the other.
+/// Plays every point, one after the other.
 pub async fn play(stage: &Stage<'_>) {
     let table = stage.table();
     let queue = stage.queue();
     let fine = || vec![Behaviour::status(200)];
-    // One failure, and then nothing but success.
+    // One failure, and then only successes.
     let fails_once = || vec![Behaviour::status(500), Behaviour::status(200)];
     let large = || vec![Behaviour::answer(200, &[], "x".repeat(5_000))];
     let claim = |delivery: &str| statement_on(delivery, "SET lease=?");
@@ -42,7 +42,7 @@ pub async fn play(stage: &Stage<'_>) {
 
     killed_while_counting(stage, "dispatch: recorded, not counted", Moment::Before).await;
     killed_while_counting(stage, "dispatch: counted, answer lost", Moment::After).await;
-    // Beside each other, since each waits for a schedule and a lease.
+    // Concurrently, since each waits for a schedule and a lease.
     join!(
         exhausted(stage, "dispatch: exhausted, record and event not written", Moment::Before),
         exhausted(stage, "dispatch: exhausted, record and event written, answer lost", Moment::After),
@@ -50,27 +50,32 @@ pub async fn play(stage: &Stage<'_>) {
     join!(
         announced_meanwhile(
             stage,
-            "dispatch: exhausted, and the like is announced meanwhile",
+            "dispatch: exhausted, and another dispatcher announces it meanwhile",
             500,
             "webhook.delivery.exhausted"
         ),
-        announced_meanwhile(stage, "dispatch: 410, and the like is announced meanwhile", 410, "webhook.disabled"),
+        announced_meanwhile(
+            stage,
+            "dispatch: 410, and another dispatcher announces it meanwhile",
+            410,
+            "webhook.disabled"
+        ),
     );
 }
 
-/// A write of one item of a delivery with these words.
+/// Matches the write of an item of a delivery with these words.
 fn statement_on(delivery: &str, words: &'static str) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static + use<> {
     let key = format!("DLV#{delivery}");
     move |call| call.operation != "TransactWriteItems" && writes(call, &key, words)
 }
 
-/// A transaction that records an attempt of a delivery.
+/// Matches a transaction that records an attempt of a delivery.
 pub fn transaction_on(delivery: &str) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static + use<> {
     let key = format!("DLV#{delivery}");
     move |call| call.operation == "TransactWriteItems" && call.mentions(&key)
 }
 
-/// A message for that attempt of a delivery.
+/// Matches a message for an attempt of a delivery.
 fn announcement_of(delivery: &str, attempt: u32) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static + use<> {
     let delivery = delivery.to_owned();
     let attempt = json!(attempt);
@@ -83,7 +88,7 @@ fn announcement_of(delivery: &str, attempt: u32) -> impl Fn(&AwsCall) -> bool + 
     }
 }
 
-/// The function is killed while this call is held.
+/// Kills the function while this call is held.
 async fn killed_at<W>(
     stage: &Stage<'_>,
     point: &str,
@@ -97,7 +102,7 @@ async fn killed_at<W>(
     let scene = stage.scene(1, script).await;
     let (delivery, announced, publication) = stage.publish_and_hold(&scene).await;
     let mut held = proxy.hold(point, moment, wanted(&delivery));
-    announced.go_on();
+    announced.release();
     acknowledged(publication).await;
     held.reached().await;
     stage.kill("dispatch-deliveries").await;
@@ -105,7 +110,7 @@ async fn killed_at<W>(
     stage.note(point, &scene, vec![delivery], "delivered").await;
 }
 
-/// The call is carried out and its answer never comes; the function lives and asks again. The attempt is made once.
+/// Carries out the call but loses its answer. The function lives and repeats the call; the attempt is made once.
 async fn answer_lost<W>(
     stage: &Stage<'_>,
     point: &str,
@@ -117,7 +122,7 @@ async fn answer_lost<W>(
 {
     let (delivery, announced, publication) = stage.publish_and_hold(&scene).await;
     let mut held = proxy.hold(point, Moment::After, wanted(&delivery));
-    announced.go_on();
+    announced.release();
     acknowledged(publication).await;
     held.reached().await;
     held.lose();
@@ -137,16 +142,16 @@ async fn killed_with_the_request_under_way(stage: &Stage<'_>, point: &str) {
     stage.note(point, &scene, deliveries(&answer), "delivered").await;
 }
 
-/// The message for the second attempt lies in the queue when the queue loses it.
+/// The queue loses the message for the second attempt.
 async fn queue_forgets_a_retry(stage: &Stage<'_>, point: &str) {
-    // The wait is long enough to lose it in.
+    // The delay is long enough to lose the message in.
     let busy = Behaviour::answer(503, &[("Retry-After", "4")], "");
     let scene = stage.scene(1, [busy, Behaviour::status(200)]).await;
     let (delivery, announced, publication) = stage.publish_and_hold(&scene).await;
-    announced.go_on();
+    announced.release();
     acknowledged(publication).await;
     scene.entity.until_delivery(&delivery, "waits for its second attempt", |shown| shown["attemptCount"] == 1).await;
-    purge(&stage.stood.api.env, "DeliveryQueue").await;
+    purge(&stage.setup.api.env, "DeliveryQueue").await;
     stage.kill("dispatch-deliveries").await;
     stage.note(point, &scene, vec![delivery], "delivered").await;
 }
@@ -164,14 +169,14 @@ async fn killed_while_counting(stage: &Stage<'_>, point: &str, moment: Moment) {
     stage.note(point, &scene, deliveries(&answer), "delivered").await;
 }
 
-/// The last attempt fails, and the event about it is written in the same transaction: both, and once, or neither.
+/// The last attempt fails, and the same transaction writes the event about it: both are written once, or neither.
 async fn exhausted(stage: &Stage<'_>, point: &str, moment: Moment) {
     let scene = stage.scene(1, [Behaviour::status(500)]).await;
     let listener = listener(stage, &scene).await;
     let (delivery, announced, publication) = stage.publish_and_hold(&scene).await;
-    // Of the three attempts only the last is a transaction.
+    // Only the last of the three attempts uses a transaction.
     let mut held = stage.table().hold(point, moment, transaction_on(&delivery));
-    announced.go_on();
+    announced.release();
     acknowledged(publication).await;
     held.reached().await;
     stage.kill("dispatch-deliveries").await;
@@ -188,7 +193,8 @@ async fn exhausted(stage: &Stage<'_>, point: &str, moment: Moment) {
     );
 }
 
-/// Another dispatcher announces the same at the moment of the transaction: no event is written, and the rest is.
+/// Another dispatcher announces the same at the moment of the transaction: the transaction writes no event, but the
+/// rest.
 async fn announced_meanwhile(stage: &Stage<'_>, point: &str, status: u16, kind: &'static str) {
     let scene = stage.scene(1, [Behaviour::status(status)]).await;
     let hook = &scene.hooks[0];
@@ -198,23 +204,23 @@ async fn announced_meanwhile(stage: &Stage<'_>, point: &str, status: u16, kind: 
     let mut held = stage.table().hold(point, Moment::Before, move |call| {
         call.operation == "TransactWriteItems" && call.mentions(&marks) && call.mentions(kind)
     });
-    announced.go_on();
+    announced.release();
     acknowledged(publication).await;
     held.reached().await;
     let item = json!({ "pk": { "S": mark }, "sk": { "S": kind }, "expiresAt": { "N": "4000000000" } });
-    Table::of(&stage.stood.api.env).put(item).await;
-    held.go_on();
+    Table::of(&stage.setup.api.env).put(item).await;
+    held.release();
     let shown = scene.entity.until_status(&delivery, &["failed", "cancelled"]).await;
     let made = if status == 410 { 1 } else { 3 };
     assert_eq!((&shown["status"], &shown["attemptCount"]), (&json!("failed"), &json!(made)), "{point}: {shown:#}");
     assert_eq!(scene.entity.listed(hook).await["enabled"], status != 410, "{point}");
-    let items = Table::of(&stage.stood.api.env).scan().await;
+    let items = Table::of(&stage.setup.api.env).scan().await;
     let of_entity = items.iter().filter(|item| item["ownerIdentifier"]["S"] == *scene.entity.id);
     assert_eq!(of_entity.filter(|item| item["type"]["S"] == kind).count(), 0, "{point}: it was announced twice");
     stage.note(point, &scene, vec![delivery], "failed").await;
 }
 
-/// Another webhook of the entity, for the events about the first.
+/// Another webhook of the entity, for events about the first.
 pub async fn listener(stage: &Stage<'_>, scene: &Scene) -> Scene {
     let path = format!("{}-listener", scene.path);
     let listener = Scene { path, ..scene.clone() };

@@ -1,6 +1,6 @@
-//! Crash points: the function at work is killed at every point between a request to publish and the record of the last
-//! attempt. The client repeats a publication that was not acknowledged. In the end every webhook has every event, no
-//! delivery is stuck, and every request that the receiver saw is in the history, or was lost by that very crash.
+//! Crash points: the working function is killed at every point between a publish request and the record of the last
+//! attempt. The client repeats unacknowledged publications. In the end every webhook has every event, no delivery is
+//! stuck, and the history contains every request that the receiver saw, except requests whose record the crash lost.
 
 mod calling;
 mod creating;

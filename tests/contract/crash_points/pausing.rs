@@ -1,5 +1,5 @@
-//! A pause ends before its time, by an answer to what a person asked for or by a new address: dispatch-deliveries and
-//! change-webhook are killed. Nothing waits on for the end of a pause that is over.
+//! A pause ends early, by an answer to an attempt that a person requested or by a new address, while
+//! dispatch-deliveries or change-webhook is killed. No delivery waits for the original end of the pause.
 
 use serde_json::json;
 
@@ -9,17 +9,17 @@ use crate::{
     pauses::{is_put_off, key, paused_in},
 };
 
-/// Every point, one after the other.
+/// Plays every point, one after the other.
 pub async fn play(stage: &Stage<'_>) {
     probed(stage, "pause: probe answered, breaker open and no job", Moment::Before, true).await;
     probed(stage, "pause: probe answered, breaker closed and job written, answer lost", Moment::After, true).await;
-    probed(stage, "pause: the same, no process killed", Moment::After, false).await;
+    probed(stage, "pause: breaker closed and job written, answer lost, no process killed", Moment::After, false).await;
     moved(stage, "pause: address not changed, breaker open and no job", Moment::Before, true).await;
     moved(stage, "pause: address changed, breaker closed and job written, answer lost", Moment::After, true).await;
-    moved(stage, "pause: the same with the address, no process killed", Moment::After, false).await;
+    moved(stage, "pause: address changed, answer lost, no process killed", Moment::After, false).await;
 }
 
-/// A paused webhook to which deliveries wait, and the call that ends the pause.
+/// A paused webhook with waiting deliveries, and the held call that ends the pause.
 struct Paused {
     scene: Scene,
     waiting: Vec<String>,
@@ -28,7 +28,7 @@ struct Paused {
 
 async fn paused(stage: &Stage<'_>, point: &str, moment: Moment) -> Paused {
     let scene = stage.scene(1, [Behaviour::status(200)]).await;
-    let table = Table::of(&stage.stood.api.env);
+    let table = Table::of(&stage.setup.api.env);
     paused_in(&table, &scene.entity, &scene.hooks[0], 6).await;
     let mut waiting = Vec::new();
     for _ in 0..2 {
@@ -44,9 +44,9 @@ async fn paused(stage: &Stage<'_>, point: &str, moment: Moment) -> Paused {
     Paused { scene, waiting, held }
 }
 
-/// Breaker and job are as they were, or the breaker is closed and what waits goes out.
+/// Checks that breaker and job are unchanged, or that the breaker is closed and waiting deliveries are sent.
 async fn ends(stage: &Stage<'_>, point: &str, moment: Moment, scene: &Scene, deliveries: Vec<String>) {
-    let table = Table::of(&stage.stood.api.env);
+    let table = Table::of(&stage.setup.api.env);
     let (pk, sk) = key(&scene.entity, &scene.hooks[0]);
     if moment == Moment::Before {
         let health = table.item(&pk, &sk).await.expect("the breaker stays as it is");
@@ -58,7 +58,7 @@ async fn ends(stage: &Stage<'_>, point: &str, moment: Moment, scene: &Scene, del
     stage.note(point, scene, deliveries, "delivered").await;
 }
 
-/// An attempt that a person asked for is answered.
+/// An attempt that a person requested is answered.
 async fn probed(stage: &Stage<'_>, point: &str, moment: Moment, kills: bool) {
     let Paused { scene, mut waiting, mut held } = paused(stage, point, moment).await;
     let asked = scene.entity.test(&scene.hooks[0].id).expect(202).await.json();

@@ -1,11 +1,11 @@
-//! From the request to the acknowledgement: publish-event is killed.
+//! publish-event is killed between the request and the acknowledgement.
 
 use serde_json::{Value, json};
 
 use super::stage::{Scene, Stage, deliveries, writes};
 use crate::harness::{AwsCall, Behaviour, Interposer, LONG, Moment, Table, until};
 
-/// Every point, one after the other.
+/// Plays every point, one after the other.
 pub async fn play(stage: &Stage<'_>) {
     let key = |scene: &Scene| {
         let key = format!("IDEMPOTENCY#{}#", scene.entity.id);
@@ -36,7 +36,7 @@ pub async fn play(stage: &Stage<'_>) {
     answer_lost(stage, "publish: announced, answer lost, no process killed", queue, announcement).await;
 }
 
-/// The function is killed while this call is held; the client repeats.
+/// Kills the function while this call is held; the client repeats its request.
 async fn killed_at<W>(
     stage: &Stage<'_>,
     point: &str,
@@ -60,7 +60,7 @@ async fn killed_at<W>(
     stage.played(point, on_disk, &scene, deliveries, "delivered");
 }
 
-/// The call is carried out and its answer never comes; the function lives and asks again.
+/// Carries out the call but loses its answer; the function lives and repeats the call.
 async fn answer_lost<W>(stage: &Stage<'_>, point: &str, proxy: &Interposer, wanted: impl FnOnce(&Scene) -> W)
 where
     W: Fn(&AwsCall) -> bool + Send + Sync + 'static,
@@ -78,8 +78,8 @@ where
     stage.played(point, on_disk, &scene, deliveries, "delivered");
 }
 
-/// Statements with this parameter are not written before the function dies, and the rest is: of one batch the other
-/// statements, and of several the other batches.
+/// Kills the function before the statements with this parameter are written. The other statements of the batch, or the
+/// other batches, are written.
 async fn in_part(stage: &Stage<'_>, point: &str, webhooks: usize, written: &str, lost: impl Fn(&Scene) -> String) {
     let scene = stage.scene(webhooks, [Behaviour::status(200)]).await;
     let lost = lost(&scene);
@@ -103,7 +103,7 @@ async fn in_part(stage: &Stage<'_>, point: &str, webhooks: usize, written: &str,
         until(&format!("{written} is written"), LONG, looked).await;
     };
     if rest.is_empty() {
-        // It has a batch of its own, which was not held.
+        // The rest is in a separate batch, which was not held.
         rest_is_written().await;
         stage.kill("publish-event").await;
         held.lose();
@@ -121,7 +121,7 @@ async fn in_part(stage: &Stage<'_>, point: &str, webhooks: usize, written: &str,
     if lost == "BODY" {
         // The sweep must find the head before the client repeats, and must not give it up.
         until("the head without a body is put off", LONG, async || {
-            let items = Table::of(&stage.stood.api.env).scan().await;
+            let items = Table::of(&stage.setup.api.env).scan().await;
             let head =
                 |item: &&Value| item["sk"]["S"] == "HEAD" && item["webhookIdentifier"]["S"] == *scene.hooks[0].id;
             items.iter().find(head).filter(|head| head["lastUpdate"] != head["createdDate"]).map(drop)
@@ -135,6 +135,6 @@ async fn in_part(stage: &Stage<'_>, point: &str, webhooks: usize, written: &str,
 
 /// Whether the table has an item of the scene with this sort key.
 async fn on_disk_has(stage: &Stage<'_>, scene: &Scene, sort_key: &str) -> bool {
-    let items = Table::of(&stage.stood.api.env).scan().await;
+    let items = Table::of(&stage.setup.api.env).scan().await;
     items.iter().any(|item| item["sk"]["S"] == sort_key && item.to_string().contains(&scene.entity.id))
 }

@@ -1,5 +1,5 @@
-//! Where crashes are staged: a bundle behind proxies, a receiver, and for each crash point an entity and webhooks of its
-//! own, so that items on disk and requests can be set apart afterwards.
+//! The stage of crash tests: a bundle behind proxies, a receiver, and for each crash point a separate entity with
+//! webhooks, so that items on disk and requests can be assigned to points afterwards.
 
 use std::{
     collections::BTreeMap,
@@ -19,29 +19,29 @@ use crate::harness::{
 /// The bundle, the receiver, and the points played so far.
 pub struct Stage<'a> {
     /// The bundle and its proxies.
-    pub stood: Interposed,
+    pub setup: Interposed,
     receiver: Receiver,
     scenes: Mutex<Vec<Played>>,
-    /// When the dispatcher was killed.
+    /// The times at which the dispatcher was killed.
     kills: Mutex<Vec<Range<Instant>>>,
     count: Mutex<u32>,
-    /// One publication at a time is to be held: two at once may share the call that announces them.
+    /// Only one publication at a time is held: two concurrent ones may share the call that announces them.
     announcing: tokio::sync::Mutex<()>,
     _permit: SemaphorePermit<'a>,
 }
 
-/// One crash point's own entity and webhooks.
+/// The entity and webhooks of one crash point.
 #[derive(Clone)]
 pub struct Scene {
     /// The entity.
     pub entity: Entity,
     /// Its webhooks.
     pub hooks: Vec<Hook>,
-    /// Where they lead: a path of the receiver.
+    /// The receiver's path of the webhooks.
     pub path: String,
 }
 
-/// A point that was played, for the end.
+/// A played point, for the checks at the end.
 struct Played {
     point: String,
     on_disk: String,
@@ -55,13 +55,13 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Scene {
-    /// Asks once to publish; the client has its own key, which stays the same.
+    /// Sends one publish request with the client's key, which stays the same.
     pub fn publish(&self) -> JoinHandle<Option<ApiResponse>> {
         let scene = self.clone();
         tokio::spawn(async move { scene.publish_once().await })
     }
 
-    /// An answer that acknowledges, if one comes.
+    /// The acknowledgement, if the request gets one.
     pub async fn publish_once(&self) -> Option<ApiResponse> {
         let body = json!({ "type": "booking.created", "data": { "scene": self.entity.id } });
         let call = self.entity.post("/webhook/event").header("idempotency-key", &self.entity.id).json(&body);
@@ -72,16 +72,16 @@ impl Scene {
         Some(answer).filter(|answer| answer.status == 202)
     }
 
-    /// Repeats until it is acknowledged, as a client does that got no answer; the deliveries.
+    /// Repeats the publication until it is acknowledged; returns the deliveries.
     pub async fn acknowledged(&self) -> Vec<String> {
         until("the publication is acknowledged", LONG, async || self.publish_once().await.as_ref().map(deliveries))
             .await
     }
 }
 
-/// The answer to a publication that no crash keeps from being acknowledged.
+/// The acknowledgement of a publication that no crash interrupts.
 pub async fn acknowledged(publication: JoinHandle<Option<ApiResponse>>) -> ApiResponse {
-    publication.await.expect("no panic").expect("no crash keeps it from being acknowledged")
+    publication.await.expect("no panic").expect("no crash interrupts it")
 }
 
 /// The deliveries that an answer names.
@@ -107,11 +107,11 @@ pub fn writes(call: &AwsCall, item: &str, words: &str) -> bool {
 }
 
 impl<'a> Stage<'a> {
-    /// A bundle with these settings, behind proxies.
+    /// Starts a bundle with these settings, behind proxies.
     pub async fn set(suite: &'a Suite, settings: Settings) -> Self {
-        let (stood, permit) = suite.other_bundle_interposed(settings).await;
+        let (setup, permit) = suite.other_bundle_interposed(settings).await;
         Self {
-            stood,
+            setup,
             receiver: Receiver::start().await,
             scenes: Mutex::default(),
             kills: Mutex::default(),
@@ -123,19 +123,19 @@ impl<'a> Stage<'a> {
 
     /// The table's proxy.
     pub fn table(&self) -> &Interposer {
-        &self.stood.table
+        &self.setup.table
     }
 
     /// The queue's proxy.
     pub fn queue(&self) -> &Interposer {
-        &self.stood.services
+        &self.setup.services
     }
 
     fn bundle(&self) -> &Bundle {
-        &self.stood.bundle
+        &self.setup.bundle
     }
 
-    /// An entity with so many webhooks, which all behave like this.
+    /// Creates an entity with so many webhooks of this behaviour.
     pub async fn scene(&self, webhooks: usize, script: impl Into<Vec<Behaviour>>) -> Scene {
         let number = {
             let mut count = locked(&self.count);
@@ -143,7 +143,7 @@ impl<'a> Stage<'a> {
             *count
         };
         let id = format!("scene-{number:03}");
-        let (path, api): (String, &Api) = (format!("/{id}"), &self.stood.api);
+        let (path, api): (String, &Api) = (format!("/{id}"), &self.setup.api);
         let entity = Entity::new(api, id).await;
         let url = self.receiver.on(&path, script);
         let mut hooks = Vec::new();
@@ -158,12 +158,12 @@ impl<'a> Stage<'a> {
         self.receiver.on(&scene.path, script)
     }
 
-    /// Waits until so many requests of a scene have come.
+    /// Waits until the receiver has so many requests of a scene.
     pub async fn until_received(&self, scene: &Scene, count: usize) -> Vec<Received> {
         self.receiver.until(&scene.path, count).await
     }
 
-    /// Kills the process of a function, and waits until it is gone.
+    /// Kills the process of a function and waits until it has ended.
     pub async fn kill(&self, function: &str) {
         let process = self.bundle().process(function).await;
         let began = Instant::now();
@@ -174,7 +174,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Publishes, and holds the first announcement until the delivery's next steps can be waited for by name.
+    /// Publishes and holds the first announcement, so that the test can wait for the next steps by the delivery's name.
     pub async fn publish_and_hold(&self, scene: &Scene) -> (String, Held, JoinHandle<Option<ApiResponse>>) {
         let _turn = self.announcing.lock().await;
         let webhook = scene.hooks[0].id.clone();
@@ -186,29 +186,29 @@ impl<'a> Stage<'a> {
         let mut publication = scene.publish();
         let call = tokio::select! {
             call = held.reached() => call,
-            // It waits for the announcement, so that an end before is a failure, and its answer says which.
+            // A publication that ends before its announcement has failed; its answer shows the reason.
             ended = &mut publication => panic!("a publication ended before its announcement: {ended:?}"),
         };
         (delivery_in(&call, &webhook), held, publication)
     }
 
-    /// Notes a point that was played, and the items on disk; the deliveries must end like this.
+    /// Notes a played point and the current items on disk; the deliveries must end in this status.
     pub async fn note(&self, point: &str, scene: &Scene, deliveries: Vec<String>, ends: &'static str) {
         let on_disk = self.on_disk(scene).await;
         self.played(point, on_disk, scene, deliveries, ends);
     }
 
-    /// The same with the items that were on disk before.
+    /// Notes a played point with the items that were on disk before.
     pub fn played(&self, point: &str, on_disk: String, scene: &Scene, deliveries: Vec<String>, ends: &'static str) {
         let point = point.to_owned();
         let scene = scene.clone();
         locked(&self.scenes).push(Played { point, on_disk, scene, deliveries, ends });
     }
 
-    /// The items of a scene in the table, read past the service and the proxy.
+    /// The items of a scene in the table, read without the service and the proxy.
     pub async fn on_disk(&self, scene: &Scene) -> String {
         let (entity, mut found) = (&scene.entity.id, BTreeMap::<String, usize>::new());
-        for item in Table::of(&self.stood.api.env).scan().await {
+        for item in Table::of(&self.setup.api.env).scan().await {
             let text = |name: &str| item[name]["S"].as_str().unwrap_or_default().to_owned();
             let pk = text("pk");
             let sk = text("sk");
@@ -243,8 +243,8 @@ impl<'a> Stage<'a> {
         if found.is_empty() { "nothing".to_owned() } else { found.join(", ") }
     }
 
-    /// Waits until every delivery has ended as it must, and holds the receiver's requests against the histories. Prints
-    /// the points, and ends the bundle.
+    /// Waits until every delivery has ended in its status, compares the receiver's requests with the histories, prints
+    /// the points, and stops the bundle.
     pub async fn end(self) {
         let played = std::mem::take(&mut *locked(&self.scenes));
         let mut lines = Vec::new();
@@ -268,9 +268,9 @@ impl<'a> Stage<'a> {
         assert!(self.bundle().stop().await.success());
     }
 
-    /// Every open delivery has its due time, and no final one a lease or a due time.
+    /// Checks that every open delivery has a due time, and no final delivery has a lease or a due time.
     async fn nothing_is_stuck(&self) {
-        for item in Table::of(&self.stood.api.env).scan().await.iter().filter(|item| item["sk"]["S"] == "HEAD") {
+        for item in Table::of(&self.setup.api.env).scan().await.iter().filter(|item| item["sk"]["S"] == "HEAD") {
             let open = ["pending", "retrying"].iter().any(|status| item["status"]["S"] == *status);
             for name in ["dueShard", "dueAt", "claimableAt"] {
                 assert_eq!(item.get(name).is_some(), open, "{name}: {item:#}");
@@ -280,7 +280,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// The delivery that a batch of messages announces for a webhook.
+/// The delivery for a webhook that a batch of messages announces.
 fn delivery_in(call: &AwsCall, webhook: &str) -> String {
     let entries = call.body["Entries"].as_array().into_iter().flatten();
     let mut messages = entries.filter(|entry| entry["MessageAttributes"]["webhook"]["StringValue"] == webhook);

@@ -1,4 +1,4 @@
-//! The sweep announces overdue deliveries, publishes the outbox, and works on jobs. sweep-deliveries is killed.
+//! sweep-deliveries is killed while it announces overdue deliveries, publishes the outbox, and works on jobs.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -11,10 +11,11 @@ use super::{
 };
 use crate::harness::{AwsCall, Behaviour, Held, Interposer, LONG, Moment, Table, until};
 
-/// More than one call changes, less than a page.
+/// More deliveries than one call changes, fewer than a page.
 const MANY: usize = 60;
 
-/// Every point, one after the other: a sweep does everything at once, and is killed for one thing at a time.
+/// Plays every point, one after the other: a sweep does all its work concurrently, and is killed for one part at a
+/// time.
 pub async fn play(stage: &Stage<'_>) {
     let recovered = recovery(stage, "recover: a page done in part").await;
     let cancelled = cancellation(stage, "cancel: a page done in part").await;
@@ -52,7 +53,7 @@ pub async fn play(stage: &Stage<'_>) {
 
 type Wanted = Box<dyn Fn(&AwsCall) -> bool + Send + Sync>;
 
-/// The first announcement is lost on its way; then the sweep that repeats it is killed.
+/// The first announcement is lost; then the sweep that repeats it is killed.
 async fn overdue_at(
     stage: &Stage<'_>,
     point: &str,
@@ -64,7 +65,7 @@ async fn overdue_at(
     let (delivery, first, publication) = stage.publish_and_hold(&scene).await;
     let lost = delivery.clone();
     stage.queue().swallow(1, move |call| call.operation == "SendMessageBatch" && call.mentions(&lost));
-    first.go_on();
+    first.release();
     acknowledged(publication).await;
     kill_sweep(stage, proxy.hold(point, moment, wanted(&delivery))).await;
     stage.note(point, &scene, vec![delivery], "delivered").await;
@@ -76,14 +77,14 @@ async fn kill_sweep(stage: &Stage<'_>, mut held: Held) {
     held.lose();
 }
 
-/// An event about a failed delivery, and the webhook that wants it.
+/// An event about a failed delivery, and the webhook that subscribes to it.
 struct Announced {
     point: &'static str,
     listener: Scene,
     delivery: String,
 }
 
-/// A delivery fails for good, and the sweep that publishes the event about it is killed.
+/// A delivery fails finally, and the sweep that publishes the event about it is killed.
 async fn outbox_at(
     stage: &Stage<'_>,
     point: &'static str,
@@ -95,26 +96,26 @@ async fn outbox_at(
     let listener = listener(stage, &scene).await;
     let (delivery, first, publication) = stage.publish_and_hold(&scene).await;
     let mut last_attempt = stage.table().hold("the last attempt", Moment::Before, transaction_on(&delivery));
-    first.go_on();
+    first.release();
     acknowledged(publication).await;
     let item = item(&event_in(&last_attempt.reached().await));
     let held = stage.table().hold(point, moment, move |call| {
         call.operation != "GetItem" && call.operation != "BatchGetItem" && writes(call, &item, words)
     });
-    last_attempt.go_on();
+    last_attempt.release();
     kill_sweep(stage, held).await;
     stage.note(point, &scene, vec![delivery.clone()], "failed").await;
     Announced { point, listener, delivery }
 }
 
-/// The webhook that wants it gets one event, and the outbox is empty.
+/// Checks that the subscribed webhook gets one event, and that the outbox is empty.
 async fn published_once(stage: &Stage<'_>, announced: &Announced) {
     let Announced { point, listener, delivery } = announced;
     let requests = stage.until_received(listener, 1).await;
     let one = requests[0].header("webhook-id").to_owned();
     assert_eq!(requests[0].json()["data"]["deliveryIdentifier"], **delivery, "{point}");
     until("the outbox is empty", LONG, async || {
-        let items = Table::of(&stage.stood.api.env).scan().await;
+        let items = Table::of(&stage.setup.api.env).scan().await;
         let mut outbox = items.iter().filter(|item| item["pk"]["S"] == format!("OUTBOX#{one}"));
         outbox.next().is_none().then_some(())
     })
@@ -130,12 +131,12 @@ async fn published_once(stage: &Stage<'_>, announced: &Announced) {
 /// The event that a transaction puts into the outbox.
 fn event_in(call: &AwsCall) -> String {
     let text = call.body.to_string();
-    // The shard's name begins alike, and has no event in it.
+    // The shard's key has the same prefix, but contains no event.
     let start = text.split("OUTBOX#evt_").nth(1).unwrap_or_else(|| panic!("nothing for the outbox in {text}"));
     format!("evt_{}", start.chars().take_while(char::is_ascii_alphanumeric).collect::<String>())
 }
 
-/// Holds the second of the calls that change many deliveries so.
+/// Holds the second of the calls that change many deliveries.
 fn hold_second(stage: &Stage<'_>, point: &str, wanted: impl Fn(&Value) -> bool + Send + Sync + 'static) -> Held {
     let before = AtomicUsize::new(0);
     stage.table().hold(point, Moment::Before, move |call| {
@@ -143,7 +144,7 @@ fn hold_second(stage: &Stage<'_>, point: &str, wanted: impl Fn(&Value) -> bool +
     })
 }
 
-/// Publishes many events under keys of their own; the deliveries.
+/// Publishes many events, each with a separate key; returns the deliveries.
 async fn publish_many(scene: &Scene) -> Vec<String> {
     let publications = (0..MANY).map(|number| async move {
         let body = json!({ "type": "booking.created", "data": { "number": number } });
@@ -157,10 +158,10 @@ async fn publish_many(scene: &Scene) -> Vec<String> {
     join_all(publications).await.concat()
 }
 
-/// Waits until so many of a scene's heads have this status; how many have.
+/// Waits until at least so many of a scene's heads have this status; returns their number.
 async fn until_heads(stage: &Stage<'_>, scene: &Scene, status: &str, at_least: usize) -> usize {
     until(&format!("{at_least} heads are {status}"), LONG, async || {
-        let items = Table::of(&stage.stood.api.env).scan().await;
+        let items = Table::of(&stage.setup.api.env).scan().await;
         let heads = items
             .iter()
             .filter(|item| item["webhookIdentifier"]["S"] == *scene.hooks[0].id && item["status"]["S"] == status);
@@ -188,7 +189,7 @@ async fn recovery(stage: &Stage<'_>, point: &str) -> Scene {
     scene
 }
 
-/// The next sweep goes on when the job's lease is over; it leaves deliveries that are done.
+/// The next sweep continues when the job's lease has expired, and leaves finished deliveries unchanged.
 async fn recovered_once(stage: &Stage<'_>, scene: &Scene) {
     until_heads(stage, scene, "delivered", MANY).await;
     let again = json!({ "since": "2020-01-01T00:00:00Z" });

@@ -1,5 +1,5 @@
-//! Holding what a receiver saw against the histories: every delivery arrived, and every request is an attempt, or its
-//! record was lost with a process that was killed.
+//! Comparison of a receiver's requests with the deliveries' histories: every delivery arrived, and every request is a
+//! recorded attempt, or its record was lost with a killed process.
 
 use std::{
     collections::HashMap,
@@ -13,25 +13,25 @@ use serde_json::Value;
 
 use super::{Entity, Received, Receiver, time};
 
-/// How long after its arrival a request is recorded at most, where nothing dies and the receiver answers at once.
+/// Maximum delay between a request and its record, without a crash and with an immediate response.
 const WITHIN: Duration = Duration::from_secs(3);
-/// How many histories are read at once.
+/// Number of histories that are read concurrently.
 const AT_ONCE: usize = 16;
 
 /// Numbers for the report.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Account {
     pub deliveries: usize,
-    /// How many requests came for them.
+    /// Number of requests.
     pub requests: usize,
-    /// How many of these are in no history, each because of a kill.
+    /// Number of requests that are in no history because of a kill.
     pub unrecorded: usize,
-    /// How many were not the first of their delivery.
+    /// Number of requests after the first of their delivery.
     pub repeated: usize,
 }
 
-/// Waits until every delivery is delivered, and accounts for every request that came. `kills` says when something that
-/// makes attempts was killed: from when until it was gone.
+/// Waits until every delivery is delivered, and accounts for every request. `kills` has the times in which a process
+/// that makes attempts was killed: from the signal to its end.
 pub async fn account(entity: &Entity, receiver: &Receiver, deliveries: &[String], kills: &[Range<Instant>]) -> Account {
     let histories = stream::iter(deliveries).map(|id| async move {
         let delivery = entity.until_status(id, &["delivered", "failed", "cancelled"]).await;
@@ -57,18 +57,18 @@ pub async fn account(entity: &Entity, receiver: &Receiver, deliveries: &[String]
     account
 }
 
-/// How many of a delivery's requests are in its history with no attempt. Fails if one is, and no kill explains it; if
-/// an attempt is there that no receiver saw; or if the history has gaps.
+/// Counts the delivery's requests that are missing in its history. Fails if no kill explains a missing one, if the
+/// history has an attempt that no receiver saw, or if it has gaps.
 pub fn unrecorded(requests: &[&Received], delivery: &Value, kills: &[Range<Instant>]) -> usize {
     let attempts = delivery["attempts"].as_array().expect("openapi.yaml says so");
     let numbers = attempts.iter().filter_map(|attempt| attempt["attemptNumber"].as_u64());
     assert!(numbers.eq(1..=attempts.len() as u64), "attempts are missing or double: {delivery:#}");
     assert_eq!(delivery["attemptCount"], attempts.len(), "{delivery:#}");
-    assert!(!requests.is_empty(), "it never arrived: {delivery:#}");
+    assert!(!requests.is_empty(), "the delivery never arrived: {delivery:#}");
     assert!(requests.iter().all(|request| request.body == requests[0].body), "the bodies differ: {delivery:#}");
     let explained =
         |request: &&Received| kills.iter().any(|kill| request.at <= kill.end && request.at + WITHIN >= kill.start);
-    // Those that nothing explains have to be in the history, so they are looked for first.
+    // Requests that no kill explains must be in the history, so they are matched first.
     let mut left = requests.to_vec();
     left.sort_by_key(explained);
     for attempt in attempts {
@@ -77,7 +77,7 @@ pub fn unrecorded(requests: &[&Received], delivery: &Value, kills: &[Range<Insta
         left.remove(seen.unwrap_or_else(|| panic!("an attempt that no receiver saw: {attempt:#} of {delivery:#}")));
     }
     if let Some(stranger) = left.iter().find(|request| !explained(request)) {
-        panic!("a request that is in no history, and no kill explains it: {stranger:#?} of {delivery:#}");
+        panic!("a request is in no history, and no kill explains it: {stranger:#?} of {delivery:#}");
     }
     left.len()
 }

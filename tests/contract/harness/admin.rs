@@ -8,7 +8,7 @@ use tokio::{process::Command, time::timeout};
 
 use super::{Bundle, local};
 
-/// The end of a run of the operator's program.
+/// The result of a run of the operator's program.
 #[derive(Debug)]
 pub struct Admin {
     pub code: Option<i32>,
@@ -17,19 +17,19 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// Standard output of a run that must have succeeded.
+    /// Asserts success, and returns standard output.
     pub fn done(self) -> String {
         assert_eq!(self.code, Some(0), "{}", self.err);
         self.out
     }
 
-    /// The one JSON value that a run with `--json` printed, which must have succeeded.
+    /// Asserts success of a run with `--json`, and returns the JSON value that it printed.
     pub fn json(self) -> Value {
         let out = self.done();
         serde_json::from_str(&out).unwrap_or_else(|error| panic!("standard output is one JSON value: {error}: {out}"))
     }
 
-    /// The words on standard error of a run that must have ended with this code, without a result.
+    /// Asserts that the run ended with this code and without a result, and returns standard error.
     pub fn failed(self, code: i32) -> String {
         assert_eq!((self.code, self.out.as_str()), (Some(code), ""), "{}", self.err);
         self.err

@@ -1,4 +1,4 @@
-//! An agent: a client of the Model Context Protocol, as far as the tests of tools need one.
+//! A client of the Model Context Protocol, with the features that the tests of tools need.
 
 use std::collections::BTreeSet;
 
@@ -9,20 +9,20 @@ use tokio::sync::Mutex;
 
 use super::{Api, ApiResponse, Application, Call, Entity, LONG, until};
 
-/// The revision of the protocol that these tests speak.
+/// The protocol revision of these tests.
 const REVISION: &str = "2026-07-28";
 
-/// An agent with a token, which speaks for an entity.
+/// A client with a token, for an entity.
 pub struct Agent {
     api: Api,
     token: String,
-    /// The entity that its calls name.
+    /// The entity in its calls.
     entity: Option<String>,
     /// The tools that it has called.
     pub called: Mutex<BTreeSet<String>>,
 }
 
-/// A message as the revision has it, without a token, and without the header that names what it is about.
+/// A message of the revision, without a token and without the header that names its subject.
 pub fn message(api: &Api, method: &str, mut params: Value) -> Call {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": REVISION,
@@ -40,7 +40,7 @@ impl Agent {
         Self::with_scopes(entity, "").await
     }
 
-    /// The same with a token for these scopes alone.
+    /// An agent of the platform's application with a token for these scopes alone.
     pub async fn with_scopes(entity: &Entity, scopes: &str) -> Self {
         let token = entity.api().token(Application::Platform, scopes).await;
         Self {
@@ -50,7 +50,7 @@ impl Agent {
         }
     }
 
-    /// An agent of an application that names no entity by itself.
+    /// An agent of an application without a default entity.
     pub async fn of_application(api: &Api, application: Application) -> Self {
         Self { api: api.clone(), token: api.token(application, "").await, entity: None, called: Mutex::default() }
     }
@@ -84,7 +84,7 @@ impl Agent {
 
     async fn called(&self, tool: &str, arguments: Value) -> Value {
         let result = self.asked("tools/call", Some(tool), self.arguments(arguments, tool)).await;
-        let text = result["content"][0]["text"].as_str().expect("a text beside what is structured");
+        let text = result["content"][0]["text"].as_str().expect("a text beside the structured content");
         let text: Value = serde_json::from_str(text).expect("the text is the same JSON");
         if result.get("structuredContent").is_some() {
             assert_eq!(text, result["structuredContent"], "{tool}");
@@ -92,7 +92,7 @@ impl Agent {
         result
     }
 
-    /// Calls a tool, and returns what it gives, which is as its schema says.
+    /// Calls a tool, checks its result against the schema, and returns it.
     pub async fn call(&self, tool: &str, arguments: Value) -> Value {
         let result = self.called(tool, arguments).await;
         assert_ne!(result["isError"], true, "{tool}: {result:#}");
@@ -105,7 +105,7 @@ impl Agent {
         given
     }
 
-    /// Calls a tool that refuses, and returns its Problem.
+    /// Calls a tool that must refuse, and returns its Problem.
     pub async fn refused(&self, tool: &str, arguments: Value) -> Value {
         let result = self.called(tool, arguments).await;
         assert_eq!(result["isError"], true, "{tool}: {result:#}");
@@ -113,7 +113,7 @@ impl Agent {
         serde_json::from_str(text).expect("a Problem is JSON")
     }
 
-    /// The delivery once it is as it should be.
+    /// Waits until a delivery has one of these states.
     pub async fn until_status(&self, delivery: &str, states: &[&str]) -> Value {
         until(&format!("a delivery is {states:?}"), LONG, async || {
             let shown = self.call("show_delivery", json!({ "deliveryIdentifier": delivery })).await;

@@ -1,5 +1,5 @@
-//! A client of the service. Every answer is held against openapi.yaml and against what the contract says of all
-//! answers, whatever the test is about.
+//! A client of the service. It checks every response against openapi.yaml and against the contract's promises for all
+//! responses, in every test.
 
 use std::{
     collections::HashMap,
@@ -21,11 +21,11 @@ pub struct Api {
     http: reqwest::Client,
     contract: Arc<Contract>,
     tokens: Arc<Mutex<HashMap<(Application, String), String>>>,
-    /// Answers about payments that were seen so far: path without the query, and the whole text.
+    /// Responses about payments so far: path without the query, and the whole text.
     seen: Arc<std::sync::Mutex<Vec<(String, String)>>>,
 }
 
-/// A request that is being put together.
+/// A request under construction.
 #[must_use]
 pub struct Call {
     api: Api,
@@ -35,10 +35,10 @@ pub struct Call {
     body: Option<Vec<u8>>,
 }
 
-/// An answer, which is as openapi.yaml says.
+/// A response that conforms to openapi.yaml.
 #[derive(Debug)]
 pub struct ApiResponse {
-    /// The request's verb and path, and the whole answer, for messages.
+    /// The request's verb and path, and the whole response, for messages.
     pub exchange: String,
     pub status: u16,
     pub headers: HeaderMap,
@@ -46,7 +46,7 @@ pub struct ApiResponse {
 }
 
 impl Api {
-    /// A client of this bundle, with connections of its own.
+    /// A client of this bundle, with separate connections.
     pub fn of(bundle: &Bundle, contract: &Arc<Contract>) -> Self {
         Self::with(Arc::new(bundle.service_env()), contract)
     }
@@ -62,32 +62,32 @@ impl Api {
         }
     }
 
-    /// The same client at another address of the loopback interface.
+    /// The client with another source address of the loopback interface.
     pub fn at_address(&self, address: Ipv4Addr) -> Self {
         if self.env.contains_key("API_ADDRESS") {
-            needs_bundle("a gateway that says which address a request came from");
+            needs_bundle("a gateway that passes on the source address of a request");
         }
         Self { http: client(address), ..self.clone() }
     }
 
-    /// The address that the service says it has.
+    /// The public address of the service.
     pub fn base_url(&self) -> &str {
         &self.env["BASE_URL"]
     }
 
-    /// Where requests to that address are sent.
+    /// The address to which requests for the public address are sent.
     pub fn address(&self) -> &str {
         self.env.get("API_ADDRESS").map_or(self.base_url(), String::as_str)
     }
 
-    /// Every answer about payments that any test has seen: the path, and head and body.
+    /// All responses about payments in all tests: the path, and head and body.
     pub fn seen(&self) -> Vec<(String, String)> {
         self.seen.lock().expect("no holder panics").clone()
     }
 
     /// A request with any verb to any path.
     pub fn call(&self, method: &str, path: impl Into<String>) -> Call {
-        let method = method.parse().expect("the tests use verbs that HTTP could have");
+        let method = method.parse().expect("the tests use valid verbs");
         Call { api: self.clone(), method, path: path.into(), headers: HeaderMap::new(), body: None }
     }
 
@@ -99,7 +99,7 @@ impl Api {
         self.call("POST", path)
     }
 
-    /// An access token for these scopes (all of the application's, when there are none), issued once.
+    /// An access token for these scopes (all of the application's, if none are given), issued once.
     pub async fn token(&self, application: Application, scope: &str) -> String {
         let mut tokens = self.tokens.lock().await;
         if let Some(token) = tokens.get(&(application, scope.to_owned())) {
@@ -110,7 +110,7 @@ impl Api {
         token
     }
 
-    /// The same, issued anew, for a test that does away with it.
+    /// A new access token for these scopes, for a test that revokes it.
     pub async fn new_token(&self, application: Application, scope: &str) -> String {
         let mut form = vec![("grant_type", "client_credentials")];
         if !scope.is_empty() {
@@ -136,8 +136,8 @@ fn client(address: Ipv4Addr) -> reqwest::Client {
 
 impl Call {
     pub fn header(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
-        let name: HeaderName = name.parse().expect("the tests use names that headers can have");
-        let value = HeaderValue::from_bytes(value.as_ref()).expect("the tests use values that headers can have");
+        let name: HeaderName = name.parse().expect("the tests use valid header names");
+        let value = HeaderValue::from_bytes(value.as_ref()).expect("the tests use valid header values");
         self.headers.append(name, value);
         self
     }
@@ -161,20 +161,20 @@ impl Call {
         self.header("content-type", content_type).untyped_body(body)
     }
 
-    /// Adds a body without saying of what type.
+    /// Adds a body without a content type.
     pub fn untyped_body(mut self, body: impl Into<Vec<u8>>) -> Self {
         self.body = Some(body.into());
         self
     }
 
-    /// Sends it, and fails unless the answer has this status.
+    /// Sends the request; asserts this status.
     pub async fn expect(self, status: u16) -> ApiResponse {
         let answer = self.send().await;
         assert!(answer.status == status, "expected {status}: {}", answer.exchange);
         answer
     }
 
-    /// Sends it, and fails unless the answer is a Problem of this kind.
+    /// Sends the request; asserts that the response is a Problem of this kind.
     pub async fn refused(self, status: u16, kind: &str) -> Value {
         let answer = self.expect(status).await;
         let problem = answer.json();
@@ -182,13 +182,13 @@ impl Call {
         problem
     }
 
-    /// Sends it, and fails unless there is an answer and it is as openapi.yaml says.
+    /// Sends the request; asserts that the response conforms to openapi.yaml.
     pub async fn send(self) -> ApiResponse {
         let exchange = format!("{} {}", self.method, self.path);
-        self.attempt().await.unwrap_or_else(|error| panic!("{exchange}: no answer: {error:?}"))
+        self.attempt().await.unwrap_or_else(|error| panic!("{exchange}: no response: {error:?}"))
     }
 
-    /// The same where the service may be gone: nothing is said of an answer that does not come.
+    /// Sends the request to a service that may have ended; asserts that a response conforms to openapi.yaml.
     pub async fn attempt(self) -> Result<ApiResponse, reqwest::Error> {
         let url = format!("{}{}", self.api.address(), self.path);
         let mut request = self.api.http.request(self.method.clone(), url).headers(self.headers);
@@ -209,7 +209,7 @@ impl Call {
             self.api.seen.lock().expect("no holder panics").push((path.to_owned(), text));
         }
         let mut faults = self.api.contract.faults(&self.method, &self.path, status, &headers, &body);
-        // The contract has two answers that say nothing, whatever went wrong.
+        // The contract has two empty responses, regardless of the error.
         let mute = status == 500 && (self.path.contains("/oauth2/callback") || self.path.starts_with("/task/"));
         let is_json = headers.get("content-type").is_some_and(|value| value == "application/json");
         let is_rpc = path == "/mcp" && is_json; // an error of JSON-RPC
@@ -219,7 +219,7 @@ impl Call {
         if mute && !is_page && body != b"{}" {
             faults.push("the body of a failed callback or task is not {}".to_owned());
         }
-        assert!(faults.is_empty(), "the answer breaks the contract: {faults:#?}\n{exchange}");
+        assert!(faults.is_empty(), "the response violates the contract: {faults:#?}\n{exchange}");
         Ok(ApiResponse { exchange, status, headers, body })
     }
 }
@@ -233,7 +233,7 @@ impl ApiResponse {
         String::from_utf8(self.body.clone()).unwrap_or_else(|_| panic!("not UTF-8: {}", self.exchange))
     }
 
-    /// A header's value, or nothing.
+    /// A header's value, or the empty text.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Requests to the stand-ins for AWS that no SDK makes, signed with the credentials of service.env.
+//! Requests to the local stand-ins for AWS without an SDK, signed with the credentials of service.env.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use super::secret;
 
-/// The credentials that service.env names, for the environment of an AWS SDK.
+/// The variables of an AWS SDK with the credentials of service.env.
 const VARIABLES: [&str; 3] = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"];
 
-/// The operator of the service with this `service.env`.
+/// The operator's credentials in this `service.env`.
 pub fn aws_caller(env: &BTreeMap<String, String>) -> AwsCaller {
     AwsCaller::new(&env["AWS_ACCESS_KEY_ID"], &env["AWS_SECRET_ACCESS_KEY"])
 }
@@ -24,33 +24,33 @@ pub fn aws_call(env: &BTreeMap<String, String>, url: &str, target: &str, body: &
     aws_caller(env).sign(request)
 }
 
-/// The variables with which a program reaches the stand-ins.
+/// The variables that a program needs to use the stand-ins.
 pub fn aws_variables(env: &BTreeMap<String, String>) -> [(&'static str, String); 3] {
     VARIABLES.map(|name| (name, env[name].clone()))
 }
 
 /// A request that invokes a function with an event, as its trigger on AWS does.
 pub fn invocation(env: &BTreeMap<String, String>, function: &str, event: impl Into<String>) -> RequestBuilder {
-    // In a stack, CloudFormation has named the function.
+    // In a stack, CloudFormation chose the function's name.
     let variable = format!("FUNCTION_{}", function.to_uppercase().replace('-', "_"));
     let function = env.get(&variable).map_or(function, String::as_str);
     let url = format!("{}/2015-03-31/functions/{function}/invocations", env["LAMBDA_ENDPOINT"]);
     aws_caller(env).sign(reqwest::Client::new().post(url).body(event.into()))
 }
 
-/// The address of a queue of the template. In a stack, CloudFormation has named the queue, and an output says how.
+/// The address of a queue of the template. In a stack, CloudFormation chose its name, which is an output.
 pub fn queue_url(env: &BTreeMap<String, String>, queue: &str) -> String {
     let in_bundle = || format!("{}/000000000000/{queue}", env["SERVICES_ENDPOINT"]);
     env.get(&format!("{queue}Url")).cloned().unwrap_or_else(in_bundle)
 }
 
-/// Takes every message from a queue of the template, those included that are delayed or handed out.
+/// Removes all messages from a queue of the template, including delayed ones and those in flight.
 pub async fn purge(env: &BTreeMap<String, String>, queue: &str) {
     let request = json!({ "QueueUrl": queue_url(env, queue) });
     ask(env, "AmazonSQS.PurgeQueue", &request).await.expect("it is there");
 }
 
-/// Asks Secrets Manager, as an operator does.
+/// A call to Secrets Manager by the operator.
 pub async fn secrets_manager(
     env: &BTreeMap<String, String>,
     operation: &str,
@@ -67,7 +67,7 @@ async fn ask(env: &BTreeMap<String, String>, operation: &str, request: &Value) -
     if !status.is_success() {
         return Err(format!("{operation}: {status}: {text}"));
     }
-    // Some operations answer with nothing.
+    // Some operations have an empty response.
     let text = if text.is_empty() { "null" } else { &text };
     serde_json::from_str(text).map_err(|error| format!("{operation}: {error}"))
 }

@@ -9,10 +9,10 @@ use tokio::process::{Child, Command};
 
 use super::{LONG, Process, descendants, free_port, project, until, until_gone};
 
-/// Where Debian has the driver.
+/// Debian's path of the driver.
 const DRIVER: &str = "/usr/bin/chromedriver";
 
-/// What chromium is started with: nothing of its own on the network, and no sandbox, which root cannot have.
+/// Chromium's arguments: no background traffic, and no sandbox, which root cannot use.
 const ARGUMENTS: [&str; 8] = [
     "--headless",
     "--no-sandbox",
@@ -24,7 +24,7 @@ const ARGUMENTS: [&str; 8] = [
     "--disable-sync",
 ];
 
-/// What the driver answers where the page has changed since an element was found.
+/// The driver's errors after the page has changed since an element was found.
 const CHANGED_MEANWHILE: [&str; 3] =
     ["element click intercepted", "element not interactable", "stale element reference"];
 
@@ -43,7 +43,7 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Starts one, with a profile of its own.
+    /// Starts a browser with a new profile.
     pub async fn open() -> Self {
         assert!(
             Path::new(DRIVER).is_file(),
@@ -74,7 +74,7 @@ impl Browser {
         browser
     }
 
-    /// Opens an address. A panel link asks before it is used, and gets its answer.
+    /// Opens an address, and accepts the question before a panel link.
     pub async fn go(&self, address: &str) {
         self.follow(address).await;
         if address.contains("#code=") {
@@ -82,19 +82,19 @@ impl Browser {
         }
     }
 
-    /// Opens an address, and leaves what it asks unanswered.
+    /// Opens an address, and leaves a question unanswered.
     pub async fn follow(&self, address: &str) {
         self.post("/url", json!({ "url": address })).await;
     }
 
-    /// Goes back, as by the browser's own button.
+    /// Goes back, as with the browser's button.
     pub async fn back(&self) {
         self.post("/back", json!({})).await;
     }
 
-    /// What the page asks in a dialog of the browser's own, once it does; it is answered so.
+    /// Waits for a dialog of the browser, answers it, and returns its text.
     pub async fn answer_question(&self, answer: bool) -> String {
-        let question = until("the page asks something", LONG, async || {
+        let question = until("the page opens a dialog", LONG, async || {
             let question = self.http.get(format!("{}/alert/text", self.session));
             self.answer(question).await.ok()
         });
@@ -103,18 +103,18 @@ impl Browser {
         question
     }
 
-    /// Has pages in light or in dark, as people set it up in their system.
+    /// Sets the preferred colour scheme, light or dark.
     pub async fn prefer(&self, scheme: &str) {
         let feature = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
         self.command("Emulation.setEmulatedMedia", feature).await;
     }
 
-    /// Where it is.
+    /// The current address.
     pub async fn address(&self) -> String {
         self.get("/url").await.as_str().expect("an address is a text").to_owned()
     }
 
-    /// Clicks the button, link or tab with this text, once there is one; in the dialog, where one is open.
+    /// Waits for the button, link or tab with this text and clicks it; in the dialog, if one is open.
     pub async fn click(&self, button: &str) {
         let path = format!(
             "//*[(self::button or self::a or self::summary) and normalize-space()={button}]\
@@ -124,20 +124,20 @@ impl Browser {
         self.click_at(&format!("there is a button or link `{button}`"), &path).await;
     }
 
-    /// Types into the field with this label, in the place of what is there.
+    /// Replaces the text of the field with this label.
     pub async fn fill(&self, label: &str, text: &str) {
         let element = self.field(label).await;
         self.post(&format!("/element/{element}/clear"), json!({})).await;
         self.post(&format!("/element/{element}/value"), json!({ "text": text })).await;
     }
 
-    /// Ticks the box or the choice with this label.
+    /// Selects the checkbox or radio button with this label.
     pub async fn tick(&self, label: &str) {
         let path = format!("//label[span[starts-with(normalize-space(), {})]]", quoted(label));
         self.click_at(&format!("there is a choice `{label}`"), &path).await;
     }
 
-    /// Chooses from the list with this label.
+    /// Chooses an option of the list with this label.
     pub async fn choose(&self, label: &str, option: &str) {
         let path = format!(
             "//select[@id=//label[normalize-space()={}]/@for]/option[normalize-space()={}]",
@@ -147,7 +147,7 @@ impl Browser {
         self.click_at(&format!("`{label}` offers `{option}`"), &path).await;
     }
 
-    /// Presses keys, wherever the focus is.
+    /// Presses keys at the current focus.
     pub async fn press(&self, keys: &[&str]) {
         let strokes: Vec<Value> = keys
             .iter()
@@ -156,19 +156,19 @@ impl Browser {
         self.post("/actions", json!({ "actions": [{ "type": "key", "id": "keyboard", "actions": strokes }] })).await;
     }
 
-    /// What has the focus: its name for those who do not see it, or its text.
+    /// The accessible name of the focused element, or its text.
     pub async fn focused(&self) -> String {
         let script =
             "const e = document.activeElement; return (e.getAttribute('aria-label') ?? e.innerText ?? '').trim()";
         self.run(script).await.as_str().unwrap_or_default().to_owned()
     }
 
-    /// Waits until this has the focus.
+    /// Waits until the element with this name has the focus.
     pub async fn until_focused(&self, name: &str) {
         until(&format!("`{name}` has the focus"), LONG, async || (self.focused().await == name).then_some(())).await;
     }
 
-    /// Waits until the window is at an address that contains this, and returns what its page says.
+    /// Waits for an address that contains this text, and returns the text of the page.
     pub async fn until_at(&self, part: &str) -> String {
         until(&format!("the browser is at {part}"), LONG, async || {
             self.get("/url").await.as_str().is_some_and(|address| address.contains(part)).then_some(())
@@ -177,7 +177,7 @@ impl Browser {
         self.text().await
     }
 
-    /// Waits until the page says this, and returns all that it says.
+    /// Waits until the page has this text, and returns its whole text.
     pub async fn until_says(&self, words: &str) -> String {
         let what = format!("the page says `{words}`");
         let mut last = String::new();
@@ -191,23 +191,23 @@ impl Browser {
         }
     }
 
-    /// What the page says, as a person sees it.
+    /// The visible text of the page.
     pub async fn text(&self) -> String {
         self.run("return document.body.innerText").await.as_str().unwrap_or_default().to_owned()
     }
 
-    /// The width that the style of all pages gives them; a browser that refuses the style has none.
+    /// The maximum width from the style of all pages; without the style there is none.
     pub async fn width_of_page(&self) -> String {
         let width = self.run("return getComputedStyle(document.body).maxWidth").await;
         width.as_str().expect("a width is a text").to_owned()
     }
 
-    /// What a script returns that runs in the page.
+    /// Runs a script in the page, and returns its result.
     pub async fn run(&self, script: &str) -> Value {
         self.post("/execute/sync", json!({ "script": script, "args": [] })).await
     }
 
-    /// What a script's promise gives.
+    /// Runs a script in the page, and returns the result of its promise.
     pub async fn run_to_end(&self, script: &str) -> Value {
         let script = format!(
             "const done = arguments[0]; (async () => {{ {script} }})().then(done, (error) => done(String(error)))"
@@ -215,18 +215,18 @@ impl Browser {
         self.post("/execute/async", json!({ "script": script, "args": [] })).await
     }
 
-    /// A command of the browser's own protocol (<https://chromedevtools.github.io/devtools-protocol/>).
+    /// A command of the DevTools protocol (<https://chromedevtools.github.io/devtools-protocol/>).
     pub async fn command(&self, name: &str, parameters: Value) -> Value {
         self.post("/goog/cdp/execute", json!({ "cmd": name, "params": parameters })).await
     }
 
-    /// How wide the page is, in pixels of CSS: more than the window, where a person would have to scroll aside.
+    /// The width of the page in CSS pixels; wider than the window if it needs horizontal scrolling.
     pub async fn whole_width(&self) -> u64 {
         let width = self.run("return document.documentElement.scrollWidth").await;
         width.as_u64().expect("a width is a number")
     }
 
-    /// What axe (<https://github.com/dequelabs/axe-core>) finds in the page that is serious or worse.
+    /// The serious and critical findings of axe (<https://github.com/dequelabs/axe-core>) in the page.
     pub async fn serious_faults(&self) -> Vec<String> {
         let axe = project().join("tests/node/node_modules/axe-core/axe.min.js");
         self.run(&fs::read_to_string(axe).expect("`make tools` has installed axe-core")).await;
@@ -237,33 +237,33 @@ impl Browser {
         grave.map(|fault| format!("{}: {}", fault["id"], fault["nodes"][0]["html"])).collect()
     }
 
-    /// Makes the window so large, in pixels of CSS.
+    /// Resizes the window, in CSS pixels.
     pub async fn resize(&self, width: u32, height: u32) {
         let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
         self.command("Emulation.setDeviceMetricsOverride", size).await;
     }
 
-    /// What the browser has complained of since it was asked last: scripts that failed, and what a page may not do.
+    /// The browser's errors since the last call: failed scripts, and violations of a page's policy.
     pub async fn complaints(&self) -> String {
         let log = self.post("/se/log", json!({ "type": "browser" })).await;
         let entries = log.as_array().into_iter().flatten();
         let severe = entries.filter(|entry| entry["level"] == "SEVERE" && entry["source"] != "network");
         severe.fold(String::new(), |mut all, entry| {
-            writeln!(all, "{}", entry["message"]).expect("a String takes all");
+            writeln!(all, "{}", entry["message"]).expect("writing to a String cannot fail");
             all
         })
     }
 
-    /// Keeps a picture of the window in `target/browser`.
+    /// Saves a screenshot of the window in `target/browser`.
     pub async fn screenshot(&self, name: &str) {
         let image = self.get("/screenshot").await;
         let image = BASE64_STANDARD.decode(image.as_str().unwrap_or_default()).expect("an image comes in base64");
         let folder = project().join("target/browser");
-        fs::create_dir_all(&folder).expect("it can be made");
-        fs::write(folder.join(name), image).expect("it can be written");
+        fs::create_dir_all(&folder).expect("the folder can be created");
+        fs::write(folder.join(name), image).expect("the file can be written");
     }
 
-    /// Ends it, and waits until nothing of it is left.
+    /// Ends the browser, and waits until its processes have ended.
     pub async fn close(self) {
         let processes = self.processes();
         drop(self);
@@ -278,8 +278,8 @@ impl Browser {
         until(&format!("there is a field `{label}`"), LONG, async || self.find("xpath", &path).await).await
     }
 
-    /// Clicks what the path leads to, once it is there and nothing lies above it. A page may change between the look and the
-    /// click, such as by a dialog that opens: then it is looked at again.
+    /// Waits until the element at the path is there and not covered, and clicks it. Repeats if the page changes in
+    /// between, for example because a dialog opens.
     async fn click_at(&self, what: &str, path: &str) {
         until(what, LONG, async || {
             let element = self.find("xpath", path).await?;
@@ -298,7 +298,7 @@ impl Browser {
         found[0].as_object()?.values().next()?.as_str().map(str::to_owned)
     }
 
-    /// The browser's processes, which the driver started; they stay when it is killed.
+    /// The browser's processes, which the driver started and which survive a kill of the driver.
     fn processes(&self) -> Vec<Process> {
         self.driver.id().and_then(|id| id.try_into().ok()).map(descendants).unwrap_or_default()
     }
@@ -315,7 +315,7 @@ impl Browser {
         self.answer(request).await.unwrap_or_else(|refusal| panic!("the driver refuses: {refusal:#}"))
     }
 
-    /// The value that the driver answers with, or its refusal.
+    /// The value in the driver's response, or its error.
     async fn answer(&self, request: reqwest::RequestBuilder) -> Result<Value, Value> {
         let answer = request.send().await.expect("the driver answers");
         let status = answer.status();
@@ -324,13 +324,13 @@ impl Browser {
     }
 }
 
-/// A text as XPath writes it, which knows no escapes.
+/// A text as an XPath literal; XPath has no escapes.
 fn quoted(text: &str) -> String {
     assert!(!text.contains('"'), "XPath has no word for `{text}`");
     format!("\"{text}\"")
 }
 
-/// Whatever happened in between. The driver is killed by its own handle.
+/// Kills the browser's processes, also after a panic. The driver is killed by its handle.
 impl Drop for Browser {
     fn drop(&mut self) {
         self.processes().iter().for_each(Process::kill);

@@ -1,4 +1,4 @@
-//! The bundle: `local` with everything that it starts, on a port and in a folder of its own.
+//! The bundle: `local` with everything that it starts, on a separate port and in a separate folder.
 
 use std::{
     collections::BTreeMap,
@@ -26,7 +26,8 @@ use super::{LONG, Process, Secrets, descendants, group_members, rights, until};
 /// The name of the file in which `local` records the calls of functions.
 const RECORD: &str = "calls.jsonl";
 
-/// The settings of a bundle, as `make run` takes them from its environment, and the overrides that `local` has for tests.
+/// The settings of a bundle, as `make run` takes them from its environment, and the overrides that `local` has for
+/// tests.
 #[derive(Debug, Clone)]
 pub struct Settings {
     variables: BTreeMap<&'static str, String>,
@@ -34,7 +35,7 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// Three attempts within seconds; and processes that stay, since tests look for them.
+    /// Three attempts within seconds, and processes without an idle timeout, since tests look for them.
     fn default() -> Self {
         let variables = [("RETRY_SCHEDULE", "0s,1s,1s"), ("SWEEP_INTERVAL", "500ms")];
         Self {
@@ -58,22 +59,22 @@ impl Settings {
     }
 }
 
-/// A running bundle; when it is dropped it is killed, and with it all that it started.
+/// A running bundle; dropping it kills it and everything that it started.
 pub struct Bundle {
     pub port: u16,
     folder: TempDir,
-    /// Arguments of `local` beside the project.
+    /// Arguments of `local` except the project.
     arguments: Vec<String>,
     child: Mutex<Child>,
 }
 
 impl Bundle {
-    /// Starts a bundle that finds these secrets, as if an operator had put them there, and waits until it answers.
+    /// Starts a bundle with these secrets, as if an operator had stored them, and waits until it answers.
     pub async fn start(settings: Settings, secrets: &Secrets) -> Result<Self, String> {
         Self::start_with(settings, secrets, Vec::new()).await
     }
 
-    /// The same with more arguments for `local`.
+    /// Starts a bundle with these secrets and more arguments for `local`.
     pub async fn start_with(settings: Settings, secrets: &Secrets, arguments: Vec<String>) -> Result<Self, String> {
         let folder = tempfile::tempdir().map_err(|error| format!("a temporary folder: {error}"))?;
         keep(secrets, &folder.path().join("data/secrets")).map_err(|error| format!("the bundle's secrets: {error}"))?;
@@ -88,9 +89,9 @@ impl Bundle {
         Ok(bundle)
     }
 
-    /// Starts it again where it was, with what it kept.
+    /// Starts the bundle again, with its port and data.
     pub async fn start_again(&self, settings: Settings) {
-        // After a crash it is still there from before, and says nothing of whether the service answers.
+        // After a crash, the old `service.env` is still there, and does not show whether the service answers.
         let _ = fs::remove_file(self.data().join("service.env"));
         let child = spawn(&settings, self.port, self.folder.path(), &self.arguments);
         *self.child.lock().await = child.expect("it has started before");
@@ -128,12 +129,12 @@ impl Bundle {
         id.try_into().expect("process numbers are small")
     }
 
-    /// Every process that it started.
+    /// All processes of the bundle.
     pub fn processes(&self) -> Vec<Process> {
         self.child.try_lock().ok().and_then(|child| child.id()?.try_into().ok()).map(descendants).unwrap_or_default()
     }
 
-    /// The one process of that name.
+    /// The only process of this name.
     pub async fn process(&self, program: &str) -> Process {
         until(&format!("a process of {program}"), LONG, async || {
             self.processes().into_iter().find(|process| process.is(program))
@@ -141,7 +142,7 @@ impl Bundle {
         .await
     }
 
-    /// Asks it to end, and waits until it has.
+    /// Sends SIGTERM, and waits for the end.
     pub async fn stop(&self) -> ExitStatus {
         self.signal(Signal::SIGTERM).await;
         self.ended().await
@@ -149,7 +150,7 @@ impl Bundle {
 
     pub async fn signal(&self, signal: Signal) {
         let id = self.id().await;
-        kill(Pid::from_raw(id), signal).expect("it runs, and is ours");
+        kill(Pid::from_raw(id), signal).expect("a running process of ours");
     }
 
     pub async fn ended(&self) -> ExitStatus {
@@ -172,7 +173,7 @@ impl Bundle {
         .await;
     }
 
-    /// What `local` has shown so far.
+    /// The output of `local` so far.
     pub fn output(&self) -> String {
         fs::read_to_string(self.folder.path().join("output")).unwrap_or_default()
     }
@@ -196,7 +197,7 @@ impl Bundle {
     }
 }
 
-/// The folder goes with the bundle, so that the record of its functions' calls is read before.
+/// The folder is removed with the bundle, so the record of its functions' calls is read before.
 impl Drop for Bundle {
     fn drop(&mut self) {
         rights::collect(&self.record());
@@ -232,7 +233,7 @@ fn spawn(settings: &Settings, port: u16, folder: &Path, arguments: &[String]) ->
         .args(arguments)
         .env("PORT", port.to_string())
         .env("DATA", folder.join("data"))
-        // A line for each request would hide what a failing test looks for.
+        // A line for each request would hide the lines that a failing test needs.
         .env("QUIET", "1")
         .envs(&settings.variables)
         .stdin(Stdio::null())
@@ -243,7 +244,7 @@ fn spawn(settings: &Settings, port: u16, folder: &Path, arguments: &[String]) ->
         .map_err(|error| format!("`local` does not start: {error}"))
 }
 
-/// Runs `local` with these variables until it ends by itself, as a failure and soon; what it says.
+/// Runs `local` with these variables; asserts that it soon ends with an error, and returns its output.
 pub async fn refused_start(variables: &[(&str, String)]) -> String {
     let mut command = Command::new(local().expect("the shared bundle runs it"));
     command
@@ -252,14 +253,14 @@ pub async fn refused_start(variables: &[(&str, String)]) -> String {
     let output = command.stdin(Stdio::null()).kill_on_drop(true).output();
     let output = tokio::time::timeout(LONG, output).await.expect("it ends at once").expect("it can be run");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!output.status.success(), "it should not run: {said}");
+    assert!(!output.status.success(), "the start should fail: {said}");
     assert!(!said.contains("panicked"), "{said}");
     said
 }
 
-/// The program `local`, which lies where cargo put this one.
+/// The program `local`, in the folder of this program.
 pub fn local() -> Result<PathBuf, String> {
-    let own = std::env::current_exe().map_err(|error| format!("where this program lies: {error}"))?;
+    let own = std::env::current_exe().map_err(|error| format!("the folder of this program: {error}"))?;
     let path = own.ancestors().nth(2).map(|folder| folder.join("local")).unwrap_or_default();
     if path.is_file() {
         Ok(path)
@@ -272,8 +273,8 @@ pub fn project() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
-/// A free port, below those that the system gives to outgoing connections, so that none of these
-/// takes it before the bundle does, or while it is down.
+/// A free port, below the range for outgoing connections, so that none of them takes it before the bundle does, or
+/// while the bundle is down.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let offset = u16::try_from(std::process::id() % 8_000).expect("less than 8000");

@@ -1,5 +1,5 @@
-//! The platform's event bus, as far as it is there on one machine: its events are handed to the function that takes
-//! them, and the queue of rejected ones is read.
+//! The part of the platform's event bus that one machine has: the tests pass events to the ingesting function, and read
+//! the queue of rejected events.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -8,8 +8,8 @@ use tokio::sync::Mutex;
 
 use super::{LONG, aws_call, invocation, queue_url, until};
 
-/// Messages taken from the queues of all bundles so far, by the queue's address: a reader takes those of others as
-/// well.
+/// Messages received from the queues of all bundles so far, by the queue's address: a reader also receives the messages
+/// of other tests.
 static TAKEN: Mutex<BTreeMap<String, Vec<Rejected>>> = Mutex::const_new(BTreeMap::new());
 
 /// The bus of one bundle.
@@ -39,7 +39,7 @@ impl Bus {
         )
     }
 
-    /// Hands an event to the function, as a rule of the bus does; an error is one that Lambda would try again.
+    /// Passes an event to the function, as a rule of the bus does; Lambda would retry after an error.
     pub async fn hand_over(&self, event: impl Into<String>) -> Result<Value, String> {
         let invoked = invocation(&self.env, "ingest-event", event).send().await;
         let answer = invoked.expect("functions can be invoked");
@@ -73,7 +73,7 @@ impl Bus {
             Some(self.rejected(text).await).filter(|found| !found.is_empty())
         })
         .await;
-        assert_eq!(found.len(), 1, "it was rejected once: {found:#?}");
+        assert_eq!(found.len(), 1, "the event was rejected once: {found:#?}");
         found.remove(0)
     }
 
@@ -99,7 +99,7 @@ impl Rejected {
         }
     }
 
-    /// The fields that are named as the cause.
+    /// The invalid fields in the message's attributes.
     pub fn fields(&self) -> Vec<String> {
         let violations: Value = serde_json::from_str(&self.attributes["violations"]).expect("a JSON list");
         let violations = violations.as_array().expect("a JSON list").clone();

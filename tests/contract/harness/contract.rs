@@ -1,4 +1,4 @@
-//! openapi.yaml, against which every answer is held that any test receives.
+//! openapi.yaml, against which the harness checks every response.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -15,15 +15,15 @@ use super::project;
 
 /// The verbs that a path of an OpenAPI document can have.
 const VERBS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
-/// The one path whose GET has no HEAD beside it, since it acts.
+/// The only path whose GET has an effect, and therefore no HEAD.
 pub const NO_HEAD: &str = "/api/public/{provider}/oauth2/callback";
-/// The one path whose parameter stands for the rest of an address, slashes included.
+/// The only path whose parameter matches the rest of an address, including slashes.
 const GREEDY: &str = "/panel/{page}";
-/// Where the answers of unknown paths and verbs are declared, which no operation can list.
+/// The extension that declares responses for unknown paths and verbs, which no operation can list.
 const UNKNOWN_PATH: &str = "#/components/responses/NotFound";
 const UNKNOWN_VERB: &str = "#/components/responses/MethodNotAllowed";
 
-/// The document, and the validators that were made of it so far.
+/// The document, and the validators that were created from it so far.
 pub struct Contract {
     pub document: Value,
     validators: Mutex<HashMap<String, Arc<Validator>>>,
@@ -69,7 +69,7 @@ impl Contract {
         operations
     }
 
-    /// The verbs of a path, in capitals. HEAD, which the document does not list, stands beside GET.
+    /// The verbs of a path, in capitals. HEAD, which the document does not list, is added to GET.
     pub fn verbs(&self, path: &str) -> BTreeSet<String> {
         let operations = self.operations().into_iter().filter(|operation| operation.path == path);
         let mut verbs: BTreeSet<String> = operations.map(|operation| operation.method).collect();
@@ -79,14 +79,14 @@ impl Contract {
         verbs
     }
 
-    /// Every kind of problem that an answer can be of.
+    /// All kinds of Problems.
     pub fn problem_kinds(&self) -> BTreeSet<String> {
         let mut kinds = BTreeSet::new();
         collect_problem_kinds(&self.document, &mut kinds);
         kinds
     }
 
-    /// What the document does not allow in this answer; nothing, if all is well.
+    /// The violations of the document in this response; empty if it conforms.
     pub fn faults(&self, method: &Method, path: &str, status: u16, headers: &HeaderMap, body: &[u8]) -> Vec<String> {
         let response = match self.response(method, path, status) {
             Ok(response) => response,
@@ -104,7 +104,7 @@ impl Contract {
         self.document["paths"].as_object().into_iter().flatten()
     }
 
-    /// The declaration of this answer.
+    /// The declaration of this response.
     fn response(&self, method: &Method, path: &str, status: u16) -> Result<&Value, String> {
         let path = path.split('?').next().unwrap_or_default();
         let Some((template, item)) = self
@@ -171,14 +171,14 @@ impl Contract {
         }
     }
 
-    /// The faults of a value by a schema of the document. A member that the schema does not have is one: clients ignore it,
-    /// and so may the document not.
+    /// The faults of a value by a schema of the document. A member that the schema does not list is a fault, although
+    /// clients ignore it: the document must be complete.
     pub fn schema_faults(&self, schema: &Value, value: &Value, what: &str) -> Vec<String> {
         let validator = self.validator(schema);
         validator.iter_errors(value).map(|error| format!("{what}{}: {error}", error.instance_path())).collect()
     }
 
-    /// A schema of the document, with the components that it refers to beside it.
+    /// A schema of the document, together with the components that it refers to.
     fn validator(&self, schema: &Value) -> Arc<Validator> {
         let key = schema.to_string();
         let mut validators = self.validators.lock().expect("no holder panics");
@@ -187,9 +187,7 @@ impl Contract {
             whole["components"] = self.document["components"].clone();
             close(&mut whole);
             let validator = jsonschema::draft202012::options().should_validate_formats(true).build(&whole);
-            Arc::new(
-                validator.unwrap_or_else(|error| panic!("openapi.yaml has a schema that is none: {error}: {schema}")),
-            )
+            Arc::new(validator.unwrap_or_else(|error| panic!("openapi.yaml has an invalid schema: {error}: {schema}")))
         });
         Arc::clone(made)
     }
@@ -214,18 +212,18 @@ fn matches(template: &str, path: &str) -> bool {
         && template
             .iter()
             .zip(path)
-            // Another spelling of a path is the same path (RFC 3986 §6.2.2.2).
+            // Differently encoded paths are the same path (RFC 3986 §6.2.2.2).
             .all(|(segment, given)| {
                 percent_decode_str(given).eq(segment.bytes()) || segment.starts_with('{') && !given.is_empty()
             })
 }
 
-/// A segment that is spelt out wins over one that is a parameter.
+/// A literal segment has priority over a parameter.
 fn literalness(template: &str) -> Vec<bool> {
     template.split('/').map(|segment| segment.starts_with('{')).collect()
 }
 
-/// The kinds of Problem that content is declared with, if it is a Problem's.
+/// The declared kinds of Problems of a content, if it is a Problem.
 fn declared_kinds(content: &Value) -> Option<impl Iterator<Item = &str>> {
     Some(content.get("x-problem-kinds")?.as_array()?.iter().filter_map(Value::as_str))
 }
@@ -247,8 +245,8 @@ fn collect_problem_kinds(value: &Value, found: &mut BTreeSet<String>) {
     }
 }
 
-/// Has each object of a schema refuse members that it does not list, unless it says what they are. The document leaves its
-/// answers open, so that generated clients take the members of later releases.
+/// Makes each object of a schema refuse unlisted members, unless it declares them. The document leaves responses open,
+/// so that generated clients accept the members of later releases.
 fn close(schema: &mut Value) {
     match schema {
         Value::Object(members) => {

@@ -1,4 +1,4 @@
-//! A managing entity of a test's own, with the platform's token: what is published there meets only its own webhooks.
+//! A managing entity for one test, with the platform's token: its events reach only its own webhooks.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Api, ApiResponse, Application, Call, LONG, until};
 
-/// An event type that the tests publish when the type does not matter.
+/// The event type of tests for which the type does not matter.
 const SOME_TYPE: &str = "booking.created";
 
 #[derive(Clone)]
@@ -16,11 +16,11 @@ pub struct Entity {
     token: String,
 }
 
-/// A webhook as it was made.
+/// A created webhook.
 #[derive(Debug, Clone)]
 pub struct Hook {
     pub id: String,
-    /// What signs its deliveries.
+    /// The signing secret.
     pub secret: String,
     pub json: Value,
 }
@@ -31,7 +31,7 @@ impl Entity {
         Self { id, api: api.clone(), token: api.token(Application::Platform, "").await }
     }
 
-    /// The path of something of the entity's.
+    /// A path below the entity's path.
     pub fn path(&self, rest: &str) -> String {
         format!("/api/managing-entity/{}{rest}", self.id)
     }
@@ -46,17 +46,17 @@ impl Entity {
         self.call("GET", rest)
     }
 
-    /// A POST with the token; the body is yet to be added.
+    /// A POST with the token; the caller adds the body.
     pub fn post(&self, rest: &str) -> Call {
         self.call("POST", rest)
     }
 
-    /// The client that asks on its behalf.
+    /// The client for the entity's requests.
     pub fn api(&self) -> &Api {
         &self.api
     }
 
-    /// Makes a webhook for every type of event.
+    /// Creates a webhook for every type of event.
     pub async fn hook(&self, url: &str) -> Hook {
         self.hook_with(json!({ "name": "test", "eventUrl": url, "eventList": [] })).await
     }
@@ -74,7 +74,7 @@ impl Entity {
         webhooks.iter().find(|webhook| webhook["id"] == hook.id.as_str()).expect("a webhook is listed").clone()
     }
 
-    /// Publishes an event of some type, and returns the only delivery that it makes.
+    /// Publishes an event, and returns its only delivery.
     pub async fn publish(&self, data: Value) -> String {
         let published = self.publish_of_type(SOME_TYPE, data).await.json();
         let deliveries = published["deliveries"].as_array().expect("openapi.yaml says so");
@@ -98,7 +98,7 @@ impl Entity {
         .await
     }
 
-    /// Waits until a delivery is as it should be; fails with how it is instead.
+    /// Waits until a delivery fulfils a condition; a failure shows the delivery.
     pub async fn until_delivery(&self, id: &str, what: &str, mut is_so: impl FnMut(&Value) -> bool) -> Value {
         let mut last = Value::Null;
         let wait = until(what, LONG, async || {

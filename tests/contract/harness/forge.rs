@@ -1,4 +1,4 @@
-//! Access tokens made by the tests: some that the issuer might have made, and many that it never would.
+//! Access tokens made by the tests: some that the issuer could issue, and many that it never would.
 
 use std::{collections::BTreeMap, fs};
 
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::{Bundle, now};
 
-/// The bundle's own key, and the means to use it.
+/// A signer with the bundle's key.
 pub struct Forge {
     pub kid: String,
     key: EcdsaKeyPair,
@@ -24,14 +24,14 @@ pub struct Forge {
 }
 
 impl Forge {
-    /// Reads the key that the bundle signs with.
+    /// Reads the signing key of the bundle.
     pub fn of(bundle: &Bundle) -> Self {
         let secret = fs::read(bundle.data().join("secrets/signing-key.json")).expect("the bundle has made a key");
         let secret: Value = serde_json::from_slice(&secret).expect("secrets are JSON");
         Self::with(&secret, &bundle.service_env())
     }
 
-    /// Uses the key that is the current one in a secret `signing-key`.
+    /// Uses the current key of a secret `signing-key`.
     pub fn with(secret: &Value, env: &BTreeMap<String, String>) -> Self {
         let text = |name: &str| secret["current"][name].as_str().expect("the secret has its members").to_owned();
         let pkcs8 = BASE64_STANDARD.decode(text("pkcs8")).expect("the key is in base64");
@@ -43,7 +43,7 @@ impl Forge {
         }
     }
 
-    /// The same with a key that is not the bundle's, under the same identifier.
+    /// A signer with another key under the same identifier.
     pub fn with_another_key(self) -> Self {
         Self { key: EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).expect("randomness is there"), ..self }
     }
@@ -68,14 +68,14 @@ impl Forge {
         self.token_of_texts(header.to_string(), claims.to_string())
     }
 
-    /// The same for texts that are not what a JSON library writes.
+    /// A token with these texts, which no JSON library writes, signed.
     pub fn token_of_texts(&self, header: impl AsRef<[u8]>, claims: impl AsRef<[u8]>) -> String {
         let message = format!("{}.{}", encoded(header), encoded(claims));
         let signature = self.key.sign(&SystemRandom::new(), message.as_bytes()).expect("signing cannot fail");
         format!("{message}.{}", encoded(signature))
     }
 
-    /// A token that says it is signed with the public key as a shared secret, and is.
+    /// A token that is signed with the public key as a shared secret, and says so.
     pub fn token_with_public_key_as_secret(&self, claims: &Value) -> String {
         let header = json!({ "alg": "HS256", "typ": "at+jwt", "kid": self.kid });
         let message = format!("{}.{}", encoded(header.to_string()), encoded(claims.to_string()));
@@ -84,13 +84,13 @@ impl Forge {
         format!("{message}.{}", encoded(aws_lc_rs::hmac::sign(&key, message.as_bytes())))
     }
 
-    /// The public half as a key that a token could bring along.
+    /// The public key as a JWK, for the header of a token.
     pub fn public_jwk(&self) -> Value {
         let (x, y) = self.key.public_key().as_ref()[1..].split_at(32);
         json!({ "kty": "EC", "crv": "P-256", "x": encoded(x), "y": encoded(y) })
     }
 
-    /// A token without a signature, which says so.
+    /// A token without a signature, with the algorithm `none`.
     pub fn token_without_signature(&self, claims: &Value) -> String {
         let header = json!({ "alg": "none", "typ": "at+jwt", "kid": self.kid });
         format!("{}.{}.", encoded(header.to_string()), encoded(claims.to_string()))

@@ -1,4 +1,4 @@
-//! A bundle that keeps geo-IP databases up to date, the provider that it asks, and what is published.
+//! A bundle that updates geo-IP databases, its provider, and the published databases.
 
 use std::{
     collections::BTreeMap,
@@ -16,30 +16,30 @@ use serde_json::{Value, json};
 
 use super::{Admin, Api, ApiResponse, Application, aws_variables, now};
 
-/// Every file of a store, by its path in it.
+/// The files of a store, by path.
 pub type Files = BTreeMap<PathBuf, Vec<u8>>;
 
 const DAY: i64 = 24 * 60 * 60;
 
-/// One moment for all tests, so that a database that is made twice is the same twice.
+/// One time for all tests, so that creating a database twice gives the same file.
 fn today() -> i64 {
     static TODAY: OnceLock<i64> = OnceLock::new();
     *TODAY.get_or_init(now)
 }
 
-/// A database that was built so many days ago, or will be, with its date as providers write it.
+/// A database that was built this many days ago (or will be, if negative), with its date in the providers' format.
 pub fn database(edition: &str, days_ago: i64) -> Vec<u8> {
     database_of(edition, days_ago, 200)
 }
 
-/// The same with so many networks.
+/// A database with this many networks.
 pub fn database_of(edition: &str, days_ago: i64, networks: u32) -> Vec<u8> {
     let built = u64::try_from(today() - days_ago * DAY).expect("after 1970");
     let about = json!({ "daysAgo": days_ago });
     DatabaseBuilder::new(edition, built).with_many(networks).with("1.1.1.0/24", about).build()
 }
 
-/// The day so many days ago.
+/// The date this many days ago.
 pub fn day(days_ago: i64) -> String {
     let time = jiff::Timestamp::from_second(today() - days_ago * DAY).expect("a time of today");
     time.strftime("%Y-%m-%d").to_string()
@@ -58,7 +58,7 @@ pub async fn call(api: &Api, query: &str) -> ApiResponse {
     task(api, query).await.expect("an answer")
 }
 
-/// The same where the service may be gone.
+/// Calls the task of a service that may have ended.
 pub async fn task(api: &Api, query: &str) -> Option<ApiResponse> {
     let token = api.token(Application::Demo, "").await;
     let body = json!({ "key": api.env["TASK_KEY"], "environment": api.env["ENVIRONMENT"] });
@@ -66,19 +66,19 @@ pub async fn task(api: &Api, query: &str) -> Option<ApiResponse> {
     call.attempt().await.ok()
 }
 
-/// What the task says: whether all is well, and a line about each edition.
-pub fn told(answer: &ApiResponse) -> (bool, String) {
+/// The task's result: whether it succeeded, and a line about each edition.
+pub fn task_result(answer: &ApiResponse) -> (bool, String) {
     assert_eq!(answer.status, 200, "{}", answer.exchange);
     let answer = answer.json();
     (answer["success"] == true, answer["message"].as_str().expect("openapi.yaml says so").to_owned())
 }
 
-/// The folder in which a bundle publishes.
+/// The folder of a bundle's published databases.
 pub fn folder(api: &Api) -> PathBuf {
     api.env["GEO_IP_STORE"].strip_prefix("file://").expect("it publishes in a folder").into()
 }
 
-/// Every file of a store, but those that hold locks.
+/// The files of a store, except locks.
 pub fn files(store: &Path) -> Files {
     fn collect(store: &Path, folder: &Path, files: &mut Files) {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -96,22 +96,27 @@ pub fn files(store: &Path) -> Files {
     found
 }
 
-/// What the pointer of an edition names, which is always there and is what its name says.
+/// The database that the pointer of an edition names; asserts that it exists and has the named checksum.
 pub fn published(files: &Files, edition: &str) -> Option<Vec<u8>> {
     let folder = Path::new("local").join(edition);
     let pointer: Value = serde_json::from_slice(files.get(&folder.join("current.json"))?).expect("a pointer is JSON");
     let database = |release: &Value| {
         let name = release["name"].as_str()?;
         let file = files.get(&folder.join(format!("{name}.mmdb")));
-        let file = file.unwrap_or_else(|| panic!("what the pointer of {edition} names is missing: {pointer:#}"));
-        assert_eq!(release["sha256"], sha256(file), "what the pointer of {edition} names is something else");
+        let file =
+            file.unwrap_or_else(|| panic!("the database that the pointer of {edition} names is missing: {pointer:#}"));
+        assert_eq!(
+            release["sha256"],
+            sha256(file),
+            "the database that the pointer of {edition} names has another checksum"
+        );
         Some(file.clone())
     };
     database(&pointer["previous"]);
     Some(database(&pointer["current"]).expect("a pointer has a current release"))
 }
 
-/// Runs the operator's program; whether it succeeded, and what it says.
+/// Runs the operator's program; returns whether it succeeded, and its output.
 pub async fn operator(api: &Api, arguments: &[&str]) -> (bool, String) {
     let s3 = ("AWS_ENDPOINT_URL_S3", api.env["S3_ENDPOINT"].clone());
     let env: Vec<_> = aws_variables(&api.env).into_iter().chain([s3]).collect();

@@ -1,11 +1,11 @@
-//! What an owner does with a webhook that is there.
+//! The owner's operations on an existing webhook.
 
 use serde_json::{Value, json};
 
 use super::{ApiResponse, Call, Entity};
 
 impl Entity {
-    /// The webhook of this identifier, as it is shown.
+    /// The webhook with this identifier, as shown to its owner.
     pub async fn webhook(&self, id: &str) -> Value {
         self.get(&format!("/webhook/{id}")).expect(200).await.json()
     }
@@ -15,7 +15,7 @@ impl Entity {
         self.call("PATCH", &format!("/webhook/{id}")).json(change)
     }
 
-    /// Changes a webhook, and returns how it is then.
+    /// Changes a webhook, and returns it.
     pub async fn changed(&self, id: &str, change: Value) -> Value {
         self.change(id, &change).expect(200).await.json()
     }
@@ -30,12 +30,12 @@ impl Entity {
         self.post(&format!("/webhook/{id}/secret"))
     }
 
-    /// Replaces a webhook's signing secret, whether or not another one was replaced a moment ago, and returns the new one.
+    /// Replaces a webhook's signing secret, even if it was replaced recently, and returns the new one.
     pub async fn new_secret(&self, id: &str) -> String {
         secret_of(&self.rotate(id).json(&json!({ "endPrevious": true })).expect(200).await)
     }
 
-    /// A request to end the secret that the present one has replaced.
+    /// A request to end the previous secret.
     pub fn end_previous_secret(&self, id: &str) -> Call {
         self.call("DELETE", &format!("/webhook/{id}/secret"))
     }

@@ -1,4 +1,4 @@
-//! An entity's connections to payment providers, made as a person makes them.
+//! An entity's connections to payment providers, created as by a person.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -6,39 +6,39 @@ use aws_lc_rs::digest;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 
-use super::{Api, ApiResponse, Call, Choice, Departure, Entity, Return, choose, go_on, query};
+use super::{Api, ApiResponse, Call, Choice, Departure, Entity, Return, choose, continue_to_provider, query};
 
 /// A person's way through a provider, up to the callback.
 #[derive(Clone)]
 pub struct Visit {
-    /// The state in the address that the service sent them to.
+    /// The state in the provider's address.
     pub state: String,
-    /// Their account at the provider, which no other test has.
+    /// The person's account at the provider, which no other test uses.
     pub account: String,
-    /// What their browser is known by, as it sends it.
+    /// The cookie of the person's browser.
     pub cookie: String,
-    /// Where the provider sent them back to.
+    /// The address to which the provider redirected.
     pub back: Return,
     api: Api,
 }
 
 impl Visit {
-    /// The code that they came back with, or nothing.
+    /// The code in that address, or the empty text.
     pub fn code(&self) -> &str {
         self.back.parameter("code")
     }
 
-    /// The callback, as their browser calls it.
+    /// The callback, called by the person's browser.
     pub fn callback(&self) -> Call {
         self.at(self.back.path(self.api.base_url()))
     }
 
-    /// Another address, as their browser calls it.
+    /// Another address, called by the person's browser.
     pub fn at(&self, path: impl Into<String>) -> Call {
         self.api.get(path).header("cookie", &self.cookie)
     }
 
-    /// Calls the callback, which must lead to this outcome.
+    /// Calls the callback; asserts this outcome.
     pub async fn arrive(&self, outcome: &str) -> ApiResponse {
         let answer = self.callback().expect(302).await;
         assert_eq!(outcome_of(&answer), outcome, "{}", answer.exchange);
@@ -47,47 +47,47 @@ impl Visit {
 }
 
 impl Entity {
-    /// Asks for a connection, and returns the address that a person is to be sent to.
+    /// Requests a connection, and returns the address for the person.
     pub async fn authorization_url(&self, provider: &str) -> String {
         let answer = self.post(&format!("/payment/provider/{provider}/connection")).expect(201).await;
         answer.json()["authorizationUrl"].as_str().expect("openapi.yaml says so").to_owned()
     }
 
-    /// The same for an account that may take the place of the one that is connected.
+    /// Requests a connection that may replace the connected account, and returns the address for the person.
     pub async fn replacing_url(&self, provider: &str) -> String {
         let request = self.post(&format!("/payment/provider/{provider}/connection")).json(&json!({ "replace": true }));
         request.expect(201).await.json()["authorizationUrl"].as_str().expect("openapi.yaml says so").to_owned()
     }
 
-    /// Sends a person to a provider, where they choose.
+    /// Sends a person to a provider, to choose there.
     pub async fn visit(&self, provider: &str, choice: Choice<'_>) -> Visit {
         self.visit_from(&self.authorization_url(provider).await, &new_account(), choice).await
     }
 
-    /// Sends a person to this address, who chooses this account.
+    /// Sends a person to this address, to choose this account.
     pub async fn visit_from(&self, authorization_url: &str, account: &str, choice: Choice<'_>) -> Visit {
-        let Departure { cookie, address } = go_on(self.api(), authorization_url, None).await;
+        let Departure { cookie, address } = continue_to_provider(self.api(), authorization_url, None).await;
         let back = choose(&address, account, choice).await;
         let state = state_of(authorization_url);
         let account = account.to_owned();
         Visit { state, account, cookie, back, api: self.api().clone() }
     }
 
-    /// Connects an account in the place of the one that is connected.
+    /// Replaces the connected account by another.
     pub async fn replace(&self, provider: &str, choice: Choice<'_>) -> Visit {
         let visit = self.visit_from(&self.replacing_url(provider).await, &new_account(), choice).await;
         visit.arrive("connected").await;
         visit
     }
 
-    /// The same, with the callback: the connection is there afterwards.
+    /// Connects an account, including the callback.
     pub async fn link(&self, provider: &str, choice: Choice<'_>) -> Visit {
         let visit = self.visit(provider, choice).await;
         visit.arrive("connected").await;
         visit
     }
 
-    /// All connections, as the list shows them.
+    /// The list of connections.
     pub async fn connections(&self) -> Vec<Value> {
         let list = self.get("/payment/provider/list").expect(200).await.json();
         list.as_array().expect("openapi.yaml says so").clone()
@@ -103,13 +103,13 @@ impl Entity {
     }
 }
 
-/// A new account, in no other test.
+/// A new account that no other test uses.
 pub fn new_account() -> String {
     static ACCOUNTS: AtomicU32 = AtomicU32::new(1);
     format!("acct-{}", ACCOUNTS.fetch_add(1, Ordering::Relaxed))
 }
 
-/// The outcome with which a person is sent to the panel.
+/// The outcome in the redirect to the panel.
 pub fn outcome_of(answer: &ApiResponse) -> String {
     let outcome = query(answer.header("location")).into_iter().find(|(name, _)| name == "outcome");
     outcome.map(|(_, outcome)| outcome).unwrap_or_default()
@@ -121,7 +121,7 @@ pub fn state_of(authorization_url: &str) -> String {
     state.expect("an authorization address has a state").1
 }
 
-/// The hash by which the table knows a state: SHA-256 in base64url.
+/// The hash of a state, as in the table's key: SHA-256 in base64url.
 pub fn hash_of(state: &str) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, state.as_bytes()))
 }

@@ -1,5 +1,4 @@
-//! The ground of the tests: the bundle, a client that checks every answer, and the third parties of the crate
-//! `fakes`.
+//! The basis of the tests: the bundle, a client that checks every response, and the third parties of the crate `fakes`.
 
 mod account;
 mod admin;
@@ -50,7 +49,7 @@ pub use forge::Forge;
 pub use handwritten::send_raw;
 pub use hooks::secret_of;
 pub use linked::{Visit, hash_of, new_account, outcome_of, state_of};
-pub use person::{Choice, Departure, Return, choose, cookie_of, go_on, link_of, query};
+pub use person::{Choice, Departure, Return, choose, continue_to_provider, cookie_of, link_of, query};
 pub use processes::{Process, descendants, group_members, memory_kilobytes, until_gone};
 pub use providers::{PROVIDERS, SCOPES, Secrets, Simulation};
 pub use run::{Test, When, run};

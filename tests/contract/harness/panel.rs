@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::Entity;
 
 impl Entity {
-    /// A new link into the panel, as it was made.
+    /// A new link into the panel.
     pub async fn new_panel_link(&self, properties: Value) -> Value {
         self.post("/panel/link").json(&properties).expect(201).await.json()
     }

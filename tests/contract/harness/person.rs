@@ -1,36 +1,36 @@
-//! A person in front of a browser: opens the start page, goes on to the provider, chooses there, and is sent back.
+//! A person with a browser: opens the start page, continues to the provider, chooses there, and returns.
 
 use http::Method;
 use reqwest::{Client, redirect::Policy};
 
 use super::{Api, ApiResponse};
 
-/// What a person does on the consent page.
+/// The choice on the consent page.
 #[derive(Debug, Clone, Copy)]
 pub struct Choice<'a> {
     /// The button: `allow` or `deny`.
     pub decision: &'a str,
-    /// What becomes of the consent later on, as the simulated provider names it.
+    /// The later fate of the consent, as the simulated provider names it.
     pub fate: &'a str,
-    /// How long the first access token lives, where that is not what is usual there.
+    /// Lifetime of the first access token, if not the provider's usual one.
     pub first_lifetime: Option<u32>,
 }
 
 impl Choice<'_> {
-    /// Consent that leads to no failure.
+    /// Consent without later failures.
     pub const ALLOW: Self = Self { decision: "allow", fate: "ok", first_lifetime: None };
-    /// No.
+    /// Refusal.
     pub const DENY: Self = Self { decision: "deny", ..Self::ALLOW };
 }
 
 impl<'a> Choice<'a> {
-    /// Consent that leads to this.
+    /// Consent with this fate.
     pub fn leading_to(fate: &'a str) -> Self {
         Self { fate, ..Self::ALLOW }
     }
 }
 
-/// Where a provider sends the person back to.
+/// The provider's redirect back to the service.
 #[derive(Debug, Clone)]
 pub struct Return {
     pub location: String,
@@ -38,14 +38,14 @@ pub struct Return {
 }
 
 impl Return {
-    /// A parameter of the address, or nothing.
+    /// A parameter of the address, or the empty text.
     pub fn parameter(&self, name: &str) -> &str {
         self.parameters.iter().find(|(given, _)| given == name).map_or("", |(_, value)| value)
     }
 
-    /// The path with its query, as it stands in the address.
+    /// The path and query of the address.
     pub fn path(&self, base_url: &str) -> &str {
-        self.location.strip_prefix(base_url).unwrap_or_else(|| panic!("sent elsewhere: {}", self.location))
+        self.location.strip_prefix(base_url).unwrap_or_else(|| panic!("redirected elsewhere: {}", self.location))
     }
 }
 
@@ -55,18 +55,18 @@ pub fn query(address: &str) -> Vec<(String, String)> {
     form_urlencoded::parse(query.as_bytes()).into_owned().collect()
 }
 
-/// A person who has gone on from the start page.
+/// A person who has continued from the start page.
 #[derive(Debug, Clone)]
 pub struct Departure {
-    /// What their browser is known by, as it sends it.
+    /// The cookie of the person's browser.
     pub cookie: String,
-    /// Where the provider asks them.
+    /// The address of the provider's consent page.
     pub address: String,
 }
 
-/// Opens the start page in a browser that has these cookies, and goes on from it.
-pub async fn go_on(api: &Api, authorization_url: &str, cookie: Option<&str>) -> Departure {
-    let path = authorization_url.strip_prefix(api.base_url()).expect("the start page is the service's own");
+/// Opens the start page in a browser with these cookies, and continues to the provider.
+pub async fn continue_to_provider(api: &Api, authorization_url: &str, cookie: Option<&str>) -> Departure {
+    let path = authorization_url.strip_prefix(api.base_url()).expect("the start page is at the service's address");
     let open = api.get(path);
     let page = cookie.into_iter().fold(open, |open, cookie| open.header("cookie", cookie)).expect(200).await;
     let cookie = cookie_of(&page);
@@ -81,7 +81,7 @@ pub fn cookie_of(answer: &ApiResponse) -> String {
     cookie.to_owned()
 }
 
-/// Where the one link of a page leads that stands at this path.
+/// The target of the only link of the page at this path.
 pub fn link_of(page: &ApiResponse, path: &str) -> String {
     let text = page.text();
     let mut links = text.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next());
@@ -92,8 +92,7 @@ pub fn link_of(page: &ApiResponse, path: &str) -> String {
     format!("{folder}/{}", link.replace("&amp;", "&"))
 }
 
-/// Opens the consent page, sends its form, and returns where the provider sends the person then. The account is the
-/// person's name there.
+/// Opens the consent page, sends its form, and returns the provider's redirect. The account is the person's name there.
 pub async fn choose(authorization_url: &str, account: &str, choice: Choice<'_>) -> Return {
     let http = Client::builder().no_proxy().redirect(Policy::none()).build().expect("a client needs nothing");
     let page = http.get(authorization_url).send().await.expect("the provider answers");

@@ -1,4 +1,4 @@
-//! The processes of a bundle, as /proc shows them.
+//! The processes of a bundle, from /proc.
 
 use std::{fs, path::Path, time::Duration};
 
@@ -9,11 +9,11 @@ use nix::{
 
 use super::until;
 
-/// A process. Its start distinguishes it from a later one with the same number.
+/// A process. The start time distinguishes it from a later one with the same number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
     pub id: i32,
-    /// The process that started it.
+    /// The parent process.
     pub parent: i32,
     pub group: i32,
     pub command: String,
@@ -21,16 +21,16 @@ pub struct Process {
 }
 
 impl Process {
-    /// Every process of the machine that has not ended.
+    /// All running processes of the machine.
     fn all() -> Vec<Self> {
         let entries = fs::read_dir("/proc").expect("/proc is there on Linux");
         entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).filter_map(Self::read).collect()
     }
 
-    /// `None` when it is gone, or has ended and only waits for its parent to notice.
+    /// `None` if the process has ended, even if its parent has not waited for it yet.
     fn read(id: i32) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-        // The name is in parentheses and may contain anything; what follows is separated by spaces.
+        // The name is in parentheses and may contain anything; the other fields are separated by spaces.
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
         if matches!(*fields.first()?, "Z" | "X") {
             return None;
@@ -45,14 +45,14 @@ impl Process {
         })
     }
 
-    /// Whether this is the program of that name.
+    /// Whether the process runs the program of this name.
     pub fn is(&self, program: &str) -> bool {
         let mut words = self.command.split(' ').map(|word| Path::new(word).file_name().unwrap_or_default());
-        // An interpreter's first argument is the program.
+        // The first argument of an interpreter is the program.
         words.next().is_some_and(|name| name == program) || words.next().is_some_and(|name| name == program)
     }
 
-    /// A variable of the environment that it was started with.
+    /// A variable of its initial environment.
     pub fn variable(&self, name: &str) -> Option<String> {
         let environment = fs::read(format!("/proc/{}/environ", self.id)).ok()?;
         let mut variables =
@@ -60,14 +60,14 @@ impl Process {
         variables.find_map(|variable| Some(variable.strip_prefix(name)?.strip_prefix('=')?.to_owned()))
     }
 
-    /// Ends it without a chance to do anything.
+    /// Sends SIGKILL.
     pub fn kill(&self) {
-        // It may have ended by itself.
+        // The process may have ended already.
         let _ = kill(Pid::from_raw(self.id), Signal::SIGKILL);
     }
 }
 
-/// The processes that a process started, and those that they started.
+/// The descendants of a process.
 pub fn descendants(root: i32) -> Vec<Process> {
     let all = Process::all();
     let mut found: Vec<Process> = Vec::new();
@@ -81,12 +81,12 @@ pub fn descendants(root: i32) -> Vec<Process> {
     found
 }
 
-/// The processes of the groups that these belong to: they stay in them when their parent dies.
+/// The processes of the same process groups, which they keep when their parent dies.
 pub fn group_members(of: &[Process]) -> Vec<Process> {
     Process::all().into_iter().filter(|process| of.iter().any(|known| known.group == process.group)).collect()
 }
 
-/// Waits until these very processes are gone. They have been killed already, so that it takes a moment at most.
+/// Waits until these killed processes have ended.
 pub async fn until_gone(processes: &[Process]) {
     let runs = |process: &&Process| Process::read(process.id).is_some_and(|now| now.started == process.started);
     until(&format!("the end of {processes:#?}"), Duration::from_secs(10), async || {
@@ -95,7 +95,7 @@ pub async fn until_gone(processes: &[Process]) {
     .await;
 }
 
-/// The memory that a process has at the moment.
+/// The current memory of a process.
 pub fn memory_kilobytes(process: &Process) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", process.id)).unwrap_or_default();
     status

@@ -1,9 +1,9 @@
-//! The contract's promises for every answer, whatever the request was.
+//! The contract's promises for every response, regardless of the request.
 
 use http::HeaderMap;
 use serde_json::Value;
 
-/// The promises that an answer breaks. `no_problem` excepts an answer that may be no Problem.
+/// The promises that a response breaks. `no_problem` permits an error that is no Problem.
 pub fn common_faults(base_url: &str, no_problem: bool, status: u16, headers: &HeaderMap, body: &[u8]) -> Vec<String> {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let mut faults = Vec::new();
@@ -32,8 +32,8 @@ pub fn common_faults(base_url: &str, no_problem: bool, status: u16, headers: &He
     faults
 }
 
-/// What every page has: it stands in no frame, and loads and runs nothing; but for the panel, which runs its own files and
-/// makes no markup of texts.
+/// The promises of every page: it forbids frames, and loads and runs nothing; only the panel runs its own files, and
+/// turns no text into markup.
 fn page_faults(policy: &str, faults: &mut Vec<String>) {
     let directives: Vec<&str> = policy.split(';').map(str::trim).collect();
     for needed in ["default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'"] {
@@ -59,7 +59,7 @@ fn problem_faults(base_url: &str, status: u16, request_id: &str, body: &Value, f
         faults.push("a Problem's status is not the response's".to_owned());
     }
     if body["kind"] == "invalid-request" && body.pointer("/properties/violations/0").is_none() {
-        faults.push("a Problem does not say what is invalid".to_owned());
+        faults.push("a Problem does not list its violations".to_owned());
     }
     if body["instance"] != format!("urn:uuid:{request_id}") {
         faults.push("a Problem's instance is not the request's id".to_owned());
@@ -70,16 +70,16 @@ fn problem_faults(base_url: &str, status: u16, request_id: &str, body: &Value, f
     }
 }
 
-/// Times are in UTC with milliseconds; what publishers say in `data` is theirs.
+/// Times are in UTC with milliseconds; the publishers' `data` are not checked.
 fn time_faults(value: &Value, faults: &mut Vec<String>) {
     match value {
         Value::Object(members) => {
             for (name, member) in members.iter().filter(|(name, _)| *name != "data") {
-                let is_day = name == "lastUsedDate"; // of a credential; not even its owner needs to know more
+                let is_day = name == "lastUsedDate"; // of a credential; a day is enough for its owner
                 let is_time = name.ends_with("Date") && !is_day || name == "lastUpdate" || name == "timestamp";
-                // openapi.yaml judges values that are no texts; the served document has members of these names, too.
+                // openapi.yaml checks other values than texts; the served document has members of these names, too.
                 if is_time && member.as_str().is_some_and(|text| !is_timestamp(text)) {
-                    faults.push(format!("{name} is no time as the contract writes them: {member}"));
+                    faults.push(format!("{name} is not a time in the contract's format: {member}"));
                 }
                 time_faults(member, faults);
             }
@@ -97,7 +97,7 @@ fn is_uuid(text: &str) -> bool {
     fits(text, "00000000-0000-0000-0000-000000000000", |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Whether a text has the form of a model, in which a zero stands for each byte that may vary.
+/// Whether a text has the format of a model, in which a zero matches every byte that `varies` accepts.
 fn fits(text: &str, model: &str, varies: fn(u8) -> bool) -> bool {
     text.len() == model.len()
         && text.bytes().zip(model.bytes()).all(|(byte, model)| if model == b'0' { varies(byte) } else { byte == model })

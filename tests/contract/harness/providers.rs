@@ -1,4 +1,4 @@
-//! The payment providers of a bundle: simulated ones, and the secrets that describe them.
+//! The simulated payment providers of a bundle, and the secrets that describe them.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +11,16 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use fakes::provider::{Authentication, Providers, Revocation, Rotation, Setup, Shape};
 use serde_json::{Value, json};
 
-/// The scopes at the providers that are added by configuration.
+/// The scopes at providers from the configuration.
 pub const SCOPES: &str = "payments.read payments.write";
 
-/// Every provider that a bundle of the tests has; the first two are built in, with other addresses.
+/// The providers of every bundle; the first two are built in, with other addresses.
 pub const PROVIDERS: [&str; 7] = ["square", "stripe", "sim-basic", "sim-body", "sim-json", "sim-jwt", "sim-pkce"];
 
 /// Secrets of a bundle, by name.
 pub type Secrets = BTreeMap<String, Value>;
 
-/// The simulated providers, and what a bundle must know to be their client.
+/// The simulated providers, and a bundle's secrets as their client.
 pub struct Simulation {
     pub providers: Providers,
     /// The secrets `provider-…`.
@@ -37,14 +37,14 @@ impl Simulation {
         let secrets =
             setups.iter().map(|setup| (format!("provider-{}", setup.name), secret(setup, &providers, &pem(&key))));
         let mut secrets: Secrets = secrets.collect();
-        // A built-in one that no test connects, for the test that takes it away.
+        // A built-in provider that no test connects, for the test that removes it.
         let unused = json!({ "clientId": "unused", "clientSecret": "unused", "scope": SCOPES });
         secrets.insert("provider-adyen".to_owned(), unused);
         Ok(Self { secrets, providers })
     }
 }
 
-/// The providers; their secrets have characters that each way of sending must escape.
+/// The providers; their secrets have characters that every encoding must escape.
 fn setups(key: &KeyPair) -> Vec<Setup> {
     use Authentication::{Assertion, Basic, Body, Json};
     let secret = |name: &str| format!("{name}:s3cr%t+&=/?\"\\ of the client");
@@ -74,7 +74,7 @@ fn setups(key: &KeyPair) -> Vec<Setup> {
     ]
 }
 
-/// The description of a provider, as its secret has it.
+/// The description of a provider in its secret.
 fn secret(setup: &Setup, providers: &Providers, key: &str) -> Value {
     let mut secret = json!({
         "clientId": setup.client_id,
@@ -102,7 +102,7 @@ fn secret(setup: &Setup, providers: &Providers, key: &str) -> Value {
     secret
 }
 
-/// A private key as operators have them.
+/// A private key in PEM, the operators' format.
 fn pem(key: &KeyPair) -> String {
     let der = AsDer::<Pkcs8V1Der<'_>>::as_der(key).expect("a key can be written");
     let text = BASE64_STANDARD.encode(der.as_ref());

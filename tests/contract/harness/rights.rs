@@ -1,5 +1,5 @@
-//! The calls of the functions of all bundles of a run, decided once at its end against template.yaml: no call may be
-//! beyond the grants, and after a run of all tests no grant may be unused or wider than its uses.
+//! The recorded calls of all functions of a run, checked at its end against template.yaml: every call must be granted,
+//! and after a run of all tests no grant may be unused or wider than its uses.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,16 +13,16 @@ use template::Template;
 
 use super::project;
 
-/// Grants that no test can use, and why they are there.
+/// Grants that no test can use, with their reasons.
 const UNUSED: [(&str, &str); 2] = [
     ("(AWSLambdaBasicExecutionRole statement 1)", "Lambda writes the logs in the function's name"),
-    ("(EventInvokeConfig statement 1)", "Lambda sends there what failed, in the function's name"),
+    ("(EventInvokeConfig statement 1)", "Lambda sends failed events there, in the function's name"),
 ];
 
-/// The distinct calls of the bundles that have ended, a line of JSON for each.
+/// The distinct calls of all ended bundles, a line of JSON each.
 static CALLS: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
-/// Reads the calls that a bundle has recorded in this file.
+/// Reads the calls that a bundle recorded in this file.
 pub fn collect(record: &Path) {
     let text = fs::read_to_string(record).unwrap_or_default();
     CALLS.lock().unwrap_or_else(PoisonError::into_inner).extend(text.lines().map(str::to_owned));
@@ -34,7 +34,7 @@ fn template() -> Template {
     Template::parse(&text).expect("template.yaml is a template")
 }
 
-/// The rights of every function, deployed as `local` deploys them. Policies name no parameter but the environment.
+/// The rights of every function, as deployed by `local`. The only parameter in policies is the environment.
 pub fn template_rights() -> Rights {
     let [region, account, table, bucket] = ["us-east-1", "000000000000", "waypost-local", "geo-ip"].map(str::to_owned);
     let template = template();
@@ -44,14 +44,13 @@ pub fn template_rights() -> Rights {
         .expect("all policies are understood")
 }
 
-/// The functions whose grants a run must use all of.
+/// The functions whose grants a run must use completely.
 pub enum Whole {
     /// Every function: all tests ran.
     All,
-    /// The functions that `RIGHTS_OF` names, separated by commas: the tests that were chosen are said to be all of
-    /// theirs.
+    /// The functions in `RIGHTS_OF`, separated by commas: the chosen tests cover them completely.
     Of(String),
-    /// None: some tests were chosen.
+    /// None: a part of the tests ran.
     None,
 }
 
@@ -65,7 +64,7 @@ impl Whole {
     }
 }
 
-/// The faults of the functions' rights, a sentence for each.
+/// The faults of the functions' rights, a sentence each.
 pub fn faults(whole: &Whole) -> Vec<String> {
     let rights = template_rights();
     let mut review = Review::default();
@@ -81,7 +80,7 @@ pub fn faults(whole: &Whole) -> Vec<String> {
     let of_whole = misfits.iter().filter(|misfit| match misfit {
         Misfit::Lacking { .. } | Misfit::Unread { .. } => true,
         Misfit::Unused(grant) => whole.has(&grant.function) && !is_known(grant),
-        // The one test with a bucket keeps one edition in it.
+        // The only test with a bucket stores one edition.
         Misfit::Wider { grant, .. } => whole.has(&grant.function) && !grant.action.starts_with("s3:"),
     });
     faults.extend(of_whole.map(ToString::to_string));
@@ -95,7 +94,7 @@ fn is_known(grant: &Grant) -> bool {
     UNUSED.iter().any(|(known, _)| text.contains(known))
 }
 
-/// The mentions of grants that no test can use, where one has used them all or there is none.
+/// The listed grants that no test can use, but that are used after all or do not exist.
 fn needless_mentions(rights: &Rights, misfits: &[Misfit], whole: &Whole) -> Vec<String> {
     let unused: BTreeSet<_> = misfits
         .iter()
@@ -111,5 +110,7 @@ fn needless_mentions(rights: &Rights, misfits: &[Misfit], whole: &Whole) -> Vec<
         matches!(whole, Whole::All) && of_it.is_empty() || of_it.iter().any(|grant| !unused.contains(*grant))
     };
     let needless = UNUSED.iter().filter(|(known, _)| is_needless(known));
-    needless.map(|(known, why)| format!("`{known}` needs no mention as a grant that no test can use ({why})")).collect()
+    needless
+        .map(|(known, why)| format!("`{known}` must not be listed as a grant that no test can use ({why})"))
+        .collect()
 }

@@ -1,4 +1,4 @@
-//! Runs the tests side by side against one bundle, which it starts before and stops after them, or against a deployed stack.
+//! Runs the tests concurrently against one bundle, which it starts and stops, or against a deployed stack.
 
 use std::{
     cell::RefCell,
@@ -19,7 +19,7 @@ use super::{
     until_gone,
 };
 
-/// Tests mostly wait, so there are many more of them at a time than processors.
+/// Number of concurrent tests: far more than processors, since tests mostly wait.
 const AT_A_TIME: usize = 32;
 
 type Running = Pin<Box<dyn Future<Output = ()>>>;
@@ -31,24 +31,24 @@ pub struct Test {
     pub name: &'static str,
     /// The test.
     pub run: fn(Arc<Suite>) -> Running,
-    /// When it runs.
+    /// The test's scheduling.
     pub when: When,
 }
 
-/// When a test runs.
+/// The scheduling of a test.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum When {
-    /// Side by side with others.
+    /// Beside other tests.
     BesideOthers,
-    /// While no other does, since it measures.
+    /// While no other test runs, since it measures.
     Alone,
-    /// Only when it is asked for, with `--ignored`: it needs what not every machine has.
+    /// Only with `--ignored`, since it needs programs that not every machine has.
     OnDemand,
 }
 
 inventory::collect!(Test);
 
-/// Modules with slow tests, which begin first, so that the others run beside them.
+/// Modules with slow tests, which begin first.
 const SLOW: [&str; 12] = [
     "payments_refresh",
     "revocation",
@@ -70,7 +70,7 @@ impl Test {
         self.name.split_once("::").map_or(self.name, |(_, name)| name)
     }
 
-    /// Slow tests first, those that need the machine alone last, and otherwise by name.
+    /// Slow tests first, tests that run alone last, and otherwise by name.
     fn order(&self) -> (bool, usize, &'static str) {
         let module = self.short_name().split("::").next().unwrap_or_default();
         let position = SLOW.iter().position(|slow| *slow == module).unwrap_or(SLOW.len());
@@ -79,11 +79,11 @@ impl Test {
 }
 
 thread_local! {
-    /// Where and why this thread panicked last, for the report.
+    /// Location and message of this thread's last panic, for the report.
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Runs the tests that the command line asks for, then stops the bundle and makes sure that nothing of it is left.
+/// Runs the tests that the command line selects, then stops the bundle and checks that nothing of it is left.
 pub fn run() -> ExitCode {
     let mut tests: Vec<Test> = inventory::iter::<Test>().copied().collect();
     tests.sort_by_key(Test::order);
@@ -101,7 +101,7 @@ pub fn run() -> ExitCode {
         let message = info.payload_as_str().unwrap_or("a panic without a message");
         PANIC.set(Some(format!("{message}\n  at {place}")));
     }));
-    let runtime = Arc::new(Runtime::new().expect("a runtime needs nothing but threads"));
+    let runtime = Arc::new(Runtime::new().expect("the system gives threads"));
     let suite = match runtime.block_on(Suite::start()) {
         Ok(suite) => Arc::new(suite),
         Err(fault) => {
@@ -120,7 +120,7 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// One test. It has the machine for itself, or shares it with all that do not need that.
+/// Runs one test, alone or beside others.
 fn trial(name: &str, test: Test, runtime: &Arc<Runtime>, suite: &Arc<Suite>, machine: &Arc<RwLock<()>>) -> Trial {
     let runtime = Arc::clone(runtime);
     let suite = Arc::clone(suite);
@@ -144,7 +144,7 @@ fn trial(name: &str, test: Test, runtime: &Arc<Runtime>, suite: &Arc<Suite>, mac
     })
 }
 
-/// Stops the bundle, and says how all went: the tests, the end itself, and the functions' rights.
+/// Stops the bundle, and reports the result: of the tests, of the stop, and of the functions' rights.
 async fn end(bundle: &Bundle, conclusion: &Conclusion, arguments: &Arguments) -> ExitCode {
     let ended = stop(bundle).await;
     if conclusion.has_failed() || ended.is_err() {
@@ -155,7 +155,7 @@ async fn end(bundle: &Bundle, conclusion: &Conclusion, arguments: &Arguments) ->
     }
     rights::collect(&bundle.record());
     let all = arguments.filter.is_none() && arguments.skip.is_empty() && !arguments.ignored;
-    #[expect(clippy::disallowed_methods, reason = "a choice of who runs the tests, as the arguments are")]
+    #[expect(clippy::disallowed_methods, reason = "an option of the test program, like its arguments")]
     let of_one = std::env::var("RIGHTS_OF");
     let whole = if all { Whole::All } else { of_one.map_or(Whole::None, Whole::Of) };
     let faults = rights::faults(&whole);
@@ -164,11 +164,11 @@ async fn end(bundle: &Bundle, conclusion: &Conclusion, arguments: &Arguments) ->
     }
     failure(
         "the functions' rights",
-        &format!("They are not as template.yaml should have them:\n  {}", faults.join("\n  ")),
+        &format!("The grants of template.yaml do not fit the calls:\n  {}", faults.join("\n  ")),
     )
 }
 
-/// Tells what failed that is no test, in the form in which a failed test is told.
+/// Reports a failure outside of tests, in the format of a failed test.
 fn failure(what: &str, fault: &str) -> ExitCode {
     eprintln!("\n---- {what} ----\n{fault}");
     ExitCode::FAILURE

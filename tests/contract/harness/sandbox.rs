@@ -6,8 +6,8 @@ use tokio::process::{Child, Command};
 
 use super::Bundle;
 
-/// Starts another process of a running function with the environment of the first. It takes invocations beside the first
-/// until it is dropped.
+/// Starts another process of a running function, with the environment of the first. Both take invocations until the new
+/// one is dropped.
 pub async fn second_sandbox(bundle: &Bundle, function: &str) -> Child {
     let first = format!("/proc/{}", bundle.process(function).await.id);
     let environment = fs::read(format!("{first}/environ")).expect("the process is running");

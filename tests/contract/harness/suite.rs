@@ -1,4 +1,4 @@
-//! What all tests share: the bundle, its client, and the contract in machine-readable form.
+//! The shared state of all tests: the bundle, its client, and the contract in machine-readable form.
 
 use std::{
     net::Ipv4Addr,
@@ -18,15 +18,15 @@ use super::{
 };
 use fakes::{Interposer, provider::Providers};
 
-/// What runs the service that tests share.
+/// The shared service.
 pub enum Service {
-    /// A bundle of this machine, which the suite starts and stops.
+    /// A local bundle, which the suite starts and stops.
     Bundle(Box<Bundle>),
-    /// A stack that was deployed before.
+    /// A deployed stack.
     Stack(Stack),
 }
 
-/// The service that tests share, and the means to start others.
+/// The shared service, and the means to start other bundles.
 pub struct Suite {
     pub service: Service,
     pub api: Api,
@@ -37,30 +37,30 @@ pub struct Suite {
     other_bundles: Semaphore,
 }
 
-/// How many bundles run beside the first at once.
+/// Number of bundles that may run beside the first.
 const OTHER_BUNDLES: u32 = 2;
 
-/// A bundle whose functions reach the table and the queues through proxies, which know every call.
+/// A bundle whose functions reach the table and the queues through proxies, which see every call.
 pub struct Interposed {
     pub bundle: Bundle,
     pub api: Api,
-    /// Before the table.
+    /// In front of the table.
     pub table: Interposer,
-    /// Before queues and secrets.
+    /// In front of queues and secrets.
     pub services: Interposer,
 }
 
-/// An application that asks for a token.
+/// An application that can request a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Application {
-    /// The demo application, for one managing entity.
+    /// The demo application, with one managing entity.
     Demo,
-    /// The platform's, for all of them.
+    /// The platform's application, for all managing entities.
     Platform,
 }
 
 impl Application {
-    /// The names in service.env that its credentials have.
+    /// The names of its credentials in service.env.
     pub fn variables(self) -> (&'static str, &'static str) {
         match self {
             Self::Demo => ("CLIENT_ID", "CLIENT_SECRET"),
@@ -70,7 +70,7 @@ impl Application {
 }
 
 impl Suite {
-    /// Starts the payment providers, and then the bundle, which knows their addresses; or takes the stack that is deployed.
+    /// Starts the payment providers, and then the bundle, which gets their addresses; or uses the deployed stack.
     pub async fn start() -> Result<Self, String> {
         let contract = Arc::new(Contract::read());
         let simulation = Simulation::start().await?;
@@ -97,7 +97,7 @@ impl Suite {
         })
     }
 
-    /// The bundle, for a test of its processes, files or settings. A deployed stack has none, and the test ends.
+    /// The bundle, for a test of its processes, files or settings. With a deployed stack, the test is ignored.
     pub fn bundle(&self) -> &Bundle {
         match &self.service {
             Service::Bundle(bundle) => bundle,
@@ -105,11 +105,11 @@ impl Suite {
         }
     }
 
-    /// A place for a bundle beside the first. Beside a deployed stack there is none, and the test ends.
-    fn places(&self) -> &Semaphore {
+    /// The semaphore for bundles beside the first. With a deployed stack, the test is ignored.
+    fn permits(&self) -> &Semaphore {
         match self.service {
             Service::Bundle(_) => &self.other_bundles,
-            Service::Stack(_) => needs_bundle("a bundle of its own"),
+            Service::Stack(_) => needs_bundle("a separate bundle"),
         }
     }
 
@@ -130,13 +130,12 @@ impl Suite {
         Entity::new(&self.api, format!("entity-{number}")).await
     }
 
-    /// A second bundle, started while there are no two others: each takes a dozen processes and more, and the
-    /// machine is small.
+    /// Starts another bundle, after a permit: each has more than a dozen processes, and the machine is small.
     pub async fn other_bundle(&self, settings: Settings) -> (Bundle, Api, SemaphorePermit<'_>) {
         self.other_bundle_with(settings, &[]).await
     }
 
-    /// The same with more secrets than every bundle has.
+    /// Starts another bundle with additional secrets.
     pub async fn other_bundle_with(
         &self,
         settings: Settings,
@@ -147,7 +146,7 @@ impl Suite {
         self.start_other(settings, &all, Vec::new()).await
     }
 
-    /// The same with a proxy between the functions and the table, and one between them and the queues.
+    /// Starts another bundle with a proxy between the functions and the table, and one between them and the queues.
     pub async fn other_bundle_interposed(&self, settings: Settings) -> (Interposed, SemaphorePermit<'_>) {
         let table_port = free_port();
         let services_port = free_port();
@@ -167,7 +166,7 @@ impl Suite {
         (Interposed { bundle, api, table, services }, permit)
     }
 
-    /// A second bundle with these functions alone, whose programs are in this folder.
+    /// Starts another bundle with the programs in this folder as its only functions.
     pub async fn other_bundle_of_programs(
         &self,
         folder: &Path,
@@ -184,16 +183,16 @@ impl Suite {
         secrets: &Secrets,
         arguments: Vec<String>,
     ) -> (Bundle, Api, SemaphorePermit<'_>) {
-        let permit = self.places().acquire().await.expect("the semaphore is never closed");
+        let permit = self.permits().acquire().await.expect("the semaphore is never closed");
         let bundle = Bundle::start_with(settings, secrets, arguments).await;
         let bundle = bundle.expect("another bundle starts beside the first");
         let api = Api::of(&bundle, &self.contract);
         (bundle, api, permit)
     }
 
-    /// Takes the place of a bundle, for tests that start one themselves.
+    /// Acquires the permit of a bundle, for tests that start one themselves.
     pub async fn no_other_bundle(&self) -> SemaphorePermit<'_> {
-        self.places().acquire().await.expect("the semaphore is never closed")
+        self.permits().acquire().await.expect("the semaphore is never closed")
     }
 
     pub fn providers(&self) -> &Providers {
@@ -204,7 +203,7 @@ impl Suite {
         Table::of(&self.api.env)
     }
 
-    /// Makes tokens of its own with the service's key.
+    /// A forger of tokens with the service's key.
     pub fn forge(&self) -> Forge {
         match &self.service {
             Service::Bundle(bundle) => Forge::of(bundle),

@@ -1,4 +1,4 @@
-//! The bundle's table, read and written past the service: DynamoDB's protocol, over HTTP.
+//! Direct access to the bundle's table, by DynamoDB's protocol over HTTP.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ impl Table {
         }
     }
 
-    /// Every item, as DynamoDB writes them.
+    /// All items, in DynamoDB's JSON.
     pub async fn scan(&self) -> Vec<Value> {
         let mut items = Vec::new();
         let mut start = Value::Null;
@@ -48,14 +48,14 @@ impl Table {
         Some(answer["Item"].take()).filter(|item| !item.is_null())
     }
 
-    /// Writes an item, whatever was there.
+    /// Writes an item unconditionally.
     pub async fn put(&self, item: Value) {
         self.call("PutItem", json!({ "Item": item })).await.expect("no condition was set");
     }
 
-    /// Writes many items, whatever was there.
+    /// Writes many items unconditionally.
     pub async fn put_all(&self, items: impl IntoIterator<Item = Value>) {
-        /// As many as a call takes.
+        /// Maximum number of items per call.
         const AT_ONCE: usize = 25;
         let requests: Vec<Value> = items.into_iter().map(|item| json!({ "PutRequest": { "Item": item } })).collect();
         for requests in requests.chunks(AT_ONCE) {
@@ -70,7 +70,7 @@ impl Table {
         self.call("DeleteItem", json!({ "Key": key(pk, sk) })).await.expect("no condition was set");
     }
 
-    /// Sets one attribute of an item to a text, if the item exists and has no lease; whether it does.
+    /// Sets one attribute of an item to a text, if the item exists and has no lease; returns whether it did.
     pub async fn set(&self, pk: &str, sk: &str, attribute: &str, value: &str) -> bool {
         let request = json!({
             "Key": key(pk, sk),
@@ -82,7 +82,7 @@ impl Table {
         self.call("UpdateItem", request).await.is_some()
     }
 
-    /// The answer; nothing, if a condition does not hold.
+    /// The response; `None` if a condition does not hold.
     async fn call(&self, operation: &str, mut request: Value) -> Option<Value> {
         request["TableName"] = self.name.as_str().into();
         self.send(operation, request).await

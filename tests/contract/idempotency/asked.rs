@@ -1,4 +1,4 @@
-//! What can be asked for with an idempotency key, and how much of it an entity has.
+//! Requests with an idempotency key, and the number of resources that they created.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::{
     harness::{Api, ApiResponse, Call, Entity, Suite, Table},
 };
 
-/// What is asked for, which decides what is counted.
+/// The kind of a request, which also decides the resources to count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
     Webhook,
@@ -20,7 +20,7 @@ pub enum Wanted {
     PanelLink,
 }
 
-/// A request that makes something, and another body that is as good for it.
+/// A request that creates something, and another valid body for it.
 #[derive(Debug, Clone)]
 pub struct Asked {
     pub wanted: Wanted,
@@ -28,15 +28,15 @@ pub struct Asked {
     pub body: String,
     pub other: String,
     pub status: u16,
-    /// The webhook or the application that it is about.
+    /// The webhook or the application of the request.
     pub about: String,
 }
 
-/// Where connections are asked for.
+/// The path for new connections.
 const CONNECTION: &str = "/payment/provider/sim-pkce/connection";
 
 impl Wanted {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 8] = [
         Self::Webhook,
         Self::SigningSecret,
@@ -48,7 +48,7 @@ impl Wanted {
         Self::PanelLink,
     ];
 
-    /// The function that makes it.
+    /// The function that handles the request.
     pub fn function(self) -> &'static str {
         match self {
             Self::Webhook => "create-webhook",
@@ -62,12 +62,12 @@ impl Wanted {
         }
     }
 
-    /// Whether its answer shows a secret.
+    /// Whether the answer shows a secret.
     pub fn is_secret(self) -> bool {
         !matches!(self, Self::TestEvent | Self::Key)
     }
 
-    /// A request for it, of an entity that has what it is about.
+    /// Prepares a request of this kind, and the resources that it needs.
     pub async fn asked(self, entity: &Entity, url: &str) -> Asked {
         let nothing = || (String::from("{}"), String::from("{ }"));
         let key =
@@ -114,13 +114,13 @@ impl Asked {
         entity.post(&self.path).header("idempotency-key", key).body("application/json", body)
     }
 
-    /// The request by this token.
+    /// The request with this token.
     pub fn by(&self, api: &Api, entity: &Entity, token: &str, key: &str) -> Call {
         let call = api.post(entity.path(&self.path)).bearer(token).header("idempotency-key", key);
         call.body("application/json", self.body.as_str())
     }
 
-    /// How many there are of what is asked for.
+    /// The number of resources of the requested kind.
     pub async fn count(&self, entity: &Entity) -> usize {
         let listed = async |path: &str| entity.get(path).expect(200).await.json();
         let length = |list: &Value| list.as_array().map(Vec::len).expect("a list");
@@ -146,7 +146,7 @@ impl Asked {
     }
 }
 
-/// Whether an answer says that it is a repetition.
+/// Whether an answer is marked as a repetition.
 pub fn is_replayed(answer: &ApiResponse) -> bool {
     match answer.header("idempotency-replayed") {
         "" => false,
@@ -155,7 +155,7 @@ pub fn is_replayed(answer: &ApiResponse) -> bool {
     }
 }
 
-/// Each of these, asked for by an entity of its own.
+/// A request of each of these kinds, each of a separate entity.
 pub async fn of_each(suite: &Suite, all: impl IntoIterator<Item = Wanted>, url: &str) -> Vec<(Entity, Asked)> {
     let mut each = Vec::new();
     for wanted in all {

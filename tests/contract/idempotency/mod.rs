@@ -1,5 +1,5 @@
-//! Idempotency keys: a request that is sent again with its key is carried out once, and answered as the first time.
-//! What publishing promises beside that stands in `publish`.
+//! Idempotency keys: a repeated request with the same key is carried out once and gets the first answer. Module
+//! `publish` tests the additional promises of publishing.
 
 pub mod asked;
 pub mod records;
@@ -18,7 +18,7 @@ use crate::{
 use asked::{Wanted, is_replayed, of_each};
 
 #[contract_test]
-async fn a_repeated_request_gets_the_first_answer_and_makes_nothing_new(suite: Arc<Suite>) {
+async fn a_repeated_request_gets_the_first_answer_and_creates_nothing(suite: Arc<Suite>) {
     let receiver = Receiver::start().await;
     let url = receiver.on("/", [Behaviour::status(200)]);
     for (entity, asked) in of_each(&suite, Wanted::ALL, &url).await {
@@ -35,11 +35,11 @@ async fn a_repeated_request_gets_the_first_answer_and_makes_nothing_new(suite: A
             }
         }
         assert_eq!(asked.count(&entity).await, before + 1, "{wanted:?}");
-        // Another key, and none, make another; a body of the same application must not name the same key twice.
+        // Another key creates another resource; an application must not get the same public key or a third secret.
         if wanted != Wanted::Key && wanted != Wanted::ClientSecret {
             let other = asked.call(&entity, "other").expect(asked.status).await;
             assert!(!is_replayed(&other) && other.text() != first.text(), "{wanted:?}: {}", other.exchange);
-            // So many signing secrets may live at once that a further one may end another.
+            // A further signing secret may end another one.
             assert!(wanted == Wanted::SigningSecret || asked.count(&entity).await == before + 2, "{wanted:?}");
         }
     }
@@ -114,12 +114,12 @@ async fn a_resend_is_done_once_for_its_key(suite: Arc<Suite>) {
     let is_attempted =
         |times: u64| move |delivery: &Value| delivery["attemptCount"] == times && delivery["status"] == "delivered";
     entity.until_delivery(&id, "is delivered again", is_attempted(2)).await;
-    // It is shown as it is by now.
+    // The answer shows the current state.
     let again = resend("key", "{}").expect(202).await;
     assert!(is_replayed(&again));
     assert_eq!((&again.json()["attemptCount"], &again.json()["status"]), (&json!(2), &json!("delivered")));
     resend("key", "{ }").refused(409, "idempotency-conflict").await;
-    // Another key sends it again, once: had a repetition done so, it would be more.
+    // Another key sends it again, once; if a repetition had sent it, there would be more attempts.
     assert!(!is_replayed(&resend("other", "{}").expect(202).await));
     entity.until_delivery(&id, "is delivered once more", is_attempted(3)).await;
     assert_eq!(receiver.received("/").len(), 3);
@@ -144,12 +144,16 @@ async fn a_recovery_is_begun_once_for_its_key(suite: Arc<Suite>) {
     assert_eq!(answers.iter().filter(|answer| !is_replayed(answer)).count(), 1);
     let failed_again = |delivery: &Value| delivery["attemptCount"] == 6 && delivery["status"] == "failed";
     entity.until_delivery(&id, "has failed again", failed_again).await;
-    // It has failed again, and a request that was carried out would recover it.
+    // The delivery has failed again, so a request that is carried out would recover it.
     let again = recover(&range).expect(202).await;
     assert!(is_replayed(&again) && again.json()["count"] == 1, "{}", again.exchange);
     recover(&other).refused(409, "idempotency-conflict").await;
-    assert_eq!(suite.table().item(&format!("JOB#{webhook}"), "RECOVER").await, None, "nothing more is to be recovered");
-    // Where there is nothing to recover, that is the answer to the key.
+    assert_eq!(
+        suite.table().item(&format!("JOB#{webhook}"), "RECOVER").await,
+        None,
+        "no further recovery is requested"
+    );
+    // "Nothing to recover" is stored as the key's answer as well.
     let another = suite.entity().await;
     let quiet = another.hook(&receiver.on("/quiet", [Behaviour::status(200)])).await;
     let nothing = || {
@@ -183,9 +187,9 @@ async fn a_key_belongs_to_its_application_its_entity_and_its_address(suite: Arc<
         let answer = ask(entity, token).await;
         assert!(!is_replayed(&answer) && answer.json()["id"] != made.json()["id"], "{}", answer.exchange);
     }
-    // The same application, by another token.
+    // The same application with another token.
     assert_eq!(ask(&one, &token("appFirst")).await.text(), made.text());
-    // At another address the same key is another one, also of the same operation.
+    // Keys are separate for each path, even of the same operation.
     let ids: Vec<String> = one
         .get("/webhook/list")
         .expect(200)
@@ -222,13 +226,13 @@ async fn a_key_of_a_wrong_form_is_a_violation(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn a_refused_request_has_not_used_its_key(suite: Arc<Suite>) {
+async fn a_refused_request_does_not_use_its_key(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let wrong = json!({ "name": "", "eventUrl": "https://hooks.example.com/", "eventList": [] });
     entity.post("/webhook").header("idempotency-key", "key").json(&wrong).expect(400).await;
     let asked = Wanted::Webhook.asked(&entity, "https://hooks.example.com/").await;
     asked.call(&entity, "key").expect(201).await;
-    // So also where the state of something was in the way.
+    // The same holds for a refusal because of a resource's state.
     let asked = Wanted::ClientSecret.asked(&entity, "").await;
     asked.call(&entity, "first").expect(200).await;
     asked.call(&entity, "second").refused(409, "client-secret-limit").await;
@@ -248,7 +252,7 @@ async fn a_repetition_by_a_token_that_lacks_a_right_is_refused(suite: Arc<Suite>
     for wanted in [Wanted::Application, Wanted::ClientSecret, Wanted::Key] {
         let asked = wanted.asked(&entity, "").await;
         asked.by(api, &entity, &every, "key").expect(asked.status).await;
-        // The application has scopes that this token lacks; nobody sees secrets of one that can do more.
+        // The application has scopes that this token lacks, so the token may not see its secrets.
         asked.by(api, &entity, &own, "key").refused(403, "insufficient-scope").await;
         asked.by(api, &entity, &foreign, "key").refused(403, "entity-not-covered").await;
         assert!(is_replayed(&asked.by(api, &entity, &every, "key").expect(asked.status).await), "{wanted:?}");

@@ -1,4 +1,4 @@
-//! The records of idempotency keys: how long they count, and how the answers in them are kept.
+//! The records of idempotency keys: their lifetime, and the storage of answers in them.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ async fn records(entity: &Entity) -> Vec<Value> {
     items.into_iter().filter(is_record).collect()
 }
 
-/// Has the only record of an entity be of another time.
+/// Changes a time of an entity's only record.
 async fn set_time(entity: &Entity, attribute: &str, value: Value) {
     let mut records = records(entity).await;
     assert_eq!(records.len(), 1, "{records:#?}");
@@ -29,7 +29,7 @@ async fn set_time(entity: &Entity, attribute: &str, value: Value) {
     Table::of(&entity.api().env).put(record).await;
 }
 
-/// Has the only record of an entity be so many seconds old.
+/// Makes an entity's only record so many seconds old.
 async fn age(entity: &Entity, seconds: i64) {
     let then = Timestamp::from_second(now() - seconds).expect("a time");
     set_time(entity, "answeredDate", json!({ "S": format!("{then:.3}") })).await;
@@ -66,7 +66,7 @@ async fn a_secret_is_shown_again_for_ten_minutes_and_not_later(suite: Arc<Suite>
             _ => format!("`POST …/webhook/{made}/secret`"),
         };
         assert!(detail.contains(&call), "{wanted:?}: {detail}");
-        // Another body is another request, whatever the time.
+        // Another body is another request at any time.
         asked.with_body(&entity, "key", &asked.other).refused(409, "idempotency-conflict").await;
     }
 }
@@ -101,7 +101,7 @@ async fn an_answer_that_shows_a_secret_is_kept_sealed(suite: Arc<Suite>) {
             assert!(!kept.contains(secret), "{wanted:?}: {record:#}");
         }
     }
-    // One that is copied to another's place does not open there.
+    // A record that is copied to another entity's partition cannot be opened there.
     let (entity, stranger) = (suite.entity().await, suite.entity().await);
     let asked = Wanted::Application.asked(&entity, "").await;
     asked.call(&entity, "key").expect(201).await;
@@ -114,7 +114,7 @@ async fn an_answer_that_shows_a_secret_is_kept_sealed(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn a_key_whose_time_is_over_is_a_new_one(suite: Arc<Suite>) {
+async fn an_expired_key_counts_as_new(suite: Arc<Suite>) {
     let url = "https://hooks.example.com/";
     for (entity, asked) in of_each(&suite, [Wanted::Webhook, Wanted::TestEvent, Wanted::Link], url).await {
         let wanted = asked.wanted;
@@ -122,7 +122,7 @@ async fn a_key_whose_time_is_over_is_a_new_one(suite: Arc<Suite>) {
         let lives = records(&entity).await[0]["expiresAt"]["N"].as_str().and_then(|at| at.parse::<i64>().ok());
         let lives = lives.expect("a number of seconds") - now();
         assert!((86_300..=86_400).contains(&lives), "a key is remembered for a day, not {lives} s");
-        // The table removes a record some days after its end; until then it does not count.
+        // The table removes an expired record some days later; the service ignores it before.
         set_time(&entity, "expiresAt", json!({ "N": (now() - 1).to_string() })).await;
         let second = asked.call(&entity, "key").expect(asked.status).await;
         assert!(!is_replayed(&second) && second.text() != first.text(), "{wanted:?}: {}", second.exchange);

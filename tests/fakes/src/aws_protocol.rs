@@ -25,12 +25,12 @@ impl AwsCall {
         }
     }
 
-    /// Whether this text stands anywhere in the body, as JSON writes it.
+    /// Whether the body contains this text, as JSON.
     pub fn mentions(&self, text: &str) -> bool {
         self.text.contains(text)
     }
 
-    /// The statements of a batch, or the one statement, each with its parameters.
+    /// The statements of a batch or of a single call, with their parameters.
     pub fn statements(&self) -> Vec<&Value> {
         match self.body["Statements"].as_array() {
             Some(statements) => statements.iter().collect(),
@@ -40,7 +40,7 @@ impl AwsCall {
     }
 }
 
-/// A response that the proxy gives: the server's, or its own.
+/// A response of the proxy: the server's, or its own.
 pub(crate) struct ProxyResponse {
     pub status: u16,
     pub headers: Vec<(String, Vec<u8>)>,

@@ -1,4 +1,4 @@
-//! Signatures of AWS, version 4, for requests that no SDK makes.
+//! AWS Signature Version 4, for requests without an SDK.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -21,7 +21,7 @@ impl AwsCaller {
         Self(Credentials::new(access_key_id, secret_access_key, None, None, "a test"))
     }
 
-    /// The headers that sign a request with these headers and this body.
+    /// The signature headers for a request with these headers and this body.
     pub fn signature<'a>(
         &self,
         method: &'a str,
@@ -39,7 +39,7 @@ impl AwsCaller {
         headers.iter().map(|header| (header.name(), header.value().to_owned())).collect()
     }
 
-    /// The request with a signature. Headers that are added to it later are not signed.
+    /// The signed request. The signature does not cover headers that are added later.
     pub fn sign(&self, request: RequestBuilder) -> RequestBuilder {
         let unsigned = request.try_clone().and_then(|request| request.build().ok()).expect("a request with its body");
         let headers = unsigned.headers().iter();

@@ -1,10 +1,10 @@
-//! Made-up bookings. They repeat themselves as real ones do, so that they compress as well.
+//! Made-up bookings, as repetitive as real ones, so that they compress equally well.
 
 use serde_json::{Value, json};
 
 const NOTE: &str = "Late arrival by train, a cot in the second room, and no feathers. ";
 
-/// The data of an event, of so many bytes as JSON; 30 at least.
+/// The data of an event with this size as JSON, at least 30 bytes.
 pub fn booking(bytes: usize) -> Value {
     let mut rooms = Vec::new();
     while length(&data(&rooms, "")) <= bytes {

@@ -1,4 +1,4 @@
-//! HTTP on plain TCP, so that a double can misbehave in ways that no HTTP library offers, and sees each byte that came.
+//! HTTP on plain TCP, so that a fake can misbehave in ways that no HTTP library offers, and sees each received byte.
 
 use std::{io, sync::Arc, time::Instant};
 
@@ -11,23 +11,23 @@ use tokio::{
 
 use crate::Behaviour;
 
-/// A request, as it came.
+/// A received request.
 #[derive(Debug, Clone)]
 pub struct Received {
     /// The verb.
     pub method: String,
     /// The path with its query.
     pub path: String,
-    /// Names as they were written, in their order.
+    /// Names as sent, in order.
     pub headers: Vec<(String, String)>,
     /// The body's bytes.
     pub body: Vec<u8>,
-    /// When it was complete.
+    /// The time at which the request was complete.
     pub at: Instant,
 }
 
 impl Received {
-    /// A header's value, or nothing; a header that came twice is a fault.
+    /// A header's value, or the empty text; panics if the header is repeated.
     pub fn header(&self, name: &str) -> &str {
         let mut values =
             self.headers.iter().filter(|(given, _)| given.eq_ignore_ascii_case(name)).map(|(_, value)| value);
@@ -38,7 +38,7 @@ impl Received {
 
     /// The body as JSON.
     pub fn json(&self) -> Value {
-        serde_json::from_slice(&self.body).expect("what is delivered is JSON")
+        serde_json::from_slice(&self.body).expect("the body is JSON")
     }
 }
 
@@ -50,7 +50,7 @@ where
     serve_counted(listener, || {}, answer)
 }
 
-/// The same, with a call for every connection.
+/// Answers every request until the task is aborted, and calls a function for every connection.
 pub(crate) fn serve_counted<C, A>(listener: TcpListener, connected: C, answer: A) -> JoinHandle<()>
 where
     C: Fn() + Send + 'static,
@@ -61,7 +61,7 @@ where
         while let Ok((stream, _)) = listener.accept().await {
             connected();
             let answer = Arc::clone(&answer);
-            // A client that goes away in mid exchange is what many tests are about.
+            // In many tests, a client disappears during an exchange.
             tokio::spawn(async move { drop(converse(stream, answer.as_ref()).await) });
         }
     })
@@ -82,7 +82,7 @@ pub(crate) async fn read(stream: &mut BufReader<TcpStream>) -> io::Result<Receiv
     let request_line = line(stream).await?;
     let mut words = request_line.split(' ').map(str::to_owned);
     let (Some(method), Some(path), Some(_)) = (words.next(), words.next(), words.next()) else {
-        // TLS, for one.
+        // For example TLS.
         return Err(not_http());
     };
     let mut headers = Vec::new();

@@ -1,7 +1,7 @@
-//! A proxy between the functions and what they stand on (the table, the queue), which sees every call by name and can
-//! stop the world at that very call: before it is forwarded, or when it was carried out and before its caller knows. It
-//! can also delay calls, refuse them, answer them itself, and lose, double, delay and reorder the messages of a queue.
-//! And it meters calls: when each was under way, and what DynamoDB would charge for it.
+//! A proxy between the functions and the table or the queues. It sees every call by name and can hold it: before it is
+//! forwarded, or after it was carried out and before its caller gets the response. It can also delay calls, refuse
+//! them, answer them itself, and lose, duplicate, delay and reorder the messages of a queue. It also meters calls: the
+//! duration of each, and DynamoDB's charge for it.
 
 use std::{
     io,
@@ -28,12 +28,12 @@ use crate::{
     metered::{Metered, asking_for_capacity},
 };
 
-/// When a call is held.
+/// The moment at which a call is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
-    /// Nothing has happened yet.
+    /// Before it is forwarded.
     Before,
-    /// It was carried out, and the caller does not know.
+    /// After it was carried out, before the caller gets the response.
     After,
 }
 
@@ -52,7 +52,7 @@ struct Trap {
     verdict: oneshot::Receiver<Verdict>,
 }
 
-/// The first call of a kind, which waits for what a test decides. When this is dropped, the call goes on.
+/// The first call of a kind, which waits for the test's decision. Dropping this releases the call.
 #[must_use]
 pub struct Held {
     what: String,
@@ -61,34 +61,34 @@ pub struct Held {
 }
 
 impl Held {
-    /// Waits until the call has come.
+    /// Waits until the call has arrived.
     pub async fn reached(&mut self) -> AwsCall {
-        let reached = self.reached.take().expect("it is reached once");
+        let reached = self.reached.take().expect("called once");
         match timeout(LONG, reached).await {
             Ok(Ok(call)) => call,
             _ => panic!("waited {LONG:?} in vain for the call: {}", self.what),
         }
     }
 
-    /// Lets it go on as if nothing had been.
-    pub fn go_on(self) {
-        // It may be gone with its caller.
+    /// Lets the call continue normally.
+    pub fn release(self) {
+        // The call may have ended with its caller.
         let _ = self.verdict.send(Verdict::Go);
     }
 
-    /// Ends the connection: a call that was held before is never carried out, of one that was held after, the answer is
-    /// lost.
+    /// Closes the connection: a call that is held `Before` is never carried out; the response of one that is held
+    /// `After` is lost.
     pub fn lose(self) {
         let _ = self.verdict.send(Verdict::Lose);
     }
 
-    /// Has something else carried out instead, and loses the answer: some of a batch's statements, say.
+    /// Carries out another call instead, such as a part of a batch, and loses the response.
     pub fn carry_out_only(self, body: Value) {
         let _ = self.verdict.send(Verdict::Part(body));
     }
 }
 
-/// The treatment of calls of a kind, again and again.
+/// The treatment of calls of a kind.
 enum Treatment {
     Delay(Duration),
     Refuse(&'static str),
@@ -96,7 +96,7 @@ enum Treatment {
     Scatter(Scatter),
 }
 
-/// When the copies of a message arrive; none, when it is lost.
+/// The delays of a message's copies; empty if it is lost.
 type Scatter = Arc<dyn Fn(&str) -> Vec<Duration> + Send + Sync>;
 
 struct Rule {
@@ -107,7 +107,7 @@ struct Rule {
 
 /// The proxy; it stops when it is dropped.
 pub struct Interposer {
-    /// Where it listens.
+    /// The proxy's address.
     pub address: SocketAddr,
     state: Arc<State>,
     accepting: JoinHandle<()>,
@@ -120,12 +120,12 @@ struct State {
     rules: Mutex<Vec<Rule>>,
     seen: Mutex<Vec<AwsCall>>,
     metered: Mutex<Option<Vec<Metered>>>,
-    /// Who signs calls whose bodies are changed here.
+    /// The signer of calls whose bodies the proxy changes.
     caller: OnceLock<AwsCaller>,
 }
 
 impl Interposer {
-    /// A proxy on a free port, to an address where somebody will listen.
+    /// A proxy on a free port, to an address at which a server will listen.
     pub async fn start(upstream: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("it listens");
@@ -142,19 +142,19 @@ impl Interposer {
         let accepting = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let _ = stream.set_nodelay(true);
-                // A caller that is killed in mid call is what this is for.
+                // Tests kill callers during calls.
                 tokio::spawn(converse(stream, Arc::clone(&serving)));
             }
         });
         Self { address, state, accepting }
     }
 
-    /// Its address as a URL.
+    /// The proxy's address as a URL.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Signs calls whose bodies are changed here with these credentials, which the proxy needs before it changes any.
+    /// Sets the credentials that sign changed calls; required before the proxy changes any.
     pub fn sign_as(&self, caller: AwsCaller) {
         self.state.caller.get_or_init(|| caller);
     }
@@ -172,44 +172,44 @@ impl Interposer {
         Held { what: what.into(), reached: Some(reaching), verdict: decided }
     }
 
-    /// Forwards so many calls of this kind later.
+    /// Delays the next `times` calls of this kind.
     pub fn delay(&self, times: usize, by: Duration, wanted: impl Fn(&AwsCall) -> bool + Send + Sync + 'static) {
         self.add(times, Treatment::Delay(by), wanted);
     }
 
-    /// Answers so many calls of this kind with an error of this code, and does not forward them.
+    /// Answers the next `times` calls of this kind with this error code, and does not forward them.
     pub fn refuse(&self, times: usize, code: &'static str, wanted: impl Fn(&AwsCall) -> bool + Send + Sync + 'static) {
         self.add(times, Treatment::Refuse(code), wanted);
     }
 
-    /// Answers so many calls of this kind with this, and does not forward them.
+    /// Answers the next `times` calls of this kind with this response, and does not forward them.
     pub fn answer(&self, times: usize, body: Value, wanted: impl Fn(&AwsCall) -> bool + Send + Sync + 'static) {
         self.add(times, Treatment::Answer(body), wanted);
     }
 
-    /// The calls that were metered since the last time. From the first time on all are that have an answer.
+    /// The calls metered since the last call of this method. Metering begins with the first call of this method.
     pub fn metered(&self) -> Vec<Metered> {
         locked(&self.state.metered).replace(Vec::new()).unwrap_or_default()
     }
 
-    /// From now on, takes every message for a queue with thanks, and has as many copies of it arrive as are asked for this
-    /// text, each after its own time.
+    /// From now on, acknowledges every message for a queue itself, and delivers the copies that `copies` returns for
+    /// its text, each after its delay.
     pub fn scatter(&self, copies: impl Fn(&str) -> Vec<Duration> + Send + Sync + 'static) {
         let wanted = |call: &AwsCall| call.operation == "SendMessageBatch";
         self.add(usize::MAX, Treatment::Scatter(Arc::new(copies)), wanted);
     }
 
-    /// Takes so many calls of this kind with thanks, and loses their messages.
+    /// Acknowledges the next `times` calls of this kind, and loses their messages.
     pub fn swallow(&self, times: usize, wanted: impl Fn(&AwsCall) -> bool + Send + Sync + 'static) {
         self.add(times, Treatment::Scatter(Arc::new(|_: &str| Vec::new())), wanted);
     }
 
-    /// The first call of this operation, if one has come.
+    /// The first call of this operation so far.
     pub fn first(&self, operation: &str) -> Option<AwsCall> {
         locked(&self.state.seen).iter().find(|call| call.operation == operation).cloned()
     }
 
-    /// The calls so far with this text in their bodies, in their order.
+    /// The calls so far whose bodies contain this text, in order.
     pub fn calls_mentioning(&self, text: &str) -> Vec<AwsCall> {
         locked(&self.state.seen).iter().filter(|call| call.mentions(text)).cloned().collect()
     }
@@ -235,7 +235,7 @@ async fn converse(stream: TcpStream, state: Arc<State>) -> io::Result<()> {
 }
 
 impl State {
-    /// The answer; nothing, when the connection is to end without one.
+    /// The response; `None` to close the connection without one.
     async fn pass(self: &Arc<Self>, received: &Received) -> Option<ProxyResponse> {
         let call = AwsCall::of(received);
         locked(&self.seen).push(call.clone());
@@ -294,14 +294,14 @@ impl State {
         })
     }
 
-    /// The response of the server behind it; nothing when that is down.
+    /// The response of the server; `None` if the server is down.
     async fn forward(&self, received: &Received, body: Vec<u8>) -> Option<ProxyResponse> {
         let url = format!("http://{}{}", self.upstream, received.path);
         let method = received.method.parse().ok()?;
         let is_changed = body != received.body;
         let mut request = self.http.request(method, url).body(body);
         let of_this_connection = ["content-length", "connection", "transfer-encoding"];
-        // The caller signed the host, and the whole body.
+        // The caller's signature covers the host and the whole body.
         let of_its_signature = ["host", "authorization", "x-amz-date"];
         for (name, value) in &received.headers {
             let lower = name.to_ascii_lowercase();
@@ -320,7 +320,7 @@ impl State {
         Some(ProxyResponse { status, headers, body: answer.bytes().await.ok()?.to_vec() })
     }
 
-    /// Thanks for the messages of a batch, of which copies will arrive one by one.
+    /// Acknowledges the messages of a batch, whose copies are delivered one by one.
     fn scatter(self: &Arc<Self>, received: &Received, call: &AwsCall, copies: &Scatter) -> ProxyResponse {
         let mut taken = Vec::new();
         for entry in call.body["Entries"].as_array().into_iter().flatten() {
@@ -334,7 +334,7 @@ impl State {
                 let single = single.clone();
                 tokio::spawn(async move {
                     sleep(wait).await;
-                    // A queue that is down has lost it.
+                    // The message is lost if the queue is down.
                     drop(state.forward(&received, single.into_bytes()).await);
                 });
             }
@@ -345,7 +345,7 @@ impl State {
 
 impl Trap {
     async fn spring(self, call: AwsCall) -> Verdict {
-        // A test that does not look any more does not decide either.
+        // The test has dropped its handle.
         let _ = self.reached.send(call);
         self.verdict.await.unwrap_or(Verdict::Go)
     }

@@ -1,8 +1,8 @@
-//! Third parties that the tests and people play with: a receiver of webhooks, a payment provider, a provider of
-//! geo-IP databases, and a proxy before the table and the queue, all of which misbehave on request; an emulator of AWS;
-//! and made-up bookings.
+//! Fakes of third parties, for tests and demos: a receiver of webhooks, a payment provider, a provider of geo-IP
+//! databases, and a proxy in front of table and queue, all of which misbehave on request; an emulator of AWS; and
+//! made-up bookings.
 //!
-//! Nothing here is shared with the service, so that a fault of the service is not repeated by what is to notice it.
+//! The fakes share no code with the service, so that they do not repeat its faults.
 
 mod aws_protocol;
 mod aws_signature;
@@ -36,7 +36,7 @@ pub use tls::{Authority, Identity, TlsFront};
 pub use update_server::UpdateServer;
 pub use wait::{LONG, until};
 
-/// A test that panics must not take the others' reports with it.
+/// Locks a mutex even if a test has panicked with the lock.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,7 +1,7 @@
-//! What calls of the table cost, and which of them waited for each other.
+//! The cost of calls of the table, and their sequence.
 //!
-//! Each call is made to ask for the capacity that it consumes on the table and on its indexes. That depends on sizes,
-//! indexes and the kind of call, and neither on the machine nor on how the functions are built.
+//! The proxy makes each call request the capacity that it consumes on the table and on its indexes. That depends on
+//! sizes, indexes and the kind of call, but not on the machine or the build.
 //! <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ConsumedCapacity.html>
 
 use std::{ops::Range, time::Instant};
@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 
 use crate::AwsCall;
 
-/// A call that was carried out.
+/// A completed call.
 #[derive(Debug, Clone)]
 pub struct Metered {
     /// The call.
     pub call: AwsCall,
-    /// When it was under way.
+    /// Start and end of the call.
     pub time: Range<Instant>,
     /// Read units.
     pub reads: f64,
@@ -23,10 +23,10 @@ pub struct Metered {
     pub writes: f64,
 }
 
-/// The operations that read, beside statements that select.
+/// The operations that read, except SELECT statements.
 const READS: [&str; 5] = ["GetItem", "BatchGetItem", "Query", "Scan", "TransactGetItems"];
 
-/// The body of a call that asks for the capacity that it consumes, if it is one of the table.
+/// The body of a table's call with a request for its consumed capacity; `None` for other calls.
 pub(crate) fn asking_for_capacity(call: &AwsCall, body: &[u8]) -> Vec<u8> {
     let of_table = ["TableName", "RequestItems", "Statements", "TransactItems"];
     if of_table.iter().all(|member| call.body.get(member).is_none()) {
@@ -47,7 +47,7 @@ impl Metered {
     }
 }
 
-/// The sum over tables; each has its indexes' units in its own.
+/// The sum over tables; a table's units include those of its indexes.
 fn units(consumed: &Value) -> f64 {
     match consumed {
         Value::Array(tables) => tables.iter().map(units).sum(),
@@ -55,7 +55,7 @@ fn units(consumed: &Value) -> f64 {
     }
 }
 
-/// How many of these calls came one after the other, at most: each began when the one before it had ended.
+/// Length of the longest sequence of calls in which each began after the end of the previous one.
 pub fn in_a_row<'a>(calls: impl IntoIterator<Item = &'a Metered>) -> usize {
     let mut times: Vec<&Range<Instant>> = calls.into_iter().map(|call| &call.time).collect();
     times.sort_by_key(|time| time.end);

@@ -1,4 +1,4 @@
-//! ministack, an emulator of AWS by other hands: the second opinion on what stands for AWS on one machine, and an S3 for tests.
+//! ministack, a third-party emulator of AWS: the reference for the local stand-ins, and an S3 for tests.
 
 use std::{
     net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
@@ -11,10 +11,10 @@ use tempfile::TempDir;
 
 use crate::{LONG, until};
 
-/// The folder with what `make tools` installs.
+/// The folder of the tools that `make tools` installs.
 const TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.venv/bin");
 
-/// A running ministack, which holds nothing at first and answers every program of this machine. It ends when this is dropped.
+/// A running ministack, empty at first. It answers every program of this machine, and ends when this is dropped.
 pub struct Ministack {
     child: Child,
     address: SocketAddr,
@@ -22,10 +22,11 @@ pub struct Ministack {
 }
 
 impl Ministack {
-    /// Starts one for these services, by ministack's names for them, and waits until it answers.
+    /// Starts ministack with these services, by ministack's names, and waits until it answers.
     pub async fn start(services: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        // Bound here and handed over as standard input, so that no other program can take the port in between.
+        // The socket is bound here and passed on as standard input, so that no other program can take the port in
+        // between.
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         let address = listener.local_addr().expect("it is bound");
         let child = Command::new(Path::new(TOOLS).join("hypercorn"))
@@ -38,7 +39,7 @@ impl Ministack {
             .env("GATEWAY_PORT", address.port().to_string())
             .env("SERVICES", services)
             .env("LOG_LEVEL", "WARNING")
-            // Else it opens ports for these, and looks for containers of earlier runs.
+            // Otherwise it opens ports for these services, and looks for containers of earlier runs.
             .env("IOT_MTLS_ENABLED", "0")
             .env("SFTP_ENABLED", "0")
             .env("DOCKER_HOST", "unix:///nonexistent")
@@ -48,8 +49,8 @@ impl Ministack {
             .expect("`make tools` has installed ministack");
         let mut ministack = Self { child, address, _folder: folder };
         let client = reqwest::Client::builder().no_proxy().build().expect("a client needs nothing");
-        until("an answer of ministack", LONG, async || {
-            let ended = ministack.child.try_wait().expect("it is a child");
+        until("a response of ministack", LONG, async || {
+            let ended = ministack.child.try_wait().expect("a child process");
             assert!(ended.is_none(), "ministack ended: {ended:?}");
             TcpStream::connect(address).ok()?;
             client.get(format!("http://{address}/_ministack/health")).send().await.ok()
@@ -58,7 +59,7 @@ impl Ministack {
         ministack
     }
 
-    /// Its address.
+    /// The base URL.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }

@@ -1,5 +1,5 @@
-//! A name server with prepared answers, another one to each question if need be. It speaks just enough DNS for the
-//! system's resolver: one question, answered with addresses or with a failure.
+//! A name server with prepared answers, a different one for each question if necessary. It implements the part of DNS
+//! that the system's resolver needs: one question, answered with addresses or with a failure.
 
 use std::{
     collections::HashMap,
@@ -16,18 +16,18 @@ use crate::locked;
 const A: u16 = 1;
 const AAAA: u16 = 28;
 
-/// The answer to a question for a name.
+/// The answer for a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NameAnswer {
-    /// It has these addresses; none is an answer, too.
+    /// These addresses, possibly none.
     Addresses(Vec<IpAddr>),
-    /// There is no such name.
+    /// The name does not exist.
     Unknown,
-    /// The server has a fault.
+    /// The server failed.
     Failure,
-    /// Nothing, ever.
+    /// No answer.
     Silence,
-    /// These addresses, so much later.
+    /// These addresses, after a delay.
     Late(Duration, Vec<IpAddr>),
 }
 
@@ -40,12 +40,12 @@ pub struct NameServer {
 #[derive(Debug, Default)]
 struct Script {
     answers: Vec<NameAnswer>,
-    /// How often each type of address was asked for: a lookup asks once for each.
+    /// Number of questions for each type of address: a lookup asks once for each.
     asked: HashMap<u16, usize>,
 }
 
 impl NameServer {
-    /// A name server at this address, which knows no name yet.
+    /// A name server at this address, without names.
     pub async fn start(address: SocketAddr) -> io::Result<Self> {
         let socket = Arc::new(UdpSocket::bind(address).await?);
         let state: Arc<Mutex<HashMap<String, Script>>> = Arc::default();
@@ -53,7 +53,7 @@ impl NameServer {
         let answering = tokio::spawn(async move {
             let mut question = [0; 1_024];
             while let Ok((length, from)) = socket.recv_from(&mut question).await {
-                // A resolver that no longer waits asks again.
+                // A resolver that no longer waits repeats the question.
                 match answer(&question[..length], &scripts) {
                     Some((Duration::ZERO, answer)) => drop(socket.send_to(&answer, from).await),
                     Some((wait, answer)) => {
@@ -70,12 +70,12 @@ impl NameServer {
         Ok(Self { state, answering })
     }
 
-    /// What to say of a name, to one lookup after the other; the last stays.
+    /// Sets the answers for a name, one per lookup; the last one is repeated.
     pub fn on(&self, name: &str, answers: impl Into<Vec<NameAnswer>>) {
         locked(&self.state).insert(name.to_owned(), Script { answers: answers.into(), asked: HashMap::new() });
     }
 
-    /// How often a name was looked up.
+    /// Number of lookups of a name.
     pub fn lookups(&self, name: &str) -> usize {
         locked(&self.state).get(name).and_then(|script| script.asked.values().max().copied()).unwrap_or_default()
     }
@@ -87,7 +87,7 @@ impl Drop for NameServer {
     }
 }
 
-/// The answer to a question, if it is one and is answered at all, and how late it comes (RFC 1035 §4.1).
+/// The answer to a question, if there is one, and its delay (RFC 1035 §4.1).
 fn answer(question: &[u8], scripts: &Mutex<HashMap<String, Script>>) -> Option<(Duration, Vec<u8>)> {
     let (name, end) = name(question)?;
     let kind = u16::from_be_bytes([*question.get(end)?, *question.get(end + 1)?]);
@@ -113,7 +113,7 @@ fn answer(question: &[u8], scripts: &Mutex<HashMap<String, Script>>) -> Option<(
     let records: Vec<Vec<u8>> = addresses.iter().filter_map(|address| record(*address, kind)).collect();
     let count = u16::try_from(records.len()).ok()?;
     let mut answer = question[..2].to_vec();
-    // An answer, recursion desired and available, and the code; one question, the records, nothing else.
+    // A response, recursion desired and available, and the code; one question, the records, no other sections.
     answer.extend([0x81, 0x80 | code, 0, 1]);
     answer.extend(count.to_be_bytes());
     answer.extend([0; 4]);
@@ -122,7 +122,7 @@ fn answer(question: &[u8], scripts: &Mutex<HashMap<String, Script>>) -> Option<(
     Some((wait, answer))
 }
 
-/// The name that is asked for, in lower case, and where the question goes on.
+/// The name in the question, in lower case, and the offset after it.
 fn name(question: &[u8]) -> Option<(String, usize)> {
     let mut labels = Vec::new();
     let mut place = 12;
@@ -137,7 +137,7 @@ fn name(question: &[u8]) -> Option<(String, usize)> {
     }
 }
 
-/// An address of the type that is asked for, good for no time at all.
+/// An address record of the requested type, with a TTL of zero.
 fn record(address: IpAddr, kind: u16) -> Option<Vec<u8>> {
     let bytes = match address {
         IpAddr::V4(address) if kind == A => address.octets().to_vec(),

@@ -1,5 +1,5 @@
-//! A receiver of webhooks on plain TCP, so that it can misbehave in ways that no HTTP library offers. What it does
-//! with a request is set by path; what it received is kept.
+//! A receiver of webhooks on plain TCP, so that it can misbehave in ways that no HTTP library offers. Its behaviour is
+//! set by path, and it stores all received requests.
 
 use std::{
     collections::HashMap,
@@ -16,7 +16,7 @@ use crate::{Behaviour, LONG, Received, http::serve_counted, locked, until};
 
 /// A listening receiver; it stops when it is dropped.
 pub struct Receiver {
-    /// Where it listens.
+    /// The receiver's address.
     pub address: SocketAddr,
     state: Arc<State>,
     accepting: JoinHandle<()>,
@@ -35,7 +35,7 @@ impl Receiver {
         Self::start_at(SocketAddr::from(([127, 0, 0, 1], 0))).await
     }
 
-    /// The same at an address of the machine.
+    /// A receiver at an address of the machine, which answers 404 until a test sets a behaviour.
     pub async fn start_at(address: SocketAddr) -> Self {
         let listener = TcpListener::bind(address).await.unwrap_or_else(|error| panic!("{address}: {error}"));
         let address = listener.local_addr().expect("it listens");
@@ -54,7 +54,7 @@ impl Receiver {
         format!("http://{}{path}", self.address)
     }
 
-    /// What to do with requests to a path, one behaviour after the other; the last one stays.
+    /// Sets the behaviours for requests to a path, one per request; the last one is repeated. Returns the path's URL.
     pub fn on(&self, path: &str, script: impl Into<Vec<Behaviour>>) -> String {
         locked(&self.state.scripts).insert(path.to_owned(), script.into());
         self.url(path)
@@ -65,17 +65,17 @@ impl Receiver {
         locked(&self.state.received).iter().filter(|received| received.path == path).cloned().collect()
     }
 
-    /// Everything that has come so far.
+    /// All requests so far.
     pub fn everything(&self) -> Vec<Received> {
         locked(&self.state.received).clone()
     }
 
-    /// How many connections were made so far, whatever came over them.
+    /// Number of connections so far, including those without a request.
     pub fn connections(&self) -> usize {
         self.state.connections.load(Ordering::Relaxed)
     }
 
-    /// Waits until at least so many requests have come to a path.
+    /// Waits for at least `count` requests to a path.
     pub async fn until(&self, path: &str, count: usize) -> Vec<Received> {
         until(&format!("{count} requests to {path}"), LONG, async || {
             Some(self.received(path)).filter(|received| received.len() >= count)

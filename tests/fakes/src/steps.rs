@@ -1,4 +1,5 @@
-//! What a receiver does once it has read a request: a short script of steps, from which any misbehaviour can be made.
+//! The behaviour of a receiver after it has read a request: a short script of steps, which can express any
+//! misbehaviour.
 
 use std::{
     io::{self, Write},
@@ -13,27 +14,27 @@ use tokio::{io::AsyncWriteExt, net::TcpStream, time};
 #[derive(Debug, Clone)]
 enum Step {
     Write(Vec<u8>),
-    /// Writes the same again and again, with a pause after each.
+    /// Writes the same bytes repeatedly, with a pause after each.
     Repeat(Vec<u8>, Duration),
     Pause(Duration),
-    /// Keeps the connection open without a word, until the other side closes it.
+    /// Keeps the connection open silently, until the other side closes it.
     Hang,
-    /// Says that nothing more will come, and keeps listening.
+    /// Shuts down the sending half, and continues to read.
     HalfClose,
     /// Closes the connection with RST instead of FIN.
     Reset,
 }
 
-/// What a receiver answers with.
+/// The behaviour of a receiver for one request.
 #[derive(Debug, Clone)]
 pub struct Behaviour {
     steps: Vec<Step>,
-    /// Whether another request may follow on the connection.
+    /// Whether the connection is kept for another request.
     keeps_alive: bool,
 }
 
 impl Behaviour {
-    /// A status, some headers and a body: what a well-behaved receiver says.
+    /// A status, headers and a body, as from a well-behaved receiver.
     pub fn answer(status: u16, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Self {
         let body = body.as_ref();
         let length = if status == 204 { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
@@ -41,32 +42,32 @@ impl Behaviour {
         Self { steps: vec![Step::Write([head.as_bytes(), body].concat())], keeps_alive: true }
     }
 
-    /// A status and nothing else.
+    /// A status without headers and body.
     pub fn status(status: u16) -> Self {
         Self::answer(status, &[], "")
     }
 
-    /// Bytes as they are, and then the end of the connection.
+    /// These bytes, and then the end of the connection.
     pub fn raw(bytes: impl Into<Vec<u8>>) -> Self {
         Self::of([Step::Write(bytes.into())])
     }
 
-    /// Not a word.
+    /// No response.
     pub fn hang() -> Self {
         Self::of([Step::Hang])
     }
 
-    /// The end of the connection without an answer.
+    /// The end of the connection without a response.
     pub fn close() -> Self {
         Self::of([])
     }
 
-    /// The same, rudely.
+    /// A reset of the connection without a response.
     pub fn reset() -> Self {
         Self::of([Step::Reset])
     }
 
-    /// A body of chunks, as HTTP frames them.
+    /// A chunked body.
     pub fn chunked(status: u16, chunks: &[&[u8]]) -> Self {
         let mut bytes = format!("{}Transfer-Encoding: chunked\r\n\r\n", head(status, &[])).into_bytes();
         for chunk in chunks.iter().chain([&&b""[..]]) {
@@ -77,30 +78,30 @@ impl Behaviour {
         Self { steps: vec![Step::Write(bytes)], keeps_alive: true }
     }
 
-    /// A body that never ends, as fast as it is read.
+    /// An endless body, as fast as it is read.
     pub fn endless_body(status: u16) -> Self {
         let head = format!("{}\r\n", head(status, &[("Connection", "close")]));
         Self::of([Step::Write(head.into()), Step::Repeat(vec![b'x'; 65_536], Duration::ZERO)])
     }
 
-    /// A body that says how long it is and then comes byte by byte.
+    /// A body with a length, sent byte by byte.
     pub fn trickled_body(status: u16, pause: Duration) -> Self {
         let head = format!("{}Content-Length: 4000\r\n\r\n", head(status, &[]));
         Self::of([Step::Write(head.into()), Step::Repeat(b"x".to_vec(), pause)])
     }
 
-    /// A body that says that it is longer than what comes.
+    /// A body shorter than its announced length.
     pub fn truncated_body(status: u16) -> Self {
         Self::raw(format!("{}Content-Length: 4000\r\n\r\nonly this", head(status, &[])))
     }
 
-    /// The beginning of a body, and then not a word.
+    /// The beginning of a body, and then silence.
     pub fn stalled_body(status: u16, body: &[u8], sent: usize) -> Self {
         let head = format!("{}Content-Length: {}\r\n\r\n", head(status, &[]), body.len());
         Self::of([Step::Write([head.as_bytes(), &body[..sent]].concat()), Step::Hang])
     }
 
-    /// A body of 100 KB that is 100 MB when it is unpacked.
+    /// A compressed body of 100 KB that unpacks to 100 MB.
     pub fn gzip_bomb(status: u16) -> Self {
         static BOMB: LazyLock<Vec<u8>> = LazyLock::new(|| {
             let mut packed = GzEncoder::new(Vec::new(), Compression::best());
@@ -113,34 +114,35 @@ impl Behaviour {
         Self::answer(status, &[("Content-Encoding", "gzip"), ("Content-Type", "application/json")], &*BOMB)
     }
 
-    /// Interim answers without an end.
+    /// Endless interim responses.
     pub fn endless_interim_answers(pause: Duration) -> Self {
         Self::of([Step::Repeat(b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n".to_vec(), pause)])
     }
 
-    /// Bytes one by one, and then the end of the connection.
+    /// These bytes one by one, and then the end of the connection.
     pub fn byte_by_byte(bytes: &str, pause: Duration) -> Self {
         let steps = bytes.bytes().flat_map(|byte| [Step::Write(vec![byte]), Step::Pause(pause)]);
         Self::of(steps.collect::<Vec<_>>())
     }
 
-    /// The end of what is sent, while what is received goes on, and not a word.
+    /// A half-closed connection without a response: the sending half ends, the receiving half stays open.
     pub fn half_close() -> Self {
         Self::of([Step::HalfClose, Step::Hang])
     }
 
-    /// Headers without an end.
+    /// Endless headers.
     pub fn endless_headers(pause: Duration) -> Self {
         let header = b"X-Another: one\r\n".to_vec();
         Self::of([Step::Write(b"HTTP/1.1 200 OK\r\n".to_vec()), Step::Repeat(header, pause)])
     }
 
-    /// The same, and then the end of the connection: the next request comes over another, and is lost with that one alone.
+    /// The behaviour, and then the end of the connection: the next request uses another connection, whose loss affects
+    /// only that request.
     pub fn closing(self) -> Self {
         Self { keeps_alive: false, ..self }
     }
 
-    /// The same, later.
+    /// The behaviour after a delay.
     pub fn after(mut self, pause: Duration) -> Self {
         self.steps.insert(0, Step::Pause(pause));
         self
@@ -150,7 +152,7 @@ impl Behaviour {
         Self { steps: steps.into(), keeps_alive: false }
     }
 
-    /// Does it; whether the connection goes on afterwards.
+    /// Runs the steps; returns whether the connection is kept.
     pub(crate) async fn act(&self, stream: &mut TcpStream) -> io::Result<bool> {
         for step in &self.steps {
             match step {

@@ -1,4 +1,4 @@
-//! Endpoints with TLS, whose certificates are as good or as bad as a test wants. They pass requests on in plain HTTP.
+//! Endpoints with TLS, with valid or invalid certificates. They forward requests in plain HTTP.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -14,7 +14,7 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-/// An authority that issues certificates.
+/// A certificate authority.
 pub struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 /// A certificate and its key.
@@ -23,40 +23,40 @@ pub struct Identity {
     key: KeyPair,
 }
 
-/// A listener that ends TLS and passes on what is inside; it stops when it is dropped.
+/// A listener that terminates TLS and forwards the content; it stops when it is dropped.
 pub struct TlsFront {
-    /// Where it listens.
+    /// The listener's address.
     pub address: SocketAddr,
     accepting: JoinHandle<()>,
 }
 
 fn key() -> KeyPair {
-    KeyPair::generate().expect("the library makes keys of its default kind")
+    KeyPair::generate().expect("the library supports its default kind of key")
 }
 
-/// A certificate for these names and addresses, made good for this century or no longer.
+/// Parameters of a certificate for these names and addresses, valid for this century or expired.
 fn parameters(names: &[&str], expired: bool) -> CertificateParams {
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-    let mut parameters = CertificateParams::new(names).expect("the tests use names that certificates can have");
+    let mut parameters = CertificateParams::new(names).expect("the tests use valid names");
     parameters.not_before = date_time_ymd(2020, 1, 1);
     parameters.not_after = if expired { date_time_ymd(2021, 1, 1) } else { date_time_ymd(2099, 1, 1) };
     parameters
 }
 
 impl Authority {
-    /// A new one, which no client trusts yet.
+    /// A new authority, which no client trusts yet.
     pub fn new() -> Self {
         let mut authority = parameters(&[], false);
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        Self(CertifiedIssuer::self_signed(authority, key()).expect("its own key signs it"))
+        Self(CertifiedIssuer::self_signed(authority, key()).expect("self-signing succeeds"))
     }
 
-    /// Its certificate, for those who are to trust it.
+    /// The authority's certificate in PEM, for clients that trust it.
     pub fn pem(&self) -> String {
         self.0.pem()
     }
 
-    /// An identity with these names, perhaps of the past.
+    /// An identity with these names, possibly expired.
     pub fn issue(&self, names: &[&str], expired: bool) -> Identity {
         let key = key();
         let certificate = parameters(names, expired).signed_by(&key, &self.0).expect("an authority signs");
@@ -71,10 +71,10 @@ impl Default for Authority {
 }
 
 impl Identity {
-    /// One that vouches for itself.
+    /// A self-signed identity.
     pub fn self_signed(names: &[&str]) -> Self {
         let key = key();
-        let certificate = parameters(names, false).self_signed(&key).expect("its own key signs it");
+        let certificate = parameters(names, false).self_signed(&key).expect("self-signing succeeds");
         Self { certificate: certificate.der().clone(), key }
     }
 
@@ -98,7 +98,7 @@ impl TlsFront {
                 let acceptor = acceptor.clone();
                 let _ = stream.set_nodelay(true);
                 tokio::spawn(async move {
-                    // A client that does not trust it goes away.
+                    // A client that does not trust the certificate closes the connection.
                     let Ok(mut outside) = acceptor.accept(stream).await else { return };
                     let Ok(mut inside) = TcpStream::connect(inside).await else { return };
                     let _ = inside.set_nodelay(true);
@@ -109,7 +109,7 @@ impl TlsFront {
         Self { address, accepting }
     }
 
-    /// The address of a path.
+    /// The URL of a path.
     pub fn url(&self, path: &str) -> String {
         format!("https://{}{path}", self.address)
     }

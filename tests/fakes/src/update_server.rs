@@ -1,5 +1,5 @@
-//! A provider of geo-IP databases on plain TCP: MaxMind's update server, and files at any path with a checksum beside
-//! them. It counts requests, and misbehaves on request.
+//! A provider of geo-IP databases on plain TCP: MaxMind's update server, and files at any path with checksum files. It
+//! counts requests, and misbehaves on request.
 
 use std::{
     collections::HashMap,
@@ -19,14 +19,14 @@ use tokio::{net::TcpListener, task::JoinHandle};
 
 use crate::{Behaviour, LONG, Received, http::serve, locked, until};
 
-/// The one account.
+/// The only account.
 pub const ACCOUNT: &str = "123456";
-/// Its licence key, with characters that must survive.
+/// Its licence key, with characters that clients must encode.
 pub const LICENCE_KEY: &str = "k3y:with/colon+and=more";
 
 /// A listening server; it stops when it is dropped.
 pub struct UpdateServer {
-    /// Where it listens.
+    /// The server's address.
     pub address: SocketAddr,
     state: Arc<State>,
     accepting: JoinHandle<()>,
@@ -40,7 +40,7 @@ struct State {
     received: Mutex<Vec<Received>>,
 }
 
-/// What MaxMind has of an edition.
+/// MaxMind's data of an edition.
 struct Edition {
     date: String,
     md5: String,
@@ -49,7 +49,7 @@ struct Edition {
 }
 
 impl UpdateServer {
-    /// A server on a free port that has nothing yet.
+    /// A server on a free port, without databases.
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("it listens");
@@ -59,17 +59,17 @@ impl UpdateServer {
         Self { address, state, accepting }
     }
 
-    /// The address of a path.
+    /// The URL of a path.
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
-    /// Has a database of this edition, as MaxMind has them: an archive with the licence.
+    /// Serves a database of this edition like MaxMind: an archive with the licence.
     pub fn offer(&self, edition: &str, date: &str, database: &[u8]) {
         self.offer_archive(edition, date, &md5(database), archive(edition, database));
     }
 
-    /// Has this archive, and says this checksum of the database in it.
+    /// Serves this archive, with this checksum of its database.
     pub fn offer_archive(&self, edition: &str, date: &str, md5: &str, archive: Vec<u8>) {
         let offered = Edition { date: date.to_owned(), md5: md5.to_owned(), archive, refused: false };
         locked(&self.state.editions).insert(edition.to_owned(), offered);
@@ -82,24 +82,24 @@ impl UpdateServer {
         }
     }
 
-    /// Has a file at a path; its `ETag` is its checksum.
+    /// Serves a file at a path; its `ETag` is its checksum.
     pub fn serve(&self, path: &str, file: impl Into<Vec<u8>>) {
         locked(&self.state.files).insert(path.to_owned(), file.into());
     }
 
-    /// What to do with requests to a path, whatever their query, instead of answering as it should: one behaviour after
-    /// the other, and then again as it should.
+    /// Sets misbehaviours for requests to a path with any query: one behaviour per request, then normal responses
+    /// again.
     pub fn instead(&self, path: &str, script: impl Into<Vec<Behaviour>>) {
         locked(&self.state.instead).insert(path.to_owned(), script.into());
     }
 
-    /// The requests for a path so far, whatever the query.
+    /// The requests for a path with any query so far.
     pub fn received(&self, path: &str) -> Vec<Received> {
         let received = locked(&self.state.received);
         received.iter().filter(|received| path_of(received) == path).cloned().collect()
     }
 
-    /// Waits until so many requests have come to a path.
+    /// Waits for `count` requests to a path.
     pub async fn until(&self, path: &str, count: usize) {
         until(&format!("{count} requests to {path}"), LONG, async || {
             (self.received(path).len() >= count).then_some(())
@@ -107,20 +107,20 @@ impl UpdateServer {
         .await;
     }
 
-    /// Forgets what has come so far.
+    /// Forgets the requests so far.
     pub fn forget(&self) {
         locked(&self.state.received).clear();
     }
 
-    /// Where MaxMind says what there is.
+    /// MaxMind's path for the metadata of editions.
     pub const METADATA: &str = "/geoip/updates/metadata";
 
-    /// Where MaxMind has an edition.
+    /// MaxMind's path of an edition.
     pub fn download(edition: &str) -> String {
         format!("/geoip/databases/{edition}/download")
     }
 
-    /// The requests for what there is of an edition.
+    /// The requests for the metadata of an edition.
     pub fn metadata_requests(&self, edition: &str) -> usize {
         let wanted = format!("{}?edition_id={edition}", Self::METADATA);
         locked(&self.state.received).iter().filter(|received| received.path == wanted).count()
@@ -186,7 +186,7 @@ fn path_of(received: &Received) -> &str {
     received.path.split('?').next().unwrap_or_default()
 }
 
-/// A database with its licence, as MaxMind packs them.
+/// An archive of a database with its licence, as from MaxMind.
 pub fn archive(edition: &str, database: &[u8]) -> Vec<u8> {
     let name = |file: &str| format!("{edition}_20261117/{file}");
     gzip(&tar(&[
@@ -196,7 +196,7 @@ pub fn archive(edition: &str, database: &[u8]) -> Vec<u8> {
     ]))
 }
 
-/// An archive of these members, whatever their names are.
+/// An archive of these members, with arbitrary names.
 ///
 /// # Panics
 /// When a name does not fit into a header.
@@ -204,7 +204,7 @@ pub fn tar(members: &[(&str, &[u8])]) -> Vec<u8> {
     let mut builder = tar::Builder::new(Vec::new());
     for (name, content) in members {
         let mut header = Header::new_ustar();
-        // Past the library, which refuses the names that a client must refuse.
+        // Written without the library's check, which refuses the names that a client must refuse.
         header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
         header.set_entry_type(EntryType::Regular);
         header.set_mode(0o644);
@@ -215,10 +215,10 @@ pub fn tar(members: &[(&str, &[u8])]) -> Vec<u8> {
     builder.into_inner().expect("memory takes everything")
 }
 
-/// The same compressed.
+/// Compresses bytes with gzip.
 ///
 /// # Panics
-/// Never: memory takes everything.
+/// Never: writing to memory cannot fail.
 pub fn gzip(content: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(content).expect("memory takes everything");

@@ -1,13 +1,13 @@
-//! Waiting for a state, never for a time.
+//! Waiting for a state, never for a duration.
 
 use std::time::{Duration, Instant};
 
-/// More than anything here ever takes on a busy machine: only a fault waits so long.
+/// Timeout that no operation here reaches on a busy machine, except after a fault.
 pub const LONG: Duration = Duration::from_secs(90);
 
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Looks again and again until there is something; fails with what was waited for.
+/// Polls until `look` returns a value; panics with `what` after the limit.
 pub async fn until<T>(what: &str, limit: Duration, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {

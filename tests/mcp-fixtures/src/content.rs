@@ -1,4 +1,4 @@
-//! Parts of results and of prompts, one of each kind that the protocol has.
+//! Parts of results and prompts, one of each kind in the protocol.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! The server for which the official conformance suite of the Model Context Protocol is written, in the place of `mcp`: the
-//! suite's own tools, resources and prompts, behind the gate and the protocol that are deployed.
+//! The server that the official conformance suite of the Model Context Protocol expects. It replaces `mcp` and offers
+//! the suite's tools, resources and prompts behind the deployed gate and protocol code.
 
 mod content;
 mod prompts;
@@ -14,7 +14,7 @@ use functions_agents::{
 use gate::endpoints;
 use serde_json::{Map, Value, json};
 
-/// What the suite wants to find.
+/// The tools, resources and prompts of the suite.
 struct Fixtures {
     base_url: String,
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::content::{image, resource, text};
 
-/// A prompt: its name, its arguments, and the parts of what it says with their values.
+/// A prompt: its name, its arguments, and a function from the arguments' values to the parts of its message.
 type Prompt = (&'static str, &'static [&'static str], fn(&[&str]) -> Vec<Value>);
 
 const ALL: [Prompt; 4] = [

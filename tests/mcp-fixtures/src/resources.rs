@@ -1,4 +1,4 @@
-//! The resources: a text, bytes, and as many as there are identifiers.
+//! The resources: a text, bytes, and a template with a resource for each identifier.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! The receiver in Rust of docs/receiving-webhooks.md.
-#![expect(clippy::disallowed_methods, reason = "a receiver is no part of the service, and reads its own environment")]
+//! The Rust receiver of docs/receiving-webhooks.md.
+#![expect(clippy::disallowed_methods, reason = "the receiver is not part of the service and reads its own environment")]
 
 include!(concat!(env!("OUT_DIR"), "/receiver.rs"));

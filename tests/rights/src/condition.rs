@@ -1,11 +1,11 @@
-//! A statement's conditions, as far as policies of this project have any: set operators on the partition keys of a request.
+//! The conditions of this project's policies: set operators on the partition keys of a request.
 //! <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-single-vs-multi-valued-context-keys.html>
 
 use serde_json::Value;
 
 use crate::{access::Access, pattern, statement::StatementError};
 
-/// The one condition key that a call here can have a value for. It has several values, so it needs a set operator.
+/// The only supported condition key. It has several values, so it needs a set operator.
 /// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/specifying-conditions.html>
 const LEADING_KEYS: &str = "dynamodb:LeadingKeys";
 
@@ -20,17 +20,17 @@ pub enum Condition {
     Absent(bool),
 }
 
-/// How two texts are compared.
+/// The comparison of two texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Comparison {
-    /// They are the same.
+    /// Equality.
     Equals,
-    /// The policy's may have wildcards.
+    /// A match with the wildcards of the policy's text.
     Like,
 }
 
 impl Comparison {
-    /// Whether a key of a request is what a policy says.
+    /// Whether a key of a request matches a policy's text.
     pub fn holds(self, said: &str, key: &str) -> bool {
         match self {
             Self::Equals => said == key,
@@ -40,13 +40,13 @@ impl Comparison {
 }
 
 impl Condition {
-    /// Reads a statement's `Condition`, with every reference in it resolved.
+    /// Reads a statement's `Condition` with all references resolved.
     pub fn read(block: &Value) -> Result<Vec<Self>, StatementError> {
         let malformed = || StatementError::Malformed("Condition");
         let mut conditions = Vec::new();
         for (operator, tests) in block.as_object().ok_or_else(malformed)? {
             for (key, values) in tests.as_object().ok_or_else(malformed)? {
-                // The names of condition keys have no case.
+                // The names of condition keys are case-insensitive.
                 if !key.eq_ignore_ascii_case(LEADING_KEYS) {
                     return Err(StatementError::Key(key.clone()));
                 }
@@ -76,7 +76,7 @@ impl Condition {
         }
     }
 
-    /// Whether a request meets it.
+    /// Whether a request fulfils the condition.
     pub fn holds(&self, access: &Access) -> bool {
         let keys = access.leading_keys.as_deref().unwrap_or_default();
         let is_one =
@@ -88,8 +88,8 @@ impl Condition {
         }
     }
 
-    /// The keys that a request may name, if this condition limits them. `ForAnyValue` does not: beside one of its keys, a request
-    /// may name any others.
+    /// The keys that a request may name, if this condition limits them. `ForAnyValue` does not: a request may name
+    /// other keys, too.
     pub fn keys(&self) -> Option<(Comparison, &[String])> {
         match self {
             Self::All(comparison, said) => Some((*comparison, said)),
@@ -98,7 +98,7 @@ impl Condition {
     }
 }
 
-/// A text or a list of texts; a switch is the text of its name.
+/// A text or a list of texts; a boolean counts as text.
 pub(crate) fn texts(value: &Value) -> Option<Vec<String>> {
     let text = |value: &Value| match value {
         Value::String(text) => Some(text.clone()),
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_an_error_and_no_permission() {
+    fn unknown_conditions_are_errors_and_no_permissions() {
         for (block, said) in [
             (json!({ "StringLike": { "dynamodb:LeadingKeys": "a" } }), "the condition operator `StringLike`"),
             (json!({ "ForAllValues:StringNotLike": { "dynamodb:LeadingKeys": "a" } }), "`ForAllValues:StringNotLike`"),

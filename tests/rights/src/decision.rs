@@ -1,12 +1,12 @@
-//! Whether a function may do what a call asks: a denial wins, then an allowance, and else it may not.
+//! Decisions on accesses: an explicit denial has priority, then an allowance; by default, access is denied.
 //! <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_evaluation-logic_policy-eval-denyallow.html>
 
 use crate::{access::Access, rights::FunctionRights};
 
-/// What IAM says of an access.
+/// IAM's decision on an access.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// A statement allows it, by these of its parts.
+    /// A statement allows it, by these parts.
     Allowed(Vec<Use>),
     /// A statement denies it.
     Denied,
@@ -14,7 +14,7 @@ pub enum Decision {
     NotAllowed,
 }
 
-/// A part of a statement that allowed something, by its places in the statement.
+/// The part of a statement that allowed an access, by its indexes in the statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Use {
     /// The statement among those of the function.

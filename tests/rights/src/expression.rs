@@ -8,7 +8,7 @@ pub fn key_text(value: &Value) -> Option<String> {
     ["S", "N", "B"].iter().find_map(|kind| value.get(kind)?.as_str()).map(str::to_owned)
 }
 
-/// The value that a query's key condition wants of the attribute `key`, which must be compared by `=`.
+/// The value with which a query's key condition compares the attribute `key`; the operator must be `=`.
 pub fn partition(request: &Value, key: &str) -> Option<String> {
     let tokens = tokens(request["KeyConditionExpression"].as_str()?);
     let name = |token: &str| match token.starts_with('#') {
@@ -26,7 +26,7 @@ fn tokens(text: &str) -> Vec<String> {
         let is_word = character.is_alphanumeric() || "_#:.-".contains(character);
         match tokens.last_mut() {
             Some(last) if is_word && in_word => last.push(character),
-            // Comparisons of two characters.
+            // Operators of two characters.
             Some(last) if character == '=' && (last == "<" || last == ">") => last.push('='),
             _ if character.is_whitespace() => {}
             _ => tokens.push(character.to_string()),
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_partition_is_found_by_name_or_placeholder_wherever_it_stands() {
+    fn the_partition_is_found_by_name_or_placeholder_in_any_position() {
         let request = |text: &str| {
             json!({
                 "KeyConditionExpression": text,

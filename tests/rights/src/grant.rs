@@ -1,21 +1,21 @@
-//! The smallest parts of what statements allow: an action on a resource, for a partition key.
+//! The smallest parts of statements: an action on a resource, for a partition key.
 
 use std::fmt;
 
 use crate::{access::Access, decision::Use, rights::FunctionRights};
 
-/// An action on a resource that a statement allows a function, for a partition key where the statement names any.
+/// An action on a resource that a statement allows a function, for a partition key if the statement names any.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Grant {
     /// The function's name.
     pub function: String,
-    /// Where the statement stands.
+    /// The statement's policy and position.
     pub statement: String,
-    /// The action, as the statement has it.
+    /// The action in the statement.
     pub action: String,
-    /// The resource, as the template has it.
+    /// The resource in the template.
     pub resource: String,
-    /// The partition key, as the statement has it.
+    /// The partition key in the statement.
     pub key: Option<String>,
 }
 
@@ -30,12 +30,12 @@ impl fmt::Display for Grant {
 }
 
 impl FunctionRights {
-    /// Everything that its statements allow.
+    /// All grants of its statements.
     pub fn grants(&self) -> impl Iterator<Item = Grant> {
         self.parts().map(|part| self.grant(part))
     }
 
-    /// The places of its grants.
+    /// The indexes of its grants.
     pub(crate) fn parts(&self) -> impl Iterator<Item = Use> {
         let allowing = self.written.iter().enumerate().filter(|(_, statement)| statement.allows);
         allowing.flat_map(|(place, statement)| {
@@ -52,7 +52,7 @@ impl FunctionRights {
         })
     }
 
-    /// The grant that allowed something.
+    /// The grant that allowed an access.
     #[must_use]
     pub fn grant(&self, part: Use) -> Grant {
         let statement = &self.written[part.statement];
@@ -65,18 +65,18 @@ impl FunctionRights {
         }
     }
 
-    /// The resource that a grant names where it is deployed, wildcards included.
+    /// The resource of a grant in the deployment, including wildcards.
     pub(crate) fn resource_pattern(&self, part: Use) -> &str {
         &self.statements[part.statement].resources[part.resource]
     }
 
-    /// The partition key that it names there.
+    /// The partition key of a grant in the deployment.
     pub(crate) fn key_pattern(&self, part: Use) -> Option<&str> {
         let (_, keys) = self.statements[part.statement].keys()?;
         Some(&keys[part.key?])
     }
 
-    /// The partition keys of an access that it names.
+    /// The partition keys of an access that the grant covers.
     pub(crate) fn keys_for<'a>(&self, part: Use, access: &'a Access) -> impl Iterator<Item = &'a str> {
         let named = self.statements[part.statement].keys().filter(|_| part.key.is_some());
         let keys = access.leading_keys.iter().flatten().map(String::as_str);

@@ -1,11 +1,11 @@
-//! What the template's references mean where it is deployed: the ARNs of its resources.
+//! The values of the template's references in a deployment: the ARNs of its resources.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 use template::Reference;
 
-/// A deployment, as far as ARNs name it.
+/// The parts of ARNs that depend on the deployment.
 #[derive(Debug, Clone)]
 pub struct Deployed {
     /// The region.
@@ -20,11 +20,11 @@ pub struct Deployed {
     pub parameters: BTreeMap<String, String>,
 }
 
-/// What stands behind a secret's name in its ARN: a hyphen and six characters of Secrets Manager's own.
+/// The suffix of a secret's name in its ARN: a hyphen and six random characters from Secrets Manager.
 const SECRET_SUFFIX: &str = "-local0";
 
 impl Deployed {
-    /// What a reference of the template means, given the template's resources.
+    /// The value of a reference, from the template's resources.
     pub(crate) fn value(&self, resources: &Map<String, Value>, reference: Reference<'_>) -> Option<Value> {
         let (name, attribute) = match reference {
             Reference::Name(name) => (name, None),
@@ -56,7 +56,7 @@ impl Deployed {
         Some(text.into())
     }
 
-    /// The ARN of a table that a request names, by name or by ARN.
+    /// The ARN of a table, from its name or ARN in a request.
     pub(crate) fn table_arn(&self, table: &str) -> String {
         if table.starts_with("arn:") {
             return table.to_owned();
@@ -69,8 +69,8 @@ impl Deployed {
         format!("arn:aws:sqs:{}:{}:{queue}", self.region, self.account)
     }
 
-    /// The ARN of a secret that a request names, by name or by ARN. Its last six characters are the same for every secret, since
-    /// nothing here knows the real ones.
+    /// The ARN of a secret, from its name or ARN in a request. Its last six characters are the same for every secret,
+    /// since the real ones are unknown here.
     pub(crate) fn secret_arn(&self, secret: &str) -> String {
         let in_arn = secret.split_once(":secret:").and_then(|(_, name)| name.rsplit_once('-')).map(|(name, _)| name);
         let name = in_arn.unwrap_or(secret);
@@ -83,7 +83,7 @@ pub(crate) fn bucket_arn(bucket: &str) -> String {
     format!("arn:aws:s3:::{bucket}")
 }
 
-/// An ARN without what a service itself has put behind the name in it.
+/// An ARN without the suffix that the service appends to the name.
 pub(crate) fn without_suffix(arn: &str) -> &str {
     arn.strip_suffix(SECRET_SUFFIX).unwrap_or(arn)
 }

@@ -1,42 +1,42 @@
-//! What a statement of PartiQL does, to which table or index, and with which partitions.
+//! PartiQL statements: action, table or index, and partitions.
 //! <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ql-reference.html>
 
 use serde_json::Value;
 
 use crate::expression::key_text;
 
-/// A statement, as far as IAM asks about it.
+/// The parts of a statement that matter to IAM.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Statement<'a> {
-    /// The action's name without its service: `PartiQLUpdate`.
+    /// The action's name without the service: `PartiQLUpdate`.
     pub action: &'static str,
     /// The table, by name or ARN.
     pub table: String,
-    /// The index, where it reads one.
+    /// The index, if the statement reads one.
     pub index: Option<String>,
     tokens: Vec<Token>,
     parameters: &'a [Value],
-    /// Where the condition or the new item begins.
+    /// The index of the condition's or new item's first token.
     body: Option<usize>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Token {
-    /// A name or a word of the language, quoted or not.
+    /// A name or keyword, quoted or not.
     Name(String),
     /// A literal.
     Text(String),
     /// A number.
     Number(String),
-    /// The place of the value in the parameters.
+    /// The index of the value in the parameters.
     Parameter(usize),
-    /// Anything else.
+    /// Any other character.
     Sign(char),
 }
 
-/// A statement that is not understood.
+/// An unsupported statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the PartiQL statement is not read here: {0}")]
+#[error("the PartiQL statement is not supported: {0}")]
 pub struct Unread(&'static str);
 
 impl<'a> Statement<'a> {
@@ -73,7 +73,7 @@ impl<'a> Statement<'a> {
         })
     }
 
-    /// The partitions that it names by the attribute `key`; none when it reads them all.
+    /// The partitions that the statement names by the attribute `key`; `None` if it reads all of them.
     pub fn partitions(&self, key: &str) -> Result<Option<Vec<String>>, Unread> {
         let Some(body) = self.body else { return self.all_partitions() };
         let body = &self.tokens[body + 1..];
@@ -88,7 +88,7 @@ impl<'a> Statement<'a> {
             matches!(&body[place], Token::Name(name) if name == key) && !after_point
         };
         let Some(place) = (0..body.len()).find(|place| is_key(*place)) else { return self.all_partitions() };
-        // With an alternative beside it, the condition may be about other partitions as well.
+        // With an alternative, the condition may match other partitions, too.
         let depths = body.iter().scan(0_i32, |depth, token| {
             match token {
                 Token::Sign('(' | '[') => *depth += 1,
@@ -113,7 +113,7 @@ impl<'a> Statement<'a> {
         found.map(Some).ok_or(Unread("a partition that is compared otherwise than by = or IN"))
     }
 
-    /// A statement that names no partition: a reading one reads all, and a writing one cannot be.
+    /// A statement without a partition: a read reads all partitions, and a write is an error.
     fn all_partitions(&self) -> Result<Option<Vec<String>>, Unread> {
         if self.action == "PartiQLSelect" { Ok(None) } else { Err(Unread("a write without its partition")) }
     }
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_be_about_another_partition_is_not_read() {
+    fn statements_that_may_concern_other_partitions_are_refused() {
         for text in [
             r#"UPDATE "t" SET "a"=1 WHERE "sk"=?"#,
             r#"UPDATE "t" SET "a"=1"#,

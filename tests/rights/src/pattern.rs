@@ -1,9 +1,9 @@
 //! The wildcards of policies: `*` for any text, `?` for one character.
 //! <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_resource.html#reference_policies_elements_resource_wildcards>
 
-/// Whether a text is of this pattern. A pattern of many `*` takes no more time than their number times the text's length.
+/// Whether a text matches the pattern, in time proportional at most to the number of `*` and the text's length.
 pub fn matches(pattern: &str, text: &str) -> bool {
-    // Nearly all patterns are of these two forms, and every call is compared with dozens.
+    // Fast paths: nearly all patterns have these two forms, and every call is compared with dozens.
     match pattern.find(['*', '?']) {
         None => pattern == text,
         Some(wildcard) if pattern[wildcard..] == *"*" => text.starts_with(&pattern[..wildcard]),
@@ -15,7 +15,7 @@ fn matches_any(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
     let mut at = 0;
     let mut seen = 0;
-    // The last `*`, and how much of the text it has taken so far.
+    // The last `*`, and the length of the text that it matches so far.
     let mut star = None;
     while seen < text.len() {
         match pattern.get(at) {
@@ -38,7 +38,7 @@ fn matches_any(pattern: &str, text: &str) -> bool {
     pattern[at..].iter().all(|character| *character == '*')
 }
 
-/// The same for the names of actions, in which case says nothing.
+/// Whether the name of an action matches the pattern, regardless of case.
 pub fn matches_action(pattern: &str, action: &str) -> bool {
     if pattern.contains(['*', '?']) {
         matches(&pattern.to_ascii_lowercase(), &action.to_ascii_lowercase())
@@ -53,7 +53,7 @@ mod tests {
 
     use super::*;
 
-    /// The definition, in as many steps as it takes.
+    /// The definition, as a recursive function.
     fn slowly(pattern: &[char], text: &[char]) -> bool {
         match (pattern, text) {
             ([], []) => true,
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn wildcards_stand_for_what_iam_lets_them_stand_for() {
+    fn wildcards_match_as_in_iam() {
         for (pattern, text) in
             [("APP#*", "APP#1"), ("APP#*", "APP#"), ("*", ""), ("a?c", "abc"), ("a*b*c", "a1b2bc"), ("KEYS", "KEYS")]
         {

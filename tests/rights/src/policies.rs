@@ -1,34 +1,34 @@
-//! The policies of a function's role: those that the template names, and those that SAM adds to them.
+//! The policies of a function's role: those in the template, and those that SAM adds.
 //! <https://docs.aws.amazon.com/serverless-application-model/latest/developerguide/sam-resource-function.html>
 //!
-//! A contract test expands the template with SAM's own translator and holds these policies to what it finds there.
+//! A contract test compares these policies with the output of SAM's translator.
 
 use serde_json::{Map, Value, json};
 
-/// A policy, its references yet to be resolved.
+/// A policy with unresolved references.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Policy {
-    /// Its name, or its place in the template.
+    /// Its name, or its position in the template.
     pub name: String,
     /// Its statements.
     pub statements: Vec<Value>,
 }
 
-/// Why the policies of a function are not known.
+/// The reason why the policies of a function cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
-    /// A role of its own, with policies elsewhere.
-    #[error("a function with a `Role` of its own is not read here")]
+    /// A separate role, with policies elsewhere.
+    #[error("a function with its own `Role` is not supported")]
     Role,
-    /// An entry of `Policies` that is neither a statement, a policy of the template, nor one of AWS that is known here.
-    #[error("the policy {0} is not known here")]
+    /// An entry of `Policies` that is neither a statement, a policy of the template, nor a known one of AWS.
+    #[error("the policy {0} is unknown")]
     Unknown(String),
 }
 
 /// The policy that SAM adds to every function.
 const BASIC: &str = "AWSLambdaBasicExecutionRole";
 
-/// What AWS keeps under this name.
+/// AWS's managed policy of this name.
 /// <https://docs.aws.amazon.com/aws-managed-policy/latest/reference/policy-list.html>
 fn of_aws(name: &str) -> Option<Policy> {
     let logs = ["logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"];
@@ -65,7 +65,7 @@ pub fn of_function(properties: &Value, resources: &Map<String, Value>) -> Result
             }
         });
     }
-    // Lambda sends what failed there in the function's name.
+    // Lambda sends failed events there in the function's name.
     let failures = &properties["EventInvokeConfig"]["DestinationConfig"]["OnFailure"];
     match failures["Type"].as_str() {
         None if failures.is_null() => {}

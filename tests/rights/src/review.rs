@@ -1,5 +1,5 @@
-//! Whether a template's grants fit the calls that were made: a call that nothing grants, a grant that no call used, and
-//! a grant that is wider than its uses.
+//! Comparison of a template's grants with the recorded calls: calls without a grant, unused grants, and grants that are
+//! wider than their uses.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -18,24 +18,24 @@ use crate::{
 /// The text in a recorded partition key in place of an identifier: `ENT#{id}`. `local` writes it.
 pub const IDENTIFIER: &str = "{id}";
 
-/// Calls, and by which grants a template allows them.
+/// Calls, and the grants by which a template allows them.
 #[derive(Debug, Default)]
 pub struct Review {
     faults: BTreeSet<Misfit>,
     of_functions: HashMap<String, BTreeMap<Use, Uses>>,
 }
 
-/// A place where grants and calls do not fit.
+/// A mismatch between grants and calls.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Misfit {
-    /// A call that nothing grants.
+    /// A call without a grant.
     Lacking {
         /// The function's name.
         function: String,
-        /// What it asked for.
+        /// The access.
         access: Access,
     },
-    /// A call on which nothing can be decided.
+    /// A call that cannot be decided.
     Unread {
         /// The function's name.
         function: String,
@@ -50,20 +50,20 @@ pub enum Misfit {
     Wider {
         /// The grant.
         grant: Grant,
-        /// What would have been enough.
+        /// The sufficient grant.
         enough: String,
     },
 }
 
-/// What a part of a grant was used for.
+/// The uses of a part of a grant.
 #[derive(Debug, Default)]
 struct Uses {
     actions: BTreeSet<String>,
-    /// Whether a request named no partition key.
+    /// Whether a request had no partition key.
     without_keys: bool,
-    /// The partition keys that this part names, or if it names none, all of the requests.
+    /// The requests' partition keys that this part covers; all of them, if it names none.
     keys: BTreeSet<String>,
-    /// The resources, by the pattern that covers them where the template is deployed.
+    /// The resources, by the pattern that covers them in the deployment.
     resources: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -95,7 +95,7 @@ impl Review {
         }
     }
 
-    /// Every place where the calls and the grants of these rights do not fit.
+    /// All mismatches between the calls and the grants of these rights.
     #[must_use]
     pub fn misfits(&self, rights: &Rights) -> Vec<Misfit> {
         let mut misfits: Vec<_> = self.faults.iter().cloned().collect();
@@ -127,12 +127,12 @@ impl Uses {
         resources.insert(without_suffix(&access.resource).to_owned());
     }
 
-    /// What would have been enough, if the grant is more.
+    /// The sufficient grant, if this grant is wider.
     fn enough(&self, grant: &Grant, key: Option<&str>) -> Option<String> {
         if grant.action.contains(['*', '?']) {
             return Some(self.actions.iter().cloned().collect::<Vec<_>>().join(", "));
         }
-        // A key of any kind is one of another function's, too.
+        // A key of any kind also covers keys of other functions.
         let is_of_any_kind = key.map_or(!self.without_keys, |key| kind(key).contains(['*', '?']));
         if is_of_any_kind {
             let kinds: BTreeSet<_> = self.keys.iter().map(|key| kind(key)).collect();
@@ -145,17 +145,16 @@ impl Uses {
     }
 }
 
-/// What covers all texts, if it is less than this pattern. The beginning that they share ends at a separator, since the
-/// name of one entity, one webhook or one object is no part of it. A key that is always the same is one item if no name
-/// is in it: `REVOKED#DAY`.
+/// The pattern that covers all texts, if it is narrower than this one. The common prefix ends at a separator, so that
+/// it contains no name of an entity, webhook or object. A single text without such a name is one item: `REVOKED#DAY`.
 fn narrower(texts: &BTreeSet<String>, pattern: &str, is_key: bool) -> Option<String> {
     let wildcard = pattern.find(['*', '?'])?;
-    // The texts are sorted, so that the first and the last share what all share.
+    // The texts are sorted, so the common prefix of the first and the last is common to all.
     let first = texts.first()?;
     let last = texts.last()?;
     let alike = first.char_indices().zip(last.chars()).find(|((_, one), other)| one != other);
     let shared = &first[..alike.map_or(first.len(), |((place, _), _)| place)];
-    // The resource of an action that knows no resources is `*`.
+    // Actions without resources have the resource `*`.
     if shared == pattern {
         return None;
     }
@@ -170,7 +169,7 @@ fn narrower(texts: &BTreeSet<String>, pattern: &str, is_key: bool) -> Option<Str
     Some(format!("{}*", &beginning[..=end]))
 }
 
-/// What a partition key begins with.
+/// The prefix of a partition key.
 fn kind(key: &str) -> &str {
     key.find('#').map_or(key, |end| &key[..=end])
 }
@@ -186,7 +185,7 @@ impl fmt::Display for Misfit {
                 }
             }
             Self::Unread { function, call, error } => {
-                write!(f, "{function} made the call {call}, on which nothing can be decided: {error}")
+                write!(f, "{function} made the call {call}, which cannot be decided: {error}")
             }
             Self::Unused(grant) => write!(f, "no call used the grant {grant}"),
             Self::Wider { grant, enough } => {
@@ -248,7 +247,7 @@ Resources:
         if keys.is_empty() { access } else { access.with_keys(keys) }
     }
 
-    /// What calls ask that use every grant of the template in its whole width.
+    /// Accesses that use every grant of the template completely.
     fn calls() -> Vec<Access> {
         let table = "arn:aws:dynamodb:r:1:table/things";
         let index = format!("{table}/index/byDue");
@@ -266,7 +265,7 @@ Resources:
             .collect()
     }
 
-    /// What is said of the template with one part replaced.
+    /// The mismatches of the template with one part replaced.
     fn said(from: &str, to: &str) -> Vec<String> {
         let changed = TEMPLATE.replacen(from, to, 1);
         assert!(from == to || changed != TEMPLATE, "{from}");
@@ -357,7 +356,7 @@ Resources:
     }
 
     #[test]
-    fn a_call_beyond_the_grants_is_named_with_its_key_and_one_that_is_not_known_with_its_operation() {
+    fn ungranted_and_unknown_calls_are_named() {
         let rights = rights(TEMPLATE);
         let call = |target: &str, body: serde_json::Value| Call {
             function: "token".to_owned(),
@@ -370,15 +369,15 @@ Resources:
         let said: Vec<_> = review.misfits(&rights).iter().map(ToString::to_string).collect();
         let sentences = [
             "token lacks the right dynamodb:GetItem on arn:aws:dynamodb:r:1:table/things for the key APP#{id}",
-            "token made the call DynamoDB_20120810.ImportTable, on which nothing can be decided: \
-             the operation dynamodb:ImportTable is not known here",
+            "token made the call DynamoDB_20120810.ImportTable, which cannot be decided: \
+             the operation dynamodb:ImportTable is unknown",
         ];
         assert_eq!(&said[..2], &sentences);
     }
 
     proptest! {
         #[test]
-        fn what_would_have_been_enough_covers_every_use_and_is_less(
+        fn sufficient_grants_cover_every_use_and_are_narrower(
             keys in prop::collection::btree_set("ENT#([ab]{1,3}|\\{id\\})(#(DAY|[ab]))?", 1..5),
         ) {
             if let Some(enough) = narrower(&keys, "ENT#*", true) {

@@ -11,64 +11,64 @@ use crate::{
     statement::{Statement, StatementError},
 };
 
-/// What one function may do.
+/// The rights of one function.
 #[derive(Debug, Clone)]
 pub struct FunctionRights {
-    /// The function's name, which is its binary's.
+    /// The name of the function and its binary.
     pub name: String,
-    /// What the template calls it.
+    /// The logical id in the template.
     pub logical_id: String,
-    /// Its statements as they are decided on.
+    /// Its statements with resolved references.
     pub(crate) statements: Vec<Statement>,
-    /// The same with each reference as `${Name}`, so that they are the same wherever the template is deployed.
+    /// Its statements with references as `${Name}`, which are the same in all deployments.
     pub(crate) written: Vec<Statement>,
     policies: Vec<Policy>,
 }
 
-/// The rights of every function, by its name, and what calls are read by.
+/// The rights of all functions by name, and the data that reading calls requires.
 #[derive(Debug, Clone)]
 pub struct Rights {
-    /// Where the template is deployed.
+    /// The deployment.
     pub(crate) deployed: Deployed,
     /// The partition key of the table, and of each index by its name.
     pub(crate) partition_keys: BTreeMap<Option<String>, String>,
     functions: BTreeMap<String, FunctionRights>,
 }
 
-/// Why the rights of a template are not known.
+/// The reason why the rights of a template cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum RightsError {
     /// A function's policies.
     #[error("template.yaml: {function}")]
     Policies {
-        /// What the template calls the function.
+        /// The function's logical id.
         function: String,
-        /// Why.
+        /// The cause.
         source: PolicyError,
     },
     /// A reference without a value.
     #[error("template.yaml: {statement}")]
     Reference {
-        /// Where it stands.
+        /// The policy and position.
         statement: String,
-        /// Why.
+        /// The cause.
         source: ResolveError,
     },
     /// A statement that is not understood.
     #[error("template.yaml: {statement}")]
     Statement {
-        /// Where it stands.
+        /// The policy and position.
         statement: String,
-        /// Why.
+        /// The cause.
         source: StatementError,
     },
 }
 
 impl Rights {
-    /// Reads the rights that a template gives where it is deployed.
+    /// Reads the rights that a template grants in a deployment.
     ///
     /// # Errors
-    /// When a policy has anything that is not decided here as IAM decides it.
+    /// When a policy has an element that this crate does not support.
     pub fn read(template: &Template, deployed: Deployed) -> Result<Self, RightsError> {
         let resources = template.resources();
         let functions = template
@@ -79,7 +79,7 @@ impl Rights {
         Ok(Self { partition_keys: partition_keys(resources), deployed, functions })
     }
 
-    /// Every function's rights.
+    /// The rights of all functions.
     pub fn functions(&self) -> impl Iterator<Item = &FunctionRights> {
         self.functions.values()
     }
@@ -112,7 +112,7 @@ impl FunctionRights {
         Ok(Self { name: name.clone(), logical_id: id.clone(), statements, written, policies })
     }
 
-    /// Its policies as the template and SAM have them: the name of each, and its statements.
+    /// A function's policies from the template and SAM: names and statements.
     pub fn policies(&self) -> impl Iterator<Item = (&str, &[Value])> {
         self.policies.iter().map(|policy| (&*policy.name, &*policy.statements))
     }

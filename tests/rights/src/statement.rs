@@ -9,15 +9,15 @@ use crate::{
     pattern,
 };
 
-/// The elements of a statement that are read here. Another one could take rights away, so it is an error.
+/// The supported elements of a statement. Others are errors, since they could withdraw rights.
 const ELEMENTS: [&str; 5] = ["Sid", "Effect", "Action", "Resource", "Condition"];
 
 /// A statement: it allows or denies actions on resources, under conditions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
-    /// Where it stands: the policy, and its place in it from 1.
+    /// The policy, and the statement's position in it, from 1.
     pub name: String,
-    /// Whether it allows; else it denies, and nothing else allows what it denies.
+    /// Whether the effect is `Allow`; otherwise `Deny`, which has priority.
     pub allows: bool,
     /// The actions, which may have wildcards.
     pub actions: Vec<String>,
@@ -27,25 +27,25 @@ pub struct Statement {
     pub conditions: Vec<Condition>,
 }
 
-/// Why a statement is not understood.
+/// The reason why a statement cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StatementError {
-    /// An element is missing, or has another form.
-    #[error("`{0}` is missing or has a form that is not read here")]
+    /// An element is missing, or has an unsupported format.
+    #[error("`{0}` is missing or has an unsupported format")]
     Malformed(&'static str),
-    /// An element that is not read here, such as `NotAction`.
-    #[error("the element `{0}` is not read here")]
+    /// An unsupported element, such as `NotAction`.
+    #[error("the element `{0}` is not supported")]
     Element(String),
-    /// A condition operator that is not read here.
-    #[error("the condition operator `{0}` is not read here")]
+    /// An unsupported condition operator.
+    #[error("the condition operator `{0}` is not supported")]
     Operator(String),
-    /// A condition key for which calls here have no value.
-    #[error("the condition key `{0}` is not known here")]
+    /// A condition key for which recorded calls have no value.
+    #[error("the condition key `{0}` is unknown")]
     Key(String),
 }
 
 impl Statement {
-    /// Reads a statement in which every reference is resolved.
+    /// Reads a statement with resolved references.
     pub fn read(name: String, statement: &Value) -> Result<Self, StatementError> {
         if let Some(element) =
             statement.as_object().into_iter().flat_map(Map::keys).find(|key| !ELEMENTS.contains(&key.as_str()))
@@ -66,12 +66,12 @@ impl Statement {
         })
     }
 
-    /// The partition keys that the first condition allows which limits them.
+    /// The partition keys that the first limiting condition allows.
     pub fn keys(&self) -> Option<(Comparison, &[String])> {
         self.conditions.iter().find_map(Condition::keys)
     }
 
-    /// The place of the action and the resource by which this statement is about an access; nothing when it is not.
+    /// The indexes of the action and resource that match an access; `None` if the statement does not match.
     pub fn applies(&self, access: &Access) -> Option<(usize, usize)> {
         let action = self.actions.iter().position(|action| pattern::matches_action(action, &access.action))?;
         let resource = self.resources.iter().position(|resource| pattern::matches(resource, &access.resource))?;
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_statement_with_what_is_not_read_here_is_an_error() {
+    fn a_statement_with_an_unknown_element_is_an_error() {
         let read = |statement: Value| Statement::read("a policy".to_owned(), &statement);
         let whole = json!({ "Sid": "A", "Effect": "Allow", "Action": "a:B", "Resource": ["arn"] });
         assert_eq!(read(whole.clone()).expect("whole").actions, ["a:B"]);

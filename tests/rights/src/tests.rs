@@ -1,4 +1,4 @@
-//! What a whole template allows, from calls as the SDKs send them.
+//! Tests of a whole template's grants, with calls as sent by the SDKs.
 
 use std::collections::BTreeMap;
 
@@ -71,7 +71,7 @@ fn rights(template: &str) -> Rights {
     read(template).expect("well-formed")
 }
 
-/// Everything that a call asks, each with whether the function may.
+/// The accesses of a call, each with the decision.
 fn decided(function: &str, target: &str, body: Value) -> Vec<(String, bool)> {
     let rights = rights(TEMPLATE);
     let asked = accesses(&rights, &json_request(target, body)).expect("understood");
@@ -114,7 +114,7 @@ fn single_calls_batches_and_transactions_ask_for_what_aws_asks() {
         decided("token", "DynamoDB_20120810.BatchGetItem", batch("REVOKED")),
         [said("dynamodb:BatchGetItem on things for KEYS, REVOKED", true)]
     );
-    assert!(!decided("token", "DynamoDB_20120810.BatchGetItem", batch("ENT#1"))[0].1, "one of them is not granted");
+    assert!(!decided("token", "DynamoDB_20120810.BatchGetItem", batch("ENT#1"))[0].1, "one of the keys is not granted");
     let transaction = json!({ "TransactItems": [
         { "Put": { "TableName": "things", "Item": key("ENT#1") } },
         { "Update": { "TableName": "things", "Key": key("ENT#1") } },
@@ -136,7 +136,7 @@ fn single_calls_batches_and_transactions_ask_for_what_aws_asks() {
 }
 
 #[test]
-fn statements_of_partiql_need_the_rights_of_their_verbs_for_their_partitions() {
+fn partiql_needs_the_rights_of_its_verbs_for_its_partitions() {
     let update = |pk: &str| {
         json!({
             "Statement": r#"UPDATE "things" SET "a"=? WHERE "pk"=? AND "sk"=?"#,
@@ -180,7 +180,7 @@ fn queries_are_about_the_partition_of_the_table_or_of_the_index() {
 fn queues_and_secrets_are_named_as_requests_name_them() {
     let url = |queue: &str| json!({ "QueueUrl": format!("http://127.0.0.1:1/000000000000/{queue}") });
     assert!(decided("token", "AmazonSQS.SendMessageBatch", url("Queue"))[0].1);
-    assert!(decided("token", "AmazonSQS.SendMessage", url("Failed"))[0].1, "SAM adds it for what failed");
+    assert!(decided("token", "AmazonSQS.SendMessage", url("Failed"))[0].1, "SAM adds this right for failed events");
     assert!(!decided("token", "AmazonSQS.ReceiveMessage", url("Queue"))[0].1);
     let secret = |id: &str| decided("token", "secretsmanager.GetSecretValue", json!({ "SecretId": id }))[0].1;
     assert!(secret("waypost/local/key") && secret("waypost/local/provider-square"));

@@ -33,9 +33,10 @@ const JSON: HeaderValue = HeaderValue::from_static("application/x-amz-json-1.0")
 const QUERY_ERROR: HeaderName = HeaderName::from_static("x-amzn-query-error");
 
 impl Queues {
-    /// Answers an operation by its name (`SendMessage`: the header `X-Amz-Target` without `AmazonSQS.`) and the request's body.
-    /// The response has status, `Content-Type`, `x-amzn-query-error` if it is an error, and the body. A `ReceiveMessage` may
-    /// take as long as its `WaitTimeSeconds`; dropping the future ends the wait and receives no message.
+    /// Answers an operation by its name (`SendMessage`: the header `X-Amz-Target` without `AmazonSQS.`) and the
+    /// request's body. The response has status, `Content-Type`, `x-amzn-query-error` if it is an error, and the body. A
+    /// `ReceiveMessage` may take as long as its `WaitTimeSeconds`; dropping the future ends the wait and receives no
+    /// message.
     pub async fn answer(&self, operation: &str, body: &[u8]) -> Response<Bytes> {
         match self.perform(operation, body).await {
             Ok(answer) => response(StatusCode::OK, &answer),

@@ -57,7 +57,8 @@ pub enum Command {
         #[arg(long)]
         all: bool,
     },
-    /// Grants the right to publish events, from the next token on, or withdraws it: the application's tokens then end within a minute.
+    /// Grants the right to publish events, from the next token on, or withdraws it: the application's tokens then end
+    /// within a minute.
     Publishing {
         /// Its client identifier.
         client_id: String,
@@ -124,7 +125,8 @@ pub struct Registration {
     /// The managing entity that manages it over HTTP; by default the first one that it may act for.
     #[arg(long, value_parser = EntityId::parse)]
     owner: Option<EntityId>,
-    /// Lets it publish events, and create applications that may. Without this it may do everything else that its scopes allow.
+    /// Lets it publish events, and create applications that may. Without this it may do everything else that its scopes
+    /// allow.
     #[arg(long)]
     may_publish: bool,
 }

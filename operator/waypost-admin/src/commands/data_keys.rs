@@ -23,8 +23,8 @@ pub enum Command {
         /// Makes no new key; reseals the values that older keys sealed.
         #[arg(long)]
         reseal_only: bool,
-        /// Makes no new key; reseals the remaining values, and removes the keys that no value needs, which were replaced at
-        /// least a quarter of an hour ago.
+        /// Makes no new key; reseals the remaining values, and removes the keys that no value needs, which were
+        /// replaced at least a quarter of an hour ago.
         #[arg(long, conflicts_with = "reseal_only")]
         forget: bool,
     },

@@ -18,8 +18,8 @@ It may be stopped at any moment, and run again.";
 pub enum Command {
     /// Lets the next key sign, which is already published. No token is refused.
     Rotate {
-        /// For compromised keys: replaces both at once, and revokes every token that they signed. Clients have to request new
-        /// tokens.
+        /// For compromised keys: replaces both at once, and revokes every token that they signed. Clients have to
+        /// request new tokens.
         #[arg(long)]
         emergency: bool,
     },

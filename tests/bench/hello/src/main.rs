@@ -1,4 +1,4 @@
-//! The least that a function on `lambda_http` can be: what the bench compares with.
+//! A minimal function on `lambda_http`: the baseline of the bench.
 
 use lambda_http::{Error, Request, run, service_fn};
 

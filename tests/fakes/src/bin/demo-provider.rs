@@ -1,4 +1,4 @@
-//! A payment provider to try things out with, beside a local service: `make demo-provider`.
+//! A demo payment provider for a local service: `make demo-provider`.
 
 use std::{error::Error, path::PathBuf, process::ExitCode};
 
@@ -9,10 +9,10 @@ use operator::demo_provider;
 /// Serves the payment provider `demo` on 127.0.0.1 until Ctrl-C.
 #[derive(Parser)]
 struct Arguments {
-    /// The port, which the service's secret takes over; else the one that the secret names.
+    /// The port, which is written into the service's secret; by default the port in the secret.
     #[arg(long)]
     port: Option<u16>,
-    /// The folder with the data of the service that is tried out.
+    /// The data folder of the local service.
     #[arg(long, default_value = ".local")]
     data: PathBuf,
 }
@@ -27,11 +27,11 @@ async fn main() -> ExitCode {
         Ok(providers) => {
             if known != Some(port) {
                 if let Err(error) = demo_provider::move_to(&data, port).await {
-                    eprintln!("The service was not told of port {port}: {}", chain(&error));
+                    eprintln!("The port of the service was not changed to {port}: {}", chain(&error));
                     return ExitCode::FAILURE;
                 }
                 println!("The secret `{}` names port {port} now.", demo_provider::SECRET);
-                println!("A service that has asked at another port since its start asks here within five minutes.\n");
+                println!("A running service uses the new port within five minutes.\n");
             }
             println!("{}", greeting(&providers.url("demo", "authorize"), &data.display().to_string()));
             std::future::pending().await
@@ -49,10 +49,10 @@ fn chain(error: &dyn Error) -> String {
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-/// What somebody who has just started it wants to paste.
+/// Commands to paste after the start.
 fn greeting(address: &str, data: &str) -> String {
     format!(
-        r#"The payment provider `demo` answers at {address}. Beside `make run`, ask for a connection:
+        r#"The payment provider `demo` answers at {address}. Beside `make run`, request a connection:
 
   . '{data}/service.env'
   TOKEN=$(curl -s "$AUTH_URL/oauth2/token" -u "$CLIENT_ID:$CLIENT_SECRET" -d grant_type=client_credentials |
@@ -66,24 +66,24 @@ Open the answer's authorizationUrl in a browser and choose. Then look at the con
   curl -s -X DELETE "$PAYMENT/demo/connection" -H "Authorization: Bearer $TOKEN"
 
 It accepts any client secret for the client `demo`. Ctrl-C ends it; it then forgets everything it granted.
-What it is asked for:
+Requests to it:
 "#
     )
 }
 
-/// One line for each request; codes and tokens stay out of it.
+/// Prints one line for each request, without codes and tokens.
 fn log(entry: &Entry) {
     let what = match entry.kind {
         Kind::Consent => "consent",
-        Kind::Exchange => "a code against tokens",
-        Kind::Refresh => "a refresh",
-        Kind::Revocation => "access given back",
+        Kind::Exchange => "exchange of a code",
+        Kind::Refresh => "refresh",
+        Kind::Revocation => "revocation",
     };
     let outcome = match &entry.outcome {
         RequestOutcome::Done => "done".to_owned(),
         RequestOutcome::Declined => "declined".to_owned(),
         RequestOutcome::Refused(reason) => format!("refused: {reason}"),
-        RequestOutcome::Failed => "failed, as it was to".to_owned(),
+        RequestOutcome::Failed => "failed as requested".to_owned(),
     };
     println!("  {}: {what}: {outcome}", entry.account.as_deref().unwrap_or("no account"));
 }

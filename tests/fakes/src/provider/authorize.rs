@@ -1,4 +1,4 @@
-//! The consent page, and what becomes of the choice that is made there.
+//! The consent page, and the effect of the person's choice.
 
 use super::{
     book::{Book, Code, random_text},
@@ -10,10 +10,10 @@ use super::{
 };
 use crate::{Behaviour, Received};
 
-/// The fewest characters of a state that cannot be guessed.
+/// Minimum length of a state that cannot be guessed.
 const MIN_STATE: usize = 22;
 
-/// What a client asks a person to consent to.
+/// A client's request for a person's consent.
 pub(crate) struct Question {
     pub(crate) redirect_uri: String,
     pub(crate) state: String,
@@ -55,7 +55,7 @@ impl Question {
     }
 }
 
-/// The page that asks.
+/// Shows the consent page.
 pub(crate) fn ask(setup: &Setup, received: &Received) -> Behaviour {
     let read =
         Parameters::of_query(received).and_then(|parameters| Ok((Question::read(setup, &parameters)?, parameters)));
@@ -72,7 +72,7 @@ pub(crate) fn ask(setup: &Setup, received: &Received) -> Behaviour {
     }
 }
 
-/// The answer: the person goes back to the client, with a code or without.
+/// Answers the choice: redirects the person to the client, with or without a code.
 pub(crate) fn answer(book: &mut Book, setup: &Setup, issuer: &str, received: &Received) -> Behaviour {
     let read =
         Parameters::of_form(received).and_then(|parameters| Ok((Question::read(setup, &parameters)?, parameters)));
@@ -119,7 +119,7 @@ pub(crate) fn answer(book: &mut Book, setup: &Setup, issuer: &str, received: &Re
     }
     let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(result).finish();
     let separator = if question.redirect_uri.contains('?') { '&' } else { '?' };
-    // 303: what follows the choice is a GET (RFC 9700 §4.12).
+    // 303: the request after the choice is a GET (RFC 9700 §4.12).
     let location = format!("{}{separator}{query}", question.redirect_uri);
     Behaviour::answer(303, &[("Location", &location), ("Cache-Control", "no-store")], "")
 }
@@ -130,13 +130,13 @@ fn page(status: u16, html: &str) -> Behaviour {
         ("Cache-Control", "no-store"),
         ("Referrer-Policy", "no-referrer"),
         ("X-Frame-Options", "DENY"),
-        // Without `form-action`: browsers hold the redirect that follows against it.
+        // Without `form-action`, which browsers also apply to the redirect after the form.
         ("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'"),
     ];
     Behaviour::answer(status, &headers, html)
 }
 
-/// What a person can choose to become of a consent, with words for it.
+/// The fates that a person can choose, with descriptions.
 pub(crate) fn fates() -> Vec<(String, String)> {
     let mut fates = vec![
         ("no-refresh".to_owned(), "There is no refresh token".to_owned()),
@@ -152,7 +152,7 @@ pub(crate) fn fates() -> Vec<(String, String)> {
         fates.push((format!("ask-{error}"), format!("There is an error in the place of a code: {error}")));
     }
     fates.sort();
-    // The first one is what is chosen unless the person chooses something else.
+    // The first one is the default.
     fates.insert(0, ("ok".to_owned(), "All goes well".to_owned()));
     fates
 }

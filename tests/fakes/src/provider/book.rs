@@ -1,4 +1,4 @@
-//! What the simulated providers remember: codes, grants, and what they were asked.
+//! The state of the simulated providers: codes, grants and requests.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -14,67 +14,67 @@ use super::{
     setup::{Rotation, Setup},
 };
 
-/// A code that somebody's consent led to.
+/// A code from a person's consent.
 pub(crate) struct Code {
-    /// Whose it is.
+    /// The provider's name.
     pub(crate) provider: String,
-    /// Where the person was sent with it.
+    /// The redirect URI of the request.
     pub(crate) redirect_uri: String,
-    /// What the verifier must hash to.
+    /// The code challenge.
     pub(crate) challenge: Option<String>,
-    /// The scopes that the person consented to.
+    /// The granted scopes.
     pub(crate) scope: String,
-    /// Who consented.
+    /// The account of the person.
     pub(crate) account: String,
-    /// What becomes of it, by name.
+    /// The fate, by name.
     pub(crate) fate: String,
-    /// How long the first access token lives, where that is not what is usual.
+    /// Lifetime of the first access token, if not the usual one.
     pub(crate) first_lifetime: Option<u32>,
-    /// The grant that it was exchanged for.
+    /// The grant, after the exchange.
     pub(crate) grant: Option<usize>,
 }
 
-/// Access that was given, with the tokens for it.
+/// Granted access, with its tokens.
 pub(crate) struct Grant {
     pub(crate) provider: String,
     pub(crate) account: String,
     pub(crate) scope: String,
     pub(crate) fate: String,
-    /// The refresh tokens that work, oldest first.
+    /// The valid refresh tokens, oldest first.
     refresh_tokens: Vec<String>,
     access_token: String,
-    /// Whether it was given back, or ended for a reason.
+    /// Whether the grant was revoked or has ended.
     pub(crate) ended: bool,
-    /// Whether the one failure that was asked for has been.
+    /// Whether the requested single failure has happened.
     pub(crate) failed_once: bool,
 }
 
-/// The tokens of an answer.
+/// The tokens of a response.
 pub(crate) struct Tokens {
     pub(crate) access: String,
     pub(crate) refresh: Option<String>,
 }
 
-/// Everything that is remembered.
+/// The state of all providers.
 #[derive(Default)]
 pub(crate) struct Book {
     pub(crate) codes: HashMap<String, Code>,
     pub(crate) grants: Vec<Grant>,
     pub(crate) log: Vec<Entry>,
-    /// The grant of each token that was ever issued.
+    /// The grant of each issued token.
     tokens: HashMap<String, usize>,
-    /// Assertions that were used, which is allowed once.
+    /// Used assertions; each may be used once.
     assertions: BTreeSet<String>,
-    /// Everything that only client and provider may ever see.
+    /// The values that only client and provider may see.
     pub(crate) secrets: BTreeSet<String>,
-    /// Paths that somebody asked for and that no provider has.
+    /// Requested paths that no provider has.
     pub(crate) strays: Vec<String>,
-    /// Paths of requests that named a trace.
+    /// Paths of requests with a trace.
     pub(crate) traced: Vec<String>,
 }
 
 impl Book {
-    /// Writes down a request and its outcome.
+    /// Records a request and its outcome.
     pub(crate) fn note(
         &mut self,
         setup: &Setup,
@@ -93,7 +93,7 @@ impl Book {
         });
     }
 
-    /// A secret text that cannot be guessed and that begins with its fate.
+    /// A random secret that begins with its fate.
     pub(crate) fn secret(&mut self, kind: &str, fate: &str) -> String {
         let secret = format!("{fate}.{kind}.{}", random_text());
         self.secrets.insert(secret.clone());
@@ -110,12 +110,12 @@ impl Book {
         self.tokens.get(token).copied()
     }
 
-    /// The grant of an account that has not ended.
+    /// The active grant of an account.
     pub(crate) fn grant_of_account(&self, provider: &str, account: &str) -> Option<usize> {
         self.grants.iter().rposition(|grant| grant.provider == provider && grant.account == account)
     }
 
-    /// Makes a code's grant, with the first tokens.
+    /// Creates a code's grant, with the first tokens.
     pub(crate) fn grant(&mut self, setup: &Setup, code: &str) -> Option<(usize, Tokens)> {
         let Code { scope, account, fate, .. } = self.codes.get(code)?;
         let scope = scope.clone();
@@ -141,7 +141,7 @@ impl Book {
         Some((number, Tokens { access, refresh }))
     }
 
-    /// New tokens against a refresh token; why not, if there are none.
+    /// New tokens for a refresh token, or the reason of the refusal.
     pub(crate) fn refresh(&mut self, setup: &Setup, number: usize, token: &str) -> Result<Tokens, &'static str> {
         let grant = &mut self.grants[number];
         if grant.ended {
@@ -151,7 +151,7 @@ impl Book {
             if setup.rotation == Rotation::Strict {
                 grant.ended = true;
             }
-            return Err("a refresh token that does not work, or no longer");
+            return Err("the refresh token is not valid");
         };
         let fate = grant.fate.clone();
         let access = self.secret("access", &fate);
@@ -163,7 +163,7 @@ impl Book {
                 let next = self.secret("refresh", &fate);
                 self.tokens.insert(next.clone(), number);
                 let tokens = &mut self.grants[number].refresh_tokens;
-                // A token that is used shows that its client has it: those before it end.
+                // The use of a token shows that the client has it, so earlier ones end.
                 tokens.drain(..position + usize::from(setup.rotation == Rotation::Strict));
                 tokens.push(next.clone());
                 Some(next)
@@ -173,7 +173,7 @@ impl Book {
         Ok(Tokens { access, refresh })
     }
 
-    /// Whether this is the access token that works.
+    /// Whether this is the valid access token.
     pub(crate) fn works(&self, access_token: &str) -> bool {
         self.grant_of(access_token).is_some_and(|number| {
             let grant = &self.grants[number];
@@ -182,7 +182,7 @@ impl Book {
     }
 }
 
-/// A text that cannot be guessed.
+/// A random text.
 pub(crate) fn random_text() -> String {
     let mut bytes = [0; 24];
     rand::fill(&mut bytes).expect("the system's generator gives bytes");

@@ -1,4 +1,4 @@
-//! Whether a request comes from the client that it says it comes from.
+//! Authentication of a request's client.
 
 use aws_lc_rs::signature::{RSA_PKCS1_2048_8192_SHA256, UnparsedPublicKey};
 use base64::{
@@ -13,16 +13,16 @@ use super::{
 };
 use crate::{Received, clock};
 
-/// The only type of assertion that there is (RFC 7523 §2.2).
+/// The only type of assertion (RFC 7523 §2.2).
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
-/// The longest that an assertion may be good for, in seconds.
+/// Maximum lifetime of an assertion, in seconds.
 const MAX_ASSERTION_LIFE: i64 = 600;
 
-/// What an assertion is known by, so that it is not used twice.
+/// The identifier of an assertion, which may be used once.
 pub(crate) type Once = Option<String>;
 
-/// Checks the client of a request for tokens; `audience` is what an assertion must be for.
+/// Authenticates the client of a request for tokens; `audience` is the required audience of an assertion.
 pub(crate) fn check(
     setup: &Setup,
     received: &Received,
@@ -60,7 +60,7 @@ fn basic(received: &Received, client_id: &str) -> Result<String, String> {
     if id == client_id { Ok(secret) } else { Err("another client id".to_owned()) }
 }
 
-/// Name and secret of HTTP Basic, as they stand there.
+/// Name and secret of HTTP Basic, without further decoding.
 pub(crate) fn basic_pair(received: &Received) -> Result<(String, String), String> {
     let encoded = received.header("authorization").strip_prefix("Basic ").ok_or("no HTTP Basic")?;
     let decoded = BASE64_STANDARD.decode(encoded).ok().and_then(|bytes| String::from_utf8(bytes).ok());
@@ -69,7 +69,7 @@ pub(crate) fn basic_pair(received: &Received) -> Result<(String, String), String
     Ok((id.to_owned(), secret.to_owned()))
 }
 
-/// RFC 6749 §2.3.1 has both parts form-encoded before they are put together.
+/// Name and secret of HTTP Basic, form-decoded (RFC 6749 §2.3.1).
 fn form_decoded(text: &str) -> Result<String, String> {
     let whole = format!("part={text}");
     let mut parts = form_urlencoded::parse(whole.as_bytes());

@@ -1,10 +1,10 @@
-//! The ways in which a provider's answer can go wrong, by names that codes and tokens carry.
+//! Faults of a provider's responses, by the names in codes and tokens.
 
 use std::time::Duration;
 
 use crate::Behaviour;
 
-/// Words of every failing answer. Only the service may ever read them.
+/// Text in every failing response, which only the service may see.
 pub const PROVIDERS_WORDS: &str = "the-providers-own-words";
 
 /// A failure.
@@ -22,17 +22,17 @@ pub enum Failure {
     Internal,
     /// 503 without a body.
     Unavailable,
-    /// Not a word.
+    /// No response.
     Hang,
-    /// The end of the connection without an answer.
+    /// The end of the connection without a response.
     Close,
-    /// The same, rudely.
+    /// A reset of the connection without a response.
     Reset,
-    /// The provider does what the request asks, and ends the connection without an answer.
+    /// The provider carries out the request, and ends the connection without a response.
     Lost,
-    /// A body that is longer than what comes.
+    /// A body shorter than its announced length.
     Truncated,
-    /// 200 with JSON that is none.
+    /// 200 with invalid JSON.
     NotJson,
     /// 200 with a page.
     Html,
@@ -42,20 +42,20 @@ pub enum Failure {
     Empty,
     /// 200 without an access token.
     NoAccessToken,
-    /// 200 with members of other types than they should have.
+    /// 200 with members of wrong types.
     WrongTypes,
-    /// 200 with a member that comes twice.
+    /// 200 with a duplicate member.
     Doubled,
-    /// A redirect to another path of the provider's.
+    /// A redirect to another path of the provider.
     Redirect,
-    /// A body that comes byte by byte.
+    /// A body sent byte by byte.
     Trickle,
     /// Headers without an end.
     EndlessHeaders,
 }
 
 impl Failure {
-    /// Every one, by name.
+    /// All failures, by name.
     pub const ALL: [(&str, Self); 21] = [
         ("invalid_grant", Self::InvalidGrant),
         ("200-invalid_grant", Self::InvalidGrantWith200),
@@ -85,7 +85,7 @@ impl Failure {
         Self::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, failure)| failure)
     }
 
-    /// What the server does; `leak` is a token that it gives away in passing.
+    /// The server's behaviour; `leak` is a token that the response contains.
     pub(crate) fn behaviour(self, leak: &str) -> Behaviour {
         let error =
             |code: &str| format!(r#"{{"error":"{code}","error_description":"{PROVIDERS_WORDS}","token":"{leak}"}}"#);
@@ -128,13 +128,13 @@ impl Failure {
     }
 }
 
-/// Errors that the provider can report in the place of a code.
+/// Errors that the provider can report instead of a code.
 pub(crate) const ASK_ERRORS: [&str; 3] = ["invalid_scope", "server_error", "temporarily_unavailable"];
 
-/// What becomes of a consent later on: the first part of the code and of the tokens that it leads to.
+/// The later fate of a consent: the first part of its code and tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fate {
-    /// All goes well: `ok`.
+    /// No failure: `ok`.
     #[default]
     Fine,
     /// The exchange of the code fails: `fail-…`.
@@ -147,14 +147,14 @@ pub enum Fate {
     NoRefresh,
     /// Every grant has optional members that cannot be read: `odd-members`.
     OddMembers,
-    /// The provider reports this error in the place of a code (RFC 6749 §4.1.2.1): `ask-…`.
+    /// The provider reports this error instead of a code (RFC 6749 §4.1.2.1): `ask-…`.
     Ask(&'static str),
-    /// Giving access back fails: `revoke-…`.
+    /// Revocation fails: `revoke-…`.
     Revoke(Failure),
 }
 
 impl Fate {
-    /// Reads one, as it begins a code.
+    /// Reads a fate from the beginning of a code.
     pub(crate) fn of(text: &str) -> Option<Self> {
         match text {
             "ok" => return Some(Self::Fine),

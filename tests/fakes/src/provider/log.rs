@@ -7,24 +7,24 @@ use std::time::Instant;
 pub enum Kind {
     /// A choice on the consent page.
     Consent,
-    /// A code against tokens.
+    /// Exchange of a code for tokens.
     Exchange,
-    /// A refresh token against new tokens.
+    /// Exchange of a refresh token for new tokens.
     Refresh,
-    /// Access given back.
+    /// Revocation of access.
     Revocation,
 }
 
 /// The outcome of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequestOutcome {
-    /// It was done.
+    /// The provider carried out the request.
     Done,
     /// The person did not consent.
     Declined,
-    /// It was refused, for this reason.
+    /// The provider refused the request, for this reason.
     Refused(String),
-    /// It failed as it was asked to.
+    /// The requested failure.
     Failed,
 }
 
@@ -37,10 +37,10 @@ pub struct Entry {
     pub kind: Kind,
     /// The code, or the token that was presented.
     pub presented: String,
-    /// The account, where what was presented belongs to one.
+    /// The account of the presented code or token, if there is one.
     pub account: Option<String>,
     /// The outcome of a request.
     pub outcome: RequestOutcome,
-    /// When it was complete.
+    /// The time at which the request was complete.
     pub at: Instant,
 }

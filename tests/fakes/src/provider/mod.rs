@@ -1,8 +1,7 @@
 //! Simulated payment providers: consent page, token endpoint and revocation of each, on one server.
 //!
-//! Tests share it side by side, so that nothing is set for all: what goes wrong is named by what they present. A code
-//! and the tokens that it leads to begin with their [`Fate`], which is chosen on the consent page; a code that was made
-//! up, such as `fail-500.anything`, fails in that way, too.
+//! Concurrent tests share the server, so failures are not configured globally: a code and its tokens begin with their
+//! [`Fate`], which is chosen on the consent page. A made-up code, such as `fail-500.anything`, fails in that way, too.
 
 mod authorize;
 mod book;
@@ -31,12 +30,12 @@ pub use failure::{Failure, Fate, PROVIDERS_WORDS};
 pub use log::{Entry, Kind, RequestOutcome};
 pub use setup::{Authentication, Revocation, Rotation, Setup, Shape};
 
-/// Called with each request that was decided.
+/// Called with each answered request.
 pub type Witness = fn(&Entry);
 
-/// Running providers; they stop when this is dropped.
+/// The running server of all providers; it stops when it is dropped.
 pub struct Providers {
-    /// Where they listen.
+    /// The server's address.
     pub address: SocketAddr,
     desk: Arc<Desk>,
     accepting: JoinHandle<()>,
@@ -50,7 +49,7 @@ struct Desk {
 }
 
 impl Providers {
-    /// Starts them on a port of 127.0.0.1, a free one if it is 0.
+    /// Starts the server on a port of 127.0.0.1; 0 means a free port.
     pub async fn start(port: u16, setups: Vec<Setup>, witness: Option<Witness>) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let address = listener.local_addr()?;
@@ -61,17 +60,17 @@ impl Providers {
         Ok(Self { address, desk, accepting })
     }
 
-    /// An address of a provider's: `authorize`, `token` or `revoke`.
+    /// An address of a provider: `authorize`, `token` or `revoke`.
     pub fn url(&self, provider: &str, endpoint: &str) -> String {
         format!("{}/{provider}/{endpoint}", self.desk.base)
     }
 
-    /// The name by which a provider's callbacks call it.
+    /// The issuer in a provider's callbacks.
     pub fn issuer(&self, provider: &str) -> String {
         self.desk.issuer(provider)
     }
 
-    /// Everything that was asked, in its order.
+    /// All requests, in order.
     pub fn log(&self) -> Vec<Entry> {
         locked(&self.desk.book).log.clone()
     }
@@ -86,37 +85,37 @@ impl Providers {
         self.outcomes(|entry| entry.kind == kind && entry.account.as_deref() == Some(account))
     }
 
-    /// Whether an account's access has been given back, or has ended otherwise; not so where there never was any.
+    /// Whether an account's access was revoked or has ended; `false` if there never was any.
     pub fn has_ended(&self, provider: &str, account: &str) -> bool {
         let book = locked(&self.desk.book);
         book.grant_of_account(provider, account).is_some_and(|grant| book.grants[grant].ended)
     }
 
-    /// Ends an account's access, as its owner can at the provider.
+    /// Ends an account's access, as its owner can do at the provider.
     pub fn end(&self, provider: &str, account: &str) {
         let mut book = locked(&self.desk.book);
-        let grant = book.grant_of_account(provider, account).expect("only access that was given can be ended");
+        let grant = book.grant_of_account(provider, account).expect("the account has access");
         book.grants[grant].ended = true;
     }
 
-    /// Whether an access token works.
+    /// Whether an access token is valid.
     pub fn works(&self, access_token: &str) -> bool {
         locked(&self.desk.book).works(access_token)
     }
 
-    /// Everything that only the service and the provider may ever see: codes, tokens, verifiers, assertions and
-    /// client secrets.
+    /// The values that only the service and the provider may see: codes, tokens, verifiers, assertions and client
+    /// secrets.
     pub fn secrets(&self) -> BTreeSet<String> {
         let configured = self.desk.setups.values().filter_map(|setup| setup.secret().map(str::to_owned));
         locked(&self.desk.book).secrets.iter().cloned().chain(configured).collect()
     }
 
-    /// Paths of requests that no provider has, such as the one that a redirect leads to.
+    /// Unknown paths that were requested, such as the target of a redirect.
     pub fn strays(&self) -> Vec<String> {
         locked(&self.desk.book).strays.clone()
     }
 
-    /// Paths of the service's requests that named a trace, of which a provider is to know nothing.
+    /// Paths of requests with a trace, which the service must not send to a provider.
     pub fn traced(&self) -> Vec<String> {
         locked(&self.desk.book).traced.clone()
     }

@@ -1,4 +1,4 @@
-//! The pages that a person sees at a simulated provider.
+//! The pages of a simulated provider.
 
 use super::{
     authorize::{Question, fates},
@@ -58,7 +58,7 @@ pub(crate) fn consent_page(
     )
 }
 
-/// Says why there is nothing to ask.
+/// The page for a request that cannot be granted.
 pub(crate) fn fault_page(fault: &str) -> String {
     document(
         "This request cannot be granted",
@@ -78,7 +78,7 @@ fn hidden(name: &str, value: &str) -> String {
     format!("<input type=\"hidden\" name=\"{}\" value=\"{}\">\n", escaped(name), escaped(value))
 }
 
-/// Text as it stands in HTML, between tags and in quoted values.
+/// Text escaped for HTML, between tags and in quoted values.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\'', "&#39;")
 }

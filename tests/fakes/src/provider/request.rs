@@ -1,25 +1,25 @@
-//! A request's parameters, read strictly: whatever a real provider might stumble over is refused.
+//! A request's parameters, read strictly: any value that a real provider might refuse is refused.
 
 use serde_json::Value;
 
 use crate::Received;
 
-/// Names and values, no name twice.
+/// Names and values, without duplicate names.
 pub(crate) struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
-    /// Those of a query.
+    /// The parameters of a query.
     pub(crate) fn of_query(received: &Received) -> Result<Self, String> {
         Self::pairs(received.path.split_once('?').map_or("", |(_, query)| query).as_bytes())
     }
 
-    /// Those of a form, which must say that it is one.
+    /// The parameters of a form with the content type of a form.
     pub(crate) fn of_form(received: &Received) -> Result<Self, String> {
         has_type(received, "application/x-www-form-urlencoded")?;
         Self::pairs(&received.body)
     }
 
-    /// Those of a JSON object with nothing but texts in it, which must say that it is one.
+    /// The parameters of a JSON object of texts with the content type of JSON.
     pub(crate) fn of_json(received: &Received) -> Result<Self, String> {
         has_type(received, "application/json")?;
         let Ok(Value::Object(members)) = serde_json::from_slice(&received.body) else {
@@ -43,7 +43,7 @@ impl Parameters {
         }
     }
 
-    /// A value that is there and not empty.
+    /// A value, if it is present and not empty.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0
             .iter()
@@ -52,12 +52,12 @@ impl Parameters {
             .filter(|value| !value.is_empty())
     }
 
-    /// A value that must be there.
+    /// A required value.
     pub(crate) fn need(&self, name: &str) -> Result<&str, String> {
         self.get(name).ok_or_else(|| format!("`{name}` is missing"))
     }
 
-    /// Every name with its value.
+    /// All names with their values.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }

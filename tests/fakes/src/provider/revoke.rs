@@ -1,4 +1,4 @@
-//! Access given back.
+//! Revocation of access.
 
 use serde_json::json;
 
@@ -12,13 +12,13 @@ use super::{
 };
 use crate::{Behaviour, Received};
 
-/// What a request is about.
+/// The subject of a request.
 enum Subject {
     Token(String),
     Account(String),
 }
 
-/// Answers one request. `audiences` are what an assertion may be for: this endpoint or the one for tokens.
+/// Answers one request. `audiences` are the accepted audiences of an assertion: this endpoint and the token endpoint.
 pub(crate) fn answer(book: &mut Book, setup: &Setup, audiences: [&str; 2], received: &Received) -> Behaviour {
     let subject = match read(setup, audiences, received) {
         Ok(subject) => subject,
@@ -62,7 +62,7 @@ fn read(setup: &Setup, audiences: [&str; 2], received: &Received) -> Result<Subj
     let secret = setup.secret().unwrap_or_default();
     match setup.revocation {
         Revocation::Rfc7009 | Revocation::Delete => {
-            // Who speaks JSON, speaks it here, too.
+            // A client that sends JSON to the token endpoint sends it here, too.
             let parameters = match setup.authentication {
                 Authentication::Json(_) => Parameters::of_json(received)?,
                 _ => Parameters::of_form(received)?,
@@ -109,13 +109,13 @@ fn done(setup: &Setup, account: &str) -> Behaviour {
     }
 }
 
-/// The answer about access that does not exist, or no longer.
+/// The response about access that does not exist or has ended.
 fn gone(setup: &Setup, presented: &str) -> Behaviour {
     match setup.revocation {
-        // RFC 7009 §2.2: what the client wants is already so.
+        // RFC 7009 §2.2: the access has already ended, as requested.
         Revocation::Rfc7009 | Revocation::Delete => done(setup, presented),
         Revocation::Square => {
-            // Square does not document it; this is what its other endpoints say of such a token.
+            // Square does not document this case; its other endpoints give this response for such a token.
             let error = json!({ "category": "AUTHENTICATION_ERROR", "code": "ACCESS_TOKEN_REVOKED" });
             json_answer(401, &json!({ "errors": [error] }))
         }

@@ -1,29 +1,29 @@
-//! How a simulated provider is set up: what the real ones differ in.
+//! Configuration of a simulated provider: the differences between the real ones.
 
 /// One simulated provider.
 #[derive(Clone)]
 pub struct Setup {
     /// The first segment of its paths.
     pub name: String,
-    /// The client that it knows.
+    /// The client's identifier.
     pub client_id: String,
-    /// How that client shows who it is.
+    /// The client's authentication.
     pub authentication: Authentication,
-    /// Whether it insists on PKCE (RFC 7636).
+    /// Whether PKCE is required (RFC 7636).
     pub pkce: bool,
-    /// Whether its callbacks name their issuer (RFC 9207).
+    /// Whether callbacks name the issuer (RFC 9207).
     pub issuer: bool,
-    /// How long an access token lives, in seconds, if it ends at all.
+    /// Lifetime of an access token in seconds; `None` if it does not expire.
     pub lifetime: Option<u32>,
-    /// What becomes of a refresh token that is used.
+    /// The effect of using a refresh token.
     pub rotation: Rotation,
-    /// What an answer looks like that grants something.
+    /// The format of a response with tokens.
     pub shape: Shape,
-    /// How access is given back.
+    /// The way to revoke access.
     pub revocation: Revocation,
 }
 
-/// How a client shows who it is.
+/// The authentication of a client.
 #[derive(Clone)]
 pub enum Authentication {
     /// HTTP Basic with any secret: for a client whose secret the simulator cannot know.
@@ -32,26 +32,26 @@ pub enum Authentication {
     Basic(String),
     /// `client_id` and `client_secret` in the form.
     Body(String),
-    /// The same as members of a JSON object, which then is the form of the whole request.
+    /// `client_id` and `client_secret` as members of a JSON object, which is the format of the whole request.
     Json(String),
     /// A signed assertion (RFC 7523), verified with this public key: RS256, PKCS #1.
     Assertion(Vec<u8>),
 }
 
-/// What becomes of a refresh token that is used.
+/// The effect of using a refresh token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rotation {
-    /// It stays, and answers repeat it.
+    /// The token remains valid, and responses repeat it.
     Same,
-    /// It stays, and answers do not name it.
+    /// The token remains valid, and responses omit it.
     Unnamed,
-    /// A new one replaces it, from the first time on that the new one is used.
+    /// A new token replaces it at the first use of the new one.
     Graceful,
-    /// A new one replaces it at once; a use of the old one ends the whole grant (RFC 9700 §4.14.2).
+    /// A new token replaces it at once; using the old one ends the whole grant (RFC 9700 §4.14.2).
     Strict,
 }
 
-/// What an answer looks like that grants something.
+/// The format of a response with tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// `expires_in`, `scope`, `account_id`.
@@ -62,12 +62,12 @@ pub enum Shape {
     Stripe,
 }
 
-/// How access is given back.
+/// The way to revoke access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Revocation {
-    /// RFC 7009: a POST with the token in a form; the client shows who it is as with tokens.
+    /// RFC 7009: a POST with the token in a form, and the client authentication of the token endpoint.
     Rfc7009,
-    /// The same with the verb DELETE.
+    /// RFC 7009 with the verb DELETE.
     Delete,
     /// JSON with `client_id` and `access_token` or `merchant_id`, and `Authorization: Client {secret}`.
     Square,
@@ -76,7 +76,7 @@ pub enum Revocation {
 }
 
 impl Setup {
-    /// A provider that does what RFC 6749 says, and rotates refresh tokens with a grace.
+    /// A provider that follows RFC 6749, and rotates refresh tokens with a grace period.
     pub fn new(name: &str, client_id: &str, authentication: Authentication) -> Self {
         Self {
             name: name.to_owned(),
@@ -91,7 +91,7 @@ impl Setup {
         }
     }
 
-    /// The client's secret, where there is one and it is known.
+    /// The client's secret, if it is known.
     pub(crate) fn secret(&self) -> Option<&str> {
         match &self.authentication {
             Authentication::Basic(secret) | Authentication::Body(secret) | Authentication::Json(secret) => Some(secret),

@@ -1,4 +1,4 @@
-//! The token endpoint: codes and refresh tokens against access tokens.
+//! The token endpoint: exchanges codes and refresh tokens for access tokens.
 
 use aws_lc_rs::digest;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{Behaviour, Received, clock};
 
-/// Why a request is refused: the code of RFC 6749 §5.2, and the reason.
+/// The refusal of a request: the code of RFC 6749 §5.2, and the reason.
 struct Refusal(&'static str, String);
 
 impl Refusal {
@@ -97,35 +97,35 @@ fn exchange(book: &mut Book, setup: &Setup, parameters: &Parameters, presented: 
     let fate = Fate::of(presented.split('.').next().unwrap_or_default());
     let Some(code) = book.codes.get(presented).filter(|code| code.provider == setup.name) else {
         return match fate {
-            // A code that somebody made up to see this failure.
+            // A code that a test made up to cause this failure.
             Some(Fate::Exchange(failure)) => Ok(TokenOutcome::Failed(failure)),
             _ => Err(Refusal::grant("a code that was never issued")),
         };
     };
     if let Some(grant) = code.grant {
-        // Somebody else has it, too (RFC 6749 §4.1.2).
+        // Another party has the code, too (RFC 6749 §4.1.2).
         book.grants[grant].ended = true;
         return Err(Refusal::grant("a code that was used before"));
     }
     if let Some(given) = parameters.get("redirect_uri")
         && given != code.redirect_uri
     {
-        return Err(Refusal::grant("another `redirect_uri` than the person was sent to"));
+        return Err(Refusal::grant("`redirect_uri` differs from that of the authorization request"));
     }
-    // Stripe alone does not ask for it.
+    // Only Stripe does not require it.
     if setup.shape != Shape::Stripe && parameters.get("redirect_uri").is_none() {
         return Err(Refusal::request("`redirect_uri` is missing"));
     }
     match (&code.challenge, parameters.get("code_verifier")) {
         (None, None) => {}
         (Some(challenge), Some(verifier)) if is_verifier(verifier) && challenge_of(verifier) == *challenge => {}
-        (Some(_), Some(_)) => return Err(Refusal::grant("`code_verifier` is not that of `code_challenge`")),
+        (Some(_), Some(_)) => return Err(Refusal::grant("`code_verifier` does not match `code_challenge`")),
         (Some(_), None) => return Err(Refusal::request("`code_verifier` is missing")),
-        // A challenge that somebody took out of the address (RFC 9700 §4.8.2).
+        // An attacker removed the challenge from the address (RFC 9700 §4.8.2).
         (None, Some(_)) => return Err(Refusal::request("`code_verifier` without a `code_challenge`")),
     }
     let lifetime = code.first_lifetime.or(setup.lifetime);
-    let (grant, tokens) = book.grant(setup, presented).ok_or_else(|| Refusal::grant("a code that is gone"))?;
+    let (grant, tokens) = book.grant(setup, presented).ok_or_else(|| Refusal::grant("the code no longer exists"))?;
     if let Some(Fate::Exchange(failure)) = fate {
         return Ok(TokenOutcome::Failed(failure));
     }

@@ -6,10 +6,10 @@ use serde_json::{Map, Value};
 use super::{CallError, list, text};
 use crate::{access::Access, expression, partiql, rights::Rights};
 
-/// Operations on a table as a whole, which no partition key is about.
+/// Operations on a whole table, without partition keys.
 const OF_A_TABLE: [&str; 4] = ["DescribeTable", "DescribeTimeToLive", "UpdateTable", "Scan"];
 
-/// What the parts of a transaction are called, and whose rights they need: those of the single operation.
+/// The parts of a transaction, and the single operation whose rights each needs.
 /// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis-iam.html>
 const PARTS: [(&str, &str); 5] = [
     ("Get", "GetItem"),

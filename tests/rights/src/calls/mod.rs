@@ -1,4 +1,4 @@
-//! The calls that functions made, and what each asks of IAM.
+//! Recorded calls of functions, and the accesses of each.
 
 mod dynamodb;
 mod s3;
@@ -13,58 +13,58 @@ use template::Template;
 
 use crate::{access::Access, partiql::Unread, rights::Rights};
 
-/// A call of a function, as `local` records it. Identifiers in partition keys are replaced by [`crate::IDENTIFIER`].
+/// A recorded call of a function, written by `local`. [`crate::IDENTIFIER`] replaces identifiers in partition keys.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Call {
     /// The function's name.
     pub function: String,
-    /// What it sent.
+    /// The request.
     #[serde(flatten)]
     pub request: Request,
 }
 
-/// The parts of a request that name operation, resources and partition keys.
+/// The parts of a request with operation, resources and partition keys.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum Request {
-    /// In JSON.
+    /// A JSON protocol.
     Json {
-        /// The header `X-Amz-Target`, with the service's interface and the operation: `DynamoDB_20120810.GetItem`.
+        /// The header `X-Amz-Target`, with interface and operation: `DynamoDB_20120810.GetItem`.
         target: String,
         /// The body.
         body: Value,
     },
-    /// Of S3, with the bucket in the path.
+    /// A request to S3, with the bucket in the path.
     S3 {
         /// The verb, in capitals.
         method: String,
-        /// The path, as it is sent.
+        /// The path, as sent.
         path: String,
-        /// The query, as it is sent; the values may be missing.
+        /// The query, as sent; the values may be missing.
         query: String,
-        /// Whether the answer was that the object is not there.
+        /// Whether the response was that the object does not exist.
         absent: bool,
     },
 }
 
-/// Why it is not known what a request asks.
+/// The reason why a request's accesses cannot be determined.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
-    /// Another service, or an operation that is not read here.
-    #[error("the operation {0} is not known here")]
+    /// Another service, or an unsupported operation.
+    #[error("the operation {0} is unknown")]
     Operation(String),
-    /// Something is missing that the operation needs.
-    #[error("{0} is missing or has another form")]
+    /// A required member is missing.
+    #[error("{0} is missing or has another format")]
     Member(&'static str),
     /// A statement in PartiQL.
     #[error(transparent)]
     Statement(#[from] Unread),
 }
 
-/// Everything that a request asks; each has to be allowed.
+/// The accesses of a request, all of which must be allowed.
 ///
 /// # Errors
-/// When it is not known, so that nothing of it is.
+/// When an access cannot be determined.
 pub fn accesses(rights: &Rights, request: &Request) -> Result<Vec<Access>, CallError> {
     match request {
         Request::S3 { method, path, query, absent } => s3::accesses(method, path, query, *absent),
@@ -77,7 +77,7 @@ pub fn accesses(rights: &Rights, request: &Request) -> Result<Vec<Access>, CallE
     }
 }
 
-/// The calls that Lambda makes with a function's role for the queues that are mapped to the function.
+/// The calls that Lambda makes with a function's role for the function's queues.
 /// <https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html>
 pub fn of_mappings(template: &Template) -> impl Iterator<Item = Call> {
     let mapped =

@@ -8,7 +8,7 @@ pub fn accesses(method: &str, path: &str, query: &str, absent: bool) -> Result<V
     let unknown = || CallError::Operation(format!("s3: {method} {path}?{query}"));
     let (bucket, key) = place(path).ok_or_else(unknown)?;
     let named = |name: &str| query.split('&').any(|pair| pair.split('=').next() == Some(name));
-    // What these name is no object as a whole, and has actions of its own. Parts of an upload need the right to write.
+    // Subresources have separate actions. Parts of an upload need the right to write.
     let others = ["acl", "tagging", "versionId", "versions", "policy", "retention", "legal-hold", "attributes"];
     if others.into_iter().any(named) {
         return Err(unknown());
@@ -24,7 +24,7 @@ pub fn accesses(method: &str, path: &str, query: &str, absent: bool) -> Result<V
         ("DELETE", false) => object("s3:DeleteObject"),
         _ => return Err(unknown()),
     };
-    // Without this right, S3 answers 403 in place of 404.
+    // Without this right, S3 answers 403 instead of 404.
     // <https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html>
     let sees_absence = absent.then(|| Access::new("s3:ListBucket", bucket_arn(&bucket)));
     Ok([Some(access), sees_absence].into_iter().flatten().collect())
@@ -36,7 +36,7 @@ fn place(path: &str) -> Option<(String, String)> {
     (!bucket.is_empty()).then(|| (decoded(bucket), decoded(key)))
 }
 
-/// A text without percent signs before octets.
+/// A percent-decoded text.
 fn decoded(text: &str) -> String {
     let mut octets = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{CallError, list, text};
 use crate::{access::Access, names::Deployed};
 
-/// Operations on one secret that need the right of their name and no other.
+/// Operations on one secret that need only the right of the same name.
 const OPERATIONS: [&str; 8] = [
     "DeleteSecret",
     "DescribeSecret",
@@ -29,8 +29,8 @@ pub fn accesses(deployed: &Deployed, operation: &str, request: &Value) -> Result
     Ok(vec![Access::new(action, deployed.secret_arn(text(request, "SecretId")?))])
 }
 
-/// Several secrets at once: each needs the right to read it. AWS answers with those that the caller may read, so that a
-/// missing grant is seen only here.
+/// A batch of secrets: each needs the right to read it. AWS returns only those that the caller may read, so a missing
+/// grant is detected only here.
 /// <https://docs.aws.amazon.com/secretsmanager/latest/apireference/API_BatchGetSecretValue.html>
 fn batch(deployed: &Deployed, action: String, request: &Value) -> Result<Vec<Access>, CallError> {
     let ids = list(request, "SecretIdList")?.iter().map(|id| id.as_str().ok_or(CallError::Member("SecretIdList")));

@@ -1,4 +1,4 @@
-//! A running bundle with its table and secrets: the thing measured, or its surroundings.
+//! A running bundle with its table and secrets, which is measured or surrounds a measured function.
 
 use std::{
     collections::HashMap,
@@ -19,39 +19,40 @@ use tokio::process::{Child, Command};
 
 use crate::{counting_proxy::CountingProxy, load::Target};
 
-pub struct Stand {
+/// A running bundle, its variables and tokens.
+pub struct Bundle {
     env: HashMap<String, String>,
     /// A token of the demo application.
     pub token: String,
     /// A token of the platform's application, which may act for every managing entity.
     pub platform_token: String,
-    /// The number of the process that runs it.
-    pub bundle: u32,
+    /// The id of the main process.
+    pub process_id: u32,
     http: reqwest::Client,
     _folder: TempDir,
     _process: Child,
 }
 
-/// How a bundle is to be.
+/// The settings of a bundle.
 #[derive(Default)]
-pub struct Setup<'a> {
+pub struct BundleSettings<'a> {
     /// The configuration of geo-IP databases, if any.
     pub geo_ip: Option<&'a Value>,
-    /// Functions that run as they are deployed. The others are debug builds.
+    /// Functions that run as release builds. The others are debug builds.
     pub release: &'a [&'a str],
     pub variables: &'a [(&'a str, &'a str)],
     /// A proxy between the functions and the table.
     pub proxy: Option<&'a CountingProxy>,
 }
 
-impl Stand {
+impl Bundle {
     /// Starts the bundle and fetches tokens.
-    pub async fn start(setup: Setup<'_>) -> Result<Self, Box<dyn Error>> {
+    pub async fn start(settings: BundleSettings<'_>) -> Result<Self, Box<dyn Error>> {
         let folder = tempfile::tempdir()?;
         let data = folder.path().join("data");
         let binaries = folder.path().join("functions");
-        link_functions(&binaries, setup.release)?;
-        if let Some(geo_ip) = setup.geo_ip {
+        link_functions(&binaries, settings.release)?;
+        if let Some(geo_ip) = settings.geo_ip {
             let secrets = data.join("secrets");
             fs::DirBuilder::new().recursive(true).mode(0o700).create(&secrets)?;
             let file = fs::File::options().create_new(true).write(true).mode(0o600).open(secrets.join("geo-ip.json"));
@@ -60,13 +61,13 @@ impl Stand {
         let mut command = Command::new("target/debug/local");
         command.args(["--stop-with-parent", "--quiet", "--port", &free_port()?.to_string()]);
         command.arg("--data").arg(&data).arg("--binaries").arg(&binaries);
-        if let Some(proxy) = setup.proxy {
+        if let Some(proxy) = settings.proxy {
             let port = free_port()?;
             proxy.forward_to(&format!("http://127.0.0.1:{port}"));
             command.args(["--table-port", &port.to_string(), "--functions-table", &proxy.address]);
         }
-        // Functions whose processor time is counted stay.
-        command.args(["--function-idle", "24h"]).envs(setup.variables.iter().copied());
+        // Functions must not stop when idle, so that their processor time can be counted.
+        command.args(["--function-idle", "24h"]).envs(settings.variables.iter().copied());
         let mut process = command.stdin(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true).spawn()?;
         let file = data.join("service.env");
         while !file.exists() {
@@ -75,18 +76,18 @@ impl Stand {
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        let bundle = process.id().ok_or("the bundle has ended")?;
+        let process_id = process.id().ok_or("the bundle has ended")?;
         let env = read_env(&file)?;
         let token = String::new();
         let platform_token = String::new();
         let http = reqwest::Client::new();
-        let mut stand = Self { env, token, platform_token, bundle, http, _folder: folder, _process: process };
-        if let Some(proxy) = setup.proxy {
-            proxy.sign_as(stand.aws_caller());
+        let mut bundle = Self { env, token, platform_token, process_id, http, _folder: folder, _process: process };
+        if let Some(proxy) = settings.proxy {
+            proxy.sign_as(bundle.aws_caller());
         }
-        stand.token = stand.token_of("CLIENT").await?;
-        stand.platform_token = stand.token_of("PLATFORM_CLIENT").await?;
-        Ok(stand)
+        bundle.token = bundle.token_of("CLIENT").await?;
+        bundle.platform_token = bundle.token_of("PLATFORM_CLIENT").await?;
+        Ok(bundle)
     }
 
     /// A new token of the demo application.
@@ -101,7 +102,7 @@ impl Stand {
         Ok(answer["access_token"].as_str().ok_or("no token")?.to_owned())
     }
 
-    /// The operator, who may call the table, the queues and the secrets.
+    /// The operator's credentials for the table, the queues and the secrets.
     pub fn aws_caller(&self) -> AwsCaller {
         AwsCaller::new(self.var("AWS_ACCESS_KEY_ID"), self.var("AWS_SECRET_ACCESS_KEY"))
     }
@@ -121,8 +122,8 @@ impl Stand {
         format!("grant_type=client_credentials&client_id={id}&client_secret={secret}")
     }
 
-    /// Makes a webhook and publishes one event of 500 bytes to it; gives the delivery's identifier. Its endpoint is a
-    /// closed port, so that a delivery with an attempt is there to be shown.
+    /// Creates a webhook and publishes one event of 500 bytes to it; returns the delivery's identifier. The endpoint is
+    /// a closed port, so the delivery has a failed attempt.
     pub async fn publish_one(&self) -> Result<String, Box<dyn Error>> {
         let entity = self.var("MANAGING_ENTITY");
         self.hook(entity, "http://127.0.0.1:1/").await?;
@@ -131,7 +132,7 @@ impl Stand {
         Ok(published["deliveries"][0]["deliveryIdentifier"].as_str().ok_or("no delivery")?.to_owned())
     }
 
-    /// Where the platform publishes events of a managing entity.
+    /// The target at which the platform publishes events of a managing entity.
     pub fn target(&self, entity: &str) -> Target {
         Target {
             address: self.var("BASE_URL").to_owned(),
@@ -140,24 +141,24 @@ impl Stand {
         }
     }
 
-    /// Makes a webhook for every event of a managing entity; gives its identifier.
+    /// Creates a webhook of a managing entity; returns its identifier.
     pub async fn hook(&self, entity: &str, url: &str) -> Result<String, Box<dyn Error>> {
         let webhook = json!({"name": "bench", "eventUrl": url, "eventList": ["booking.created"]});
         let made = self.post(entity, "webhook", &webhook).await?;
         Ok(made["id"].as_str().ok_or("no webhook")?.to_owned())
     }
 
-    /// Asks for something of a managing entity.
+    /// Reads a resource of a managing entity.
     pub async fn get(&self, entity: &str, path: &str) -> Result<Value, Box<dyn Error>> {
         self.answer(self.http.get(self.address(entity, path))).await
     }
 
-    /// Has something done for a managing entity.
+    /// Posts a request for a managing entity.
     pub async fn post(&self, entity: &str, path: &str, body: &Value) -> Result<Value, Box<dyn Error>> {
         self.answer(self.http.post(self.address(entity, path)).json(body)).await
     }
 
-    /// Removes something of a managing entity.
+    /// Removes a resource of a managing entity.
     pub async fn delete(&self, entity: &str, path: &str) -> Result<Value, Box<dyn Error>> {
         self.answer(self.http.delete(self.address(entity, path))).await
     }
@@ -184,7 +185,7 @@ impl Stand {
             ("AUTH_URL", self.var("AUTH_URL")),
             ("ENVIRONMENT", self.var("ENVIRONMENT")),
             ("SECRETS_PREFIX", "waypost/local/"),
-            // `mcp` reads them at its start, and no event of the bench has it announce a delivery.
+            // `mcp` requires these variables at its start, but sends no message in the bench.
             ("QUEUE_URL", self.var("SERVICES_ENDPOINT")),
             ("SLOW_QUEUE_URL", self.var("SERVICES_ENDPOINT")),
             ("AWS_LAMBDA_FUNCTION_NAME", "bench"),
@@ -197,7 +198,7 @@ impl Stand {
 /// The media type of forms.
 pub const FORM: &str = "application/x-www-form-urlencoded";
 
-/// A folder with all functions, those that are deployed and the others.
+/// Links all functions into a folder: release builds of these, and debug builds of the others.
 fn link_functions(folder: &Path, release: &[&str]) -> Result<(), Box<dyn Error>> {
     fs::create_dir(folder)?;
     for family in fs::read_dir("functions")? {

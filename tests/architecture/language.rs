@@ -1,0 +1,183 @@
+//! Comments, documents, texts and names of functions use none of the phrases that docs/style.md refuses.
+
+use std::{
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+const STYLE: &str = "docs/style.md";
+const HEADING: &str = "## Phrases that a test refuses";
+const ENDINGS: [&str; 7] = ["rs", "md", "yaml", "js", "py", "toml", "run"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// A phrase that is refused.
+struct Phrase {
+    /// In lower case.
+    words: Vec<String>,
+    /// Whether it is refused at the beginning of a sentence only: the table writes it with a capital.
+    begins_sentence: bool,
+    instead: String,
+}
+
+/// The phrases of the table in docs/style.md: several in a cell, separated by semicolons.
+fn phrases() -> Vec<Phrase> {
+    let style = fs::read_to_string(root().join(STYLE)).expect("the project has a style");
+    let (_, section) = style.split_once(HEADING).expect("docs/style.md lists phrases");
+    let rows = section.lines().skip_while(|line| !line.starts_with("|---")).skip(1);
+    let rows = rows.take_while(|line| line.starts_with('|'));
+    let cells = rows.filter_map(|row| row.trim_matches('|').split_once('|'));
+    cells
+        .flat_map(|(refused, instead)| {
+            let phrase = |text: &str| Phrase {
+                words: text.split_whitespace().map(str::to_lowercase).collect(),
+                begins_sentence: text.trim().starts_with(char::is_uppercase),
+                instead: instead.trim().to_owned(),
+            };
+            refused.split(';').map(phrase).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+/// A word, or a mark that ends a sentence, with the number of its line.
+#[derive(Debug, PartialEq, Eq)]
+struct Token {
+    text: String,
+    line: usize,
+}
+
+/// The prose of a file: whole lines of a document; of a program its comments, its texts with spaces, and the names of its
+/// functions.
+fn prose(path: &str, text: &str) -> Vec<Token> {
+    let mut tokens = Vec::new();
+    let mut marker_before = "";
+    for (number, line) in text.lines().enumerate() {
+        let line_number = number + 1;
+        let (marker, rest) = without_marker(line.trim_start());
+        if rest.trim().is_empty() || marker != marker_before {
+            tokens.push(Token { text: ".".to_owned(), line: line_number });
+        }
+        marker_before = marker;
+        let is_code = path.ends_with(".rs") && marker.is_empty();
+        let parts = if is_code { parts_of_code(rest) } else { vec![rest.to_owned()] };
+        for part in parts {
+            tokens.extend(words(&part).into_iter().map(|text| Token { text, line: line_number }));
+            if is_code {
+                tokens.push(Token { text: ".".to_owned(), line: line_number });
+            }
+        }
+    }
+    tokens
+}
+
+/// The marker of a comment, a list or a heading at the beginning of a line, and what follows it.
+fn without_marker(line: &str) -> (&str, &str) {
+    let markers = ["//! ", "/// ", "// ", "# ", "* ", "- ", "> "];
+    markers.iter().find_map(|marker| Some((*marker, line.strip_prefix(marker)?))).unwrap_or(("", line))
+}
+
+/// The texts with spaces in a line of Rust, its comment, and the name of the function that it declares.
+fn parts_of_code(line: &str) -> Vec<String> {
+    let mut parts = Vec::new();
+    let mut code = String::new();
+    for (index, part) in line.split('"').enumerate() {
+        if index % 2 == 0 {
+            code.push_str(part);
+        } else if part.contains(' ') {
+            parts.push(part.to_owned());
+        }
+    }
+    if let Some((_, comment)) = code.split_once("// ") {
+        parts.push(comment.to_owned());
+    }
+    if let Some((_, name)) = code.split_once("fn ") {
+        let name = name.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next().unwrap_or_default();
+        parts.push(name.replace('_', " "));
+    }
+    parts
+}
+
+/// The words of a text and the marks that end its sentences. Code between backticks is one word.
+fn words(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for (index, part) in text.split('`').enumerate() {
+        if index % 2 == 1 {
+            words.push("`".to_owned());
+            continue;
+        }
+        let mut word = String::new();
+        for letter in part.chars().chain([' ']) {
+            if letter.is_alphabetic() || (!word.is_empty() && ['-', '\''].contains(&letter)) {
+                word.push(letter);
+                continue;
+            }
+            if !word.is_empty() {
+                words.push(std::mem::take(&mut word));
+            }
+            if !letter.is_whitespace() && letter != '_' {
+                words.push(letter.to_string());
+            }
+        }
+    }
+    words
+}
+
+/// The faults of a text, by line.
+fn faults(path: &str, text: &str, phrases: &[Phrase]) -> Vec<String> {
+    let tokens = prose(path, text);
+    let mut faults = Vec::new();
+    for (index, token) in tokens.iter().enumerate() {
+        for phrase in phrases {
+            let following = tokens[index..].iter().map(|token| token.text.to_lowercase());
+            if !phrase.words.iter().eq(following.take(phrase.words.len()).collect::<Vec<_>>().iter()) {
+                continue;
+            }
+            let ends = |token: &Token| [".", ":", "?", "!", "|", ";"].contains(&token.text.as_str());
+            let begins = index == 0 || ends(&tokens[index - 1]);
+            let is_question = tokens[index..].iter().find(|token| ends(token)).is_some_and(|token| token.text == "?");
+            if phrase.begins_sentence && !(begins && token.text.starts_with(char::is_uppercase))
+                || is_question && phrase.words[0] == "what"
+            {
+                continue;
+            }
+            let mut fault = format!("{path}:{}: \"{}\"", token.line, phrase.words.join(" "));
+            write!(fault, ", write: {}", phrase.instead).expect("a String takes all");
+            faults.push(fault);
+        }
+    }
+    faults
+}
+
+#[test]
+fn no_text_has_a_phrase_that_the_style_refuses() {
+    let phrases = phrases();
+    assert!(phrases.len() > 30, "docs/style.md lists only {} phrases", phrases.len());
+    let listed = Command::new("git").args(["ls-files", "-z"]).current_dir(root()).output().expect("git is there");
+    let listed = String::from_utf8(listed.stdout).expect("names are UTF-8");
+    let mut found = Vec::new();
+    for path in listed.split('\0').filter(|path| !path.is_empty() && *path != STYLE) {
+        let is_prose = path.ends_with("Makefile") || ENDINGS.iter().any(|ending| path.ends_with(&format!(".{ending}")));
+        // A file that was removed and not yet committed is listed as well.
+        if let Ok(text) = fs::read_to_string(root().join(path))
+            && is_prose
+            && !path.ends_with("architecture/language.rs")
+        {
+            found.extend(faults(path, &text, &phrases));
+        }
+    }
+    assert!(found.is_empty(), "{} phrases that docs/style.md refuses:\n{}", found.len(), found.join("\n"));
+}
+
+#[test]
+fn a_phrase_is_found_across_lines_and_in_names() {
+    let phrases = phrases();
+    let count = |path: &str, text: &str| faults(path, text, &phrases).len();
+    assert_eq!(count("a.md", "The value stands\nin the table, and goes on.\n\nWhat is kept is small."), 3);
+    assert_eq!(count("a.md", "## What is a scope?\n\nIt says what it allows; `goes on` is code."), 0);
+    assert_eq!(count("a.rs", "/// The webhook is\n/// told later.\nfn it_goes_on() {} // anew"), 3);
+    assert_eq!(count("a.rs", "let text = \"it goes on\"; let code = goes.on();"), 1);
+}
