@@ -178,6 +178,6 @@ fn a_phrase_is_found_across_lines_and_in_names() {
     let count = |path: &str, text: &str| faults(path, text, &phrases).len();
     assert_eq!(count("a.md", "The value stands\nin the table, and goes on.\n\nWhat is kept is small."), 3);
     assert_eq!(count("a.md", "## What is a scope?\n\nIt says what it allows; `goes on` is code."), 0);
-    assert_eq!(count("a.rs", "/// The webhook is\n/// told later.\nfn it_goes_on() {} // anew"), 3);
+    assert_eq!(count("a.rs", "/// The job goes\n/// on later.\nfn it_stands_in() {} // anew"), 3);
     assert_eq!(count("a.rs", "let text = \"it goes on\"; let code = goes.on();"), 1);
 }

@@ -29,7 +29,7 @@ fn html(shown: &StartPage) -> String {
                     and use the link again.</p>\n";
     }
     content += &format!(
-        "<p><a class=\"button\" href=\"{}\">Go on to {provider}</a></p>\n\
+        "<p><a class=\"button\" href=\"{}\">Continue to {provider}</a></p>\n\
          <p>To go back, use your browser's button, or close this page: nothing is connected then. Do so if you do not work \
          for {who}, or did not ask for this.</p>\n",
         escaped(&shown.link)
