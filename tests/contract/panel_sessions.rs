@@ -243,7 +243,7 @@ async fn a_session_ends_at_its_time(suite: Arc<Suite>) {
     assert!(answer.header("set-cookie").contains("; Max-Age=60;"), "{}", answer.exchange);
     changed(&suite, &entity, &made, |item| item["session"]["M"]["endsDate"] = json!({ "S": LONG_AGO })).await;
     let problem = renew(api, &cookie_of(&answer)).refused(403, "no-panel-session").await;
-    assert!(text(&problem, "detail").contains("come to its end"), "{problem:#}");
+    assert!(text(&problem, "detail").contains("has expired"), "{problem:#}");
 }
 
 #[contract_test]
