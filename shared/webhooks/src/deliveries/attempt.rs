@@ -47,7 +47,7 @@ pub struct Attempt {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// The names of the request's headers; absent when no request was made. The table leaves out the names in
-    /// [`HEADERS`], which every request has.
+    /// `HEADERS`, which every request has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_headers: Option<Vec<String>>,
 }
@@ -57,7 +57,7 @@ pub struct Attempt {
 pub struct SentTo {
     /// The address, with the values of its query masked.
     pub url: String,
-    /// The names of the headers that are not in [`HEADERS`]; `None` when no request could be made.
+    /// The names of the headers that are not in `HEADERS`; `None` when no request could be made.
     pub headers: Option<Vec<String>>,
 }
 

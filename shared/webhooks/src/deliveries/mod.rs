@@ -4,15 +4,15 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`delivery`], [`attempt`] | a delivery, its states and its attempts, as clients see them |
-//! | [`store`] | the items of the table and the keys of the indexes |
-//! | [`queue`] | the messages that announce attempts, and the two queues |
-//! | [`dispatch`] | an attempt, from its message to its record |
-//! | [`sweep`] | announces overdue deliveries again |
-//! | [`requests`] | resend a delivery, recover a range |
-//! | [`jobs`] | recoveries and cancellations of many deliveries, a page at a time |
-//! | [`queries`] | show, list and diagnose |
-//! | [`lease_times`] | the times that claims, messages and the sweep agree on |
+//! | `delivery`, `attempt` | a delivery, its states and its attempts, as clients see them |
+//! | `store` | the items of the table and the keys of the indexes |
+//! | `queue` | the messages that announce attempts, and the two queues |
+//! | `dispatch` | an attempt, from its message to its record |
+//! | `sweep` | announces overdue deliveries again |
+//! | `requests` | resend a delivery, recover a range |
+//! | `jobs` | recoveries and cancellations of many deliveries, a page at a time |
+//! | `queries` | show, list and diagnose |
+//! | `lease_times` | the times that claims, messages and the sweep agree on |
 
 pub mod attempt;
 pub mod delivery;
