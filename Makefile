@@ -38,6 +38,8 @@ BUILD_SERVICE = cargo build --package local --package local-functions --bins
 BUILD_FOR_SAM = cargo build --package 'functions-*' --package local --package local-functions --package sandbox
 # The service, the operator's program and the tests. Only a deployment needs a program for each function.
 BUILD = cargo build --workspace --exclude 'functions-*' --all-targets
+# The functions that the tests of `make sam-local` run alone.
+RUN_ALONE = token list-webhooks publish-event
 
 # ------------------------------------------------------------------------------------------------- on one machine
 
@@ -51,6 +53,7 @@ run: rust ## Builds and runs the whole service here (PORT=9000 DATA=.local) unti
 
 test: tools ## Runs all tests, including those that start the whole service
 	$(BUILD)
+	cargo build --workspace $(addprefix --bin ,$(RUN_ALONE))
 	cargo test --workspace --no-fail-fast
 
 # Uses the debug build of `make test`: a release build would take longer than the test.
