@@ -267,7 +267,8 @@ async fn hand_over_without(suite: &Suite, service: &str, event: &str) -> String 
     lambda.on(error, [Behaviour::status(202)]);
     let env = suite.bundle().service_env();
     let queue = |name: &str| format!("{}/000000000000/{name}", env["SERVICES_ENDPOINT"]);
-    let _function = Command::new(local().expect("the bundle runs").with_file_name("ingest-event"))
+    let _function = Command::new(local().expect("the bundle runs").with_file_name("functions"))
+        .arg0("ingest-event")
         .env_clear()
         .env("AWS_LAMBDA_RUNTIME_API", lambda.address.to_string())
         .env("AWS_LAMBDA_FUNCTION_NAME", "ingest-event")
