@@ -4,9 +4,8 @@
 //! limits the time of each step and the size of the body, and drops the future or the connection to end it.
 
 use std::{
-    io,
-    net::{IpAddr, TcpStream as Socket},
-    os::fd::AsFd,
+    fmt,
+    net::IpAddr,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -22,7 +21,6 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::TcpStream,
     select,
     sync::Notify,
     task::JoinSet,
@@ -33,6 +31,7 @@ use crate::{
     addresses::AddressRules,
     attempt_error::{self, AttemptError},
     dial,
+    network::Link,
     trust::Trust,
     write_tracker::{TrackedStream, WriteTracker},
 };
@@ -48,12 +47,11 @@ const MAX_HEADERS: usize = 512;
 pub(crate) type Sent = Request<Full<Bytes>>;
 
 /// A connection for requests, one after the other. It is closed when it is dropped.
-#[derive(Debug)]
 pub(crate) struct Connection {
     sender: SendRequest<Full<Bytes>>,
     tracker: WriteTracker,
-    /// The same socket, for checking for unread bytes.
-    socket: Socket,
+    /// [`Link::is_quiet`] of the stream.
+    link_is_quiet: Box<dyn Fn() -> bool + Send + Sync>,
     address: IpAddr,
     /// Drives the connection.
     _driver: JoinSet<()>,
@@ -126,12 +124,10 @@ pub(crate) fn check_scheme(url: &Url, rules: &AddressRules) -> Result<(), Attemp
 }
 
 impl Connection {
-    /// Starts HTTP on a stream to the URL's host, over TLS for `https`. The head of a response has at most `max_head`
+    /// Starts HTTP on a link to the URL's host, over TLS for `https`. The head of a response has at most `max_head`
     /// bytes.
-    pub(crate) async fn over(stream: TcpStream, url: &Url, max_head: usize, trust: &Trust) -> Result<Self, Unanswered> {
-        let unreachable = |_| AttemptError::Connect("the endpoint could not be reached");
-        let address = stream.peer_addr().map_err(unreachable)?.ip();
-        let socket = stream.as_fd().try_clone_to_owned().map_err(unreachable)?.into();
+    pub(crate) async fn over(link: Link, url: &Url, max_head: usize, trust: &Trust) -> Result<Self, Unanswered> {
+        let Link { stream, peer, is_quiet } = link;
         let tracker = WriteTracker::default();
         let stream = TrackedStream::new(stream, tracker.clone());
         let (sender, driver) = if url.scheme() == "https" {
@@ -139,7 +135,7 @@ impl Connection {
         } else {
             handshake(stream, max_head).await?
         };
-        Ok(Self { sender, tracker, socket, address, _driver: driver })
+        Ok(Self { sender, tracker, link_is_quiet: is_quiet, address: peer.ip(), _driver: driver })
     }
 
     /// Sends a request, and reads the head of the response.
@@ -147,6 +143,7 @@ impl Connection {
         let too_many_interim = limit_interim(&mut request);
         self.tracker.begin();
         let response = select! {
+            biased; // a fixed order, so that a simulation can be repeated
             response = self.sender.try_send_request(request) => response,
             () = too_many_interim.notified() => return Err(Unanswered::TooManyInterim),
         };
@@ -171,14 +168,18 @@ impl Connection {
     /// Whether the connection can be used for another request: the last response is complete, and the peer has neither
     /// closed it nor sent anything since. Bytes that arrive ahead of a request must not become its response.
     pub(crate) fn is_quiet(&self) -> bool {
-        let has_nothing_unread =
-            || self.socket.peek(&mut [0]).is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
-        self.sender.is_ready() && has_nothing_unread()
+        self.sender.is_ready() && (self.link_is_quiet)()
     }
 
     /// Whether the peer has closed it, as far as known without a system call.
     pub(crate) fn is_closed(&self) -> bool {
         self.sender.is_closed()
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection").field("address", &self.address).finish_non_exhaustive()
     }
 }
 

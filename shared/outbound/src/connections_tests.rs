@@ -21,6 +21,7 @@ use super::{
     addresses::AddressRules,
     client::{self, Connection, Unanswered},
     connections, dial,
+    network::Link,
 };
 use base::{Time, pause, testing::FixedClock};
 
@@ -380,9 +381,10 @@ async fn a_request_of_which_nothing_was_written_is_known_as_unsent() {
     let port = listener.local_addr().expect("it listens").port();
     let url = Endpoint { port, requests: Arc::default() }.url();
     let stream = TcpStream::connect(("127.0.0.2", port)).await.expect("connected");
+    let link = Link::over(stream).expect("a link");
     let (accepted, _) = listener.accept().await.expect("a connection");
     let mut connection =
-        Connection::over(stream, &url, 32_768, &dial::TRUST).await.unwrap_or_else(|_| panic!("a connection"));
+        Connection::over(link, &url, 32_768, &dial::TRUST).await.unwrap_or_else(|_| panic!("a connection"));
     // Reset, so that the first write fails.
     accepted.set_zero_linger().expect("a socket");
     drop(accepted);

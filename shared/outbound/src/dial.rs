@@ -12,7 +12,6 @@ use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered}
 use rustls::pki_types::ServerName;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::{TcpSocket, TcpStream},
     runtime::{Builder, Handle, Runtime},
     task::JoinSet,
     time::timeout,
@@ -23,6 +22,7 @@ use url::{Host, Url};
 use crate::{
     addresses::AddressRules,
     attempt_error::{self, AttemptError},
+    network::{Link, Network},
     trust::Trust,
 };
 
@@ -33,9 +33,6 @@ const HEAD_START: Duration = Duration::from_millis(250);
 /// The most addresses of a name that are tried: a name with hundreds of addresses must not cause hundreds of
 /// connections.
 const MAX_TRIED: usize = 8;
-
-/// The size of the system's receive buffer. At most a head of 32 KiB and a body of 4 KiB are read.
-const RECEIVE_BUFFER: u32 = 64 * 1024;
 
 /// The most concurrent lookups. On AWS a process makes 50 attempts at a time, each of which abandons its lookup after
 /// five seconds, while the system may continue for about ten; on one machine the process makes 70 times as many.
@@ -87,9 +84,14 @@ fn lookups() -> &'static Handle {
     LOOKUPS.get_or_init(build).handle()
 }
 
-/// Opens a TCP connection to the URL's host, to an allowed address. Resolves at most once.
-pub async fn connect(url: &Url, rules: &AddressRules, resolver: &dyn Resolver) -> Result<TcpStream, AttemptError> {
-    open(url, &addresses(url, rules, resolver).await?).await
+/// Opens a connection to the URL's host, to an allowed address. Resolves at most once.
+pub async fn connect(
+    url: &Url,
+    rules: &AddressRules,
+    resolver: &dyn Resolver,
+    network: &dyn Network,
+) -> Result<Link, AttemptError> {
+    open(url, &addresses(url, rules, resolver).await?, network).await
 }
 
 /// The addresses of the URL's host. Fails unless all of them are allowed. Resolves at most once.
@@ -99,14 +101,11 @@ pub async fn addresses(url: &Url, rules: &AddressRules, resolver: &dyn Resolver)
     Ok(addresses)
 }
 
-/// Opens a TCP connection to one of these checked addresses of the URL's host.
-pub async fn open(url: &Url, addresses: &[IpAddr]) -> Result<TcpStream, AttemptError> {
+/// Opens a connection to one of these checked addresses of the URL's host.
+pub async fn open(url: &Url, addresses: &[IpAddr], network: &dyn Network) -> Result<Link, AttemptError> {
     let port = url.port_or_known_default().unwrap_or(443);
     let tried = addresses.iter().take(MAX_TRIED);
-    let stream = dial(tried.map(|address| SocketAddr::new(*address, port)).collect()).await?;
-    // Requests are small and wait for their response, so delaying bytes gains nothing.
-    let _ = stream.set_nodelay(true);
-    Ok(stream)
+    dial(tried.map(|address| SocketAddr::new(*address, port)).collect(), network).await
 }
 
 async fn resolve(url: &Url, resolver: &dyn Resolver) -> Result<Vec<IpAddr>, AttemptError> {
@@ -136,12 +135,12 @@ fn check(addresses: &[IpAddr], rules: &AddressRules) -> Result<(), AttemptError>
 
 /// Connects to the first of these addresses that accepts. Each is tried once the previous one has failed or had its
 /// head start; the first connection wins, and the others are dropped.
-async fn dial(addresses: Vec<SocketAddr>) -> Result<TcpStream, AttemptError> {
+async fn dial(addresses: Vec<SocketAddr>, network: &dyn Network) -> Result<Link, AttemptError> {
     let mut untried = addresses.into_iter();
     let mut in_flight = FuturesUnordered::new();
     let mut failure = AttemptError::Dns("the name has no address");
     loop {
-        in_flight.extend(untried.next().map(dial_one));
+        in_flight.extend(untried.next().map(|address| network.open(address)));
         let wait = if untried.len() == 0 { Duration::MAX } else { HEAD_START };
         match timeout(wait, in_flight.next()).await {
             Ok(Some(Ok(stream))) => return Ok(stream),
@@ -150,13 +149,6 @@ async fn dial(addresses: Vec<SocketAddr>) -> Result<TcpStream, AttemptError> {
             Err(_) => {}
         }
     }
-}
-
-async fn dial_one(address: SocketAddr) -> io::Result<TcpStream> {
-    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-    // Set before connecting, so that it limits the window: otherwise an endpoint sends megabytes that are never read.
-    socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
-    socket.connect(address).await
 }
 
 fn refused(error: &io::Error) -> AttemptError {

@@ -18,7 +18,7 @@ use tokio::{
 };
 use url::Url;
 
-use super::{AttemptError, Outbound, Resolver, addresses::AddressRules, dial::connect};
+use super::{AttemptError, Link, Outbound, Resolver, addresses::AddressRules, dial, network::SystemNetwork};
 use base::clock::SystemClock;
 
 /// A resolver that returns one result after the other, and then none.
@@ -86,8 +86,8 @@ async fn untouched(listener: &TcpListener) {
     assert!(accepted.is_err(), "a connection to {}", listener.local_addr().expect("it listens"));
 }
 
-fn peer(stream: &TcpStream) -> SocketAddr {
-    stream.peer_addr().expect("it is connected")
+async fn connect(url: &Url, rules: &AddressRules, resolver: &dyn Resolver) -> Result<Link, AttemptError> {
+    dial::connect(url, rules, resolver, &SystemNetwork).await
 }
 
 #[tokio::test]
@@ -96,7 +96,7 @@ async fn the_connection_goes_to_the_checked_address() {
     // Resolving twice, once to check and once to connect, would lead to the second address.
     let resolver = Script::of([answer(&["127.0.0.2"]), answer(&["127.0.0.1"])]);
     let stream = connect(&named(port), &allowing(&["127.0.0.2/32"]), &resolver).await.expect("connected");
-    assert_eq!(peer(&stream), SocketAddr::new(ip("127.0.0.2"), port));
+    assert_eq!(stream.peer, SocketAddr::new(ip("127.0.0.2"), port));
     assert_eq!(resolver.asked(), ["hotel.example.com"], "the name is resolved once");
     assert!(good.accept().await.is_ok());
     untouched(&bad).await;
@@ -188,7 +188,7 @@ async fn of_many_addresses_the_first_that_answers_is_taken() {
     many.push(ip("127.0.0.2"));
     let began = Instant::now();
     let stream = connect(&named(port), &allowing(&["127.0.0.0/8"]), &Script::of([Ok(many)])).await.expect("connected");
-    assert_eq!(peer(&stream).ip(), ip("127.0.0.2"));
+    assert_eq!(stream.peer.ip(), ip("127.0.0.2"));
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     assert!(listener.accept().await.is_ok());
 }

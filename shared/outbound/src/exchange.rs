@@ -15,6 +15,7 @@ use crate::{
     client::{self, Connection, IncomingResponse, Unanswered},
     connections::{Connections, Endpoint},
     dial::{self, SharedResolver, SystemResolver},
+    network::{SharedNetwork, SystemNetwork},
     retry_after,
     trust::Trust,
 };
@@ -57,6 +58,8 @@ pub struct Outbound {
     pub limits: Limits,
     /// The resolver of names.
     pub resolver: SharedResolver,
+    /// The network of its connections.
+    pub network: SharedNetwork,
     /// The trusted authorities.
     pub(crate) trust: &'static Trust,
     connections: Connections,
@@ -95,7 +98,19 @@ impl Outbound {
 
     /// A sender with these rules, this resolver, and this clock for kept connections.
     pub fn at(rules: AddressRules, resolver: SharedResolver, clock: SharedClock) -> Self {
-        Self { rules, limits: Limits::default(), resolver, trust: &dial::TRUST, connections: Connections::new(clock) }
+        Self {
+            rules,
+            limits: Limits::default(),
+            resolver,
+            network: Arc::new(SystemNetwork),
+            trust: &dial::TRUST,
+            connections: Connections::new(clock),
+        }
+    }
+
+    /// Sets the network.
+    pub fn on(self, network: SharedNetwork) -> Self {
+        Self { network, ..self }
     }
 
     /// Reads the machine's trusted authorities before the first exchange. A failure is logged, and the first exchange
@@ -190,8 +205,9 @@ impl Outbound {
         addresses: &[IpAddr],
         connecting_ends: Instant,
     ) -> Result<Connection, Unanswered> {
-        let stream = timeout_at(connecting_ends, dial::open(url, addresses)).await.unwrap_or(Err(NO_CONNECTION))?;
-        Connection::over(stream, url, MAX_HEAD, self.trust).await
+        let opening = dial::open(url, addresses, &*self.network);
+        let link = timeout_at(connecting_ends, opening).await.unwrap_or(Err(NO_CONNECTION))?;
+        Connection::over(link, url, MAX_HEAD, self.trust).await
     }
 
     #[cfg(test)]

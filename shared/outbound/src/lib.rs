@@ -18,6 +18,7 @@ mod endpoint_url_tests;
 pub mod exchange;
 #[cfg(test)]
 mod exchange_tests;
+pub mod network;
 mod retry_after;
 pub mod stream;
 #[cfg(test)]
@@ -29,6 +30,7 @@ pub use addresses::AddressRules;
 pub use attempt_error::AttemptError;
 pub use dial::{Resolver, SharedResolver, SystemResolver};
 pub use exchange::{HttpResponse, Limits, Outbound};
+pub use network::{Link, Network, SharedNetwork};
 pub use stream::{ResponseStream, StreamLimits};
 
 /// The `User-Agent` of this service.

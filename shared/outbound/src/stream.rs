@@ -14,6 +14,7 @@ use crate::{
     attempt_error::AttemptError,
     client::{self, Connection, IncomingResponse, Unanswered},
     dial::{self, SystemResolver},
+    network::SystemNetwork,
 };
 
 /// The largest head of a response, and the size of the read buffer.
@@ -87,10 +88,10 @@ async fn attempt(
     sent.extend_from_slice(headers);
     let request = client::request(Method::GET, url, &sent, Bytes::new())?;
     client::check_scheme(url, rules)?;
-    let stream = timeout(limits.connect, dial::connect(url, rules, &SystemResolver)).await;
-    let stream = stream.unwrap_or(Err(AttemptError::Timeout("no connection could be made in time")))?;
+    let link = timeout(limits.connect, dial::connect(url, rules, &SystemResolver, &SystemNetwork)).await;
+    let link = link.unwrap_or(Err(AttemptError::Timeout("no connection could be made in time")))?;
     let answered = timeout(limits.head, async {
-        let mut connection = Connection::over(stream, url, MAX_HEAD, &dial::TRUST).await?;
+        let mut connection = Connection::over(link, url, MAX_HEAD, &dial::TRUST).await?;
         let answered = connection.send(request).await?;
         Ok((connection, answered))
     });

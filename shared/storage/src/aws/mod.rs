@@ -8,7 +8,7 @@ use std::{error::Error, fmt, fs, str::FromStr, time::Duration};
 
 use aws_credential_types::{Credentials, provider::SharedCredentialsProvider};
 use aws_sdk_dynamodb::{
-    config::{BehaviorVersion, Region, retry::RetryConfig, timeout::TimeoutConfig},
+    config::{BehaviorVersion, HttpClient, Region, retry::RetryConfig, timeout::TimeoutConfig},
     error::{ProvideErrorMetadata, SdkError},
 };
 use aws_smithy_http_client::tls::{self, TlsContext, TrustStore, rustls_provider::CryptoMode};
@@ -32,6 +32,17 @@ pub struct Aws {
 impl Aws {
     /// Clients with these settings. Opens no connection yet.
     pub fn new(settings: AwsSettings) -> Self {
+        let roots = TrustStore::empty().with_pem_certificate(settings.authorities.0.clone());
+        let tls = TlsContext::builder().with_trust_store(roots).build();
+        let http = aws_smithy_http_client::Builder::new()
+            .tls_provider(tls::Provider::Rustls(CryptoMode::AwsLc))
+            .tls_context(tls.expect("a context does not parse its certificates"))
+            .build_https();
+        Self::over(settings, http)
+    }
+
+    /// Clients that send their requests by this HTTP client: a simulation answers them in its own process.
+    pub fn over(settings: AwsSettings, http: impl HttpClient + 'static) -> Self {
         let AwsSettings { region, access_key_id, secret_access_key, session_token, .. } = settings.clone();
         let credentials = Credentials::new(access_key_id, secret_access_key, session_token, None, "environment");
         let timeouts = TimeoutConfig::builder()
@@ -39,12 +50,6 @@ impl Aws {
             .operation_attempt_timeout(Duration::from_secs(4))
             .operation_timeout(Duration::from_secs(10)) // below the gateway's 30 s, so that a client gets a 503
             .build();
-        let roots = TrustStore::empty().with_pem_certificate(settings.authorities.0.clone());
-        let tls = TlsContext::builder().with_trust_store(roots).build();
-        let http = aws_smithy_http_client::Builder::new()
-            .tls_provider(tls::Provider::Rustls(CryptoMode::AwsLc))
-            .tls_context(tls.expect("a context does not parse its certificates"))
-            .build_https();
         let config = SdkConfig::builder()
             .behavior_version(BehaviorVersion::latest())
             .region(Region::new(region))

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    hash::Hash,
     sync::Arc,
 };
 
@@ -43,11 +44,16 @@ impl Calls for Reads {
     }
 }
 
+/// The first of each of these requests, in their order.
+fn distinct<R: Eq + Hash>(requests: &[R]) -> impl Iterator<Item = &R> {
+    let mut known = HashSet::new();
+    requests.iter().filter(move |request| known.insert(*request))
+}
+
 impl Reads {
     async fn read(&self, keys: &[Key]) -> Result<BatchGetItemOutput, TableError> {
         // DynamoDB refuses duplicate keys.
-        let distinct: HashSet<&Key> = keys.iter().collect();
-        let wanted = distinct.into_iter().map(Key::attributes).collect();
+        let wanted = distinct(keys).map(Key::attributes).collect();
         let request = KeysAndAttributes::builder().set_keys(Some(wanted)).consistent_read(self.consistent).build();
         let request = request.map_err(TableError::unbuilt(READING))?;
         let response = self.client.batch_get_item().request_items(&self.table, request).send().await;
@@ -84,8 +90,7 @@ impl Calls for Partitions {
     const LIMIT: usize = 16;
 
     async fn call(&self, requests: Vec<Self::Request>) -> Vec<Self::Response> {
-        let distinct: HashSet<&Self::Request> = requests.iter().collect();
-        let reads = distinct.into_iter().map(async |request| (request, self.query(request).await.map(Arc::new)));
+        let reads = distinct(&requests).map(async |request| (request, self.query(request).await.map(Arc::new)));
         let found: HashMap<_, _> = join_all(reads).await.into_iter().collect();
         requests.iter().map(|request| found[request].clone()).collect()
     }

@@ -130,6 +130,14 @@ impl DispatchRun<'_> {
                 }
             };
             select! {
+                biased; // a fixed order, so that a simulation can be repeated; the rarest first
+                _ = ticks.tick() => {
+                    receives = true;
+                    if !completed.is_empty() {
+                        let completed = std::mem::take(&mut completed);
+                        under_way.push(self.dispatcher.count(completed).map(|()| Step::Counted).boxed());
+                    }
+                }
                 Some(step) = under_way.next() => {
                     let (message_id, handled) = match step {
                         Step::BatchMessage(message_id, handled) => (Some(message_id), handled),
@@ -149,13 +157,6 @@ impl DispatchRun<'_> {
                     receiving = None;
                     messages += received.len();
                     under_way.extend(received.into_iter().map(|message| self.handle_received(message).boxed()));
-                }
-                _ = ticks.tick() => {
-                    receives = true;
-                    if !completed.is_empty() {
-                        let completed = std::mem::take(&mut completed);
-                        under_way.push(self.dispatcher.count(completed).map(|()| Step::Counted).boxed());
-                    }
                 }
             }
         }

@@ -1,0 +1,78 @@
+//! The network below an exchange: opens a connection to a checked address.
+
+use std::{
+    fmt,
+    io::{self, ErrorKind::WouldBlock},
+    net::{SocketAddr, TcpStream as Socket},
+    os::fd::AsFd,
+    sync::Arc,
+};
+
+use futures::{FutureExt, future::BoxFuture};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpSocket, TcpStream},
+};
+
+/// The size of the system's receive buffer. At most a head of 32 KiB and a body of 4 KiB are read.
+const RECEIVE_BUFFER: u32 = 64 * 1024;
+
+/// A network. It is an argument, so that a simulation can connect to endpoints in its own process.
+pub trait Network: fmt::Debug + Send + Sync {
+    /// Opens a connection to this address.
+    fn open(&self, address: SocketAddr) -> BoxFuture<'_, io::Result<Link>>;
+}
+
+/// A network that can be shared between tasks.
+pub type SharedNetwork = Arc<dyn Network>;
+
+/// The bytes of a connection.
+pub trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for S {}
+
+/// An open connection.
+pub struct Link {
+    /// The bytes in both directions.
+    pub stream: Box<dyn ByteStream>,
+    /// The address of the peer.
+    pub peer: SocketAddr,
+    /// Whether the peer has neither closed the connection nor sent bytes that nobody has read, without reading any.
+    pub is_quiet: Box<dyn Fn() -> bool + Send + Sync>,
+}
+
+/// The machine's TCP.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemNetwork;
+
+impl Network for SystemNetwork {
+    fn open(&self, address: SocketAddr) -> BoxFuture<'_, io::Result<Link>> {
+        async move {
+            let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+            // Set before connecting, so that it limits the window: otherwise an endpoint sends megabytes that are never
+            // read.
+            socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
+            let stream = socket.connect(address).await?;
+            // Requests are small and wait for their response, so delaying bytes gains nothing.
+            let _ = stream.set_nodelay(true);
+            Link::over(stream)
+        }
+        .boxed()
+    }
+}
+
+impl Link {
+    /// A link over a TCP connection.
+    pub(crate) fn over(stream: TcpStream) -> io::Result<Self> {
+        let peer = stream.peer_addr()?;
+        let socket = Socket::from(stream.as_fd().try_clone_to_owned()?);
+        let is_quiet = move || socket.peek(&mut [0]).is_err_and(|error| error.kind() == WouldBlock);
+        Ok(Self { stream: Box::new(stream), peer, is_quiet: Box::new(is_quiet) })
+    }
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Link").field("peer", &self.peer).finish_non_exhaustive()
+    }
+}
