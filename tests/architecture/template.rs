@@ -9,6 +9,7 @@ use std::{
     sync::OnceLock,
 };
 
+use base::wait;
 use serde_json::{Map, Value, json};
 
 /// A queue's visibility timeout as a multiple of its function's timeout.
@@ -87,6 +88,28 @@ fn is_of_this_environment(name: &Value) -> bool {
     ["${Environment}", "${AWS::StackName}", r#"{"Ref":"Environment"}"#, r#"{"Ref":"AWS::StackName"}"#]
         .iter()
         .any(|part| text.contains(part))
+}
+
+/// A value that a function accepts on one machine must not fail at a deployment.
+#[test]
+fn patterns_of_durations_accept_the_units_of_the_parser() {
+    let duration = format!("[0-9]+({})", wait::UNITS.map(|(unit, _)| unit).join("|"));
+    let list = format!("{duration}(,{duration})*");
+    let template = template();
+    let parameters = template["Parameters"].as_object().expect("the template has parameters");
+    let durations = parameters.iter().filter_map(|(name, parameter)| {
+        let default = parameter["Default"].as_str()?;
+        let is_duration = default.split(',').all(|part| wait::parse(part).is_some());
+        is_duration.then(|| (name.as_str(), default.contains(','), parameter["AllowedPattern"].clone()))
+    });
+    let durations: Vec<_> = durations.collect();
+    for (name, is_list, pattern) in &durations {
+        let expected = if *is_list { &list } else { &duration };
+        assert_eq!(pattern, expected.as_str(), "the pattern of {name}");
+    }
+    let mut names: Vec<_> = durations.iter().map(|(name, _, _)| *name).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["BreakerMax", "BreakerOpen", "DeliveryRetention", "DisableAfter", "RetrySchedule"]);
 }
 
 #[test]

@@ -2,18 +2,15 @@
 
 use std::{str::FromStr, time::Duration};
 
-/// Parses a number with a unit (`ms`, `s`, `m`, `h`, `d`).
+/// The units of a duration, with the milliseconds of each. A test compares them with the patterns of template.yaml.
+pub const UNITS: [(&str, u64); 5] =
+    [("ms", 1), ("s", 1000), ("m", 60 * 1000), ("h", 60 * 60 * 1000), ("d", 24 * 60 * 60 * 1000)];
+
+/// Parses a number with one of the [`UNITS`].
 pub fn parse(text: &str) -> Option<Duration> {
     let unit = text.find(|letter: char| !letter.is_ascii_digit())?;
     let (number, unit) = text.split_at(unit);
-    let millis: u64 = match unit {
-        "ms" => 1,
-        "s" => 1000,
-        "m" => 60 * 1000,
-        "h" => 60 * 60 * 1000,
-        "d" => 24 * 60 * 60 * 1000,
-        _ => return None,
-    };
+    let (_, millis) = UNITS.into_iter().find(|(name, _)| *name == unit)?;
     Some(Duration::from_millis(number.parse::<u64>().ok()?.checked_mul(millis)?))
 }
 
