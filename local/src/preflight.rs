@@ -16,7 +16,10 @@ pub enum Missing {
     #[error("template.yaml cannot be used")]
     Template(#[source] TemplateError),
     /// The program of the functions.
-    #[error("{0} is not built; `make run` builds everything, as does `cargo build --workspace --bins`")]
+    #[error(
+        "{0} is not built; `make run` builds everything, as does `cargo build --package local --package \
+         local-functions --bins`"
+    )]
     Program(PathBuf),
 }
 

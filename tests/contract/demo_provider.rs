@@ -19,7 +19,7 @@ async fn the_service_finds_the_provider_at_the_chosen_port(suite: Arc<Suite>) {
     let mut provider = Command::new(program);
     provider.args(["--port", &port.to_string(), "--data", &bundle.data().display().to_string()]);
     let provider = provider.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true).spawn();
-    let mut provider = provider.expect("`cargo build --workspace --bins` builds it");
+    let mut provider = provider.expect("`cargo build --package fakes --bins` builds it");
     let mut lines = BufReader::new(provider.stdout.take().expect("it is piped")).lines();
     let said = timeout(LONG, lines.next_line()).await.expect("it reports the port at once").expect("text");
     assert_eq!(said, Some(format!("The secret `provider-demo` names port {port} now.")));

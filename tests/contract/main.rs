@@ -1,9 +1,9 @@
 //! The contract, over HTTP, against the running bundle: one bundle for most tests, and a separate one for tests that
 //! kill it.
 //!
-//! `cargo test -p contract-tests` runs all tests, `cargo test -p contract-tests -- receivers::` those whose names
-//! contain `receivers::`. A test is an async function with the attribute `#[contract_test]`, named after the promise it
-//! proves.
+//! `cargo test --workspace --test contract` runs all tests, and with `-- receivers::` at its end those whose names
+//! contain `receivers::`. Build the service first (`cargo build --package local --package local-functions --bins`). A
+//! test is an async function with the attribute `#[contract_test]`, named after the promise it proves.
 
 mod access;
 mod addresses;

@@ -2,8 +2,8 @@
 //! of that version stores: the items of the table, the secrets that open them, and facts that its clients know. The secrets
 //! protect nothing else.
 //!
-//! Before a release, `cargo test -p contract-tests --test contract -- --ignored release_data` writes the sample of the version
-//! in Cargo.toml. The sample of the release before stays until the next one.
+//! Before a release, `cargo test --workspace --test contract -- --ignored release_data` writes the sample of the
+//! version in Cargo.toml. The sample of the release before stays until the next one.
 
 use std::{collections::BTreeMap, fs, path::PathBuf, sync::Arc};
 

@@ -91,6 +91,8 @@ async fn complaint(folder: &Path, function: &str, variables: &[(&str, &str)]) ->
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
+// Each publishing function has the right to send to the slow lane, and every right has to be used in a run. Other
+// tests publish to slow webhooks through some of these functions only.
 #[contract_test]
 async fn every_publishing_function_announces_slow_webhooks_in_their_lane(suite: Arc<Suite>) {
     let entity = suite.entity().await;
@@ -113,6 +115,8 @@ async fn every_publishing_function_announces_slow_webhooks_in_their_lane(suite: 
     }
 }
 
+// Each of these functions has the rights to note the first use of a credential and to count a failed attempt, and every
+// right has to be used in a run. Other tests do both at some of these endpoints only.
 #[contract_test]
 async fn every_endpoint_for_clients_notes_first_use_and_counts_guesses(suite: Arc<Suite>) {
     let entity = suite.entity().await;

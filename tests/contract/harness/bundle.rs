@@ -265,7 +265,11 @@ pub fn local() -> Result<PathBuf, String> {
     if path.is_file() {
         Ok(path)
     } else {
-        Err(format!("{} is not built; `cargo build --workspace --bins` builds it and the functions", path.display()))
+        Err(format!(
+            "{} is not built; `cargo build --package local --package local-functions --bins` builds it and the \
+             functions",
+            path.display()
+        ))
     }
 }
 
