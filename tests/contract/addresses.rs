@@ -43,7 +43,7 @@ async fn only_public_addresses_are_dialled_regardless_of_dns(suite: Arc<Suite>) 
 /// machine, with these options.
 pub async fn alone(suite: &Suite, options: &str, test: &str) {
     // The test starts its own bundle there.
-    let _permit = suite.no_other_bundle().await;
+    let _permit = suite.bundle_permit().await;
     let folder = tempfile::tempdir().expect("a temporary folder");
     for (name, content) in [
         ("resolv.conf", format!("nameserver 127.0.0.1\n{options}")),

@@ -83,7 +83,7 @@ async fn inconsistent_data_stop_the_start_and_are_cleaned_on_request(suite: Arc<
 
 #[contract_test]
 async fn a_full_disk_is_called_so(suite: Arc<Suite>) {
-    let _permit = suite.no_other_bundle().await;
+    let _permit = suite.bundle_permit().await;
     let folder = tempfile::tempdir().expect("a temporary folder");
     // A separate disk, which half a megabyte fills.
     let disk =

@@ -84,7 +84,7 @@ async fn an_invalid_setting_is_reported(suite: Arc<Suite>) {
         ("ADMIN_PANEL_URL", "https://panel.example.com/?a=b"),
     ] {
         let (_folder, data) = unused_folder();
-        let _permit = suite.no_other_bundle().await;
+        let _permit = suite.bundle_permit().await;
         let port = free_port().to_string();
         let mut variables = vec![("DATA", data), (name, value.to_owned())];
         if name != "PORT" {
@@ -100,7 +100,7 @@ async fn an_invalid_setting_is_reported(suite: Arc<Suite>) {
 async fn an_invalid_description_of_a_payment_provider_is_reported(suite: Arc<Suite>) {
     for (content, fault) in [("{\"clientId\": \"a\", \"revokeURL\": \"hush\"}", "revokeURL"), ("{\"hush", "JSON")] {
         let (folder, data) = unused_folder();
-        let _permit = suite.no_other_bundle().await;
+        let _permit = suite.bundle_permit().await;
         std::fs::create_dir(folder.path().join("secrets")).expect("the folder is empty");
         std::fs::write(folder.path().join("secrets/provider-stripe.json"), content).expect("it is there");
         let said = refused_start(&[("PORT", free_port().to_string()), ("DATA", data)]).await;

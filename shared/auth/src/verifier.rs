@@ -53,20 +53,21 @@ impl Verifier {
         })
     }
 
-    /// Verifies a token at this resource, and returns its claims. A revocation takes effect within a minute.
+    /// Verifies a token at this resource, and returns its claims. A revocation takes effect within a minute while the
+    /// table is reachable. Otherwise the list in memory is used until it is five minutes old, and then this fails.
     pub async fn verify(&self, token: &str, at: Resource) -> Result<Claims, Unverified> {
         let claims = self.validate(token, at).await?;
         unless_revoked(self.revocations.revoked(&claims).await?, claims)
     }
 
     /// Verifies a token at this resource against the revocations in the table now, at the price of a read.
-    pub async fn verify_by_now(&self, token: &str, at: Resource) -> Result<Claims, Unverified> {
+    pub async fn verify_with_fresh_revocations(&self, token: &str, at: Resource) -> Result<Claims, Unverified> {
         let claims = self.validate(token, at).await?;
-        unless_revoked(self.revocations.revoked_by_now(&claims).await?, claims)
+        unless_revoked(self.revocations.revoked_by_fresh_list(&claims).await?, claims)
     }
 
     /// Revokes a verified token on behalf of an application that is counted on this account: immediately in this
-    /// process, and everywhere within a minute.
+    /// process, and everywhere within a minute while the table is reachable.
     pub async fn revoke(&self, claims: &Claims, account: &str) -> Result<(), TableError> {
         self.revocations.revoke(claims, account).await
     }

@@ -106,7 +106,7 @@ impl Endpoint<Call> {
     }
 
     /// An endpoint that needs a token with this scope. Its path names no managing entity.
-    pub const fn needs_for_all(scope: Scope) -> Self {
+    pub const fn needs_without_entity(scope: Scope) -> Self {
         Self::open_to(Access::Scope(scope))
     }
 

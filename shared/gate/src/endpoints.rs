@@ -72,7 +72,7 @@ endpoints! {
     RESEND_DELIVERY: EntityCall = "resend-delivery", Endpoint::needs(IntegrationsWrite).taking_json();
     RECOVER_DELIVERIES: EntityCall = "recover-deliveries", Endpoint::needs(IntegrationsWrite).taking_json();
 
-    // Payment provider links.
+    // Connections to payment providers.
     CONNECT_PROVIDER: EntityCall = "connect-provider", Endpoint::needs(PaymentWrite).giving_credentials().taking_json();
     /// The deadline includes 10 s for the provider, and 5 s for a refresh that is in flight.
     DISCONNECT_PROVIDER: EntityCall = "disconnect-provider", Endpoint::needs(PaymentRemove).with_deadline(25);
@@ -101,7 +101,7 @@ endpoints! {
     // Agents.
     /// Each tool checks the scopes that it needs beside this one. Some tools make secrets.
     MCP: Call = "mcp",
-        Endpoint::needs_for_all(McpRead).giving_credentials().at(Resource::Mcp).for_own_origin().taking_json().with_json_rpc_errors();
+        Endpoint::needs_without_entity(McpRead).giving_credentials().at(Resource::Mcp).for_own_origin().taking_json().with_json_rpc_errors();
 
     // The canary.
     /// The signature is the credential.

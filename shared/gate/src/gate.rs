@@ -1,7 +1,8 @@
-//! The gate: the only code that checks access tokens and that turns errors into responses.
+//! The gate: the only code that admits a request by its access token, and that turns Problems into responses.
 //!
-//! `Gate::admit` runs the contract's checks in their order, from the second on. Unknown paths, and most wrong verbs,
-//! reach the `fallback` function instead, which uses the same gate. The handler runs the checks from the seventh on.
+//! `Gate::admit` runs the contract's checks in their order, from the second on (numbers as in openapi.yaml, *Order of
+//! checks*). Unknown paths, and most wrong verbs, reach the `fallback` function instead, which uses the same gate. Of
+//! the seventh check the gate does the path's managing entity. The handler does the rest, and the checks after it.
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
@@ -88,7 +89,7 @@ impl Gate {
         .await
     }
 
-    /// Runs the contract's checks in their order, and then the handler.
+    /// Runs the contract's checks in their order, and then the handler. The numbers are those of openapi.yaml.
     async fn admit(&self, request: Request, request_id: &str, trace: Trace, notes: &Notes) -> Result<Reply, Problem> {
         let access = self.endpoint.access;
         checks::verb(&request)?; // 2
@@ -114,7 +115,7 @@ impl Gate {
             checks::media_type(&request)?; // 6
             checks::not_encoded(&request)?;
         }
-        // 7, the part that is common to all endpoints
+        // 7, for the managing entity
         let entity = claims.as_ref().zip(entity).map(|(token, entity)| checks::entity(token, entity)).transpose()?;
         let (parts, body) = request.into_parts();
         let call = Call {
@@ -144,7 +145,7 @@ impl Gate {
                 let token = checks::token(request)?;
                 let resource = self.endpoint.resource;
                 Ok(Some(match self.endpoint.gives_credentials {
-                    true => self.tokens.verify_by_now(token, resource).await?,
+                    true => self.tokens.verify_with_fresh_revocations(token, resource).await?,
                     false => self.tokens.verify(token, resource).await?,
                 }))
             }

@@ -52,7 +52,7 @@ pub enum UpdateOutcome {
 pub enum UpdateError {
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("the update has no place for its files")]
+    #[error("the update cannot create a temporary folder for its files")]
     Scratch(#[source] io::Error),
     #[error(transparent)]
     Source(#[from] SourceError),

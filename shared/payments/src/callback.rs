@@ -6,8 +6,8 @@
 //! After a crash:
 //!
 //! - state not spent: the table has the state. The person reloads the page, and the callback starts again.
-//! - state spent, code not exchanged: the table has a spent state. The page says that the link is not valid, and the
-//!   person connects again; the code expires.
+//! - state spent, code not exchanged: the table has a spent state. When the person reloads the page, it says that the
+//!   link was used already, and the person connects again; the code expires.
 //! - code exchanged, connection not stored: as before, and the provider's tokens are lost. The person connects again,
 //!   which makes new tokens. The lost ones are not revoked, because with most providers that would end an older
 //!   connection that still works.

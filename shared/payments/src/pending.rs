@@ -123,7 +123,8 @@ impl PendingAuthorizations {
         Self(table)
     }
 
-    /// Stores an authorization until its state expires, together with the idempotency record of its request, if any.
+    /// Stores an authorization until an hour after its state expires, together with the idempotency record of its
+    /// request, if any.
     pub async fn keep(
         &self,
         entity: &AuthorizedEntity,

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn only_tokens_with_an_end_are_due() {
+    fn without_an_end_or_a_providers_rule_tokens_are_never_refreshed() {
         assert_eq!(refresh_at(NOW, None, None, true, 0.5), None);
         assert_eq!(refresh_at(NOW, None, Some(DAY), false, 0.5), None);
         // Without a refresh token, they are due at their end.

@@ -14,7 +14,7 @@ use base::{Random, random};
 use problem::{Problem, ProblemKind};
 use storage::{KeyRing, SealError};
 
-/// How long a person may stay at the provider.
+/// How long a state is valid, from the request of the connection.
 pub const LIFETIME: Duration = Duration::from_secs(10 * 60);
 /// The number of characters that 256 bits need.
 const LENGTH: usize = 43;

@@ -191,7 +191,7 @@ impl Suite {
     }
 
     /// Acquires the permit of a bundle, for tests that start one themselves.
-    pub async fn no_other_bundle(&self) -> SemaphorePermit<'_> {
+    pub async fn bundle_permit(&self) -> SemaphorePermit<'_> {
         self.permits().acquire().await.expect("the semaphore is never closed")
     }
 

@@ -1,7 +1,8 @@
 //! The list of revocations in memory, so that no request pays for a read.
 //!
-//! A function reads the list when it starts, and the additions every half minute. A revoked token stops working
-//! everywhere within a minute.
+//! A function reads the list when it starts. The first request that finds the list 30 s old reads the additions. A
+//! revoked token stops working everywhere within a minute while the table is reachable. With a list that is five
+//! minutes old, a function verifies no token.
 
 mod known;
 mod list;
@@ -85,7 +86,7 @@ impl<S: RevocationSource> Revocations<S> {
     }
 
     /// Whether a token is revoked according to the table now.
-    pub async fn revoked_by_now(&self, claims: &Claims) -> Result<bool, TableError> {
+    pub async fn revoked_by_fresh_list(&self, claims: &Claims) -> Result<bool, TableError> {
         let asked = self.clock.now();
         let _one_at_a_time = self.reading.lock().await;
         // A read that began after this call is sufficient. A call that waited for an earlier read has to read itself.

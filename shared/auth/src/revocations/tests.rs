@@ -93,7 +93,7 @@ async fn a_token_is_revoked_by_itself_its_application_its_credential_or_its_key(
         let (list, _, revocations) = stand();
         assert!(!revocations.revoked(&claims("token")).await.expect("read"));
         list.make(START, kind, id, after(100));
-        assert!(revocations.revoked_by_now(&claims("token")).await.expect("read"), "{kind:?}");
+        assert!(revocations.revoked_by_fresh_list(&claims("token")).await.expect("read"), "{kind:?}");
         let (list, _, revocations) = stand();
         list.make(START, kind, id, after(100));
         assert!(revocations.revoked(&claims("token")).await.expect("read"), "{kind:?}");
@@ -262,7 +262,7 @@ async fn an_application_that_is_registered_again_has_valid_tokens() {
     assert!(revocations.revoked(&issued(300)).await.expect("read"));
     assert!(!revocations.revoked(&issued(301)).await.expect("known"));
     list.make(after(400), Kind::Client, "app", after(90_400));
-    assert!(revocations.revoked_by_now(&issued(700)).await.expect("removed again"));
+    assert!(revocations.revoked_by_fresh_list(&issued(700)).await.expect("removed again"));
 }
 
 #[tokio::test]
@@ -282,9 +282,9 @@ async fn a_check_of_this_moment_reads_at_once_or_fails() {
     clock.set(after(1));
     list.make(after(1), Kind::Token, "token", after(1000));
     assert!(!revocations.revoked(&claims("token")).await.expect("known"));
-    assert!(revocations.revoked_by_now(&claims("token")).await.expect("read"));
+    assert!(revocations.revoked_by_fresh_list(&claims("token")).await.expect("read"));
     list.fails.store(true, Ordering::SeqCst);
-    assert!(revocations.revoked_by_now(&claims("token")).await.is_err());
+    assert!(revocations.revoked_by_fresh_list(&claims("token")).await.is_err());
     assert!(revocations.revoked(&claims("token")).await.expect("known"));
 }
 
@@ -293,9 +293,9 @@ async fn calls_that_wait_for_a_read_share_the_next_one() {
     let (list, clock, revocations) = stand();
     list.hangs.store(true, Ordering::SeqCst);
     let one = claims("token");
-    let mut reader = Box::pin(revocations.revoked_by_now(&one));
+    let mut reader = Box::pin(revocations.revoked_by_fresh_list(&one));
     assert!((&mut reader).now_or_never().is_none());
-    let mut waiting: Vec<_> = (0..10).map(|_| Box::pin(revocations.revoked_by_now(&one))).collect();
+    let mut waiting: Vec<_> = (0..10).map(|_| Box::pin(revocations.revoked_by_fresh_list(&one))).collect();
     assert!(waiting.iter_mut().all(|one| one.now_or_never().is_none()));
     drop(reader);
     list.hangs.store(false, Ordering::SeqCst);

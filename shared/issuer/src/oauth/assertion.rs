@@ -28,7 +28,7 @@ const LONGEST_LIFE: f64 = 3660.0;
 /// How far a client's clock may be ahead, in seconds, where the assertion says when it was made or begins.
 const CLOCK_SKEW: f64 = 60.0;
 /// How long an identifier is remembered: longer than any assertion with it is valid.
-const MEMORY: Duration = Duration::from_secs(2 * 60 * 60);
+const RETENTION: Duration = Duration::from_secs(2 * 60 * 60);
 
 /// An assertion of the right form. Its content is untrusted until the signature is verified.
 #[derive(Debug)]
@@ -179,7 +179,7 @@ impl UsedAssertions {
             pk: format!("ASSERTION#{}", assertion.client_id()),
             sk: BASE64_URL_SAFE_NO_PAD.encode(identifier),
             request: request_id,
-            expires_at: (now + MEMORY).as_seconds(),
+            expires_at: (now + RETENTION).as_seconds(),
         };
         // The same request may write again, when only the response was lost.
         let put = Put::item(&used, DOING)?.only_if(is_new().or(is("request", request_id)));

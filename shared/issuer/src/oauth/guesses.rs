@@ -29,7 +29,7 @@ const MINUTES: i64 = 5;
 /// The longest time that one response asks a client to wait. A client that comes back too early gets another 429.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// How long a count stays in the table after its last attempt.
-const MEMORY: Duration = Duration::from_secs(60 * 60);
+const RETENTION: Duration = Duration::from_secs(60 * 60);
 /// How many counts are removed at once: an address may have tried many client identifiers.
 const REMOVED_AT_ONCE: usize = 16;
 /// The sort key of all attempts from an address. No hash equals it.
@@ -176,8 +176,9 @@ impl Guesses {
 
     async fn add(&self, pk: &str, sk: &str, known: &Attempts, now: Time) -> Result<Attempts, TableError> {
         let minute = minute_of(now);
-        let change =
-            Change::of(Key::new(pk, sk)).set("expiresAt", (now + MEMORY).as_seconds()).add(format!("m{minute}"), 1_u32);
+        let change = Change::of(Key::new(pk, sk))
+            .set("expiresAt", (now + RETENTION).as_seconds())
+            .add(format!("m{minute}"), 1_u32);
         let change = known.stale(minute).fold(change, |change, minute| change.remove(format!("m{minute}")));
         let counted = self.table.write_and_read(change, "counting a failed attempt").await?;
         counted.done().ok_or(TableError::Missing("the count of failed attempts"))

@@ -74,7 +74,7 @@ impl Introspection {
     ) -> Result<Introspected, TokenFormError> {
         let client = self.clients.authenticate(&form.credentials, request, now).await?;
         // Every token is valid at this resource.
-        let claims = match self.tokens.verify_by_now(&form.token, Resource::Mcp).await {
+        let claims = match self.tokens.verify_with_fresh_revocations(&form.token, Resource::Mcp).await {
             Ok(claims) => Some(claims).filter(|claims| client.may_ask_about(claims, Scope::AccountRead)),
             Err(Unverified::Fault(_)) => None,
             Err(Unverified::Table(error)) => return Err(error.into()),

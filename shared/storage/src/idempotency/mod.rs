@@ -5,16 +5,16 @@
 //! everything; after a later crash, a repetition gets the response. Of several concurrent requests, one transaction
 //! succeeds, and the others find its record.
 //!
-//! Publishing exceeds the limit of a transaction. So its record is written first, and contains the decision instead of
-//! the response ([`IdempotentRequest::claim`]); a repetition repeats all writes, which changes nothing.
+//! Publishing exceeds the limit of a transaction. So its record is written first, and contains the plan instead of the
+//! response ([`IdempotentRequest::claim`]); a repetition repeats all writes, which changes nothing.
 //!
 //! | item | pk / sk |
 //! |---|---|
 //! | answer to a request | `IDEMPOTENCY#{entity}#{hash}` / `ANSWER` |
-//! | decision of a publication | `IDEMPOTENCY#{entity}#{hash}` / `PUBLICATION` |
+//! | plan of a publication | `IDEMPOTENCY#{entity}#{hash}` / `PUBLICATION` |
 
 mod request;
 mod store;
 
-pub use request::{IdempotencyError, IdempotencyKey, IdempotentRequest, MEMORY, SECRET_REPEATED, Sender};
+pub use request::{IdempotencyError, IdempotencyKey, IdempotentRequest, RETENTION, SECRET_REPEATED, Sender};
 pub use store::{Answered, FirstResponse, IdempotencyStore, Record};

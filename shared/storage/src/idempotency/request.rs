@@ -1,4 +1,4 @@
-//! Requests with an idempotency key, and the decision in the record of a publication.
+//! Requests with an idempotency key, and the plan in the record of a publication.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use base::Time;
 use problem::{Problem, ProblemKind};
 
 /// How long a key is remembered.
-pub const MEMORY: Duration = Duration::from_secs(24 * 60 * 60);
+pub const RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long a response with a secret is repeated. A replaced key of the ring is kept for longer.
 pub const SECRET_REPEATED: Duration = Duration::from_secs(10 * 60);
 
 /// The longest key.
 const MAX_KEY_LENGTH: usize = 255;
-/// The sort key of decisions, all of which are publications.
+/// The sort key of the plans of publications.
 const PUBLICATION: &str = "PUBLICATION";
 
 /// The text of an `Idempotency-Key`.
@@ -104,17 +104,17 @@ impl IdempotentRequest {
         Self { request_hash, ..self }
     }
 
-    /// Writes a decision, or returns the decision of an earlier request with the key; `None` if that request had
-    /// another body. Of several concurrent requests the first wins, and all continue with its decision.
-    pub async fn claim<T>(&self, table: &Table, decision: T, now: Time) -> Result<Option<T>, TableError>
+    /// Writes a plan, or returns the plan of an earlier request with the key; `None` if that request had another body.
+    /// Of several concurrent requests the first wins, and all continue with its plan.
+    pub async fn claim<T>(&self, table: &Table, plan: T, now: Time) -> Result<Option<T>, TableError>
     where
         T: Serialize + DeserializeOwned,
     {
         const DOING: &str = "claiming an idempotency key";
-        let put = self.put(PUBLICATION, decision, now, DOING)?;
+        let put = self.put(PUBLICATION, plan, now, DOING)?;
         match table.put_and_read(put, DOING).await? {
             Written::Done(item) | Written::Lost(Some(item)) => Ok(self.kept_in(item)),
-            Written::Lost(None) => Err(TableError::Missing("the decision in the record of an idempotency key")),
+            Written::Lost(None) => Err(TableError::Missing("the plan in the record of an idempotency key")),
         }
     }
 
@@ -137,7 +137,7 @@ impl IdempotentRequest {
     ) -> Result<Put, TableError> {
         let (pk, sk) = self.key(sort);
         let request_hash = self.request_hash.clone();
-        let item = RecordItem { pk, sk, request_hash, expires_at: (now + MEMORY).as_seconds(), kept };
+        let item = RecordItem { pk, sk, request_hash, expires_at: (now + RETENTION).as_seconds(), kept };
         Ok(Put::item(&item, doing)?.only_if(is_free(now)))
     }
 }
@@ -267,7 +267,7 @@ mod tests {
             pk: String::new(),
             sk: String::new(),
             request_hash: String::new(),
-            expires_at: (start + MEMORY).as_seconds(),
+            expires_at: (start + RETENTION).as_seconds(),
             kept: (),
         };
         assert!(item.is_valid(start + Duration::from_secs(24 * 60 * 60 - 1)));

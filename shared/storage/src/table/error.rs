@@ -73,7 +73,7 @@ impl TableError {
         move |error| {
             let passing = match &error {
                 SdkError::ServiceError(service) => {
-                    service.raw().status().is_server_error() || service.err().code().is_some_and(passing_code)
+                    service.raw().status().is_server_error() || service.err().code().is_some_and(is_transient)
                 }
                 SdkError::ConstructionFailure(_) => false,
                 _ => true,
@@ -93,7 +93,7 @@ impl TableError {
     pub fn code(doing: &'static str, code: &str) -> Self {
         let source =
             Box::<dyn std::error::Error + Send + Sync>::from(format!("the response has the code {code}")).into();
-        if passing_code(code) {
+        if is_transient(code) {
             Self::Unavailable { doing, throttled: throttled_code(code), source }
         } else {
             Self::Refused { doing, source }
@@ -107,7 +107,7 @@ impl TableError {
     }
 }
 
-fn passing_code(code: &str) -> bool {
+fn is_transient(code: &str) -> bool {
     throttled_code(code) || FAILED.contains(&code)
 }
 

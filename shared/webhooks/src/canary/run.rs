@@ -56,7 +56,7 @@ enum Failure {
     Token(#[source] RequestError),
     #[error("the canary's event was not published")]
     Publish(#[source] RequestError),
-    #[error("the canary's webhook is gone or disabled; run `waypost-admin provision` to create it again")]
+    #[error("the canary's webhook is removed or disabled; run `waypost-admin provision` to create it again")]
     NoWebhook,
     #[error("the canary's event did not arrive in time")]
     Late,

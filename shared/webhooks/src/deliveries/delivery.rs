@@ -23,7 +23,7 @@ pub enum Status {
     Delivered,
     /// No attempt succeeded, and none is due.
     Failed,
-    /// Its webhook is gone or disabled.
+    /// Its webhook is removed or disabled.
     Cancelled,
 }
 

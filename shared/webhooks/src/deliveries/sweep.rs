@@ -1,8 +1,8 @@
 //! The sweep announces overdue deliveries again, whether their message was lost, their worker died or their wait was
-//! long. It publishes the events in the outbox, and works on jobs. Before the sweep announces a delivery it moves the
-//! due time ahead, by twice as long each time, so that repeated announcements do not lengthen a backlog of the queue.
-//! While the queue is crowded, an announced delivery still has a message on the queue: the sweep moves the due time by
-//! much more, and sends no further message yet.
+//! long. It publishes the events in the outbox, and works on jobs. Before the sweep announces a delivery it postpones
+//! its due time, by twice as long each time, so that repeated announcements do not lengthen a backlog of the queue.
+//! While the queue is crowded, an announced delivery still has a message on the queue: the sweep postpones it by much
+//! more, and sends no further message yet.
 //!
 //! An error ends neither a page nor a shard: a delivery that the table throttles must not hold up the deliveries behind
 //! it. The sweep reports the first error at its end.
@@ -233,7 +233,7 @@ impl Sweeper {
         };
         let crowded = *overdue.crowded.get_or_init(|| self.queue.holds(CROWDED_FROM)).await;
         let times = if crowded { entry.sweeps.saturating_add(CROWDED_SWEEPS) } else { entry.sweeps };
-        let postponed = self.deliveries.postpone(&entry, now + pause(times)).await;
+        let postponed = self.deliveries.postpone_sweep(&entry, now + pause(times)).await;
         // The index may lag behind: a delivery that is no longer due has not waited.
         if !matches!(postponed, Ok(Written::Lost(_))) {
             overdue.longest.note(now.since(entry.due_at).saturating_add(waited(entry.sweeps)));

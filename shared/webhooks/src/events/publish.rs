@@ -1,6 +1,6 @@
-//! Publishing: an event becomes one delivery for each webhook that wants it. The order of the writes makes publishing
-//! reliable. First the publication of an idempotency key is stored, then the body and the deliveries, each with a due
-//! time that the sweep finds. Only then is the request acknowledged. The queue comes last and may fail, since its
+//! Publishing: an event becomes one delivery for each webhook that subscribes to it. The order of the writes makes
+//! publishing reliable. First the plan of an idempotency key is stored, then the body and the deliveries, each with a
+//! due time that the sweep finds. Only then is the request acknowledged. The queue comes last and may fail, since its
 //! messages are only hints. A repetition after a crash in between finds the same identifiers and creates nothing new.
 
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::{
     event::{Event, MAX_BYTES, TooLarge},
     new_event::{Content, NewEvent},
-    store::{Events, PlannedDelivery, Publication},
+    store::{Events, PlannedDelivery, PublicationPlan},
 };
 use crate::{
     deliveries::{
@@ -105,7 +105,7 @@ impl Publisher {
         self.queue.open_connection()
     }
 
-    /// Publishes an event of a client to every webhook that wants it, within this span.
+    /// Publishes an event of a client to every webhook that subscribes to it, within this span.
     pub async fn publish(
         &self,
         entity: &AuthorizedEntity,
@@ -135,8 +135,8 @@ impl Publisher {
         let now = event.timestamp;
         // Boxed, like the futures below: unboxed, their nested types exceed the compiler's limits.
         let webhooks = self.webhooks.of(entity).boxed().await?;
-        let publication = Publication { event: event.id.clone(), timestamp: now, deliveries: plan(&event, &webhooks) };
-        let first = self.events.claim_key(once, publication, now).boxed().await?;
+        let plan = PublicationPlan { event: event.id.clone(), timestamp: now, deliveries: plan(&event, &webhooks) };
+        let first = self.events.claim_key(once, plan, now).boxed().await?;
         let first = first.ok_or(PublishError::KeyConflict)?;
         let is_repeated = first.event != event.id;
         let event = content.event(first.event, first.timestamp, entity.id().clone())?;
@@ -153,8 +153,8 @@ impl Publisher {
         self.deliver(event, plan(event, &webhooks), &webhooks).boxed().await.map(drop)
     }
 
-    /// Publishes an event to one webhook, regardless of the types that it wants. With a record of the request, all
-    /// writes are one transaction.
+    /// Publishes an event to one webhook, regardless of the types that it subscribes to. With a record of the request,
+    /// all writes are one transaction.
     pub(crate) async fn publish_to(
         &self,
         entity: &AuthorizedEntity,
@@ -202,8 +202,8 @@ impl Publisher {
             let targets = webhooks.iter().filter(|webhook| planned.iter().any(|plan| plan.webhook == webhook.id));
             let heads: Vec<_> =
                 targets.map(|webhook| HeadItem::new(event, webhook, first_attempt, retention)).collect();
-            // Both in one call, without an order: a head without its body belongs to an event that is not acknowledged
-            // yet.
+            // All in the same batches, without an order: a head without its body belongs to an event that is not
+            // acknowledged yet.
             tokio::try_join!(self.events.keep(event, retention), self.deliveries.open(&heads))?;
             self.announce(event, &planned, webhooks, first_attempt).await;
         }
@@ -231,10 +231,11 @@ impl Publisher {
     }
 }
 
-/// Plans the deliveries of an event: one for each webhook that wants it, except for the webhooks that it is about.
+/// Plans the deliveries of an event: one for each webhook that subscribes to it, except for the webhooks that it is
+/// about.
 pub(crate) fn plan(event: &Event, webhooks: &[Webhook]) -> Vec<PlannedDelivery> {
     let others = webhooks.iter().filter(|webhook| !event.about.contains(&webhook.id));
-    others.filter(|webhook| webhook.wants(event.kind)).map(|webhook| planned(event, webhook)).collect()
+    others.filter(|webhook| webhook.subscribes_to(event.kind)).map(|webhook| planned(event, webhook)).collect()
 }
 
 fn planned(event: &Event, webhook: &Webhook) -> PlannedDelivery {

@@ -1,4 +1,4 @@
-//! Events in the table: their bodies, and the publications of idempotency keys.
+//! Events in the table: their bodies, and the plans of idempotency keys.
 
 use std::{sync::Arc, time::Duration};
 
@@ -69,16 +69,17 @@ impl StoredEvent {
     }
 }
 
-/// The publication of an idempotency key, with which a repetition does the same and gives the same response.
+/// The plan of a publication with an idempotency key. A repetition carries out the same plan, and so gives the same
+/// response.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Publication {
+pub(super) struct PublicationPlan {
     pub(super) event: EventId,
     pub(super) timestamp: Time,
     pub(super) deliveries: Vec<PlannedDelivery>,
 }
 
-/// One delivery of a publication.
+/// One delivery of a plan.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct PlannedDelivery {
     #[serde(rename = "deliveryIdentifier")]
@@ -125,15 +126,14 @@ impl Events {
         self.table.read_eventual(body_key(event), READING).await?.map(|item| stored(event, item)).transpose()
     }
 
-    /// Claims an idempotency key for a publication, or returns the earlier publication of the key; `None` if that had
-    /// another body.
+    /// Claims an idempotency key for a plan, or returns the earlier plan of the key; `None` if that had another body.
     pub(super) async fn claim_key(
         &self,
         once: &IdempotentRequest,
-        publication: Publication,
+        plan: PublicationPlan,
         now: Time,
-    ) -> Result<Option<Publication>, TableError> {
-        once.claim(&self.table, publication, now).await
+    ) -> Result<Option<PublicationPlan>, TableError> {
+        once.claim(&self.table, plan, now).await
     }
 }
 

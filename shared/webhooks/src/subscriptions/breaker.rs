@@ -126,6 +126,8 @@ pub struct FailureStreak {
 }
 
 /// A consequence of a webhook's health, with a condition that holds for only one of many dispatchers.
+///
+/// Closing the breaker is none: the count of a completed attempt removes `openUntil` (`health.rs`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consequence {
     /// Open the breaker, if it is still closed and enough attempts in a row never completed.

@@ -119,7 +119,7 @@ impl Healths {
             let addition = addition(change(entity, webhook), tally, now)
                 .set_or_remove("lastHttpStatus", last.and_then(|outcome| outcome.http_status))
                 .set_or_remove("lastError", last.and_then(|outcome| outcome.error.as_deref()))
-                .set("expiresAt", (now + streak_timeout.max(stats::MEMORY)).as_seconds() + 1)
+                .set("expiresAt", (now + streak_timeout.max(stats::RETENTION)).as_seconds() + 1)
                 .set("streakEnds", now + streak_timeout)
                 .only_if(absent("expiresAt").or(more("expiresAt", now.as_seconds())));
             let continued = continuing_streak(addition.clone(), tally, now);

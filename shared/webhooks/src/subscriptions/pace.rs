@@ -17,7 +17,7 @@ use storage::table::{Change, TableError, absent, at_most, exists};
 /// The duration from which an exchange is slow.
 pub const SLOW_EXCHANGE: Duration = Duration::from_secs(1);
 /// How long a webhook counts as slow after a slow exchange.
-const MEMORY: Duration = Duration::from_secs(5 * 60);
+const SLOW_FOR: Duration = Duration::from_secs(5 * 60);
 /// A mark with more time left than this is not renewed.
 const FRESH: Duration = Duration::from_secs(3 * 60);
 
@@ -41,7 +41,7 @@ impl Webhooks {
             return Ok(());
         }
         let mark = Change::of(key(entity.id(), webhook))
-            .set("slowUntil", now + MEMORY)
+            .set("slowUntil", now + SLOW_FOR)
             .only_if(exists())
             .only_if(absent("slowUntil").or(at_most("slowUntil", now + FRESH)));
         if self.table().write(mark, "noting that a webhook is slow").await?.is_done() {
@@ -62,7 +62,7 @@ mod tests {
         let webhook =
             |slow_until: Option<Time>| Webhook { slow_until, ..crate::subscriptions::webhook::tests::webhook() };
         assert!(!webhook(None).is_slow(NOW) && !webhook(None).has_fresh_mark(NOW));
-        let marked = webhook(Some(NOW + MEMORY));
+        let marked = webhook(Some(NOW + SLOW_FOR));
         for (after, is_slow, has_fresh_mark) in
             [(0, true, true), (119, true, true), (121, true, false), (301, false, false)]
         {

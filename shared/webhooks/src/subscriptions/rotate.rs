@@ -164,12 +164,12 @@ impl Webhooks {
     ) -> Result<PreviousSecret, WebhookError> {
         for _ in 0..TRIES {
             let found = self.find(entity, id).await?.ok_or(WebhookError::NotFound)?;
-            let present: Vec<_> =
+            let current: Vec<_> =
                 found.secrets.iter().filter(|secret| secret.expires_date.is_none()).cloned().collect();
             if !found.secrets.iter().any(|secret| secret.expires_date.is_some() && secret.is_live(now)) {
                 return Ok(PreviousSecret::Absent);
             }
-            if self.change(entity, id, revision::secrets(&found, &present, now)?).await?.is_done() {
+            if self.change(entity, id, revision::secrets(&found, &current, now)?).await?.is_done() {
                 tracing::info!(webhookId = %id, entity = %entity.id(), "ended the previous signing secret");
                 return Ok(PreviousSecret::Ended);
             }

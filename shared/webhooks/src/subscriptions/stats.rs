@@ -27,7 +27,7 @@ use storage::table::{Change, Query, Table, TableError};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long hours are kept: a day longer than they are shown.
-pub(super) const MEMORY: Duration = Duration::from_secs(8 * 24 * 60 * 60);
+pub(super) const RETENTION: Duration = Duration::from_secs(8 * 24 * 60 * 60);
 /// How long a process holds counts that are not due to be written. A sandbox that is frozen meanwhile writes them with
 /// its next event.
 const HOLDING: Duration = Duration::from_secs(2);
@@ -123,7 +123,7 @@ impl Stats {
     async fn write(&self, ready: Vec<Ready>, now: Time) -> Result<(), TableError> {
         let writes = ready.into_iter().map(|Ready { key, hour, count }| {
             let item = (partition(&key.entity), format!("{}{hour}", prefix(&key.webhook)));
-            let change = Change::of(item).set("expiresAt", (now + MEMORY).as_seconds());
+            let change = Change::of(item).set("expiresAt", (now + RETENTION).as_seconds());
             let change = count.additions().fold(change, |change, (name, count)| change.add(name, count));
             self.table.write(change, "counting a webhook's attempts")
         });

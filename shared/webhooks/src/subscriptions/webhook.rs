@@ -90,8 +90,8 @@ pub struct WebhookView {
 }
 
 impl Webhook {
-    /// Whether it wants events of this type.
-    pub fn wants(&self, kind: &str) -> bool {
+    /// Whether it is enabled and subscribes to this type of event.
+    pub fn subscribes_to(&self, kind: &str) -> bool {
         self.enabled
             && (self.event_list.is_empty()
                 || self.event_list.iter().any(|wanted| wanted == kind || catalogue::is_in_group(wanted, kind)))
@@ -187,10 +187,10 @@ pub(super) mod tests {
             ("payment.refunded", false),
             ("bookings.created", false),
         ] {
-            assert_eq!(some.wants(kind), wanted, "{kind}");
-            assert!(wanting(&[]).wants(kind));
+            assert_eq!(some.subscribes_to(kind), wanted, "{kind}");
+            assert!(wanting(&[]).subscribes_to(kind));
             assert!(
-                !Webhook { enabled: false, ..wanting(&["booking.*"]) }.wants(kind),
+                !Webhook { enabled: false, ..wanting(&["booking.*"]) }.subscribes_to(kind),
                 "a disabled webhook wants nothing"
             );
         }

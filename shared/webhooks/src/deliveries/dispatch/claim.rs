@@ -209,7 +209,7 @@ impl Deliveries {
     }
 
     /// Releases a claim without an attempt: nothing is counted, and the delivery waits until this time.
-    pub(crate) async fn put_off(
+    pub(crate) async fn release_until(
         &self,
         claimed: &Claimed,
         until: Time,
@@ -231,7 +231,7 @@ impl Deliveries {
             .map(drop)
     }
 
-    /// Cancels a claimed delivery without an attempt: its webhook is gone or disabled.
+    /// Cancels a claimed delivery without an attempt: its webhook is removed or disabled.
     pub(crate) async fn cancel(&self, claimed: &Claimed, now: Time) -> Result<(), TableError> {
         let transition =
             HeadTransition { status: Status::Cancelled, ..HeadTransition::without_attempt(&claimed.head, now) };

@@ -8,8 +8,8 @@ use crate::subscriptions::{breaker::HealthItem, health_tracker::HealthTracker, s
 use auth::AuthorizedEntity;
 use base::{Time, WebhookId, logging};
 
-/// A completed attempt that is to be counted.
-pub(crate) struct CompletedAttempt {
+/// A recorded attempt that is to be counted.
+pub(crate) struct RecordedAttempt {
     pub(crate) entity: AuthorizedEntity,
     pub(crate) webhook: WebhookId,
     pub(crate) outcome: AttemptOutcome,
@@ -22,35 +22,35 @@ pub(crate) struct CompletedAttempt {
 /// Counts attempts, with one write per webhook and call, and returns how many breakers opened. Errors are logged, since
 /// no delivery depends on the counts.
 pub(crate) async fn count(
-    completed: Vec<CompletedAttempt>,
+    recorded: Vec<RecordedAttempt>,
     health_tracker: &HealthTracker,
     stats: &Stats,
     now: Time,
 ) -> usize {
-    let mut by_webhook: BTreeMap<WebhookId, Vec<CompletedAttempt>> = BTreeMap::new();
-    for attempt in completed {
+    let mut by_webhook: BTreeMap<WebhookId, Vec<RecordedAttempt>> = BTreeMap::new();
+    for attempt in recorded {
         by_webhook.entry(attempt.webhook.clone()).or_default().push(attempt);
     }
     let counted =
-        by_webhook.into_iter().map(|(webhook, completed)| count_for(webhook, completed, health_tracker, stats, now));
+        by_webhook.into_iter().map(|(webhook, recorded)| count_for(webhook, recorded, health_tracker, stats, now));
     join_all(counted).await.into_iter().filter(|opened| *opened).count()
 }
 
 /// Counts attempts of one webhook, and returns whether its breaker opened.
 async fn count_for(
     webhook: WebhookId,
-    completed: Vec<CompletedAttempt>,
+    recorded: Vec<RecordedAttempt>,
     health_tracker: &HealthTracker,
     stats: &Stats,
     now: Time,
 ) -> bool {
-    let Some(entity) = completed.first().map(|attempt| attempt.entity.clone()) else { return false };
-    let for_health = || completed.iter().filter(|attempt| !attempt.operational);
+    let Some(entity) = recorded.first().map(|attempt| attempt.entity.clone()) else { return false };
+    let for_health = || recorded.iter().filter(|attempt| !attempt.operational);
     // If the batch holds a probe, use the health that it saw: the others saw the breaker closed.
     let seen = for_health().filter_map(|attempt| attempt.health_before.as_ref());
     let seen = seen.max_by_key(|health| health.open_until).cloned();
     let for_health: Vec<_> = for_health().map(|attempt| attempt.outcome.clone()).collect();
-    let outcomes: Vec<_> = completed.into_iter().map(|attempt| attempt.outcome).collect();
+    let outcomes: Vec<_> = recorded.into_iter().map(|attempt| attempt.outcome).collect();
     let (watched, counted) = tokio::join!(
         health_tracker.count(&entity, &webhook, &for_health, seen.as_ref(), now),
         stats.count(&entity, &webhook, &outcomes, now)

@@ -14,7 +14,7 @@ use crate::{
         dispatch::{
             breaker_check::{AttemptDecision, admit},
             claim::Claimed,
-            counting::{self, CompletedAttempt},
+            counting::{self, RecordedAttempt},
             metrics::Meter,
             prefetch::{AttemptInputs, Prefetch, Sources},
             schedule::{RetrySchedule, ScheduleSettings},
@@ -123,7 +123,7 @@ impl Dispatcher {
         &self,
         message: &AttemptMessage,
         lane: Lane,
-    ) -> Result<Option<CompletedAttempt>, DispatchError> {
+    ) -> Result<Option<RecordedAttempt>, DispatchError> {
         // Before the claim: a lease must not expire while the dispatcher waits for a secret.
         self.rings.get().await?;
         let due = &message.due;
@@ -150,7 +150,7 @@ impl Dispatcher {
                 tracing::error!(
                     error = %logging::chain(&error),
                     deliveryId = %due.delivery,
-                    "an attempt cannot be made until an operator repairs the cause; the delivery waits"
+                    "an attempt cannot be made or recorded until an operator repairs the cause; the delivery waits"
                 );
                 self.wait(&claimed, self.clock.now()).await?;
                 Ok(None)
@@ -160,7 +160,7 @@ impl Dispatcher {
     }
 
     /// Makes the attempt, unless it cannot be made or has to wait.
-    async fn claimed(&self, claimed: &Claimed, prefetch: Prefetch) -> Result<Option<CompletedAttempt>, DispatchError> {
+    async fn claimed(&self, claimed: &Claimed, prefetch: Prefetch) -> Result<Option<RecordedAttempt>, DispatchError> {
         let delivery = claimed.delivery();
         let entity = AuthorizedEntity::owning_delivery(delivery.owner_identifier.clone());
         let id = &delivery.webhook_identifier;
@@ -179,7 +179,7 @@ impl Dispatcher {
             AttemptDecision::Go(health) => health,
             AttemptDecision::Wait(until) => {
                 tracing::info!(deliveryId = %delivery.id, %until, "put off: the breaker of its webhook is open");
-                self.deliveries.put_off(claimed, until, Some(WaitingFor::Breaker), now).await?;
+                self.deliveries.release_until(claimed, until, Some(WaitingFor::Breaker), now).await?;
                 let lane = Lane::of(webhook.webhook.webhook.is_slow(until));
                 self.queue.announce(lane, claimed.message(claimed.attempt()), until, now).await;
                 return Ok(None);
@@ -192,14 +192,14 @@ impl Dispatcher {
         let operational = is_operational(&delivery.r#type);
         let pause_ends = health.as_ref().and_then(|health| health.open_until).filter(|_| !operational);
         let closes = outcome.completed();
-        let completed = CompletedAttempt {
+        let recorded = RecordedAttempt {
             entity: entity.clone(),
             webhook: id.clone(),
             outcome,
             health_before: health,
             operational,
         };
-        let Some(pause_ends) = pause_ends else { return Ok(Some(completed)) };
+        let Some(pause_ends) = pause_ends else { return Ok(Some(recorded)) };
         let now = self.clock.now();
         if closes && now < pause_ends
             // Counting would close the breaker as well, but without the job that attempts the waiting deliveries. So an
@@ -214,13 +214,13 @@ impl Dispatcher {
             return Ok(None);
         }
         // The probe is counted at once: many deliveries may wait for it, and must not wait for the rest of this batch.
-        self.count(vec![completed]).await;
+        self.count(vec![recorded]).await;
         Ok(None)
     }
 
-    /// Cancels a claimed delivery whose webhook is gone or disabled.
+    /// Cancels a claimed delivery whose webhook is removed or disabled.
     pub(crate) async fn cancel(&self, claimed: &Claimed) -> Result<(), TableError> {
-        tracing::info!(deliveryId = %claimed.delivery().id, "cancelled: its webhook is gone or disabled");
+        tracing::info!(deliveryId = %claimed.delivery().id, "cancelled: its webhook is removed or disabled");
         self.deliveries.cancel(claimed, self.clock.now()).await
     }
 
@@ -230,8 +230,8 @@ impl Dispatcher {
     }
 
     /// Counts attempts for the health and the statistics of their webhooks.
-    pub(crate) async fn count(&self, completed: Vec<CompletedAttempt>) {
-        let opened = counting::count(completed, &self.health_tracker, &self.stats, self.clock.now()).await;
+    pub(crate) async fn count(&self, recorded: Vec<RecordedAttempt>) {
+        let opened = counting::count(recorded, &self.health_tracker, &self.stats, self.clock.now()).await;
         self.meter.breakers_opened(opened);
     }
 
@@ -240,7 +240,7 @@ impl Dispatcher {
     async fn wait_for_body(&self, claimed: &Claimed, now: Time) -> Result<(), DispatchError> {
         let delivery = claimed.delivery();
         let age = now.since(delivery.created_date);
-        if age > idempotency::MEMORY {
+        if age > idempotency::RETENTION {
             tracing::error!(
                 deliveryId = %delivery.id,
                 eventId = %claimed.event(),
@@ -259,6 +259,6 @@ impl Dispatcher {
     /// Puts the delivery off for as long as its age, so that a delivery that waits for long is rarely read.
     async fn wait(&self, claimed: &Claimed, now: Time) -> Result<(), DispatchError> {
         let until = now + now.since(claimed.delivery().created_date).clamp(GRACE, MAX_WAIT);
-        Ok(self.deliveries.put_off(claimed, until, None, now).await?)
+        Ok(self.deliveries.release_until(claimed, until, None, now).await?)
     }
 }

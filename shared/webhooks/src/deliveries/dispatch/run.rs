@@ -17,7 +17,7 @@ use tokio::{
 
 use crate::deliveries::{
     dispatch::{
-        counting::CompletedAttempt,
+        counting::RecordedAttempt,
         dispatcher::{DispatchError, Dispatcher},
         limiter::{ConcurrencyLimiter, Permit, Waiting},
     },
@@ -31,7 +31,7 @@ use base::{Random, Time, logging, pause, random};
 
 /// After this time a run that has not ended begins to receive.
 const RECEIVES_AFTER: Duration = Duration::from_millis(250);
-/// How often the completed attempts are counted.
+/// How often the recorded attempts are counted.
 const COUNT_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a run receives. The time is random, so that runs that began together do not end together. The function's
 /// timeout leaves time for an exchange and its record after that.
@@ -52,7 +52,7 @@ const PERMIT_TIMEOUT: Duration = Duration::from_secs(1);
 const MAX_WAITING: usize = MESSAGES_AT_ONCE / 2;
 
 /// The attempt that a message caused, if any.
-type Handled = Result<Option<CompletedAttempt>, DispatchError>;
+type Handled = Result<Option<RecordedAttempt>, DispatchError>;
 
 /// A random time between `least` and `least + more`.
 struct Spread {
@@ -111,7 +111,7 @@ impl DispatchRun<'_> {
 
         let mut receives = false;
         let mut messages = batch.len();
-        let mut completed = Vec::new();
+        let mut recorded = Vec::new();
         let mut again = Vec::new();
         let mut under_way: FuturesUnordered<BoxFuture<'_, Step>> =
             batch.into_iter().map(|message| self.handle_of_batch(message).boxed()).collect();
@@ -133,9 +133,9 @@ impl DispatchRun<'_> {
                 biased; // a fixed order, so that a simulation can be repeated; the rarest first
                 _ = ticks.tick() => {
                     receives = true;
-                    if !completed.is_empty() {
-                        let completed = std::mem::take(&mut completed);
-                        under_way.push(self.dispatcher.count(completed).map(|()| Step::Counted).boxed());
+                    if !recorded.is_empty() {
+                        let recorded = std::mem::take(&mut recorded);
+                        under_way.push(self.dispatcher.count(recorded).map(|()| Step::Counted).boxed());
                     }
                 }
                 Some(step) = under_way.next() => {
@@ -146,7 +146,7 @@ impl DispatchRun<'_> {
                     };
                     messages -= 1;
                     match handled {
-                        Ok(attempt) => completed.extend(attempt),
+                        Ok(attempt) => recorded.extend(attempt),
                         Err(error) => {
                             tracing::error!(error = %logging::chain(&error), messageId = message_id, "{NOT_HANDLED}");
                             again.extend(message_id);
@@ -160,7 +160,7 @@ impl DispatchRun<'_> {
                 }
             }
         }
-        self.dispatcher.count(completed).await;
+        self.dispatcher.count(recorded).await;
         self.dispatcher.meter.publish(self.inbox.lane(), self.limiter.most(), self.dispatcher.clock.now());
         again
     }

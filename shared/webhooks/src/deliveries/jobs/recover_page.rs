@@ -23,7 +23,7 @@ pub(super) async fn work_through(
     let webhook = webhooks.find(&entity, &job.webhook).await?;
     let Some(part) = job.part().filter(|_| webhook.is_some_and(|found| found.webhook.enabled)) else {
         // A delivery that became due now would be cancelled.
-        tracing::info!(webhookId = %job.webhook, "a recovery ended: its webhook is gone or disabled");
+        tracing::info!(webhookId = %job.webhook, "a recovery ended: its webhook is removed or disabled");
         return Ok((PageResult::Over, 0));
     };
     let page = deliveries.of_group(&job.webhook, part.group(), part.left(), PAGE).await?;

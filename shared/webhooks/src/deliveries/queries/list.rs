@@ -30,10 +30,10 @@ const MAX_LIMIT: usize = 100;
 /// The most entries that are read for one page. A page that finds few deliveries ends early and gives a cursor, so that
 /// the cost of a request does not grow with the entity's deliveries. This many entries are about 0.5 MB; one call to
 /// the table reads 1 MB at most.
-const LOOKED_AT: usize = 2_000;
+const MAX_ENTRIES_READ: usize = 2_000;
 /// The most heads that are read for one page, at half a read unit each. Most filters read only the heads of their page.
 /// A filter for pending deliveries has to read every `new` one, which may have arrived since.
-const HEADS: usize = 250;
+const MAX_HEADS_READ: usize = 250;
 
 /// Lists deliveries.
 pub struct Listing {
@@ -143,7 +143,7 @@ impl Deliveries {
         limit: usize,
         now: Time,
     ) -> Result<(Vec<HeadItem>, Option<ListPosition>), TableError> {
-        let mut page = Filling { heads: Vec::new(), limit, looked_at: 0, look: limit + 1, may_be_read: HEADS };
+        let mut page = Filling { heads: Vec::new(), limit, looked_at: 0, look: limit + 1, may_be_read: MAX_HEADS_READ };
         for (part, may_be_pending) in self.by_age(range, filters, now).await {
             if let Some(end) = self.fill(&mut page, entity, filters, part, may_be_pending).await? {
                 return Ok((page.heads, Some(end)));
@@ -205,12 +205,12 @@ impl Deliveries {
             }
             page.looked_at += looked.looked_at;
             let Some(end) = looked.end else { return Ok(None) };
-            if page.looked_at >= LOOKED_AT {
+            if page.looked_at >= MAX_ENTRIES_READ {
                 return Ok(Some(end));
             }
             range = range.before(&end);
             // A narrow filter lets few deliveries pass, so the calls grow.
-            page.look = (page.look * 4).min(LOOKED_AT - page.looked_at);
+            page.look = (page.look * 4).min(MAX_ENTRIES_READ - page.looked_at);
         }
     }
 }

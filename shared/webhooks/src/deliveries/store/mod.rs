@@ -190,9 +190,9 @@ impl Deliveries {
         Ok(try_join_all(shards).await?.iter().any(|page| !page.entries.is_empty()))
     }
 
-    /// Moves the due time of a delivery before it is announced, and returns its head. Lost when the delivery is no
+    /// Postpones the due time of a delivery before it is announced, and returns its head. Lost when the delivery is no
     /// longer due, or another sweep has moved the time.
-    pub(crate) async fn postpone(&self, entry: &DueEntry, until: Time) -> Result<Written<HeadItem>, TableError> {
+    pub(crate) async fn postpone_sweep(&self, entry: &DueEntry, until: Time) -> Result<Written<HeadItem>, TableError> {
         // A delivery that was never attempted is listed as pending from now on.
         let still_pending = (entry.attempt_count == 0).then(|| Status::Pending.as_str());
         let postponed = Change::of((entry.pk.clone(), HEAD.to_owned()))
@@ -202,6 +202,6 @@ impl Deliveries {
             .only_if(is("dueAt", entry.due_at))
             // The index lags: an attempt may have been recorded without a change of the due time.
             .only_if(is("attemptCount", entry.attempt_count));
-        self.table.write_together_and_read(postponed, "moving a due time").await
+        self.table.write_together_and_read(postponed, "postponing a due time").await
     }
 }
