@@ -18,7 +18,7 @@ use crate::{
 pub async fn of(use_cases: &UseCases, caller: &Caller) -> Vec<Value> {
     // With a token for every tool, the application need not be read.
     let selected = || tools::ALL.iter().filter(|tool| caller.selection.has(tool.name, tool.hints.read_only));
-    let lacks_some = selected().any(|tool| caller.needs(tool.scopes).is_err());
+    let lacks_some = selected().any(|tool| !caller.has(tool.scopes));
     let registered = if lacks_some { registration::scopes(use_cases, caller).await } else { None };
     let listed = selected().filter(|tool| is_callable(tool, caller, registered));
     let mut listing = Listing::default();
