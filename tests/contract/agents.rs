@@ -6,7 +6,7 @@ use contract_test::contract_test;
 use futures::future::join_all;
 use serde_json::{Value, json};
 
-use crate::harness::{Api, ApiResponse, Application, Call, Suite, message};
+use crate::harness::{Api, ApiResponse, Application, Call, Entity, Suite, message};
 
 const NEWEST: &str = "2026-07-28";
 const OLDER: [&str; 2] = ["2025-11-25", "2025-06-18"];
@@ -353,21 +353,48 @@ async fn a_call_that_needs_more_scopes_names_them_all_by_http(suite: Arc<Suite>)
     result(&call("list_webhooks").bearer(&enough).expect(200).await);
 }
 
+/// A new application of a managing entity with these scopes.
+async fn application(entity: &Entity, scopes: &[&str]) -> Value {
+    let new = json!({ "name": "An agent", "scopes": scopes });
+    entity.post("/application").json(&new).expect(201).await.json()
+}
+
+/// A token of an application.
+async fn token_of(api: &Api, application: &Value, scope: &str) -> String {
+    let [id, secret] = ["clientId", "clientSecret"].map(|member| application[member].as_str().expect("a text"));
+    let grant = ("grant_type", "client_credentials");
+    let form = [grant, ("client_id", id), ("client_secret", secret), ("scope", scope)];
+    let issued = api.post("/oauth2/token").form(&form).expect(200).await.json();
+    issued["access_token"].as_str().expect("a token").to_owned()
+}
+
+#[contract_test]
+async fn a_challenge_also_names_the_scopes_of_the_token_that_it_replaces(suite: Arc<Suite>) {
+    let scopes = ["integrations.read", "integrations.write", "mcp.read", "mcp.write"];
+    let agent = application(&suite.entity().await, &scopes).await;
+    let read = |token: &str| tool(&suite.api, "list_webhooks", json!({})).bearer(token);
+    let write = |token: &str| tool(&suite.api, "create_webhook", json!({})).bearer(token);
+
+    let reads = token_of(&suite.api, &agent, "mcp.read integrations.read").await;
+    result(&read(&reads).expect(200).await);
+    let refused = write(&reads).expect(403).await;
+    assert!(refused.header("content-type").starts_with("application/problem+json"), "{}", refused.exchange);
+    let needed = &refused.json()["properties"]["requiredScope"];
+    assert_eq!(*needed, "integrations.write mcp.read mcp.write", "the body names the scopes of the call alone");
+    let challenge = refused.header("www-authenticate");
+    assert_eq!(parameter(challenge, "scope"), scopes.join(" "));
+
+    // A client that requests exactly the scopes of the challenge can then read and write.
+    let both = token_of(&suite.api, &agent, parameter(challenge, "scope")).await;
+    assert_eq!(problem(&write(&both).expect(200).await)["kind"], "invalid-request");
+    result(&read(&both).expect(200).await);
+}
+
 #[contract_test]
 async fn a_tool_beyond_the_registration_is_unlisted_and_the_error_says_why(suite: Arc<Suite>) {
     let entity = suite.entity().await;
-    let application = async |scopes: Value| {
-        let new = json!({ "name": "An agent that looks", "scopes": scopes });
-        entity.post("/application").json(&new).expect(201).await.json()
-    };
-    let token_of = async |application: &Value, scope: &str| {
-        let [id, secret] = ["clientId", "clientSecret"].map(|member| application[member].as_str().expect("a text"));
-        let grant = ("grant_type", "client_credentials");
-        let form = [grant, ("client_id", id), ("client_secret", secret), ("scope", scope)];
-        let issued = suite.api.post("/oauth2/token").form(&form).expect(200).await.json();
-        issued["access_token"].as_str().expect("a token").to_owned()
-    };
-    let looks = application(json!(["mcp.read", "integrations.read"])).await;
+    let token_of = async |application: &Value, scope: &str| token_of(&suite.api, application, scope).await;
+    let looks = application(&entity, &["mcp.read", "integrations.read"]).await;
     let whole = token_of(&looks, "mcp.read integrations.read").await;
     let narrow = token_of(&looks, "mcp.read").await;
     for token in [&whole, &narrow] {
@@ -386,7 +413,7 @@ async fn a_tool_beyond_the_registration_is_unlisted_and_the_error_says_why(suite
     let little = tool(&suite.api, "list_webhooks", json!({})).bearer(&narrow).expect(403).await;
     assert_eq!(parameter(little.header("www-authenticate"), "scope"), "integrations.read mcp.read");
 
-    let least = token_of(&application(json!(["mcp.read"])).await, "mcp.read").await;
+    let least = token_of(&application(&entity, &["mcp.read"]).await, "mcp.read").await;
     let read = json!({ "uri": "waypost://catalogue/events" });
     let refused = newest(&suite.api, "resources/read", read).bearer(&least).expect(200).await;
     assert_eq!((code(&refused), &refused.json()["error"]["data"]["kind"]), (-32602, &json!("insufficient-scope")));

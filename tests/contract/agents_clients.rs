@@ -67,14 +67,18 @@ impl Attempt {
         assert_eq!(results[2]["structuredContent"]["name"]["untrusted"], "By an agent", "{outcome:#}");
     }
 
-    /// Fails unless the library began with the narrowest token and got a wider one when a call needed it.
+    /// Fails unless the library began with the narrowest token, and got a wider one, with the same scopes and more, when
+    /// a call needed it.
     fn stepped_up(outcome: &Value) {
         assert_eq!(
             (&outcome["granted"][0], &outcome["granted"][1]),
             (&json!("mcp.read"), &json!("integrations.read mcp.read"))
         );
         let last: BTreeSet<_> = outcome["granted"][3].as_str().expect("a text").split(' ').collect();
-        assert!(last.is_superset(&["integrations.write", "mcp.read", "mcp.write"].into()), "{outcome:#}");
+        assert!(
+            last.is_superset(&["integrations.read", "integrations.write", "mcp.read", "mcp.write"].into()),
+            "{outcome:#}"
+        );
     }
 }
 

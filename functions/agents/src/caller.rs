@@ -1,6 +1,6 @@
 //! The caller and its rights, for tools, resources and prompts.
 
-use auth::{AuthorizedEntity, Claims, Entities, EntityId, Scope, Scopes, refusal};
+use auth::{AuthorizedEntity, Claims, Entities, EntityId, Scope, refusal};
 use base::{Time, audit::Notes, trace::Trace};
 use gate::Call;
 use problem::Problem;
@@ -56,13 +56,9 @@ impl Caller {
         self.claims.authorize(entity).ok_or_else(refusal::entity_not_covered)
     }
 
-    /// Checks that the token has these scopes.
-    ///
-    /// # Errors
-    /// 403 with all scopes that the call needs, including `mcp.read`: a client requests a token with exactly these.
-    pub fn needs(&self, scopes: &[Scope]) -> Result<(), Problem> {
-        let needed: Scopes = scopes.iter().copied().chain([Scope::McpRead]).collect();
-        if needed.without(self.claims.scopes).is_empty() { Ok(()) } else { Err(refusal::lacks_scope(needed)) }
+    /// Whether the token has these scopes. It has `mcp.read`, which the gate has checked.
+    pub fn has(&self, scopes: &[Scope]) -> bool {
+        scopes.iter().all(|scope| self.claims.scopes.contains(*scope))
     }
 
     /// An idempotent request of this caller: the tool, and its arguments as JSON.

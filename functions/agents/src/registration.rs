@@ -2,7 +2,7 @@
 //! that the client gets a wider token. No token can have any other scope: a client that requested one would fail and end
 //! its session, so the call returns an error that the model can read instead.
 
-use auth::{Scope, Scopes};
+use auth::{Scope, Scopes, refusal};
 use problem::{Problem, ProblemKind};
 
 use crate::{caller::Caller, protocol::Refusal, use_cases::UseCases};
@@ -26,12 +26,24 @@ pub async fn scopes(use_cases: &UseCases, caller: &Caller) -> Option<Scopes> {
 /// # Errors
 /// 403 if another token can have them, or if that is unknown; otherwise a Problem as the result of the call.
 pub async fn check(use_cases: &UseCases, caller: &Caller, needed: &[Scope]) -> Result<(), Refusal> {
-    let Err(problem) = caller.needs(needed) else { return Ok(()) };
+    if caller.has(needed) {
+        return Ok(());
+    }
     let registered = scopes(use_cases, caller).await;
     match registered.map(|registered| beyond(caller, needed, registered)) {
         Some(beyond) if !beyond.is_empty() => Err(Refusal::Problem(not_registered(beyond))),
-        _ => Err(Refusal::Token(problem)),
+        _ => Err(Refusal::Token(too_narrow(needed, caller.claims.scopes, registered))),
     }
+}
+
+/// The refusal of a token with these scopes, whose challenge names them beside the needed ones: some clients request
+/// exactly the scopes of the challenge, and the new token replaces the old one. It names no scope that the issuer would
+/// refuse. <https://modelcontextprotocol.io/specification/2025-11-25/basic/authorization#scope-challenge-handling>
+fn too_narrow(needed: &[Scope], held: Scopes, registered: Option<Scopes>) -> Problem {
+    let needed: Scopes = needed.iter().copied().chain([Scope::McpRead]).collect();
+    let registered = registered.unwrap_or(Scopes::ALL);
+    let requested = held.iter().chain(needed.iter()).filter(|scope| registered.contains(*scope)).collect();
+    refusal::lacks_scope_requesting(needed, requested)
 }
 
 /// The needed scopes that no token of the caller's application can have.
@@ -52,11 +64,37 @@ fn not_registered(beyond: Scopes) -> Problem {
 
 #[cfg(test)]
 mod tests {
+    use auth::Scope::{BookingRead, IntegrationsRead, IntegrationsWrite, McpRead, McpWrite};
+
     use super::*;
+
+    fn set(scopes: &[Scope]) -> Scopes {
+        scopes.iter().copied().collect()
+    }
+
+    #[test]
+    fn a_challenge_names_the_held_and_the_needed_scopes_that_are_registered() {
+        let needed = [McpWrite, IntegrationsWrite];
+        let held = set(&[McpRead, IntegrationsRead]);
+        let all = "integrations.read integrations.write mcp.read mcp.write";
+        for (held, registered, scopes) in [
+            (held, None, all),
+            (held, Some(Scopes::ALL), all),
+            (set(&[McpRead]), Some(Scopes::ALL), "integrations.write mcp.read mcp.write"),
+            (set(&[McpRead, McpWrite]), Some(Scopes::ALL), "integrations.write mcp.read mcp.write"),
+            (set(&[McpRead, IntegrationsRead, BookingRead]), Some(Scopes::ALL.without(BookingRead.into())), all),
+        ] {
+            let problem = too_narrow(&needed, held, registered);
+            let (_, challenge) = &problem.headers[0];
+            assert_eq!(challenge, &*format!(r#"Bearer error="insufficient_scope", scope="{scopes}""#));
+            // The body names the scopes of the call alone.
+            assert_eq!(problem.properties["requiredScope"], "integrations.write mcp.read mcp.write");
+        }
+    }
 
     #[test]
     fn a_refusal_names_the_missing_scopes_and_the_remedy() {
-        let problem = not_registered([Scope::IntegrationsWrite, Scope::McpWrite].into_iter().collect());
+        let problem = not_registered(set(&[IntegrationsWrite, McpWrite]));
         assert!(problem.detail.contains("scopes `integrations.write mcp.write`"), "{}", problem.detail);
         assert!(problem.headers.is_empty(), "no client requests another token");
         let one = not_registered(Scope::PaymentRead.into());

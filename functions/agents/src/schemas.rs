@@ -77,10 +77,14 @@ impl Listing {
         let mut listed = Map::new();
         for (name, value) in keywords {
             let value = match name.as_str() {
-                "type" => Some(value.clone()),
+                "type" | "const" => Some(value.clone()),
                 "enum" => Some(value.clone()).filter(|values| values.as_array().map_or(0, Vec::len) <= MOST_VALUES),
                 "description" if !is_untrusted => self.meaning(value),
                 "items" => Some(self.schema(value)),
+                "anyOf" => {
+                    let alternatives = value.as_array().into_iter().flatten();
+                    Some(alternatives.map(|alternative| self.schema(alternative)).collect())
+                }
                 "properties" if !is_untrusted => {
                     let members = value.as_object().into_iter().flatten();
                     Some(members.map(|(name, member)| (name.clone(), self.schema(member))).collect())
@@ -162,6 +166,7 @@ mod tests {
                 "a": { "type": "string", "enum": ["x", "y"], "description": "A e.g. this", "examples": ["x"] },
                 "description": { "type": "array", "items": { "type": "integer", "minimum": 0 } },
                 "name": untrusted::schema(json!({ "type": "string" }).as_object().expect("an object")),
+                "reason": { "anyOf": [{ "type": "string", "format": "uri" }, { "type": "null" }], "default": null },
             },
         });
         let expected = json!({
@@ -170,6 +175,7 @@ mod tests {
                 "a": { "type": "string", "enum": ["x", "y"], "description": "A e.g. this" },
                 "description": { "type": "array", "items": { "type": "integer" } },
                 "name": { "type": "object" },
+                "reason": { "anyOf": [{ "type": "string" }, { "type": "null" }] },
             },
         });
         let mut listing = Listing::default();

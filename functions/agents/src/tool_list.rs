@@ -18,7 +18,7 @@ use crate::{
 pub async fn of(use_cases: &UseCases, caller: &Caller) -> Vec<Value> {
     // With a token for every tool, the application need not be read.
     let selected = || tools::ALL.iter().filter(|tool| caller.selection.has(tool.name, tool.hints.read_only));
-    let lacks_some = selected().any(|tool| caller.needs(tool.scopes).is_err());
+    let lacks_some = selected().any(|tool| !caller.has(tool.scopes));
     let registered = if lacks_some { registration::scopes(use_cases, caller).await } else { None };
     let listed = selected().filter(|tool| is_callable(tool, caller, registered));
     let mut listing = Listing::default();
@@ -84,6 +84,36 @@ mod tests {
         }
     }
 
+    #[test]
+    fn each_member_of_a_listed_result_has_a_type() {
+        let mut listing = Listing::default();
+        for tool in tools::ALL {
+            assert_eq!(untyped(&listing.schema(&(tool.output)())), Vec::<String>::new(), "{}", tool.name);
+        }
+        let bad = json!({ "type": "object", "properties": { "a": { "items": {} }, "b": { "anyOf": [{}] }, "c": {} } });
+        assert_eq!(untyped(&bad), ["a", "b", "c"]);
+    }
+
+    /// The members of a listed schema, at any depth, that may have any value.
+    fn untyped(schema: &Value) -> Vec<String> {
+        let members = schema["properties"].as_object().into_iter().flatten();
+        let here = members.clone().filter(|(_, member)| !is_typed(member)).map(|(name, _)| name.clone());
+        let deeper = members.map(|(_, member)| member).chain(parts(schema)).flat_map(untyped);
+        here.chain(deeper).collect()
+    }
+
+    /// Whether a schema and its alternatives or items each have a type.
+    fn is_typed(schema: &Value) -> bool {
+        let has_type = ["type", "enum", "const"].iter().any(|keyword| schema.get(keyword).is_some());
+        let mut parts = parts(schema).peekable();
+        (has_type || parts.peek().is_some()) && parts.all(is_typed)
+    }
+
+    /// The alternatives of a schema, and the schema of its items.
+    fn parts(schema: &Value) -> impl Iterator<Item = &Value> {
+        schema["anyOf"].as_array().into_iter().flatten().chain(schema.get("items"))
+    }
+
     /// The keywords of a listed schema that the whole schema lacks, or has with another value.
     fn keywords(listed: &Value, whole: &Value) -> Vec<String> {
         let Some(members) = listed.as_object() else {
@@ -92,6 +122,11 @@ mod tests {
         let of = |(name, value): (&String, &Value)| match name.as_str() {
             "description" => Vec::new(),
             "items" | "properties" => keywords(value, &whole[name]),
+            "anyOf" => {
+                let whole = whole[name].as_array().expect("a list of the same alternatives");
+                let alternatives = value.as_array().expect("a list").iter().zip(whole);
+                alternatives.flat_map(|(listed, whole)| keywords(listed, whole)).collect()
+            }
             _ if value.is_object() => keywords(value, &whole[name]),
             _ if *value == whole[name] => Vec::new(),
             _ => vec![name.clone()],

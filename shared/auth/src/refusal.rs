@@ -26,13 +26,18 @@ pub fn bad_token(fault: TokenFault) -> Problem {
 /// The token lacks a scope that the operation needs. The challenge names all needed scopes, so that a client that
 /// requests them gets one sufficient token.
 pub fn lacks_scope(needed: Scopes) -> Problem {
+    lacks_scope_requesting(needed, needed)
+}
+
+/// The token lacks a scope that the operation needs. The challenge names the scopes that a client should request.
+pub fn lacks_scope_requesting(needed: Scopes, requested: Scopes) -> Problem {
     let words = if needed.iter().count() == 1 { "scope" } else { "scopes" };
     let detail = format!(
         "This operation needs a token with the {words} `{needed}`. Ask the token endpoint for one; if it refuses, the \
          application is not registered for the {words}: use one that is."
     );
     Problem::new(ProblemKind::InsufficientScope, detail)
-        .with_header(WWW_AUTHENTICATE, format!(r#"Bearer error="insufficient_scope", scope="{needed}""#))
+        .with_header(WWW_AUTHENTICATE, format!(r#"Bearer error="insufficient_scope", scope="{requested}""#))
         .with_property("requiredScope", needed.to_string())
 }
 
