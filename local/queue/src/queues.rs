@@ -240,6 +240,7 @@ impl Queues {
             }
             let until = next.map_or(deadline, |next| next.min(deadline));
             tokio::select! {
+                biased; // a fixed order, so that a simulation can be repeated
                 () = rung => {}
                 () = self.0.timer.wait(until) => {}
             }

@@ -12,10 +12,7 @@ use std::{
 use futures::{FutureExt, future::BoxFuture};
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use hyper::body::Bytes;
-use tokio::{
-    net::{TcpListener, TcpStream},
-    time::timeout,
-};
+use tokio::{net::TcpListener, time::timeout};
 use url::Url;
 
 use super::{AttemptError, Link, Outbound, Resolver, addresses::AddressRules, dial, network::SystemNetwork};

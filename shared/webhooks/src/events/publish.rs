@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use futures::{
     FutureExt,
-    future::{BoxFuture, join_all},
+    future::{BoxFuture, join_all, try_join_all},
 };
 use serde::Serialize;
 
@@ -194,11 +194,10 @@ impl Publisher {
         planned: Vec<PlannedDelivery>,
         webhooks: &[Webhook],
     ) -> Result<Published, TableError> {
+        let planned = self.without_missing(planned, webhooks).await?;
         if !planned.is_empty() {
             let first_attempt = self.first_attempt(event);
             let retention = self.schedule.retention;
-            // A repetition may plan for a webhook that was removed since: its delivery was opened the first time, or is
-            // not opened at all.
             let targets = webhooks.iter().filter(|webhook| planned.iter().any(|plan| plan.webhook == webhook.id));
             let heads: Vec<_> =
                 targets.map(|webhook| HeadItem::new(event, webhook, first_attempt, retention)).collect();
@@ -209,6 +208,21 @@ impl Publisher {
         }
         tracing::info!(eventId = %event.id, r#type = event.kind, deliveries = planned.len(), "published");
         Ok(Published { event_identifier: event.id.clone(), deliveries: planned, is_repeated: false })
+    }
+
+    /// The planned deliveries without those that will never exist. A repetition may plan for a webhook that was removed
+    /// since: its delivery was opened the first time, or is not opened at all.
+    async fn without_missing(
+        &self,
+        planned: Vec<PlannedDelivery>,
+        webhooks: &[Webhook],
+    ) -> Result<Vec<PlannedDelivery>, TableError> {
+        let kept = planned.into_iter().map(async |plan| {
+            let is_known = webhooks.iter().any(|webhook| webhook.id == plan.webhook);
+            let exists = is_known || self.deliveries.head(&plan.delivery).await?.is_some();
+            Ok(exists.then_some(plan))
+        });
+        Ok(try_join_all(kept).await?.into_iter().flatten().collect())
     }
 
     /// Announces the first attempts of an event's deliveries. Deliveries of an earlier publication are announced again:

@@ -1,0 +1,238 @@
+//! The AWS that the simulation plays, behind the HTTP client of the SDK.
+
+mod secrets;
+pub mod table;
+
+pub use secrets::PREFIX as SECRETS_PREFIX;
+
+use std::{
+    fmt,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+    time::Duration,
+};
+
+use aws_smithy_runtime_api::client::{
+    http::{HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector},
+    orchestrator::{HttpRequest, HttpResponse},
+    result::ConnectorError,
+    runtime_components::RuntimeComponents,
+};
+use aws_smithy_types::body::SdkBody;
+use base::pause;
+use fastrand::Rng;
+use serde_json::Value;
+
+use crate::{
+    faults::Fault,
+    sandbox::{Phase, Sandbox},
+    world::World,
+};
+
+/// The region.
+pub const REGION: &str = "eu-central-1";
+/// The table's name.
+pub const TABLE: &str = "waypost";
+/// The queue of the quick lane.
+pub const QUICK: &str = "deliveries";
+/// The queue of the slow lane.
+pub const SLOW: &str = "slow-deliveries";
+
+/// The HTTP client of one sandbox, which leads to the played AWS.
+#[derive(Clone)]
+pub struct Wire {
+    /// What AWS and the other sandboxes share.
+    pub world: Arc<World>,
+    /// The sandbox that calls.
+    pub sandbox: Arc<Sandbox>,
+}
+
+/// An operation of AWS, as a request names it.
+struct Call {
+    service: Service,
+    operation: String,
+    body: Value,
+    bytes: Vec<u8>,
+    /// A number for what the call is about, without the tokens that the SDK draws.
+    subject: u64,
+    /// The await point: what the call does, for the coverage.
+    point: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Service {
+    Table,
+    Queues,
+    Secrets,
+}
+
+impl fmt::Debug for Wire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wire").field("sandbox", &self.sandbox.id).finish_non_exhaustive()
+    }
+}
+
+impl HttpClient for Wire {
+    fn http_connector(&self, _: &HttpConnectorSettings, _: &RuntimeComponents) -> SharedHttpConnector {
+        SharedHttpConnector::new(self.clone())
+    }
+}
+
+impl HttpConnector for Wire {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let wire = self.clone();
+        HttpConnectorFuture::new(async move { wire.answer(request).await })
+    }
+}
+
+impl Wire {
+    async fn answer(&self, request: HttpRequest) -> Result<HttpResponse, ConnectorError> {
+        let call = Call::read(&request)?;
+        self.sandbox.running().await;
+        let mut rng = self.arrive(&call);
+        if self.occurs(Fault::KilledBefore, &call, &mut rng) {
+            self.die(&call, "before").await;
+        }
+        if self.occurs(Fault::FrozenBefore, &call, &mut rng) {
+            self.freeze(&mut rng);
+        }
+        if self.occurs(Fault::Unreached, &call, &mut rng) {
+            self.travel(&mut rng).await;
+            return Err(broken());
+        }
+        self.travel(&mut rng).await;
+        if self.occurs(Fault::Refused, &call, &mut rng) {
+            return Ok(response(500, r#"{"__type":"InternalServerError","message":"played"}"#.to_owned()));
+        }
+        let (status, answer) = self.carry_out(&call, &mut rng).await?;
+        if self.occurs(Fault::KilledAfter, &call, &mut rng) {
+            self.die(&call, "after").await;
+        }
+        if self.occurs(Fault::FrozenAfter, &call, &mut rng) {
+            self.freeze(&mut rng);
+        }
+        if self.occurs(Fault::AnswerLost, &call, &mut rng) {
+            if rng.bool() {
+                self.travel(&mut rng).await;
+                return Err(broken());
+            }
+            // Longer than any timeout of the SDK.
+            pause(Duration::from_secs(60)).await;
+        }
+        self.travel(&mut rng).await;
+        Ok(response(status, answer))
+    }
+
+    /// The call leaves the sandbox. Its choices depend on the time and on what it is about.
+    fn arrive(&self, call: &Call) -> Rng {
+        let now = self.world.clock.millis();
+        let mut state = self.world.state();
+        state.coverage.reached(self.sandbox.function, &call.point);
+        state.journal.note(self.world.now(), || {
+            format!("{} {} > {}", self.sandbox.function.name(), self.sandbox.id, call.point)
+        });
+        self.world.draws.about(&("call", now, self.sandbox.function, call.subject))
+    }
+
+    fn occurs(&self, fault: Fault, call: &Call, rng: &mut Rng) -> bool {
+        let mut state = self.world.state();
+        let occurs = state.chances.occurs(fault, rng);
+        if occurs {
+            state.coverage.injected(self.sandbox.function, &call.point, fault);
+            state.journal.note(self.world.now(), || {
+                format!("{} {} ! {}", self.sandbox.function.name(), self.sandbox.id, fault.name())
+            });
+        }
+        occurs
+    }
+
+    /// Half of the time that a call takes.
+    async fn travel(&self, rng: &mut Rng) {
+        let slow = self.world.state().chances.occurs(Fault::Slow, rng);
+        pause(Duration::from_millis(if slow { rng.u64(50..1_500) } else { rng.u64(1..6) })).await;
+        self.sandbox.running().await;
+    }
+
+    async fn die(&self, call: &Call, when: &str) {
+        let Sandbox { id, function, .. } = &*self.sandbox;
+        self.world.note(|| format!("{} {id} dies {when} {}", function.name(), call.point));
+        self.world.interrupted(&self.sandbox);
+        self.sandbox.set(Phase::Dead);
+        self.sandbox.running().await;
+    }
+
+    fn freeze(&self, rng: &mut Rng) {
+        // Mostly seconds, and up to an hour.
+        let time = Duration::from_secs_f64(1.0 + 3_600.0 * rng.f64().powi(6));
+        self.world.note(|| format!("{} {} freezes for {time:?}", self.sandbox.function.name(), self.sandbox.id));
+        self.world.interrupted(&self.sandbox);
+        self.sandbox.freeze(time);
+    }
+
+    async fn carry_out(&self, call: &Call, rng: &mut Rng) -> Result<(u16, String), ConnectorError> {
+        match call.service {
+            Service::Table => {
+                let now = self.world.clock.millis();
+                let mut state = self.world.state();
+                let at = (self.sandbox.function, call.point.as_str());
+                let (status, answer) = match state.call_table(&call.operation, &call.body, now, at, rng) {
+                    Ok(answer) => (200, answer.to_string()),
+                    Err(refusal) => (refusal.status, refusal.body.to_string()),
+                };
+                if answer.contains("ValidationE") {
+                    state.invalid.push(format!("{}: {}", call.point, answer.chars().take(300).collect::<String>()));
+                }
+                Ok((status, answer))
+            }
+            Service::Queues => {
+                let answer = self.world.queues.answer(&call.operation, &call.bytes).await;
+                let status = answer.status().as_u16();
+                Ok((status, String::from_utf8_lossy(answer.body()).into_owned()))
+            }
+            Service::Secrets => {
+                let now = self.world.clock.millis();
+                let away_until = self.world.state().secrets_away_until;
+                if now < away_until {
+                    return Err(broken());
+                }
+                Ok(secrets::answer(&call.operation, &call.body))
+            }
+        }
+    }
+}
+
+impl Call {
+    fn read(request: &HttpRequest) -> Result<Self, ConnectorError> {
+        let target = request.headers().get("x-amz-target").unwrap_or_default();
+        let (service, operation) = target.split_once('.').unwrap_or((target, ""));
+        let bytes = request.body().bytes().unwrap_or_default().to_vec();
+        let mut body: Value = serde_json::from_slice(&bytes).map_err(|error| ConnectorError::user(error.into()))?;
+        // The SDK draws the token, so no choice may depend on it.
+        let token = body.as_object_mut().and_then(|body| body.remove("ClientRequestToken"));
+        let mut subject = DefaultHasher::new();
+        body.hash(&mut subject);
+        if let Some(token) = token {
+            body["ClientRequestToken"] = token;
+        }
+        let service = match service {
+            "DynamoDB_20120810" => Service::Table,
+            "AmazonSQS" => Service::Queues,
+            "secretsmanager" => Service::Secrets,
+            other => return Err(ConnectorError::user(format!("the simulation does not play {other}").into())),
+        };
+        let point = match service {
+            Service::Table => table::Table::touched(operation, &body).0,
+            Service::Queues | Service::Secrets => operation.to_owned(),
+        };
+        Ok(Self { service, operation: operation.to_owned(), body, bytes, subject: subject.finish(), point })
+    }
+}
+
+fn broken() -> ConnectorError {
+    ConnectorError::io("the simulation broke the connection".into())
+}
+
+fn response(status: u16, body: String) -> HttpResponse {
+    let status = status.try_into().expect("the simulation answers with valid statuses");
+    HttpResponse::new(status, SdkBody::from(body))
+}

@@ -1,0 +1,156 @@
+//! A DynamoDB table that is played: its answers depend on the requests, on a given time, and on the faults and delays
+//! that the caller decides, and on nothing else. It knows the operations and expressions that the service uses, and
+//! refuses all others.
+
+mod batches;
+mod condition;
+mod decimal;
+mod pages;
+mod parser;
+mod range;
+mod reads;
+mod refusal;
+mod request;
+mod schema;
+mod statement;
+mod store;
+mod touched;
+mod update;
+mod value;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde_json::Value;
+
+pub use refusal::Refusal;
+pub use schema::{Index, Projection, Schema};
+
+use batches::Tokens;
+use store::Store;
+
+/// An item: its attributes, each with a value in DynamoDB's JSON. Versions of an item share the values that they have in
+/// common, because all versions of a run are kept.
+pub type Item = BTreeMap<Arc<str>, Arc<Value>>;
+
+/// The partition key and the sort key of an item.
+pub type ItemKey = (String, String);
+
+/// A copy of the items that a write reaches later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Copy {
+    /// The copy that eventually consistent reads of the table see.
+    Replica,
+    /// An index.
+    Index,
+}
+
+/// The faults and delays that the caller decides, for example from a seed.
+pub trait Conditions {
+    /// Whether the partition of this item takes no requests at present. For a query, and for an index that a write
+    /// changes, the key is the partition with an empty sort key; for a scan, both are empty.
+    fn throttles(&mut self, key: &ItemKey, index: Option<&str>, write: bool) -> bool;
+
+    /// Whether a transaction with one of these items is in progress. Asked once for a transaction, and for each other
+    /// write.
+    fn conflicts(&mut self, keys: &[ItemKey]) -> bool;
+
+    /// Whether a batch leaves the next item unprocessed, or a page of a query or a scan ends before it.
+    fn leaves_out(&mut self) -> bool;
+
+    /// The milliseconds until a write is visible in a copy. Asked for each index that has the item before or after the
+    /// write.
+    fn lag(&mut self, copy: Copy) -> u64;
+}
+
+/// A write that was carried out.
+#[derive(Debug, Clone)]
+pub struct Version {
+    /// The time of the write, in milliseconds.
+    pub at: u64,
+    /// The key of the item.
+    pub key: ItemKey,
+    /// The item after the write; `None` if the write removed it.
+    pub item: Option<Arc<Item>>,
+}
+
+/// The played table.
+#[derive(Debug)]
+pub struct Table {
+    store: Store,
+    tokens: Tokens,
+}
+
+impl Table {
+    /// An empty table.
+    pub fn new(schema: Schema) -> Self {
+        Self { store: Store::new(schema), tokens: Tokens::default() }
+    }
+
+    /// Carries out a request, given as JSON, at a time in milliseconds, which must not decrease from call to call.
+    pub fn call(
+        &mut self,
+        operation: &str,
+        request: &Value,
+        now: u64,
+        conditions: &mut dyn Conditions,
+    ) -> Result<Value, Refusal> {
+        let store = &mut self.store;
+        store.settle_due(now);
+        match operation {
+            "GetItem" => reads::get(store, request, now, conditions),
+            "BatchGetItem" => reads::batch_get(store, request, now, conditions),
+            "Query" => pages::query(store, request, now, conditions),
+            "Scan" => pages::scan(store, request, now, conditions),
+            "PutItem" | "UpdateItem" | "DeleteItem" => write::single(store, operation, request, now, conditions),
+            "TransactWriteItems" => batches::transaction(store, &mut self.tokens, request, now, conditions),
+            "BatchExecuteStatement" => batches::statements(store, request, now, conditions),
+            _ => Err(Refusal::unknown_operation(operation)),
+        }
+    }
+
+    /// The items that a request names, in its order, and a short label of what it does to them, such as
+    /// `BatchExecuteStatement UPDATE DLV/HEAD`. A query names its partition, with an empty sort key.
+    pub fn touched(operation: &str, request: &Value) -> (String, Vec<ItemKey>) {
+        touched::touched(operation, request)
+    }
+
+    /// The item with this key at present.
+    pub fn item(&self, key: &ItemKey) -> Option<&Item> {
+        self.store.present(key).map(Arc::as_ref)
+    }
+
+    /// All items at present, in the order of their keys.
+    pub fn items(&self) -> impl Iterator<Item = (&ItemKey, &Item)> {
+        self.store.rows.iter().filter_map(|(key, row)| Some((key, row.present()?.item.as_ref())))
+    }
+
+    /// All writes that were carried out, in order, except forgotten ones.
+    pub fn versions(&self) -> &[Version] {
+        &self.store.log
+    }
+
+    /// Removes the items that expired more than this many milliseconds ago. DynamoDB does so within days of the expiry.
+    /// The removal is visible everywhere as soon as earlier writes of the item are.
+    pub fn remove_expired(&mut self, now: u64, older_than: u64) {
+        self.store.settle_due(now);
+        let attribute = self.store.schema.expiry.as_str();
+        let is_expired = |item: &Item| {
+            let expiry = item.get(attribute).and_then(|value| value.get("N")?.as_str()?.parse::<u64>().ok());
+            expiry.is_some_and(|expiry| expiry.saturating_mul(1000) < now.saturating_sub(older_than))
+        };
+        let expired: Vec<_> = self.items().filter(|(_, item)| is_expired(item)).map(|(key, _)| key.clone()).collect();
+        for key in expired {
+            self.store.write(key, None, now, None);
+        }
+    }
+
+    /// Drops the writes before this time from [`Self::versions`]. No reader needs them.
+    pub fn forget_before(&mut self, at: u64) {
+        let forgotten = self.store.log.partition_point(|version| version.at < at);
+        self.store.log.drain(..forgotten);
+    }
+}

@@ -1,0 +1,298 @@
+//! The use cases of the functions in one sandbox, made as the functions make them.
+
+use std::sync::{Arc, OnceLock};
+
+use auth::{AuthorizedEntity, EntityId};
+use base::{SharedClock, SharedRandom, environment};
+use outbound::{AddressRules, Outbound, SystemResolver};
+use storage::{
+    IdempotencyStore, KeyRings, Table,
+    aws::{Aws, AwsSettings},
+    secrets::Secrets,
+};
+use webhooks::{
+    deliveries::{
+        Deliveries,
+        dispatch::{dispatcher::Dispatcher, schedule::ScheduleSettings},
+        jobs::{Jobs, Worker},
+        queue::{Queue, QueueSettings},
+        requests::{recover::Recovery, resend::Resending},
+        sweep::Sweeper,
+    },
+    events::{ingest::Ingestion, outbox::Outbox, publish::Publisher, rejected::RejectedEvents},
+    subscriptions::{
+        Webhooks,
+        breaker::BreakerSettings,
+        change::Changing,
+        health::Healths,
+        register::Registration,
+        remove::Removal,
+        request_limits::RequestLimits,
+        resume::{Pauses, Resuming},
+        rotate::Rotation,
+        show::Showing,
+        test_event::Testing,
+    },
+};
+
+use crate::{
+    aws::{QUICK, REGION, SLOW, TABLE, Wire},
+    clock::SeededRandom,
+    endpoints::Wires,
+    sandbox::Sandbox,
+    world::World,
+};
+
+/// The retry schedule of all histories: short, so that a history reaches its end.
+pub const SCHEDULE: &str = "0s,5s,30s,2m,10m";
+
+/// The use cases in one sandbox.
+pub struct Bundle {
+    aws: Aws,
+    table: Table,
+    clock: SharedClock,
+    random: SharedRandom,
+    rings: KeyRings,
+    outbound: Outbound,
+    queue: OnceLock<Queue>,
+    dispatcher: OnceLock<Dispatcher>,
+    sweeper: OnceLock<Sweeper>,
+}
+
+fn schedule() -> ScheduleSettings {
+    environment::read_from(|name| (name == "RETRY_SCHEDULE").then(|| SCHEDULE.to_owned()))
+        .expect("the schedule of the simulation is valid")
+}
+
+fn queues() -> QueueSettings {
+    environment::read_from(|name| match name {
+        "QUEUE_URL" => Some(format!("http://sqs.simulated/000000000000/{QUICK}")),
+        "SLOW_QUEUE_URL" => Some(format!("http://sqs.simulated/000000000000/{SLOW}")),
+        _ => None,
+    })
+    .expect("both addresses are set")
+}
+
+/// Breakers that a history can open and close within minutes.
+fn breaker() -> BreakerSettings {
+    BreakerSettings { threshold: 4, ..BreakerSettings::default() }
+}
+
+/// The rules for the addresses of endpoints.
+pub fn rules() -> AddressRules {
+    let loopback = "127.0.0.0/8".parse().expect("a network");
+    AddressRules { allowed_networks: vec![loopback], allow_http: true }
+}
+
+/// The entity of a tenant, as a token would prove it.
+pub fn entity(tenant: usize) -> AuthorizedEntity {
+    AuthorizedEntity::by_operator(entity_id(tenant))
+}
+
+/// The identifier of a tenant.
+pub fn entity_id(tenant: usize) -> EntityId {
+    EntityId::parse(&format!("hotel-{tenant}")).expect("a valid identifier")
+}
+
+impl Bundle {
+    /// The use cases in a new sandbox.
+    pub fn start(world: &Arc<World>, sandbox: &Arc<Sandbox>) -> Self {
+        let settings = AwsSettings {
+            region: REGION.to_owned(),
+            access_key_id: "simulation".to_owned(),
+            secret_access_key: "simulation".to_owned(),
+            session_token: None,
+            dynamodb_endpoint: Some("http://dynamodb.simulated".to_owned()),
+            sqs_endpoint: Some("http://sqs.simulated".to_owned()),
+            secrets_manager_endpoint: Some("http://secrets.simulated".to_owned()),
+            s3_endpoint: None,
+            authorities: Default::default(),
+        };
+        let aws = Aws::over(settings, Wire { world: Arc::clone(world), sandbox: Arc::clone(sandbox) });
+        let table = Table::new(aws.dynamodb(), TABLE);
+        let clock: SharedClock = Arc::new(sandbox.clock.clone());
+        let rng = world.draws.about(&("sandbox", sandbox.function, sandbox.id));
+        let random: SharedRandom = Arc::new(SeededRandom::new(rng));
+        let rings = KeyRings::new(Secrets::connect(&aws, crate::aws::SECRETS_PREFIX), clock.clone());
+        let network = Arc::new(Wires { world: Arc::clone(world), sandbox: Arc::clone(sandbox) });
+        let outbound = Outbound::at(rules(), Arc::new(SystemResolver), clock.clone()).on(network);
+        Self {
+            aws,
+            table,
+            clock,
+            random,
+            rings,
+            outbound,
+            queue: OnceLock::new(),
+            dispatcher: OnceLock::new(),
+            sweeper: OnceLock::new(),
+        }
+    }
+
+    /// The clock of the sandbox.
+    pub fn clock(&self) -> &SharedClock {
+        &self.clock
+    }
+
+    fn queue(&self) -> Queue {
+        self.queue.get_or_init(|| Queue::connect(&self.aws, &queues())).clone()
+    }
+
+    fn webhooks(&self) -> Webhooks {
+        Webhooks::new(self.table.clone())
+    }
+
+    /// The deliveries.
+    pub fn deliveries(&self) -> Deliveries {
+        Deliveries::new(self.table.clone())
+    }
+
+    fn sealed_answers(&self) -> IdempotencyStore {
+        IdempotencyStore::sealed(self.table.clone(), self.rings.clone(), self.random.clone())
+    }
+
+    fn answers(&self) -> IdempotencyStore {
+        IdempotencyStore::new(self.table.clone())
+    }
+
+    fn limits(&self) -> RequestLimits {
+        RequestLimits::new(self.table.clone())
+    }
+
+    /// Publishes events of clients.
+    pub fn publisher(&self) -> Publisher {
+        Publisher::new(&self.table, self.queue(), schedule(), self.clock.clone(), self.random.clone())
+    }
+
+    /// Publishes events of the bus.
+    pub fn ingestion(&self) -> Ingestion {
+        let rejected = RejectedEvents::connect(&self.aws, format!("http://sqs.simulated/000000000000/{SLOW}"));
+        Ingestion { publisher: self.publisher(), rejected, environment: "simulation".to_owned() }
+    }
+
+    /// Makes attempts.
+    pub fn dispatcher(&self) -> &Dispatcher {
+        self.dispatcher.get_or_init(|| {
+            Dispatcher::connect(
+                &self.aws,
+                self.table.clone(),
+                (queues(), schedule(), breaker()),
+                self.outbound.clone(),
+                self.rings.clone(),
+                "simulation".to_owned(),
+                (self.clock.clone(), self.random.clone()),
+            )
+        })
+    }
+
+    /// Sweeps.
+    pub fn sweeper(&self) -> &Sweeper {
+        self.sweeper.get_or_init(|| Sweeper {
+            outbox: Outbox::new(self.table.clone()),
+            publisher: self.publisher(),
+            deliveries: self.deliveries(),
+            worker: Worker {
+                jobs: Jobs::new(self.table.clone()),
+                deliveries: self.deliveries(),
+                webhooks: self.webhooks(),
+                clock: self.clock.clone(),
+                random: self.random.clone(),
+            },
+            webhooks: self.webhooks(),
+            queue: self.queue(),
+            clock: self.clock.clone(),
+            environment: "simulation".to_owned(),
+        })
+    }
+
+    /// Registers webhooks.
+    pub fn registration(&self) -> Registration {
+        Registration {
+            webhooks: self.webhooks(),
+            answers: self.sealed_answers(),
+            rings: self.rings.clone(),
+            clock: self.clock.clone(),
+            random: self.random.clone(),
+        }
+    }
+
+    /// Changes webhooks.
+    pub fn changing(&self) -> Changing {
+        Changing {
+            showing: Showing::new(&self.table),
+            pauses: Pauses::new(&self.table),
+            rules: rules(),
+            rings: self.rings.clone(),
+            clock: self.clock.clone(),
+            random: self.random.clone(),
+        }
+    }
+
+    /// Removes webhooks.
+    pub fn removal(&self) -> Removal {
+        Removal {
+            webhooks: self.webhooks(),
+            healths: Healths::new(self.table.clone()),
+            jobs: Jobs::new(self.table.clone()),
+            clock: self.clock.clone(),
+        }
+    }
+
+    /// Replaces signing secrets.
+    pub fn rotation(&self) -> Rotation {
+        Rotation {
+            webhooks: self.webhooks(),
+            answers: self.sealed_answers(),
+            rings: self.rings.clone(),
+            clock: self.clock.clone(),
+            random: self.random.clone(),
+        }
+    }
+
+    /// Ends pauses.
+    pub fn resuming(&self) -> Resuming {
+        Resuming {
+            showing: Showing::new(&self.table),
+            pauses: Pauses::new(&self.table),
+            limits: self.limits(),
+            clock: self.clock.clone(),
+        }
+    }
+
+    /// Sends test events.
+    pub fn testing(&self) -> Testing {
+        Testing {
+            webhooks: self.webhooks(),
+            answers: self.answers(),
+            limits: self.limits(),
+            publisher: self.publisher(),
+            clock: self.clock.clone(),
+            random: self.random.clone(),
+        }
+    }
+
+    /// Resends deliveries.
+    pub fn resending(&self) -> Resending {
+        Resending {
+            deliveries: self.deliveries(),
+            webhooks: self.webhooks(),
+            answers: self.answers(),
+            limits: self.limits(),
+            queue: self.queue(),
+            clock: self.clock.clone(),
+        }
+    }
+
+    /// Recovers deliveries.
+    pub fn recovery(&self) -> Recovery {
+        Recovery {
+            deliveries: self.deliveries(),
+            webhooks: self.webhooks(),
+            pauses: Pauses::new(&self.table),
+            jobs: Jobs::new(self.table.clone()),
+            answers: self.answers(),
+            limits: self.limits(),
+            retention: schedule().retention,
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The time and the randomness that the use cases get.
+
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicI64, Ordering::Relaxed},
+};
+
+use base::{Clock, Random, Time};
+use fastrand::Rng;
+use tokio::time::Instant;
+
+/// When every history begins: 2027-01-15T08:00:00Z.
+const BEGIN: Time = Time::from_millis(1_800_000_000_000);
+
+/// The true time of a history, which follows the paused clock of the runtime.
+#[derive(Debug, Clone, Copy)]
+pub struct TrueClock(Instant);
+
+impl TrueClock {
+    /// The clock of a history that begins now.
+    pub fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    /// The present moment.
+    pub fn now(self) -> Time {
+        BEGIN + self.0.elapsed()
+    }
+
+    /// Milliseconds since the Unix epoch.
+    pub fn millis(self) -> u64 {
+        u64::try_from(self.now().as_millis()).unwrap_or_default()
+    }
+}
+
+impl Clock for TrueClock {
+    fn now(&self) -> Time {
+        TrueClock::now(*self)
+    }
+}
+
+/// The clock of one sandbox. It differs from the true time, and jumps when it is corrected.
+#[derive(Debug, Clone)]
+pub struct SandboxClock {
+    true_clock: TrueClock,
+    skew: Arc<AtomicI64>,
+}
+
+impl SandboxClock {
+    /// A clock with this difference from the true time, in milliseconds.
+    pub fn new(true_clock: TrueClock, skew: i64) -> Self {
+        Self { true_clock, skew: Arc::new(AtomicI64::new(skew)) }
+    }
+
+    /// Sets the difference.
+    pub fn jump(&self, skew: i64) {
+        self.skew.store(skew, Relaxed);
+    }
+}
+
+impl Clock for SandboxClock {
+    fn now(&self) -> Time {
+        Time::from_millis(self.true_clock.now().as_millis() + self.skew.load(Relaxed))
+    }
+}
+
+/// Random bytes that repeat with the seed.
+#[derive(Debug)]
+pub struct SeededRandom(Mutex<Rng>);
+
+impl SeededRandom {
+    /// The bytes of this generator.
+    pub fn new(rng: Rng) -> Self {
+        Self(Mutex::new(rng))
+    }
+}
+
+impl Random for SeededRandom {
+    fn fill(&self, buffer: &mut [u8]) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).fill(buffer);
+    }
+}

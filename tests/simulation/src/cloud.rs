@@ -1,0 +1,239 @@
+//! Lambda and its event sources: sandboxes, the mappings of the queues, and the schedule of the sweep.
+
+use std::{
+    collections::BTreeMap,
+    future::Future,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use base::{Time, pause};
+use queue::{AttributeValue, Receive, Received};
+use tokio::{sync::Semaphore, time::timeout};
+use webhooks::deliveries::queue::{Lane, inbox::BatchMessage, message::AttemptMessage};
+
+use crate::{
+    aws::{QUICK, SLOW},
+    bundle::Bundle,
+    clock::SandboxClock,
+    faults::Fault,
+    sandbox::{Function, Phase, Sandbox},
+    world::World,
+};
+
+/// The invocations of one mapping that run at once.
+const CONCURRENCY: usize = 6;
+/// The interval of the sweep in template.yaml.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Lambda.
+pub struct Cloud {
+    /// What the sandboxes share.
+    pub world: Arc<World>,
+    idle: Mutex<BTreeMap<Function, Vec<Warm>>>,
+}
+
+/// A sandbox with its use cases.
+#[derive(Clone)]
+struct Warm {
+    sandbox: Arc<Sandbox>,
+    bundle: Arc<Bundle>,
+}
+
+impl Cloud {
+    /// Lambda without sandboxes.
+    pub fn new(world: Arc<World>) -> Arc<Self> {
+        Arc::new(Self { world, idle: Mutex::default() })
+    }
+
+    fn idle(&self) -> MutexGuard<'_, BTreeMap<Function, Vec<Warm>>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes an idle sandbox, or starts one.
+    fn take(&self, function: Function) -> Warm {
+        if let Some(warm) = self.idle().get_mut(&function).and_then(Vec::pop) {
+            let mut state = self.world.state();
+            let mut rng = self.world.draws.about(&("jump", warm.sandbox.id, self.world.clock.millis()));
+            if state.chances.occurs(Fault::ClockJump, &mut rng) {
+                state.coverage.injected(function, "begin of an invocation", Fault::ClockJump);
+                warm.sandbox.clock.jump(rng.i64(-500..=500));
+            }
+            return warm;
+        }
+        let id = {
+            let mut state = self.world.state();
+            state.numbers.sandbox += 1;
+            state.numbers.sandbox
+        };
+        // Two clocks differ by a second at most.
+        let skew = self.world.draws.about(&("skew", id)).i64(-500..=500);
+        let sandbox = Arc::new(Sandbox::new(id, function, SandboxClock::new(self.world.clock, skew)));
+        Warm { bundle: Arc::new(Bundle::start(&self.world, &sandbox)), sandbox }
+    }
+
+    /// Invokes a function. `None` if the caller gets no answer: the sandbox died, or did not answer in time.
+    ///
+    /// A sandbox that is frozen beyond the timeout continues when it thaws, and its caller does not learn of it.
+    pub async fn invoke<T, F, W>(self: &Arc<Self>, function: Function, work: F) -> Option<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(Arc<Bundle>) -> W + Send + 'static,
+        W: Future<Output = T> + Send + 'static,
+    {
+        let warm = self.take(function);
+        let invocation = {
+            let mut state = self.world.state();
+            state.numbers.invocation += 1;
+            state.numbers.invocation
+        };
+        warm.sandbox.begin(invocation);
+        let cloud = Arc::clone(self);
+        let sandbox = Arc::clone(&warm.sandbox);
+        let run = tokio::spawn(async move {
+            let done = warm.sandbox.work(work(Arc::clone(&warm.bundle))).await;
+            if warm.sandbox.phase() != Phase::Dead {
+                warm.sandbox.set(Phase::Frozen);
+                cloud.idle().entry(function).or_default().push(warm);
+            }
+            done
+        });
+        match timeout(function.timeout(), run).await {
+            Ok(done) => done.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic())),
+            Err(_late) => {
+                if sandbox.phase() == Phase::Running {
+                    self.world.note(|| format!("{} {} is ended by its timeout", function.name(), sandbox.id));
+                    self.world.interrupted(&sandbox);
+                    sandbox.set(Phase::Dead);
+                }
+                None
+            }
+        }
+    }
+
+    /// The mapping of a queue, which invokes the dispatcher with batches of messages.
+    /// <https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html>
+    pub async fn map_queue(self: Arc<Self>, lane: Lane) {
+        let queue = name(lane);
+        let free = Arc::new(Semaphore::new(CONCURRENCY));
+        let receive = Receive { most: 10, visibility: None, wait: Some(Duration::from_secs(20)) };
+        loop {
+            let Ok(permit) = Arc::clone(&free).acquire_owned().await else { return };
+            let received = self.world.queues.receive(queue, receive).await.unwrap_or_default();
+            let batch = self.delivered(queue, received);
+            if batch.is_empty() {
+                continue;
+            }
+            let cloud = Arc::clone(&self);
+            tokio::spawn(async move {
+                cloud.dispatch(lane, batch).await;
+                drop(permit);
+            });
+        }
+    }
+
+    /// The messages that reach the dispatcher now. Some are lost, some come later, and some come twice.
+    fn delivered(self: &Arc<Self>, queue: &'static str, received: Vec<Received>) -> Vec<Received> {
+        let mut now = Vec::new();
+        for message in received {
+            let mut rng = self.world.draws.about(&("message", self.world.clock.millis(), &message.message.body));
+            let mut occurs = |fault: Fault| {
+                let mut state = self.world.state();
+                let occurs = state.chances.occurs(fault, &mut rng);
+                if occurs {
+                    state.coverage.injected(Function::DispatchDeliveries, "message", fault);
+                }
+                occurs
+            };
+            let (lost, late, twice) =
+                (occurs(Fault::MessageLost), occurs(Fault::MessageLate), occurs(Fault::MessageTwice));
+            if lost {
+                self.world.note(|| format!("{queue} loses {}", message.message.body));
+                let _ = self.world.queues.delete(queue, &message.receipt);
+                continue;
+            }
+            if late || twice {
+                let wait = Duration::from_millis(if late { rng.u64(1_000..300_000) } else { rng.u64(0..2_000) });
+                self.world.note(|| format!("{queue} delivers {} after {wait:?}", message.message.body));
+                let cloud = Arc::clone(self);
+                let lane = Lane::of(queue == SLOW);
+                let copy = message.clone();
+                tokio::spawn(async move {
+                    pause(wait).await;
+                    cloud.dispatch(lane, vec![copy]).await;
+                });
+            }
+            if !late {
+                now.push(message);
+            }
+        }
+        now
+    }
+
+    /// Invokes the dispatcher with a batch, and deletes what it has handled.
+    async fn dispatch(self: &Arc<Self>, lane: Lane, batch: Vec<Received>) {
+        let handed = batch.clone();
+        let again = self
+            .invoke(Function::DispatchDeliveries, move |bundle| async move {
+                let messages = handed.iter().map(read).collect();
+                bundle.dispatcher().dispatch(lane, messages).await
+            })
+            .await;
+        let Some(again) = again else { return };
+        for message in batch {
+            if !again.contains(&message.message.id) {
+                let _ = self.world.queues.delete(name(lane), &message.receipt);
+            }
+        }
+    }
+
+    /// Sweeps once. Lambda repeats a failed invocation of a schedule twice; the next sweep comes sooner.
+    pub async fn sweep(self: &Arc<Self>) {
+        let swept =
+            self.invoke(Function::SweepDeliveries, |bundle| async move { bundle.sweeper().sweep().await }).await;
+        if let Some(Err(error)) = swept {
+            self.world.note(|| format!("the sweep failed: {}", base::logging::chain(&error)));
+        }
+    }
+
+    /// The schedule of the sweep, while something is due. Other sweeps find nothing, and are left out to save time.
+    pub async fn sweep_on_schedule(self: Arc<Self>) {
+        loop {
+            let now = self.world.now();
+            let next = self.next_due().map_or(now + SWEEP_INTERVAL, |due| due.max(now));
+            let minute = SWEEP_INTERVAL.as_millis() as i64;
+            let beat = Time::from_millis((next.as_millis() / minute + 1) * minute);
+            // A delivery that becomes due meanwhile may be due earlier.
+            pause(beat.since(now).min(SWEEP_INTERVAL)).await;
+            let now = self.world.now();
+            if self.next_due().is_some_and(|due| due <= now) {
+                let cloud = Arc::clone(&self);
+                tokio::spawn(async move { cloud.sweep().await });
+            }
+        }
+    }
+
+    /// The earliest due time in the table.
+    pub fn next_due(&self) -> Option<Time> {
+        let state = self.world.state();
+        let due = state.table.items().filter(|(_, item)| item.contains_key("dueShard"));
+        due.filter_map(|(_, item)| item.get("dueAt")?["S"].as_str()?.parse().ok()).min()
+    }
+}
+
+fn name(lane: Lane) -> &'static str {
+    match lane {
+        Lane::Quick => QUICK,
+        Lane::Slow => SLOW,
+    }
+}
+
+/// A message as Lambda passes it to the dispatcher.
+fn read(received: &Received) -> BatchMessage {
+    let message = &received.message;
+    let attribute = |name: &str| match &message.attributes.get(name)?.value {
+        AttributeValue::Text(text) => Some(text.as_str()),
+        AttributeValue::Bytes(_) => None,
+    };
+    BatchMessage { message_id: message.id.clone(), message: AttemptMessage::read(&message.body, attribute) }
+}

@@ -1,0 +1,37 @@
+//! Choices that depend on the seed and on what they are about, and on nothing else.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use fastrand::Rng;
+
+/// The choices of one history.
+///
+/// Each choice has its own generator, derived from the seed and the subject of the choice. So the choices about a call
+/// stay the same when another step of the history is removed, which shrinking needs.
+#[derive(Debug, Clone, Copy)]
+pub struct Draws(u64);
+
+impl Draws {
+    /// The choices of the history with this seed.
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The generator for choices about this subject.
+    pub fn about(self, subject: &impl Hash) -> Rng {
+        Rng::with_seed(self.hash(subject))
+    }
+
+    /// A number for this subject.
+    pub fn hash(self, subject: &impl Hash) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.0.hash(&mut hasher);
+        subject.hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+/// Whether an event with this chance, in parts of 10 000, occurs.
+pub fn occurs(rng: &mut Rng, chance: u16) -> bool {
+    chance > 0 && rng.u16(0..10_000) < chance
+}

@@ -1,0 +1,151 @@
+//! The faults of a history: which occur, how often, and where they occurred.
+
+use std::collections::BTreeMap;
+
+use fastrand::Rng;
+
+use crate::{draws::occurs, sandbox::Function};
+
+macro_rules! faults {
+    ($($(#[$doc:meta])* $fault:ident = $name:literal, $most:literal;)*) => {
+        /// A kind of fault.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Fault {
+            $($(#[$doc])* $fault,)*
+        }
+
+        impl Fault {
+            /// All kinds.
+            pub const ALL: &[Self] = &[$(Self::$fault),*];
+
+            /// The name, for tables and options.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$fault => $name),* }
+            }
+
+            /// The greatest chance in a history, in parts of 10 000 of its occasions.
+            fn most(self) -> u16 {
+                match self { $(Self::$fault => $most),* }
+            }
+        }
+    };
+}
+
+faults! {
+    /// A call takes up to 3 s.
+    Slow = "slow", 400;
+    /// AWS answers a call with 500, and did nothing.
+    /// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html>
+    Refused = "refused", 300;
+    /// A call does not reach AWS.
+    Unreached = "unreached", 200;
+    /// AWS carries out a call, and its answer is lost: the connection breaks, or nothing arrives.
+    AnswerLost = "answer-lost", 300;
+    /// The sandbox dies before a call has an effect.
+    KilledBefore = "killed-before", 60;
+    /// The sandbox dies after a call had its effect, and before the answer.
+    KilledAfter = "killed-after", 60;
+    /// The sandbox is frozen before a call, for a second up to an hour.
+    FrozenBefore = "frozen-before", 25;
+    /// The sandbox is frozen after a call.
+    FrozenAfter = "frozen-after", 25;
+    /// A partition of the table takes nothing for a second up to a minute.
+    /// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html>
+    Throttled = "throttled", 80;
+    /// A write conflicts with a transaction on the same item.
+    /// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html#transaction-conflict-handling>
+    Conflict = "conflict", 200;
+    /// A batch read leaves out items, or a page of a query ends early.
+    /// <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html>
+    LeftOut = "left-out", 200;
+    /// An eventually consistent read returns values of up to a second before.
+    /// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/HowItWorks.ReadConsistency.html>
+    OldRead = "old-read", 3_000;
+    /// An index shows a write after up to a minute, and usually within 200 ms.
+    /// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html#GSI.Writes>
+    IndexLag = "index-lag", 500;
+    /// SQS delivers a message twice, also to two sandboxes at once.
+    /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/standard-queues-at-least-once-delivery.html>
+    MessageTwice = "message-twice", 1_000;
+    /// A message arrives up to five minutes late, and so after later ones.
+    MessageLate = "message-late", 600;
+    /// A message never arrives.
+    MessageLost = "message-lost", 600;
+    /// An endpoint refuses a connection, or accepts it late.
+    NotConnected = "not-connected", 300;
+    /// The clock of a sandbox jumps within a second of the true time.
+    ClockJump = "clock-jump", 400;
+    /// Secrets Manager does not answer.
+    SecretsAway = "secrets-away", 800;
+}
+
+/// The chances of each fault in a history. Most histories have only some kinds, so that frequent kinds do not hide the
+/// consequences of rare ones ("swarm testing", <https://users.cs.utah.edu/~regehr/papers/swarm12.pdf>).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chances(BTreeMap<Fault, u16>);
+
+impl Chances {
+    /// Random chances.
+    pub fn draw(rng: &mut Rng) -> Self {
+        let share = rng.f64();
+        let of = |fault: &Fault| {
+            let occurs = rng.f64() < share;
+            let chance = (f64::from(fault.most()) * rng.f64().powi(2)) as u16;
+            occurs.then_some((*fault, chance.max(1)))
+        };
+        Self(Fault::ALL.iter().filter_map(of).collect())
+    }
+
+    /// No faults.
+    pub fn none() -> Self {
+        Self(BTreeMap::new())
+    }
+
+    /// The kinds that can occur.
+    pub fn kinds(&self) -> impl Iterator<Item = Fault> {
+        self.0.keys().copied()
+    }
+
+    /// The same chances without one kind.
+    pub fn without(&self, fault: Fault) -> Self {
+        let mut rest = self.0.clone();
+        rest.remove(&fault);
+        Self(rest)
+    }
+
+    /// Whether this fault occurs now.
+    pub fn occurs(&self, fault: Fault, rng: &mut Rng) -> bool {
+        self.0.get(&fault).is_some_and(|chance| occurs(rng, *chance))
+    }
+}
+
+/// Where faults occurred: at which await point of which function, and how often.
+#[derive(Debug, Clone, Default)]
+pub struct Coverage {
+    /// How often each await point was reached.
+    pub points: BTreeMap<(Function, String), u64>,
+    /// How often each fault occurred there.
+    pub faults: BTreeMap<(Function, String, Fault), u64>,
+}
+
+impl Coverage {
+    /// Counts an await point.
+    pub fn reached(&mut self, function: Function, point: &str) {
+        *self.points.entry((function, point.to_owned())).or_default() += 1;
+    }
+
+    /// Counts a fault.
+    pub fn injected(&mut self, function: Function, point: &str, fault: Fault) {
+        *self.faults.entry((function, point.to_owned(), fault)).or_default() += 1;
+    }
+
+    /// Adds the counts of another history.
+    pub fn add(&mut self, other: &Self) {
+        for (point, count) in &other.points {
+            *self.points.entry(point.clone()).or_default() += count;
+        }
+        for (fault, count) in &other.faults {
+            *self.faults.entry(fault.clone()).or_default() += count;
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! One history: a plan, carried out until everything is at rest.
+
+use std::{sync::Arc, time::Duration};
+
+use base::pause;
+use template::Template;
+use tokio::{runtime::Builder, task::JoinSet, time::Instant};
+use webhooks::deliveries::queue::Lane;
+
+use crate::{
+    aws::table::Schema,
+    cloud::Cloud,
+    draws::Draws,
+    endpoints::Mood,
+    faults::{Chances, Coverage},
+    journal::Journal,
+    plan::Plan,
+    promises::{self, Broken},
+    tenants::Tenants,
+    world::World,
+};
+
+/// How long the service has, after the last fault, until everything is at rest. A delivery without its event's body
+/// waits for a day.
+const REST: Duration = Duration::from_secs(60 * 60 * 60);
+
+/// The outcome of a history.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The promises that it broke.
+    pub broken: Vec<Broken>,
+    /// A number that is equal for equal histories.
+    pub fingerprint: u64,
+    /// How many things happened: steps, calls, requests.
+    pub happened: u64,
+    /// Where faults occurred.
+    pub coverage: Coverage,
+    /// The log, if it was asked for.
+    pub log: Vec<String>,
+}
+
+/// The table as template.yaml declares it.
+fn schema() -> Schema {
+    const TEMPLATE: &str = include_str!("../../../template.yaml");
+    let template = Template::parse(TEMPLATE).expect("a test of the template reads it");
+    let table = template.tables().first().expect("the template has a table");
+    Schema::of(&table.definition, table.expiry_attribute.as_deref())
+}
+
+/// Carries out a plan, on a runtime of its own with a paused clock.
+pub fn run(plan: &Plan, journal: Journal) -> Outcome {
+    // The SDK draws its jitter from this generator.
+    fastrand::seed(plan.seed);
+    let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();
+    let runtime = runtime.expect("a runtime without input and output needs nothing from the system");
+    runtime.block_on(carry_out(plan, journal))
+}
+
+async fn carry_out(plan: &Plan, journal: Journal) -> Outcome {
+    let world = World::new(schema(), Draws::new(plan.seed), plan.chances.clone(), journal);
+    let cloud = Cloud::new(Arc::clone(&world));
+    let tenants = Tenants::new(Arc::clone(&cloud));
+    let mut sources = JoinSet::new();
+    sources.spawn(Arc::clone(&cloud).map_queue(Lane::Quick));
+    sources.spawn(Arc::clone(&cloud).map_queue(Lane::Slow));
+    sources.spawn(Arc::clone(&cloud).sweep_on_schedule());
+
+    let began = Instant::now();
+    let mut steps = JoinSet::new();
+    for step in plan.steps.clone() {
+        pause(step.at.saturating_sub(began.elapsed())).await;
+        let tenants = Arc::clone(&tenants);
+        steps.spawn(async move { tenants.act(step).await });
+    }
+    while let Some(step) = steps.join_next().await {
+        step.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()));
+    }
+    quiet(&world);
+    let rested = rest(&cloud).await;
+    drop(sources);
+    let broken = promises::check(&world, &tenants.records(), rested);
+    let mut state = world.state();
+    let journal = std::mem::take(&mut state.journal);
+    Outcome {
+        broken,
+        fingerprint: journal.fingerprint(),
+        happened: journal.steps,
+        coverage: std::mem::take(&mut state.coverage),
+        log: journal.lines().to_vec(),
+    }
+}
+
+/// Ends all faults. Most endpoints recover; some stay as they are.
+fn quiet(world: &World) {
+    world.note(|| "all faults end".to_owned());
+    let mut state = world.state();
+    state.chances = Chances::none();
+    state.throttled.clear();
+    state.secrets_away_until = 0;
+    let draws = world.draws;
+    for (slot, mood) in &mut state.endpoints.moods {
+        if draws.about(&("recovers", slot)).u8(0..4) > 0 {
+            *mood = Mood::Answers(200, 5);
+        }
+    }
+}
+
+/// Waits until nothing is due any more. Returns whether that came in time.
+async fn rest(cloud: &Arc<Cloud>) -> bool {
+    let began = Instant::now();
+    while let Some(due) = cloud.next_due() {
+        if began.elapsed() > REST {
+            return false;
+        }
+        let now = cloud.world.now();
+        pause(due.since(now).max(Duration::from_secs(61))).await;
+    }
+    // Zombies that were frozen for an hour may still continue.
+    pause(Duration::from_secs(2 * 60 * 60)).await;
+    true
+}

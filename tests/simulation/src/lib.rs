@@ -1,0 +1,16 @@
+#![doc = include_str!("../README.md")]
+
+pub mod aws;
+mod bundle;
+mod clock;
+mod cloud;
+mod draws;
+mod endpoints;
+pub mod faults;
+pub mod history;
+pub mod journal;
+pub mod plan;
+pub mod promises;
+mod sandbox;
+mod tenants;
+mod world;

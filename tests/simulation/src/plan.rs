@@ -1,0 +1,171 @@
+//! The plan of a history: what tenants, operators and endpoints do, and when. A seed makes a plan, and shrinking
+//! removes parts of it.
+
+use std::time::Duration;
+
+use fastrand::Rng;
+
+use crate::{
+    draws::Draws,
+    endpoints::{Mood, Slot},
+    faults::Chances,
+};
+
+/// The number of tenants.
+pub const TENANTS: usize = 2;
+/// The most webhooks of a tenant.
+const WEBHOOKS: usize = 3;
+
+/// A plan.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The seed of all choices.
+    pub seed: u64,
+    /// The chances of faults.
+    pub chances: Chances,
+    /// What happens, in the order of time.
+    pub steps: Vec<Step>,
+}
+
+/// One step of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Step {
+    /// The number in the whole plan, which stays when other steps are removed.
+    pub number: usize,
+    /// When it happens, from the beginning of the history.
+    pub at: Duration,
+    /// What happens.
+    pub action: Action,
+}
+
+/// What happens in a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// A tenant registers a webhook for all types, or for one.
+    Register(Slot, Option<Kind>),
+    /// A tenant publishes an event by HTTP; with a key, it repeats the request until it is acknowledged.
+    Publish(usize, Kind, Option<Key>),
+    /// A service puts an event on the bus.
+    PutOnBus(usize, Kind),
+    /// A tenant enables or disables a webhook.
+    Enable(Slot, bool),
+    /// A tenant gives a webhook another address.
+    Move(Slot),
+    /// A tenant removes a webhook.
+    Remove(Slot),
+    /// A tenant replaces a signing secret.
+    Rotate(Slot),
+    /// A tenant sends a test event.
+    Test(Slot),
+    /// A tenant ends the pause of a webhook.
+    Resume(Slot),
+    /// A tenant resends one of its deliveries.
+    Resend(usize, u8),
+    /// A tenant recovers the deliveries of the last minutes.
+    Recover(Slot, u8),
+    /// An endpoint changes its reaction.
+    React(Slot, Mood),
+    /// A tenant's partitions of the table take nothing for this time.
+    Throttle(usize, Duration),
+    /// Secrets Manager does not answer for this time.
+    LoseSecrets(Duration),
+    /// DynamoDB removes expired items.
+    Expire,
+}
+
+/// The types of events that tenants publish.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "each is a type of the catalogue")]
+pub enum Kind {
+    BookingCreated,
+    BookingCancelled,
+}
+
+impl Kind {
+    /// The name in the catalogue.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::BookingCreated => "booking.created",
+            Self::BookingCancelled => "booking.cancelled",
+        }
+    }
+
+    fn draw(rng: &mut Rng) -> Self {
+        if rng.u8(0..3) > 0 { Self::BookingCreated } else { Self::BookingCancelled }
+    }
+}
+
+/// An idempotency key, by a number.
+pub type Key = u8;
+
+impl Plan {
+    /// The plan of a seed.
+    pub fn draw(seed: u64) -> Self {
+        let draws = Draws::new(seed);
+        let rng = &mut draws.about(&"plan");
+        let chances = if rng.u8(0..10) == 0 { Chances::none() } else { Chances::draw(rng) };
+        let mut steps = Vec::new();
+        for tenant in 0..TENANTS {
+            for webhook in 0..rng.usize(1..=WEBHOOKS) {
+                let kind = rng.bool().then(|| Kind::draw(rng));
+                steps.push((Duration::from_millis(rng.u64(0..2_000)), Action::Register((tenant, webhook), kind)));
+            }
+        }
+        // Some histories are dense, and some last for an hour.
+        let length = Duration::from_secs_f64(30.0 + 3_600.0 * rng.f64().powi(3));
+        let weights = Weights::draw(rng);
+        for _ in 0..rng.usize(50..90) {
+            let at = Duration::from_secs(2) + length.mul_f64(rng.f64());
+            steps.push((at, weights.action(rng)));
+        }
+        steps.sort_by_key(|(at, _)| *at);
+        let steps = steps.into_iter().enumerate();
+        Self { seed, chances, steps: steps.map(|(number, (at, action))| Step { number, at, action }).collect() }
+    }
+
+    /// When the last step happens.
+    pub fn length(&self) -> Duration {
+        self.steps.last().map(|step| step.at).unwrap_or_default()
+    }
+}
+
+/// How often each action is chosen in a history.
+struct Weights([u32; 14]);
+
+impl Weights {
+    fn draw(rng: &mut Rng) -> Self {
+        // Publishing always occurs; each other action in a part of the histories.
+        let mut weights = [40, 10, 4, 2, 1, 3, 4, 3, 8, 6, 14, 3, 1, 2];
+        for weight in &mut weights[1..] {
+            *weight = if rng.u8(0..3) == 0 { 0 } else { *weight * rng.u32(1..4) };
+        }
+        Self(weights)
+    }
+
+    fn action(&self, rng: &mut Rng) -> Action {
+        let mut left = rng.u32(0..self.0.iter().sum());
+        let mut choice = 0;
+        while left >= self.0[choice] {
+            left -= self.0[choice];
+            choice += 1;
+        }
+        let tenant = rng.usize(0..TENANTS);
+        let slot = (tenant, rng.usize(0..WEBHOOKS));
+        match choice {
+            0 => Action::Publish(tenant, Kind::draw(rng), rng.bool().then(|| rng.u8(0..12))),
+            1 => Action::PutOnBus(tenant, Kind::draw(rng)),
+            2 => Action::Enable(slot, rng.u8(0..3) > 0),
+            3 => Action::Move(slot),
+            4 => Action::Remove(slot),
+            5 => Action::Rotate(slot),
+            6 => Action::Test(slot),
+            7 => Action::Resume(slot),
+            8 => Action::Resend(tenant, rng.u8(..)),
+            9 => Action::Recover(slot, rng.u8(1..60)),
+            10 => Action::React(slot, Mood::draw(rng)),
+            11 => Action::Throttle(tenant, Duration::from_secs_f64(60.0 * rng.f64().powi(2))),
+            12 => Action::LoseSecrets(Duration::from_secs_f64(120.0 * rng.f64().powi(2))),
+            _ => Action::Expire,
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The promise that every acknowledged event reaches every webhook that wants it.
+
+use serde_json::Value;
+
+use super::{
+    Promise,
+    facts::{DeliveryFacts, Facts, number, text},
+};
+use crate::{
+    bundle::SCHEDULE,
+    plan::Action,
+    tenants::{Answer, Records, Request},
+};
+
+/// Checks all acknowledged publications, and all deliveries at the end.
+pub fn check(facts: &Facts<'_>, records: &Records, note: &mut impl FnMut(Promise, String)) {
+    for request in &records.requests {
+        if let Some((Answer::Done(answer), at)) = &request.answer {
+            let step = request.step.number;
+            for missing in missing(facts, records, request, answer, *at) {
+                note(Promise::Delivered, format!("the event of step {step} was acknowledged: {missing}"));
+            }
+        }
+    }
+    for (id, delivery) in &facts.deliveries {
+        if let Some(fault) = unexplained(facts, delivery) {
+            note(Promise::Delivered, format!("{id} is {}, but {fault}", text(delivery.head, "status")));
+        }
+    }
+}
+
+/// What an acknowledged publication lacks.
+fn missing(facts: &Facts<'_>, records: &Records, request: &Request, answer: &Value, at: u64) -> Vec<String> {
+    let (tenant, kind) = match (request.step.action, &request.key) {
+        // The type of a publication with a key follows from the key.
+        (Action::Publish(tenant, kind, None) | Action::PutOnBus(tenant, kind), _) => (tenant, kind.name()),
+        (Action::Publish(tenant, _, Some(key)), _) => {
+            (tenant, if key % 2 == 0 { "booking.created" } else { "booking.cancelled" })
+        }
+        _ => return Vec::new(),
+    };
+    let planned: Vec<_> = answer["deliveries"].as_array().into_iter().flatten().collect();
+    let of = |name: &str| planned.iter().filter_map(|planned| planned[name].as_str()).collect::<Vec<_>>();
+    let mut faults = Vec::new();
+    for delivery in of("deliveryIdentifier") {
+        if !facts.deliveries.contains_key(delivery) {
+            faults.push(format!("there is no delivery {delivery}"));
+        }
+    }
+    // The plan is made by the first try with the key.
+    let is_same = |other: &&Request| match request.step.action {
+        Action::Publish(..) => other.key.is_some() && other.key == request.key && same_tenant(other, tenant),
+        _ => false,
+    };
+    let began = records.requests.iter().filter(is_same).map(|other| other.began).min();
+    let began = began.unwrap_or(request.began).min(request.began);
+    let webhooks = of("webhookIdentifier");
+    for (id, webhook) in &facts.webhooks {
+        if webhook.slot.0 == tenant && webhook.wanted(kind, began, at) && !webhooks.contains(&id.as_str()) {
+            faults.push(format!("the webhook {id} wanted it and has no delivery"));
+        }
+    }
+    faults
+}
+
+fn same_tenant(request: &Request, tenant: usize) -> bool {
+    matches!(request.step.action, Action::Publish(of, ..) if of == tenant)
+}
+
+/// Why the final state of a delivery is not explained by the facts.
+fn unexplained(facts: &Facts<'_>, delivery: &DeliveryFacts<'_>) -> Option<String> {
+    let last = delivery.attempts.last();
+    let is_good = |status: u64| (200..300).contains(&status);
+    match text(delivery.head, "status") {
+        "delivered" => {
+            let seen = delivery.seen.iter().any(|seen| seen.answered.is_some_and(|(status, _)| is_good(status.into())));
+            if !seen {
+                return Some("its endpoint answered no request with 2xx".to_owned());
+            }
+            let recorded = last.and_then(|last| last.status).is_some_and(is_good);
+            (!recorded).then(|| "its last attempt has no 2xx".to_owned())
+        }
+        "failed" => {
+            let in_schedule = number(delivery.head, "attemptCount") - number(delivery.head, "scheduleBase");
+            let is_gone = last.and_then(|last| last.status) == Some(410);
+            let is_exhausted = in_schedule >= SCHEDULE.split(',').count() as u64;
+            (!is_gone && !is_exhausted).then(|| format!("only {in_schedule} attempts of its schedule were made"))
+        }
+        "cancelled" => {
+            let webhook = facts.webhooks.get(text(delivery.head, "webhookIdentifier"))?;
+            let ended = delivery.versions.last().map_or(u64::MAX, |version| version.at);
+            let created = delivery.versions.first().map_or(0, |version| version.at);
+            let body = ("EVT#".to_owned() + text(delivery.head, "event"), "BODY".to_owned());
+            let has_body = facts.state.table.item(&body).is_some();
+            (has_body && !webhook.was_off(created, ended))
+                .then(|| "its webhook was neither removed nor disabled".to_owned())
+        }
+        open => Some(format!("a delivery at rest may not be {open}")),
+    }
+}

@@ -1,0 +1,178 @@
+//! The truth about a history, arranged for the checks.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde_json::Value;
+
+use crate::{
+    aws::table::{Item, ItemKey, Version},
+    endpoints::{SeenRequest, Slot},
+    world::State,
+};
+
+/// The truth about a history.
+pub struct Facts<'a> {
+    /// The state at the end.
+    pub state: &'a State,
+    /// The deliveries by identifier.
+    pub deliveries: BTreeMap<String, DeliveryFacts<'a>>,
+    /// All versions of the webhooks by identifier.
+    pub webhooks: BTreeMap<String, WebhookFacts<'a>>,
+}
+
+/// A delivery at the end of a history.
+pub struct DeliveryFacts<'a> {
+    /// Its head.
+    pub head: &'a Item,
+    /// Its attempts, the oldest first.
+    pub attempts: Vec<AttemptFacts>,
+    /// The requests for it that its endpoint saw, in the order of arrival.
+    pub seen: Vec<&'a SeenRequest>,
+    /// All versions of its head.
+    pub versions: Vec<&'a Version>,
+}
+
+/// An attempt in the history of a delivery.
+#[derive(Debug, Clone)]
+pub struct AttemptFacts {
+    /// The number.
+    pub number: u64,
+    /// When it began, in milliseconds, by the clock of its sandbox.
+    pub began: u64,
+    /// When it ended.
+    pub ended: u64,
+    /// The status of the response.
+    pub status: Option<u64>,
+}
+
+/// A webhook over time.
+pub struct WebhookFacts<'a> {
+    /// All versions of its item.
+    pub versions: Vec<&'a Version>,
+    /// Its slot, which its address contains.
+    pub slot: Slot,
+}
+
+/// A webhook at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WebhookState<'a> {
+    /// Whether it is enabled.
+    pub enabled: bool,
+    /// Its address.
+    pub url: &'a str,
+}
+
+/// The text of an attribute.
+pub fn text<'a>(item: &'a Item, name: &str) -> &'a str {
+    item.get(name).and_then(|value| value["S"].as_str()).unwrap_or_default()
+}
+
+/// The number of an attribute; 0 if it is absent.
+pub fn number(item: &Item, name: &str) -> u64 {
+    item.get(name).and_then(|value| number_of(value)).unwrap_or_default()
+}
+
+fn number_of(value: &Value) -> Option<u64> {
+    value["N"].as_str()?.parse().ok()
+}
+
+/// A time in milliseconds.
+pub fn millis(text: &str) -> Option<u64> {
+    let time: base::Time = text.parse().ok()?;
+    u64::try_from(time.as_millis()).ok()
+}
+
+impl<'a> Facts<'a> {
+    /// Arranges the state at the end of a history.
+    pub fn gather(state: &'a State) -> Self {
+        let mut versions: BTreeMap<&ItemKey, Vec<&Version>> = BTreeMap::new();
+        for version in state.table.versions() {
+            versions.entry(&version.key).or_default().push(version);
+        }
+        let mut webhooks = BTreeMap::new();
+        for ((_, sort), versions) in &versions {
+            let Some(id) = sort.strip_prefix("WHK#") else { continue };
+            let url = versions.iter().find_map(|version| Some(text(version.item.as_deref()?, "eventUrl")));
+            let Some(slot) = url.and_then(slot) else { continue };
+            webhooks.insert(id.to_owned(), WebhookFacts { versions: versions.clone(), slot });
+        }
+        let mut deliveries = BTreeMap::new();
+        for ((partition, sort), head) in state.table.items() {
+            let Some(id) = partition.strip_prefix("DLV#").filter(|_| sort == "HEAD") else { continue };
+            let slot = webhooks.get(text(head, "webhookIdentifier")).map(|webhook| webhook.slot);
+            let event = text(head, "event");
+            let seen = state.endpoints.seen.iter().filter(|seen| Some(seen.slot) == slot && seen.event == event);
+            let mut attempts: Vec<_> = head
+                .get("attempts")
+                .and_then(|list| list["L"].as_array())
+                .into_iter()
+                .flatten()
+                .filter_map(|attempt| {
+                    attempt_of(
+                        attempt["M"]
+                            .as_object()?
+                            .iter()
+                            .map(|(name, value)| (name.as_str().into(), Arc::new(value.clone())))
+                            .collect(),
+                    )
+                })
+                .collect();
+            let separate = state.table.items().filter(|((of, sort), _)| of == partition && sort.starts_with("ATT#"));
+            attempts.extend(separate.filter_map(|(_, item)| attempt_of(item.clone())));
+            attempts.sort_by_key(|attempt| attempt.number);
+            let key = (partition.clone(), sort.clone());
+            let versions = versions.get(&key).cloned().unwrap_or_default();
+            deliveries.insert(id.to_owned(), DeliveryFacts { head, attempts, seen: seen.collect(), versions });
+        }
+        Self { state, deliveries, webhooks }
+    }
+}
+
+fn attempt_of(item: Item) -> Option<AttemptFacts> {
+    let began = millis(text(&item, "attemptDate"))?;
+    Some(AttemptFacts {
+        number: number(&item, "attemptNumber"),
+        began,
+        ended: began + number(&item, "durationMs"),
+        status: item.get("httpStatus").and_then(|status| number_of(status)),
+    })
+}
+
+/// The slot that an address names.
+fn slot(url: &str) -> Option<Slot> {
+    let mut parts = url.split('/').skip(3);
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+impl WebhookFacts<'_> {
+    /// The states that the webhook had in this time, in milliseconds; `None` for a time before it was registered or
+    /// after it was removed.
+    pub fn between(&self, from: u64, until: u64) -> impl Iterator<Item = Option<WebhookState<'_>>> {
+        let before = self.versions.iter().rposition(|version| version.at <= from);
+        let begins_absent = before.is_none().then_some(None);
+        let versions = self.versions.iter().skip(before.unwrap_or_default());
+        let versions = versions.take_while(move |version| version.at <= until.max(from));
+        let states = versions.map(|version| {
+            let item = version.item.as_deref()?;
+            let enabled = item.get("enabled").is_some_and(|enabled| enabled["BOOL"] == true);
+            Some(WebhookState { enabled, url: text(item, "eventUrl") })
+        });
+        begins_absent.into_iter().chain(states)
+    }
+
+    /// Whether the webhook wanted events of this type during the whole time.
+    pub fn wanted(&self, kind: &str, from: u64, until: u64) -> bool {
+        let types = self.versions.iter().find_map(|version| {
+            let list = version.item.as_deref()?.get("eventList")?["L"].as_array()?;
+            Some(list.iter().filter_map(|kind| kind["S"].as_str().map(str::to_owned)).collect::<Vec<_>>())
+        });
+        let types = types.unwrap_or_default();
+        (types.is_empty() || types.iter().any(|wanted| wanted == kind))
+            && self.between(from, until).all(|state| state.is_some_and(|state| state.enabled))
+    }
+
+    /// Whether the webhook was removed or disabled at any moment of this time.
+    pub fn was_off(&self, from: u64, until: u64) -> bool {
+        self.between(from, until).any(|state| state.is_none_or(|state| !state.enabled))
+    }
+}

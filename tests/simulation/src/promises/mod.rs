@@ -1,0 +1,84 @@
+//! What the service promises, checked after each history against the truth: the items and all their versions, the
+//! requests that endpoints saw, and the answers that clients got. docs/reliability.md has the promises for readers.
+
+mod delivered;
+mod facts;
+mod keys;
+mod requests;
+mod rest;
+
+use std::fmt;
+
+use crate::{tenants::Records, world::World};
+use facts::Facts;
+
+/// A promise of docs/reliability.md.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Promise {
+    /// Every acknowledged event reaches every webhook that wants it, or its delivery is final with a reason.
+    Delivered,
+    /// Nothing open lacks a due time that the sweep looks at.
+    LookedAt,
+    /// The history has every request that an endpoint saw, except one for each death.
+    Recorded,
+    /// The attempts of a delivery do not overlap.
+    OneAtATime,
+    /// A repeated idempotency key has one effect and one answer.
+    Once,
+    /// A removed, disabled or moved webhook gets no request that was claimed more than a second later.
+    Obeyed,
+    /// The counters equal the history.
+    Counted,
+    /// Every job ends.
+    Ended,
+    /// The service sends only requests that AWS accepts as valid.
+    Valid,
+}
+
+impl Promise {
+    /// The name in docs/reliability.md.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Delivered => "delivered",
+            Self::LookedAt => "looked-at",
+            Self::Recorded => "recorded",
+            Self::OneAtATime => "one-at-a-time",
+            Self::Once => "once",
+            Self::Obeyed => "obeyed",
+            Self::Counted => "counted",
+            Self::Ended => "ended",
+            Self::Valid => "valid",
+        }
+    }
+}
+
+/// A broken promise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Broken {
+    /// The promise.
+    pub promise: Promise,
+    /// How it was broken.
+    pub how: String,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.promise.name(), self.how)
+    }
+}
+
+/// The promises that a history broke. `rested` says whether everything came to rest in time.
+pub fn check(world: &World, records: &Records, rested: bool) -> Vec<Broken> {
+    let state = world.state();
+    let facts = Facts::gather(&state);
+    let mut broken = Vec::new();
+    let mut note = |promise, how: String| broken.push(Broken { promise, how });
+    for answer in state.invalid.iter().take(1) {
+        note(Promise::Valid, answer.clone());
+    }
+    rest::check(&facts, rested, &mut note);
+    delivered::check(&facts, records, &mut note);
+    requests::check(&facts, &mut note);
+    keys::check(&facts, records, &mut note);
+    broken
+}

@@ -1,0 +1,102 @@
+//! Promises about the requests that endpoints saw.
+
+use std::collections::BTreeSet;
+
+use super::{
+    Promise,
+    facts::{DeliveryFacts, Facts, text},
+};
+use crate::endpoints::SeenRequest;
+
+/// The longest that two clocks differ, with some milliseconds for the way.
+const SKEW: u64 = 1_100;
+/// How long a lease protects an exchange, from its request: a lease of 45 s, of which the claim may take 5 s and the
+/// reads before the request 8 s.
+const PROTECTED: u64 = 30_000;
+/// The length of a lease.
+const LEASE: u64 = 45_000;
+/// The longest throttling that a record outlasts, less the time between two of its tries.
+const OUTLASTED: u64 = 18_000;
+/// How long after a change of a webhook a claim may still use its former state.
+const OBEYED_WITHIN: u64 = 1_000;
+
+/// Checks the requests for each delivery.
+pub fn check(facts: &Facts<'_>, note: &mut impl FnMut(Promise, String)) {
+    for (id, delivery) in &facts.deliveries {
+        for lost in unrecorded(facts, id, delivery) {
+            note(Promise::Recorded, format!("{id}: the history lacks the request of {}", at(lost)));
+        }
+        for (one, other) in overlapping(delivery) {
+            note(Promise::OneAtATime, format!("{id}: the requests of {} and {} overlap", at(one), at(other)));
+        }
+        for seen in &delivery.seen {
+            if let Some(fault) = disobeyed(facts, delivery, seen) {
+                note(Promise::Obeyed, format!("{id}: the request of {} came although {fault}", at(seen)));
+            }
+        }
+    }
+}
+
+fn at(seen: &SeenRequest) -> String {
+    base::Time::from_millis(i64::try_from(seen.arrived).unwrap_or_default()).to_string()
+}
+
+/// The requests that the history lacks without an excuse. A death, and a table that takes nothing for longer than a
+/// record can wait, excuse one request of a delivery each.
+fn unrecorded<'a>(facts: &Facts<'_>, id: &str, delivery: &DeliveryFacts<'a>) -> Vec<&'a SeenRequest> {
+    let mut attempts: Vec<_> = delivery.attempts.iter().collect();
+    let mut lost = Vec::new();
+    for seen in &delivery.seen {
+        let fits = |began: u64, ended: u64| began <= seen.arrived + SKEW && seen.arrived <= ended + SKEW;
+        match attempts.iter().position(|attempt| fits(attempt.began, attempt.ended)) {
+            Some(position) => drop(attempts.remove(position)),
+            None => lost.push(*seen),
+        }
+    }
+    let mut excused = Vec::new();
+    lost.retain(|seen| {
+        let died = facts.state.interrupted.contains(&seen.invocation) && !excused.contains(&seen.invocation);
+        excused.push(seen.invocation);
+        !died && throttled_after(facts, id, delivery, seen) < OUTLASTED
+    });
+    lost
+}
+
+/// For how many milliseconds of its lease after a request the table took no record.
+fn throttled_after(facts: &Facts<'_>, id: &str, delivery: &DeliveryFacts<'_>, seen: &SeenRequest) -> u64 {
+    const INDEXES: [(&str, &str); 3] = [("byDue", "dueShard"), ("byOwner", "entityKey"), ("byWebhook", "webhookKey")];
+    let partitions: BTreeSet<_> = delivery
+        .versions
+        .iter()
+        .filter_map(|version| version.item.as_deref())
+        .flat_map(|head| INDEXES.map(|(index, attribute)| format!("{index}/{}", text(head, attribute))))
+        .chain([format!("DLV#{id}")])
+        .collect();
+    let lease = (seen.arrived, seen.arrived + LEASE);
+    let times = facts.state.throttles.iter().filter(|(partition, ..)| partitions.contains(partition));
+    times.map(|(_, from, until)| (*until).min(lease.1).saturating_sub((*from).max(lease.0))).sum()
+}
+
+/// Pairs of requests that were under way at the same time while the lease of the first lasted.
+fn overlapping<'a>(delivery: &DeliveryFacts<'a>) -> Vec<(&'a SeenRequest, &'a SeenRequest)> {
+    let pairs = delivery.seen.windows(2).filter(|pair| {
+        let [one, other] = pair else { return false };
+        let ended = one.ended.unwrap_or(u64::MAX).min(one.arrived + PROTECTED);
+        other.arrived < ended
+    });
+    pairs.map(|pair| (pair[0], pair[1])).collect()
+}
+
+/// Why an endpoint should not have got a request.
+fn disobeyed(facts: &Facts<'_>, delivery: &DeliveryFacts<'_>, seen: &SeenRequest) -> Option<String> {
+    let webhook = facts.webhooks.get(text(delivery.head, "webhookIdentifier"))?;
+    let claimed = delivery.versions.iter().rev().filter(|version| version.at <= seen.arrived).find_map(|version| {
+        let head = version.item.as_deref()?;
+        (!text(head, "lease").is_empty()).then_some(version.at)
+    });
+    let claimed = claimed.unwrap_or(seen.arrived);
+    let states: Vec<_> = webhook.between(claimed.saturating_sub(OBEYED_WITHIN), seen.arrived).collect();
+    let address = crate::endpoints::address(seen.slot, seen.address);
+    let allowed = states.iter().flatten().any(|state| state.enabled && state.url == address);
+    (!allowed).then(|| format!("its webhook was {states:?} since a second before the claim"))
+}

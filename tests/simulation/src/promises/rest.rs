@@ -1,0 +1,49 @@
+//! Promises about what is left: nothing open without a due time, no job without an end, and correct counters.
+
+use super::{
+    Promise,
+    facts::{Facts, number, text},
+};
+
+/// The shards of the index of due work that a sweep or a refresh queries.
+fn is_queried(shard: &str) -> bool {
+    let numbered = |prefix: &str, count: usize| {
+        shard.strip_prefix(prefix).and_then(|number| number.parse().ok()).is_some_and(|number: usize| number < count)
+    };
+    numbered("DUE#", 8) || numbered("OUTBOX#", 4) || shard == "JOBS" || shard.starts_with("JOBS#") || shard == "REFRESH"
+}
+
+/// Checks what is left in the table.
+pub fn check(facts: &Facts<'_>, rested: bool, note: &mut impl FnMut(Promise, String)) {
+    for ((partition, sort), item) in facts.state.table.items() {
+        if ["JOB#", "TURN#"].iter().any(|prefix| partition.starts_with(prefix)) {
+            note(Promise::Ended, format!("{partition} {sort} is left"));
+        }
+        if partition.starts_with("OUTBOX#") {
+            note(Promise::Delivered, format!("{partition} is left in the outbox"));
+        }
+        let shard = text(item, "dueShard");
+        if !shard.is_empty() && (!is_queried(shard) || text(item, "dueAt").is_empty()) {
+            note(Promise::LookedAt, format!("{partition} is due at {:?} in the shard {shard:?}", item.get("dueAt")));
+        }
+    }
+    if !rested {
+        note(Promise::LookedAt, "work was still due after the longest time".to_owned());
+    }
+    for (id, delivery) in &facts.deliveries {
+        for version in &delivery.versions {
+            let Some(head) = version.item.as_deref() else { continue };
+            let is_open = ["pending", "retrying"].contains(&text(head, "status"));
+            let is_due = !text(head, "dueShard").is_empty() && !text(head, "dueAt").is_empty();
+            if is_open != is_due || is_open == text(head, "claimableAt").is_empty() {
+                let status = text(head, "status");
+                note(Promise::LookedAt, format!("{id} is {status} with the due time {:?}", text(head, "dueAt")));
+            }
+        }
+        let count = number(delivery.head, "attemptCount");
+        let numbers: Vec<_> = delivery.attempts.iter().map(|attempt| attempt.number).collect();
+        if numbers != (1..=count).collect::<Vec<_>>() {
+            note(Promise::Counted, format!("{id} counts {count} attempts, and its history has {numbers:?}"));
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Sandboxes of Lambda, which can die at any await, freeze, and continue.
+//! <https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html>
+
+use std::{
+    future::{Future, poll_fn},
+    pin::Pin,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use base::pause;
+
+use crate::clock::SandboxClock;
+
+/// The functions whose use cases the simulation runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Function {
+    PublishEvent,
+    IngestEvent,
+    DispatchDeliveries,
+    SweepDeliveries,
+    ManageWebhooks,
+    ResendDelivery,
+    RecoverDeliveries,
+    ShowDelivery,
+}
+
+impl Function {
+    /// The name, for tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PublishEvent => "publish-event",
+            Self::IngestEvent => "ingest-event",
+            Self::DispatchDeliveries => "dispatch-deliveries",
+            Self::SweepDeliveries => "sweep-deliveries",
+            Self::ManageWebhooks => "manage-webhooks",
+            Self::ResendDelivery => "resend-delivery",
+            Self::RecoverDeliveries => "recover-deliveries",
+            Self::ShowDelivery => "show-delivery",
+        }
+    }
+
+    /// The timeout, as in template.yaml.
+    pub fn timeout(self) -> Duration {
+        match self {
+            Self::DispatchDeliveries => Duration::from_secs(150),
+            Self::SweepDeliveries => Duration::from_secs(60),
+            _ => Duration::from_secs(29),
+        }
+    }
+}
+
+/// What a sandbox does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// It works on an invocation.
+    Running,
+    /// It is frozen between two invocations, or in the middle of one.
+    Frozen,
+    /// It has ended, and nothing of it continues.
+    Dead,
+}
+
+/// A sandbox.
+#[derive(Debug)]
+pub struct Sandbox {
+    /// The number within the history.
+    pub id: u64,
+    /// The function that it runs.
+    pub function: Function,
+    /// Its clock.
+    pub clock: SandboxClock,
+    invocation: AtomicU64,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    phase: Phase,
+    /// Wakes the work of the invocation when the phase changes.
+    work: Option<Waker>,
+    /// Wakes the calls that wait until it runs.
+    calls: Vec<Waker>,
+}
+
+impl Sandbox {
+    /// A sandbox that was never invoked.
+    pub fn new(id: u64, function: Function, clock: SandboxClock) -> Self {
+        let inner = Mutex::new(Inner { phase: Phase::Frozen, work: None, calls: Vec::new() });
+        Self { id, function, clock, invocation: AtomicU64::new(0), inner }
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What it does now.
+    pub fn phase(&self) -> Phase {
+        self.inner().phase
+    }
+
+    /// The number of its invocation, within the history.
+    pub fn invocation(&self) -> u64 {
+        self.invocation.load(Relaxed)
+    }
+
+    /// Begins an invocation.
+    pub fn begin(&self, invocation: u64) {
+        self.invocation.store(invocation, Relaxed);
+        self.set(Phase::Running);
+    }
+
+    /// Sets the phase, unless the sandbox is dead.
+    pub fn set(&self, phase: Phase) {
+        let waiting = {
+            let mut inner = self.inner();
+            if inner.phase != Phase::Dead {
+                inner.phase = phase;
+            }
+            let work = inner.work.take();
+            work.into_iter().chain(std::mem::take(&mut inner.calls))
+        };
+        waiting.for_each(Waker::wake);
+    }
+
+    /// Freezes it for this time.
+    pub fn freeze(self: &Arc<Self>, time: Duration) {
+        self.set(Phase::Frozen);
+        let sandbox = Arc::clone(self);
+        tokio::spawn(async move {
+            pause(time).await;
+            sandbox.set(Phase::Running);
+        });
+    }
+
+    /// Completes when it runs; never when it is dead.
+    pub async fn running(&self) {
+        poll_fn(|cx| self.poll_running(cx)).await;
+    }
+
+    fn poll_running(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut inner = self.inner();
+        if inner.phase == Phase::Running {
+            return Poll::Ready(());
+        }
+        inner.calls.push(cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// Runs the work of an invocation while the sandbox runs. `None` if it dies before the end.
+    pub fn work<T>(self: &Arc<Self>, work: impl Future<Output = T> + Send + 'static) -> Work<T> {
+        Work { sandbox: Arc::clone(self), work: Some(Box::pin(work)) }
+    }
+}
+
+/// The work of an invocation.
+pub struct Work<T> {
+    sandbox: Arc<Sandbox>,
+    work: Option<Pin<Box<dyn Future<Output = T> + Send>>>,
+}
+
+impl<T> Future for Work<T> {
+    type Output = Option<T>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        loop {
+            match self.sandbox.phase() {
+                Phase::Dead => {
+                    self.work = None;
+                    return Poll::Ready(None);
+                }
+                Phase::Frozen => {
+                    self.sandbox.inner().work = Some(cx.waker().clone());
+                    return Poll::Pending;
+                }
+                Phase::Running => {}
+            }
+            let Some(work) = &mut self.work else { return Poll::Ready(None) };
+            if let Poll::Ready(done) = work.as_mut().poll(cx) {
+                return Poll::Ready(Some(done));
+            }
+            if self.sandbox.phase() == Phase::Running {
+                self.sandbox.inner().work = Some(cx.waker().clone());
+                return Poll::Pending;
+            }
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! The tenants: clients that call the use cases, repeat what gets no answer, and remember what was acknowledged.
+
+use std::{
+    collections::BTreeMap,
+    future::Future,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use base::{DeliveryId, WebhookId, pause, trace::Trace};
+use problem::Problem;
+use serde::Serialize;
+use serde_json::{Value, json, value::RawValue};
+use storage::{IdempotencyKey, IdempotentRequest, Sender};
+use webhooks::{
+    deliveries::jobs::RecoveryScope,
+    events::{
+        NewEvent,
+        ingest::{BusEvent, Ingested},
+    },
+    subscriptions::{change::WebhookChange, register::NewWebhook, rotate::RotationRequest},
+};
+
+use crate::{
+    bundle::{Bundle, entity, entity_id, rules},
+    cloud::Cloud,
+    endpoints::{Slot, address},
+    plan::{Action, Step},
+    sandbox::Function,
+};
+
+/// How often a client tries a request that gets no answer.
+const TRIES: u32 = 6;
+
+/// The clients of all tenants.
+pub struct Tenants {
+    cloud: Arc<Cloud>,
+    records: Mutex<Records>,
+}
+
+/// What the tenants remember.
+#[derive(Debug, Default)]
+pub struct Records {
+    /// All requests, in the order in which they began.
+    pub requests: Vec<Request>,
+    /// The webhooks of the slots.
+    pub webhooks: BTreeMap<Slot, WebhookId>,
+    /// The last version of the address that a tenant asked for.
+    pub addresses: BTreeMap<Slot, usize>,
+    /// The deliveries that tenants know from acknowledged publications.
+    pub deliveries: BTreeMap<usize, Vec<DeliveryId>>,
+    /// The signing secrets that tenants got, by the slot.
+    pub secrets: BTreeMap<Slot, Vec<String>>,
+}
+
+/// A request of a tenant, with all its tries.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The step.
+    pub step: Step,
+    /// The webhook that it is about.
+    pub webhook: Option<WebhookId>,
+    /// The idempotency key.
+    pub key: Option<String>,
+    /// When the first try began, in milliseconds.
+    pub began: u64,
+    /// The answer and when it came, in milliseconds; `None` if every try had no answer or a 5xx.
+    pub answer: Option<(Answer, u64)>,
+    /// How many tries there were.
+    pub tries: u32,
+}
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// The request was carried out, now or before.
+    Done(Value),
+    /// The request was refused with this status.
+    Refused(u16),
+}
+
+/// The outcome of one try.
+type Tried = Result<Value, Problem>;
+
+impl Tenants {
+    /// Tenants without webhooks.
+    pub fn new(cloud: Arc<Cloud>) -> Arc<Self> {
+        Arc::new(Self { cloud, records: Mutex::default() })
+    }
+
+    /// What the tenants remember.
+    pub fn records(&self) -> MutexGuard<'_, Records> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Carries out a step.
+    pub async fn act(&self, step: Step) {
+        let world = &self.cloud.world;
+        world.note(|| format!("step {}: {:?}", step.number, step.action));
+        match step.action {
+            Action::Register(slot, kind) => {
+                let types: Vec<_> = kind.iter().map(|kind| kind.name()).collect();
+                let name = format!("Webhook {slot:?}");
+                let body = json!({ "name": name, "eventUrl": address(slot, 0), "eventList": types }).to_string();
+                let key = format!("step-{}", step.number);
+                let made = self
+                    .request(step, None, Some(key.clone()), Function::ManageWebhooks, move |bundle| {
+                        let (body, key) = (body.clone(), key.clone());
+                        async move {
+                            let new = NewWebhook::read(body.as_bytes(), &entity_id(slot.0), &rules())?;
+                            let once = once(slot.0, "webhook", &key, body.as_bytes());
+                            done(bundle.registration().register(&entity(slot.0), new, Some(&once)).await)
+                        }
+                    })
+                    .await;
+                if let Some(Answer::Done(made)) = made {
+                    let mut records = self.records();
+                    records.webhooks.extend(id(&made["id"]).map(|id| (slot, id)));
+                    records.secrets.entry(slot).or_default().extend(made["signingSecret"].as_str().map(str::to_owned));
+                }
+            }
+            Action::Publish(tenant, kind, key) => {
+                // The same key always carries the same body.
+                let (kind, number) = match key {
+                    Some(key) if key % 2 == 0 => ("booking.created", 1_000 + usize::from(key)),
+                    Some(key) => ("booking.cancelled", 1_000 + usize::from(key)),
+                    None => (kind.name(), step.number),
+                };
+                let body = json!({ "type": kind, "data": { "number": number } }).to_string();
+                let key = key.map(|key| format!("key-{key}"));
+                let again = key.clone();
+                let published = self
+                    .request(step, None, key, Function::PublishEvent, move |bundle| {
+                        let (body, key) = (body.clone(), again.clone());
+                        async move {
+                            let read = key.as_ref().map(|key| IdempotencyKey::read([key.as_bytes()])).transpose();
+                            let sender = sender(tenant, "event");
+                            let event =
+                                NewEvent::read(body.as_bytes(), read.map(Option::flatten), Sender { ..sender })?;
+                            let trace = Trace::derived_from(&body);
+                            done(bundle.publisher().publish(&entity(tenant), event, &trace).await)
+                        }
+                    })
+                    .await;
+                if let Some(Answer::Done(published)) = published {
+                    let planned = published["deliveries"].as_array().into_iter().flatten();
+                    let known = planned.filter_map(|planned| planned["deliveryIdentifier"].as_str());
+                    let known: Vec<_> = known.filter_map(DeliveryId::parse).collect();
+                    self.records().deliveries.entry(tenant).or_default().extend(known);
+                }
+            }
+            Action::PutOnBus(tenant, kind) => {
+                let detail = json!({
+                    "type": kind.name(), "managingEntityIdentifier": entity_id(tenant), "data": { "number": step.number },
+                });
+                let detail = RawValue::from_string(detail.to_string()).expect("JSON");
+                let id = format!("bus-{}", step.number);
+                let key = Some(id.clone());
+                self.request(step, None, key, Function::IngestEvent, move |bundle| {
+                    let (id, detail) = (id.clone(), detail.clone());
+                    async move {
+                        let event = BusEvent { id, detail: &detail };
+                        let trace = Trace::derived_from(detail.get());
+                        match bundle.ingestion().ingest(detail.get(), Ok(event), &trace).await {
+                            Ok(Ingested::Published(published)) => Ok(written(&published)),
+                            Ok(Ingested::Rejected(rejection)) => Ok(json!({ "rejected": rejection.reason })),
+                            Err(error) => Err(Problem::unavailable(error)),
+                        }
+                    }
+                })
+                .await;
+            }
+            Action::Enable(slot, enabled) => self.change(step, slot, json!({ "enabled": enabled })).await,
+            Action::Move(slot) => {
+                let version = {
+                    let mut records = self.records();
+                    let version = records.addresses.entry(slot).or_default();
+                    *version += 1;
+                    *version
+                };
+                self.change(step, slot, json!({ "eventUrl": address(slot, version) })).await;
+            }
+            Action::Remove(slot) => {
+                let Some(webhook) = self.webhook(slot) else { return };
+                let id = webhook.clone();
+                self.request(step, Some(webhook), None, Function::ManageWebhooks, move |bundle| {
+                    let id = id.clone();
+                    async move {
+                        let removed = bundle.removal().remove(&entity(slot.0), &id).await;
+                        removed.map(|()| Value::Null).map_err(Problem::from)
+                    }
+                })
+                .await;
+            }
+            Action::Rotate(slot) => {
+                let Some(webhook) = self.webhook(slot) else { return };
+                let id = webhook.clone();
+                let key = format!("step-{}", step.number);
+                let rotated = self
+                    .request(step, Some(webhook), Some(key.clone()), Function::ManageWebhooks, move |bundle| {
+                        let (id, key) = (id.clone(), key.clone());
+                        async move {
+                            let body = br#"{"overlapSeconds":3600,"endPrevious":true}"#;
+                            let request = RotationRequest::read(body)?;
+                            let once = once(slot.0, &format!("webhook/{id}/secret"), &key, body);
+                            done(bundle.rotation().rotate(&entity(slot.0), &id, request, Some(&once)).await)
+                        }
+                    })
+                    .await;
+                if let Some(Answer::Done(rotated)) = rotated {
+                    let secret = rotated["signingSecret"].as_str().map(str::to_owned);
+                    self.records().secrets.entry(slot).or_default().extend(secret);
+                }
+            }
+            Action::Test(slot) => {
+                let Some(webhook) = self.webhook(slot) else { return };
+                let id = webhook.clone();
+                let key = format!("step-{}", step.number);
+                self.request(step, Some(webhook), Some(key.clone()), Function::ManageWebhooks, move |bundle| {
+                    let (id, key) = (id.clone(), key.clone());
+                    async move {
+                        let once = once(slot.0, &format!("webhook/{id}/test"), &key, b"");
+                        let trace = Trace::derived_from(&key);
+                        done(bundle.testing().send(&entity(slot.0), &id, Some(&once), &trace).await)
+                    }
+                })
+                .await;
+            }
+            Action::Resume(slot) => {
+                let Some(webhook) = self.webhook(slot) else { return };
+                let id = webhook.clone();
+                self.request(step, Some(webhook), None, Function::ManageWebhooks, move |bundle| {
+                    let id = id.clone();
+                    async move { done(bundle.resuming().resume(&entity(slot.0), &id).await) }
+                })
+                .await;
+            }
+            Action::Resend(tenant, which) => {
+                let delivery = {
+                    let records = self.records();
+                    let known = records.deliveries.get(&tenant).map(Vec::as_slice).unwrap_or_default();
+                    known.get(usize::from(which) % known.len().max(1)).cloned()
+                };
+                let Some(delivery) = delivery else { return };
+                let key = format!("step-{}", step.number);
+                self.request(step, None, Some(key.clone()), Function::ResendDelivery, move |bundle| {
+                    let (delivery, key) = (delivery.clone(), key.clone());
+                    async move {
+                        let once = once(tenant, &format!("delivery/{delivery}/resend"), &key, b"");
+                        let resent = bundle.resending().resend(&entity(tenant), &delivery, Some(&once)).await;
+                        resent.map(|resent| json!({ "id": resent.delivery().id })).map_err(Problem::from)
+                    }
+                })
+                .await;
+            }
+            Action::Recover(slot, minutes) => {
+                let Some(webhook) = self.webhook(slot) else { return };
+                let id = webhook.clone();
+                let since = world.now() - Duration::from_secs(60 * u64::from(minutes));
+                let body = json!({ "since": since }).to_string();
+                let key = format!("step-{}", step.number);
+                self.request(step, Some(webhook), Some(key.clone()), Function::RecoverDeliveries, move |bundle| {
+                    let (id, key, body) = (id.clone(), key.clone(), body.clone());
+                    async move {
+                        let now = bundle.clock().now();
+                        let scope = RecoveryScope::read(body.as_bytes(), now)?;
+                        let once = once(slot.0, &format!("webhook/{id}/recover"), &key, body.as_bytes());
+                        done(bundle.recovery().recover(&entity(slot.0), &id, scope, Some(&once), now).await)
+                    }
+                })
+                .await;
+            }
+            Action::React(slot, mood) => {
+                world.state().endpoints.moods.insert(slot, mood);
+            }
+            Action::Throttle(tenant, time) => {
+                let until = world.clock.millis() + u64::try_from(time.as_millis()).unwrap_or_default();
+                let partition = format!("ENT#{}", entity_id(tenant).as_str());
+                world.state().throttled.insert(partition, until);
+            }
+            Action::LoseSecrets(time) => {
+                let until = world.clock.millis() + u64::try_from(time.as_millis()).unwrap_or_default();
+                world.state().secrets_away_until = until;
+            }
+            Action::Expire => {
+                let now = world.clock.millis();
+                let late = world.draws.about(&("expire", step.number)).u64(0..48 * 3_600_000);
+                world.state().table.remove_expired(now, late);
+            }
+        }
+    }
+
+    fn webhook(&self, slot: Slot) -> Option<WebhookId> {
+        self.records().webhooks.get(&slot).cloned()
+    }
+
+    async fn change(&self, step: Step, slot: Slot, body: Value) {
+        let Some(webhook) = self.webhook(slot) else { return };
+        let id = webhook.clone();
+        let body = body.to_string();
+        self.request(step, Some(webhook), None, Function::ManageWebhooks, move |bundle| {
+            let (id, body) = (id.clone(), body.clone());
+            async move {
+                let change = WebhookChange::read(body.as_bytes(), &entity_id(slot.0), &rules())?;
+                done(bundle.changing().change(&entity(slot.0), &id, &change).await)
+            }
+        })
+        .await;
+    }
+
+    /// Makes a request until it is answered, and remembers it.
+    async fn request<W>(
+        &self,
+        step: Step,
+        webhook: Option<WebhookId>,
+        key: Option<String>,
+        function: Function,
+        work: impl Fn(Arc<Bundle>) -> W + Clone + Send + 'static,
+    ) -> Option<Answer>
+    where
+        W: Future<Output = Tried> + Send + 'static,
+    {
+        let world = Arc::clone(&self.cloud.world);
+        let number = {
+            let mut records = self.records();
+            let began = world.clock.millis();
+            records.requests.push(Request { step, webhook, key, began, answer: None, tries: 0 });
+            records.requests.len() - 1
+        };
+        for tries in 1..=TRIES {
+            let tried = self.cloud.invoke(function, work.clone()).await;
+            self.records().requests[number].tries = tries;
+            let answer = match tried {
+                Some(Ok(value)) => Some(Answer::Done(value)),
+                Some(Err(problem)) if problem.kind.status().as_u16() < 500 => {
+                    Some(Answer::Refused(problem.kind.status().as_u16()))
+                }
+                Some(Err(_)) | None => None,
+            };
+            if let Some(answer) = answer {
+                let now = world.clock.millis();
+                world.note(|| format!("step {} is answered: {answer:?}", step.number));
+                self.records().requests[number].answer = Some((answer.clone(), now));
+                return Some(answer);
+            }
+            let mut rng = world.draws.about(&("client", step.number, tries));
+            // Some clients give up.
+            if rng.u8(0..8) == 0 {
+                break;
+            }
+            pause(Duration::from_millis(rng.u64(200..8_000))).await;
+        }
+        world.note(|| format!("step {} gets no answer", step.number));
+        None
+    }
+}
+
+fn id(value: &Value) -> Option<WebhookId> {
+    value.as_str().and_then(WebhookId::parse)
+}
+
+fn done<T: Serialize, E: Into<Problem>>(result: Result<T, E>) -> Tried {
+    result.map(|value| written(&value)).map_err(Into::into)
+}
+
+fn written(value: &impl Serialize) -> Value {
+    serde_json::to_value(value).expect("an answer can be written")
+}
+
+fn sender(tenant: usize, path: &'static str) -> Sender<'static> {
+    const ENTITIES: [&str; 4] = ["hotel-0", "hotel-1", "hotel-2", "hotel-3"];
+    Sender { entity: ENTITIES[tenant], client: "client", path }
+}
+
+fn once(tenant: usize, path: &str, key: &str, body: &[u8]) -> IdempotentRequest {
+    let key = IdempotencyKey::read([key.as_bytes()]).ok().flatten().expect("a valid key");
+    IdempotentRequest::of_request(Sender { path, ..sender(tenant, "") }, key, body)
+}

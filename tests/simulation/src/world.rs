@@ -1,0 +1,203 @@
+//! The state that all sandboxes, tenants and endpoints of one history share.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use base::Time;
+use fastrand::Rng;
+use queue::Queues;
+
+use crate::{
+    aws::{
+        QUICK, REGION, SLOW,
+        table::{Conditions, Copy, ItemKey, Schema, Table},
+    },
+    clock::{SeededRandom, TrueClock},
+    draws::Draws,
+    endpoints::Endpoints,
+    faults::{Chances, Coverage, Fault},
+    journal::Journal,
+    sandbox::{Function, Sandbox},
+};
+
+/// The shared state of a history.
+pub struct World {
+    /// The true time.
+    pub clock: TrueClock,
+    /// The choices of the history.
+    pub draws: Draws,
+    /// SQS, as `make run` has it.
+    pub queues: Queues,
+    state: Mutex<State>,
+}
+
+/// The part of the state that calls change.
+pub struct State {
+    /// DynamoDB.
+    pub table: Table,
+    /// The partitions that take nothing, and until when, in milliseconds.
+    pub throttled: BTreeMap<String, u64>,
+    /// The times, in milliseconds, in which a partition took nothing.
+    pub throttles: Vec<(String, u64, u64)>,
+    /// The answers of the table to requests that are not valid.
+    pub invalid: Vec<String>,
+    /// The invocations that died, were frozen, or were ended.
+    pub interrupted: BTreeSet<u64>,
+    /// The chances of faults; none once the history is quiet.
+    pub chances: Chances,
+    /// Where faults occurred.
+    pub coverage: Coverage,
+    /// Until when Secrets Manager does not answer, in milliseconds.
+    pub secrets_away_until: u64,
+    /// The endpoints of webhooks and the requests that they saw.
+    pub endpoints: Endpoints,
+    /// What happened, for the reader of one history and for the fingerprint.
+    pub journal: Journal,
+    /// How many sandboxes and invocations there were.
+    pub numbers: Numbers,
+}
+
+/// The last numbers that were given.
+#[derive(Debug, Default)]
+pub struct Numbers {
+    /// Of sandboxes.
+    pub sandbox: u64,
+    /// Of invocations.
+    pub invocation: u64,
+    /// Of calls to AWS and connections to endpoints.
+    pub call: u64,
+}
+
+impl World {
+    /// The world of a history that begins now.
+    pub fn new(schema: Schema, draws: Draws, chances: Chances, journal: Journal) -> Arc<Self> {
+        let clock = TrueClock::start();
+        let random = Arc::new(SeededRandom::new(draws.about(&"queues")));
+        let queues = Queues::new("http://sqs.simulated", REGION, "000000000000", Arc::new(clock), random);
+        let attributes = BTreeMap::from([("VisibilityTimeout".to_owned(), "180".to_owned())]);
+        for queue in [QUICK, SLOW] {
+            queues.create(queue, &attributes).expect("the names and the attribute are valid");
+        }
+        let state = State {
+            table: Table::new(schema),
+            throttled: BTreeMap::new(),
+            throttles: Vec::new(),
+            invalid: Vec::new(),
+            interrupted: BTreeSet::new(),
+            chances,
+            coverage: Coverage::default(),
+            secrets_away_until: 0,
+            endpoints: Endpoints::default(),
+            journal,
+            numbers: Numbers::default(),
+        };
+        Arc::new(Self { clock, draws, queues, state: Mutex::new(state) })
+    }
+
+    /// The state. Nothing waits while it holds this.
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes what happened.
+    pub fn note(&self, what: impl FnOnce() -> String) {
+        let now = self.now();
+        self.state().journal.note(now, what);
+    }
+
+    /// Notes that the present invocation of a sandbox did not run to its end without an interruption.
+    pub fn interrupted(&self, sandbox: &Sandbox) {
+        self.state().interrupted.insert(sandbox.invocation());
+    }
+
+    /// The present moment.
+    pub fn now(&self) -> Time {
+        self.clock.now()
+    }
+}
+
+impl State {
+    /// Carries out an operation on the table.
+    pub fn call_table(
+        &mut self,
+        operation: &str,
+        request: &serde_json::Value,
+        now: u64,
+        at: (Function, &str),
+        rng: &mut Rng,
+    ) -> Result<serde_json::Value, crate::aws::table::Refusal> {
+        let mut conditions = Draw {
+            throttled: &mut self.throttled,
+            throttles: &mut self.throttles,
+            chances: &self.chances,
+            coverage: &mut self.coverage,
+            now,
+            at,
+            rng,
+        };
+        self.table.call(operation, request, now, &mut conditions)
+    }
+}
+
+/// The choices about one operation on the table.
+struct Draw<'a> {
+    throttled: &'a mut BTreeMap<String, u64>,
+    throttles: &'a mut Vec<(String, u64, u64)>,
+    chances: &'a Chances,
+    coverage: &'a mut Coverage,
+    now: u64,
+    at: (Function, &'a str),
+    rng: &'a mut Rng,
+}
+
+impl Draw<'_> {
+    fn occurs(&mut self, fault: Fault) -> bool {
+        let occurs = self.chances.occurs(fault, self.rng);
+        if occurs {
+            self.coverage.injected(self.at.0, self.at.1, fault);
+        }
+        occurs
+    }
+}
+
+impl Conditions for Draw<'_> {
+    fn throttles(&mut self, (partition, _): &ItemKey, index: Option<&str>, _write: bool) -> bool {
+        let partition = match index {
+            Some(index) => format!("{index}/{partition}"),
+            None => partition.clone(),
+        };
+        if self.throttled.get(&partition).is_some_and(|until| self.now < *until) {
+            self.coverage.injected(self.at.0, self.at.1, Fault::Throttled);
+            return true;
+        }
+        if self.occurs(Fault::Throttled) {
+            // Mostly short, and up to a minute.
+            let seconds = 60.0 * self.rng.f64().powi(4);
+            let until = self.now + Duration::from_secs_f64(seconds).as_millis() as u64;
+            self.throttles.push((partition.clone(), self.now, until));
+            self.throttled.insert(partition, until);
+            return true;
+        }
+        false
+    }
+
+    fn conflicts(&mut self, _keys: &[ItemKey]) -> bool {
+        self.occurs(Fault::Conflict)
+    }
+
+    fn leaves_out(&mut self) -> bool {
+        self.occurs(Fault::LeftOut)
+    }
+
+    fn lag(&mut self, copy: Copy) -> u64 {
+        match copy {
+            Copy::Replica if self.occurs(Fault::OldRead) => self.rng.u64(1..1_000),
+            Copy::Replica => 0,
+            Copy::Index if self.occurs(Fault::IndexLag) => self.rng.u64(1_000..60_000),
+            Copy::Index => self.rng.u64(5..200),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Histories with new seeds, a repeated one, and those that once broke a promise.
+
+use std::{
+    hash::{BuildHasher, RandomState},
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    thread,
+    time::{Duration, Instant},
+};
+
+use simulation::{
+    history::{self, Outcome},
+    journal::Journal,
+    plan::Plan,
+};
+
+/// How long new seeds are tried.
+const TIME: Duration = Duration::from_secs(60);
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn outcome(seed: u64) -> Outcome {
+    history::run(&Plan::draw(seed), Journal::brief())
+}
+
+fn keeps_every_promise(seed: u64) {
+    let broken: Vec<_> = outcome(seed).broken.iter().map(ToString::to_string).collect();
+    assert!(broken.is_empty(), "make simulate SEED={seed}: {broken:#?}");
+}
+
+#[test]
+fn new_histories_keep_every_promise() {
+    let first = RandomState::new().hash_one("the first seed") >> 16;
+    let next = AtomicU64::new(first);
+    let began = Instant::now();
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while began.elapsed() < TIME {
+                    keeps_every_promise(next.fetch_add(1, Relaxed));
+                }
+            });
+        }
+    });
+    println!("kept every promise: make simulate FIRST={first} SEEDS={}", next.into_inner() - first);
+}
+
+#[test]
+fn a_history_is_repeated_exactly() {
+    for seed in [3, 62] {
+        let [one, other] = [outcome(seed), outcome(seed)];
+        assert_eq!((one.fingerprint, one.happened), (other.fingerprint, other.happened), "seed {seed}");
+    }
+}
+
+/// A first try claimed the key and died, the webhook was removed, and the repetition answered with a delivery to it.
+#[test]
+fn an_acknowledged_publication_names_no_delivery_that_does_not_exist() {
+    keeps_every_promise(269);
+}
