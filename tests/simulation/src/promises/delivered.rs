@@ -1,5 +1,7 @@
 //! The promise that every acknowledged event reaches every webhook that wants it.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::{
@@ -7,7 +9,7 @@ use super::{
     facts::{DeliveryFacts, Facts, number, text},
 };
 use crate::{
-    bundle::SCHEDULE,
+    bundle::{SCHEDULE, entity_id},
     plan::Action,
     tenants::{Answer, Records, Request},
 };
@@ -21,6 +23,9 @@ pub fn check(facts: &Facts<'_>, records: &Records, note: &mut impl FnMut(Promise
                 note(Promise::Delivered, format!("the event of step {step} was acknowledged: {missing}"));
             }
         }
+    }
+    for missing in missing_of_outbox(facts) {
+        note(Promise::Delivered, missing);
     }
     for (id, delivery) in &facts.deliveries {
         if let Some(fault) = unexplained(facts, delivery) {
@@ -58,6 +63,33 @@ fn missing(facts: &Facts<'_>, records: &Records, request: &Request, answer: &Val
     for (id, webhook) in &facts.webhooks {
         if webhook.slot.0 == tenant && webhook.wanted(kind, began, at) && !webhooks.contains(&id.as_str()) {
             faults.push(format!("the webhook {id} wanted it and has no delivery"));
+        }
+    }
+    faults
+}
+
+/// What the events of the outbox lack, from the transaction that put each there until it was taken out.
+fn missing_of_outbox(facts: &Facts<'_>) -> Vec<String> {
+    let opened: BTreeSet<_> = facts
+        .deliveries
+        .values()
+        .map(|delivery| (text(delivery.head, "event"), text(delivery.head, "webhookIdentifier")))
+        .collect();
+    let versions = || facts.state.table.versions().iter().filter(|version| version.key.0.starts_with("OUTBOX#"));
+    let mut faults = Vec::new();
+    for version in versions() {
+        let Some(item) = version.item.as_deref() else { continue };
+        let taken_out = versions().find(|later| later.key == version.key && later.item.is_none());
+        let until = taken_out.map_or(u64::MAX, |taken_out| taken_out.at);
+        let (event, kind) = (text(item, "event"), text(item, "type"));
+        let about: Vec<_> = item.get("about").and_then(|about| about["L"].as_array()).into_iter().flatten().collect();
+        for (id, webhook) in &facts.webhooks {
+            let is_owner = text(item, "ownerIdentifier") == entity_id(webhook.slot.0).as_str();
+            let is_about = about.iter().any(|about| about["S"] == id.as_str());
+            let wanted = is_owner && !is_about && webhook.wanted(kind, version.at, until);
+            if wanted && !opened.contains(&(event, id.as_str())) {
+                faults.push(format!("the webhook {id} wanted {kind} {event} of the outbox and has no delivery"));
+            }
         }
     }
     faults
