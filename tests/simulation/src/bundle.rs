@@ -1,6 +1,9 @@
 //! The use cases of the functions in one sandbox, made as the functions make them.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use auth::{AuthorizedEntity, EntityId};
 use base::{SharedClock, SharedRandom, environment};
@@ -73,9 +76,10 @@ fn queues() -> QueueSettings {
     .expect("both addresses are set")
 }
 
-/// Breakers that a history can open and close within minutes.
+/// Breakers that a history can open and close within minutes, and webhooks that are disabled after a quarter of an hour of
+/// failures.
 fn breaker() -> BreakerSettings {
-    BreakerSettings { threshold: 4, ..BreakerSettings::default() }
+    BreakerSettings { threshold: 4, disable_after: Duration::from_secs(15 * 60), ..BreakerSettings::default() }
 }
 
 /// The rules for the addresses of endpoints.

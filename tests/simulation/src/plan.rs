@@ -114,7 +114,9 @@ impl Plan {
         // Some histories are dense, and some last for an hour.
         let length = Duration::from_secs_f64(30.0 + 3_600.0 * rng.f64().powi(3));
         let weights = Weights::draw(rng);
-        for _ in 0..rng.usize(50..90) {
+        // Short histories are many, and long ones reach states that need a past.
+        let count = 12 + (70.0 * rng.f64().powi(2)) as usize;
+        for _ in 0..count {
             let at = Duration::from_secs(2) + length.mul_f64(rng.f64());
             steps.push((at, weights.action(rng)));
         }
