@@ -25,7 +25,7 @@ TARGET_X86 = --x86-64
 ARCHITECTURE ?= arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help run test deploy-test browser-test panel-pictures fuzz lint audit bench build package reproduce sbom pin sam-local sam-api sam-events deploy provision application panel rotate-data-keys \
+.PHONY: help run test simulate deploy-test browser-test panel-pictures fuzz lint audit bench build package reproduce sbom pin sam-local sam-api sam-events deploy provision application panel rotate-data-keys \
 	rotate-signing-key failing-webhooks geo-ip-rollback geo-ip-update geo-ip-unblock geo-ip-lookup demo-provider clean-data tools python-tools node-tools receiver-tools deploy-tools audit-tools rust
 
 help: ## Lists the commands
@@ -55,6 +55,12 @@ test: tools ## Runs all tests, including those that start the whole service
 	$(BUILD)
 	cargo build --workspace $(addprefix --bin ,$(RUN_ALONE))
 	cargo test --workspace --no-fail-fast
+
+# With the service, so that the shared crates are not compiled a second time with fewer features.
+simulate: rust ## Checks the promises in simulated histories (SEEDS=1000 FIRST=1 MINUTES= KEEP_GOING=1), or replays SEED=
+	$(BUILD_SERVICE) --package simulation
+	@target/debug/simulate $(FIRST:%=--first %) $(SEEDS:%=--seeds %) $(MINUTES:%=--minutes %) $(if $(KEEP_GOING),--keep-going) \
+		$(SEED:%=--seed %) $(STEPS:%=--steps %) $(FAULTS:%=--faults %) $(SPEED:%=--speed %)
 
 # Uses the debug build of `make test`: a release build would take longer than the test.
 deploy-test: tools ## Deploys template.yaml into an emulator of AWS, uses it, and runs the contract tests against it

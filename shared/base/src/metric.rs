@@ -7,7 +7,7 @@
 
 use std::{
     io::{Write, stdout},
-    sync::atomic::{AtomicU64, Ordering},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
     time::Duration,
 };
 
@@ -220,8 +220,20 @@ impl Longest {
     }
 }
 
+/// Whether this program writes no metrics.
+static SWITCHED_OFF: AtomicBool = AtomicBool::new(false);
+
+/// Ends all metrics of this program, and the audit lines beside them. A simulation calls this at its start: its output is
+/// a report, and it runs more functions than standard output could keep up with.
+pub fn switch_off() {
+    SWITCHED_OFF.store(true, Ordering::Relaxed);
+}
+
 /// Writes a line without the log's formatter, which cannot write these members.
 fn write(line: Map<String, Value>) {
+    if SWITCHED_OFF.load(Ordering::Relaxed) {
+        return;
+    }
     // A line that cannot be written cannot be reported either.
     let _ = writeln!(stdout().lock(), "{}", Value::from(line));
 }

@@ -10,7 +10,7 @@ use fastrand::Rng;
 use tokio::time::Instant;
 
 /// When every history begins: 2027-01-15T08:00:00Z.
-const BEGIN: Time = Time::from_millis(1_800_000_000_000);
+pub const BEGIN: Time = Time::from_millis(1_800_000_000_000);
 
 /// The true time of a history, which follows the paused clock of the runtime.
 #[derive(Debug, Clone, Copy)]

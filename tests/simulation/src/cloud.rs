@@ -1,6 +1,7 @@
 //! Lambda and its event sources: sandboxes, the mappings of the queues, and the schedule of the sweep.
 
 use std::{
+    any::Any,
     collections::BTreeMap,
     future::Future,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -17,6 +18,7 @@ use crate::{
     bundle::Bundle,
     clock::SandboxClock,
     faults::Fault,
+    journal::Actor,
     sandbox::{Function, Phase, Sandbox},
     world::World,
 };
@@ -28,7 +30,7 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Lambda.
 pub struct Cloud {
-    /// What the sandboxes share.
+    /// The state that the sandboxes share.
     pub world: Arc<World>,
     idle: Mutex<BTreeMap<Function, Vec<Warm>>>,
 }
@@ -57,7 +59,10 @@ impl Cloud {
             let mut rng = self.world.draws.about(&("jump", warm.sandbox.id, self.world.clock.millis()));
             if state.chances.occurs(Fault::ClockJump, &mut rng) {
                 state.coverage.injected(function, "begin of an invocation", Fault::ClockJump);
-                warm.sandbox.clock.jump(rng.i64(-500..=500));
+                let skew = rng.i64(-500..=500);
+                warm.sandbox.clock.jump(skew);
+                let now = self.world.now();
+                state.journal.note(now, warm.sandbox.actor(), || format!("! clock-jump to {skew} ms"));
             }
             return warm;
         }
@@ -99,10 +104,18 @@ impl Cloud {
             done
         });
         match timeout(function.timeout(), run).await {
-            Ok(done) => done.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic())),
+            Ok(Ok(done)) => done,
+            Ok(Err(failed)) => {
+                let panic = failed.into_panic();
+                let panic = format!("{}: {}", function.name(), panic_text(panic.as_ref()));
+                self.world.note_of(sandbox.actor(), || format!("panics: {panic}"));
+                self.world.state().panics.push(panic);
+                sandbox.set(Phase::Dead);
+                None
+            }
             Err(_late) => {
                 if sandbox.phase() == Phase::Running {
-                    self.world.note(|| format!("{} {} is ended by its timeout", function.name(), sandbox.id));
+                    self.world.note_of(sandbox.actor(), || "is ended by its timeout".to_owned());
                     self.world.interrupted(&sandbox);
                     sandbox.set(Phase::Dead);
                 }
@@ -136,6 +149,7 @@ impl Cloud {
     fn delivered(self: &Arc<Self>, queue: &'static str, received: Vec<Received>) -> Vec<Received> {
         let mut now = Vec::new();
         for message in received {
+            self.world.state().coverage.reached(Function::DispatchDeliveries, "message");
             let mut rng = self.world.draws.about(&("message", self.world.clock.millis(), &message.message.body));
             let mut occurs = |fault: Fault| {
                 let mut state = self.world.state();
@@ -148,13 +162,16 @@ impl Cloud {
             let (lost, late, twice) =
                 (occurs(Fault::MessageLost), occurs(Fault::MessageLate), occurs(Fault::MessageTwice));
             if lost {
-                self.world.note(|| format!("{queue} loses {}", message.message.body));
+                self.world.note_of(Actor::Queue(queue), || format!("! message-lost {}", message.message.body));
                 let _ = self.world.queues.delete(queue, &message.receipt);
                 continue;
             }
             if late || twice {
                 let wait = Duration::from_millis(if late { rng.u64(1_000..300_000) } else { rng.u64(0..2_000) });
-                self.world.note(|| format!("{queue} delivers {} after {wait:?}", message.message.body));
+                let name = if late { "message-late" } else { "message-twice" };
+                self.world.note_of(Actor::Queue(queue), || {
+                    format!("! {name} {}, delivered after {wait:?}", message.message.body)
+                });
                 let cloud = Arc::clone(self);
                 let lane = Lane::of(queue == SLOW);
                 let copy = message.clone();
@@ -226,6 +243,12 @@ fn name(lane: Lane) -> &'static str {
         Lane::Quick => QUICK,
         Lane::Slow => SLOW,
     }
+}
+
+/// The text of a panic.
+pub fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a text")
 }
 
 /// A message as Lambda passes it to the dispatcher.

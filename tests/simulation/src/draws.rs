@@ -33,5 +33,5 @@ impl Draws {
 
 /// Whether an event with this chance, in parts of 10 000, occurs.
 pub fn occurs(rng: &mut Rng, chance: u16) -> bool {
-    chance > 0 && rng.u16(0..10_000) < chance
+    rng.u16(0..10_000) < chance
 }

@@ -17,7 +17,7 @@ use futures::{FutureExt, future::BoxFuture};
 use outbound::{Link, Network};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
-use crate::{faults::Fault, sandbox::Sandbox, world::World};
+use crate::{faults::Fault, journal::Actor, sandbox::Sandbox, world::World};
 
 /// The origin of every endpoint. Nothing is dialled: the network of the simulation ends in this process.
 pub const ORIGIN: &str = "http://127.0.0.1:8000";
@@ -57,7 +57,7 @@ impl Mood {
     }
 }
 
-/// The place of a webhook within a history: its tenant, and its number within the tenant.
+/// The position of a webhook within a history: its tenant, and its number within the tenant.
 pub type Slot = (usize, usize);
 
 /// All endpoints.
@@ -102,7 +102,7 @@ pub fn address((tenant, webhook): Slot, version: usize) -> String {
 /// The network of one sandbox.
 #[derive(Clone)]
 pub struct Wires {
-    /// What the endpoints share.
+    /// The state that the endpoints share.
     pub world: Arc<World>,
     /// The sandbox that connects.
     pub sandbox: Arc<Sandbox>,
@@ -128,6 +128,7 @@ impl Network for Wires {
                 let refused = state.chances.occurs(Fault::NotConnected, &mut rng);
                 if refused {
                     state.coverage.injected(self.sandbox.function, point, Fault::NotConnected);
+                    state.journal.note(self.world.now(), self.sandbox.actor(), || "! not-connected".to_owned());
                 }
                 (rng, refused)
             };
@@ -227,9 +228,14 @@ impl Served {
             body,
             signed: [header("webhook-timestamp"), header("webhook-signature")],
         };
-        state
-            .journal
-            .note(now, || format!("endpoint {slot:?} v{} sees {} and reacts: {mood:?}", seen.address, seen.event));
+        state.journal.note(now, Actor::Endpoint(slot), || {
+            format!(
+                "sees {} at address {}, from {}, and reacts: {mood:?}",
+                seen.event,
+                seen.address,
+                self.sandbox.actor()
+            )
+        });
         state.endpoints.seen.push(seen);
         (state.endpoints.seen.len() - 1, mood)
     }

@@ -23,6 +23,11 @@ macro_rules! faults {
                 match self { $(Self::$fault => $name),* }
             }
 
+            /// The kind with this name.
+            pub fn named(name: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|fault| fault.name() == name)
+            }
+
             /// The greatest chance in a history, in parts of 10 000 of its occasions.
             fn most(self) -> u16 {
                 match self { $(Self::$fault => $most),* }
@@ -79,6 +84,32 @@ faults! {
     SecretsAway = "secrets-away", 800;
 }
 
+/// Whether an await point is a call to AWS, which begins with the name of its operation.
+pub fn is_call(point: &str) -> bool {
+    point.starts_with(|first: char| first.is_ascii_uppercase())
+}
+
+impl Fault {
+    /// Whether this kind can occur at an await point. A lag of an index occurs at some writes only, so it is left out.
+    pub fn can_occur_at(self, point: &str) -> bool {
+        let operation = point.split(' ').next().unwrap_or_default();
+        let is_call = is_call(point);
+        let writes = ["PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "BatchExecuteStatement"];
+        let pages = ["Query", "Scan", "BatchGetItem"];
+        match self {
+            Self::Slow | Self::Refused | Self::Unreached | Self::AnswerLost => is_call,
+            Self::KilledBefore | Self::KilledAfter | Self::FrozenBefore | Self::FrozenAfter => is_call,
+            Self::Throttled => operation == "GetItem" || writes.contains(&operation) || pages.contains(&operation),
+            Self::Conflict | Self::OldRead => writes.contains(&operation),
+            Self::LeftOut => pages.contains(&operation),
+            Self::SecretsAway => operation.ends_with("SecretValue"),
+            Self::NotConnected => point == "connect to an endpoint",
+            Self::MessageTwice | Self::MessageLate | Self::MessageLost => point == "message",
+            Self::IndexLag | Self::ClockJump => false,
+        }
+    }
+}
+
 /// The chances of each fault in a history. Most histories have only some kinds, so that frequent kinds do not hide the
 /// consequences of rare ones ("swarm testing", <https://users.cs.utah.edu/~regehr/papers/swarm12.pdf>).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,6 +125,11 @@ impl Chances {
             occurs.then_some((*fault, chance.max(1)))
         };
         Self(Fault::ALL.iter().filter_map(of).collect())
+    }
+
+    /// All kinds of faults, each as frequent as it can be.
+    pub fn all() -> Self {
+        Self(Fault::ALL.iter().map(|fault| (*fault, fault.most())).collect())
     }
 
     /// No faults.
@@ -113,9 +149,16 @@ impl Chances {
         Self(rest)
     }
 
+    /// The same chances for these kinds only.
+    pub fn only(&self, kinds: &[Fault]) -> Self {
+        Self(self.0.iter().filter(|(kind, _)| kinds.contains(kind)).map(|(kind, chance)| (*kind, *chance)).collect())
+    }
+
     /// Whether this fault occurs now.
     pub fn occurs(&self, fault: Fault, rng: &mut Rng) -> bool {
-        self.0.get(&fault).is_some_and(|chance| occurs(rng, *chance))
+        // Draw without a chance as well, so that further choices do not depend on the other kinds of a history.
+        let chance = self.0.get(&fault).copied().unwrap_or_default();
+        occurs(rng, chance)
     }
 }
 

@@ -13,9 +13,10 @@ use crate::{
     draws::Draws,
     endpoints::Mood,
     faults::{Chances, Coverage},
-    journal::Journal,
+    journal::{Journal, Line},
     plan::Plan,
     promises::{self, Broken},
+    service_log,
     tenants::Tenants,
     world::World,
 };
@@ -36,7 +37,7 @@ pub struct Outcome {
     /// Where faults occurred.
     pub coverage: Coverage,
     /// The log, if it was asked for.
-    pub log: Vec<String>,
+    pub log: Vec<Line>,
 }
 
 /// The table as template.yaml declares it.
@@ -47,10 +48,11 @@ fn schema() -> Schema {
     Schema::of(&table.definition, table.expiry_attribute.as_deref())
 }
 
-/// Carries out a plan, on a runtime of its own with a paused clock.
+/// Carries out a plan, on a separate runtime with a paused clock.
 pub fn run(plan: &Plan, journal: Journal) -> Outcome {
     // The SDK draws its jitter from this generator.
     fastrand::seed(plan.seed);
+    base::metric::switch_off();
     let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();
     let runtime = runtime.expect("a runtime without input and output needs nothing from the system");
     runtime.block_on(carry_out(plan, journal))
@@ -58,6 +60,8 @@ pub fn run(plan: &Plan, journal: Journal) -> Outcome {
 
 async fn carry_out(plan: &Plan, journal: Journal) -> Outcome {
     let world = World::new(schema(), Draws::new(plan.seed), plan.chances.clone(), journal);
+    let log = world.state().journal.log().cloned();
+    let _logging = log.clone().map(|log| service_log::start(log, world.clock));
     let cloud = Cloud::new(Arc::clone(&world));
     let tenants = Tenants::new(Arc::clone(&cloud));
     let mut sources = JoinSet::new();
@@ -86,7 +90,7 @@ async fn carry_out(plan: &Plan, journal: Journal) -> Outcome {
         fingerprint: journal.fingerprint(),
         happened: journal.steps,
         coverage: std::mem::take(&mut state.coverage),
-        log: journal.lines().to_vec(),
+        log: log.map(|log| log.lines()).unwrap_or_default(),
     }
 }
 

@@ -1,17 +1,12 @@
-//! `make simulate`: runs histories, prints what they covered, and stops at the first broken promise.
+//! `make simulate`: runs histories and reports what they covered, or replays one.
 
-use std::{
-    process::ExitCode,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
-    thread,
-    time::{Duration, Instant},
-};
+mod replay;
+mod run;
+
+use std::process::ExitCode;
 
 use clap::Parser;
-use simulation::{faults::Coverage, history, journal::Journal, plan::Plan};
+use simulation::faults::Fault;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -19,73 +14,54 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Runs the real use cases under seeded histories, and checks what the service promises.
 #[derive(Parser)]
 struct Options {
-    /// Replays one history, and prints what happened.
-    #[arg(long)]
-    seed: Option<u64>,
     /// The first seed.
     #[arg(long, default_value_t = 1)]
     first: u64,
-    /// How many histories to run.
-    #[arg(long, default_value_t = 1_000)]
-    seeds: u64,
+    /// How many histories to run; 1000 unless a time is given.
+    #[arg(long)]
+    seeds: Option<u64>,
     /// Ends after this many minutes.
     #[arg(long)]
     minutes: Option<u64>,
+    /// Continues after a broken promise.
+    #[arg(long)]
+    keep_going: bool,
+    /// Replays the history of this seed, prints what happened, and shrinks it if it breaks a promise.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Replays these steps only, by their numbers, or `none`; does not shrink.
+    #[arg(long, requires = "seed", value_parser = steps)]
+    steps: Option<Steps>,
+    /// Replays with these kinds of faults only, or `none`; does not shrink.
+    #[arg(long, requires = "seed", value_parser = faults)]
+    faults: Option<Faults>,
+    /// Replays with steps that follow each other this many times faster.
+    #[arg(long, requires = "seed", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    speed: u32,
 }
+
+type Steps = Vec<usize>;
+type Faults = Vec<Fault>;
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    if let Some(seed) = options.seed {
-        return replay(seed);
+    match options.seed {
+        Some(seed) => replay::replay(seed, &options),
+        None => run::run(&options),
     }
-    let began = Instant::now();
-    let next = AtomicU64::new(options.first);
-    let end = options.first + options.seeds;
-    let total = Mutex::new((0_u64, 0_u64, Coverage::default(), Vec::new()));
-    let locked = || total.lock().unwrap_or_else(PoisonError::into_inner);
-    thread::scope(|scope| {
-        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
-            scope.spawn(|| {
-                loop {
-                    let seed = next.fetch_add(1, Relaxed);
-                    let late =
-                        options.minutes.is_some_and(|minutes| began.elapsed() > Duration::from_secs(60 * minutes));
-                    if seed >= end || late {
-                        return;
-                    }
-                    let outcome = history::run(&Plan::draw(seed), Journal::brief());
-                    let mut total = locked();
-                    total.0 += 1;
-                    total.1 += outcome.happened;
-                    total.2.add(&outcome.coverage);
-                    if !outcome.broken.is_empty() {
-                        println!("seed {seed}: {}", outcome.broken[0]);
-                        total.3.push(seed);
-                    }
-                }
-            });
-        }
-    });
-    let (histories, happened, coverage, broken) = total.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let seconds = began.elapsed().as_secs_f64();
-    println!(
-        "{histories} histories in {seconds:.0} s: {:.1} a second, {} steps a history, {} await points, {} broken",
-        histories as f64 / seconds,
-        happened / histories.max(1),
-        coverage.points.len(),
-        broken.len()
-    );
-    if broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn replay(seed: u64) -> ExitCode {
-    let outcome = history::run(&Plan::draw(seed), Journal::readable());
-    for line in &outcome.log {
-        println!("{line}");
-    }
-    for broken in &outcome.broken {
-        println!("BROKEN {broken}");
-    }
-    println!("fingerprint {:x}", outcome.fingerprint);
-    if outcome.broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+/// The parts of a list with commas; `none` is the empty list, since make passes no empty value on.
+fn parts(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').map(str::trim).filter(|part| *part != "none")
+}
+
+fn steps(list: &str) -> Result<Steps, String> {
+    parts(list).map(|number| number.parse().map_err(|_| format!("`{number}` is no number of a step"))).collect()
+}
+
+fn faults(list: &str) -> Result<Faults, String> {
+    let known = || Fault::ALL.iter().map(|fault| fault.name()).collect::<Vec<_>>().join(", ");
+    let read = |name| Fault::named(name).ok_or_else(|| format!("`{name}` is no kind of fault; the kinds: {}", known()));
+    parts(list).map(read).collect()
 }

@@ -8,7 +8,7 @@ use fastrand::Rng;
 use crate::{
     draws::Draws,
     endpoints::{Mood, Slot},
-    faults::Chances,
+    faults::{Chances, Fault},
 };
 
 /// The number of tenants.
@@ -25,6 +25,8 @@ pub struct Plan {
     pub chances: Chances,
     /// What happens, in the order of time.
     pub steps: Vec<Step>,
+    /// How many times faster the steps follow each other than in the plan of the seed.
+    pub speed: u32,
 }
 
 /// One step of a plan.
@@ -122,7 +124,36 @@ impl Plan {
         }
         steps.sort_by_key(|(at, _)| *at);
         let steps = steps.into_iter().enumerate();
-        Self { seed, chances, steps: steps.map(|(number, (at, action))| Step { number, at, action }).collect() }
+        let steps = steps.map(|(number, (at, action))| Step { number, at, action }).collect();
+        Self { seed, chances, steps, speed: 1 }
+    }
+
+    /// The plan with these steps only, by their numbers.
+    pub fn only(mut self, numbers: &[usize]) -> Self {
+        self.steps.retain(|step| numbers.contains(&step.number));
+        self
+    }
+
+    /// The plan with these kinds of faults only.
+    pub fn with_faults(mut self, kinds: &[Fault]) -> Self {
+        self.chances = self.chances.only(kinds);
+        self
+    }
+
+    /// The plan with steps that follow each other this many times faster.
+    pub fn faster(mut self, times: u32) -> Self {
+        self.steps.iter_mut().for_each(|step| step.at /= times);
+        self.speed *= times;
+        self
+    }
+
+    /// The command that replays this plan.
+    pub fn command(&self) -> String {
+        let join = |parts: Vec<String>| if parts.is_empty() { "none".to_owned() } else { parts.join(",") };
+        let steps = join(self.steps.iter().map(|step| step.number.to_string()).collect());
+        let faults = join(self.chances.kinds().map(|kind| kind.name().to_owned()).collect());
+        let speed = if self.speed == 1 { String::new() } else { format!(" SPEED={}", self.speed) };
+        format!("make simulate SEED={} STEPS={steps} FAULTS={faults}{speed}", self.seed)
     }
 
     /// When the last step happens.

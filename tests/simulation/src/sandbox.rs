@@ -14,7 +14,9 @@ use std::{
 
 use base::pause;
 
-use crate::clock::SandboxClock;
+use tracing::Instrument;
+
+use crate::{clock::SandboxClock, journal::Actor, service_log};
 
 /// The functions whose use cases the simulation runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,7 +56,7 @@ impl Function {
     }
 }
 
-/// What a sandbox does.
+/// The phase of a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     /// It works on an invocation.
@@ -98,7 +100,12 @@ impl Sandbox {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What it does now.
+    /// Its name in the log.
+    pub fn actor(&self) -> Actor {
+        Actor::Sandbox(self.function, self.id)
+    }
+
+    /// Its present phase.
     pub fn phase(&self) -> Phase {
         self.inner().phase
     }
@@ -153,7 +160,7 @@ impl Sandbox {
 
     /// Runs the work of an invocation while the sandbox runs. `None` if it dies before the end.
     pub fn work<T>(self: &Arc<Self>, work: impl Future<Output = T> + Send + 'static) -> Work<T> {
-        Work { sandbox: Arc::clone(self), work: Some(Box::pin(work)) }
+        Work { sandbox: Arc::clone(self), work: Some(Box::pin(work.instrument(service_log::span(self)))) }
     }
 }
 

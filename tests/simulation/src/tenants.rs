@@ -1,7 +1,8 @@
-//! The tenants: clients that call the use cases, repeat what gets no answer, and remember what was acknowledged.
+//! The tenants: clients that call the use cases, repeat requests that get no answer, and remember the answers.
 
 use std::{
     collections::BTreeMap,
+    fmt,
     future::Future,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -25,6 +26,7 @@ use crate::{
     bundle::{Bundle, entity, entity_id, rules},
     cloud::Cloud,
     endpoints::{Slot, address},
+    journal::Actor,
     plan::{Action, Step},
     sandbox::Function,
 };
@@ -38,7 +40,7 @@ pub struct Tenants {
     records: Mutex<Records>,
 }
 
-/// What the tenants remember.
+/// The memory of the tenants.
 #[derive(Debug, Default)]
 pub struct Records {
     /// All requests, in the order in which they began.
@@ -79,6 +81,15 @@ pub enum Answer {
     Refused(u16),
 }
 
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Done(value) => write!(f, "{value}"),
+            Self::Refused(status) => write!(f, "refused with {status}"),
+        }
+    }
+}
+
 /// The outcome of one try.
 type Tried = Result<Value, Problem>;
 
@@ -88,7 +99,7 @@ impl Tenants {
         Arc::new(Self { cloud, records: Mutex::default() })
     }
 
-    /// What the tenants remember.
+    /// The memory of the tenants.
     pub fn records(&self) -> MutexGuard<'_, Records> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -96,7 +107,7 @@ impl Tenants {
     /// Carries out a step.
     pub async fn act(&self, step: Step) {
         let world = &self.cloud.world;
-        world.note(|| format!("step {}: {:?}", step.number, step.action));
+        world.note_of(Actor::Step(step.number), || format!("{:?}", step.action));
         match step.action {
             Action::Register(slot, kind) => {
                 let types: Vec<_> = kind.iter().map(|kind| kind.name()).collect();
@@ -339,7 +350,7 @@ impl Tenants {
             };
             if let Some(answer) = answer {
                 let now = world.clock.millis();
-                world.note(|| format!("step {} is answered: {answer:?}", step.number));
+                world.note_of(Actor::Step(step.number), || format!("is answered: {answer}"));
                 self.records().requests[number].answer = Some((answer.clone(), now));
                 return Some(answer);
             }
@@ -350,7 +361,7 @@ impl Tenants {
             }
             pause(Duration::from_millis(rng.u64(200..8_000))).await;
         }
-        world.note(|| format!("step {} gets no answer", step.number));
+        world.note_of(Actor::Step(step.number), || "gets no answer, and gives up".to_owned());
         None
     }
 }

@@ -13,14 +13,14 @@ use queue::Queues;
 use crate::{
     aws::{
         QUICK, REGION, SLOW,
-        table::{Conditions, Copy, ItemKey, Schema, Table},
+        table::{self, Conditions, ItemKey, Refusal, Schema, Table},
     },
     clock::{SeededRandom, TrueClock},
     draws::Draws,
     endpoints::Endpoints,
     faults::{Chances, Coverage, Fault},
-    journal::Journal,
-    sandbox::{Function, Sandbox},
+    journal::{Actor, Journal},
+    sandbox::Sandbox,
 };
 
 /// The shared state of a history.
@@ -44,6 +44,8 @@ pub struct State {
     pub throttles: Vec<(String, u64, u64)>,
     /// The answers of the table to requests that are not valid.
     pub invalid: Vec<String>,
+    /// The panics of use cases.
+    pub panics: Vec<String>,
     /// The invocations that died, were frozen, or were ended.
     pub interrupted: BTreeSet<u64>,
     /// The chances of faults; none once the history is quiet.
@@ -86,6 +88,7 @@ impl World {
             throttled: BTreeMap::new(),
             throttles: Vec::new(),
             invalid: Vec::new(),
+            panics: Vec::new(),
             interrupted: BTreeSet::new(),
             chances,
             coverage: Coverage::default(),
@@ -104,8 +107,19 @@ impl World {
 
     /// Notes what happened.
     pub fn note(&self, what: impl FnOnce() -> String) {
+        self.note_of(Actor::World, what);
+    }
+
+    /// Notes what an actor did.
+    pub fn note_of(&self, who: Actor, what: impl FnOnce() -> String) {
         let now = self.now();
-        self.state().journal.note(now, what);
+        self.state().journal.note(now, who, what);
+    }
+
+    /// Adds a line to the log of a history, if it has one.
+    pub fn explain(&self, who: Actor, what: impl FnOnce() -> String) {
+        let now = self.now();
+        self.state().journal.explain(now, who, what);
     }
 
     /// Notes that the present invocation of a sandbox did not run to its end without an interruption.
@@ -126,14 +140,15 @@ impl State {
         operation: &str,
         request: &serde_json::Value,
         now: u64,
-        at: (Function, &str),
+        at: At<'_>,
         rng: &mut Rng,
-    ) -> Result<serde_json::Value, crate::aws::table::Refusal> {
+    ) -> Result<serde_json::Value, Refusal> {
         let mut conditions = Draw {
             throttled: &mut self.throttled,
             throttles: &mut self.throttles,
             chances: &self.chances,
             coverage: &mut self.coverage,
+            journal: &self.journal,
             now,
             at,
             rng,
@@ -142,14 +157,24 @@ impl State {
     }
 }
 
+/// Where an operation on the table comes from: the sandbox, and its await point.
+#[derive(Clone, Copy)]
+pub struct At<'a> {
+    /// The sandbox.
+    pub sandbox: &'a Sandbox,
+    /// The await point.
+    pub point: &'a str,
+}
+
 /// The choices about one operation on the table.
 struct Draw<'a> {
     throttled: &'a mut BTreeMap<String, u64>,
     throttles: &'a mut Vec<(String, u64, u64)>,
     chances: &'a Chances,
     coverage: &'a mut Coverage,
+    journal: &'a Journal,
     now: u64,
-    at: (Function, &'a str),
+    at: At<'a>,
     rng: &'a mut Rng,
 }
 
@@ -157,9 +182,15 @@ impl Draw<'_> {
     fn occurs(&mut self, fault: Fault) -> bool {
         let occurs = self.chances.occurs(fault, self.rng);
         if occurs {
-            self.coverage.injected(self.at.0, self.at.1, fault);
+            self.injected(fault);
         }
         occurs
+    }
+
+    fn injected(&mut self, fault: Fault) {
+        self.coverage.injected(self.at.sandbox.function, self.at.point, fault);
+        let now = Time::from_millis(i64::try_from(self.now).unwrap_or_default());
+        self.journal.explain(now, self.at.sandbox.actor(), || format!("! {}", fault.name()));
     }
 }
 
@@ -170,7 +201,7 @@ impl Conditions for Draw<'_> {
             None => partition.clone(),
         };
         if self.throttled.get(&partition).is_some_and(|until| self.now < *until) {
-            self.coverage.injected(self.at.0, self.at.1, Fault::Throttled);
+            self.injected(Fault::Throttled);
             return true;
         }
         if self.occurs(Fault::Throttled) {
@@ -192,12 +223,12 @@ impl Conditions for Draw<'_> {
         self.occurs(Fault::LeftOut)
     }
 
-    fn lag(&mut self, copy: Copy) -> u64 {
+    fn lag(&mut self, copy: table::Copy) -> u64 {
         match copy {
-            Copy::Replica if self.occurs(Fault::OldRead) => self.rng.u64(1..1_000),
-            Copy::Replica => 0,
-            Copy::Index if self.occurs(Fault::IndexLag) => self.rng.u64(1_000..60_000),
-            Copy::Index => self.rng.u64(5..200),
+            table::Copy::Replica if self.occurs(Fault::OldRead) => self.rng.u64(1..1_000),
+            table::Copy::Replica => 0,
+            table::Copy::Index if self.occurs(Fault::IndexLag) => self.rng.u64(1_000..60_000),
+            table::Copy::Index => self.rng.u64(5..200),
         }
     }
 }

@@ -22,11 +22,12 @@ use aws_smithy_types::body::SdkBody;
 use base::pause;
 use fastrand::Rng;
 use serde_json::Value;
+use table::ItemKey;
 
 use crate::{
     faults::Fault,
     sandbox::{Phase, Sandbox},
-    world::World,
+    world::{At, World},
 };
 
 /// The region.
@@ -57,6 +58,15 @@ struct Call {
     subject: u64,
     /// The await point: what the call does, for the coverage.
     point: String,
+    /// The items that the call names.
+    items: Vec<ItemKey>,
+}
+
+impl fmt::Display for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "> {}", self.point)?;
+        self.items.iter().try_for_each(|(partition, sort)| write!(f, "  {partition} {sort}"))
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,35 +101,36 @@ impl Wire {
         self.sandbox.running().await;
         let mut rng = self.arrive(&call);
         if self.occurs(Fault::KilledBefore, &call, &mut rng) {
-            self.die(&call, "before").await;
+            self.die().await;
         }
         if self.occurs(Fault::FrozenBefore, &call, &mut rng) {
             self.freeze(&mut rng);
         }
         if self.occurs(Fault::Unreached, &call, &mut rng) {
-            self.travel(&mut rng).await;
+            self.travel(&call, &mut rng).await;
             return Err(broken());
         }
-        self.travel(&mut rng).await;
+        self.travel(&call, &mut rng).await;
         if self.occurs(Fault::Refused, &call, &mut rng) {
             return Ok(response(500, r#"{"__type":"InternalServerError","message":"played"}"#.to_owned()));
         }
         let (status, answer) = self.carry_out(&call, &mut rng).await?;
+        self.world.explain(self.sandbox.actor(), || format!("= {}", outcome(status, &answer)));
         if self.occurs(Fault::KilledAfter, &call, &mut rng) {
-            self.die(&call, "after").await;
+            self.die().await;
         }
         if self.occurs(Fault::FrozenAfter, &call, &mut rng) {
             self.freeze(&mut rng);
         }
         if self.occurs(Fault::AnswerLost, &call, &mut rng) {
             if rng.bool() {
-                self.travel(&mut rng).await;
+                self.travel(&call, &mut rng).await;
                 return Err(broken());
             }
             // Longer than any timeout of the SDK.
             pause(Duration::from_secs(60)).await;
         }
-        self.travel(&mut rng).await;
+        self.travel(&call, &mut rng).await;
         Ok(response(status, answer))
     }
 
@@ -128,9 +139,7 @@ impl Wire {
         let now = self.world.clock.millis();
         let mut state = self.world.state();
         state.coverage.reached(self.sandbox.function, &call.point);
-        state.journal.note(self.world.now(), || {
-            format!("{} {} > {}", self.sandbox.function.name(), self.sandbox.id, call.point)
-        });
+        state.journal.note(self.world.now(), self.sandbox.actor(), || call.to_string());
         self.world.draws.about(&("call", now, self.sandbox.function, call.subject))
     }
 
@@ -139,23 +148,19 @@ impl Wire {
         let occurs = state.chances.occurs(fault, rng);
         if occurs {
             state.coverage.injected(self.sandbox.function, &call.point, fault);
-            state.journal.note(self.world.now(), || {
-                format!("{} {} ! {}", self.sandbox.function.name(), self.sandbox.id, fault.name())
-            });
+            state.journal.note(self.world.now(), self.sandbox.actor(), || format!("! {}", fault.name()));
         }
         occurs
     }
 
     /// Half of the time that a call takes.
-    async fn travel(&self, rng: &mut Rng) {
-        let slow = self.world.state().chances.occurs(Fault::Slow, rng);
+    async fn travel(&self, call: &Call, rng: &mut Rng) {
+        let slow = self.occurs(Fault::Slow, call, rng);
         pause(Duration::from_millis(if slow { rng.u64(50..1_500) } else { rng.u64(1..6) })).await;
         self.sandbox.running().await;
     }
 
-    async fn die(&self, call: &Call, when: &str) {
-        let Sandbox { id, function, .. } = &*self.sandbox;
-        self.world.note(|| format!("{} {id} dies {when} {}", function.name(), call.point));
+    async fn die(&self) {
         self.world.interrupted(&self.sandbox);
         self.sandbox.set(Phase::Dead);
         self.sandbox.running().await;
@@ -164,7 +169,7 @@ impl Wire {
     fn freeze(&self, rng: &mut Rng) {
         // Mostly seconds, and up to an hour.
         let time = Duration::from_secs_f64(1.0 + 3_600.0 * rng.f64().powi(6));
-        self.world.note(|| format!("{} {} freezes for {time:?}", self.sandbox.function.name(), self.sandbox.id));
+        self.world.note_of(self.sandbox.actor(), || format!("is frozen for {time:?}"));
         self.world.interrupted(&self.sandbox);
         self.sandbox.freeze(time);
     }
@@ -174,7 +179,7 @@ impl Wire {
             Service::Table => {
                 let now = self.world.clock.millis();
                 let mut state = self.world.state();
-                let at = (self.sandbox.function, call.point.as_str());
+                let at = At { sandbox: &self.sandbox, point: &call.point };
                 let (status, answer) = match state.call_table(&call.operation, &call.body, now, at, rng) {
                     Ok(answer) => (200, answer.to_string()),
                     Err(refusal) => (refusal.status, refusal.body.to_string()),
@@ -191,8 +196,16 @@ impl Wire {
             }
             Service::Secrets => {
                 let now = self.world.clock.millis();
-                let away_until = self.world.state().secrets_away_until;
-                if now < away_until {
+                let mut rng = self.world.draws.about(&("secrets away", now, call.subject));
+                let begins = self.world.state().chances.occurs(Fault::SecretsAway, &mut rng);
+                let mut state = self.world.state();
+                if begins {
+                    // Mostly short, and up to two minutes.
+                    state.secrets_away_until = now + (120_000.0 * rng.f64().powi(3)) as u64;
+                }
+                if begins || now < state.secrets_away_until {
+                    state.coverage.injected(self.sandbox.function, &call.point, Fault::SecretsAway);
+                    state.journal.note(self.world.now(), self.sandbox.actor(), || "! secrets-away".to_owned());
                     return Err(broken());
                 }
                 Ok(secrets::answer(&call.operation, &call.body))
@@ -220,11 +233,28 @@ impl Call {
             "secretsmanager" => Service::Secrets,
             other => return Err(ConnectorError::user(format!("the simulation does not play {other}").into())),
         };
-        let point = match service {
-            Service::Table => table::Table::touched(operation, &body).0,
-            Service::Queues | Service::Secrets => operation.to_owned(),
+        let (point, items) = match service {
+            Service::Table => table::Table::touched(operation, &body),
+            Service::Queues | Service::Secrets => (operation.to_owned(), Vec::new()),
         };
-        Ok(Self { service, operation: operation.to_owned(), body, bytes, subject: subject.finish(), point })
+        Ok(Self { service, operation: operation.to_owned(), body, bytes, subject: subject.finish(), point, items })
+    }
+}
+
+/// An answer of AWS, in short: how many items it has, or why it is an error.
+fn outcome(status: u16, answer: &str) -> String {
+    let answer: Value = serde_json::from_str(answer).unwrap_or_default();
+    let text = |name: &str| answer[name].as_str().unwrap_or_default();
+    if status != 200 {
+        let kind = text("__type");
+        return format!("{status} {} {}{}", kind.rsplit('#').next().unwrap_or(kind), text("message"), text("Message"));
+    }
+    let responses = answer["Responses"].as_array().into_iter().flatten();
+    let errors: Vec<_> = responses.map(|one| one["Error"]["Code"].as_str().unwrap_or("ok")).collect();
+    match &answer["Count"] {
+        Value::Number(count) => format!("{count} items"),
+        _ if errors.iter().any(|error| *error != "ok") => errors.join(", "),
+        _ => "ok".to_owned(),
     }
 }
 

@@ -34,7 +34,7 @@ pub fn check(facts: &Facts<'_>, records: &Records, note: &mut impl FnMut(Promise
     }
 }
 
-/// What an acknowledged publication lacks.
+/// The parts that an acknowledged publication lacks.
 fn missing(facts: &Facts<'_>, records: &Records, request: &Request, answer: &Value, at: u64) -> Vec<String> {
     let (tenant, kind) = match (request.step.action, &request.key) {
         // The type of a publication with a key follows from the key.

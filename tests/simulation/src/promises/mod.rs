@@ -1,4 +1,4 @@
-//! What the service promises, checked after each history against the truth: the items and all their versions, the
+//! The promises of the service, checked after each history against the truth: the items and all their versions, the
 //! requests that endpoints saw, and the answers that clients got. docs/reliability.md has the promises for readers.
 
 mod delivered;
@@ -31,6 +31,8 @@ pub enum Promise {
     Counted,
     /// Every job ends.
     Ended,
+    /// No use case panics.
+    NoPanic,
     /// The service sends only requests that AWS accepts as valid.
     Valid,
 }
@@ -47,6 +49,7 @@ impl Promise {
             Self::Obeyed => "obeyed",
             Self::Counted => "counted",
             Self::Ended => "ended",
+            Self::NoPanic => "no-panic",
             Self::Valid => "valid",
         }
     }
@@ -75,6 +78,9 @@ pub fn check(world: &World, records: &Records, rested: bool) -> Vec<Broken> {
     let mut note = |promise, how: String| broken.push(Broken { promise, how });
     for answer in state.invalid.iter().take(1) {
         note(Promise::Valid, answer.clone());
+    }
+    for panic in state.panics.iter().take(1) {
+        note(Promise::NoPanic, panic.clone());
     }
     rest::check(&facts, rested, &mut note);
     delivered::check(&facts, records, &mut note);

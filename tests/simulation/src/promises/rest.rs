@@ -1,4 +1,4 @@
-//! Promises about what is left: nothing open without a due time, no job without an end, and correct counters.
+//! Promises about the end of a history: nothing open without a due time, no job without an end, and correct counters.
 
 use super::{
     Promise,
@@ -13,7 +13,7 @@ fn is_queried(shard: &str) -> bool {
     numbered("DUE#", 8) || numbered("OUTBOX#", 4) || shard == "JOBS" || shard.starts_with("JOBS#") || shard == "REFRESH"
 }
 
-/// Checks what is left in the table.
+/// Checks the items that are left in the table.
 pub fn check(facts: &Facts<'_>, rested: bool, note: &mut impl FnMut(Promise, String)) {
     for ((partition, sort), item) in facts.state.table.items() {
         if ["JOB#", "TURN#"].iter().any(|prefix| partition.starts_with(prefix)) {

@@ -80,7 +80,7 @@ pub(super) fn batch_get(
     Ok(response)
 }
 
-/// What a read of the table sees.
+/// The copy of the items that a read of the table sees.
 pub(super) fn view(request: Request<'_>) -> Result<View, Invalid> {
     Ok(if request.flag("ConsistentRead")? == Some(true) { View::Present } else { View::Replica })
 }

@@ -10,7 +10,7 @@ use super::{Conditions, Copy, Item, ItemKey, Version, schema::Schema, value::ite
 /// The place of the replica among the copies of an item. The indexes follow it.
 const REPLICA: usize = 0;
 
-/// What a read sees of the items.
+/// The copy of the items that a read sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum View {
     Present,

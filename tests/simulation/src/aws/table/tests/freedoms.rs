@@ -1,4 +1,4 @@
-//! What the caller may decide: throttling, conflicts, delays, and incomplete answers.
+//! The decisions of the caller: throttling, conflicts, delays, and incomplete answers.
 
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ fn due(now: u64, given: &mut Given, table: &mut Table) -> Value {
 }
 
 #[test]
-fn a_throttled_partition_takes_nothing_and_the_others_go_on() {
+fn a_throttled_partition_takes_nothing_and_the_others_continue() {
     let mut table = table();
     let mut busy = Given { throttled: Some(("A", None)), ..Given::default() };
     let key_of = |pk: &str| json!({ "pk": pk, "sk": "HEAD" });

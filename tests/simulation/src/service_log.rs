@@ -1,0 +1,122 @@
+//! The log lines of the service's own code, in the log of a history.
+
+use std::fmt::{self, Write};
+
+use base::logging::OWN_CRATES;
+use tracing::{
+    Event, Id, Level, Span, Subscriber,
+    field::{Field, Visit},
+    span::Attributes,
+    subscriber::{self, DefaultGuard},
+};
+use tracing_subscriber::{
+    Layer,
+    layer::{Context, SubscriberExt},
+    registry::{LookupSpan, Scope},
+};
+
+use crate::{clock::TrueClock, journal::Log, sandbox::Sandbox};
+
+/// The name of a sandbox's span.
+const SANDBOX: &str = "sandbox";
+
+/// Writes the lines of this thread into a log until the guard is dropped.
+pub fn start(log: Log, clock: TrueClock) -> DefaultGuard {
+    subscriber::set_default(tracing_subscriber::registry().with(ServiceLog { log, clock }))
+}
+
+/// The span of the work in a sandbox, so that each line names it. Without a readable log it costs nothing.
+pub fn span(sandbox: &Sandbox) -> Span {
+    tracing::info_span!(SANDBOX, who = %sandbox.actor())
+}
+
+struct ServiceLog {
+    log: Log,
+    clock: TrueClock,
+}
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for ServiceLog {
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        if attributes.metadata().name() != SANDBOX {
+            return;
+        }
+        let mut who = Who::default();
+        attributes.record(&mut who);
+        if let Some(span) = context.span(id) {
+            span.extensions_mut().insert(who);
+        }
+    }
+
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+        let metadata = event.metadata();
+        let is_own = metadata.target().split("::").next().is_some_and(|name| OWN_CRATES.contains(&name));
+        // Libraries report each retry and each connection below that.
+        if *metadata.level() > (if is_own { Level::DEBUG } else { Level::WARN }) {
+            return;
+        }
+        let spans = context.event_scope(event).into_iter().flat_map(Scope::from_root);
+        let who = spans.filter_map(|span| span.extensions().get::<Who>().cloned()).last();
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        let what = format!("| {} {}{}", metadata.level(), fields.message, fields.others);
+        self.log.write(self.clock.now(), who.unwrap_or_default().0, what);
+    }
+}
+
+/// The sandbox of a span.
+#[derive(Clone, Default)]
+struct Who(String);
+
+impl Visit for Who {
+    fn record_debug(&mut self, _: &Field, value: &dyn fmt::Debug) {
+        self.0 = format!("{value:?}");
+    }
+}
+
+/// The fields of a line, as a text.
+#[derive(Default)]
+struct Fields {
+    message: String,
+    others: String,
+}
+
+impl Visit for Fields {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.record_debug(field, &format_args!("{value}"));
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        // Writing into a text cannot fail.
+        let _ = match field.name() {
+            "message" => write!(self.message, "{value:?}"),
+            name => write!(self.others, "  {name}={value:?}"),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{clock::SandboxClock, sandbox::Function};
+
+    #[tokio::test]
+    async fn lines_of_the_service_name_their_sandbox() {
+        let (log, clock) = (Log::default(), TrueClock::start());
+        let sandbox = Arc::new(Sandbox::new(7, Function::SweepDeliveries, SandboxClock::new(clock, 0)));
+        let _logging = start(log.clone(), clock);
+        span(&sandbox).in_scope(|| {
+            tracing::warn!(target: "webhooks::deliveries", attempt = 3, error = "no answer", "the attempt failed");
+            tracing::trace!(target: "webhooks::deliveries", "too fine");
+            tracing::info!(target: "hyper::client", "foreign");
+        });
+        tracing::debug!(target: "storage", "outside");
+        let lines: Vec<_> = log.lines().iter().map(|line| line.to_string().split_off(15)).collect();
+        let expected = [
+            "sweep-deliveries 7        | WARN the attempt failed  attempt=3  error=no answer",
+            "                          | DEBUG outside",
+        ];
+        assert_eq!(lines, expected);
+    }
+}
