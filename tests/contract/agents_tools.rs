@@ -74,6 +74,8 @@ async fn every_tool_answers_as_its_schema_says(suite: Arc<Suite>) {
     let event = agent.call("show_event", json!({ "eventIdentifier": delivered["event"]["id"] })).await;
     assert_eq!(event["data"], delivered["event"]["data"]);
     assert_eq!(event["deliveries"][0]["id"], delivery.as_str(), "{event:#}");
+    let events = agent.call("list_events", json!({ "type": "webhook.test" })).await;
+    assert_eq!(events["items"][0]["eventIdentifier"], event["id"], "{events:#}");
     assert_eq!(agent.call("resume_webhook", webhook.clone()).await["id"], created["id"]);
     let resent = agent.call("resend_delivery", json!({ "deliveryIdentifier": delivery })).await;
     assert!(resent.get("event").is_none(), "{resent:#}");
@@ -158,6 +160,7 @@ async fn another_entitys_identifiers_look_missing(suite: Arc<Suite>) {
     assert_eq!(agent.call("list_webhooks", json!({})).await["webhooks"], json!([]));
     let filtered = agent.call("list_deliveries", of(&hook)).await;
     assert_eq!(filtered["items"], json!([]));
+    assert_eq!(agent.call("list_events", json!({})).await, json!({ "items": [] }));
     let shown = owner.webhook(&hook.id).await;
     assert_eq!(shown["version"], 1, "the webhook is unchanged");
     assert_eq!(receiver.everything().len(), 1, "nothing was sent again");
@@ -202,6 +205,9 @@ async fn an_invalid_input_gets_the_problem_that_the_api_gives(suite: Arc<Suite>)
         ("show_webhook", json!({ "webhookIdentifier": 7 }), "webhookIdentifier"),
         ("show_delivery", json!({ "deliveryIdentifier": null }), "deliveryIdentifier"),
         ("list_webhooks", json!({ "limit": 1 }), "limit"),
+        ("list_events", json!({ "limit": 51 }), "limit"),
+        ("list_events", json!({ "status": ["failed"] }), "status"),
+        ("list_events", json!({ "cursor": "x" }), "cursor"),
         ("list_connections", json!({ "provider": "stripe" }), "provider"),
         ("list_event_types", json!({ "area": "booking" }), "area"),
         ("explain_problem", json!({ "kind": "webhook-disable" }), "kind"),

@@ -12,6 +12,7 @@ mod agents;
 mod agents_clients;
 mod agents_conformance;
 mod agents_diagnosis;
+mod agents_events;
 mod agents_resources;
 mod agents_strangers;
 mod agents_tools;

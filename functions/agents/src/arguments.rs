@@ -47,7 +47,7 @@ pub fn event() -> Value {
         "type": "string",
         "pattern": "^evt_[0-9a-z]+$",
         "maxLength": 64,
-        "description": "The identifier of the event, as in `show_delivery`.",
+        "description": "The identifier of the event, as in `list_events` and `show_delivery`.",
         "examples": ["evt_01m7w5gmev7xwvpyt3bc2k45jh"],
     } })
 }

@@ -50,7 +50,7 @@ pub struct UseCases {
     pub removal: Removal,
     /// Sends test events.
     pub testing: Testing,
-    /// Lists deliveries.
+    /// Lists deliveries and events.
     pub listing: Listing,
     /// Shows a delivery.
     pub deliveries: Deliveries,

@@ -7,6 +7,7 @@ mod explain_problem;
 mod list_connections;
 mod list_deliveries;
 mod list_event_types;
+mod list_events;
 mod list_webhooks;
 mod publish_test_event;
 mod recover_deliveries;
@@ -30,6 +31,7 @@ pub const ALL: &[Tool] = &[
     diagnose_webhook::DIAGNOSE_WEBHOOK,
     list_deliveries::LIST_DELIVERIES,
     SHOW_DELIVERY,
+    list_events::LIST_EVENTS,
     show_event::SHOW_EVENT,
     list_connections::LIST_CONNECTIONS,
     explain_problem::EXPLAIN_PROBLEM,

@@ -37,6 +37,12 @@ impl ListPosition {
         time.and(DeliveryId::parse(delivery)).map(|_| Self(text.to_owned()))
     }
 
+    /// The time at which its delivery was created.
+    pub(crate) fn time(&self) -> Time {
+        let created = self.0.split('#').next().and_then(Time::of_client);
+        created.expect("a position begins with the time of its delivery")
+    }
+
     /// The position as the index stores it.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -77,9 +83,14 @@ impl KeyRange {
         Self { from: from.to_string(), to: to.to_string() }
     }
 
+    /// Deliveries created in the millisecond that begins at `time`.
+    pub(crate) fn of_millisecond(time: Time) -> Self {
+        Self::between(time, time + Duration::from_millis(1))
+    }
+
     /// The millisecond in which the deliveries of an event were created.
     pub fn of_event(event: &EventId) -> Self {
-        Self::between(event.time(), event.time() + Duration::from_millis(1))
+        Self::of_millisecond(event.time())
     }
 
     /// Deliveries created at or after `from`.
@@ -105,6 +116,11 @@ impl KeyRange {
     /// The part before a position.
     pub fn before(self, position: &ListPosition) -> Self {
         Self { to: self.to.min(position.just_before()), ..self }
+    }
+
+    /// The part created before a time.
+    pub(crate) fn before_time(self, time: Time) -> Self {
+        Self { to: self.to.min(time.to_string()), ..self }
     }
 
     /// The intersection with another range.
@@ -229,9 +245,19 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn the_part_before_a_time_never_exceeds_the_range() {
+        let [early, middle, late] = [1_000, 2_000, 3_000].map(Time::from_millis);
+        let range = KeyRange::between(early, late);
+        assert_eq!(range.clone().before_time(middle), KeyRange::between(early, middle));
+        assert_eq!(KeyRange::between(early, middle).before_time(late), KeyRange::between(early, middle));
+        assert!(range.before_time(early).is_empty());
+    }
+
+    #[test]
     fn a_position_is_read_back_and_any_other_text_is_refused() {
         let position = position_at(1_795_167_900_123, &CountingRandom::default());
         assert_eq!(ListPosition::parse(position.as_str()), Some(position.clone()));
+        assert_eq!(position.time(), Time::from_millis(1_795_167_900_123));
         for text in ["", "#", "2026-11-20T09:45:00.123Z", "2026-11-20T09:45:00Z#dlv_01m7w5gmev32p3wwt3y0b8j32h"] {
             assert_eq!(ListPosition::parse(text), None, "{text}");
         }

@@ -1,6 +1,6 @@
 //! Cursors: the beginning of the next page of a list, as an opaque text that clients send back. A cursor is sealed for
 //! the entity and the filters of its list: no client can forge or change it, or use it in another list. It holds the
-//! position of a delivery, so that new deliveries do not shift the pages.
+//! position of a delivery or an event, so that new ones do not shift the pages.
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 
@@ -20,15 +20,40 @@ pub const EXPECTED: &str = "the nextCursor of this list with these filters; ask 
 #[error("must be {EXPECTED}")]
 pub struct NotACursor;
 
+/// A position in a list, which a cursor holds.
+pub trait Position: Sized {
+    /// Names the cursors of this list: a cursor of another list is refused.
+    const CURSOR: &str;
+
+    /// The position as text.
+    fn to_text(&self) -> String;
+
+    /// Reads a position; `None` when the text is malformed.
+    fn parse(text: &str) -> Option<Self>;
+}
+
+impl Position for ListPosition {
+    const CURSOR: &str = "delivery-cursor";
+
+    fn to_text(&self) -> String {
+        self.as_str().to_owned()
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        Self::parse(text)
+    }
+}
+
 /// The cursor of the page after this position.
-pub fn write(
-    position: &ListPosition,
+pub fn write<P: Position>(
+    position: &P,
     ring: &KeyRing,
     random: &dyn Random,
     entity: &EntityId,
     filters: &Filters,
 ) -> String {
-    BASE64_URL_SAFE_NO_PAD.encode(ring.seal(random, &context(entity, filters), position.as_str().as_bytes()))
+    let sealed = ring.seal(random, &context::<P>(entity, filters), position.to_text().as_bytes());
+    BASE64_URL_SAFE_NO_PAD.encode(sealed)
 }
 
 /// A text in the form of a cursor. Opening it shows whether it belongs to this list.
@@ -48,14 +73,14 @@ impl Cursor {
     }
 
     /// Opens the cursor and returns its position.
-    pub fn open(&self, ring: &KeyRing, entity: &EntityId, filters: &Filters) -> Result<ListPosition, NotACursor> {
-        let position = ring.open(&context(entity, filters), &self.0).map_err(|_| NotACursor)?;
-        std::str::from_utf8(position.expose()).ok().and_then(ListPosition::parse).ok_or(NotACursor)
+    pub fn open<P: Position>(&self, ring: &KeyRing, entity: &EntityId, filters: &Filters) -> Result<P, NotACursor> {
+        let position = ring.open(&context::<P>(entity, filters), &self.0).map_err(|_| NotACursor)?;
+        std::str::from_utf8(position.expose()).ok().and_then(P::parse).ok_or(NotACursor)
     }
 }
 
-fn context(entity: &EntityId, filters: &Filters) -> String {
-    format!("delivery-cursor/{entity}/{filters}")
+fn context<P: Position>(entity: &EntityId, filters: &Filters) -> String {
+    format!("{}/{entity}/{filters}", P::CURSOR)
 }
 
 #[cfg(test)]
@@ -123,7 +148,8 @@ mod tests {
         let elsewhere = ring("a").seal(&SystemRandom, "webhook/hotel/1", position().as_str().as_bytes());
         let cursor = BASE64_URL_SAFE_NO_PAD.encode(elsewhere);
         assert_eq!(read(&cursor, &ring("a"), &hotel(), &failed()), Err(NotACursor));
-        let no_position = ring("a").seal(&SystemRandom, &context(&hotel(), &failed()), b"anything");
+        let context = context::<ListPosition>(&hotel(), &failed());
+        let no_position = ring("a").seal(&SystemRandom, &context, b"anything");
         let cursor = BASE64_URL_SAFE_NO_PAD.encode(no_position);
         assert_eq!(read(&cursor, &ring("a"), &hotel(), &failed()), Err(NotACursor));
     }

@@ -32,18 +32,19 @@ impl Filters {
     pub fn take(query: &mut Query<'_>, entity: &EntityId) -> Self {
         let states = "pending, delivered, retrying, failed or cancelled, or several of these with commas between them";
         let statuses = query.list("status", states, Status::parse);
-        let kind = query.optional("type", "one text", Some).and_then(|text| {
-            let found = catalogue::find(text).map(|found| found.value);
-            query.violations.note("type", found.ok_or_else(|| unknown::no_type(text, entity.as_str())))
-        });
+        let kind = take_type(query, entity);
         let webhook = query.optional("webhookIdentifier", "the identifier of a webhook", WebhookId::parse);
         let event = query.optional("eventIdentifier", "the identifier of an event", EventId::parse);
-        let created_from = query.optional_time("createdFrom");
-        let created_to = query.optional_time("createdTo");
-        if created_from.zip(created_to).is_some_and(|(from, to)| from > to) {
-            query.violations.add("createdTo", "must not be before createdFrom");
-        }
+        let (created_from, created_to) = take_times(query);
         Self { statuses, kind, webhook, event, created_from, created_to }
+    }
+
+    /// Takes the filters from the query for a list of this entity's events. The other filters concern single
+    /// deliveries.
+    pub fn take_of_events(query: &mut Query<'_>, entity: &EntityId) -> Self {
+        let kind = take_type(query, entity);
+        let (created_from, created_to) = take_times(query);
+        Self { kind, created_from, created_to, ..Self::default() }
     }
 
     /// Whether a delivery to this webhook is of the wanted event.
@@ -55,6 +56,22 @@ impl Filters {
     pub(crate) fn is_in_state(&self, delivery: &Delivery) -> bool {
         self.statuses.is_empty() || self.statuses.contains(&delivery.status)
     }
+}
+
+fn take_type(query: &mut Query<'_>, entity: &EntityId) -> Option<&'static str> {
+    let text = query.optional("type", "one text", Some)?;
+    let found = catalogue::find(text).map(|found| found.value);
+    query.violations.note("type", found.ok_or_else(|| unknown::no_type(text, entity.as_str())))
+}
+
+/// Takes the first moment of the wanted time, and the moment before which it ends.
+fn take_times(query: &mut Query<'_>) -> (Option<Time>, Option<Time>) {
+    let from = query.optional_time("createdFrom");
+    let to = query.optional_time("createdTo");
+    if from.zip(to).is_some_and(|(from, to)| from > to) {
+        query.violations.add("createdTo", "must not be before createdFrom");
+    }
+    (from, to)
 }
 
 /// A unique text for each combination of filters.

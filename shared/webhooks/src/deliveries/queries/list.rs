@@ -9,7 +9,7 @@ use crate::deliveries::{
     error::DeliveryError,
     queries::{
         by_owner::{KeyRange, ListPosition},
-        cursor::{self, Cursor, EXPECTED},
+        cursor::{self, Cursor, EXPECTED, Position},
         filters::Filters,
     },
     store::{
@@ -30,12 +30,12 @@ const MAX_LIMIT: usize = 100;
 /// The most entries that are read for one page. A page that finds few deliveries ends early and gives a cursor, so that
 /// the cost of a request does not grow with the entity's deliveries. This many entries are about 0.5 MB; one call to
 /// the table reads 1 MB at most.
-const MAX_ENTRIES_READ: usize = 2_000;
+pub(super) const MAX_ENTRIES_READ: usize = 2_000;
 /// The most heads that are read for one page, at half a read unit each. Most filters read only the heads of their page.
 /// A filter for pending deliveries has to read every `new` one, which may have arrived since.
-const MAX_HEADS_READ: usize = 250;
+pub(super) const MAX_HEADS_READ: usize = 250;
 
-/// Lists deliveries.
+/// Lists deliveries, and the events that they belong to (`list_events`).
 pub struct Listing {
     /// The deliveries.
     pub deliveries: Deliveries,
@@ -70,7 +70,7 @@ impl ListRequest {
     /// Reads the parameters of a query for this entity's deliveries.
     pub fn read(mut query: Query<'_>, entity: &AuthorizedEntity) -> Result<Self, Problem> {
         let filters = Filters::take(&mut query, entity.id());
-        let limit = query.optional("limit", "a number from 1 to 100", limit).unwrap_or(DEFAULT_LIMIT);
+        let limit = query.optional("limit", "a number from 1 to 100", limit::<MAX_LIMIT>).unwrap_or(DEFAULT_LIMIT);
         let cursor = query.optional("cursor", EXPECTED, Cursor::parse);
         query.finish()?;
         Ok(Self { filters, limit, cursor })
@@ -96,26 +96,26 @@ impl Listing {
         Ok(DeliveryPage { items, next_cursor })
     }
 
-    async fn position(
+    pub(super) async fn position<P: Position>(
         &self,
         cursor: &Cursor,
         entity: &AuthorizedEntity,
         filters: &Filters,
-    ) -> Result<ListPosition, DeliveryError> {
+    ) -> Result<P, DeliveryError> {
         let ring = self.rings.for_text(cursor.sealed()).await?;
         Ok(cursor.open(&ring, entity.id(), filters)?)
     }
 }
 
-/// Reads the number of deliveries of a page, in digits only.
-fn limit(text: &str) -> Option<usize> {
+/// Reads the number of items of a page, in digits only.
+pub(super) fn limit<const MAX: usize>(text: &str) -> Option<usize> {
     let digits = (1..=3).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
     let limit = digits.then(|| text.parse().ok())??;
-    (1..=MAX_LIMIT).contains(&limit).then_some(limit)
+    (1..=MAX).contains(&limit).then_some(limit)
 }
 
 /// The range of the list that is still to be shown.
-fn range(filters: &Filters, oldest: Time, behind: Option<&ListPosition>) -> KeyRange {
+pub(super) fn range(filters: &Filters, oldest: Time, behind: Option<&ListPosition>) -> KeyRange {
     let from = filters.created_from.map_or(oldest, |from| from.max(oldest));
     let range = filters.created_to.map_or_else(|| KeyRange::since(from), |to| KeyRange::between(from, to));
     // The deliveries of one event are within a millisecond.
@@ -156,7 +156,7 @@ impl Deliveries {
     /// While the sweep works, it marks overdue deliveries as pending, so older `new` ones have arrived.
     async fn by_age(&self, range: KeyRange, filters: &Filters, now: Time) -> Vec<(KeyRange, bool)> {
         let settled = now - SETTLED_AFTER;
-        let older = range.clone().within(KeyRange::since(Time::from_millis(0)).until(settled));
+        let older = range.clone().before_time(settled);
         let all = vec![(range.clone(), true)];
         if !is_by_age(&filters.statuses) || older.is_empty() {
             return all;
@@ -235,10 +235,10 @@ mod tests {
     #[test]
     fn a_limit_is_a_number_from_1_to_100() {
         for (text, number) in [("1", 1), ("25", 25), ("100", 100), ("007", 7)] {
-            assert_eq!(limit(text), Some(number));
+            assert_eq!(limit::<MAX_LIMIT>(text), Some(number));
         }
         for text in ["", "0", "101", "-1", "+1", "1.0", "1e1", " 1", "١", "99999999999999999999", "ten"] {
-            assert_eq!(limit(text), None, "{text}");
+            assert_eq!(limit::<MAX_LIMIT>(text), None, "{text}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! Queries about deliveries: lists, the deliveries of an event, and diagnoses of webhooks.
+//! Queries about deliveries: lists of deliveries and events, the deliveries of an event, and diagnoses of webhooks.
 
 pub mod advice;
 pub mod by_owner;
@@ -7,4 +7,5 @@ pub mod cursor;
 pub mod diagnosis;
 pub mod filters;
 pub mod list;
+pub mod list_events;
 mod of_event;

@@ -11,7 +11,7 @@ use crate::deliveries::{
     delivery::Delivery,
     error::DeliveryError,
     queries::{by_owner::KeyRange, filters::Filters},
-    store::Deliveries,
+    store::{Deliveries, item::HeadItem},
 };
 use auth::{AuthorizedEntity, EntityId};
 use base::{EventId, Time};
@@ -54,18 +54,25 @@ impl Deliveries {
         if event.managing_entity_identifier != *entity.id() {
             return Err(DeliveryError::EventNotFound);
         }
-        let deliveries = self.of_event(entity, id, now).await?;
+        let filters = Filters { event: Some(id.clone()), ..Filters::default() };
+        let heads = self.all_heads(entity, &filters, KeyRange::of_event(id)).await?;
+        let deliveries = heads.into_iter().map(|head| head.shown(now)).collect();
         Ok(EventWithDeliveries { deliveries, ..event })
     }
 
-    async fn of_event(&self, entity: &AuthorizedEntity, id: &EventId, now: Time) -> Result<Vec<Delivery>, TableError> {
-        let filters = Filters { event: Some(id.clone()), ..Filters::default() };
-        let mut range = KeyRange::of_event(id);
+    /// The heads of all deliveries within a millisecond, or a part of it, that pass the filters of the index, the newest
+    /// first.
+    pub(super) async fn all_heads(
+        &self,
+        entity: &AuthorizedEntity,
+        filters: &Filters,
+        mut range: KeyRange,
+    ) -> Result<Vec<HeadItem>, TableError> {
         let mut found = Vec::new();
         loop {
-            let page = self.look(entity.id(), &range, &filters, true, PAGE).await?;
+            let page = self.look(entity.id(), &range, filters, true, PAGE).await?;
             let heads = self.heads(page.found.iter().map(|found| &found.id)).await?;
-            found.extend(heads.into_iter().flatten().map(|head| head.shown(now)));
+            found.extend(heads.into_iter().flatten());
             let Some(end) = page.end else { return Ok(found) };
             range = range.before(&end);
         }

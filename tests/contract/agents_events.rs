@@ -1,0 +1,128 @@
+//! The list of events of the endpoint for agents, which is derived from deliveries.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use contract_test::contract_test;
+use futures::future::join_all;
+use serde_json::{Value, json};
+
+use crate::{
+    agents_tools::text,
+    delivery_list::hook_for,
+    harness::{Agent, Behaviour, Entity, LONG, Receiver, Suite, until},
+};
+
+/// Publishes an event; returns its identifier.
+async fn publish(entity: &Entity, kind: &str) -> String {
+    text(&entity.publish_of_type(kind, json!({})).await.json()["eventIdentifier"])
+}
+
+fn items(page: &Value) -> Vec<Value> {
+    page["items"].as_array().expect("the schema says so").clone()
+}
+
+fn ids(page: &Value) -> Vec<String> {
+    items(page).iter().map(|event| text(&event["eventIdentifier"])).collect()
+}
+
+/// The webhooks of an event, by the status of their deliveries.
+fn webhooks(event: &Value) -> BTreeMap<String, BTreeSet<String>> {
+    let groups = event["deliveries"].as_array().expect("the schema says so").iter().map(|group| {
+        let webhooks = group["webhookIdentifiers"].as_array().expect("the schema says so");
+        assert_eq!(group["count"], webhooks.len(), "{event:#}");
+        (text(&group["status"]), webhooks.iter().map(text).collect())
+    });
+    groups.collect()
+}
+
+#[contract_test]
+async fn an_event_is_listed_once_with_its_webhooks_by_status(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let agent = Agent::of(&entity).await;
+    let good = hook_for(&entity, "booking.*", &receiver.on("/good", [Behaviour::status(200)])).await;
+    let bad = hook_for(&entity, "booking.created", &receiver.on("/bad", [Behaviour::status(500)])).await;
+    let older = publish(&entity, "booking.created").await;
+    publish(&entity, "payee.created").await;
+    let newer = publish(&entity, "booking.cancelled").await;
+    let page = until("all deliveries are final", LONG, async || {
+        let page = agent.call("list_events", json!({})).await;
+        let is_final =
+            |event: &Value| webhooks(event).keys().all(|status| ["delivered", "failed"].contains(&&**status));
+        items(&page).iter().all(is_final).then_some(page)
+    })
+    .await;
+    assert_eq!(ids(&page), [newer.clone(), older.clone()], "no webhook wanted the other event: {page:#}");
+    assert!(page.get("nextCursor").is_none(), "{page:#}");
+    let of = |status: &str, webhook: &str| (status.to_owned(), BTreeSet::from([webhook.to_owned()]));
+    assert_eq!(webhooks(&page["items"][0]), BTreeMap::from([of("delivered", &good.id)]));
+    assert_eq!(webhooks(&page["items"][1]), BTreeMap::from([of("delivered", &good.id), of("failed", &bad.id)]));
+    let shown = agent.call("show_event", json!({ "eventIdentifier": older })).await;
+    assert_eq!(page["items"][1]["createdDate"], shown["timestamp"]);
+    assert_eq!(page["items"][1]["type"], "booking.created");
+
+    let time = &page["items"][0]["createdDate"];
+    for (filters, expected) in [
+        (json!({ "type": "booking.created" }), vec![&older]),
+        (json!({ "type": "payee.created" }), vec![]),
+        (json!({ "createdFrom": time }), vec![&newer]),
+        (json!({ "createdTo": time }), vec![&older]),
+        (json!({ "type": "booking.created", "createdFrom": time }), vec![]),
+    ] {
+        let page = agent.call("list_events", filters.clone()).await;
+        assert_eq!(ids(&page).iter().collect::<Vec<_>>(), expected, "{filters}");
+        assert!(page.get("nextCursor").is_none(), "{filters}: {page:#}");
+    }
+    let stranger = Agent::of(&suite.entity().await).await;
+    assert_eq!(stranger.call("list_events", json!({})).await, json!({ "items": [] }));
+}
+
+#[contract_test]
+async fn events_are_listed_page_by_page_and_none_on_two_pages(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let agent = Agent::of(&entity).await;
+    let hooks = join_all((0..6).map(|_| entity.hook("http://127.0.0.1:9/"))).await;
+    let hooks: BTreeSet<_> = hooks.into_iter().map(|hook| hook.id).collect();
+    // Some of them share a millisecond.
+    let published: BTreeSet<_> =
+        join_all((0..60).map(|_| publish(&entity, "booking.created"))).await.into_iter().collect();
+    for limit in [7, 50] {
+        let mut found = Vec::new();
+        let mut pages = Vec::new();
+        let mut arguments = json!({ "type": "booking.created", "limit": limit });
+        loop {
+            let page = agent.call("list_events", arguments.clone()).await;
+            let items = items(&page);
+            pages.push(items.len());
+            found.extend(items);
+            match page.get("nextCursor") {
+                Some(next) => arguments["cursor"] = next.clone(),
+                None => break,
+            }
+        }
+        assert!(pages.iter().all(|items| *items <= limit), "{pages:?}");
+        let ids: Vec<_> = found.iter().map(|event| text(&event["eventIdentifier"])).collect();
+        assert!(ids.is_sorted_by(|one, next| one > next), "the newest first, each once: {ids:?}");
+        assert_eq!(ids.into_iter().collect::<BTreeSet<_>>(), published, "{pages:?}");
+        for event in &found {
+            let webhooks: Vec<_> = webhooks(event).into_values().flatten().collect();
+            assert_eq!(webhooks.len(), hooks.len(), "{event:#}");
+            assert_eq!(webhooks.into_iter().collect::<BTreeSet<_>>(), hooks, "{event:#}");
+        }
+        // A page ends after 250 deliveries: here these belong to fewer events than its limit, and the page has a cursor.
+        assert_eq!(pages[0] == limit, limit == 7, "{pages:?}");
+    }
+
+    let first = json!({ "type": "booking.created", "limit": 1 });
+    let cursor = agent.call("list_events", first).await["nextCursor"].clone();
+    let of_deliveries = agent.call("list_deliveries", json!({ "limit": 1 })).await["nextCursor"].clone();
+    for refused in [json!({ "cursor": cursor }), json!({ "cursor": of_deliveries })] {
+        let problem = agent.refused("list_events", refused).await;
+        assert_eq!(problem["properties"]["violations"][0]["field"], "cursor", "{problem:#}");
+    }
+    let problem = agent.refused("list_deliveries", json!({ "type": "booking.created", "cursor": cursor })).await;
+    assert_eq!(problem["properties"]["violations"][0]["field"], "cursor", "{problem:#}");
+}
