@@ -84,8 +84,18 @@ fn allowed(name: &str) -> Vec<&'static str> {
 
 /// Tests, fakes and measurements may use everything.
 fn is_for_tests(name: &str) -> bool {
-    ["contract-tests", "contract-test", "fakes", "bench", "hello", "documented-receiver", "mcp-fixtures", "rights"]
-        .contains(&name)
+    [
+        "contract-tests",
+        "contract-test",
+        "fakes",
+        "bench",
+        "hello",
+        "documented-receiver",
+        "mcp-fixtures",
+        "rights",
+        "simulation",
+    ]
+    .contains(&name)
 }
 
 /// The names of the packages, ours and others, on which each of ours depends outside of tests.

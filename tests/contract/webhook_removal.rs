@@ -172,7 +172,7 @@ async fn job(table: &Table, removed: &Hook) -> Option<Value> {
     table.item(&format!("JOB#{}", removed.id), "CANCEL").await
 }
 
-/// Completed jobs leave turns behind for a while. One sweep skips all of them, regardless of their number.
+/// Completed jobs leave turns behind for a while. One sweep deletes or skips all of them, regardless of their number.
 #[contract_test]
 async fn turns_without_a_job_do_not_stop_the_jobs_after_them(suite: Arc<Suite>) {
     // An interval so long that only this test starts a sweep.
@@ -185,7 +185,7 @@ async fn turns_without_a_job_do_not_stop_the_jobs_after_them(suite: Arc<Suite>) 
         let long_ago = "2026-01-01T00:00:00.000Z";
         let turn = json!({
             "pk": { "S": format!("TURN#idle-{number}") }, "sk": { "S": "JOBS" }, "dueShard": { "S": "JOBS" },
-            "dueAt": { "S": long_ago }, "askedAt": { "S": long_ago },
+            "dueAt": { "S": long_ago }, "idleSince": { "S": long_ago },
         });
         table.put(turn).await;
     }

@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 
 use base::logging::OWN_CRATES;
 use tracing::{
-    Event, Id, Level, Span, Subscriber,
+    Event, Id, Level, Metadata, Span, Subscriber,
     field::{Field, Visit},
     span::Attributes,
     subscriber::{self, DefaultGuard},
@@ -36,6 +36,14 @@ struct ServiceLog {
 }
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for ServiceLog {
+    /// Libraries report each retry and each connection below `warn`. Their spans stay off, because the SDK draws a
+    /// number for each of its spans from the generator of its jitter: a replay would then be another history.
+    fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
+        let name = metadata.target().split("::").next().unwrap_or_default();
+        let is_own = name == env!("CARGO_CRATE_NAME") || OWN_CRATES.contains(&name);
+        if metadata.is_span() { is_own } else { *metadata.level() <= if is_own { Level::DEBUG } else { Level::WARN } }
+    }
+
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
         if attributes.metadata().name() != SANDBOX {
             return;
@@ -49,11 +57,6 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for ServiceLog {
 
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
         let metadata = event.metadata();
-        let is_own = metadata.target().split("::").next().is_some_and(|name| OWN_CRATES.contains(&name));
-        // Libraries report each retry and each connection below that.
-        if *metadata.level() > (if is_own { Level::DEBUG } else { Level::WARN }) {
-            return;
-        }
         let spans = context.event_scope(event).into_iter().flat_map(Scope::from_root);
         let who = spans.filter_map(|span| span.extensions().get::<Who>().cloned()).last();
         let mut fields = Fields::default();

@@ -8,7 +8,6 @@ use crate::{
 };
 use auth::AuthorizedEntity;
 use base::{SharedClock, WebhookId};
-use storage::table::Write;
 
 /// Removes webhooks.
 pub struct Removal {
@@ -26,9 +25,8 @@ impl Removal {
     /// Removes a webhook.
     pub async fn remove(&self, entity: &AuthorizedEntity, id: &WebhookId) -> Result<(), WebhookError> {
         let now = self.clock.now();
-        self.jobs.ask_for_turn(entity.id(), now).await?;
-        let job = self.jobs.cancellation(entity, id, now)?;
-        let along = vec![Write::from(self.healths.removal(entity, id)), job.into()];
+        let [job, turn] = self.jobs.cancellation(entity, id, now)?;
+        let along = vec![self.healths.removal(entity, id).into(), job, turn];
         if !self.webhooks.remove(entity, id, along).await?.is_done() {
             return Err(WebhookError::NotFound);
         }

@@ -10,8 +10,9 @@
 //! entities before it. A turn is an item, `TURN#{entity}` / `JOBS`, in the shard `JOBS` of the index `byDue`; an
 //! entity's jobs are in a separate shard, `JOBS#{entity}`. A sweep takes the due turns, the longest due first, works
 //! briefly on one job of each entity, and puts each turn behind all others, or at the time at which the entity's next
-//! job is due. A turn is written before its job, and deleted only after a minute without a job. So neither a crash
-//! between the two writes nor an index that lags behind leaves a job without a turn.
+//! job is due. A turn is written in the transaction of its job, and deleted only when sweeps have found no job for a
+//! minute. So neither a sandbox that is frozen before the transaction nor an index that lags behind leaves a job without
+//! a turn.
 
 use std::time::Duration;
 
@@ -29,7 +30,7 @@ use storage::table::{Change, Delete, Query, TableError, Written, is};
 const PREFIX: &str = "TURN#";
 /// The sort key of turns.
 const SORT_KEY: &str = "JOBS";
-/// How long a turn is kept after its last request: longer than that request may take.
+/// How long a turn without a job is kept: longer than the index may lag behind.
 const KEPT: Duration = Duration::from_secs(60);
 /// The pause after a turn without work although the index shows a due job: the index lags behind, or another sweep
 /// works on that job.
@@ -40,7 +41,6 @@ const LOOK_AGAIN: Duration = Duration::from_secs(5);
 const EVER: Time = Time::from_millis(253_402_300_799_000);
 
 const TAKING: &str = "taking an entity's turn";
-const ASKING: &str = "asking for an entity's turn";
 const ENDING: &str = "ending an entity's turn";
 
 /// A turn that a sweep has taken.
@@ -48,8 +48,9 @@ const ENDING: &str = "ending an entity's turn";
 #[serde(rename_all = "camelCase")]
 pub(super) struct Turn {
     pk: String,
-    /// The time of the last request for the turn.
-    asked_at: Time,
+    /// Since when sweeps have found no job of the entity.
+    #[serde(default)]
+    idle_since: Option<Time>,
     /// The end of the sweep's lease.
     due_at: Time,
 }
@@ -59,14 +60,13 @@ pub(super) fn entity_of(due: &DueJob) -> Option<EntityId> {
     due.pk.strip_prefix(PREFIX).and_then(|entity| EntityId::parse(entity).ok())
 }
 
-impl Jobs {
-    /// Writes a turn of the entity that is due now, before its job is written.
-    pub async fn ask_for_turn(&self, entity: &EntityId, now: Time) -> Result<(), TableError> {
-        let turn = Change::of((format!("{PREFIX}{entity}"), SORT_KEY.to_owned()));
-        let turn = turn.set("dueShard", SHARD).set("dueAt", now).set("askedAt", now);
-        self.0.write(turn, ASKING).await.map(drop)
-    }
+/// A turn of the entity that is due at this time, for the transaction that writes a job.
+pub(super) fn turn(entity: &EntityId, due: Time) -> Change {
+    let turn = Change::of((format!("{PREFIX}{entity}"), SORT_KEY.to_owned()));
+    turn.set("dueShard", SHARD).set("dueAt", due).remove("idleSince")
+}
 
+impl Jobs {
     /// The turns that have been due the longest.
     pub(super) async fn first_turns(&self, limit: i32, now: Time) -> Result<Vec<DueJob>, TableError> {
         Ok(self.0.page(Query::due_by(SHARD, now).limit(limit), "looking for jobs").await?.entries)
@@ -99,10 +99,12 @@ impl Jobs {
     ) -> Result<Option<DueJob>, TableError> {
         let shown = self.first_due(entity, EVER).await?;
         let job = shown.iter().chain(left).map(|job| job.due_at).min();
-        let Some(next) = next_turn(job, turn.asked_at, worked, now) else {
+        let idle_since = job.is_none().then(|| turn.idle_since.unwrap_or(now));
+        let Some(next) = next_turn(job, idle_since, worked, now) else {
             return self.delete(&turn).await.map(|()| None);
         };
-        let change = Change::of(turn.key()).set("dueAt", next).only_if(is("dueAt", turn.due_at));
+        let change = Change::of(turn.key()).set("dueAt", next).set_or_remove("idleSince", idle_since);
+        let change = change.only_if(is("dueAt", turn.due_at));
         let put_back = self.0.write_together(change, ENDING).await?.is_done() && next <= now;
         Ok(put_back.then(|| DueJob { pk: turn.pk, sk: SORT_KEY.to_owned(), due_at: next }))
     }
@@ -120,10 +122,10 @@ impl Turn {
 }
 
 /// The next turn of an entity with this next job; `None` when the turn is no longer needed.
-fn next_turn(job: Option<Time>, asked_at: Time, worked: bool, now: Time) -> Option<Time> {
+fn next_turn(job: Option<Time>, idle_since: Option<Time>, worked: bool, now: Time) -> Option<Time> {
     match job {
         Some(due) => Some(due.max(if worked { now } else { now + PAUSE_WITHOUT_WORK })),
-        None => (now.since(asked_at) < KEPT).then(|| now + LOOK_AGAIN),
+        None => idle_since.is_none_or(|since| now.since(since) < KEPT).then(|| now + LOOK_AGAIN),
     }
 }
 
@@ -131,24 +133,26 @@ fn next_turn(job: Option<Time>, asked_at: Time, worked: bool, now: Time) -> Opti
 mod tests {
     use super::*;
 
-    const ASKED: Time = Time::from_millis(1_795_167_900_000);
+    const NOW: Time = Time::from_millis(1_795_167_900_000);
 
     #[test]
     fn an_entity_with_more_to_do_comes_behind_all_that_wait() {
-        let now = ASKED + Duration::from_secs(10);
-        assert_eq!(next_turn(Some(ASKED), ASKED, true, now), Some(now));
-        assert_eq!(next_turn(Some(now + KEPT), ASKED, true, now), Some(now + KEPT), "nothing is to be done before");
+        let due = NOW - Duration::from_secs(10);
+        assert_eq!(next_turn(Some(due), None, true, NOW), Some(NOW));
+        assert_eq!(next_turn(Some(NOW + KEPT), None, true, NOW), Some(NOW + KEPT), "nothing is to be done before");
     }
 
     #[test]
     fn a_turn_without_work_is_not_taken_again_at_once_by_the_same_sweep() {
-        assert_eq!(next_turn(Some(ASKED), ASKED, false, ASKED), Some(ASKED + PAUSE_WITHOUT_WORK));
+        assert_eq!(next_turn(Some(NOW), None, false, NOW), Some(NOW + PAUSE_WITHOUT_WORK));
     }
 
     #[test]
     fn a_turn_is_kept_until_the_index_must_show_its_job() {
-        let before = ASKED + KEPT - Duration::from_millis(1);
-        assert_eq!(next_turn(None, ASKED, false, before), Some(before + LOOK_AGAIN));
-        assert_eq!(next_turn(None, ASKED, false, ASKED + KEPT), None);
+        let almost = NOW - (KEPT - Duration::from_millis(1));
+        for idle_since in [None, Some(NOW), Some(almost)] {
+            assert_eq!(next_turn(None, idle_since, false, NOW), Some(NOW + LOOK_AGAIN));
+        }
+        assert_eq!(next_turn(None, Some(NOW - KEPT), false, NOW), None);
     }
 }

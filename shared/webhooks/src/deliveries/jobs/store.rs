@@ -4,6 +4,7 @@ use crate::deliveries::{
     error::DeliveryError,
     jobs::{
         cancel_progress::Cancellation,
+        entity_turns::turn,
         job::{JobItem, RECOVER, Work, partition},
         scope::RecoveryScope,
     },
@@ -40,16 +41,17 @@ impl Jobs {
         Self(table)
     }
 
-    /// The write of the job that cancels the deliveries which wait for a webhook, for the transaction that removes the
-    /// webhook. The caller has requested a turn of its entity.
+    /// The writes of the job that cancels the deliveries which wait for a webhook, with a turn of its entity, for the
+    /// transaction that removes the webhook.
     pub(crate) fn cancellation(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
         now: Time,
-    ) -> Result<Put, TableError> {
+    ) -> Result<[Write; 2], TableError> {
         let work = Work::Cancel(Cancellation::new(now));
-        Put::item(&JobItem { version: 1, ..JobItem::new(entity.id(), webhook, work, now) }, WRITING)
+        let job = Put::item(&JobItem { version: 1, ..JobItem::new(entity.id(), webhook, work, now) }, WRITING)?;
+        Ok([job.into(), turn(entity.id(), now).into()])
     }
 
     /// The ranges of a scope that a recovery would still have to work on: less than the whole scope if a recovery is
@@ -84,13 +86,12 @@ impl Jobs {
         record: Option<Record>,
         from: Time,
     ) -> Result<(), DeliveryError> {
-        self.ask_for_turn(entity.id(), from).await?;
         for _ in 0..TRIES {
             let mut item = self.recovery(entity, webhook, from).await?;
             if !item.ask(scope)? {
                 return Ok(self.nothing_to_recover(record).await?);
             }
-            let write = Transaction::new().with(next_version(&mut item)?);
+            let write = Transaction::new().with(next_version(&mut item)?).with(turn(entity.id(), from));
             if self.0.write_recorded(write, record.clone(), WRITING).await?.is_done() {
                 return Ok(());
             }
@@ -107,7 +108,6 @@ impl Jobs {
         along: Vec<Write>,
         now: Time,
     ) -> Result<Written<()>, TableError> {
-        self.ask_for_turn(entity.id(), now).await?;
         let mut lost_at = None;
         for _ in 0..TRIES {
             let mut item = self.recovery(entity, webhook, now).await?;
@@ -116,7 +116,8 @@ impl Jobs {
                 return Ok(Written::Lost(None));
             }
             item.expedited.add_put_off();
-            let together = Transaction::new().with_all(along.clone()).with(next_version(&mut item)?);
+            let job = next_version(&mut item)?;
+            let together = Transaction::new().with_all(along.clone()).with(job).with(turn(entity.id(), now));
             if self.0.write_all(together, WRITING).await?.is_done() {
                 return Ok(Written::Done(()));
             }
