@@ -14,6 +14,7 @@ use crate::{
     endpoints::Mood,
     faults::{Chances, Coverage},
     journal::Journal,
+    oauth,
     plan::Plan,
     promises::{self, Broken},
     tenants::Tenants,
@@ -58,12 +59,14 @@ pub fn run(plan: &Plan, journal: Journal) -> Outcome {
 
 async fn carry_out(plan: &Plan, journal: Journal) -> Outcome {
     let world = World::new(schema(), Draws::new(plan.seed), plan.chances.clone(), journal);
+    oauth::publish_keys(&world);
     let cloud = Cloud::new(Arc::clone(&world));
     let tenants = Tenants::new(Arc::clone(&cloud));
     let mut sources = JoinSet::new();
     sources.spawn(Arc::clone(&cloud).map_queue(Lane::Quick));
     sources.spawn(Arc::clone(&cloud).map_queue(Lane::Slow));
     sources.spawn(Arc::clone(&cloud).sweep_on_schedule());
+    sources.spawn(Arc::clone(&cloud).refresh_on_schedule());
 
     let began = Instant::now();
     let mut steps = JoinSet::new();
@@ -97,6 +100,7 @@ fn quiet(world: &World) {
     state.chances = Chances::none();
     state.throttled.clear();
     state.secrets_away_until = 0;
+    state.providers.recover();
     let draws = world.draws;
     for (slot, mood) in &mut state.endpoints.moods {
         if draws.about(&("recovers", slot)).u8(0..4) > 0 {

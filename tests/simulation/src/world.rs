@@ -20,6 +20,7 @@ use crate::{
     endpoints::Endpoints,
     faults::{Chances, Coverage, Fault},
     journal::Journal,
+    providers::Played,
     sandbox::{Function, Sandbox},
 };
 
@@ -46,6 +47,8 @@ pub struct State {
     pub invalid: Vec<String>,
     /// The invocations that died, were frozen, or were ended.
     pub interrupted: BTreeSet<u64>,
+    /// The invocations in which a call to AWS failed, was slow, or got no answer.
+    pub hindered: BTreeSet<u64>,
     /// The chances of faults; none once the history is quiet.
     pub chances: Chances,
     /// Where faults occurred.
@@ -54,6 +57,8 @@ pub struct State {
     pub secrets_away_until: u64,
     /// The endpoints of webhooks and the requests that they saw.
     pub endpoints: Endpoints,
+    /// The payment providers.
+    pub providers: Played,
     /// What happened, for the reader of one history and for the fingerprint.
     pub journal: Journal,
     /// How many sandboxes and invocations there were.
@@ -87,10 +92,12 @@ impl World {
             throttles: Vec::new(),
             invalid: Vec::new(),
             interrupted: BTreeSet::new(),
+            hindered: BTreeSet::new(),
             chances,
             coverage: Coverage::default(),
             secrets_away_until: 0,
             endpoints: Endpoints::default(),
+            providers: Played::default(),
             journal,
             numbers: Numbers::default(),
         };

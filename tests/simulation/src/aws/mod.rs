@@ -3,7 +3,7 @@
 mod secrets;
 pub mod table;
 
-pub use secrets::PREFIX as SECRETS_PREFIX;
+pub use secrets::{PREFIX as SECRETS_PREFIX, data_keys, signing_keys};
 
 use std::{
     fmt,
@@ -139,6 +139,7 @@ impl Wire {
         let occurs = state.chances.occurs(fault, rng);
         if occurs {
             state.coverage.injected(self.sandbox.function, &call.point, fault);
+            state.hindered.insert(self.sandbox.invocation());
             state.journal.note(self.world.now(), || {
                 format!("{} {} ! {}", self.sandbox.function.name(), self.sandbox.id, fault.name())
             });
@@ -148,7 +149,14 @@ impl Wire {
 
     /// Half of the time that a call takes.
     async fn travel(&self, rng: &mut Rng) {
-        let slow = self.world.state().chances.occurs(Fault::Slow, rng);
+        let slow = {
+            let mut state = self.world.state();
+            let slow = state.chances.occurs(Fault::Slow, rng);
+            if slow {
+                state.hindered.insert(self.sandbox.invocation());
+            }
+            slow
+        };
         pause(Duration::from_millis(if slow { rng.u64(50..1_500) } else { rng.u64(1..6) })).await;
         self.sandbox.running().await;
     }
@@ -179,6 +187,9 @@ impl Wire {
                     Ok(answer) => (200, answer.to_string()),
                     Err(refusal) => (refusal.status, refusal.body.to_string()),
                 };
+                if status != 200 {
+                    state.hindered.insert(self.sandbox.invocation());
+                }
                 if answer.contains("ValidationE") {
                     state.invalid.push(format!("{}: {}", call.point, answer.chars().take(300).collect::<String>()));
                 }

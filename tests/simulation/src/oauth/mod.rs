@@ -1,0 +1,121 @@
+//! The token issuer: the use cases in a sandbox, and the clients that get, verify and revoke tokens.
+
+mod clients;
+mod use_cases;
+
+use std::time::Duration;
+
+use auth::{keys::Published, signing::SigningSecret};
+use fastrand::Rng;
+use serde_json::{Map, Value, json};
+
+pub use clients::{Ending, Ends, Records, Verdict, Verification};
+pub use use_cases::UseCases;
+
+use crate::{aws, draws::Draws, faults::Chances, plan::TENANTS, sandbox::Function, world::World};
+
+/// The API's address.
+pub const BASE_URL: &str = "https://api.simulated";
+/// The issuer's address.
+pub const ISSUER: &str = "https://auth.simulated";
+/// The life of tokens, in seconds.
+pub const LIFETIME: u32 = 1_800;
+
+/// What happens in a step about tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// A tenant creates an application, with an idempotency key if there is a number.
+    Create(usize, Option<u8>),
+    /// A tenant adds a secret to one of its applications.
+    AddSecret(usize, u8),
+    /// An application gets a token with one of its secrets.
+    GetToken(usize, u8),
+    /// Functions verify a token, in as many sandboxes at once.
+    Verify(usize, u8, u8),
+    /// An application revokes one of its tokens.
+    Revoke(usize, u8),
+    /// A tenant removes a secret.
+    RemoveSecret(usize, u8),
+    /// A tenant removes an application.
+    RemoveApplication(usize, u8),
+    /// The partition with the revocations takes and gives nothing for this time.
+    Throttle(Duration),
+}
+
+/// The steps of a history about tokens, which has none in half of the cases.
+pub fn plan(draws: Draws, length: Duration) -> Vec<(Duration, Action)> {
+    let rng = &mut draws.about(&"plan of tokens");
+    if rng.bool() {
+        return Vec::new();
+    }
+    let weights =
+        [6, rng.u32(0..3), 14, 20, rng.u32(0..8), rng.u32(0..4), rng.u32(0..3), rng.u32(0..4).saturating_sub(2)];
+    let step = |rng: &mut Rng| {
+        let at = length.mul_f64(rng.f64());
+        let tenant = rng.usize(0..TENANTS);
+        let action = match crate::plan::choose(&weights, rng) {
+            0 => Action::Create(tenant, rng.bool().then(|| rng.u8(0..6))),
+            1 => Action::AddSecret(tenant, rng.u8(..)),
+            2 => Action::GetToken(tenant, rng.u8(..)),
+            3 => Action::Verify(tenant, rng.u8(..), rng.u8(1..5)),
+            4 => Action::Revoke(tenant, rng.u8(..)),
+            5 => Action::RemoveSecret(tenant, rng.u8(..)),
+            6 => Action::RemoveApplication(tenant, rng.u8(..)),
+            _ => Action::Throttle(Duration::from_secs_f64(400.0 * rng.f64().powi(2))),
+        };
+        (at, action)
+    };
+    let mut steps: Vec<_> = (0..rng.usize(30..80)).map(|_| step(rng)).collect();
+    // Some tokens are verified in one sandbox after the other around the end of a token.
+    for (at, action) in steps.clone() {
+        let is_end = matches!(action, Action::Revoke(..) | Action::RemoveSecret(..) | Action::RemoveApplication(..));
+        if is_end {
+            let (Action::Revoke(tenant, which)
+            | Action::RemoveSecret(tenant, which)
+            | Action::RemoveApplication(tenant, which)) = action
+            else {
+                continue;
+            };
+            for wait in [0, 2, 20, 59, 62, 70, 130] {
+                let at = at + Duration::from_millis(wait * 1_000 + rng.u64(0..3_000));
+                steps.push((at, Action::Verify(tenant, which, rng.u8(1..4))));
+            }
+        }
+    }
+    steps
+}
+
+/// Publishes the keys that verify tokens, as the provision of a deployment does.
+pub fn publish_keys(world: &World) {
+    let keys = SigningSecret::read(&aws::signing_keys()).and_then(|secret| secret.keys());
+    let mut published = Published::default();
+    let settled = keys.map(|keys| published.settle(&keys, LIFETIME, world.now()));
+    settled.expect("the keys of the simulation are valid").expect("no key was revoked");
+    let keys = serde_json::to_value(&published.keys).expect("keys can be written as JSON");
+    let item = json!({ "pk": "KEYS", "sk": "JWKS", "keys": keys, "revoked": [], "version": 1 });
+    let request = json!({ "TableName": aws::TABLE, "Item": attribute(&item)["M"] });
+    let now = world.clock.millis();
+    let mut rng = world.draws.about(&"keys");
+    let mut state = world.state();
+    let chances = std::mem::replace(&mut state.chances, Chances::none());
+    let at = (Function::GetToken, "provision");
+    state
+        .call_table("PutItem", &request, now, at, &mut rng)
+        .map_err(|refusal| refusal.body)
+        .expect("the item is valid");
+    state.chances = chances;
+}
+
+/// A value in the form of DynamoDB.
+fn attribute(value: &Value) -> Value {
+    match value {
+        Value::Null => json!({ "NULL": true }),
+        Value::Bool(is) => json!({ "BOOL": is }),
+        Value::Number(number) => json!({ "N": number.to_string() }),
+        Value::String(text) => json!({ "S": text }),
+        Value::Array(list) => json!({ "L": list.iter().map(attribute).collect::<Vec<_>>() }),
+        Value::Object(members) => {
+            json!({ "M": members.iter().map(|(name, value)| (name.clone(), attribute(value))).collect::<Map<_, _>>() })
+        }
+    }
+}
