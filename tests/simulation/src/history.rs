@@ -121,5 +121,8 @@ async fn rest(cloud: &Arc<Cloud>) -> bool {
     }
     // Zombies that were frozen for an hour may still continue.
     pause(Duration::from_secs(2 * 60 * 60)).await;
+    // Connections are refreshed at the beginning of a minute, and until the end of all days.
+    let into_minute = cloud.world.clock.millis() % 60_000;
+    pause(Duration::from_millis(60_000 + 45_000 - into_minute)).await;
     true
 }

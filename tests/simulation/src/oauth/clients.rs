@@ -1,9 +1,9 @@
 //! The tenants that make applications, and the clients that get, present and revoke tokens.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use auth::{Resource, Scopes, TokenFault, Unverified};
-use base::audit::Notes;
+use base::{audit::Notes, pause};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use fastrand::Rng;
 use futures::future::join_all;
@@ -16,139 +16,16 @@ use issuer::{
 use problem::{Problem, overlap::overlap};
 use serde_json::{Value, json};
 
-use super::Action;
+use super::{
+    Action,
+    records::{Ending, Ends, Secret, Token, Verdict, Verification},
+};
 use crate::{
     bundle::{entity, entity_id},
     plan::Step,
     sandbox::Function,
     tenants::{Answer, Tenants, done, once},
 };
-
-/// What the tenants remember about tokens.
-#[derive(Debug, Default)]
-pub struct Records {
-    /// The secrets of applications.
-    pub secrets: Vec<Secret>,
-    /// The tokens.
-    pub tokens: Vec<Token>,
-    /// The ends of tokens, of secrets and of applications.
-    pub endings: Vec<Ending>,
-    /// The verifications of tokens.
-    pub verifications: Vec<Verification>,
-    /// The answers by tenant, path and idempotency key.
-    pub answers: BTreeMap<(usize, String, String), BTreeSet<String>>,
-    /// How many applications of a name could have been made. All tries with one key make one.
-    pub made: BTreeMap<(usize, String), u32>,
-}
-
-/// A secret of an application.
-#[derive(Debug, Clone)]
-pub struct Secret {
-    /// The tenant that owns the application.
-    pub tenant: usize,
-    /// The application.
-    pub client: String,
-    /// The identifier of the secret.
-    pub id: String,
-    /// The secret.
-    pub secret: String,
-}
-
-/// A token.
-#[derive(Debug, Clone)]
-pub struct Token {
-    /// The tenant whose application got it.
-    pub tenant: usize,
-    /// The application.
-    pub client: String,
-    /// The secret that it was obtained with.
-    pub credential: String,
-    /// Its identifier.
-    pub id: String,
-    /// When it expires, in seconds.
-    pub expires: u64,
-    /// The token.
-    pub text: String,
-}
-
-/// What ends.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ends {
-    /// A token, by its identifier.
-    Token(String),
-    /// A secret of an application, by both identifiers.
-    Secret(String, String),
-    /// An application.
-    Application(String),
-}
-
-/// A request for an end.
-#[derive(Debug, Clone)]
-pub struct Ending {
-    /// What ends.
-    pub what: Ends,
-    /// When the request began, in milliseconds.
-    pub began: u64,
-    /// When it was acknowledged.
-    pub acknowledged: Option<u64>,
-}
-
-/// What a function says about a token.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
-    /// It is valid.
-    Valid,
-    /// It is not.
-    Refused(String),
-    /// The table did not answer.
-    Unavailable,
-}
-
-/// A verification of a token.
-#[derive(Debug, Clone)]
-pub struct Verification {
-    /// The token's place in the records.
-    pub token: usize,
-    /// Whether the revocations were read for it.
-    pub fresh: bool,
-    /// The sandbox and the invocation; `None` for a request of several tries.
-    pub place: Option<(u64, u64)>,
-    /// When it began, in milliseconds.
-    pub began: u64,
-    /// When it was answered.
-    pub answered: u64,
-    /// The answer.
-    pub verdict: Verdict,
-}
-
-impl Ends {
-    /// Whether this ends a token.
-    pub fn ends(&self, token: &Token) -> bool {
-        match self {
-            Self::Token(id) => *id == token.id,
-            Self::Secret(client, id) => *client == token.client && *id == token.credential,
-            Self::Application(client) => *client == token.client,
-        }
-    }
-}
-
-impl Records {
-    fn token_of(&self, tenant: usize, rng: &mut Rng) -> Option<usize> {
-        let known: Vec<_> = (0..self.tokens.len()).filter(|token| self.tokens[*token].tenant == tenant).collect();
-        let ended = |token: &usize| self.endings.iter().any(|ending| ending.what.ends(&self.tokens[*token]));
-        let ended: Vec<_> = known.iter().copied().filter(ended).collect();
-        // The last ended one, any ended one, or any.
-        match rng.u8(0..3) {
-            0 if !ended.is_empty() => ended.last().copied(),
-            1 if !ended.is_empty() => rng.choice(ended),
-            _ => rng.choice(known),
-        }
-    }
-
-    fn secret_of(&self, tenant: usize, rng: &mut Rng) -> Option<Secret> {
-        rng.choice(self.secrets.iter().filter(|secret| secret.tenant == tenant).collect::<Vec<_>>()).cloned()
-    }
-}
 
 /// The token in an answer.
 fn token(tenant: usize, text: &str) -> Option<Token> {
@@ -184,11 +61,11 @@ impl Tenants {
         let rng = &mut world.draws.about(&("token", step.number));
         match action {
             Action::Create(tenant, key) => self.create_application(step, tenant, key, rng).await,
-            Action::AddSecret(tenant, _) => self.add_secret(step, tenant, rng).await,
-            Action::GetToken(tenant, _) => self.get_token(step, tenant, rng).await,
-            Action::Verify(tenant, _, sandboxes) => self.verify(tenant, sandboxes, rng).await,
-            Action::Revoke(tenant, _) => self.revoke(step, tenant, rng).await,
-            Action::RemoveSecret(tenant, _) => {
+            Action::AddSecret(tenant) => self.add_secret(step, tenant, rng).await,
+            Action::GetToken(tenant) => self.get_token(step, tenant, rng).await,
+            Action::Verify(tenant, sandboxes) => self.verify(tenant, sandboxes, rng).await,
+            Action::Revoke(tenant) => self.revoke(step, tenant, rng).await,
+            Action::RemoveSecret(tenant) => {
                 let Some(secret) = self.records().oauth.secret_of(tenant, rng) else { return };
                 let Secret { client, id, .. } = secret;
                 let ends = Ends::Secret(client.clone(), id.clone());
@@ -206,7 +83,7 @@ impl Tenants {
                 })
                 .await;
             }
-            Action::RemoveApplication(tenant, _) => {
+            Action::RemoveApplication(tenant) => {
                 let Some(secret) = self.records().oauth.secret_of(tenant, rng) else { return };
                 let client = secret.client;
                 self.end(step, Ends::Application(client.clone()), Function::ManageApplications, move |bundle| {
@@ -246,11 +123,25 @@ impl Tenants {
             records.oauth.endings.push(Ending { what, began, acknowledged: None });
             records.oauth.endings.len() - 1
         };
-        let answer = self.request(step, None, None, function, work).await;
+        let mut rng = self.cloud.world.draws.about(&("end", step.number));
+        let token = self.records().oauth.tokens_that_end(number, &mut rng);
+        let ended = self.request(step, None, None, function, work);
+        // Functions that make credentials verify one of the tokens meanwhile, and at once afterwards.
+        let around = rng.bool().then_some(token).flatten();
+        let meanwhile = async {
+            if let Some(token) = around {
+                pause(Duration::from_millis(rng.u64(0..40))).await;
+                self.verify_token(token, true, 2).await;
+            }
+        };
+        let (answer, ()) = tokio::join!(ended, meanwhile);
         // What was there and is not found has ended by an earlier try or by another request.
         if matches!(answer, Some(Answer::Done(_) | Answer::Refused(404))) {
             let now = self.cloud.world.clock.millis();
             self.records().oauth.endings[number].acknowledged = Some(now);
+            if let Some(token) = around {
+                self.verify_token(token, true, 2).await;
+            }
         }
     }
 
@@ -391,8 +282,11 @@ impl Tenants {
     /// Functions verify a token, in several sandboxes at once.
     async fn verify(&self, tenant: usize, sandboxes: u8, rng: &mut Rng) {
         let Some(number) = self.records().oauth.token_of(tenant, rng) else { return };
+        self.verify_token(number, rng.u8(0..4) == 0, sandboxes).await;
+    }
+
+    async fn verify_token(&self, number: usize, fresh: bool, sandboxes: u8) {
         let text = self.records().oauth.tokens[number].text.clone();
-        let fresh = rng.u8(0..4) == 0;
         let function = if fresh { Function::ManageApplications } else { Function::ListConnections };
         let verifications = (0..sandboxes).map(|_| async {
             let text = text.clone();

@@ -1,6 +1,7 @@
 //! The token issuer: the use cases in a sandbox, and the clients that get, verify and revoke tokens.
 
 mod clients;
+mod records;
 mod use_cases;
 
 use std::time::Duration;
@@ -9,7 +10,7 @@ use auth::{keys::Published, signing::SigningSecret};
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
 
-pub use clients::{Ending, Ends, Records, Verdict, Verification};
+pub use records::{Records, Verdict, Verification};
 pub use use_cases::UseCases;
 
 use crate::{aws, draws::Draws, faults::Chances, plan::TENANTS, sandbox::Function, world::World};
@@ -27,17 +28,17 @@ pub enum Action {
     /// A tenant creates an application, with an idempotency key if there is a number.
     Create(usize, Option<u8>),
     /// A tenant adds a secret to one of its applications.
-    AddSecret(usize, u8),
+    AddSecret(usize),
     /// An application gets a token with one of its secrets.
-    GetToken(usize, u8),
+    GetToken(usize),
     /// Functions verify a token, in as many sandboxes at once.
-    Verify(usize, u8, u8),
+    Verify(usize, u8),
     /// An application revokes one of its tokens.
-    Revoke(usize, u8),
+    Revoke(usize),
     /// A tenant removes a secret.
-    RemoveSecret(usize, u8),
+    RemoveSecret(usize),
     /// A tenant removes an application.
-    RemoveApplication(usize, u8),
+    RemoveApplication(usize),
     /// The partition with the revocations takes and gives nothing for this time.
     Throttle(Duration),
 }
@@ -55,31 +56,25 @@ pub fn plan(draws: Draws, length: Duration) -> Vec<(Duration, Action)> {
         let tenant = rng.usize(0..TENANTS);
         let action = match crate::plan::choose(&weights, rng) {
             0 => Action::Create(tenant, rng.bool().then(|| rng.u8(0..6))),
-            1 => Action::AddSecret(tenant, rng.u8(..)),
-            2 => Action::GetToken(tenant, rng.u8(..)),
-            3 => Action::Verify(tenant, rng.u8(..), rng.u8(1..5)),
-            4 => Action::Revoke(tenant, rng.u8(..)),
-            5 => Action::RemoveSecret(tenant, rng.u8(..)),
-            6 => Action::RemoveApplication(tenant, rng.u8(..)),
+            1 => Action::AddSecret(tenant),
+            2 => Action::GetToken(tenant),
+            3 => Action::Verify(tenant, rng.u8(1..5)),
+            4 => Action::Revoke(tenant),
+            5 => Action::RemoveSecret(tenant),
+            6 => Action::RemoveApplication(tenant),
             _ => Action::Throttle(Duration::from_secs_f64(400.0 * rng.f64().powi(2))),
         };
         (at, action)
     };
     let mut steps: Vec<_> = (0..rng.usize(30..80)).map(|_| step(rng)).collect();
-    // Some tokens are verified in one sandbox after the other around the end of a token.
+    // Ended tokens are verified in one sandbox after the other.
     for (at, action) in steps.clone() {
-        let is_end = matches!(action, Action::Revoke(..) | Action::RemoveSecret(..) | Action::RemoveApplication(..));
-        if is_end {
-            let (Action::Revoke(tenant, which)
-            | Action::RemoveSecret(tenant, which)
-            | Action::RemoveApplication(tenant, which)) = action
-            else {
-                continue;
-            };
-            for wait in [0, 2, 20, 59, 62, 70, 130] {
-                let at = at + Duration::from_millis(wait * 1_000 + rng.u64(0..3_000));
-                steps.push((at, Action::Verify(tenant, which, rng.u8(1..4))));
-            }
+        let (Action::Revoke(tenant) | Action::RemoveSecret(tenant) | Action::RemoveApplication(tenant)) = action else {
+            continue;
+        };
+        for wait in [0, 2, 20, 59, 62, 70, 130] {
+            let at = at + Duration::from_millis(wait * 1_000 + rng.u64(0..3_000));
+            steps.push((at, Action::Verify(tenant, rng.u8(1..4))));
         }
     }
     steps
