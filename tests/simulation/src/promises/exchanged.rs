@@ -116,9 +116,13 @@ fn lost(
     grant: &Grant,
     issue: &Issue,
 ) -> Option<String> {
-    let has =
-        |stored: &&Stored<'_>| stored.item.as_ref().is_some_and(|(_, tokens)| tokens.access.expose() == issue.access);
-    if !issue.delivered || versions.iter().any(|stored| has(&stored)) {
+    let has = |stored: &Stored<'_>| {
+        stored.item.as_ref().is_some_and(|(_, tokens)| {
+            let refresh = tokens.refresh.as_ref().map(|refresh| refresh.expose());
+            tokens.access.expose() == issue.access && refresh == Some(issue.refresh.as_str())
+        })
+    };
+    if !issue.delivered || versions.iter().any(has) {
         return None;
     }
     if state.interrupted.contains(&issue.invocation) {
