@@ -41,7 +41,7 @@ use crate::{
 use auth::{AuthorizedEntity, Claims, EntityId, refusal};
 use base::metric::{Metrics, Name, Number};
 use base::{ConnectionId, SharedClock, SharedRandom, logging, pause, random};
-use outbound::AddressRules;
+use outbound::Outbound;
 use problem::Problem;
 use storage::{KeyRing, KeyRings, SealError, Secrets, Table, TableError, Written};
 use webhooks::outbox::OutboxEvent;
@@ -177,12 +177,12 @@ struct Returned {
 }
 
 impl Callback {
-    /// Creates the callback for this table's authorizations, and reads the key ring. `environment` is the deployment's
-    /// name, for the metrics.
+    /// Creates the callback for this table's authorizations, and reads the key ring. `outbound` sends to providers, and
+    /// its rules limit their addresses. `environment` is the deployment's name, for the metrics.
     pub async fn new(
         table: Table,
         secrets: Secrets,
-        rules: AddressRules,
+        outbound: Outbound,
         (base_url, panel): (String, PanelSettings),
         environment: String,
         (clock, random): (SharedClock, SharedRandom),
@@ -190,8 +190,8 @@ impl Callback {
         Self {
             pending: PendingAuthorizations::new(table.clone()),
             connections: Connections::new(table),
-            providers: Providers::new(secrets.clone(), rules.clone(), clock.clone()),
-            grants: Grants::new(rules, &base_url, clock.clone(), random.clone()),
+            providers: Providers::new(secrets.clone(), outbound.rules.clone(), clock.clone()),
+            grants: Grants::new(outbound, &base_url, clock.clone(), random.clone()),
             rings: KeyRings::warm(secrets, clock.clone()).await,
             base_url,
             panel,

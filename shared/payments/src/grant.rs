@@ -11,7 +11,7 @@ use crate::{
     token_response,
 };
 use base::{SharedClock, SharedRandom, Time};
-use outbound::{AddressRules, HttpResponse};
+use outbound::{HttpResponse, Outbound};
 use storage::SecretText;
 
 /// The parameters that this module sets. A description must not set them.
@@ -32,9 +32,9 @@ pub const OWN_PARAMETERS: [&str; 9] = [
 pub struct Grants(ProviderRequests);
 
 impl Grants {
-    /// Creates a client for addresses that the rules allow, with `base_url` as this service's address.
-    pub fn new(rules: AddressRules, base_url: &str, clock: SharedClock, random: SharedRandom) -> Self {
-        Self(ProviderRequests::new(rules, base_url, clock, random))
+    /// Creates a client that sends with `outbound`, with `base_url` as this service's address.
+    pub fn new(outbound: Outbound, base_url: &str, clock: SharedClock, random: SharedRandom) -> Self {
+        Self(ProviderRequests::new(outbound, base_url, clock, random))
     }
 
     /// Exchanges a code for tokens. One attempt: a code is valid once, and some providers revoke its tokens when it is

@@ -13,7 +13,7 @@ use url::Url;
 
 use crate::client_proof::{Authentication, Client, Occasion, SigningError};
 use base::{SharedClock, SharedRandom, Time};
-use outbound::{AddressRules, AttemptError, HttpResponse, Limits, Outbound, USER_AGENT};
+use outbound::{AttemptError, HttpResponse, Limits, Outbound, USER_AGENT};
 
 /// The limits of a request. A token has some kilobytes at most, so a longer body is not read.
 pub const LIMITS: Limits = Limits { connect: Duration::from_secs(5), whole: Duration::from_secs(10), body: 64 * 1024 };
@@ -35,10 +35,10 @@ pub struct Prepared {
 }
 
 impl ProviderRequests {
-    /// Creates a client for addresses that the rules allow, with `base_url` as this service's address.
-    pub fn new(rules: AddressRules, base_url: &str, clock: SharedClock, random: SharedRandom) -> Self {
+    /// Creates a client that sends with `outbound`, with `base_url` as this service's address.
+    pub fn new(outbound: Outbound, base_url: &str, clock: SharedClock, random: SharedRandom) -> Self {
         let own_host = Url::parse(base_url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
-        Self { outbound: Outbound::within(rules).limited_to(LIMITS), own_host, clock, random }
+        Self { outbound: outbound.limited_to(LIMITS), own_host, clock, random }
     }
 
     pub fn now(&self) -> Time {
@@ -93,6 +93,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::client_proof::tests::NOW;
     use base::testing::{CountingRandom, FixedClock};
+    use outbound::AddressRules;
     use std::{
         io::{Read, Write},
         net::TcpListener,
@@ -102,8 +103,10 @@ pub(crate) mod tests {
 
     /// Requests that may also go to this machine.
     pub fn requests() -> ProviderRequests {
+        let rules =
+            AddressRules { allow_http: true, allowed_networks: vec!["127.0.0.1/32".parse().expect("a network")] };
         ProviderRequests::new(
-            AddressRules { allow_http: true, allowed_networks: vec!["127.0.0.1/32".parse().expect("a network")] },
+            Outbound::within(rules),
             "https://waypost.example:8443/base",
             Arc::new(FixedClock::at(NOW)),
             Arc::new(CountingRandom::default()),

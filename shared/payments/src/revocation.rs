@@ -10,7 +10,7 @@ use crate::{
     token_response,
 };
 use base::{SharedClock, SharedRandom};
-use outbound::{AddressRules, AttemptError, HttpResponse};
+use outbound::{AttemptError, HttpResponse, Outbound};
 use storage::SecretText;
 
 /// Revokes access at providers.
@@ -39,9 +39,9 @@ pub enum RevokeError {
 }
 
 impl Revocations {
-    /// Creates a client for addresses that the rules allow, with `base_url` as this service's address.
-    pub fn new(rules: AddressRules, base_url: &str, clock: SharedClock, random: SharedRandom) -> Self {
-        Self(ProviderRequests::new(rules, base_url, clock, random))
+    /// Creates a client that sends with `outbound`, with `base_url` as this service's address.
+    pub fn new(outbound: Outbound, base_url: &str, clock: SharedClock, random: SharedRandom) -> Self {
+        Self(ProviderRequests::new(outbound, base_url, clock, random))
     }
 
     /// Revokes the access to an account. One attempt.

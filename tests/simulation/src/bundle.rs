@@ -42,6 +42,7 @@ use crate::{
     aws::{QUICK, REGION, SLOW, TABLE, Wire},
     clock::SeededRandom,
     endpoints::Wires,
+    oauth, providers,
     sandbox::Sandbox,
     world::World,
 };
@@ -51,12 +52,17 @@ pub const SCHEDULE: &str = "0s,5s,30s,2m,10m";
 
 /// The use cases in one sandbox.
 pub struct Bundle {
-    aws: Aws,
-    table: Table,
-    clock: SharedClock,
-    random: SharedRandom,
-    rings: KeyRings,
-    outbound: Outbound,
+    pub(crate) aws: Aws,
+    pub(crate) table: Table,
+    pub(crate) clock: SharedClock,
+    pub(crate) random: SharedRandom,
+    pub(crate) rings: KeyRings,
+    pub(crate) outbound: Outbound,
+    sandbox: Arc<Sandbox>,
+    /// The use cases of the token issuer.
+    pub(crate) oauth: oauth::UseCases,
+    /// The use cases of payment providers.
+    pub(crate) providers: providers::UseCases,
     queue: OnceLock<Queue>,
     dispatcher: OnceLock<Dispatcher>,
     sweeper: OnceLock<Sweeper>,
@@ -127,6 +133,9 @@ impl Bundle {
             random,
             rings,
             outbound,
+            sandbox: Arc::clone(sandbox),
+            oauth: oauth::UseCases::default(),
+            providers: providers::UseCases::default(),
             queue: OnceLock::new(),
             dispatcher: OnceLock::new(),
             sweeper: OnceLock::new(),
@@ -136,6 +145,11 @@ impl Bundle {
     /// The clock of the sandbox.
     pub fn clock(&self) -> &SharedClock {
         &self.clock
+    }
+
+    /// The sandbox and its present invocation.
+    pub fn place(&self) -> (u64, u64) {
+        (self.sandbox.id, self.sandbox.invocation())
     }
 
     fn queue(&self) -> Queue {
@@ -151,7 +165,7 @@ impl Bundle {
         Deliveries::new(self.table.clone())
     }
 
-    fn sealed_answers(&self) -> IdempotencyStore {
+    pub(crate) fn sealed_answers(&self) -> IdempotencyStore {
         IdempotencyStore::sealed(self.table.clone(), self.rings.clone(), self.random.clone())
     }
 

@@ -230,10 +230,20 @@ impl Cloud {
         }
     }
 
-    /// The earliest due time in the table.
+    /// The earliest due time in the table, apart from connections, which are refreshed again and again.
     pub fn next_due(&self) -> Option<Time> {
+        self.earliest(|shard| shard != "REFRESH")
+    }
+
+    /// The earliest due time of a connection.
+    pub fn next_refresh(&self) -> Option<Time> {
+        self.earliest(|shard| shard == "REFRESH")
+    }
+
+    fn earliest(&self, of: impl Fn(&str) -> bool) -> Option<Time> {
         let state = self.world.state();
-        let due = state.table.items().filter(|(_, item)| item.contains_key("dueShard"));
+        let shard = |item: &crate::aws::table::Item| item.get("dueShard")?["S"].as_str().map(&of);
+        let due = state.table.items().filter(|(_, item)| shard(item) == Some(true));
         due.filter_map(|(_, item)| item.get("dueAt")?["S"].as_str()?.parse().ok()).min()
     }
 }

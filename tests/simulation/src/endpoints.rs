@@ -17,7 +17,7 @@ use futures::{FutureExt, future::BoxFuture};
 use outbound::{Link, Network};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
-use crate::{faults::Fault, journal::Actor, sandbox::Sandbox, world::World};
+use crate::{faults::Fault, journal::Actor, providers, sandbox::Sandbox, world::World};
 
 /// The origin of every endpoint. Nothing is dialled: the network of the simulation ends in this process.
 pub const ORIGIN: &str = "http://127.0.0.1:8000";
@@ -146,7 +146,12 @@ impl Network for Wires {
                 sandbox: Arc::clone(&self.sandbox),
                 is_closed: Arc::clone(&is_closed),
             };
-            tokio::spawn(served.serve(theirs));
+            if peer.port() == providers::PORT {
+                let Served { world, sandbox, is_closed } = served;
+                tokio::spawn(providers::serve(world, sandbox, is_closed, theirs));
+            } else {
+                tokio::spawn(served.serve(theirs));
+            }
             Ok(Link { stream: Box::new(ours), peer, is_quiet: Box::new(move || !is_closed.load(Relaxed)) })
         }
         .boxed()
@@ -161,10 +166,13 @@ struct Served {
 }
 
 /// A request as it was read.
-struct Request {
-    path: String,
-    headers: BTreeMap<String, String>,
-    body: Vec<u8>,
+pub struct Request {
+    /// The path.
+    pub path: String,
+    /// The headers, by their names in lower case.
+    pub headers: BTreeMap<String, String>,
+    /// The body.
+    pub body: Vec<u8>,
 }
 
 impl Served {
@@ -251,7 +259,7 @@ impl Served {
 }
 
 /// Reads a request; `None` if the connection ends before one begins.
-async fn read(stream: &mut DuplexStream) -> io::Result<Option<Request>> {
+pub async fn read(stream: &mut DuplexStream) -> io::Result<Option<Request>> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         match stream.read_u8().await {

@@ -14,6 +14,7 @@ use crate::{
     endpoints::Mood,
     faults::{Chances, Coverage},
     journal::{Journal, Line},
+    oauth,
     plan::Plan,
     promises::{self, Broken},
     service_log,
@@ -62,12 +63,14 @@ async fn carry_out(plan: &Plan, journal: Journal) -> Outcome {
     let world = World::new(schema(), Draws::new(plan.seed), plan.chances.clone(), journal);
     let log = world.state().journal.log().cloned();
     let _logging = log.clone().map(|log| service_log::start(log, world.clock));
+    oauth::publish_keys(&world);
     let cloud = Cloud::new(Arc::clone(&world));
     let tenants = Tenants::new(Arc::clone(&cloud));
     let mut sources = JoinSet::new();
     sources.spawn(Arc::clone(&cloud).map_queue(Lane::Quick));
     sources.spawn(Arc::clone(&cloud).map_queue(Lane::Slow));
     sources.spawn(Arc::clone(&cloud).sweep_on_schedule());
+    sources.spawn(Arc::clone(&cloud).refresh_on_schedule());
 
     let began = Instant::now();
     let mut steps = JoinSet::new();
@@ -101,6 +104,7 @@ fn quiet(world: &World) {
     state.chances = Chances::none();
     state.throttled.clear();
     state.secrets_away_until = 0;
+    state.providers.recover();
     let draws = world.draws;
     for (slot, mood) in &mut state.endpoints.moods {
         if draws.about(&("recovers", slot)).u8(0..4) > 0 {
@@ -121,5 +125,8 @@ async fn rest(cloud: &Arc<Cloud>) -> bool {
     }
     // Zombies that were frozen for an hour may still continue.
     pause(Duration::from_secs(2 * 60 * 60)).await;
+    // Connections are refreshed at the beginning of a minute, and until the end of all days.
+    let into_minute = cloud.world.clock.millis() % 60_000;
+    pause(Duration::from_millis(60_000 + 45_000 - into_minute)).await;
     true
 }

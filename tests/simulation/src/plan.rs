@@ -9,6 +9,7 @@ use crate::{
     draws::Draws,
     endpoints::{Mood, Slot},
     faults::{Chances, Fault},
+    oauth, providers,
 };
 
 /// The number of tenants.
@@ -73,6 +74,10 @@ pub enum Action {
     LoseSecrets(Duration),
     /// DynamoDB removes expired items.
     Expire,
+    /// A step about tokens.
+    OAuth(oauth::Action),
+    /// A step about payment providers.
+    Providers(providers::Action),
 }
 
 /// The types of events that tenants publish.
@@ -123,8 +128,22 @@ impl Plan {
             steps.push((at, weights.action(rng)));
         }
         steps.sort_by_key(|(at, _)| *at);
-        let steps = steps.into_iter().enumerate();
-        let steps = steps.map(|(number, (at, action))| Step { number, at, action }).collect();
+        let numbered = |from: usize, steps: Vec<(Duration, Action)>| {
+            let steps = steps.into_iter().enumerate();
+            steps.map(move |(number, (at, action))| Step { number: from + number, at, action })
+        };
+        let of_tokens = oauth::plan(draws, length).into_iter().map(|(at, action)| (at, Action::OAuth(action)));
+        let of_providers =
+            providers::plan(draws, length).into_iter().map(|(at, action)| (at, Action::Providers(action)));
+        let mut steps: Vec<_> = numbered(0, steps).collect();
+        let others: Vec<_> =
+            numbered(10_000, of_tokens.collect()).chain(numbered(20_000, of_providers.collect())).collect();
+        // Most histories about other parts have few steps about webhooks, which would take most of their time.
+        if !others.is_empty() && draws.about(&"few webhooks").u8(0..4) > 0 {
+            steps.retain(|step| step.number % 8 == 0);
+        }
+        steps.extend(others);
+        steps.sort_by_key(|step| step.at);
         Self { seed, chances, steps, speed: 1 }
     }
 
@@ -162,6 +181,17 @@ impl Plan {
     }
 }
 
+/// The place of a random weight, each with a chance in proportion to it.
+pub fn choose(weights: &[u32], rng: &mut Rng) -> usize {
+    let mut left = rng.u32(0..weights.iter().sum());
+    let mut choice = 0;
+    while left >= weights[choice] {
+        left -= weights[choice];
+        choice += 1;
+    }
+    choice
+}
+
 /// How often each action is chosen in a history.
 struct Weights([u32; 14]);
 
@@ -176,12 +206,7 @@ impl Weights {
     }
 
     fn action(&self, rng: &mut Rng) -> Action {
-        let mut left = rng.u32(0..self.0.iter().sum());
-        let mut choice = 0;
-        while left >= self.0[choice] {
-            left -= self.0[choice];
-            choice += 1;
-        }
+        let choice = choose(&self.0, rng);
         let tenant = rng.usize(0..TENANTS);
         let slot = (tenant, rng.usize(0..WEBHOOKS));
         match choice {

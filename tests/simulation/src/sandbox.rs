@@ -29,6 +29,15 @@ pub enum Function {
     ResendDelivery,
     RecoverDeliveries,
     ShowDelivery,
+    ConnectProvider,
+    ProviderStart,
+    ProviderCallback,
+    DisconnectProvider,
+    RefreshConnections,
+    ListConnections,
+    ManageApplications,
+    GetToken,
+    RevokeToken,
 }
 
 impl Function {
@@ -43,6 +52,15 @@ impl Function {
             Self::ResendDelivery => "resend-delivery",
             Self::RecoverDeliveries => "recover-deliveries",
             Self::ShowDelivery => "show-delivery",
+            Self::ConnectProvider => "connect-provider",
+            Self::ProviderStart => "provider-start",
+            Self::ProviderCallback => "provider-callback",
+            Self::DisconnectProvider => "disconnect-provider",
+            Self::RefreshConnections => "refresh-connections",
+            Self::ListConnections => "list-connections",
+            Self::ManageApplications => "manage-applications",
+            Self::GetToken => "token",
+            Self::RevokeToken => "revoke-token",
         }
     }
 
@@ -51,6 +69,7 @@ impl Function {
         match self {
             Self::DispatchDeliveries => Duration::from_secs(150),
             Self::SweepDeliveries => Duration::from_secs(60),
+            Self::RefreshConnections => Duration::from_secs(90),
             _ => Duration::from_secs(29),
         }
     }

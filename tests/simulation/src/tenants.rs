@@ -27,7 +27,9 @@ use crate::{
     cloud::Cloud,
     endpoints::{Slot, address},
     journal::Actor,
+    oauth,
     plan::{Action, Step},
+    providers,
     sandbox::Function,
 };
 
@@ -36,7 +38,7 @@ const TRIES: u32 = 6;
 
 /// The clients of all tenants.
 pub struct Tenants {
-    cloud: Arc<Cloud>,
+    pub(crate) cloud: Arc<Cloud>,
     records: Mutex<Records>,
 }
 
@@ -53,6 +55,10 @@ pub struct Records {
     pub deliveries: BTreeMap<usize, Vec<DeliveryId>>,
     /// The signing secrets that tenants got, by the slot.
     pub secrets: BTreeMap<Slot, Vec<String>>,
+    /// What the clients of the token issuer remember.
+    pub oauth: oauth::Records,
+    /// What the tenants remember about connections to payment providers.
+    pub providers: providers::Records,
 }
 
 /// A request of a tenant, with all its tries.
@@ -287,7 +293,10 @@ impl Tenants {
             Action::Throttle(tenant, time) => {
                 let until = world.clock.millis() + u64::try_from(time.as_millis()).unwrap_or_default();
                 let partition = format!("ENT#{}", entity_id(tenant).as_str());
-                world.state().throttled.insert(partition, until);
+                let now = world.clock.millis();
+                let mut state = world.state();
+                state.throttles.push((partition.clone(), now, until));
+                state.throttled.insert(partition, until);
             }
             Action::LoseSecrets(time) => {
                 let until = world.clock.millis() + u64::try_from(time.as_millis()).unwrap_or_default();
@@ -298,6 +307,8 @@ impl Tenants {
                 let late = world.draws.about(&("expire", step.number)).u64(0..48 * 3_600_000);
                 world.state().table.remove_expired(now, late);
             }
+            Action::OAuth(action) => self.act_on_tokens(step, action).await,
+            Action::Providers(action) => self.act_on_providers(step, action).await,
         }
     }
 
@@ -320,7 +331,7 @@ impl Tenants {
     }
 
     /// Makes a request until it is answered, and remembers it.
-    async fn request<W>(
+    pub(crate) async fn request<W>(
         &self,
         step: Step,
         webhook: Option<WebhookId>,
@@ -370,7 +381,7 @@ fn id(value: &Value) -> Option<WebhookId> {
     value.as_str().and_then(WebhookId::parse)
 }
 
-fn done<T: Serialize, E: Into<Problem>>(result: Result<T, E>) -> Tried {
+pub(crate) fn done<T: Serialize, E: Into<Problem>>(result: Result<T, E>) -> Tried {
     result.map(|value| written(&value)).map_err(Into::into)
 }
 
@@ -383,7 +394,7 @@ fn sender(tenant: usize, path: &'static str) -> Sender<'static> {
     Sender { entity: ENTITIES[tenant], client: "client", path }
 }
 
-fn once(tenant: usize, path: &str, key: &str, body: &[u8]) -> IdempotentRequest {
+pub(crate) fn once(tenant: usize, path: &str, key: &str, body: &[u8]) -> IdempotentRequest {
     let key = IdempotencyKey::read([key.as_bytes()]).ok().flatten().expect("a valid key");
     IdempotentRequest::of_request(Sender { path, ..sender(tenant, "") }, key, body)
 }

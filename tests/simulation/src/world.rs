@@ -20,6 +20,7 @@ use crate::{
     endpoints::Endpoints,
     faults::{Chances, Coverage, Fault},
     journal::{Actor, Journal},
+    providers::Played,
     sandbox::Sandbox,
 };
 
@@ -48,6 +49,8 @@ pub struct State {
     pub panics: Vec<String>,
     /// The invocations that died, were frozen, or were ended.
     pub interrupted: BTreeSet<u64>,
+    /// The invocations in which a call to AWS failed, was slow, or got no answer.
+    pub hindered: BTreeSet<u64>,
     /// The chances of faults; none once the history is quiet.
     pub chances: Chances,
     /// Where faults occurred.
@@ -56,6 +59,8 @@ pub struct State {
     pub secrets_away_until: u64,
     /// The endpoints of webhooks and the requests that they saw.
     pub endpoints: Endpoints,
+    /// The payment providers.
+    pub providers: Played,
     /// What happened, for the reader of one history and for the fingerprint.
     pub journal: Journal,
     /// How many sandboxes and invocations there were.
@@ -90,10 +95,12 @@ impl World {
             invalid: Vec::new(),
             panics: Vec::new(),
             interrupted: BTreeSet::new(),
+            hindered: BTreeSet::new(),
             chances,
             coverage: Coverage::default(),
             secrets_away_until: 0,
             endpoints: Endpoints::default(),
+            providers: Played::default(),
             journal,
             numbers: Numbers::default(),
         };

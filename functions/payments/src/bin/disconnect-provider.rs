@@ -2,7 +2,7 @@
 
 use function::{Service, StartError};
 use gate::{EntityCall, Reply, endpoints};
-use outbound::AddressRules;
+use outbound::{AddressRules, Outbound};
 use payments::{ConnectionError, Connections, Providers, Revocations, disconnect::Disconnecting};
 use problem::Problem;
 use storage::{KeyRings, SecretSettings};
@@ -14,10 +14,11 @@ pub(crate) fn main() -> Result<(), StartError> {
 async fn serve() -> Result<(), StartError> {
     let (service, (secrets, rules)) = Service::start::<(SecretSettings, AddressRules)>().await?;
     let secrets = service.secrets(secrets);
+    let outbound = Outbound::within(rules.clone());
     let disconnecting = Disconnecting {
         connections: Connections::new(service.table()),
-        providers: Providers::new(secrets.clone(), rules.clone(), service.clock()),
-        revocations: Revocations::new(rules, &service.settings().base_url, service.clock(), service.random()),
+        providers: Providers::new(secrets.clone(), rules, service.clock()),
+        revocations: Revocations::new(outbound, &service.settings().base_url, service.clock(), service.random()),
         rings: KeyRings::warm(secrets, service.clock()).await,
         clock: service.clock(),
         random: service.random(),

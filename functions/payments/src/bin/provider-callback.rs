@@ -3,7 +3,7 @@
 use function::{Service, StartError};
 use functions_payments::{browser, failure_page, provider, redirect};
 use gate::{Call, Reply, endpoints};
-use outbound::AddressRules;
+use outbound::{AddressRules, Outbound};
 use payments::{
     StateFault,
     callback::{Callback, CallbackError, CallbackFailure},
@@ -25,7 +25,9 @@ async fn serve() -> Result<(), StartError> {
     let base_url = service.settings().base_url.clone();
     let environment = service.settings().environment.clone();
     let time = (service.clock(), service.random());
-    let callback = Callback::new(service.table(), secrets, rules, (base_url, panel.clone()), environment, time).await;
+    let outbound = Outbound::within(rules);
+    let addresses = (base_url, panel.clone());
+    let callback = Callback::new(service.table(), secrets, outbound, addresses, environment, time).await;
     service.serve(endpoints::PROVIDER_CALLBACK, (callback, panel), come_back).await
 }
 

@@ -9,7 +9,10 @@ mod list;
 mod revocation;
 
 use std::{
-    sync::{PoisonError, RwLock},
+    sync::{
+        PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
@@ -46,6 +49,10 @@ pub struct Revocations<S = RevocationList> {
     known: RwLock<Known>,
     /// Held while a call reads.
     reading: Mutex<()>,
+    /// The number of strongly consistent reads that have begun.
+    begun: AtomicU64,
+    /// The number of the last of them that succeeded.
+    succeeded: AtomicU64,
 }
 
 impl Revocations {
@@ -60,7 +67,14 @@ impl Revocations {
 impl<S: RevocationSource> Revocations<S> {
     /// Creates an empty list. The first token reads it, unless [`Self::warm_up`] did.
     pub fn new(source: S, clock: SharedClock) -> Self {
-        Self { source, clock, known: RwLock::default(), reading: Mutex::new(()) }
+        Self {
+            source,
+            clock,
+            known: RwLock::default(),
+            reading: Mutex::new(()),
+            begun: AtomicU64::new(0),
+            succeeded: AtomicU64::new(0),
+        }
     }
 
     /// Reads the list before the first request. A failure is logged, and the first request tries again.
@@ -87,10 +101,11 @@ impl<S: RevocationSource> Revocations<S> {
 
     /// Whether a token is revoked according to the table now.
     pub async fn revoked_by_fresh_list(&self, claims: &Claims) -> Result<bool, TableError> {
-        let asked = self.clock.now();
+        // By number and not by time, since a clock that is set back would make an earlier read look like a later one.
+        let before = self.begun.load(Relaxed);
         let _one_at_a_time = self.reading.lock().await;
         // A read that began after this call is sufficient. A call that waited for an earlier read has to read itself.
-        if self.with_known(|known| known.last_read().is_none_or(|read| read <= asked)) {
+        if self.succeeded.load(Relaxed) <= before {
             self.read(Consistency::Strong).await?;
         }
         Ok(self.with_known(|known| known.revokes(claims)))
@@ -136,12 +151,17 @@ impl<S: RevocationSource> Revocations<S> {
 
     /// Reads the revocations made since the last read, or all that can still apply.
     async fn read(&self, consistency: Consistency) -> Result<(), TableError> {
+        let number = match consistency {
+            Consistency::Strong => self.begun.fetch_add(1, Relaxed) + 1,
+            Consistency::Eventual => 0,
+        };
         let began = self.clock.now();
         let known = || self.known.write().unwrap_or_else(PoisonError::into_inner);
         let oldest = began - LONGEST_LIFE;
         let from = self.with_known(Known::last_read).map_or(oldest, |read| oldest.max(read - OVERLAP));
         self.source.made_since(from, consistency, |page| known().add_page(page, began)).await?;
         known().completed(began);
+        self.succeeded.fetch_max(number, Relaxed);
         Ok(())
     }
 }

@@ -289,6 +289,16 @@ async fn a_check_of_this_moment_reads_at_once_or_fails() {
 }
 
 #[tokio::test]
+async fn a_check_of_this_moment_reads_after_the_clock_was_set_back() {
+    let (list, clock, revocations) = stand();
+    clock.set(after(1));
+    assert!(!revocations.revoked_by_fresh_list(&claims("token")).await.expect("read"));
+    clock.set(START);
+    list.make(START, Kind::Token, "token", after(1000));
+    assert!(revocations.revoked_by_fresh_list(&claims("token")).await.expect("read again"));
+}
+
+#[tokio::test]
 async fn calls_that_wait_for_a_read_share_the_next_one() {
     let (list, clock, revocations) = stand();
     list.hangs.store(true, Ordering::SeqCst);

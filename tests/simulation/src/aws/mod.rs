@@ -3,7 +3,7 @@
 mod secrets;
 pub mod table;
 
-pub use secrets::PREFIX as SECRETS_PREFIX;
+pub use secrets::{PREFIX as SECRETS_PREFIX, data_keys, signing_keys};
 
 use std::{
     fmt,
@@ -148,6 +148,7 @@ impl Wire {
         let occurs = state.chances.occurs(fault, rng);
         if occurs {
             state.coverage.injected(self.sandbox.function, &call.point, fault);
+            state.hindered.insert(self.sandbox.invocation());
             state.journal.note(self.world.now(), self.sandbox.actor(), || format!("! {}", fault.name()));
         }
         occurs
@@ -184,6 +185,9 @@ impl Wire {
                     Ok(answer) => (200, answer.to_string()),
                     Err(refusal) => (refusal.status, refusal.body.to_string()),
                 };
+                if status != 200 {
+                    state.hindered.insert(self.sandbox.invocation());
+                }
                 if answer.contains("ValidationE") {
                     state.invalid.push(format!("{}: {}", call.point, answer.chars().take(300).collect::<String>()));
                 }

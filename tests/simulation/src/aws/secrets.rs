@@ -1,24 +1,53 @@
-//! Secrets Manager, with the only secret that these functions read: the data keys.
+//! Secrets Manager, with the secrets that the functions read.
 
 use serde_json::{Value, json};
+
+use crate::providers::Provider;
 
 /// The prefix of the names.
 pub const PREFIX: &str = "simulation/";
 
 /// The key ring, with one key of 32 bytes in base 64.
-fn data_keys() -> String {
+pub fn data_keys() -> Value {
     json!({ "current": "1799000000-a", "keys": { "1799000000-a": "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=" } })
-        .to_string()
+}
+
+/// The keys that sign tokens. The signatures of Ed25519 have no random part, so histories can be repeated.
+pub fn signing_keys() -> Value {
+    let key = |kid: &str, pkcs8: &str| json!({ "kid": kid, "algorithm": "EdDSA", "pkcs8": pkcs8 });
+    json!({
+        "current": key("current", "MC4CAQAwBQYDK2VwBCIEILXBfClKMlS8j2W4fZ8TLHR7X0X1pe6u0LYFqOlyAFP6"),
+        "next": key("next", "MC4CAQAwBQYDK2VwBCIEIOdKfhFvtUguU0dvcnhWsb3kbyk/JG8A5gsnK7zHX0nG"),
+    })
+}
+
+/// The value of a secret.
+fn value(name: &str) -> Option<Value> {
+    Some(match name {
+        "data-keys" => data_keys(),
+        "signing-key" => signing_keys(),
+        "client-secret-pepper" => json!({ "pepper": "AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=" }),
+        _ => Provider::ALL.iter().find(|provider| name.strip_prefix("provider-") == Some(provider.name()))?.secret(),
+    })
+}
+
+/// A secret by its whole name, as an answer has it.
+fn answered(id: &Value) -> Option<Value> {
+    let secret = value(id.as_str()?.strip_prefix(PREFIX)?)?;
+    Some(json!({ "Name": id, "ARN": id, "SecretString": secret.to_string() }))
 }
 
 /// Answers an operation with a status and a body.
 pub fn answer(operation: &str, request: &Value) -> (u16, String) {
-    let name = format!("{PREFIX}data-keys");
-    let value = json!({ "Name": name, "ARN": name, "SecretString": data_keys() });
     match operation {
-        "GetSecretValue" if request["SecretId"] == name.as_str() => (200, value.to_string()),
-        "GetSecretValue" => (400, json!({ "__type": "ResourceNotFoundException" }).to_string()),
-        "BatchGetSecretValue" => (200, json!({ "SecretValues": [value] }).to_string()),
+        "GetSecretValue" => match answered(&request["SecretId"]) {
+            Some(secret) => (200, secret.to_string()),
+            None => (400, json!({ "__type": "ResourceNotFoundException" }).to_string()),
+        },
+        "BatchGetSecretValue" => {
+            let names = request["SecretIdList"].as_array().into_iter().flatten();
+            (200, json!({ "SecretValues": names.filter_map(answered).collect::<Vec<_>>() }).to_string())
+        }
         _ => (400, json!({ "__type": "InvalidRequestException" }).to_string()),
     }
 }

@@ -2,10 +2,12 @@
 //! requests that endpoints saw, and the answers that clients got. docs/reliability.md has the promises for readers.
 
 mod delivered;
+mod exchanged;
 mod facts;
 mod keys;
 mod requests;
 mod rest;
+mod revoked;
 
 use std::fmt;
 
@@ -35,6 +37,10 @@ pub enum Promise {
     NoPanic,
     /// The service sends only requests that AWS accepts as valid.
     Valid,
+    /// A state is exchanged once, and the last tokens of a connection are the stored ones.
+    ExchangedOnce,
+    /// An ended token is refused everywhere a minute later, and at once where credentials are made.
+    Revoked,
 }
 
 impl Promise {
@@ -51,6 +57,8 @@ impl Promise {
             Self::Ended => "ended",
             Self::NoPanic => "no-panic",
             Self::Valid => "valid",
+            Self::ExchangedOnce => "exchanged-once",
+            Self::Revoked => "revoked",
         }
     }
 }
@@ -86,5 +94,7 @@ pub fn check(world: &World, records: &Records, rested: bool) -> Vec<Broken> {
     delivered::check(&facts, records, &mut note);
     requests::check(&facts, &mut note);
     keys::check(&facts, records, &mut note);
+    exchanged::check(&state, records, world.clock.millis(), &mut note);
+    revoked::check(&state, records, &mut note);
     broken
 }

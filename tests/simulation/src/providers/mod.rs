@@ -1,0 +1,143 @@
+//! Connections to payment providers: a played provider, the use cases in a sandbox, and the people who connect.
+
+mod people;
+mod played;
+mod schedule;
+mod use_cases;
+
+use std::time::Duration;
+
+use fastrand::Rng;
+use serde_json::{Value, json};
+
+pub use people::{Records, name};
+pub use played::{Grant, Issue, Played, serve};
+pub use use_cases::UseCases;
+
+use crate::{draws::Draws, plan::TENANTS};
+
+/// The port of the providers. Nothing is dialled.
+pub const PORT: u16 = 8001;
+
+/// A provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Provider {
+    /// Each refresh gives a new refresh token, and the former one is dead (RFC 9700 §4.14.2).
+    Rotating,
+    /// The refresh token stays.
+    Steady,
+}
+
+impl Provider {
+    /// All providers.
+    pub const ALL: [Self; 2] = [Self::Rotating, Self::Steady];
+
+    /// The name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rotating => "rotating",
+            Self::Steady => "steady",
+        }
+    }
+
+    /// The secret of the service for the provider, with its description.
+    pub fn secret(self) -> Value {
+        let address = |path: &str| format!("http://127.0.0.1:{PORT}/{}/{path}", self.name());
+        json!({
+            "clientId": "waypost", "clientSecret": "hunter2", "clientAuthentication": "basic", "scope": "pay",
+            "pkce": self == Self::Rotating, "authorizeUrl": address("authorize"), "tokenUrl": address("token"),
+            "revokeUrl": address("revoke"),
+        })
+    }
+}
+
+/// How a provider reacts to requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Mood {
+    /// Answers after this many milliseconds.
+    Answers(u64),
+    /// Sends its answer twice.
+    Twice,
+    /// Grants, with the code of an error in the same answer.
+    GrantsWithError,
+    /// Does the work, and answers after the service has given up.
+    TooLate,
+    /// Does the work, and breaks the connection.
+    BreaksAfter,
+    /// Does the work, and sends half of the answer.
+    Half,
+    /// Does the work, and answers 500.
+    FailsAfter,
+    /// Does nothing, and answers 500.
+    Fails,
+    /// Does nothing, and answers 200 with the code of an error.
+    ErrorWithSuccess,
+    /// Does nothing, and asks for a pause of this many seconds.
+    Busy(u64),
+    /// Does nothing, and refuses the service as a client.
+    WrongClient,
+    /// Does nothing, and never answers.
+    Silent,
+}
+
+impl Mood {
+    fn draw(rng: &mut Rng) -> Self {
+        match rng.u8(0..20) {
+            0..=6 => Self::Answers(rng.u64(1..100)),
+            7..=8 => Self::Answers(rng.u64(500..4_000)),
+            9 => Self::Twice,
+            10 => Self::GrantsWithError,
+            11 => Self::TooLate,
+            12..=13 => Self::BreaksAfter,
+            14 => Self::Half,
+            15 => Self::FailsAfter,
+            16 => Self::Fails,
+            17 => Self::ErrorWithSuccess,
+            18 => Self::Busy(rng.u64(1..90)),
+            _ => [Self::WrongClient, Self::Silent][rng.usize(0..2)],
+        }
+    }
+
+    /// Whether the provider does what it is asked for.
+    pub const fn works(self) -> bool {
+        !matches!(self, Self::Fails | Self::ErrorWithSuccess | Self::Busy(_) | Self::WrongClient | Self::Silent)
+    }
+}
+
+/// What happens in a step about payment providers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// A tenant asks for a link, with an idempotency key if there is a number, and a person follows it.
+    Connect(usize, Provider, Option<u8>),
+    /// A tenant disconnects.
+    Disconnect(usize, Provider),
+    /// The owner of the account withdraws the last permission at the provider.
+    Withdraw(usize, Provider),
+    /// A provider changes its reaction.
+    React(Provider, Mood),
+    /// Tokens of a provider live for this time from now on.
+    Shorten(Provider, Duration),
+}
+
+/// The steps of a history about payment providers, which has none in half of the cases.
+pub fn plan(draws: Draws, length: Duration) -> Vec<(Duration, Action)> {
+    let rng = &mut draws.about(&"plan of providers");
+    if rng.bool() {
+        return Vec::new();
+    }
+    let weights = [12, rng.u32(0..6), rng.u32(0..3), rng.u32(0..12), rng.u32(0..3)];
+    let step = |rng: &mut Rng| {
+        let at = length.mul_f64(rng.f64());
+        let tenant = rng.usize(0..TENANTS);
+        let provider = Provider::ALL[rng.usize(0..Provider::ALL.len())];
+        let action = match crate::plan::choose(&weights, rng) {
+            0 => Action::Connect(tenant, provider, rng.bool().then(|| rng.u8(0..6))),
+            1 => Action::Disconnect(tenant, provider),
+            2 => Action::Withdraw(tenant, provider),
+            3 => Action::React(provider, Mood::draw(rng)),
+            _ => Action::Shorten(provider, Duration::from_secs(rng.u64(60..2_400))),
+        };
+        (at, action)
+    };
+    (0..rng.usize(10..40)).map(|_| step(rng)).collect()
+}

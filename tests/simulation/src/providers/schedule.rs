@@ -1,0 +1,33 @@
+//! The schedule of refresh-connections.
+
+use std::{sync::Arc, time::Duration};
+
+use base::{Time, pause};
+
+use crate::{cloud::Cloud, sandbox::Function};
+
+/// The interval in template.yaml.
+const INTERVAL: Duration = Duration::from_secs(60);
+
+impl Cloud {
+    /// Refreshes every minute in which a connection is due. Lambda repeats no failed invocation of this schedule.
+    pub async fn refresh_on_schedule(self: Arc<Self>) {
+        loop {
+            let minute = INTERVAL.as_millis() as i64;
+            let now = self.world.now();
+            let beat = Time::from_millis((now.as_millis() / minute + 1) * minute);
+            pause(beat.since(now)).await;
+            if self.next_refresh().is_some_and(|due| due <= beat) {
+                let cloud = Arc::clone(&self);
+                tokio::spawn(async move { cloud.refresh().await });
+            }
+        }
+    }
+
+    async fn refresh(self: &Arc<Self>) {
+        let work = |bundle: Arc<crate::bundle::Bundle>| async move { bundle.refresher().run().await };
+        if let Some(Err(error)) = self.invoke(Function::RefreshConnections, work).await {
+            self.world.note(|| format!("refresh-connections failed: {}", base::logging::chain(&error)));
+        }
+    }
+}
