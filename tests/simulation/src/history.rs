@@ -13,8 +13,9 @@ use crate::{
     draws::Draws,
     endpoints::Mood,
     faults::{Chances, Coverage},
+    geo_ip,
     journal::Journal,
-    plan::Plan,
+    plan::{Plan, PlanKind},
     promises::{self, Broken},
     tenants::Tenants,
     world::World,
@@ -58,12 +59,17 @@ pub fn run(plan: &Plan, journal: Journal) -> Outcome {
 
 async fn carry_out(plan: &Plan, journal: Journal) -> Outcome {
     let world = World::new(schema(), Draws::new(plan.seed), plan.chances.clone(), journal);
+    if let PlanKind::Apart { throttles } = plan.kind {
+        world.state().troubled = Some(throttles);
+    }
     let cloud = Cloud::new(Arc::clone(&world));
     let tenants = Tenants::new(Arc::clone(&cloud));
     let mut sources = JoinSet::new();
-    sources.spawn(Arc::clone(&cloud).map_queue(Lane::Quick));
-    sources.spawn(Arc::clone(&cloud).map_queue(Lane::Slow));
-    sources.spawn(Arc::clone(&cloud).sweep_on_schedule());
+    if plan.kind != PlanKind::GeoIp {
+        sources.spawn(Arc::clone(&cloud).map_queue(Lane::Quick));
+        sources.spawn(Arc::clone(&cloud).map_queue(Lane::Slow));
+        sources.spawn(Arc::clone(&cloud).sweep_on_schedule());
+    }
 
     let began = Instant::now();
     let mut steps = JoinSet::new();
@@ -76,6 +82,9 @@ async fn carry_out(plan: &Plan, journal: Journal) -> Outcome {
         step.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()));
     }
     quiet(&world);
+    if plan.kind == PlanKind::GeoIp {
+        geo_ip::finish(&cloud).await;
+    }
     let rested = rest(&cloud).await;
     drop(sources);
     let broken = promises::check(&world, &tenants.records(), rested);
@@ -95,6 +104,7 @@ fn quiet(world: &World) {
     world.note(|| "all faults end".to_owned());
     let mut state = world.state();
     state.chances = Chances::none();
+    state.troubled = state.troubled.map(|_| 0);
     state.throttled.clear();
     state.secrets_away_until = 0;
     let draws = world.draws;

@@ -1,6 +1,9 @@
 //! The plan of a history: what tenants, operators and endpoints do, and when. A seed makes a plan, and shrinking
 //! removes parts of it.
 
+pub mod apart;
+pub mod geo_ip;
+
 use std::time::Duration;
 
 use fastrand::Rng;
@@ -9,6 +12,7 @@ use crate::{
     draws::Draws,
     endpoints::{Mood, Slot},
     faults::Chances,
+    geo_ip::GeoIpAction,
 };
 
 /// The number of tenants.
@@ -21,10 +25,26 @@ const WEBHOOKS: usize = 3;
 pub struct Plan {
     /// The seed of all choices.
     pub seed: u64,
+    /// What the history is about.
+    pub kind: PlanKind,
     /// The chances of faults.
     pub chances: Chances,
     /// What happens, in the order of time.
     pub steps: Vec<Step>,
+}
+
+/// What a history is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlanKind {
+    /// Every fault for every tenant.
+    Mixed,
+    /// Trouble for one tenant only. Requests on its partitions are throttled with this chance, in parts of 10 000.
+    Apart {
+        /// The chance.
+        throttles: u16,
+    },
+    /// Published geo-IP databases.
+    GeoIp,
 }
 
 /// One step of a plan.
@@ -71,6 +91,8 @@ pub enum Action {
     LoseSecrets(Duration),
     /// DynamoDB removes expired items.
     Expire,
+    /// Something happens to the geo-IP databases.
+    GeoIp(GeoIpAction),
 }
 
 /// The types of events that tenants publish.
@@ -102,6 +124,11 @@ impl Plan {
     /// The plan of a seed.
     pub fn draw(seed: u64) -> Self {
         let draws = Draws::new(seed);
+        match draws.about(&"kind of plan").u8(0..8) {
+            0 => return apart::draw(seed, draws),
+            1 => return geo_ip::draw(seed, draws),
+            _ => {}
+        }
         let rng = &mut draws.about(&"plan");
         let chances = if rng.u8(0..10) == 0 { Chances::none() } else { Chances::draw(rng) };
         let mut steps = Vec::new();
@@ -118,15 +145,20 @@ impl Plan {
             let at = Duration::from_secs(2) + length.mul_f64(rng.f64());
             steps.push((at, weights.action(rng)));
         }
-        steps.sort_by_key(|(at, _)| *at);
-        let steps = steps.into_iter().enumerate();
-        Self { seed, chances, steps: steps.map(|(number, (at, action))| Step { number, at, action }).collect() }
+        Self { seed, kind: PlanKind::Mixed, chances, steps: in_order(steps) }
     }
 
     /// When the last step happens.
     pub fn length(&self) -> Duration {
         self.steps.last().map(|step| step.at).unwrap_or_default()
     }
+}
+
+/// The steps in the order of time.
+fn in_order(mut steps: Vec<(Duration, Action)>) -> Vec<Step> {
+    steps.sort_by_key(|(at, _)| *at);
+    let steps = steps.into_iter().enumerate();
+    steps.map(|(number, (at, action))| Step { number, at, action }).collect()
 }
 
 /// How often each action is chosen in a history.

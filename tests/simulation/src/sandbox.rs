@@ -27,6 +27,9 @@ pub enum Function {
     ResendDelivery,
     RecoverDeliveries,
     ShowDelivery,
+    UpdateGeoIp,
+    /// The program of an operator, on a machine of its own.
+    ManageGeoIp,
 }
 
 impl Function {
@@ -41,7 +44,14 @@ impl Function {
             Self::ResendDelivery => "resend-delivery",
             Self::RecoverDeliveries => "recover-deliveries",
             Self::ShowDelivery => "show-delivery",
+            Self::UpdateGeoIp => "geo-ip-update",
+            Self::ManageGeoIp => "waypost-admin geo-ip",
         }
+    }
+
+    /// Whether its calls have turns, because it works on other threads as well.
+    pub fn takes_turns(self) -> bool {
+        matches!(self, Self::UpdateGeoIp | Self::ManageGeoIp)
     }
 
     /// The timeout, as in template.yaml.
@@ -49,6 +59,7 @@ impl Function {
         match self {
             Self::DispatchDeliveries => Duration::from_secs(150),
             Self::SweepDeliveries => Duration::from_secs(60),
+            Self::UpdateGeoIp | Self::ManageGeoIp => Duration::from_secs(900),
             _ => Duration::from_secs(29),
         }
     }

@@ -15,11 +15,14 @@ use crate::{
         QUICK, REGION, SLOW,
         table::{Conditions, Copy, ItemKey, Schema, Table},
     },
+    bundle::entity_id,
     clock::{SeededRandom, TrueClock},
-    draws::Draws,
+    draws::{self, Draws},
     endpoints::Endpoints,
     faults::{Chances, Coverage, Fault},
+    geo_ip::GeoIp,
     journal::Journal,
+    plan::apart::TROUBLED,
     sandbox::{Function, Sandbox},
 };
 
@@ -42,6 +45,9 @@ pub struct State {
     pub throttled: BTreeMap<String, u64>,
     /// The times, in milliseconds, in which a partition took nothing.
     pub throttles: Vec<(String, u64, u64)>,
+    /// In a history with trouble for one tenant only: the chance that a request on its partitions is throttled, in parts
+    /// of 10 000.
+    pub troubled: Option<u16>,
     /// The answers of the table to requests that are not valid.
     pub invalid: Vec<String>,
     /// The invocations that died, were frozen, or were ended.
@@ -50,6 +56,8 @@ pub struct State {
     pub chances: Chances,
     /// Where faults occurred.
     pub coverage: Coverage,
+    /// The published geo-IP databases and their providers.
+    pub geo_ip: GeoIp,
     /// Until when Secrets Manager does not answer, in milliseconds.
     pub secrets_away_until: u64,
     /// The endpoints of webhooks and the requests that they saw.
@@ -85,10 +93,12 @@ impl World {
             table: Table::new(schema),
             throttled: BTreeMap::new(),
             throttles: Vec::new(),
+            troubled: None,
             invalid: Vec::new(),
             interrupted: BTreeSet::new(),
             chances,
             coverage: Coverage::default(),
+            geo_ip: GeoIp::default(),
             secrets_away_until: 0,
             endpoints: Endpoints::default(),
             journal,
@@ -129,7 +139,9 @@ impl State {
         at: (Function, &str),
         rng: &mut Rng,
     ) -> Result<serde_json::Value, crate::aws::table::Refusal> {
+        let troubled = self.troubled.map(|chance| (chance, troubled_partitions(&self.table, operation, request)));
         let mut conditions = Draw {
+            troubled,
             throttled: &mut self.throttled,
             throttles: &mut self.throttles,
             chances: &self.chances,
@@ -142,8 +154,22 @@ impl State {
     }
 }
 
+/// The partitions of the tenant with trouble that a request may name.
+fn troubled_partitions(table: &Table, operation: &str, request: &serde_json::Value) -> BTreeSet<String> {
+    let entity = format!("ENT#{}", entity_id(TROUBLED));
+    let is_troubled = |partition: &String| {
+        let head = table.item(&(partition.clone(), "HEAD".to_owned()));
+        head.and_then(|head| head.get("entityKey")).is_some_and(|key| key["S"] == entity.as_str())
+    };
+    let (_, keys) = Table::touched(operation, request);
+    let deliveries = keys.into_iter().map(|(partition, _)| partition).filter(is_troubled);
+    deliveries.chain([format!("byOwner/{entity}"), entity.clone()]).collect()
+}
+
 /// The choices about one operation on the table.
 struct Draw<'a> {
+    /// The partitions of the only tenant with trouble, and the chance that they are throttled.
+    troubled: Option<(u16, BTreeSet<String>)>,
     throttled: &'a mut BTreeMap<String, u64>,
     throttles: &'a mut Vec<(String, u64, u64)>,
     chances: &'a Chances,
@@ -154,6 +180,16 @@ struct Draw<'a> {
 }
 
 impl Draw<'_> {
+    /// Whether this partition of the only tenant with trouble is throttled from now on.
+    fn is_troubled(&mut self, partition: &str) -> bool {
+        let Some((chance, partitions)) = &self.troubled else { return false };
+        let is_troubled = partitions.contains(partition) && draws::occurs(self.rng, *chance);
+        if is_troubled {
+            self.coverage.injected(self.at.0, self.at.1, Fault::Throttled);
+        }
+        is_troubled
+    }
+
     fn occurs(&mut self, fault: Fault) -> bool {
         let occurs = self.chances.occurs(fault, self.rng);
         if occurs {
@@ -173,7 +209,7 @@ impl Conditions for Draw<'_> {
             self.coverage.injected(self.at.0, self.at.1, Fault::Throttled);
             return true;
         }
-        if self.occurs(Fault::Throttled) {
+        if self.occurs(Fault::Throttled) || self.is_troubled(&partition) {
             // Mostly short, and up to a minute.
             let seconds = 60.0 * self.rng.f64().powi(4);
             let until = self.now + Duration::from_secs_f64(seconds).as_millis() as u64;
