@@ -1,14 +1,14 @@
 //! Downloads from providers. Few redirects are followed, never from https to http, and credentials go to the first
 //! server only. A download is written to a file in chunks, hashed, and limited in size.
 
-use std::{io, path::Path, time::Duration};
+use std::{io, path::Path, sync::Arc, time::Duration};
 
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use tokio::{fs::File, io::AsyncWriteExt, time::Instant};
 use url::Url;
 
 use crate::hash::Sha256;
-use outbound::{AddressRules, AttemptError, ResponseStream, StreamLimits, stream};
+use outbound::{AddressRules, AttemptError, ResponseStream, SharedNetwork, StreamLimits, SystemNetwork, stream};
 
 /// The most redirects that are followed.
 const MAX_REDIRECTS: usize = 5;
@@ -20,11 +20,12 @@ pub const MAX_SERVED: u64 = 300 * 1024 * 1024;
 const PROGRESS: u64 = 16 * 1024 * 1024;
 
 /// A client for providers.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Web {
     pub rules: AddressRules,
     pub limits: StreamLimits,
     pub minimum_rate: MinimumRate,
+    pub network: SharedNetwork,
 }
 
 /// The least rate of a response, in each time window. A server that sends a byte now and then would otherwise use the
@@ -133,7 +134,8 @@ pub(super) fn on_disk(error: &io::Error) -> String {
 impl Web {
     /// A client with these rules.
     pub fn within(rules: AddressRules) -> Self {
-        Self { rules, ..Self::default() }
+        let network = Arc::new(SystemNetwork);
+        Self { rules, limits: StreamLimits::default(), minimum_rate: MinimumRate::default(), network }
     }
 
     /// Fetches a short text.
@@ -209,7 +211,7 @@ impl Web {
         for _ in 0..=MAX_REDIRECTS {
             let mut sent = headers.to_vec();
             sent.extend(authorization.map(|value| (header::AUTHORIZATION, value.clone())));
-            let answer = stream::get(&url, &sent, &self.rules, self.limits).await?;
+            let answer = stream::get(&url, &sent, &self.rules, self.limits, &*self.network).await?;
             if !matches!(answer.head().status.as_u16(), 301 | 302 | 303 | 307 | 308) {
                 return Ok(answer);
             }

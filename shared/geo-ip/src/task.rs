@@ -18,6 +18,7 @@ use crate::{
 };
 use base::metric::{Metrics, Name, Number};
 use base::{SharedClock, SharedRandom, logging};
+use outbound::SharedNetwork;
 use problem::{JsonBody, Problem, ProblemKind};
 use storage::{SecretError, SecretText, Secrets, aws::Aws};
 
@@ -142,6 +143,12 @@ impl Task {
             random,
         };
         Self { secrets, updater }
+    }
+
+    /// Sets the network of the downloads.
+    pub fn on(mut self, network: SharedNetwork) -> Self {
+        self.updater.web.network = network;
+        self
     }
 
     /// Runs the task for a request over HTTP, which must contain the task key and this deployment's name.

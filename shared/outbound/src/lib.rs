@@ -30,7 +30,7 @@ pub use addresses::AddressRules;
 pub use attempt_error::AttemptError;
 pub use dial::{Resolver, SharedResolver, SystemResolver};
 pub use exchange::{HttpResponse, Limits, Outbound};
-pub use network::{Link, Network, SharedNetwork};
+pub use network::{Link, Network, SharedNetwork, SystemNetwork};
 pub use stream::{ResponseStream, StreamLimits};
 
 /// The `User-Agent` of this service.

@@ -14,7 +14,7 @@ use crate::{
     attempt_error::AttemptError,
     client::{self, Connection, IncomingResponse, Unanswered},
     dial::{self, SystemResolver},
-    network::SystemNetwork,
+    network::Network,
 };
 
 /// The largest head of a response, and the size of the read buffer.
@@ -66,9 +66,10 @@ pub async fn get(
     headers: &[(HeaderName, HeaderValue)],
     rules: &AddressRules,
     limits: StreamLimits,
+    network: &dyn Network,
 ) -> Result<ResponseStream, AttemptError> {
-    let answered = match attempt(url, headers, rules, limits).await {
-        Err(Unanswered::Unsent(None) | Unanswered::Broken) => attempt(url, headers, rules, limits).await,
+    let answered = match attempt(url, headers, rules, limits, network).await {
+        Err(Unanswered::Unsent(None) | Unanswered::Broken) => attempt(url, headers, rules, limits, network).await,
         answered => answered,
     };
     let (connection, answered) = answered.map_err(in_words)?;
@@ -80,6 +81,7 @@ async fn attempt(
     headers: &[(HeaderName, HeaderValue)],
     rules: &AddressRules,
     limits: StreamLimits,
+    network: &dyn Network,
 ) -> Result<(Connection, IncomingResponse), Unanswered> {
     let mut sent = vec![
         (header::USER_AGENT, HeaderValue::from_static(USER_AGENT)),
@@ -88,7 +90,7 @@ async fn attempt(
     sent.extend_from_slice(headers);
     let request = client::request(Method::GET, url, &sent, Bytes::new())?;
     client::check_scheme(url, rules)?;
-    let link = timeout(limits.connect, dial::connect(url, rules, &SystemResolver, &SystemNetwork)).await;
+    let link = timeout(limits.connect, dial::connect(url, rules, &SystemResolver, network)).await;
     let link = link.unwrap_or(Err(AttemptError::Timeout("no connection could be made in time")))?;
     let answered = timeout(limits.head, async {
         let mut connection = Connection::over(link, url, MAX_HEAD, &dial::TRUST).await?;

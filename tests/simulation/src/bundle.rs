@@ -1,5 +1,7 @@
 //! The use cases of the functions in one sandbox, made as the functions make them.
 
+mod geo_ip;
+
 use std::{
     sync::{Arc, OnceLock},
     time::Duration,
@@ -13,6 +15,7 @@ use storage::{
     aws::{Aws, AwsSettings},
     secrets::Secrets,
 };
+use tempfile::TempDir;
 use webhooks::{
     deliveries::{
         Deliveries,
@@ -66,6 +69,9 @@ pub struct Bundle {
     queue: OnceLock<Queue>,
     dispatcher: OnceLock<Dispatcher>,
     sweeper: OnceLock<Sweeper>,
+    world: Arc<World>,
+    /// The folder for temporary files.
+    disk: OnceLock<TempDir>,
 }
 
 fn schedule() -> ScheduleSettings {
@@ -115,7 +121,7 @@ impl Bundle {
             dynamodb_endpoint: Some("http://dynamodb.simulated".to_owned()),
             sqs_endpoint: Some("http://sqs.simulated".to_owned()),
             secrets_manager_endpoint: Some("http://secrets.simulated".to_owned()),
-            s3_endpoint: None,
+            s3_endpoint: Some(crate::aws::bucket::ORIGIN.to_owned()),
             authorities: Default::default(),
         };
         let aws = Aws::over(settings, Wire { world: Arc::clone(world), sandbox: Arc::clone(sandbox) });
@@ -139,6 +145,8 @@ impl Bundle {
             queue: OnceLock::new(),
             dispatcher: OnceLock::new(),
             sweeper: OnceLock::new(),
+            world: Arc::clone(world),
+            disk: OnceLock::new(),
         }
     }
 

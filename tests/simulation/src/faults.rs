@@ -132,6 +132,11 @@ impl Chances {
         Self(Fault::ALL.iter().map(|fault| (*fault, fault.most())).collect())
     }
 
+    /// Chances that are this many times as great.
+    pub fn times(self, factor: u16) -> Self {
+        Self(self.0.into_iter().map(|(fault, chance)| (fault, chance.saturating_mul(factor))).collect())
+    }
+
     /// No faults.
     pub fn none() -> Self {
         Self(BTreeMap::new())

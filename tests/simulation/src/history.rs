@@ -13,9 +13,10 @@ use crate::{
     draws::Draws,
     endpoints::Mood,
     faults::{Chances, Coverage},
+    geo_ip,
     journal::{Journal, Line},
     oauth,
-    plan::Plan,
+    plan::{Plan, PlanKind},
     promises::{self, Broken},
     service_log,
     tenants::Tenants,
@@ -63,14 +64,19 @@ async fn carry_out(plan: &Plan, journal: Journal) -> Outcome {
     let world = World::new(schema(), Draws::new(plan.seed), plan.chances.clone(), journal);
     let log = world.state().journal.log().cloned();
     let _logging = log.clone().map(|log| service_log::start(log, world.clock));
+    if let PlanKind::Apart { throttles } = plan.kind {
+        world.state().troubled = Some(throttles);
+    }
     oauth::publish_keys(&world);
     let cloud = Cloud::new(Arc::clone(&world));
     let tenants = Tenants::new(Arc::clone(&cloud));
     let mut sources = JoinSet::new();
-    sources.spawn(Arc::clone(&cloud).map_queue(Lane::Quick));
-    sources.spawn(Arc::clone(&cloud).map_queue(Lane::Slow));
-    sources.spawn(Arc::clone(&cloud).sweep_on_schedule());
-    sources.spawn(Arc::clone(&cloud).refresh_on_schedule());
+    if plan.kind != PlanKind::GeoIp {
+        sources.spawn(Arc::clone(&cloud).map_queue(Lane::Quick));
+        sources.spawn(Arc::clone(&cloud).map_queue(Lane::Slow));
+        sources.spawn(Arc::clone(&cloud).sweep_on_schedule());
+        sources.spawn(Arc::clone(&cloud).refresh_on_schedule());
+    }
 
     let began = Instant::now();
     let mut steps = JoinSet::new();
@@ -83,6 +89,9 @@ async fn carry_out(plan: &Plan, journal: Journal) -> Outcome {
         step.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()));
     }
     quiet(&world);
+    if plan.kind == PlanKind::GeoIp {
+        geo_ip::finish(&cloud).await;
+    }
     let rested = rest(&cloud).await;
     drop(sources);
     let broken = promises::check(&world, &tenants.records(), rested);
@@ -102,6 +111,7 @@ fn quiet(world: &World) {
     world.note(|| "all faults end".to_owned());
     let mut state = world.state();
     state.chances = Chances::none();
+    state.troubled = state.troubled.map(|_| 0);
     state.throttled.clear();
     state.secrets_away_until = 0;
     state.providers.recover();

@@ -7,6 +7,7 @@ mod cloud;
 mod draws;
 mod endpoints;
 pub mod faults;
+mod geo_ip;
 pub mod history;
 pub mod journal;
 pub mod oauth;

@@ -1,6 +1,9 @@
 //! The plan of a history: what tenants, operators and endpoints do, and when. A seed makes a plan, and shrinking
 //! removes parts of it.
 
+pub mod apart;
+pub mod geo_ip;
+
 use std::time::Duration;
 
 use fastrand::Rng;
@@ -9,6 +12,7 @@ use crate::{
     draws::Draws,
     endpoints::{Mood, Slot},
     faults::{Chances, Fault},
+    geo_ip::GeoIpAction,
     oauth, providers,
 };
 
@@ -22,12 +26,28 @@ const WEBHOOKS: usize = 3;
 pub struct Plan {
     /// The seed of all choices.
     pub seed: u64,
+    /// What the history is about.
+    pub kind: PlanKind,
     /// The chances of faults.
     pub chances: Chances,
     /// What happens, in the order of time.
     pub steps: Vec<Step>,
     /// How many times faster the steps follow each other than in the plan of the seed.
     pub speed: u32,
+}
+
+/// What a history is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlanKind {
+    /// Every fault for every tenant.
+    Mixed,
+    /// Trouble for one tenant only. Requests on its partitions are throttled with this chance, in parts of 10 000.
+    Apart {
+        /// The chance.
+        throttles: u16,
+    },
+    /// Published geo-IP databases.
+    GeoIp,
 }
 
 /// One step of a plan.
@@ -78,6 +98,8 @@ pub enum Action {
     OAuth(oauth::Action),
     /// A step about payment providers.
     Providers(providers::Action),
+    /// Something happens to the geo-IP databases.
+    GeoIp(GeoIpAction),
 }
 
 /// The types of events that tenants publish.
@@ -109,6 +131,11 @@ impl Plan {
     /// The plan of a seed.
     pub fn draw(seed: u64) -> Self {
         let draws = Draws::new(seed);
+        match draws.about(&"kind of plan").u8(0..8) {
+            0 => return apart::draw(seed, draws),
+            1 => return geo_ip::draw(seed, draws),
+            _ => {}
+        }
         let rng = &mut draws.about(&"plan");
         let chances = if rng.u8(0..10) == 0 { Chances::none() } else { Chances::draw(rng) };
         let mut steps = Vec::new();
@@ -144,7 +171,7 @@ impl Plan {
         }
         steps.extend(others);
         steps.sort_by_key(|step| step.at);
-        Self { seed, chances, steps, speed: 1 }
+        Self { seed, kind: PlanKind::Mixed, chances, steps, speed: 1 }
     }
 
     /// The plan with these steps only, by their numbers.
@@ -190,6 +217,13 @@ pub fn choose(weights: &[u32], rng: &mut Rng) -> usize {
         choice += 1;
     }
     choice
+}
+
+/// The steps in the order of time.
+fn in_order(mut steps: Vec<(Duration, Action)>) -> Vec<Step> {
+    steps.sort_by_key(|(at, _)| *at);
+    let steps = steps.into_iter().enumerate();
+    steps.map(|(number, (at, action))| Step { number, at, action }).collect()
 }
 
 /// How often each action is chosen in a history.

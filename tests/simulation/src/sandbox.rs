@@ -38,6 +38,9 @@ pub enum Function {
     ManageApplications,
     GetToken,
     RevokeToken,
+    UpdateGeoIp,
+    /// The program of an operator, on a machine of its own.
+    ManageGeoIp,
 }
 
 impl Function {
@@ -61,7 +64,14 @@ impl Function {
             Self::ManageApplications => "manage-applications",
             Self::GetToken => "token",
             Self::RevokeToken => "revoke-token",
+            Self::UpdateGeoIp => "geo-ip-update",
+            Self::ManageGeoIp => "waypost-admin geo-ip",
         }
+    }
+
+    /// Whether its calls have turns, because it works on other threads as well.
+    pub fn takes_turns(self) -> bool {
+        matches!(self, Self::UpdateGeoIp | Self::ManageGeoIp)
     }
 
     /// The timeout, as in template.yaml.
@@ -70,6 +80,7 @@ impl Function {
             Self::DispatchDeliveries => Duration::from_secs(150),
             Self::SweepDeliveries => Duration::from_secs(60),
             Self::RefreshConnections => Duration::from_secs(90),
+            Self::UpdateGeoIp | Self::ManageGeoIp => Duration::from_secs(900),
             _ => Duration::from_secs(29),
         }
     }

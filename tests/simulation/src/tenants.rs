@@ -26,6 +26,7 @@ use crate::{
     bundle::{Bundle, entity, entity_id, rules},
     cloud::Cloud,
     endpoints::{Slot, address},
+    geo_ip,
     journal::Actor,
     oauth,
     plan::{Action, Step},
@@ -302,6 +303,7 @@ impl Tenants {
                 let until = world.clock.millis() + u64::try_from(time.as_millis()).unwrap_or_default();
                 world.state().secrets_away_until = until;
             }
+            Action::GeoIp(action) => geo_ip::act(&self.cloud, action).await,
             Action::Expire => {
                 let now = world.clock.millis();
                 let late = world.draws.about(&("expire", step.number)).u64(0..48 * 3_600_000);

@@ -15,11 +15,14 @@ use crate::{
         QUICK, REGION, SLOW,
         table::{self, Conditions, ItemKey, Refusal, Schema, Table},
     },
+    bundle::entity_id,
     clock::{SeededRandom, TrueClock},
-    draws::Draws,
+    draws::{self, Draws},
     endpoints::Endpoints,
     faults::{Chances, Coverage, Fault},
+    geo_ip::GeoIp,
     journal::{Actor, Journal},
+    plan::apart::TROUBLED,
     providers::Played,
     sandbox::Sandbox,
 };
@@ -43,6 +46,9 @@ pub struct State {
     pub throttled: BTreeMap<String, u64>,
     /// The times, in milliseconds, in which a partition took nothing.
     pub throttles: Vec<(String, u64, u64)>,
+    /// In a history with trouble for one tenant only: the chance that a request on its partitions is throttled, in parts
+    /// of 10 000.
+    pub troubled: Option<u16>,
     /// The answers of the table to requests that are not valid.
     pub invalid: Vec<String>,
     /// The panics of use cases.
@@ -55,6 +61,8 @@ pub struct State {
     pub chances: Chances,
     /// Where faults occurred.
     pub coverage: Coverage,
+    /// The published geo-IP databases and their providers.
+    pub geo_ip: GeoIp,
     /// Until when Secrets Manager does not answer, in milliseconds.
     pub secrets_away_until: u64,
     /// The endpoints of webhooks and the requests that they saw.
@@ -92,12 +100,14 @@ impl World {
             table: Table::new(schema),
             throttled: BTreeMap::new(),
             throttles: Vec::new(),
+            troubled: None,
             invalid: Vec::new(),
             panics: Vec::new(),
             interrupted: BTreeSet::new(),
             hindered: BTreeSet::new(),
             chances,
             coverage: Coverage::default(),
+            geo_ip: GeoIp::default(),
             secrets_away_until: 0,
             endpoints: Endpoints::default(),
             providers: Played::default(),
@@ -150,7 +160,9 @@ impl State {
         at: At<'_>,
         rng: &mut Rng,
     ) -> Result<serde_json::Value, Refusal> {
+        let troubled = self.troubled.map(|chance| (chance, troubled_partitions(&self.table, operation, request)));
         let mut conditions = Draw {
+            troubled,
             throttled: &mut self.throttled,
             throttles: &mut self.throttles,
             chances: &self.chances,
@@ -173,8 +185,22 @@ pub struct At<'a> {
     pub point: &'a str,
 }
 
+/// The partitions of the tenant with trouble that a request may name.
+fn troubled_partitions(table: &Table, operation: &str, request: &serde_json::Value) -> BTreeSet<String> {
+    let entity = format!("ENT#{}", entity_id(TROUBLED));
+    let is_troubled = |partition: &String| {
+        let head = table.item(&(partition.clone(), "HEAD".to_owned()));
+        head.and_then(|head| head.get("entityKey")).is_some_and(|key| key["S"] == entity.as_str())
+    };
+    let (_, keys) = Table::touched(operation, request);
+    let deliveries = keys.into_iter().map(|(partition, _)| partition).filter(is_troubled);
+    deliveries.chain([format!("byOwner/{entity}"), entity.clone()]).collect()
+}
+
 /// The choices about one operation on the table.
 struct Draw<'a> {
+    /// The partitions of the only tenant with trouble, and the chance that they are throttled.
+    troubled: Option<(u16, BTreeSet<String>)>,
     throttled: &'a mut BTreeMap<String, u64>,
     throttles: &'a mut Vec<(String, u64, u64)>,
     chances: &'a Chances,
@@ -186,6 +212,16 @@ struct Draw<'a> {
 }
 
 impl Draw<'_> {
+    /// Whether this partition of the only tenant with trouble is throttled from now on.
+    fn is_troubled(&mut self, partition: &str) -> bool {
+        let Some((chance, partitions)) = &self.troubled else { return false };
+        let is_troubled = partitions.contains(partition) && draws::occurs(self.rng, *chance);
+        if is_troubled {
+            self.injected(Fault::Throttled);
+        }
+        is_troubled
+    }
+
     fn occurs(&mut self, fault: Fault) -> bool {
         let occurs = self.chances.occurs(fault, self.rng);
         if occurs {
@@ -211,7 +247,7 @@ impl Conditions for Draw<'_> {
             self.injected(Fault::Throttled);
             return true;
         }
-        if self.occurs(Fault::Throttled) {
+        if self.occurs(Fault::Throttled) || self.is_troubled(&partition) {
             // Mostly short, and up to a minute.
             let seconds = 60.0 * self.rng.f64().powi(4);
             let until = self.now + Duration::from_secs_f64(seconds).as_millis() as u64;

@@ -26,7 +26,7 @@ pub use scan::{Scan, Scanned};
 pub use value::{Path, Row, Value};
 pub use write::{Change, Delete, Put, Transaction, Write, Written};
 
-use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::{Client, config::retry::RetryConfig};
 use aws_types::SdkConfig;
 use base::batcher::Batcher;
 use futures::future::BoxFuture;
@@ -77,5 +77,12 @@ impl Table {
     /// nothing.
     pub fn until(&self, deadline: Instant) -> Self {
         Self { deadline: Some(deadline), ..self.clone() }
+    }
+
+    /// A handle for separate writes that must not be carried out twice: the SDK does not repeat a call whose response
+    /// is lost. Throttled writes are repeated, since they were not carried out.
+    pub fn once(&self) -> Self {
+        let config = self.client.config().to_builder().retry_config(RetryConfig::disabled());
+        Self { client: Client::from_conf(config.build()), ..self.clone() }
     }
 }

@@ -82,7 +82,8 @@ impl Count {
 impl Stats {
     /// The statistics in this table.
     pub fn new(table: Table) -> Self {
-        Self { table, held: Arc::default() }
+        // An addition that is repeated after a lost response would count twice.
+        Self { table: table.once(), held: Arc::default() }
     }
 
     /// Counts attempts, once per webhook and batch: in memory until enough of them are held.

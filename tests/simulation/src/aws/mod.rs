@@ -1,9 +1,10 @@
 //! The AWS that the simulation plays, behind the HTTP client of the SDK.
 
+pub mod bucket;
 mod secrets;
 pub mod table;
 
-pub use secrets::{PREFIX as SECRETS_PREFIX, data_keys, signing_keys};
+pub use secrets::{PREFIX as SECRETS_PREFIX, TASK_KEY, data_keys, signing_keys};
 
 use std::{
     fmt,
@@ -20,12 +21,14 @@ use aws_smithy_runtime_api::client::{
 };
 use aws_smithy_types::body::SdkBody;
 use base::pause;
+use bucket::{BucketAnswer, BucketRequest};
 use fastrand::Rng;
 use serde_json::Value;
 use table::ItemKey;
 
 use crate::{
     faults::Fault,
+    geo_ip,
     sandbox::{Phase, Sandbox},
     world::{At, World},
 };
@@ -60,6 +63,8 @@ struct Call {
     point: String,
     /// The items that the call names.
     items: Vec<ItemKey>,
+    /// The request, if it is for the bucket.
+    bucket: Option<BucketRequest>,
 }
 
 impl fmt::Display for Call {
@@ -74,6 +79,7 @@ enum Service {
     Table,
     Queues,
     Secrets,
+    Bucket,
 }
 
 impl fmt::Debug for Wire {
@@ -96,9 +102,13 @@ impl HttpConnector for Wire {
 }
 
 impl Wire {
-    async fn answer(&self, request: HttpRequest) -> Result<HttpResponse, ConnectorError> {
-        let call = Call::read(&request)?;
+    async fn answer(&self, mut request: HttpRequest) -> Result<HttpResponse, ConnectorError> {
+        let call = match BucketRequest::read(&mut request).await? {
+            Some(request) => Call::of_bucket(request, self.sandbox.id),
+            None => Call::read(&request)?,
+        };
         self.sandbox.running().await;
+        self.in_turn().await;
         let mut rng = self.arrive(&call);
         if self.occurs(Fault::KilledBefore, &call, &mut rng) {
             self.die().await;
@@ -112,10 +122,19 @@ impl Wire {
         }
         self.travel(&call, &mut rng).await;
         if self.occurs(Fault::Refused, &call, &mut rng) {
-            return Ok(response(500, r#"{"__type":"InternalServerError","message":"played"}"#.to_owned()));
+            return Ok(match call.service {
+                Service::Bucket => bucket_response(BucketAnswer::error(500, "InternalError")),
+                _ => response(500, r#"{"__type":"InternalServerError","message":"played"}"#.to_owned()),
+            });
         }
-        let (status, answer) = self.carry_out(&call, &mut rng).await?;
-        self.world.explain(self.sandbox.actor(), || format!("= {}", outcome(status, &answer)));
+        let answer = match &call.bucket {
+            Some(request) => self.carry_out_in_bucket(&call, request, &mut rng),
+            None => {
+                let (status, answer) = self.carry_out(&call, &mut rng).await?;
+                self.world.explain(self.sandbox.actor(), || format!("= {}", outcome(status, &answer)));
+                response(status, answer)
+            }
+        };
         if self.occurs(Fault::KilledAfter, &call, &mut rng) {
             self.die().await;
         }
@@ -128,10 +147,10 @@ impl Wire {
                 return Err(broken());
             }
             // Longer than any timeout of the SDK.
-            pause(Duration::from_secs(60)).await;
+            pause(Duration::from_secs(if call.bucket.is_some() { 300 } else { 60 })).await;
         }
         self.travel(&call, &mut rng).await;
-        Ok(response(status, answer))
+        Ok(answer)
     }
 
     /// The call leaves the sandbox. Its choices depend on the time and on what it is about.
@@ -159,6 +178,23 @@ impl Wire {
         let slow = self.occurs(Fault::Slow, call, rng);
         pause(Duration::from_millis(if slow { rng.u64(50..1_500) } else { rng.u64(1..6) })).await;
         self.sandbox.running().await;
+        self.in_turn().await;
+    }
+
+    /// Waits for the turn of a sandbox whose calls have turns.
+    async fn in_turn(&self) {
+        if self.sandbox.function.takes_turns() {
+            geo_ip::in_turn(&self.world, &self.sandbox).await;
+        }
+    }
+
+    fn carry_out_in_bucket(&self, call: &Call, request: &BucketRequest, rng: &mut Rng) -> HttpResponse {
+        // S3 answers 409 if a similar write is under way.
+        if request.is_conditional_write() && self.occurs(Fault::Conflict, call, rng) {
+            return bucket_response(BucketAnswer::error(409, "ConditionalRequestConflict"));
+        }
+        let now = self.world.clock.millis();
+        bucket_response(self.world.state().geo_ip.bucket.answer(request, now, self.sandbox.id))
     }
 
     async fn die(&self) {
@@ -214,11 +250,28 @@ impl Wire {
                 }
                 Ok(secrets::answer(&call.operation, &call.body))
             }
+            Service::Bucket => Err(ConnectorError::user("a request to the bucket without a body".into())),
         }
     }
 }
 
 impl Call {
+    fn of_bucket(request: BucketRequest, sandbox: u64) -> Self {
+        let point = request.point();
+        let mut subject = DefaultHasher::new();
+        (&point, &request.key, sandbox).hash(&mut subject);
+        Self {
+            service: Service::Bucket,
+            operation: request.method.clone(),
+            body: Value::Null,
+            bytes: Vec::new(),
+            subject: subject.finish(),
+            point,
+            items: Vec::new(),
+            bucket: Some(request),
+        }
+    }
+
     fn read(request: &HttpRequest) -> Result<Self, ConnectorError> {
         let target = request.headers().get("x-amz-target").unwrap_or_default();
         let (service, operation) = target.split_once('.').unwrap_or((target, ""));
@@ -239,9 +292,18 @@ impl Call {
         };
         let (point, items) = match service {
             Service::Table => table::Table::touched(operation, &body),
-            Service::Queues | Service::Secrets => (operation.to_owned(), Vec::new()),
+            Service::Queues | Service::Secrets | Service::Bucket => (operation.to_owned(), Vec::new()),
         };
-        Ok(Self { service, operation: operation.to_owned(), body, bytes, subject: subject.finish(), point, items })
+        Ok(Self {
+            service,
+            operation: operation.to_owned(),
+            body,
+            bytes,
+            subject: subject.finish(),
+            point,
+            items,
+            bucket: None,
+        })
     }
 }
 
@@ -264,6 +326,15 @@ fn outcome(status: u16, answer: &str) -> String {
 
 fn broken() -> ConnectorError {
     ConnectorError::io("the simulation broke the connection".into())
+}
+
+fn bucket_response(answer: BucketAnswer) -> HttpResponse {
+    let status = answer.status.try_into().expect("the simulation answers with valid statuses");
+    let mut response = HttpResponse::new(status, SdkBody::from(answer.body));
+    if let Some(tag) = answer.tag {
+        response.headers_mut().insert("etag", tag);
+    }
+    response
 }
 
 fn response(status: u16, body: String) -> HttpResponse {

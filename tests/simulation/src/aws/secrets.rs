@@ -2,8 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::providers::Provider;
+use crate::{
+    geo_ip::{EDITIONS, SERVER},
+    providers::Provider,
+};
 
+/// The key of the task that updates geo-IP databases.
+pub const TASK_KEY: &str = "task-key-of-the-simulation";
 /// The prefix of the names.
 pub const PREFIX: &str = "simulation/";
 
@@ -26,6 +31,8 @@ fn value(name: &str) -> Option<Value> {
     Some(match name {
         "data-keys" => data_keys(),
         "signing-key" => signing_keys(),
+        "geo-ip" => geo_ip(),
+        "task-key" => json!({ "key": TASK_KEY }),
         "client-secret-pepper" => json!({ "pepper": "AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=" }),
         _ => Provider::ALL.iter().find(|provider| name.strip_prefix("provider-") == Some(provider.name()))?.secret(),
     })
@@ -35,6 +42,17 @@ fn value(name: &str) -> Option<Value> {
 fn answered(id: &Value) -> Option<Value> {
     let secret = value(id.as_str()?.strip_prefix(PREFIX)?)?;
     Some(json!({ "Name": id, "ARN": id, "SecretString": secret.to_string() }))
+}
+
+/// The configured geo-IP databases.
+fn geo_ip() -> Value {
+    let [summed, max_mind, alone] = EDITIONS;
+    let url = |edition: &str| format!("{SERVER}/{edition}.mmdb.gz");
+    json!({ "editions": [
+        { "edition": summed, "source": "url", "url": url(summed), "sha256Url": format!("{}.sha256", url(summed)) },
+        { "edition": max_mind, "source": "maxmind", "url": SERVER, "accountId": 1, "licenseKey": "key" },
+        { "edition": alone, "source": "url", "url": url(alone) },
+    ] })
 }
 
 /// Answers an operation with a status and a body.

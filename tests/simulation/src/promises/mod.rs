@@ -1,13 +1,17 @@
 //! The promises of the service, checked after each history against the truth: the items and all their versions, the
 //! requests that endpoints saw, and the answers that clients got. docs/reliability.md has the promises for readers.
 
+mod apart;
+mod counted;
 mod delivered;
 mod exchanged;
 mod facts;
 mod keys;
+mod published;
 mod requests;
 mod rest;
 mod revoked;
+mod signed;
 
 use std::fmt;
 
@@ -29,8 +33,14 @@ pub enum Promise {
     Once,
     /// A removed, disabled or moved webhook gets no request that was claimed more than a second later.
     Obeyed,
-    /// The counters equal the history.
+    /// The counters equal the history, and so do statistics and health, unless a fault kept them from it.
     Counted,
+    /// The trouble of one tenant delays the deliveries of another by no more than the bound.
+    Apart,
+    /// The pointer of every geo-IP database leads to a complete and verified one.
+    Published,
+    /// Every request is signed with the secrets that its tenant got.
+    Signed,
     /// Every job ends.
     Ended,
     /// No use case panics.
@@ -54,6 +64,9 @@ impl Promise {
             Self::Once => "once",
             Self::Obeyed => "obeyed",
             Self::Counted => "counted",
+            Self::Apart => "apart",
+            Self::Signed => "signed",
+            Self::Published => "published",
             Self::Ended => "ended",
             Self::NoPanic => "no-panic",
             Self::Valid => "valid",
@@ -96,5 +109,9 @@ pub fn check(world: &World, records: &Records, rested: bool) -> Vec<Broken> {
     keys::check(&facts, records, &mut note);
     exchanged::check(&state, records, world.clock.millis(), &mut note);
     revoked::check(&state, records, &mut note);
+    counted::check(&facts, &mut note);
+    signed::check(&facts, records, &mut note);
+    apart::check(&facts, &mut note);
+    published::check(&state, &mut note);
     broken
 }

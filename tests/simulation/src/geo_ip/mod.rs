@@ -1,0 +1,76 @@
+//! The published geo-IP databases of a history: providers, updates of them, and an operator who goes back.
+
+mod act;
+mod provider;
+mod provider_wires;
+
+use std::{sync::Arc, time::Duration};
+
+use base::pause;
+
+pub use act::{act, finish};
+pub use provider::{ProviderMood, Release};
+pub use provider_wires::ProviderWires;
+
+use crate::{aws::bucket::Bucket, sandbox::Sandbox, world::World};
+use provider::Provider;
+
+/// The deployment's name, with which all keys begin.
+pub const ENVIRONMENT: &str = "simulation";
+/// The editions, each from another kind of source: a file with a checksum beside it, MaxMind, and a file alone.
+pub const EDITIONS: [&str; 3] = ["summed", "GeoLite2-City", "alone"];
+/// The server of all providers. Nothing is dialled.
+pub const SERVER: &str = "http://127.0.0.1:9000";
+/// How many turns there are.
+const TURNS: u64 = 64;
+
+/// What happens to the databases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum GeoIpAction {
+    /// A provider releases a database.
+    Release(usize),
+    /// A provider serves an edition in another way.
+    Serve(usize, ProviderMood),
+    /// The schedule updates all editions.
+    Update,
+    /// A person updates all editions; without `true`, nothing is published.
+    UpdateByRequest(bool),
+    /// An operator goes back to the release before the current one.
+    RollBack(usize),
+    /// An operator allows the blocked releases again.
+    Unblock(usize),
+}
+
+/// The shared state.
+#[derive(Debug)]
+pub struct GeoIp {
+    /// S3.
+    pub bucket: Bucket,
+    /// The providers of the editions.
+    pub providers: Vec<Provider>,
+    /// The sandboxes that roll back, among those that change the bucket.
+    pub operators: Vec<u64>,
+    /// Whether the last update of a quiet history succeeded; `None` before it.
+    pub last_update: Option<Result<String, String>>,
+}
+
+impl Default for GeoIp {
+    fn default() -> Self {
+        let providers = EDITIONS.iter().map(|edition| Provider::new(edition)).collect();
+        Self { bucket: Bucket::default(), providers, operators: Vec::new(), last_update: None }
+    }
+}
+
+/// Waits for the next millisecond that belongs to a sandbox alone.
+///
+/// An update reads and writes files on other threads. Their work takes no time on the paused clock, but its order among
+/// the work of other sandboxes of one millisecond would differ from run to run.
+pub async fn in_turn(world: &Arc<World>, sandbox: &Sandbox) {
+    let now = world.clock.millis();
+    pause(Duration::from_millis((sandbox.id % TURNS + TURNS - now % TURNS) % TURNS)).await;
+}
+
+/// A time in which no sandbox has its turn, rounded up.
+pub fn between_turns(time: Duration) -> Duration {
+    Duration::from_millis(u64::try_from(time.as_millis()).unwrap_or_default().next_multiple_of(TURNS))
+}

@@ -1,0 +1,37 @@
+//! The promise that the trouble of one tenant delays the deliveries of another by no more than a bound.
+
+use super::{
+    Promise,
+    facts::{Facts, text},
+};
+use crate::{bundle::entity_id, plan::apart::QUIET};
+
+/// The longest time from the creation of a delivery to its first request, in milliseconds: the sum of the steps that
+/// the trouble of another tenant can delay. docs/architecture.md has the steps ("One delivery, from publication to
+/// record"), and shared/webhooks/README.md the limits ("Isolation").
+///
+/// - The publication waits 2 s at most until its message is sent.
+/// - The message waits for a run that receives. A run with five deliveries without a permit receives again after the
+///   second for which they wait; each run keeps 10 permits that the other tenant cannot take. Only a run at its end
+///   receives nothing: until the last exchange has ended and is recorded, which is within its lease of 45 s, and is
+///   counted, which takes the 10 s of a call to AWS at most. In the worst case all invocations are at their ends, and the
+///   first that ends makes room for the message.
+/// - Its claim takes 5 s at most.
+const BOUND: u64 = 2_000 + 1_000 + 45_000 + 10_000 + 5_000;
+
+/// Checks the deliveries of the tenant without trouble.
+pub fn check(facts: &Facts<'_>, note: &mut impl FnMut(Promise, String)) {
+    if facts.state.troubled.is_none() {
+        return;
+    }
+    let entity = format!("ENT#{}", entity_id(QUIET));
+    for (id, delivery) in &facts.deliveries {
+        let created = delivery.versions.first().filter(|_| text(delivery.head, "entityKey") == entity);
+        let Some(created) = created.map(|version| version.at) else { continue };
+        let arrived = delivery.seen.first().map(|seen| seen.arrived);
+        let delay = arrived.map(|arrived| arrived.saturating_sub(created));
+        if delay.is_none_or(|delay| delay > BOUND) {
+            note(Promise::Apart, format!("{id} of the tenant without trouble arrived after {delay:?} ms"));
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The promise that the pointer of every edition leads to a complete and verified database at every moment, and that
+//! only files are removed that nothing needs. `shared/geo-ip/README.md` has the rules.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+
+use super::Promise;
+use crate::{
+    aws::bucket::{Change, Content},
+    geo_ip::{EDITIONS, ENVIRONMENT, GeoIp, Release},
+    world::State,
+};
+
+/// The pointer, as readers see it.
+#[derive(Debug, Clone, Deserialize)]
+struct Pointer {
+    current: Named,
+    previous: Option<Named>,
+    #[serde(default)]
+    blocked: Vec<String>,
+}
+
+/// A release that a pointer names.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Named {
+    name: String,
+    sha256: String,
+    build_epoch: u64,
+}
+
+/// An edition at one moment of the history.
+#[derive(Default)]
+struct Edition {
+    pointer: Option<Pointer>,
+    /// The files with their SHA-256, without the pointer.
+    files: BTreeMap<String, String>,
+    /// The greatest name that was current.
+    latest: String,
+}
+
+impl Pointer {
+    fn names(&self, file: &str) -> bool {
+        let name = file.split('.').next().unwrap_or_default();
+        name == self.current.name || self.previous.as_ref().is_some_and(|previous| name == previous.name)
+    }
+}
+
+/// Checks all versions of the bucket of a history.
+pub fn check(state: &State, note: &mut impl FnMut(Promise, String)) {
+    for (edition, provider) in EDITIONS.iter().zip(&state.geo_ip.providers) {
+        let released = provider.releases.iter().map(|release| (release.sha256.as_str(), release.as_ref())).collect();
+        if let Err(fault) = check_edition(&state.geo_ip, edition, &released) {
+            note(Promise::Published, format!("{edition}: {fault}"));
+        }
+    }
+    if let Some(Err(report)) = &state.geo_ip.last_update {
+        note(Promise::Published, format!("the update without faults failed: {report}"));
+    }
+}
+
+fn check_edition(geo_ip: &GeoIp, edition: &str, released: &BTreeMap<&str, &Release>) -> Result<(), String> {
+    let folder = format!("{ENVIRONMENT}/{edition}/");
+    let mut now = Edition::default();
+    for change in &geo_ip.bucket.changes {
+        let Some(file) = change.key.strip_prefix(&folder) else { continue };
+        let changed = match &change.content {
+            Some(content) if file == "current.json" => now.moved(geo_ip, change, content, released),
+            Some(content) => now.kept(file, content),
+            None => now.removed(file),
+        };
+        changed.map_err(|fault| format!("at {}, by the sandbox {}: {fault}", change.at, change.sandbox))?;
+    }
+    match (&geo_ip.last_update, &now.pointer) {
+        (Some(Ok(_)), Some(pointer)) => now.is_tidy(pointer, released),
+        (Some(Ok(_)), None) => Err("an update succeeded without a pointer".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+impl Edition {
+    fn moved(
+        &mut self,
+        geo_ip: &GeoIp,
+        change: &Change,
+        content: &Content,
+        released: &BTreeMap<&str, &Release>,
+    ) -> Result<(), String> {
+        let pointer: Pointer = serde_json::from_slice(&content.small).map_err(|error| error.to_string())?;
+        let Named { name, sha256, build_epoch } = &pointer.current;
+        if self.files.get(&format!("{name}.mmdb")) != Some(sha256) {
+            return Err(format!("the pointer moves to {name}, which is not in the bucket"));
+        }
+        match released.get(sha256.as_str()) {
+            None => return Err(format!("the pointer moves to {name}, which the provider never released")),
+            Some(release) if release.epoch != *build_epoch => return Err(format!("{name} has the wrong build")),
+            Some(_) => {}
+        }
+        if pointer.blocked.contains(sha256) {
+            return Err(format!("the pointer moves to {name}, which is blocked"));
+        }
+        if let Some(before) = &self.pointer
+            && !geo_ip.operators.contains(&change.sandbox)
+        {
+            if before.current.build_epoch >= *build_epoch {
+                return Err(format!("an update moves the pointer from {} back to {name}", before.current.name));
+            }
+            if pointer.previous.as_ref() != Some(&before.current) || pointer.blocked != before.blocked {
+                return Err(format!("an update to {name} lost the release before, or what is blocked"));
+            }
+        }
+        self.latest = self.latest.clone().max(name.clone());
+        self.pointer = Some(pointer);
+        Ok(())
+    }
+
+    fn kept(&mut self, file: &str, content: &Content) -> Result<(), String> {
+        let before = self.files.insert(file.to_owned(), content.sha256.clone());
+        match before {
+            Some(before) if before != content.sha256 => Err(format!("{file} is replaced with other content")),
+            _ => Ok(()),
+        }
+    }
+
+    fn removed(&mut self, file: &str) -> Result<(), String> {
+        self.files.remove(file);
+        if self.pointer.as_ref().is_some_and(|pointer| pointer.names(file)) || file == "current.json" {
+            return Err(format!("{file} is removed, which the pointer names"));
+        }
+        if file.split('.').next().unwrap_or_default() >= self.latest.as_str() {
+            return Err(format!("{file} is removed, which is later than every published release"));
+        }
+        Ok(())
+    }
+
+    /// After an update without faults, the newest release is published, and only what its pointer names is left.
+    fn is_tidy(&self, pointer: &Pointer, released: &BTreeMap<&str, &Release>) -> Result<(), String> {
+        let newest = released.values().map(|release| release.epoch).max().unwrap_or_default();
+        if pointer.current.build_epoch != newest {
+            return Err(format!("the last update succeeded, and {} is not the newest", pointer.current.name));
+        }
+        let left: BTreeSet<_> = self.files.keys().filter(|file| !pointer.names(file)).collect();
+        if left.is_empty() { Ok(()) } else { Err(format!("{left:?} are left after an update")) }
+    }
+}
