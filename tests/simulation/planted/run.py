@@ -1,6 +1,6 @@
 """Plants each bug of this folder in a copy of the sources, and reports after how many histories the simulation finds it.
 
-Usage: python3 tests/simulation/planted/run.py [NAME ...]   (all of them take some 20 minutes on two cores)
+Usage: python3 tests/simulation/planted/run.py [NAME ...]   (all of them take some 40 minutes on two cores)
 """
 
 import pathlib
@@ -33,8 +33,8 @@ def found(name):
         lines = run(*simulate).stdout.splitlines()
     finally:
         run("git", "-C", str(COPY), "checkout", "--quiet", ".")
-    broken = [line for line in lines if re.match(r"seed \d+: ", line)]
-    total = [line for line in lines if " histories in " in line]
+    broken = [line for line in lines if re.match(r"Seed \d+: ", line)]
+    total = [line for line in lines if re.match(r"\d+ histories", line)]
     if not broken:
         return f"NOT FOUND ({total[-1] if total else 'no result'})"
     return f"{broken[0]} ({total[-1] if total else 'stopped'})"
@@ -47,7 +47,7 @@ def main():
     missed = 0
     for name in names:
         line = found(name)
-        missed += not line.startswith("seed ")
+        missed += not line.startswith("Seed ")
         print(f"{name}: {line}", flush=True)
     run("git", "-C", str(PROJECT), "worktree", "remove", "--force", str(COPY))
     sys.exit(1 if missed else 0)
