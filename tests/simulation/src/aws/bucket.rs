@@ -132,11 +132,6 @@ impl Bucket {
         self.objects.get(key).map(Vec::as_slice)
     }
 
-    /// The keys of all objects at present.
-    pub fn keys(&self) -> impl Iterator<Item = &str> {
-        self.objects.keys().map(String::as_str)
-    }
-
     /// Carries out a request at this time.
     pub fn answer(&mut self, request: &BucketRequest, now: u64, sandbox: u64) -> BucketAnswer {
         match request.method.as_str() {
@@ -176,7 +171,7 @@ impl Bucket {
         }
         let sha256 = digest::digest(&digest::SHA256, &request.body);
         let claimed = request.header("x-amz-checksum-sha256");
-        if claimed.is_some_and(|claimed| claimed != BASE64_STANDARD.encode(&sha256)) {
+        if claimed.is_some_and(|claimed| claimed != BASE64_STANDARD.encode(sha256)) {
             return BucketAnswer::error(400, "BadDigest");
         }
         let small = if request.key.ends_with(".json") { request.body.clone() } else { Vec::new() };

@@ -38,6 +38,9 @@ struct Edition {
     files: BTreeMap<String, String>,
     /// The greatest name that was current.
     latest: String,
+    /// All states of the pointer, by their SHA-256. A state that returns would let an update move the pointer that has
+    /// read it before.
+    states: BTreeSet<String>,
 }
 
 impl Pointer {
@@ -96,6 +99,9 @@ impl Edition {
             None => return Err(format!("the pointer moves to {name}, which the provider never released")),
             Some(release) if release.epoch != *build_epoch => return Err(format!("{name} has the wrong build")),
             Some(_) => {}
+        }
+        if !self.states.insert(content.sha256.clone()) {
+            return Err(format!("the pointer returns to an earlier state, with {name}"));
         }
         if pointer.blocked.contains(sha256) {
             return Err(format!("the pointer moves to {name}, which is blocked"));

@@ -81,7 +81,7 @@ fn fault(facts: &Facts<'_>, known: &Known<'_>, seen: &SeenRequest) -> Option<Str
     }
     let is_by = |secret: &str, signature: &str| verify(secret, &seen.event, time, &seen.body, signature);
     let is_known = |signature: &&str| known.secrets.iter().any(|secret| is_by(secret, signature));
-    if known.all && !signatures.iter().all(|signature| is_known(&signature)) {
+    if known.all && !signatures.iter().all(is_known) {
         return Some(format!("is signed by a secret that its tenant never got: {signatures:?}"));
     }
     let (newest, since) = known.newest?;
