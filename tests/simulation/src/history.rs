@@ -87,7 +87,7 @@ async fn carry_out(plan: &Plan, journal: Journal) -> Outcome {
         geo_ip::finish(&cloud).await;
     }
     let rested = rest(&cloud).await;
-    // A sandbox writes what it has held of the statistics with its next invocation.
+    // A sandbox writes its held statistics with its next invocation.
     cloud.wake_all(Function::DispatchDeliveries).await;
     drop(sources);
     let broken = promises::check(&world, &tenants.records(), rested);

@@ -25,7 +25,7 @@ const WEBHOOKS: usize = 3;
 pub struct Plan {
     /// The seed of all choices.
     pub seed: u64,
-    /// What the history is about.
+    /// The subject of the history.
     pub kind: PlanKind,
     /// The chances of faults.
     pub chances: Chances,
@@ -33,7 +33,7 @@ pub struct Plan {
     pub steps: Vec<Step>,
 }
 
-/// What a history is about.
+/// The subject of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlanKind {
     /// Every fault for every tenant.

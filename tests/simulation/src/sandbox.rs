@@ -28,7 +28,7 @@ pub enum Function {
     RecoverDeliveries,
     ShowDelivery,
     UpdateGeoIp,
-    /// The program of an operator, on a machine of its own.
+    /// The program of an operator, on the operator's machine.
     ManageGeoIp,
 }
 

@@ -109,7 +109,7 @@ impl BucketRequest {
         self.method == "PUT" && self.point().contains(" if-")
     }
 
-    /// What the request does, for the coverage.
+    /// The kind of request, for the coverage.
     pub fn point(&self) -> String {
         let kind = match self.key.rsplit_once('.') {
             Some((_, "json")) => "pointer",

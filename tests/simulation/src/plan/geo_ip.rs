@@ -42,7 +42,7 @@ pub fn draw(seed: u64, draws: Draws) -> Plan {
     Plan { seed, kind: PlanKind::GeoIp, chances, steps: in_order(steps.collect()) }
 }
 
-/// An update, or two at about the same time.
+/// An update, or two within seconds.
 fn updates(at: Duration, rng: &mut Rng) -> Vec<(Duration, GeoIpAction)> {
     let update = |rng: &mut Rng| match rng.u8(0..6) {
         0 => GeoIpAction::UpdateByRequest(rng.u8(0..3) > 0),

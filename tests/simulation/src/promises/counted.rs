@@ -23,7 +23,7 @@ const COUNTED_WITHIN: u64 = 12_000;
 const EXCUSES: [Fault; 9] =
     [KilledBefore, KilledAfter, FrozenBefore, FrozenAfter, Throttled, Refused, Unreached, AnswerLost, Conflict];
 
-/// The share of the attempts that may be lost with a sandbox that is frozen while it writes what it has held: a
+/// The share of the attempts that may be lost with a sandbox that is frozen while it writes its held counts: a
 /// twentieth, and so none of fewer than 20.
 const HELD_SHARE: u64 = 20;
 

@@ -113,7 +113,7 @@ impl Edition {
                 return Err(format!("an update moves the pointer from {} back to {name}", before.current.name));
             }
             if pointer.previous.as_ref() != Some(&before.current) || pointer.blocked != before.blocked {
-                return Err(format!("an update to {name} lost the release before, or what is blocked"));
+                return Err(format!("an update to {name} lost the release before, or the blocked ones"));
             }
         }
         self.latest = self.latest.clone().max(name.clone());
