@@ -1,6 +1,8 @@
 //! The pointer: one small object per edition, which names the published release and is the only mutable object in the
 //! store. Each update uploads its release under its own name.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use super::edition::EditionName;
@@ -12,6 +14,8 @@ use base::Time;
 pub struct Pointer {
     /// The edition.
     pub edition: EditionName,
+    /// How many changes there were before: no two states of a pointer are equal, and so are none of their tags.
+    pub changes: u64,
     /// The release that readers use.
     pub current: Release,
     /// The release before, for a rollback.
@@ -88,6 +92,7 @@ impl Pointer {
     pub fn moved_to(before: Option<&Self>, edition: &EditionName, release: Release) -> Self {
         Self {
             edition: edition.clone(),
+            changes: before.map_or(0, |pointer| pointer.changes + 1),
             current: release,
             previous: before.map(|pointer| pointer.current.clone()),
             blocked: before.map(|pointer| pointer.blocked.clone()).unwrap_or_default(),
@@ -98,6 +103,7 @@ impl Pointer {
     pub fn rolled_back(mut self) -> Option<Self> {
         let previous = self.previous.take()?;
         let bad = std::mem::replace(&mut self.current, previous);
+        self.changes += 1;
         if !self.blocked.contains(&bad.sha256) {
             self.blocked.push(bad.sha256);
         }
@@ -109,6 +115,7 @@ impl Pointer {
     pub fn unblocked(mut self, sha256: &str) -> Option<Self> {
         let before = self.blocked.len();
         self.blocked.retain(|blocked| blocked != sha256);
+        self.changes += 1;
         (self.blocked.len() < before).then_some(self)
     }
 
@@ -122,7 +129,7 @@ impl Pointer {
     ///
     /// No update will publish an obsolete file. It belongs to an earlier release, to a dead update, or to an update
     /// that has read an earlier pointer and so cannot move this one. An update that has read this pointer uploads under
-    /// a later name.
+    /// a later name, regardless of its clock ([`Release::published_after`]).
     pub fn has_outlived(&self, file: &str) -> bool {
         let name = file.split('.').next().unwrap_or_default();
         let is_named =
@@ -136,6 +143,11 @@ impl Release {
     /// as the time has 13 digits: until the year 2286.
     pub fn name(now: Time, sha256: &str) -> String {
         format!("{}-{sha256}", now.as_millis())
+    }
+
+    /// The time of a publication after this release: now, or just later than this release if the clock is behind.
+    pub fn published_after(before: Option<&Self>, now: Time) -> Time {
+        before.map_or(now, |before| now.max(before.published_date + Duration::from_millis(1)))
     }
 
     /// The time of its build, `2026-11-17T03:12:07Z`.
@@ -215,6 +227,26 @@ pub(super) mod tests {
         assert!(back.blocks(&"b".repeat(64)) && !back.blocks(&"a".repeat(64)));
         let third = Pointer::moved_to(Some(&back), &edition(), release("c", 3));
         assert!(third.blocks(&"b".repeat(64)), "a blocked release stays blocked");
+    }
+
+    /// Otherwise an update that has read the first of two equal states could move the pointer away from the second, to a
+    /// release that was removed in between.
+    #[test]
+    fn no_two_states_of_a_pointer_are_equal() {
+        let first = Pointer::moved_to(None, &edition(), release("a", 1));
+        let second = Pointer::moved_to(Some(&first), &edition(), release("b", 2));
+        let back = second.rolled_back().expect("there is a previous one");
+        let again = back.unblocked(&"b".repeat(64)).expect("it was blocked");
+        assert_eq!((&again.current, &again.previous, &again.blocked), (&first.current, &None, &first.blocked));
+        assert_ne!(again, first);
+    }
+
+    #[test]
+    fn a_release_is_later_than_the_one_before_although_the_clock_is_behind() {
+        let before = Release { published_date: Time::from_millis(5_000), ..release("a", 1) };
+        let after = |millis| Release::published_after(Some(&before), Time::from_millis(millis)).as_millis();
+        assert_eq!([4_000, 5_000, 5_001, 6_000].map(after), [5_001, 5_001, 5_001, 6_000]);
+        assert_eq!(Release::published_after(None, Time::from_millis(7)).as_millis(), 7);
     }
 
     #[test]

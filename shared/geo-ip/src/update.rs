@@ -155,7 +155,7 @@ impl Updater {
         let named = configured.database_type.clone().map(DatabaseType::Is);
         verify::judge(&facts, named.as_ref().unwrap_or(&offer.database_type), published, now)?;
         let licence = expanded.licence.clone();
-        let release = self.release(&offer, candidate, served, expanded, facts);
+        let release = self.release(&offer, candidate, served, expanded, facts, published);
         Ok(Some(Prepared { release, licence, scratch }))
     }
 
@@ -209,8 +209,9 @@ impl Updater {
         served: Served,
         expanded: Expanded,
         facts: Facts,
+        before: Option<&Release>,
     ) -> Release {
-        let published_date = self.clock.now();
+        let published_date = Release::published_after(before, self.clock.now());
         Release {
             name: Release::name(published_date, &expanded.sha256),
             sha256: expanded.sha256,

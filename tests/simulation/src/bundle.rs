@@ -42,7 +42,7 @@ use webhooks::{
 };
 
 use crate::{
-    aws::{QUICK, REGION, SLOW, TABLE, Wire},
+    aws::{QUICK, REGION, SLOW, TABLE, Timers, Wire},
     clock::SeededRandom,
     endpoints::Wires,
     oauth, providers,
@@ -125,6 +125,7 @@ impl Bundle {
             authorities: Default::default(),
         };
         let aws = Aws::over(settings, Wire { world: Arc::clone(world), sandbox: Arc::clone(sandbox) });
+        let aws = aws.timed_by(Timers(Arc::clone(sandbox)));
         let table = Table::new(aws.dynamodb(), TABLE);
         let clock: SharedClock = Arc::new(sandbox.clock.clone());
         let rng = world.draws.about(&("sandbox", sandbox.function, sandbox.id));

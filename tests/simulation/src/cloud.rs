@@ -129,6 +129,19 @@ impl Cloud {
         }
     }
 
+    /// Invokes each idle sandbox of a function once, with nothing to do for some seconds.
+    pub async fn wake_all(self: &Arc<Self>, function: Function) {
+        const AWAKE: Duration = Duration::from_secs(10);
+        let count = self.idle().get(&function).map_or(0, Vec::len);
+        let invocations = (0..count).map(|_| {
+            self.invoke(function, |bundle| async move {
+                pause(AWAKE).await;
+                drop(bundle);
+            })
+        });
+        futures::future::join_all(invocations).await;
+    }
+
     /// The mapping of a queue, which invokes the dispatcher with batches of messages.
     /// <https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html>
     pub async fn map_queue(self: Arc<Self>, lane: Lane) {

@@ -26,7 +26,7 @@ const WEBHOOKS: usize = 3;
 pub struct Plan {
     /// The seed of all choices.
     pub seed: u64,
-    /// What the history is about.
+    /// The subject of the history.
     pub kind: PlanKind,
     /// The chances of faults.
     pub chances: Chances,
@@ -36,7 +36,7 @@ pub struct Plan {
     pub speed: u32,
 }
 
-/// What a history is about.
+/// The subject of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlanKind {
     /// Every fault for every tenant.

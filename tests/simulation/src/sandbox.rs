@@ -39,7 +39,7 @@ pub enum Function {
     GetToken,
     RevokeToken,
     UpdateGeoIp,
-    /// The program of an operator, on a machine of its own.
+    /// The program of an operator, on the operator's machine.
     ManageGeoIp,
 }
 

@@ -8,7 +8,7 @@ use std::{error::Error, fmt, fs, str::FromStr, time::Duration};
 
 use aws_credential_types::{Credentials, provider::SharedCredentialsProvider};
 use aws_sdk_dynamodb::{
-    config::{BehaviorVersion, HttpClient, Region, retry::RetryConfig, timeout::TimeoutConfig},
+    config::{BehaviorVersion, HttpClient, Region, SharedAsyncSleep, retry::RetryConfig, timeout::TimeoutConfig},
     error::{ProvideErrorMetadata, SdkError},
 };
 use aws_smithy_http_client::tls::{self, TlsContext, TrustStore, rustls_provider::CryptoMode};
@@ -18,6 +18,7 @@ use rustls::{
     pki_types::{CertificateDer, pem::PemObject},
 };
 
+pub use aws_sdk_dynamodb::config::{AsyncSleep, Sleep};
 use base::{Environment, FromEnvironment, logging};
 
 const ROOTS: &str = include_str!("roots.pem");
@@ -59,6 +60,12 @@ impl Aws {
             .http_client(http)
             .build();
         Self { config, settings }
+    }
+
+    /// The clients with these timers for timeouts and backoffs: a simulated sandbox can be frozen.
+    pub fn timed_by(self, timers: impl AsyncSleep + 'static) -> Self {
+        let config = self.config.into_builder().sleep_impl(SharedAsyncSleep::new(timers));
+        Self { config: config.build(), ..self }
     }
 
     /// A client of DynamoDB.

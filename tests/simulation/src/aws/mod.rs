@@ -24,6 +24,7 @@ use base::pause;
 use bucket::{BucketAnswer, BucketRequest};
 use fastrand::Rng;
 use serde_json::Value;
+use storage::aws::{AsyncSleep, Sleep};
 use table::ItemKey;
 
 use crate::{
@@ -80,6 +81,21 @@ enum Service {
     Queues,
     Secrets,
     Bucket,
+}
+
+/// The timers of the SDK in one sandbox. A timer that is set while the sandbox is frozen begins when it thaws: a task
+/// that a frozen sandbox has in the background does nothing before.
+#[derive(Debug)]
+pub struct Timers(pub Arc<Sandbox>);
+
+impl AsyncSleep for Timers {
+    fn sleep(&self, time: Duration) -> Sleep {
+        let sandbox = Arc::clone(&self.0);
+        Sleep::new(async move {
+            sandbox.running().await;
+            pause(time).await;
+        })
+    }
 }
 
 impl fmt::Debug for Wire {

@@ -4,10 +4,14 @@ use std::{sync::Arc, time::Duration};
 
 use base::pause;
 use geo_ip::{EditionName, rollback, task::TaskRequest};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{EDITIONS, ENVIRONMENT, GeoIpAction, ProviderMood};
-use crate::{aws::TASK_KEY, cloud::Cloud, sandbox::Function};
+use crate::{
+    aws::{TASK_KEY, bucket::Bucket},
+    cloud::Cloud,
+    sandbox::Function,
+};
 
 /// Longer than any sandbox is frozen.
 const THAWED: Duration = Duration::from_secs(2 * 60 * 60);
@@ -35,13 +39,14 @@ pub async fn act(cloud: &Arc<Cloud>, action: GeoIpAction) {
         GeoIpAction::RollBack(edition) | GeoIpAction::Unblock(edition) => {
             let edition = EditionName::parse(EDITIONS[edition]).expect("the name of an edition");
             let goes_back = matches!(action, GeoIpAction::RollBack(_));
+            let blocked = last_blocked(&world.state().geo_ip.bucket, &edition);
             let done = cloud.invoke(Function::ManageGeoIp, move |bundle| async move {
                 let store = bundle.geo_ip_store();
                 if goes_back {
                     let back = rollback::roll_back(&store, ENVIRONMENT, &edition).await;
                     back.map(|_| ()).map_err(|error| base::logging::chain(&error))
                 } else {
-                    let unblocked = rollback::unblock(&store, ENVIRONMENT, &edition, "").await;
+                    let unblocked = rollback::unblock(&store, ENVIRONMENT, &edition, &blocked).await;
                     unblocked.map(|_| ()).map_err(|error| base::logging::chain(&error))
                 }
             });
@@ -49,6 +54,14 @@ pub async fn act(cloud: &Arc<Cloud>, action: GeoIpAction) {
             world.note(|| format!("the operator's command ends: {done:?}"));
         }
     }
+}
+
+/// The release that was blocked last, as the operator sees it in the pointer.
+fn last_blocked(bucket: &Bucket, edition: &EditionName) -> String {
+    let pointer = bucket.object(&format!("{ENVIRONMENT}/{edition}/current.json")).unwrap_or_default();
+    let pointer: Value = serde_json::from_slice(pointer).unwrap_or_default();
+    let last = pointer["blocked"].as_array().and_then(|blocked| blocked.last()?.as_str());
+    last.unwrap_or_default().to_owned()
 }
 
 /// The schedule's update of all editions.

@@ -48,7 +48,7 @@ pub struct GeoIp {
     pub bucket: Bucket,
     /// The providers of the editions.
     pub providers: Vec<Provider>,
-    /// The sandboxes that roll back, among those that change the bucket.
+    /// The sandboxes that ran commands of operators.
     pub operators: Vec<u64>,
     /// Whether the last update of a quiet history succeeded; `None` before it.
     pub last_update: Option<Result<String, String>>,

@@ -1,4 +1,4 @@
-//! A provider of databases: what it has released, and how it serves it.
+//! A provider of databases: its releases, and its reactions to requests.
 
 use std::{io::Write, sync::Arc};
 

@@ -13,7 +13,7 @@ use crate::{faults::Fault, sandbox::Sandbox, world::World};
 /// The network of one sandbox.
 #[derive(Clone)]
 pub struct ProviderWires {
-    /// What the providers share.
+    /// The shared state.
     pub world: Arc<World>,
     /// The sandbox that connects.
     pub sandbox: Arc<Sandbox>,

@@ -34,7 +34,7 @@ pub fn draw(seed: u64, draws: Draws) -> Plan {
     for _ in 0..rng.usize(1..=2) {
         let begins = Duration::from_secs(5) + length.mul_f64(rng.f64());
         let lasts = Duration::from_secs_f64(10.0 * rng.f64());
-        for _ in 0..rng.usize(20..110) {
+        for _ in 0..rng.usize(15..60) {
             let action = match rng.bool() {
                 true => Action::Publish(TROUBLED, Kind::draw(rng), None),
                 false => Action::PutOnBus(TROUBLED, Kind::draw(rng)),

@@ -28,7 +28,13 @@ pub fn draw(seed: u64, draws: Draws) -> Plan {
             0..=6 => steps.extend(updates(at, rng)),
             7..=11 => steps.push((at, GeoIpAction::Release(edition))),
             12..=14 => steps.push((at, GeoIpAction::Serve(edition, ProviderMood::draw(rng)))),
-            15..=17 => steps.push((at, GeoIpAction::RollBack(edition))),
+            15..=17 => {
+                steps.push((at, GeoIpAction::RollBack(edition)));
+                if rng.bool() {
+                    let after = Duration::from_secs_f64(60.0 * rng.f64().powi(2));
+                    steps.push((at + after, GeoIpAction::Unblock(edition)));
+                }
+            }
             _ => steps.push((at, GeoIpAction::Unblock(edition))),
         }
     }
@@ -36,7 +42,7 @@ pub fn draw(seed: u64, draws: Draws) -> Plan {
     Plan { seed, kind: PlanKind::GeoIp, chances, steps: in_order(steps.collect()), speed: 1 }
 }
 
-/// An update, or two at about the same time.
+/// An update, or two within seconds.
 fn updates(at: Duration, rng: &mut Rng) -> Vec<(Duration, GeoIpAction)> {
     let update = |rng: &mut Rng| match rng.u8(0..6) {
         0 => GeoIpAction::UpdateByRequest(rng.u8(0..3) > 0),

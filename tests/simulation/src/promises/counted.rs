@@ -23,7 +23,8 @@ const COUNTED_WITHIN: u64 = 12_000;
 const EXCUSES: [Fault; 9] =
     [KilledBefore, KilledAfter, FrozenBefore, FrozenAfter, Throttled, Refused, Unreached, AnswerLost, Conflict];
 
-/// The share of the attempts that sandboxes which never run again may hold: a twentieth, and so none of fewer than 20.
+/// The share of the attempts that may be lost with a sandbox that is frozen while it writes its held counts: a
+/// twentieth, and so none of fewer than 20.
 const HELD_SHARE: u64 = 20;
 
 /// Attempts, and those of them that succeeded.

@@ -38,6 +38,9 @@ struct Edition {
     files: BTreeMap<String, String>,
     /// The greatest name that was current.
     latest: String,
+    /// All states of the pointer, by their SHA-256. A state that returns would let an update move the pointer that has
+    /// read it before.
+    states: BTreeSet<String>,
 }
 
 impl Pointer {
@@ -97,6 +100,9 @@ impl Edition {
             Some(release) if release.epoch != *build_epoch => return Err(format!("{name} has the wrong build")),
             Some(_) => {}
         }
+        if !self.states.insert(content.sha256.clone()) {
+            return Err(format!("the pointer returns to an earlier state, with {name}"));
+        }
         if pointer.blocked.contains(sha256) {
             return Err(format!("the pointer moves to {name}, which is blocked"));
         }
@@ -107,7 +113,7 @@ impl Edition {
                 return Err(format!("an update moves the pointer from {} back to {name}", before.current.name));
             }
             if pointer.previous.as_ref() != Some(&before.current) || pointer.blocked != before.blocked {
-                return Err(format!("an update to {name} lost the release before, or what is blocked"));
+                return Err(format!("an update to {name} lost the release before, or the blocked ones"));
             }
         }
         self.latest = self.latest.clone().max(name.clone());

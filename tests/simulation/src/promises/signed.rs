@@ -25,7 +25,7 @@ const MOST: usize = 2;
 pub fn check(facts: &Facts<'_>, records: &Records, note: &mut impl FnMut(Promise, String)) {
     for seen in &facts.state.endpoints.seen {
         let known = Known::by(records, seen.slot, seen.arrived);
-        // The tenant cannot verify what was signed with a secret whose answer was lost.
+        // The tenant cannot verify a signature by a secret whose answer was lost.
         let Some(known) = known else { continue };
         if let Some(fault) = fault(facts, &known, seen) {
             note(Promise::Signed, format!("the request for {} to {:?} {fault}", seen.event, seen.slot));
@@ -33,7 +33,7 @@ pub fn check(facts: &Facts<'_>, records: &Records, note: &mut impl FnMut(Promise
     }
 }
 
-/// What a tenant knows about the secrets of a webhook.
+/// A tenant's knowledge of the secrets of a webhook.
 struct Known<'a> {
     secrets: &'a [String],
     /// The secret of the last rotation, and when it was acknowledged; `None` if it is not certain which was the last.
@@ -43,7 +43,7 @@ struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    /// What the tenant of this slot knows about the requests of this time; `None` if it knows no secret.
+    /// The knowledge about the requests of this slot and time; `None` if the tenant knows no secret.
     fn by(records: &'a Records, slot: Slot, until: u64) -> Option<Self> {
         let secrets = records.secrets.get(&slot).filter(|secrets| !secrets.is_empty())?;
         let is_rotation = |request: &&Request| matches!(request.step.action, Action::Rotate(of) if of == slot);
@@ -67,7 +67,7 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Why a tenant would refuse a request, or why its signatures are not those that the service promises.
+/// Why a tenant would refuse a request, or why its signatures are not the promised ones.
 fn fault(facts: &Facts<'_>, known: &Known<'_>, seen: &SeenRequest) -> Option<String> {
     let [time, signatures] = &seen.signed;
     let Ok(signed_at) = time.parse::<u64>() else { return Some(format!("has the time {time:?}")) };
@@ -81,7 +81,7 @@ fn fault(facts: &Facts<'_>, known: &Known<'_>, seen: &SeenRequest) -> Option<Str
     }
     let is_by = |secret: &str, signature: &str| verify(secret, &seen.event, time, &seen.body, signature);
     let is_known = |signature: &&str| known.secrets.iter().any(|secret| is_by(secret, signature));
-    if known.all && !signatures.iter().all(|signature| is_known(&signature)) {
+    if known.all && !signatures.iter().all(is_known) {
         return Some(format!("is signed by a secret that its tenant never got: {signatures:?}"));
     }
     let (newest, since) = known.newest?;
