@@ -51,7 +51,7 @@ async fn a_repeated_event_of_the_bus_creates_nothing_new(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let bus = Bus::of(&suite.api.env);
-    entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
     let event = Bus::event(&id(&entity, "1"), &detail(&entity, r#"{"a":1}"#));
     let first = bus.hand_over(&event).await.expect("taken");
     entity.until_status(&deliveries(&first)[0], &["delivered"]).await;
@@ -69,6 +69,9 @@ async fn a_repeated_event_of_the_bus_creates_nothing_new(suite: Arc<Suite>) {
     }
     assert_eq!((receiver.received("/").len(), receiver.received("/later").len()), (2, 1));
     assert_eq!(entity.delivery(&deliveries(&first)[0]).await["attemptCount"], 1);
+    // Its delivery exists, although its webhook is gone.
+    entity.remove(&hook.id).expect(200).await;
+    assert_eq!(bus.hand_over(&event).await.expect("taken"), first);
 }
 
 #[contract_test]

@@ -14,7 +14,9 @@ use base::Time;
 pub struct Pointer {
     /// The edition.
     pub edition: EditionName,
-    /// How many changes there were before: no two states of a pointer are equal, and so are none of their tags.
+    /// How many changes there were before: no two states of a pointer are equal, and so are none of their tags. Release
+    /// 1.0.0 did not count.
+    #[serde(default)]
     pub changes: u64,
     /// The release that readers use.
     pub current: Release,
