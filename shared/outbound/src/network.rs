@@ -37,7 +37,7 @@ pub struct Link {
     pub stream: Box<dyn ByteStream>,
     /// The address of the peer.
     pub peer: SocketAddr,
-    /// Whether the peer has neither closed the connection nor sent bytes that nobody has read, without reading any.
+    /// Whether the peer has neither closed the connection nor sent bytes that are unread; reads none.
     pub is_quiet: Box<dyn Fn() -> bool + Send + Sync>,
 }
 

@@ -85,7 +85,7 @@ impl Journal {
     }
 }
 
-/// The log of a history, in which the journal and the service's own log lines meet.
+/// The log of a history, in which the journal and the log lines of the service meet.
 #[derive(Debug, Clone, Default)]
 pub struct Log(Arc<Mutex<Vec<Line>>>);
 

@@ -1,4 +1,4 @@
-//! The log lines of the service's own code, in the log of a history.
+//! The log lines of the service, in the log of a history.
 
 use std::fmt::{self, Write};
 

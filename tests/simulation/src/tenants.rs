@@ -56,9 +56,9 @@ pub struct Records {
     pub deliveries: BTreeMap<usize, Vec<DeliveryId>>,
     /// The signing secrets that tenants got, by the slot.
     pub secrets: BTreeMap<Slot, Vec<String>>,
-    /// What the clients of the token issuer remember.
+    /// The memory of the clients of the token issuer.
     pub oauth: oauth::Records,
-    /// What the tenants remember about connections to payment providers.
+    /// The memory of the tenants about connections to payment providers.
     pub providers: providers::Records,
 }
 

@@ -10,7 +10,7 @@ use std::{
 use simulation::{history, journal::Journal, plan::Plan};
 
 /// How long new seeds are tried.
-const TIME: Duration = Duration::from_secs(60);
+const TIME: Duration = Duration::from_secs(45);
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

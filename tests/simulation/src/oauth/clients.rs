@@ -135,7 +135,7 @@ impl Tenants {
             }
         };
         let (answer, ()) = tokio::join!(ended, meanwhile);
-        // What was there and is not found has ended by an earlier try or by another request.
+        // A credential that existed and is not found has ended by an earlier try or by another request.
         if matches!(answer, Some(Answer::Done(_) | Answer::Refused(404))) {
             let now = self.cloud.world.clock.millis();
             self.records().oauth.endings[number].acknowledged = Some(now);

@@ -1,10 +1,10 @@
-//! What the clients of the token issuer remember.
+//! The memory of the clients of the token issuer.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use fastrand::Rng;
 
-/// What the tenants remember about tokens.
+/// The memory of the tenants about tokens.
 #[derive(Debug, Default)]
 pub struct Records {
     /// The secrets of applications.
@@ -73,7 +73,7 @@ pub struct Ending {
     pub acknowledged: Option<u64>,
 }
 
-/// What a function says about a token.
+/// The answer of a function about a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// It is valid.

@@ -68,7 +68,7 @@ fn missing(facts: &Facts<'_>, records: &Records, request: &Request, answer: &Val
     faults
 }
 
-/// What the events of the outbox lack, from the transaction that put each there until it was taken out.
+/// The deliveries that events of the outbox lack, from the transaction that put each there until it was taken out.
 fn missing_of_outbox(facts: &Facts<'_>) -> Vec<String> {
     let opened: BTreeSet<_> = facts
         .deliveries

@@ -53,10 +53,11 @@ pub fn check(state: &State, records: &Records, note: &mut impl FnMut(Promise, St
             (Verdict::Valid, _) if verification.began >= expires + SKEW => {
                 note(Promise::Revoked, format!("{:?} accepts an expired token", verification.place));
             }
-            (Verdict::Refused(why), _) if verification.answered + SKEW < expires => {
-                if endings.iter().all(|ending| ending.began > verification.answered) {
-                    note(Promise::Revoked, format!("{:?} refuses a valid token: {why}", verification.place));
-                }
+            (Verdict::Refused(why), _)
+                if verification.answered + SKEW < expires
+                    && endings.iter().all(|ending| ending.began > verification.answered) =>
+            {
+                note(Promise::Revoked, format!("{:?} refuses a valid token: {why}", verification.place));
             }
             _ => {}
         }

@@ -29,7 +29,7 @@ use crate::{
 /// How often a person opens a page that does not load.
 const LOADS: u32 = 4;
 
-/// What the tenants remember about connections.
+/// The memory of the tenants about connections.
 #[derive(Debug, Default)]
 pub struct Records {
     /// The links by tenant, provider and idempotency key.
@@ -108,7 +108,7 @@ impl Tenants {
     /// A tenant asks for a link, and a person follows it.
     async fn connect(&self, step: Step, tenant: usize, provider: Provider, key: Option<u8>) {
         // The same key always carries the same body.
-        let replace = key.map_or(step.number % 3 > 0, |key| key % 3 > 0);
+        let replace = key.map_or(!step.number.is_multiple_of(3), |key| key % 3 > 0);
         let body = json!({ "replace": replace }).to_string();
         let key = key.map(|key| format!("connect-{key}"));
         let again = key.clone();

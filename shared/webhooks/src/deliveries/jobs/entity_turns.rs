@@ -19,17 +19,13 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::deliveries::jobs::{
-    job::{DueJob, LEASE, SHARD, shard_of},
+    job::{DueJob, LEASE, SHARD, TURN, TURN_SORT, shard_of},
     store::Jobs,
 };
 use auth::EntityId;
 use base::Time;
 use storage::table::{Change, Delete, Query, TableError, Written, is};
 
-/// The prefix of the partition keys of turns.
-const PREFIX: &str = "TURN#";
-/// The sort key of turns.
-const SORT_KEY: &str = "JOBS";
 /// How long a turn without a job is kept: longer than the index may lag behind.
 const KEPT: Duration = Duration::from_secs(60);
 /// The pause after a turn without work although the index shows a due job: the index lags behind, or another sweep
@@ -57,13 +53,7 @@ pub(super) struct Turn {
 
 /// The entity whose turn is due; `None` if the key names none.
 pub(super) fn entity_of(due: &DueJob) -> Option<EntityId> {
-    due.pk.strip_prefix(PREFIX).and_then(|entity| EntityId::parse(entity).ok())
-}
-
-/// A turn of the entity that is due at this time, for the transaction that writes a job.
-pub(super) fn turn(entity: &EntityId, due: Time) -> Change {
-    let turn = Change::of((format!("{PREFIX}{entity}"), SORT_KEY.to_owned()));
-    turn.set("dueShard", SHARD).set("dueAt", due).remove("idleSince")
+    due.pk.strip_prefix(TURN).and_then(|entity| EntityId::parse(entity).ok())
 }
 
 impl Jobs {
@@ -106,7 +96,7 @@ impl Jobs {
         let change = Change::of(turn.key()).set("dueAt", next).set_or_remove("idleSince", idle_since);
         let change = change.only_if(is("dueAt", turn.due_at));
         let put_back = self.0.write_together(change, ENDING).await?.is_done() && next <= now;
-        Ok(put_back.then(|| DueJob { pk: turn.pk, sk: SORT_KEY.to_owned(), due_at: next }))
+        Ok(put_back.then(|| DueJob { pk: turn.pk, sk: TURN_SORT.to_owned(), due_at: next }))
     }
 
     async fn delete(&self, turn: &Turn) -> Result<(), TableError> {
@@ -117,7 +107,7 @@ impl Jobs {
 
 impl Turn {
     fn key(&self) -> (String, String) {
-        (self.pk.clone(), SORT_KEY.to_owned())
+        (self.pk.clone(), TURN_SORT.to_owned())
     }
 }
 

@@ -17,7 +17,12 @@ use crate::deliveries::{
 };
 use auth::EntityId;
 use base::{DeliveryId, Time, WebhookId};
-use storage::TableError;
+use storage::{TableError, table::Change};
+
+/// The prefix of the partition keys of turns.
+pub(super) const TURN: &str = "TURN#";
+/// The sort key of turns.
+pub(super) const TURN_SORT: &str = "JOBS";
 
 /// The shard of turns in the index `byDue`.
 pub(super) const SHARD: &str = "JOBS";
@@ -140,6 +145,12 @@ impl Work {
             Self::Cancel(cancellation) => cancellation.is_done(),
         }
     }
+}
+
+/// A turn of the entity that is due at this time, for the transaction that writes a job.
+pub(super) fn turn(entity: &EntityId, due: Time) -> Change {
+    let turn = Change::of((format!("{TURN}{entity}"), TURN_SORT.to_owned()));
+    turn.set("dueShard", SHARD).set("dueAt", due).remove("idleSince")
 }
 
 impl JobItem {

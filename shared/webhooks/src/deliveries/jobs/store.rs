@@ -4,8 +4,7 @@ use crate::deliveries::{
     error::DeliveryError,
     jobs::{
         cancel_progress::Cancellation,
-        entity_turns::turn,
-        job::{JobItem, RECOVER, Work, partition},
+        job::{JobItem, RECOVER, Work, partition, turn},
         scope::RecoveryScope,
     },
     queries::by_owner::KeyRange,
