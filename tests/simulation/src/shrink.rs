@@ -70,11 +70,19 @@ fn faster(best: Plan, breaks: &mut impl FnMut(&Plan) -> bool) -> Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::faults::{Chances, Fault};
+    use crate::{
+        faults::{Chances, Fault},
+        plan::{Action, PlanKind, Step},
+    };
 
     /// A plan with many steps and with all kinds of faults.
     fn plan() -> Plan {
-        Plan { chances: Chances::all(), ..Plan::draw(7) }
+        let step = |number: u8| {
+            let at = Duration::from_secs(10 * u64::from(number));
+            Step { number: number.into(), at, action: Action::Expire }
+        };
+        let steps = (0..50).map(step).collect();
+        Plan { seed: 7, kind: PlanKind::Mixed, chances: Chances::all(), steps, speed: 1 }
     }
 
     fn numbers(plan: &Plan) -> Vec<usize> {
