@@ -42,7 +42,7 @@ use webhooks::{
 };
 
 use crate::{
-    aws::{QUICK, REGION, SLOW, TABLE, Timers, Wire},
+    aws::{QUICK, REGION, SLOW, TABLE, Wire},
     clock::SeededRandom,
     endpoints::Wires,
     oauth, providers,
@@ -124,8 +124,8 @@ impl Bundle {
             s3_endpoint: Some(crate::aws::bucket::ORIGIN.to_owned()),
             authorities: Default::default(),
         };
-        let aws = Aws::over(settings, Wire { world: Arc::clone(world), sandbox: Arc::clone(sandbox) });
-        let aws = aws.timed_by(Timers(Arc::clone(sandbox)));
+        let wire = Wire { world: Arc::clone(world), sandbox: Arc::clone(sandbox) };
+        let aws = Aws::over(settings, wire.clone()).in_sandbox(wire);
         let table = Table::new(aws.dynamodb(), TABLE);
         let clock: SharedClock = Arc::new(sandbox.clock.clone());
         let rng = world.draws.about(&("sandbox", sandbox.function, sandbox.id));

@@ -53,8 +53,6 @@ fn schema() -> Schema {
 
 /// Carries out a plan, on a separate runtime with a paused clock.
 pub fn run(plan: &Plan, journal: Journal) -> Outcome {
-    // The SDK draws its jitter from this generator.
-    fastrand::seed(plan.seed);
     base::metric::switch_off();
     let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();
     let runtime = runtime.expect("a runtime without input and output needs nothing from the system");

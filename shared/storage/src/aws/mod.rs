@@ -8,7 +8,11 @@ use std::{error::Error, fmt, fs, str::FromStr, time::Duration};
 
 use aws_credential_types::{Credentials, provider::SharedCredentialsProvider};
 use aws_sdk_dynamodb::{
-    config::{BehaviorVersion, HttpClient, Region, SharedAsyncSleep, retry::RetryConfig, timeout::TimeoutConfig},
+    config::{
+        BehaviorVersion, HttpClient, Region, SharedAsyncSleep,
+        retry::{RetryConfig, RetryPartition},
+        timeout::TimeoutConfig,
+    },
     error::{ProvideErrorMetadata, SdkError},
 };
 use aws_smithy_http_client::tls::{self, TlsContext, TrustStore, rustls_provider::CryptoMode};
@@ -28,6 +32,8 @@ const ROOTS: &str = include_str!("roots.pem");
 pub struct Aws {
     config: SdkConfig,
     settings: AwsSettings,
+    /// Whether each client has a separate budget of retries.
+    separate_retries: bool,
 }
 
 impl Aws {
@@ -59,19 +65,27 @@ impl Aws {
             .retry_config(RetryConfig::standard().with_max_attempts(3))
             .http_client(http)
             .build();
-        Self { config, settings }
+        Self { config, settings, separate_retries: false }
     }
 
-    /// The clients with these timers for timeouts and backoffs: a simulated sandbox can be frozen.
-    pub fn timed_by(self, timers: impl AsyncSleep + 'static) -> Self {
+    /// The clients of a simulated sandbox, which can be frozen: with these timers for timeouts and backoffs, and with
+    /// separate budgets of retries. The SDK shares a budget between all clients of a process, as if a sandbox used up
+    /// the retries of others.
+    pub fn in_sandbox(self, timers: impl AsyncSleep + 'static) -> Self {
         let config = self.config.into_builder().sleep_impl(SharedAsyncSleep::new(timers));
-        Self { config: config.build(), ..self }
+        Self { config: config.build(), separate_retries: true, ..self }
+    }
+
+    /// The budget of retries of a new client; `None` for the one that the SDK shares.
+    fn retries(&self) -> Option<RetryPartition> {
+        self.separate_retries.then(|| RetryPartition::custom("separate").build())
     }
 
     /// A client of DynamoDB.
     pub fn dynamodb(&self) -> aws_sdk_dynamodb::Client {
         let mut config = aws_sdk_dynamodb::config::Builder::from(&self.config);
         config.set_endpoint_url(self.settings.dynamodb_endpoint.clone());
+        config.set_retry_partition(self.retries());
         aws_sdk_dynamodb::Client::from_conf(config.build())
     }
 
@@ -79,6 +93,7 @@ impl Aws {
     pub fn sqs(&self) -> aws_sdk_sqs::Client {
         let mut config = aws_sdk_sqs::config::Builder::from(&self.config);
         config.set_endpoint_url(self.settings.sqs_endpoint.clone());
+        config.set_retry_partition(self.retries());
         aws_sdk_sqs::Client::from_conf(config.build())
     }
 
@@ -91,6 +106,7 @@ impl Aws {
             .build();
         let mut config = aws_sdk_s3::config::Builder::from(&self.config).timeout_config(timeouts);
         config.set_endpoint_url(self.settings.s3_endpoint.clone());
+        config.set_retry_partition(self.retries());
         // A local stand-in has no host name for each bucket.
         config.set_force_path_style(Some(self.settings.s3_endpoint.is_some()));
         aws_sdk_s3::Client::from_conf(config.build())
@@ -100,6 +116,7 @@ impl Aws {
     pub fn secrets_manager(&self) -> aws_sdk_secretsmanager::Client {
         let mut config = aws_sdk_secretsmanager::config::Builder::from(&self.config);
         config.set_endpoint_url(self.settings.secrets_manager_endpoint.clone());
+        config.set_retry_partition(self.retries());
         aws_sdk_secretsmanager::Client::from_conf(config.build())
     }
 }

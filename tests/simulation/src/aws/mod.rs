@@ -83,17 +83,15 @@ enum Service {
     Bucket,
 }
 
-/// The timers of the SDK in one sandbox. A timer that is set while the sandbox is frozen begins when it thaws: a task
-/// that a frozen sandbox has in the background does nothing before.
-#[derive(Debug)]
-pub struct Timers(pub Arc<Sandbox>);
-
-impl AsyncSleep for Timers {
+/// The timers of the SDK. A timer that is set while the sandbox is frozen begins when it thaws: a task that a frozen
+/// sandbox has in the background does nothing before.
+impl AsyncSleep for Wire {
     fn sleep(&self, time: Duration) -> Sleep {
-        let sandbox = Arc::clone(&self.0);
+        let wire = self.clone();
         Sleep::new(async move {
-            sandbox.running().await;
+            wire.sandbox.running().await;
             pause(time).await;
+            wire.seed_jitter();
         })
     }
 }
@@ -113,11 +111,21 @@ impl HttpClient for Wire {
 impl HttpConnector for Wire {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let wire = self.clone();
-        HttpConnectorFuture::new(async move { wire.answer(request).await })
+        HttpConnectorFuture::new(async move {
+            let answer = wire.answer(request).await;
+            wire.seed_jitter();
+            answer
+        })
     }
 }
 
 impl Wire {
+    /// Seeds the generator of the thread, from which the SDK draws the jitter of a backoff as soon as a call or a timeout
+    /// has ended. It draws numbers for its spans as well, if a log enables them: no history may depend on how many.
+    fn seed_jitter(&self) {
+        fastrand::seed(self.world.draws.hash(&("jitter", self.world.clock.millis(), self.sandbox.id)));
+    }
+
     async fn answer(&self, mut request: HttpRequest) -> Result<HttpResponse, ConnectorError> {
         let call = match BucketRequest::read(&mut request).await? {
             Some(request) => Call::of_bucket(request, self.sandbox.id),

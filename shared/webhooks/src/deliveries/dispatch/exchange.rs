@@ -52,7 +52,7 @@ impl Dispatcher {
             return Ok(None);
         };
         let sent_to = prepared.sent_to(&webhook);
-        let began = self.clock.now();
+        let began = prepared.signed;
         // The end is read inside, since marking the webhook as slow may take longer than the exchange.
         let mut exchange = pin!(async { (prepared.send(&self.outbound, entity.id()).await, self.clock.now()) });
         let ((outcome, ended), was_slow) = match timeout(SLOW_EXCHANGE, exchange.as_mut()).await {
@@ -134,7 +134,7 @@ impl Dispatcher {
         body: &str,
         trace: &Trace,
     ) -> Result<Prepared, SealError> {
-        Prepared::new(claimed, webhook, body, trace, &self.rings, &self.outbound, self.clock.now()).await
+        Prepared::new(claimed, webhook, body, trace, &self.rings, &self.outbound, &self.clock).await
     }
 
     /// Cancels the delivery instead of a retry if its webhook was removed during the attempt. If the webhook cannot be

@@ -12,14 +12,21 @@ use crate::{
 };
 use auth::EntityId;
 use base::version::{SERVICE_VERSION, SERVICE_VERSION_HEADER};
-use base::{Time, trace::Trace};
+use base::{SharedClock, Time, trace::Trace};
 use outbound::{AttemptError, HttpResponse, Outbound, USER_AGENT, endpoint_url::EndpointUrl};
 use storage::{KeyRings, SealError};
 
-/// The request of an attempt, or why it must not be sent.
-pub(crate) enum Prepared {
-    Request { url: EndpointUrl, headers: Vec<(HeaderName, HeaderValue)>, body: Bytes },
-    Blocked(AttemptError),
+/// A signed request of an attempt, or why it must not be sent.
+pub(crate) struct Prepared {
+    /// The time of the signature. It is the attempt's date as well, so that the history agrees with `webhook-timestamp`.
+    pub(crate) signed: Time,
+    request: Result<Request, AttemptError>,
+}
+
+struct Request {
+    url: EndpointUrl,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    body: Bytes,
 }
 
 impl Prepared {
@@ -31,13 +38,16 @@ impl Prepared {
         trace: &Trace,
         rings: &KeyRings,
         outbound: &Outbound,
-        now: Time,
+        clock: &SharedClock,
     ) -> Result<Self, SealError> {
-        let secrets = webhook.live_secrets(rings, now).await?;
+        let secrets = webhook.live_secrets(rings, clock.now()).await?;
         // The webhook's current URL: an owner who changed it wants no more deliveries at the old address.
         let (url, custom) = webhook.endpoint(rings).await?;
+        // Opening sealed values may take time.
+        let signed = clock.now();
         let Ok(url) = EndpointUrl::parse(&url, &outbound.rules) else {
-            return Ok(Self::Blocked(AttemptError::Blocked("the URL of the endpoint is not allowed")));
+            let blocked = AttemptError::Blocked("the URL of the endpoint is not allowed");
+            return Ok(Self { signed, request: Err(blocked) });
         };
         let own = [
             (header::CONTENT_TYPE, "application/json".to_owned()),
@@ -47,8 +57,8 @@ impl Prepared {
             (HeaderName::from_static("service-delivery-id"), claimed.delivery().id.to_string()),
             (HeaderName::from_static(SERVICE_VERSION_HEADER), SERVICE_VERSION.to_owned()),
             (HeaderName::from_static("webhook-id"), claimed.event().to_string()),
-            (HeaderName::from_static("webhook-timestamp"), now.as_seconds().to_string()),
-            (HeaderName::from_static("webhook-signature"), signature::sign(&secrets, claimed.event(), now, body)),
+            (HeaderName::from_static("webhook-timestamp"), signed.as_seconds().to_string()),
+            (HeaderName::from_static("webhook-signature"), signature::sign(&secrets, claimed.event(), signed, body)),
         ];
         let own = own.into_iter().filter_map(|(name, value)| Some((name, HeaderValue::try_from(value).ok()?)));
         let mut headers: Vec<_> = own.chain(trace.headers()).chain(headers::to_send(&custom)).collect();
@@ -56,7 +66,8 @@ impl Prepared {
         if headers.iter().all(|(name, _)| name != header::ACCEPT) {
             headers.push((header::ACCEPT, HeaderValue::from_static("*/*")));
         }
-        Ok(Self::Request { url, headers, body: Bytes::copy_from_slice(body.as_bytes()) })
+        let body = Bytes::copy_from_slice(body.as_bytes());
+        Ok(Self { signed, request: Ok(Request { url, headers, body }) })
     }
 
     /// The address of the request, and the names of its headers that are not in [`HEADERS`].
@@ -65,20 +76,13 @@ impl Prepared {
             let names = headers.iter().map(|(name, _)| name.as_str());
             names.filter(|name| !HEADERS.contains(name)).map(str::to_owned).collect()
         };
-        let headers = match self {
-            Self::Request { headers, .. } => Some(names(headers)),
-            Self::Blocked(_) => None,
-        };
+        let headers = self.request.as_ref().ok().map(|request| names(&request.headers));
         SentTo { url: webhook.webhook.endpoint.shown_url(), headers }
     }
 
     /// Exchanges request and response with the endpoint, on a connection for this entity only.
     pub(crate) async fn send(self, outbound: &Outbound, entity: &EntityId) -> Result<HttpResponse, AttemptError> {
-        match self {
-            Self::Request { url, headers, body } => {
-                outbound.send_for(entity.as_str(), Method::POST, url.url(), &headers, body).await
-            }
-            Self::Blocked(error) => Err(error),
-        }
+        let Request { url, headers, body } = self.request?;
+        outbound.send_for(entity.as_str(), Method::POST, url.url(), &headers, body).await
     }
 }

@@ -7,7 +7,6 @@ mod differences;
 mod freedoms;
 mod labels;
 mod random;
-mod speed;
 
 use serde_json::{Value, json};
 
