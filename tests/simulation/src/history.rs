@@ -1,6 +1,9 @@
 //! One history: a plan, carried out until everything is at rest.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
 use base::pause;
 use template::Template;
@@ -44,12 +47,12 @@ pub struct Outcome {
 }
 
 /// The table as template.yaml declares it.
-fn schema() -> Schema {
+static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     const TEMPLATE: &str = include_str!("../../../template.yaml");
     let template = Template::parse(TEMPLATE).expect("a test of the template reads it");
     let table = template.tables().first().expect("the template has a table");
     Schema::of(&table.definition, table.expiry_attribute.as_deref())
-}
+});
 
 /// Carries out a plan, on a separate runtime with a paused clock.
 pub fn run(plan: &Plan, journal: Journal) -> Outcome {
@@ -60,7 +63,7 @@ pub fn run(plan: &Plan, journal: Journal) -> Outcome {
 }
 
 async fn carry_out(plan: &Plan, journal: Journal) -> Outcome {
-    let world = World::new(schema(), Draws::new(plan.seed), plan.chances.clone(), journal);
+    let world = World::new(SCHEMA.clone(), Draws::new(plan.seed), plan.chances.clone(), journal);
     let log = world.state().journal.log().cloned();
     let _logging = log.clone().map(|log| service_log::start(log, world.clock));
     if let PlanKind::Apart { throttles } = plan.kind {

@@ -20,6 +20,8 @@ use crate::{
 pub const TENANTS: usize = 2;
 /// The most webhooks of a tenant.
 const WEBHOOKS: usize = 3;
+/// The most steps of a short history, apart from the registration of webhooks.
+const SHORT: usize = 18;
 
 /// A plan.
 #[derive(Debug, Clone)]
@@ -131,9 +133,9 @@ impl Plan {
     /// The plan of a seed.
     pub fn draw(seed: u64) -> Self {
         let draws = Draws::new(seed);
-        match draws.about(&"kind of plan").u8(0..8) {
+        match draws.about(&"kind of plan").u8(0..64) {
             0 => return apart::draw(seed, draws),
-            1 => return geo_ip::draw(seed, draws),
+            1..=3 => return geo_ip::draw(seed, draws),
             _ => {}
         }
         let rng = &mut draws.about(&"plan");
@@ -171,7 +173,25 @@ impl Plan {
         }
         steps.extend(others);
         steps.sort_by_key(|step| step.at);
-        Self { seed, kind: PlanKind::Mixed, chances, steps, speed: 1 }
+        let plan = Self { seed, kind: PlanKind::Mixed, chances, steps, speed: 1 };
+        if draws.about(&"short").u8(0..8) > 0 { plan.shortened(&mut draws.about(&"shortened")) } else { plan }
+    }
+
+    /// Some of the steps, closer to each other, and with more frequent faults. Most bugs need a few steps and a fault or
+    /// two, and ten such histories take the time of a long one.
+    fn shortened(mut self, rng: &mut Rng) -> Self {
+        let registers = |step: &Step| matches!(step.action, Action::Register(..));
+        let is_first = |step: &Step| matches!(step.action, Action::Register((_, webhook), _) if webhook == 0);
+        let others = self.steps.iter().filter(|step| !registers(step)).count();
+        let kept = rng.usize(SHORT / 2..=SHORT).min(others);
+        let mut numbers: Vec<_> = self.steps.iter().filter(|step| !registers(step)).map(|step| step.number).collect();
+        rng.shuffle(&mut numbers);
+        numbers.truncate(kept);
+        self.steps.retain(|step| is_first(step) || numbers.contains(&step.number));
+        self.chances = self.chances.times(4);
+        let times = rng.u32(1..=20);
+        self.steps.iter_mut().for_each(|step| step.at /= times);
+        self
     }
 
     /// The plan with these steps only, by their numbers.

@@ -12,6 +12,9 @@ use crate::{
     sandbox::Function,
 };
 
+/// A history in which fewer things happen hardly tests anything.
+const FEW: u64 = 50;
+
 /// The sum of the outcomes of many histories.
 #[derive(Debug, Default)]
 pub struct Report {
@@ -19,6 +22,8 @@ pub struct Report {
     pub histories: u64,
     /// How many things happened in them.
     pub happened: u64,
+    /// In how many histories fewer things than [`FEW`] happened.
+    pub with_few: u64,
     /// Where faults occurred.
     pub coverage: Coverage,
     /// The first broken promise of each history that broke one, with its seed, in the order in which they ended.
@@ -30,6 +35,7 @@ impl Report {
     pub fn add(&mut self, seed: u64, outcome: &Outcome) {
         self.histories += 1;
         self.happened += outcome.happened;
+        self.with_few += u64::from(outcome.happened < FEW);
         self.coverage.add(&outcome.coverage);
         self.broken.extend(outcome.broken.first().map(|broken| (seed, broken.to_string())));
     }
@@ -53,7 +59,7 @@ impl Report {
     fn write(&self, text: &mut String, time: Duration) -> fmt::Result {
         let each = self.happened / self.histories.max(1);
         writeln!(text, "{}", self.progress(time))?;
-        writeln!(text, "{each} calls, requests and faults in a history\n")?;
+        writeln!(text, "{each} calls, requests and faults in a history; fewer than {FEW} in {}\n", self.with_few)?;
         self.write_kinds(text)?;
         for function in self.functions() {
             self.write_function(text, function)?;
