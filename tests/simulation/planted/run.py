@@ -11,7 +11,7 @@ import sys
 FOLDER = pathlib.Path(__file__).resolve().parent
 PROJECT = FOLDER.parents[2]
 COPY = PROJECT / "target" / "planted"
-HISTORIES = 20_000
+HISTORIES = 6_000
 
 
 def run(*command, **options):
