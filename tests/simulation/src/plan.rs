@@ -191,7 +191,30 @@ impl Plan {
         self.chances = self.chances.times(4);
         let times = rng.u32(1..=20);
         self.steps.iter_mut().for_each(|step| step.at /= times);
+        if rng.bool() {
+            self.add_changes(rng);
+        }
         self
+    }
+
+    /// Adds a change of a webhook soon after each publication, so that it meets an attempt that is under way.
+    fn add_changes(&mut self, rng: &mut Rng) {
+        let mut changes = Vec::new();
+        for step in &self.steps {
+            let (Action::Publish(tenant, ..) | Action::PutOnBus(tenant, _)) = step.action else { continue };
+            let slot = (tenant, 0);
+            let action = match rng.u8(0..7) {
+                0 | 1 => Action::Enable(slot, false),
+                2 => Action::Enable(slot, true),
+                3 | 4 => Action::Move(slot),
+                5 => Action::Remove(slot),
+                _ => Action::Throttle(tenant, Duration::from_secs_f64(8.0 * rng.f64())),
+            };
+            let at = step.at + Duration::from_secs_f64(8.0 * rng.f64().powi(2));
+            changes.push(Step { number: 30_000 + changes.len(), at, action });
+        }
+        self.steps.extend(changes);
+        self.steps.sort_by_key(|step| step.at);
     }
 
     /// The plan with these steps only, by their numbers.
