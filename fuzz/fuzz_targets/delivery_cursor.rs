@@ -8,11 +8,11 @@ use base64::{Engine, prelude::*};
 use libfuzzer_sys::fuzz_target;
 use serde_json::json;
 use auth::EntityId;
-use webhooks::deliveries::queries::{by_owner::ListPosition, cursor::{Cursor, NotACursor}, filters::Filters};
+use webhooks::deliveries::queries::{cursor::{Cursor, List, NotACursor}, filters::Filters, range::ListPosition};
 use storage::KeyRing;
 use base::testing::CountingRandom;
 
-const POSITION: &[u8] = b"2026-11-20T09:45:00.123Z#dlv_01m74zy5eva3kj3s4w04zg1hhc";
+const POSITION: &[u8] = b"dlv_01m74zy5eva3kj3s4w04zg1hhc";
 
 static RING: LazyLock<KeyRing> = LazyLock::new(|| {
     let key = BASE64_STANDARD.encode([7; 32]);
@@ -33,7 +33,7 @@ fn sealed(ring: &KeyRing, plain: &[u8]) -> String {
 }
 
 fn read(text: &str, ring: &KeyRing, entity: &EntityId, filters: &Filters) -> Result<ListPosition, NotACursor> {
-    Cursor::parse(text).ok_or(NotACursor)?.open(ring, entity, filters)
+    Cursor::parse(text).ok_or(NotACursor)?.open(List::Deliveries, ring, entity, filters)
 }
 
 fuzz_target!(|input: (bool, &[u8])| {

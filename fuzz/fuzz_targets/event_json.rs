@@ -9,7 +9,7 @@ use serde_json::{Value, value::RawValue};
 use auth::EntityId;
 use base::{EventId, Time, testing::CountingRandom};
 use storage::Sender;
-use webhooks::events::{Event, NewEvent, event::MAX_BYTES};
+use webhooks::events::{Event, NewEvent, event::MAX_BYTES, subject::{self, SubjectMembers}};
 
 fuzz_target!(|body: &[u8]| {
     let Some(event) = event_of(body) else { return };
@@ -23,7 +23,9 @@ fuzz_target!(|body: &[u8]| {
     assert!(event.body.ends_with(&format!("\"data\":{data}}}")), "the data differs from the request's: {}", event.body);
     let carried: BTreeMap<String, &RawValue> = serde_json::from_str(&event.body).expect("an event is a JSON object");
     let names: Vec<&str> = carried.keys().map(String::as_str).collect();
-    assert_eq!(names, ["data", "id", "managingEntityIdentifier", "timestamp", "type"]);
+    let all = ["data", "id", "managingEntityIdentifier", "subject", "timestamp", "type"];
+    assert!(names.into_iter().eq(all.into_iter().filter(|name| *name != "subject" || sent.contains_key("subject"))));
+    assert!(event.subject.as_deref().is_none_or(subject::is_subject));
     assert_eq!(carried["data"].get(), data);
     assert_eq!(carried["id"].get(), format!("\"{id}\""));
     assert_eq!(carried["timestamp"].get(), "\"2026-11-20T09:45:00.123Z\"");
@@ -32,6 +34,7 @@ fuzz_target!(|body: &[u8]| {
     if let Ok(sent) = serde_json::from_slice::<Value>(body) {
         let carried: Value = serde_json::from_str(&event.body).expect("nothing that was not there before");
         assert_eq!(carried["type"], sent["type"]);
+        assert_eq!(carried.get("subject"), sent.get("subject"));
         assert_eq!(carried["data"], sent["data"]);
     }
 
@@ -54,5 +57,5 @@ fn event_of(body: &[u8]) -> Option<Event> {
     let id = EventId::new(now, &CountingRandom::default());
     let entity = EntityId::parse("demo-hotel").expect("an entity");
     let sender = Sender { entity: "demo-hotel", client: "app", path: "/webhook/event" };
-    NewEvent::read(body, Ok(None), sender).ok()?.event(id, now, entity).ok()
+    NewEvent::read(body, Ok(None), sender).ok()?.event(id, now, entity, &SubjectMembers::default()).ok()
 }

@@ -10,7 +10,8 @@ use issuer::{
 use outbound::AddressRules;
 use payments::panel::PanelSettings;
 use webhooks::{
-    deliveries::dispatch::schedule::ScheduleSettings, events::share::ShareSettings,
+    deliveries::dispatch::schedule::ScheduleSettings,
+    events::{share::ShareSettings, subject::SubjectMembers},
     subscriptions::breaker::BreakerSettings,
 };
 
@@ -72,7 +73,7 @@ impl<'a> Plan<'a> {
         // it.
         type Issuing = (TokenSettings, SigningSettings, GuessSettings);
         type Sending = (AddressRules, ScheduleSettings, BreakerSettings, ShareSettings);
-        type Rest = (LogSettings, FetchSettings);
+        type Rest = (LogSettings, FetchSettings, SubjectMembers);
         let ((tokens, signing, _), _, _) = environment::read::<(Issuing, Sending, Rest)>()?;
         if settings.parameters.get("AdminPanelUrl").is_some_and(|address| !address.is_empty()) {
             environment::read::<PanelSettings>()?;

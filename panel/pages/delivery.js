@@ -124,7 +124,7 @@ function Lead({ delivery: { status, type }, webhook }) {
   return html`<${Badge} tone=${tone} icon=${icon}>${word}<//> <code>${type}</code> to ${target}`;
 }
 
-const Facts = ({ delivery: { id, event, webhookIdentifier, url, createdDate, lastUpdate } }) => html`
+const Facts = ({ delivery: { id, event, subject, webhookIdentifier, url, createdDate, lastUpdate } }) => html`
   <dl class="facts">
     <div><dt>Delivery</dt><dd><${Identifier} id=${id} what="the delivery’s identifier" /></dd></div>
     <div>
@@ -134,6 +134,8 @@ const Facts = ({ delivery: { id, event, webhookIdentifier, url, createdDate, las
         <a href=${address("/deliveries", { event: event.id })}>all its deliveries</a>
       </dd>
     </div>
+    ${subject && html`<div><dt>Subject</dt><dd>${subject}${" "}
+      <a href=${address("/deliveries", { subject })}>all its deliveries</a></dd></div>`}
     <div><dt>Webhook</dt><dd><${Identifier} id=${webhookIdentifier} what="the webhook’s identifier" /></dd></div>
     <div><dt>Address at its creation</dt><dd><code class="break">${url}</code></dd></div>
     <div><dt>Created</dt><dd><${Time} date=${createdDate} as="both" /></dd></div>

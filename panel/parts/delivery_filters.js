@@ -4,7 +4,6 @@ import { address, go } from "../address.js";
 import { Icon } from "./icon.js";
 import { SelectField, TextField } from "./field.js";
 import { bySection, sectionLabel } from "./known.js";
-import { say } from "./notices.js";
 import { DELIVERY } from "../words/statuses.js";
 
 const HOUR = 3_600_000;
@@ -12,23 +11,23 @@ const PERIODS = { "1h": HOUR, "24h": 24 * HOUR, "7d": 168 * HOUR };
 const PERIOD_WORDS = [["", "Any time"], ["1h", "Last hour"], ["24h", "Last 24 hours"], ["7d", "Last 7 days"],
   ["between", "From … to …"]];
 
-export const isFiltered = ({ status, type, webhook, event, period, from, to }) =>
-  [status, type, webhook, event, period, from, to].some(Boolean);
+export const isFiltered = ({ status, type, webhook, event, subject, period, from, to }) =>
+  [status, type, webhook, event, subject, period, from, to].some(Boolean);
 
 /** The filters of the API for the query of the address. */
-export function filtersOf({ status, type, webhook, event, period, from, to }) {
+export function filtersOf({ status, type, webhook, event, subject, period, from, to }) {
   const since = PERIODS[period] && new Date(Date.now() - PERIODS[period]).toISOString();
-  return { status, type, webhookIdentifier: webhook, eventIdentifier: event, createdFrom: since ?? from,
+  return { status, type, webhookIdentifier: webhook, eventIdentifier: event, subject, createdFrom: since ?? from,
     createdTo: to };
 }
 
-/** Opens the page or the view of an identifier. */
+/** Opens the page or the view of an identifier; any other text is a subject, such as a booking's number. */
 function find(text, query) {
   const id = text.trim();
   if (id.startsWith("dlv_")) return go(`/panel/deliveries/${encodeURIComponent(id)}`);
   if (id.startsWith("evt_")) return go(address("/deliveries", { event: id }));
   if (id.startsWith("whk_")) return go(address("/deliveries", { ...query, cursor: "", webhook: id }));
-  return say("An identifier begins with dlv_ (a delivery), evt_ (an event) or whk_ (a webhook).");
+  return go(address("/deliveries", { ...query, cursor: "", event: "", subject: id }));
 }
 
 export function DeliveryFilters({ query, types, webhooks }) {
@@ -55,6 +54,8 @@ export function DeliveryFilters({ query, types, webhooks }) {
             change=${(value) => set({ period: "", to: utc(value) })} />`}
         ${isFiltered(query) && html`<a class="clear" href="/panel/deliveries">Clear filters</a>`}
       </div>
+      ${query.subject && html`<p class="fine">Only deliveries about <code>${query.subject}</code>.${" "}
+        <a href=${address("/deliveries", { ...query, cursor: "", subject: "" })}>All subjects</a></p>`}
       ${query.event && html`<p class="fine">Only the deliveries of the event <code>${query.event}
         </code>. <a href=${address("/deliveries", { ...query, cursor: "", event: "" })}>All events</a></p>`}
     </section>`;
@@ -85,7 +86,7 @@ function Search({ query }) {
   return html`
     <form class="search" role="search" onSubmit=${submit}>
       <${Icon} name="search" />
-      <input type="search" aria-label="Delivery, event or webhook id" placeholder="Delivery, event or webhook id"
+      <input type="search" aria-label="Subject or identifier" placeholder="Subject, such as a booking's number, or id"
         spellcheck="false" autocomplete="off" value=${text} onInput=${(event) => type(event.target.value)} />
     </form>`;
 }

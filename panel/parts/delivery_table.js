@@ -26,7 +26,7 @@ function Row({ item, types, webhook, isFresh }) {
     <tr class=${isFresh ? "fresh" : ""}>
       <td><${Badge} tone=${tone} icon=${icon}>${word}<//></td>
       <td class="main"><a class="row-link" href="/panel/deliveries/${item.id}">${labelOf(types, item.type)}</a><small>
-        <code>${item.type}</code></small></td>
+        <code>${item.type}</code>${item.subject && html` · ${item.subject}`}</small></td>
       <td class="webhook-cell" data-label="Webhook">
         ${webhook?.name ?? html`<span class="faint">Removed webhook</span>`}<small class="cut">${item.url}</small>
       </td>

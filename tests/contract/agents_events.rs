@@ -1,4 +1,4 @@
-//! The list of events of the endpoint for agents, which is derived from deliveries.
+//! The list of events of the endpoint for agents.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -112,8 +112,7 @@ async fn events_are_listed_page_by_page_and_none_on_two_pages(suite: Arc<Suite>)
             assert_eq!(webhooks.len(), hooks.len(), "{event:#}");
             assert_eq!(webhooks.into_iter().collect::<BTreeSet<_>>(), hooks, "{event:#}");
         }
-        // A page ends after 250 deliveries: here these belong to fewer events than its limit, and the page has a cursor.
-        assert_eq!(pages[0] == limit, limit == 7, "{pages:?}");
+        assert_eq!(pages[0], limit, "a page is full while there are more: {pages:?}");
     }
 
     let first = json!({ "type": "booking.created", "limit": 1 });

@@ -6,15 +6,16 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use contract_test::contract_test;
 use futures::{StreamExt, stream};
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    harness::{Behaviour, Entity, Hook, LONG, Receiver, Suite, now, until},
+    harness::{Behaviour, Entity, Hook, LONG, Receiver, Settings, Suite, Table, now, stored, until},
+    pauses::paused_in,
     webhooks,
 };
 
@@ -99,7 +100,6 @@ async fn deliveries_are_listed_the_newest_first_without_event_and_attempts(suite
 /// Creates deliveries in every state: of two types, to four webhooks.
 async fn some_of_everything(entity: &Entity, receiver: &Receiver) -> Vec<Hook> {
     let later = Behaviour::answer(429, &[("Retry-After", "600")], "");
-    let hang = Behaviour::status(200).after(std::time::Duration::from_secs(12));
     let mut hooks = Vec::new();
     for (path, kind, behaviour) in [
         ("/good", "booking.created", Behaviour::status(200)),
@@ -122,7 +122,10 @@ async fn some_of_everything(entity: &Entity, receiver: &Receiver) -> Vec<Hook> {
     }
     entity.remove(&hooks[3].id).expect(200).await;
     until("they are cancelled", LONG, async || open(&hooks[3].id, &["cancelled"]).await.then_some(())).await;
-    hooks.push(hook_for(entity, "booking.expired", &receiver.on("/slow", [hang])).await);
+    // A pause keeps a delivery pending.
+    let paused = hook_for(entity, "booking.expired", "http://127.0.0.1:9/").await;
+    paused_in(&Table::of(&entity.api().env), entity, &paused, 6).await;
+    hooks.push(paused);
     publish(entity, "booking.expired", 1).await;
     hooks
 }
@@ -264,6 +267,9 @@ async fn a_cursor_works_only_in_its_own_list(suite: Arc<Suite>) {
         "type=booking.created&createdTo=2020-01-01T00:00:00Z",
         "type=booking.created&createdFrom=2020-01-01T00:00:00Z&status=delivered",
         "type=booking.created&createdFrom=2020-01-01T00:00:00Z&webhookIdentifier=whk_00000000000000000000000000",
+        "type=booking.created&createdFrom=2020-01-01T00:00:00Z&subject=B-1001",
+        "type=booking.created&createdFrom=2020-01-01T00:00:00Z&lastHttpStatus=200",
+        "type=booking.created&createdFrom=2020-01-01T00:00:00Z&lastError=dns",
     ] {
         refused(&entity, format!("{others}&cursor={cursor}")).await;
     }
@@ -301,6 +307,7 @@ async fn a_cursor_works_only_in_its_own_list(suite: Arc<Suite>) {
 #[contract_test]
 async fn every_bad_value_is_refused_with_its_name(suite: Arc<Suite>) {
     let entity = suite.entity().await;
+    let [longest, longer] = [256, 257].map(|length| format!("subject={}", "x".repeat(length)));
     for (query, fields) in [
         ("status=nope", vec!["status"]),
         ("status=", vec!["status"]),
@@ -316,6 +323,19 @@ async fn every_bad_value_is_refused_with_its_name(suite: Arc<Suite>) {
         ("webhookIdentifier=nope", vec!["webhookIdentifier"]),
         ("webhookIdentifier=dlv_00000000000000000000000000", vec!["webhookIdentifier"]),
         ("webhookIdentifier=WHK_00000000000000000000000000", vec!["webhookIdentifier"]),
+        ("subject=", vec!["subject"]),
+        (longer.as_str(), vec!["subject"]),
+        ("subject=a%07b", vec!["subject"]),
+        ("subject=%7F", vec!["subject"]),
+        ("subject=B-1001&subject=B-1002", vec!["subject"]),
+        ("lastHttpStatus=", vec!["lastHttpStatus"]),
+        ("lastHttpStatus=99", vec!["lastHttpStatus"]),
+        ("lastHttpStatus=600", vec!["lastHttpStatus"]),
+        ("lastHttpStatus=0503", vec!["lastHttpStatus"]),
+        ("lastHttpStatus=503,500", vec!["lastHttpStatus"]),
+        ("lastError=", vec!["lastError"]),
+        ("lastError=Timeout", vec!["lastError"]),
+        ("lastError=timeout:", vec!["lastError"]),
         ("createdFrom=now", vec!["createdFrom"]),
         ("createdFrom=2026-11-20", vec!["createdFrom"]),
         ("createdFrom=2026-11-20T09:45:00", vec!["createdFrom"]),
@@ -356,6 +376,10 @@ async fn every_bad_value_is_refused_with_its_name(suite: Arc<Suite>) {
         "status=failed&status=failed",
         "status=failed,pending",
         "webhookIdentifier=whk_00000000000000000000000000",
+        &longest,
+        "subject=%C3%BC%20%23%26;,",
+        "subject=123",
+        "lastHttpStatus=100&lastError=dns",
         "createdFrom=0001-01-01T00:00:00Z&createdTo=9999-12-31T23:59:59.999Z",
         // Times as Python, Java and Go format them.
         "createdFrom=2026-11-20T09:45:00.123456%2B00:00",
@@ -383,69 +407,84 @@ async fn an_entity_sees_only_its_own_deliveries(suite: Arc<Suite>) {
     assert_eq!(seen, own.into_iter().collect());
 }
 
+/// Follows the cursors of a list to its end; returns its deliveries, and the number of deliveries on each page.
+async fn pages(entity: &Entity, parameters: &str) -> (Vec<String>, Vec<usize>) {
+    let mut found = Vec::new();
+    let mut sizes = Vec::new();
+    let mut cursor = String::new();
+    loop {
+        let page = page(entity, &format!("?{parameters}{cursor}")).await;
+        sizes.push(items(&page).len());
+        found.extend(ids(&items(&page)));
+        match page["nextCursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => return (found, sizes),
+        }
+    }
+}
+
 #[contract_test]
 async fn a_page_with_a_rare_filter_ends_early_and_later_pages_find_the_rest(suite: Arc<Suite>) {
     /// More deliveries than the service reads for one page.
-    const MANY: i64 = 5_000;
+    const MANY: usize = 5_000;
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let table = suite.table();
-    entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
-    let delivered = entity.publish(json!({})).await;
-    entity.until_status(&delivered, &["delivered"]).await;
-    let head = table.item(&format!("DLV#{delivered}"), "HEAD").await.expect("it is there");
-    // The index lists the oldest two as pending and failed, and all others still as new, although they are delivered.
-    let copies = async |seconds_ago: i64| {
-        let began = (now() - seconds_ago) * 1_000;
-        let copies = (0..MANY).map(|number| {
-            let id = format!("dlv_{number:026}");
-            let mut head = head.clone();
-            let created = Timestamp::from_millisecond(began + number / 10).expect("a time");
-            let created = format!("{created:.3}");
-            let (status, listed) = match number {
-                0 => ("pending", "pending"),
-                1 => ("failed", "failed"),
-                _ => ("delivered", "new"),
-            };
-            for (name, value) in [
-                ("pk", format!("DLV#{id}")),
-                ("createdKey", format!("{created}#{id}")),
-                ("createdDate", created),
-                ("status", status.to_owned()),
-                ("listedStatus", listed.to_owned()),
-                ("id", id),
-            ] {
-                head[name] = json!({ "S": value });
-            }
-            head
-        });
-        table.put_all(copies.collect::<Vec<_>>()).await;
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    let model = entity.publish(json!({})).await;
+    entity.until_status(&model, &["delivered"]).await;
+    let event = table.event(&stored::event_of(&model)).await.expect("it is there");
+    let head = table.head(&model).await.expect("it is there");
+    // Ten events a millisecond, of some minutes ago: the sweep has passed their time.
+    let began = (now() - 600) * 1_000;
+    let event_of = |number: usize| stored::event_id(began + i64::try_from(number / 10).expect("few"), number);
+    let copied = |original: &Value, (pk, sk): (String, String), changes: &[(&str, Value)]| {
+        let mut copy = original.clone();
+        copy["pk"] = json!({ "S": pk });
+        copy["sk"] = json!({ "S": sk });
+        changes.iter().for_each(|(name, value)| copy[*name] = value.clone());
+        copy
     };
-    let pages = async |status: &str| {
-        let mut found = Vec::new();
-        let mut sizes = Vec::new();
-        let mut cursor = String::new();
-        loop {
-            let page = page(&entity, &format!("?status={status}{cursor}")).await;
-            sizes.push(items(&page).len());
-            found.extend(ids(&items(&page)));
-            match page["nextCursor"].as_str() {
-                Some(next) => cursor = format!("&cursor={next}"),
-                None => return (found, sizes),
-            }
+    let text = |text: String| json!({ "S": text });
+    // All are delivered at the first attempt, except that the oldest is of another type and the second has failed.
+    let copies = (0..MANY).flat_map(|number| {
+        let id = event_of(number);
+        let delivery = stored::delivery_id(&id, 0);
+        let mut changes = vec![("id", text(delivery.clone()))];
+        let kind = [("type", text("booking.cancelled".to_owned()))];
+        let kind = if number == 0 { &kind[..] } else { &[] };
+        changes.extend_from_slice(kind);
+        if number == 1 {
+            changes.extend([
+                ("status", text("failed".to_owned())),
+                ("lastHttpStatus", json!({ "N": "503" })),
+                ("webhookKey", text(format!("RECOVERABLE#{}", hook.id))),
+                ("entityKey", text(format!("UNDELIVERED#{}", entity.id))),
+            ]);
         }
-    };
-    let [pending, failed] = [0, 1].map(|number| vec![format!("dlv_{number:026}")]);
-    copies(600).await;
-    assert_eq!(pages("failed").await, (failed, vec![0, 0, 1]), "a page reads a bounded number of entries");
-    let (found, sizes) = pages("pending").await;
-    assert_eq!(found, pending);
-    assert!((20..=22).contains(&sizes.len()), "a page reads a bounded number of heads of new deliveries: {sizes:?}");
-    // A delivery that has been new for an hour has arrived.
-    copies(2 * 3_600).await;
-    assert_eq!(pages("pending").await, (pending, vec![0, 0, 1]));
-    // A frequent status fills its page at once.
-    assert_eq!(items(&page(&entity, "?status=delivered&limit=100").await).len(), 100);
+        let head = copied(&head, stored::head_key(&delivery), &changes);
+        [copied(&event, stored::event_key(&id), kind), head]
+    });
+    table.put_all(copies.collect::<Vec<_>>()).await;
+    let [other, failed] = [0, 1].map(|number| stored::delivery_id(&event_of(number), 0));
+    let of_webhook = format!("webhookIdentifier={}&", hook.id);
+    for (parameters, expected, least, most) in [
+        ("type=booking.cancelled".to_owned(), &other, 5, 7),
+        // A page reads less of each of a webhook's parts of the index.
+        (format!("{of_webhook}type=booking.cancelled"), &other, 5, 12),
+        ("lastHttpStatus=503".to_owned(), &failed, 12, 15),
+        (format!("{of_webhook}status=failed"), &failed, 1, 1),
+        // An index lists nothing else.
+        ("status=failed".to_owned(), &failed, 1, 1),
+    ] {
+        let (found, sizes) = pages(&entity, &parameters).await;
+        assert_eq!(found, std::slice::from_ref(expected), "{parameters}");
+        assert!((least..=most).contains(&sizes.len()), "{parameters}: a page reads a bounded number: {sizes:?}");
+    }
+    // A frequent filter fills its page at once.
+    for frequent in ["status=delivered", "lastHttpStatus=200"] {
+        assert_eq!(items(&page(&entity, &format!("?{frequent}&limit=100")).await).len(), 100, "{frequent}");
+    }
 }
 
 #[contract_test]
@@ -484,17 +523,32 @@ async fn a_delivery_is_listed_only_under_its_current_state(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn a_delivery_swept_during_its_first_attempt_is_listed_as_delivered(suite: Arc<Suite>) {
-    let entity = suite.entity().await;
+async fn a_delivery_opened_during_its_first_attempt_is_listed_as_delivered(suite: Arc<Suite>) {
+    let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let entity = Entity::new(&setup.api, "opened".to_owned()).await;
     let receiver = Receiver::start().await;
-    // The sweep comes after 10 s.
-    let slow = Behaviour::status(200).after(std::time::Duration::from_secs(13));
-    entity.hook(&receiver.on("/", [slow])).await;
+    let table = Table::of(&setup.api.env);
+    // The attempt begins after ten seconds and takes 13 more. The sweep opens the delivery after 20.
+    setup.services.scatter(|_| vec![Duration::from_secs(10)]);
+    let slow = Behaviour::status(200).after(Duration::from_secs(13));
+    let hook = entity.hook(&receiver.on("/", [slow])).await;
     let delivery = entity.publish(json!({})).await;
-    let head = format!("DLV#{delivery}");
-    let is_found = async || Some(suite.table().item(&head, "HEAD").await?["listedStatus"]["S"] == "pending");
-    until("the sweep has found it", LONG, async || is_found().await.filter(|found| *found)).await;
+    until("the sweep opens it", LONG, async || {
+        table.head(&delivery).await.filter(|head| head.get("dueAt").is_some() && head.get("lease").is_some())
+    })
+    .await;
+    let lists = async || {
+        let of = async |filters: &str| ids(&items(&page(&entity, &format!("?{filters}")).await));
+        let of_webhook = format!("webhookIdentifier={}&status", hook.id);
+        let mut found = Vec::new();
+        for status in ["pending", "delivered"] {
+            found.push((of(&format!("status={status}")).await, of(&format!("{of_webhook}={status}")).await));
+        }
+        found
+    };
+    let [one, none] = [(vec![delivery.clone()], vec![delivery.clone()]), (vec![], vec![])];
+    assert_eq!(lists().await, [one.clone(), none.clone()]);
     entity.until_status(&delivery, &["delivered"]).await;
-    assert_eq!(ids(&items(&page(&entity, "?status=delivered").await)), [delivery]);
-    assert_eq!(page(&entity, "?status=pending").await, json!({ "items": [] }));
+    assert_eq!(lists().await, [none, one]);
+    assert!(setup.bundle.stop().await.success());
 }

@@ -161,7 +161,7 @@ async fn an_event_that_is_not_the_entitys_or_not_kept_looks_missing(suite: Arc<S
         missing(&entity, event).await;
     }
     // The table removes expired items some days later.
-    let mut item = suite.table().item(&format!("EVT#{event}"), "BODY").await.expect("it is kept");
+    let mut item = suite.table().event(&event).await.expect("it is kept");
     item["expiresAt"] = json!({ "N": now().to_string() });
     suite.table().put(item).await;
     missing(&entity, &event).await;

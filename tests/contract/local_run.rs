@@ -75,6 +75,7 @@ async fn an_invalid_setting_is_reported(suite: Arc<Suite>) {
         ("PUBLISH_LIMIT", "many"),
         ("GEO_IP_ALLOW_HTTP", "perhaps"),
         ("SWEEP_INTERVAL", "soon"),
+        ("SUBJECT_MEMBERS", "bookingNumber,,roomIdentifier"),
         ("GEO_IP_STORE", "s3://geo-ip"),
         ("RETRY_SCHEDULE", "0s,soon"),
         ("BREAKER_OPEN", "soon"),

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{
     browser_panel_speed::MEASURE,
-    harness::{Behaviour, Browser, Entity, Receiver, Suite, Table, time},
+    harness::{Behaviour, Browser, Entity, Hook, Receiver, Suite, Table, stored, time},
 };
 
 const FEW: i64 = 10_000;
@@ -49,34 +49,43 @@ async fn took(browser: &Browser, step: &str) -> f64 {
     took.as_f64().unwrap_or_else(|| panic!("{step}: {took}"))
 }
 
-/// Adds `count` copies of a delivery, older than it; every hundredth has failed.
-async fn fill(table: &Table, delivery: &str, count: i64) {
-    let model = table.item(&format!("DLV#{delivery}"), "HEAD").await.expect("the delivery is there");
-    let created = model["createdDate"]["S"].as_str().expect("a time is a text");
-    let text = model.to_string();
+/// Adds `count` copies of an event and its delivery, older than it; every hundredth has failed.
+async fn fill(table: &Table, entity: &Entity, hook: &Hook, delivery: &str, count: i64) {
+    let event = stored::event_of(delivery);
+    let head = table.head(delivery).await.expect("the delivery is there");
+    let kept = table.event(&event).await.expect("the event is there");
+    let created = head["createdDate"]["S"].as_str().expect("a time is a text");
     let made = time(&json!(created)).as_millisecond();
-    let copy = |number: i64| {
-        let id = format!("dlv_{count:08}{number:018}");
+    let [head, kept] = [&head, &kept].map(Value::to_string);
+    let copies = |number: i64| {
+        let id = stored::event_id(made - number, usize::try_from(number).expect("from 1"));
         let date = Time::from_millis(made - number).to_string();
-        let mut copy: Value =
-            serde_json::from_str(&text.replace(delivery, &id).replace(created, &date)).expect("still the item as JSON");
+        let copy = |item: &str| -> Value {
+            let item = item.replace(delivery, &stored::delivery_id(&id, 0)).replace(&event, &id);
+            serde_json::from_str(&item.replace(created, &date)).expect("still the item as JSON")
+        };
+        let [mut head, mut kept] = [&head, &kept].map(|item| copy(item));
+        kept["pk"]["S"] = stored::event_key(&id).0.into();
         if number % ONE_FAILED_OF == 0 {
-            copy["status"]["S"] = "failed".into();
+            head["status"]["S"] = "failed".into();
+            head["webhookKey"]["S"] = format!("RECOVERABLE#{}", hook.id).into();
+            head["entityKey"] = json!({ "S": format!("UNDELIVERED#{}", entity.id) });
         }
-        copy
+        [head, kept]
     };
     let numbers: Vec<i64> = (1..=count).collect();
     let parts = stream::iter(numbers.chunks(1_000));
-    parts.map(|part| table.put_all(part.iter().map(|number| copy(*number)))).buffer_unordered(4).collect::<()>().await;
+    let parts = parts.map(|part| table.put_all(part.iter().flat_map(|number| copies(*number))));
+    parts.buffer_unordered(4).collect::<()>().await;
 }
 
 /// An entity with this many deliveries.
 async fn with_deliveries(suite: &Suite, receiver: &Receiver, count: i64) -> Entity {
     let entity = Entity::new(&suite.api, format!("with-{count}")).await;
-    entity.hook(&receiver.on("/hook", [Behaviour::status(204)])).await;
+    let hook = entity.hook(&receiver.on("/hook", [Behaviour::status(204)])).await;
     let delivery = entity.publish(json!({})).await;
     entity.until_status(&delivery, &["delivered"]).await;
-    fill(&suite.table(), &delivery, count).await;
+    fill(&suite.table(), &entity, &hook, &delivery, count).await;
     entity
 }
 

@@ -257,7 +257,7 @@ async fn a_delivery_says_what_it_waits_for_alone_and_in_lists(suite: Arc<Suite>)
     receiver.until("/", 4).await;
     // Like a delivery that was due a minute ago and got no permit: it is not claimed, and therefore not written.
     let overdue = Time::from_millis((now() - 60) * 1_000).to_string();
-    assert!(table.set(&format!("DLV#{}", ids[1]), "HEAD", "nextAttemptDate", &overdue).await);
+    assert!(table.set_of_head(&ids[1], "nextAttemptDate", &overdue).await);
     pause(&suite, &entity, &hook, 6).await;
     ids.push(entity.publish(json!({})).await);
     entity.until_delivery(&ids[4], "waits for the breaker", is_put_off).await;

@@ -7,6 +7,7 @@
 
 use std::{collections::BTreeMap, fs, path::PathBuf, sync::Arc};
 
+use base::{SystemRandom, random::uuid};
 use contract_test::contract_test;
 use serde_json::{Value, json};
 
@@ -19,6 +20,7 @@ use crate::{
 const REFUSING: &str = "http://127.0.0.1:9";
 const ENTITY: &str = "release-data";
 const API_KEY: &str = "kept-value";
+const SUBJECT: &str = "B-1";
 /// Every secret of the service; those of providers belong to the suite.
 const SECRETS: [&str; 6] =
     ["client-secret-pepper", "data-keys", "demo-application", "platform-application", "signing-key", "task-key"];
@@ -34,6 +36,11 @@ fn settings() -> Settings {
 
 fn kept(base: &str) -> Value {
     json!({ "eventUrl": format!("{base}/kept?token={API_KEY}"), "headers": { "X-Api-Key": API_KEY } })
+}
+
+/// An event that is published with a key.
+fn published() -> Value {
+    json!({ "type": "booking.created", "subject": SUBJECT, "data": { "number": 1 } })
 }
 
 fn webhook(name: &str, endpoint: &Value) -> Value {
@@ -54,9 +61,8 @@ async fn a_sample_of_this_release_is_written(suite: Arc<Suite>) {
 
     receiver.on(&format!("/kept?token={API_KEY}"), [Behaviour::status(200)]);
     let hook = entity.hook_with(webhook("kept", &kept(base))).await;
-    let published = json!({ "type": "booking.created", "data": { "number": 1 } });
-    let publication = || entity.post("/webhook/event").header("idempotency-key", "release").json(&published);
-    let publication = publication().expect(202).await.json();
+    let publication = entity.post("/webhook/event").header("idempotency-key", "release").json(&published());
+    let publication = publication.expect(202).await.json();
     let delivered = text(&publication["deliveries"][0], "deliveryIdentifier");
     entity.until_status(&delivered, &["delivered"]).await;
     entity.changed(&hook.id, kept(REFUSING)).await;
@@ -68,10 +74,14 @@ async fn a_sample_of_this_release_is_written(suite: Arc<Suite>) {
 
     let gone = receiver.on("/gone", [Behaviour::status(410)]);
     let hook = entity.hook_with(webhook("gone", &json!({ "eventUrl": gone }))).await;
-    let failed = entity.publish(json!({ "number": 2 })).await;
+    // A body that has its own item, since packing saves half of it.
+    let large: Vec<String> = (0..200).map(|_| uuid(&SystemRandom)).collect();
+    let large = json!({ "number": 2, "random": large });
+    let failed = entity.publish(large.clone()).await;
     entity.until_status(&failed, &["failed"]).await;
     facts["webhooks"]["gone"] = json!({ "id": hook.id });
     facts["deliveries"]["failed"] = failed.into();
+    facts["large"] = large;
 
     let refusing = json!({ "eventUrl": format!("{REFUSING}/failing") });
     let hook = entity.hook_with(webhook("failing", &refusing)).await;
@@ -143,9 +153,13 @@ async fn data_of_the_last_release_are_read(suite: Arc<Suite>) {
             delivery["event"]["data"]
         );
     }
-    let published = json!({ "type": "booking.created", "data": { "number": 1 } });
-    let again = entity.post("/webhook/event").header("idempotency-key", "release").json(&published);
+    let again = entity.post("/webhook/event").header("idempotency-key", "release").json(&published());
     assert_eq!(again.expect(202).await.json(), facts["publication"]);
+    let about = entity.get(&format!("/webhook/delivery/list?subject={SUBJECT}")).expect(200).await.json();
+    assert_eq!(about["items"].as_array().map(Vec::len), Some(1), "{about:#}");
+    assert_eq!(about["items"][0]["id"], facts["deliveries"]["delivered"]);
+    let failed = entity.delivery(&text(&facts["deliveries"], "failed")).await;
+    assert_eq!(failed["event"]["data"], facts["large"]);
 
     let id = |name: &str| text(&facts["webhooks"][name], "id");
     assert_eq!(entity.webhook(&id("kept")).await["headers"], json!({ "X-Api-Key": "***" }));

@@ -7,7 +7,7 @@ use contract_test::contract_test;
 use futures::future::join_all;
 use serde_json::{Value, json};
 
-use crate::harness::{ApiResponse, Behaviour, Entity, Receiver, Settings, Suite, now, time};
+use crate::harness::{ApiResponse, Behaviour, Entity, Receiver, Settings, Suite, now, stored, time};
 
 async fn resend(entity: &Entity, id: &str) -> ApiResponse {
     entity.post(&format!("/webhook/delivery/{id}/resend")).send().await
@@ -209,7 +209,7 @@ async fn delivered(suite: &Suite, entity: &Entity, receiver: &Receiver) -> (Stri
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let id = entity.publish(json!({})).await;
     entity.until_status(&id, &["delivered"]).await;
-    let head = suite.table().item(&format!("DLV#{id}"), "HEAD").await.expect("it is there");
+    let head = suite.table().head(&id).await.expect("it is there");
     (id, head)
 }
 
@@ -247,7 +247,7 @@ async fn a_resend_does_not_lengthen_the_retention(suite: Arc<Suite>) {
     let (id, before) = delivered(&suite, &entity, &receiver).await;
     resent(&entity, &id).await;
     entity.until_delivery(&id, "is sent again", |delivery| delivery["attemptCount"] == 2).await;
-    let after = suite.table().item(&format!("DLV#{id}"), "HEAD").await.expect("it is there");
+    let after = suite.table().head(&id).await.expect("it is there");
     assert_eq!(after["expiresAt"], before["expiresAt"]);
 }
 
@@ -270,9 +270,8 @@ async fn missing_and_foreign_deliveries_are_not_found(suite: Arc<Suite>) {
         entity.post(&format!("/webhook/delivery/{id}/resend")).refused(404, "delivery-not-found").await;
     }
     // Without the event, as after its retention, the delivery is gone, too.
-    let event = owner.delivery(&id).await["event"]["id"].as_str().expect("openapi.yaml says so").to_owned();
-    let table = suite.table();
-    table.remove(&format!("EVT#{event}"), "BODY").await;
+    let (pk, sk) = stored::event_key(&stored::event_of(&id));
+    suite.table().remove(&pk, &sk).await;
     owner.post(&format!("/webhook/delivery/{id}/resend")).refused(404, "delivery-not-found").await;
     assert_eq!(receiver.received("/").len(), 1);
 }

@@ -5,12 +5,14 @@
 
 use std::{sync::Arc, time::Duration};
 
+use base::{SystemRandom, random::uuid};
 use contract_test::contract_test;
 use fakes::booking;
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Behaviour, Entity, Interposed, LONG, Metered, Receiver, Settings, Suite, in_a_row, until, until_gone,
+    Behaviour, Entity, Interposed, LONG, Metered, Receiver, Settings, Suite, announced, in_a_row, stored, until,
+    until_gone,
 };
 
 /// Three retries, as early as the contract allows, before the sweep looks at a new delivery.
@@ -20,6 +22,8 @@ const WARM_UP: usize = 3;
 /// Minimum duration of a call of the table while sequential calls are counted: concurrent calls then overlap even on a
 /// busy machine.
 const ROUND_TRIP: Duration = Duration::from_millis(250);
+/// An attribute that only the insertion of an event names.
+const OF_AN_EVENT: &str = "'targets': ?";
 /// The number of webhooks of a popular event.
 const MANY: usize = 20;
 /// The maximum number of webhooks of an entity.
@@ -49,24 +53,26 @@ impl Cost {
     }
 }
 
-/// Whether publish-event makes such calls: it reads webhooks, writes body and heads, and announces attempts.
+/// Whether publish-event makes such calls: it reads webhooks, writes the event, before it a large body, and announces
+/// first attempts.
 fn is_of_publishing(metered: &Metered) -> bool {
     let call = &metered.call;
     match call.operation.as_str() {
         "Query" => call.mentions("WHK#"),
-        "BatchExecuteStatement" => call.mentions("INSERT INTO"),
-        "SendMessageBatch" => call.mentions("\\\"attempt\\\":1"),
+        "PutItem" => call.mentions("\"BODY\""),
+        "BatchExecuteStatement" => call.mentions(OF_AN_EVENT),
+        "SendMessageBatch" => announced(call).iter().any(|due| due.number == 1),
         _ => false,
     }
 }
 
-/// Whether dispatch-deliveries makes such calls.
+/// Whether dispatch-deliveries makes such calls: the first claim inserts the head, all other writes change it.
 fn is_of_delivering(metered: &Metered) -> bool {
     let call = &metered.call;
     match call.operation.as_str() {
         // No other function makes calls at that time.
         "BatchGetItem" => true,
-        "BatchExecuteStatement" => call.mentions("UPDATE"),
+        "BatchExecuteStatement" => !is_of_publishing(metered),
         "UpdateItem" | "DeleteItem" => call.mentions("STA#") || call.mentions("HLT#"),
         "SendMessageBatch" => !is_of_publishing(metered),
         _ => false,
@@ -120,7 +126,16 @@ async fn publishing_and_delivering_cost_no_more_than_the_docs_say(suite: Arc<Sui
     for _ in 0..WARM_UP {
         measured(&setup, &alone, booking(1_000), 1, 1).await;
     }
-    for (bytes, published, delivered) in [(1_000, 4.0, (4.0, 1.5)), (10_000, 5.0, (4.0, 1.5))] {
+    // Written at publication: the event, which has a unit for each KB, and its entry in the index by entity. Packed, 10 KB
+    // take 1.9 KB, and so the event 2.1 KB. Packed, 20 KB take 3.5 KB, which are a separate item of four units. Read: the
+    // webhooks.
+    //
+    // Written at the delivery: the claim inserts the head, which is in no index. The record changes it, and enters it into
+    // the index by webhook. The statistics are one update. Read, at half a unit each: webhook, event and health. A
+    // separate body takes a whole unit.
+    for (bytes, published, delivered) in
+        [(1_000, 2.0, (4.0, 1.5)), (10_000, 4.0, (4.0, 1.5)), (20_000, 6.0, (4.0, 2.5))]
+    {
         let [publishing, delivering] = measured(&setup, &alone, booking(bytes), 1, 1).await;
         assert!(publishing.is_at_most(published, 1.0), "{publishing:?}");
         assert!(delivering.is_at_most(delivered.0, delivered.1), "{delivering:?}");
@@ -129,37 +144,55 @@ async fn publishing_and_delivering_cost_no_more_than_the_docs_say(suite: Arc<Sui
     let fails = Behaviour::status(500);
     receiver.on("/alone", [fails.clone(), fails.clone(), fails, Behaviour::status(200)]);
     let [publishing, delivering] = measured(&setup, &alone, booking(1_000), 1, 4).await;
-    assert!(publishing.is_at_most(4.0, 1.0), "{publishing:?}");
-    // A head with three attempts is larger than 1 KB.
-    assert!(delivering.is_at_most(22.0, 9.0), "{delivering:?}");
+    assert!(publishing.is_at_most(2.0, 1.0), "{publishing:?}");
+    // A failure that is retried within seconds takes four units: claim, record, health and statistics. No index shows the
+    // delivery yet. With four attempts its head is smaller than 1 KB. The success takes a fifth, since it removes the
+    // health. Each attempt reads 1.5 units, and each failure reads the webhook once more, consistently.
+    assert!(delivering.is_at_most(3.0 * 4.0 + 5.0, 4.0 * 1.5 + 3.0), "{delivering:?}");
 
     measured(&setup, &many, booking(1_000), MANY, 1).await;
     let [publishing, delivering] = measured(&setup, &many, booking(1_000), MANY, 1).await;
-    assert!(publishing.writes + delivering.writes <= 141.0, "{publishing:?} and {delivering:?}");
+    // The event has 75 bytes for each of 20 webhooks, and so 2.1 KB: three units and one. Each delivery takes four.
+    assert!(publishing.writes + delivering.writes <= 84.0, "{publishing:?} and {delivering:?}");
 
     setup.table.delay(usize::MAX, ROUND_TRIP, |_| true);
     let [publishing, delivering] = measured(&setup, &alone, booking(1_000), 1, 1).await;
     assert!(publishing.in_a_row <= 3, "{publishing:?}");
-    assert!(delivering.in_a_row <= 3, "{delivering:?}");
+    // Prefetch, claim, record and count: the first claim inserts the head from the event. With calls as slow as here the
+    // webhook is read again before the request.
+    assert!(delivering.in_a_row <= 5, "{delivering:?}");
     assert!(setup.bundle.stop().await.success());
 }
 
 #[contract_test]
-async fn a_packed_body_is_sent_and_shown_as_it_was_published(suite: Arc<Suite>) {
+async fn a_body_is_sent_and_shown_as_published_however_it_is_stored(suite: Arc<Suite>) {
     let receiver = Receiver::start().await;
     let entity = suite.entity().await;
+    let table = suite.table();
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
-    // The second body is too small to be packed.
-    for (index, data) in [booking(1_000), booking(100)].into_iter().enumerate() {
+    // Packing saves half of these texts, which leaves more than fits into the event's item.
+    let random: Vec<String> = (0..200).map(|_| uuid(&SystemRandom)).collect();
+    let bodies = [(booking(100), "plain"), (booking(1_000), "packed"), (json!({ "random": random }), "apart")];
+    for (index, (data, stored_as)) in bodies.into_iter().enumerate() {
         let id = entity.publish(data.clone()).await;
         let sent = receiver.until("/", 1 + index).await.pop().expect("it was sent");
         let event: Value = serde_json::from_slice(&sent.body).expect("JSON");
         assert_eq!(event["data"], data);
         let shown = entity.delivery(&id).await;
         assert_eq!(shown["event"], event);
-        let event = format!("EVT#{}", event["id"].as_str().expect("a text"));
-        let kept = suite.table().item(&event, "BODY").await.expect("it is kept");
-        assert_eq!(kept.get("packed").is_some(), index == 0, "{kept:#}");
+        let event = event["id"].as_str().expect("a text");
+        let kept = table.event(event).await.expect("it is kept");
+        let (pk, sk) = stored::body_key(event);
+        let body = table.item(&pk, &sk).await;
+        let form = match &body {
+            Some(body) => {
+                assert!(kept.get("content").is_none() && body["content"]["M"].get("packed").is_some(), "{body:#}");
+                "apart"
+            }
+            None if kept["content"]["M"].get("packed").is_some() => "packed",
+            None => "plain",
+        };
+        assert_eq!(form, stored_as, "{kept:#}");
     }
 }
 
@@ -188,11 +221,11 @@ async fn an_event_that_two_hundred_webhooks_want_waits_for_few_calls_in_a_row(su
     receiver.until(&format!("/most/{}", MOST - 1), 1).await;
     setup.table.delay(usize::MAX, ROUND_TRIP, |_| true);
     setup.services.delay(usize::MAX, ROUND_TRIP, |_| true);
-    // One call reads the webhooks, nine write 200 heads and the body, and twenty announce.
+    // One call reads the webhooks, one writes the event, and up to three announce: 20 messages of ten deliveries each. The
+    // first does not wait for others.
     let (count, in_a_row) = published().await;
-    assert_eq!(count, 30);
-    // Eight at a time.
-    assert!(in_a_row <= 1 + 2 + 3, "{in_a_row}");
+    assert!(count <= 5, "{count}");
+    assert!(in_a_row <= 3, "{in_a_row}");
     assert!(setup.bundle.stop().await.success());
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     delivery_list::hook_for,
-    harness::{Behaviour, Entity, Hook, LONG, Receiver, Settings, Suite, Table, invocation, until},
+    harness::{Behaviour, Entity, Hook, LONG, Receiver, Settings, Suite, Table, announced, invocation, until},
 };
 
 /// An event type; webhooks for it get no events about other webhooks.
@@ -144,9 +144,11 @@ async fn removing_and_recovering_read_no_deliveries_of_other_webhooks(suite: Arc
     for delivery in &deliveries {
         entity.until_status(delivery, &["cancelled"]).await;
     }
-    // The only index that contains an entity's other webhooks.
-    let looked = stage.table.calls_mentioning("byOwner");
-    assert!(looked.is_empty(), "{looked:?}");
+    // The indexes that contain an entity's other webhooks.
+    for index in ["byEntity", "bySubject"] {
+        let looked = stage.table.calls_mentioning(index);
+        assert!(looked.is_empty(), "{looked:?}");
+    }
     let looked = stage.table.calls_mentioning("byWebhook");
     assert!(!looked.is_empty() && looked.iter().all(|call| call.mentions(&hook.id)), "{looked:?}");
     assert!(stage.bundle.stop().await.success());
@@ -166,6 +168,24 @@ async fn a_webhook_removed_during_its_first_attempt_leaves_a_cancelled_delivery(
     let attempted = entity.until_delivery(&id, "was attempted", |shown| shown["attemptCount"] == 1).await;
     assert_eq!(attempted["status"], "cancelled", "{attempted:#}");
     assert_eq!(attempted["lastHttpStatus"], 503);
+}
+
+/// Nothing in the table says that the delivery is due before the sweep opens it.
+#[contract_test]
+async fn a_removed_webhook_leaves_no_delivery_open_that_nothing_announced(suite: Arc<Suite>) {
+    let (stage, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let entity = Entity::new(&stage.api, "unannounced".to_owned()).await;
+    let receiver = Receiver::start().await;
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    let webhook = hook.id.clone();
+    stage.services.swallow(1, move |call| announced(call).iter().any(|due| due.webhook == webhook));
+    let id = entity.publish(json!({})).await;
+    entity.remove(&hook.id).expect(200).await;
+    assert_eq!(entity.delivery(&id).await["status"], "pending");
+    let cancelled = entity.until_status(&id, &["cancelled", "delivered"]).await;
+    assert_eq!((&cancelled["status"], &cancelled["attemptCount"]), (&json!("cancelled"), &json!(0)), "{cancelled:#}");
+    assert!(receiver.everything().is_empty());
+    assert!(stage.bundle.stop().await.success());
 }
 
 async fn job(table: &Table, removed: &Hook) -> Option<Value> {

@@ -62,7 +62,6 @@ pub fn idempotency_key() -> Value {
         "description": "Any text, such as a UUID, under which this call is carried out once within 24 hours: if \
                         you got no result, send the same call again with the same key. Use a new key for each \
                         new request.",
-        "examples": ["4f9c2f1e-8f3b-4c55-9f0a-6d1f6f2f7a10"],
     } })
 }
 

@@ -60,8 +60,9 @@ pub fn with_examples(mut schema: Value, examples: Value) -> Value {
 }
 
 /// Writes the schemas of results for the list of tools. A model pays for each word of the list in each conversation, so
-/// that a listed schema keeps only names, types and short descriptions: no bounds and formats, and each description once,
-/// since several tools show the same webhook. A result that conforms to the whole schema conforms to the listed one.
+/// that a listed schema keeps only names, types and short descriptions: no bounds and formats, and each description and
+/// each enumeration once, since several tools show the same webhook. A result that conforms to the whole schema
+/// conforms to the listed one.
 #[derive(Debug, Default)]
 pub struct Listing {
     said: HashSet<String>,
@@ -78,7 +79,8 @@ impl Listing {
         for (name, value) in keywords {
             let value = match name.as_str() {
                 "type" | "const" => Some(value.clone()),
-                "enum" => Some(value.clone()).filter(|values| values.as_array().map_or(0, Vec::len) <= MOST_VALUES),
+                "enum" if value.as_array().map_or(0, Vec::len) > MOST_VALUES => None,
+                "enum" => self.said.insert(value.to_string()).then(|| value.clone()),
                 "description" if !is_untrusted => self.meaning(value),
                 "items" => Some(self.schema(value)),
                 "anyOf" => {
@@ -181,7 +183,7 @@ mod tests {
         let mut listing = Listing::default();
         assert_eq!(listing.schema(&whole), expected);
         let again = listing.schema(&whole).to_string();
-        assert!(again.contains(r#""enum""#) && !again.contains("this"), "each description is listed once: {again}");
+        assert!(!again.contains("enum") && !again.contains("this"), "descriptions and values are listed once: {again}");
     }
 
     #[test]

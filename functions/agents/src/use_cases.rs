@@ -14,7 +14,7 @@ use webhooks::{
         queue::{Queue, QueueSettings},
         requests::{recover::Recovery, resend::Resending},
     },
-    events::publish::Publisher,
+    events::{publish::Publisher, subject::SubjectMembers},
     subscriptions::{
         Webhooks,
         change::Changing,
@@ -80,6 +80,8 @@ impl UseCases {
         let pauses = Pauses::new(&table);
         let limits = RequestLimits::new(table.clone());
         let retention = schedule.retention;
+        // Test events have no subject.
+        let publishing = (schedule, SubjectMembers::default());
         let sealed_answers = || IdempotencyStore::sealed(table.clone(), rings.clone(), random.clone());
         Self {
             base_url: service.settings().base_url.clone(),
@@ -122,7 +124,7 @@ impl UseCases {
                 webhooks: webhooks.clone(),
                 answers: IdempotencyStore::new(table.clone()),
                 limits: limits.clone(),
-                publisher: Publisher::new(&table, queue.clone(), schedule, clock.clone(), random.clone()),
+                publisher: Publisher::new(&table, queue.clone(), publishing, (clock.clone(), random.clone())),
                 clock: clock.clone(),
                 random: random.clone(),
             },

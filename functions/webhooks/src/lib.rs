@@ -13,7 +13,7 @@ use webhooks::{
         dispatch::schedule::ScheduleSettings,
         queue::{Queue, QueueSettings},
     },
-    events::publish::Publisher,
+    events::{publish::Publisher, subject::SubjectMembers},
     subscriptions::WebhookError,
 };
 
@@ -41,8 +41,18 @@ pub fn event_id(call: &Call) -> Result<EventId, Problem> {
     EventId::parse(call.path("eventIdentifier")).ok_or_else(|| DeliveryError::EventNotFound.into())
 }
 
-/// A publisher with these settings.
-pub fn publisher(service: &Service, queue: &QueueSettings, schedule: ScheduleSettings) -> Publisher {
+/// A publisher of clients' events with these settings.
+pub fn publisher(
+    service: &Service,
+    queue: &QueueSettings,
+    schedule: ScheduleSettings,
+    subjects: SubjectMembers,
+) -> Publisher {
     let queue = Queue::connect(service.aws(), queue);
-    Publisher::new(&service.table(), queue, schedule, service.clock(), service.random())
+    Publisher::new(&service.table(), queue, (schedule, subjects), (service.clock(), service.random()))
+}
+
+/// A publisher of internal events and test events, which have no subject, with these settings.
+pub fn internal_publisher(service: &Service, queue: &QueueSettings, schedule: ScheduleSettings) -> Publisher {
+    publisher(service, queue, schedule, SubjectMembers::default())
 }

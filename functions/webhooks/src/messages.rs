@@ -15,9 +15,8 @@ pub fn read(batch: SqsEvent) -> Vec<BatchMessage> {
 }
 
 fn handed(message: SqsMessage) -> BatchMessage {
-    let attribute = |name: &str| message.message_attributes.get(name)?.string_value.as_deref();
-    let read = AttemptMessage::read(message.body.as_deref().unwrap_or_default(), attribute);
-    BatchMessage { message_id: message.message_id.unwrap_or_default(), message: read }
+    let attempts = AttemptMessage::read(message.body.as_deref().unwrap_or_default());
+    BatchMessage { message_id: message.message_id.unwrap_or_default(), attempts }
 }
 
 /// The response that returns the messages with these identifiers to the queue.
@@ -38,16 +37,14 @@ mod tests {
     use serde_json::json;
 
     fn batch() -> SqsEvent {
-        let attribute = |value: &str| json!({ "stringValue": value, "dataType": "String" });
+        let attempt = json!({
+            "delivery": "dlv_01m7wh697q3m7qqm482zyh92yd", "attempt": 1, "webhook": "whk_01m74zy5eva3kj3s4w04zg1hhc",
+        });
         let batch = json!({ "Records": [
             {
                 "messageId": "one",
                 "eventSourceARN": "arn:aws:sqs:eu-central-1:000000000000:slow",
-                "body": r#"{"delivery":"dlv_01m7wh697q3m7qqm482zyh92yd","attempt":1}"#,
-                "messageAttributes": {
-                    "entity": attribute("demo-hotel"), "webhook": attribute("whk_01m74zy5eva3kj3s4w04zg1hhc"),
-                    "event": attribute("evt_01m7w5gmev7xwvpyt3bc2k45jh"),
-                },
+                "body": json!({ "entity": "demo-hotel", "attempts": [attempt] }).to_string(),
             },
             { "messageId": "two", "body": "garbage" },
         ] });
@@ -58,9 +55,9 @@ mod tests {
     fn every_message_of_a_batch_is_read_even_a_malformed_one() {
         assert!(queue_arn(&batch()).ends_with(":slow"));
         let [one, two] = read(batch()).try_into().expect("two messages");
-        let owner = one.message.expect("one of ours").owner;
-        assert_eq!((one.message_id.as_str(), owner.entity.as_str()), ("one", "demo-hotel"));
-        assert!(two.message_id == "two" && two.message.is_err());
+        let attempts = one.attempts.expect("one of ours");
+        assert_eq!((one.message_id.as_str(), attempts[0].entity.as_str()), ("one", "demo-hotel"));
+        assert!(two.message_id == "two" && two.attempts.is_err());
         assert_eq!((queue_arn(&SqsEvent::default()), read(SqsEvent::default()).len()), ("", 0));
     }
 

@@ -1,9 +1,8 @@
 //! The service's identifiers: a prefix for the type, and a body that sorts by time.
 //!
 //! The body is a ULID in lower case: 48 bits of milliseconds and 80 that make it unique, as 26 characters of
-//! Crockford's base 32. For clients an identifier is an opaque string; only this module knows more.
-
-use aws_lc_rs::digest;
+//! Crockford's base 32. The last 10 bits of an event are zero, and those of its deliveries number them, so that a
+//! delivery's identifier leads to its event. For clients an identifier is an opaque string; only this module knows more.
 
 use crate::{
     clock::Time,
@@ -12,6 +11,12 @@ use crate::{
 
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const BODY_LENGTH: usize = 26;
+/// The characters of a body that contain its time.
+const TIME_LENGTH: usize = 10;
+/// The characters at the end of a body that number the deliveries of an event.
+const ORDINAL_LENGTH: usize = 2;
+/// The most deliveries of an event.
+pub const MAX_DELIVERIES: usize = 1 << (5 * ORDINAL_LENGTH);
 
 fn encode(time: Time, rest: [u8; 10]) -> String {
     let millis = u128::try_from(time.as_millis()).unwrap_or(0) & 0xffff_ffff_ffff;
@@ -33,12 +38,8 @@ macro_rules! identifiers {
         }
 
         impl $name {
-            const PREFIX: &'static str = $prefix;
-
-            /// A new identifier, which sorts after the identifiers made before `now`.
-            pub fn new(now: Time, random: &dyn Random) -> Self {
-                Self(format!("{}{}", Self::PREFIX, encode(now, random::bytes(random))))
-            }
+            /// The text before the body.
+            pub const PREFIX: &'static str = $prefix;
 
             /// Parses an identifier; `None` if the text cannot be one.
             pub fn parse(text: &str) -> Option<Self> {
@@ -63,35 +64,83 @@ identifiers! {
     PanelLinkId = "plk_";
 }
 
+macro_rules! random {
+    ($($name:ident)*) => {$(
+        impl $name {
+            /// A new identifier, which sorts after the identifiers made before `now`.
+            pub fn new(now: Time, random: &dyn Random) -> Self {
+                Self(format!("{}{}", Self::PREFIX, encode(now, random::bytes(random))))
+            }
+        }
+    )*};
+}
+
+random! { WebhookId ConnectionId ClientSecretId PanelLinkId }
+
+fn number(digits: &str) -> u64 {
+    let digit = |letter| ALPHABET.iter().position(|known| *known == letter).unwrap_or_default();
+    digits.bytes().map(digit).fold(0, |number, digit| number << 5 | digit as u64)
+}
+
 /// The time at the beginning of a body.
 fn time(body: &str) -> Time {
-    let digit = |letter| ALPHABET.iter().position(|known| *known == letter).unwrap_or_default();
-    let digits = body.bytes().take(10).map(digit);
-    Time::from_millis(digits.fold(0, |millis, digit| millis << 5 | digit as i64))
+    Time::from_millis(i64::try_from(number(&body[..TIME_LENGTH])).unwrap_or(i64::MAX))
+}
+
+/// The beginning of the bodies of all identifiers of this millisecond. It sorts before all of them, and after those of
+/// earlier times.
+pub fn body_at(time: Time) -> String {
+    let mut body = encode(time, [0; 10]);
+    body.truncate(TIME_LENGTH);
+    body
 }
 
 impl EventId {
+    /// A new identifier, which sorts after the identifiers made before `now`.
+    pub fn new(now: Time, random: &dyn Random) -> Self {
+        let mut body = encode(now, random::bytes(random));
+        body.truncate(BODY_LENGTH - ORDINAL_LENGTH);
+        Self(format!("{}{body}00", Self::PREFIX))
+    }
+
     /// The time of the event.
     pub fn time(&self) -> Time {
-        time(&self.0[Self::PREFIX.len()..])
+        time(self.body())
+    }
+
+    /// The identifier without its prefix.
+    pub fn body(&self) -> &str {
+        &self.0[Self::PREFIX.len()..]
     }
 }
 
 impl DeliveryId {
-    /// The time of the delivery's event, which is the time at which the delivery was made.
-    pub fn time(&self) -> Time {
-        time(&self.0[Self::PREFIX.len()..])
+    /// The delivery with this number, from 0, of an event. It is derived from both, so that publishing an event again
+    /// cannot make a second delivery. The number is below [`MAX_DELIVERIES`].
+    pub fn of(event: &EventId, ordinal: usize) -> Self {
+        let end = [ordinal >> 5 & 31, ordinal & 31].map(|digit| char::from(ALPHABET[digit]));
+        let start = &event.body()[..BODY_LENGTH - ORDINAL_LENGTH];
+        Self(format!("{}{start}{}{}", Self::PREFIX, end[0], end[1]))
     }
 
-    /// The delivery of this event to this webhook. It is derived from both, so that publishing an event again cannot
-    /// make a second delivery.
-    pub fn of(event: &EventId, webhook: &WebhookId) -> Self {
-        let (time, _) = event.0[EventId::PREFIX.len()..].split_at(10);
-        let hash = digest::digest(&digest::SHA256, format!("{event}{webhook}").as_bytes());
-        let mut rest = [0; 10];
-        rest.copy_from_slice(&hash.as_ref()[..10]);
-        let body = encode(Time::from_millis(0), rest);
-        Self(format!("{}{time}{}", Self::PREFIX, &body[10..]))
+    /// The event of the delivery.
+    pub fn event(&self) -> EventId {
+        EventId(format!("{}{}00", EventId::PREFIX, &self.body()[..BODY_LENGTH - ORDINAL_LENGTH]))
+    }
+
+    /// The number of the delivery within its event, from 0.
+    pub fn ordinal(&self) -> usize {
+        usize::try_from(number(&self.body()[BODY_LENGTH - ORDINAL_LENGTH..])).unwrap_or(usize::MAX)
+    }
+
+    /// The time of the delivery's event, which is the time at which the delivery was made.
+    pub fn time(&self) -> Time {
+        time(self.body())
+    }
+
+    /// The identifier without its prefix.
+    pub fn body(&self) -> &str {
+        &self.0[Self::PREFIX.len()..]
     }
 }
 
@@ -114,20 +163,28 @@ mod tests {
     }
 
     #[test]
-    fn an_event_and_a_webhook_have_one_delivery() {
-        let now = Time::from_millis(1_795_167_900_123);
-        let event = EventId::new(now, &SystemRandom);
-        let first = WebhookId::new(now, &SystemRandom);
-        let second = WebhookId::new(now, &SystemRandom);
-        assert_eq!(DeliveryId::of(&event, &first), DeliveryId::of(&event, &first));
-        assert_ne!(DeliveryId::of(&event, &first), DeliveryId::of(&event, &second));
-        assert!(DeliveryId::parse(DeliveryId::of(&event, &first).as_str()).is_some());
+    fn a_delivery_leads_to_its_event() {
+        let event = EventId::new(Time::from_millis(1_795_167_900_123), &SystemRandom);
+        let ids: Vec<_> = (0..MAX_DELIVERIES).map(|ordinal| DeliveryId::of(&event, ordinal)).collect();
+        assert!(ids.is_sorted_by(|one, next| one < next), "they sort by their numbers");
+        for (ordinal, id) in ids.iter().enumerate() {
+            assert_eq!((DeliveryId::parse(id.as_str()).as_ref(), id.ordinal()), (Some(id), ordinal));
+            assert_eq!((id.event(), id.time()), (event.clone(), event.time()));
+        }
     }
 
     proptest! {
         #[test]
         fn the_identifier_of_an_event_contains_its_time(millis in 0i64..1 << 48) {
             prop_assert_eq!(EventId::new(Time::from_millis(millis), &SystemRandom).time(), Time::from_millis(millis));
+        }
+
+        #[test]
+        fn a_body_begins_with_its_time(millis in 0i64..1 << 47) {
+            let time = Time::from_millis(millis);
+            let id = EventId::new(time, &SystemRandom);
+            prop_assert!(id.body().starts_with(&body_at(time)));
+            prop_assert!(id.body() < body_at(Time::from_millis(millis + 1)).as_str());
         }
 
         #[test]

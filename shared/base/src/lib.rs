@@ -19,5 +19,5 @@ pub mod wait;
 
 pub use clock::{Clock, SharedClock, SystemClock, Time, pause};
 pub use environment::{Environment, FromEnvironment};
-pub use ids::{ClientSecretId, ConnectionId, DeliveryId, EventId, PanelLinkId, WebhookId};
+pub use ids::{ClientSecretId, ConnectionId, DeliveryId, EventId, MAX_DELIVERIES, PanelLinkId, WebhookId};
 pub use random::{Random, SharedRandom, SystemRandom};

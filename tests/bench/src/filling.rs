@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use base::{Clock, SystemClock, Time};
+use fakes::stored;
 use serde_json::{Value, json};
 
 use crate::{
@@ -16,6 +17,8 @@ const WRITTEN_AT_ONCE: usize = 25;
 /// The age of the oldest delivery, in milliseconds.
 const AGO: i64 = 1_000_000;
 const HOUR: i64 = 3_600_000;
+/// More events than an entity has.
+const PER_ENTITY: usize = 1_000_000_000;
 
 /// A bundle's table.
 pub struct Filling<'a> {
@@ -30,10 +33,10 @@ impl<'a> Filling<'a> {
         Ok(Self { bundle, table: Connection::open(&emulator.address).await?, emulator })
     }
 
-    /// Adds delivered deliveries of an entity, to a webhook that does not exist.
+    /// Adds events of an entity with one delivery each, which arrived, to a webhook that does not exist.
     pub async fn deliveries(&mut self, entity: &str, count: usize) -> TaskResult<()> {
         let began = Time::from_millis(SystemClock.now().as_millis() - AGO);
-        self.put(count, |number| head(entity, number, began)).await
+        self.put_all(count, |number| event_and_head(entity, number, began)).await
     }
 
     /// Adds copies of the demo application under other identifiers.
@@ -62,10 +65,15 @@ impl<'a> Filling<'a> {
     }
 
     async fn put(&mut self, count: usize, item: impl Fn(usize) -> Value) -> TaskResult<()> {
+        self.put_all(count, |number| [item(number)]).await
+    }
+
+    /// Adds `N` items for each number.
+    async fn put_all<const N: usize>(&mut self, count: usize, items: impl Fn(usize) -> [Value; N]) -> TaskResult<()> {
         let numbers: Vec<usize> = (0..count).collect();
-        for numbers in numbers.chunks(WRITTEN_AT_ONCE) {
-            let put = |number: &usize| json!({ "PutRequest": { "Item": item(*number) } });
-            let requests: Vec<Value> = numbers.iter().map(put).collect();
+        for numbers in numbers.chunks(WRITTEN_AT_ONCE / N) {
+            let items = numbers.iter().flat_map(|number| items(*number));
+            let requests: Vec<Value> = items.map(|item| json!({ "PutRequest": { "Item": item } })).collect();
             let request = json!({ "RequestItems": { self.bundle.var("TABLE_NAME"): requests } });
             call(&self.emulator, &mut self.table, "DynamoDB_20120810.BatchWriteItem", &request).await?;
         }
@@ -73,35 +81,62 @@ impl<'a> Filling<'a> {
     }
 }
 
-fn head(entity: &str, number: usize, began: Time) -> Value {
-    // A digit for each entity, so that entities share no delivery.
-    let id = format!("dlv_0{}{number:024}", entity.len() % 10);
-    let created = (began + Duration::from_millis(number as u64)).to_string();
+/// An event with one delivery, which arrived at the first attempt.
+fn event_and_head(entity: &str, number: usize, began: Time) -> [Value; 2] {
+    let created = began + Duration::from_millis(number as u64);
+    // A digit for each entity, so that entities share no event.
+    let event = stored::event_id(created.as_millis(), entity.len() % 10 * PER_ENTITY + number);
+    let delivery = stored::delivery_id(&event, 0);
+    let created = created.to_string();
+    let webhook = "whk_00000000000000000000000000";
+    let url = "https://hooks.example.com/bookings";
+    let (pk, sk) = stored::event_key(&event);
+    let subject = format!("B-{number}");
     let texts = [
-        ("pk", format!("DLV#{id}")),
-        ("sk", "HEAD".to_owned()),
+        ("pk", pk),
+        ("sk", sk),
+        ("ownerIdentifier", entity.to_owned()),
+        ("type", "booking.created".to_owned()),
+        ("subject", subject.clone()),
         ("entityKey", format!("ENT#{entity}")),
-        ("createdKey", format!("{created}#{id}")),
+        ("subjectKey", format!("ENT#{entity}#{subject}")),
+    ];
+    let target = json!({ "M": { "webhook": { "S": webhook }, "url": { "S": url } } });
+    let body = json!({
+        "id": event, "type": "booking.created", "timestamp": created, "managingEntityIdentifier": entity,
+        "data": { "bookingNumber": subject },
+    });
+    let rest =
+        [("targets", json!({ "L": [target] })), ("content", json!({ "M": { "plain": { "S": body.to_string() } } }))];
+    let kept = item(texts, [], rest);
+    let (pk, sk) = stored::head_key(&delivery);
+    let texts = [
+        ("pk", pk),
+        ("sk", sk),
         ("createdDate", created.clone()),
         ("lastUpdate", created),
-        ("id", id),
-        ("event", "evt_00000000000000000000000000".to_owned()),
+        ("id", delivery),
         ("ownerIdentifier", entity.to_owned()),
-        ("webhookIdentifier", "whk_00000000000000000000000000".to_owned()),
+        ("webhookIdentifier", webhook.to_owned()),
+        ("webhookKey", format!("DONE#{webhook}")),
         ("status", "delivered".to_owned()),
-        // The index lists a delivery that arrived at its first attempt as new.
-        ("listedStatus", "new".to_owned()),
+        ("subject", subject),
         ("type", "booking.created".to_owned()),
-        ("url", "https://hooks.example.com/bookings".to_owned()),
+        ("url", url.to_owned()),
     ];
     let numbers = [("attemptCount", 1), ("lastHttpStatus", 200), ("scheduleBase", 0), ("sweeps", 0)];
+    [kept, item(texts, numbers, [])]
+}
+
+/// An item with these texts, numbers and other attributes, which expires late.
+fn item<const T: usize, const N: usize, const R: usize>(
+    texts: [(&str, String); T],
+    numbers: [(&str, u32); N],
+    rest: [(&str, Value); R],
+) -> Value {
     let texts = texts.into_iter().map(|(name, value)| (name, json!({ "S": value })));
     let numbers = numbers.into_iter().map(|(name, value)| (name, json!({ "N": value.to_string() })));
     let end = [("expiresAt", json!({ "N": "4102444800" }))];
-    texts
-        .chain(numbers)
-        .chain(end)
-        .map(|(name, value)| (name.to_owned(), value))
-        .collect::<serde_json::Map<_, _>>()
-        .into()
+    let all = texts.chain(numbers).chain(rest).chain(end).map(|(name, value)| (name.to_owned(), value));
+    all.collect::<serde_json::Map<_, _>>().into()
 }

@@ -161,6 +161,8 @@ async fn of_deliveries(bundle: &Bundle, filling: &mut Filling<'_>) -> Result<Vec
             ("`type`: none", "type=booking.cancelled".to_owned()),
             ("`webhookIdentifier`: one", format!("webhookIdentifier={hook}")),
             ("`eventIdentifier`: one", format!("eventIdentifier={event}")),
+            ("`subject`: one", "subject=B-7".to_owned()),
+            ("`lastHttpStatus`: none", "lastHttpStatus=503".to_owned()),
             ("`createdTo`: none", "createdTo=2020-01-01T00:00:00Z".to_owned()),
             ("`createdFrom`: all", "createdFrom=2020-01-01T00:00:00Z".to_owned()),
             ("`webhookIdentifier` and `status=failed`: none", format!("webhookIdentifier={hook}&status=failed")),
@@ -169,8 +171,9 @@ async fn of_deliveries(bundle: &Bundle, filling: &mut Filling<'_>) -> Result<Vec
             let times = timed(REQUESTS, async || bundle.get(entity, &path).await.map(drop)).await?;
             add(&format!("a page of deliveries, {what}"), deliveries, times);
         }
-        let walks = timed(WALKS, async || walk(bundle, entity, "webhook/delivery/list?status=failed&limit=100").await);
-        add("all pages of deliveries, `status=failed`: none", deliveries, walks.await?);
+        let rare = "webhook/delivery/list?type=booking.cancelled&limit=100";
+        let walks = timed(WALKS, async || walk(bundle, entity, rare).await);
+        add("all pages of deliveries, `type`: none", deliveries, walks.await?);
         let path = format!("webhook/event/{event}");
         let times = timed(REQUESTS, async || bundle.get(entity, &path).await.map(drop)).await?;
         add("an event with its deliveries", deliveries, times);

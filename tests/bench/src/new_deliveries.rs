@@ -1,5 +1,5 @@
-//! New deliveries for one invocation after another. They must be new: the dispatcher attempts a freshly published
-//! delivery without a claim, but claims one of an older message.
+//! New deliveries for one invocation after another. They must be new: the dispatcher reads the event before it claims a
+//! first attempt, and inserts the head of the delivery. Any other claim changes the head, without a wait for the event.
 
 use std::error::Error;
 

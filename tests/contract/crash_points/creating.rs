@@ -3,7 +3,7 @@
 
 use super::stage::{Scene, Stage, writes};
 use crate::{
-    harness::{AwsCall, Behaviour, Held, Interposer, LONG, Moment, until},
+    harness::{AwsCall, Behaviour, Held, Interposer, LONG, Moment, announced, until},
     idempotency::asked::{Asked, Wanted},
 };
 
@@ -51,7 +51,7 @@ async fn resend_killed_before_it_is_announced(stage: &Stage<'_>) {
     scene.entity.until_status(&delivery, &["delivered"]).await;
     let announcement = {
         let webhook = scene.hooks[0].id.clone();
-        move |call: &AwsCall| call.operation == "SendMessageBatch" && call.mentions(&webhook)
+        move |call: &AwsCall| announced(call).iter().any(|due| due.webhook == webhook)
     };
     let mut held = stage.queue().hold("the announcement of a resend", Moment::Before, announcement);
     let resend = || {

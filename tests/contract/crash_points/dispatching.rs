@@ -1,10 +1,10 @@
 //! dispatch-deliveries is killed between the message, the record of the attempt, and the next attempt.
 
 use futures::join;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::stage::{Scene, Stage, acknowledged, deliveries, writes};
-use crate::harness::{AwsCall, Behaviour, Interposer, Moment, Table, purge};
+use crate::harness::{AwsCall, Behaviour, Interposer, Moment, Table, announced, purge, stored};
 
 /// Plays every point, one after the other.
 pub async fn play(stage: &Stage<'_>) {
@@ -14,7 +14,8 @@ pub async fn play(stage: &Stage<'_>) {
     // One failure, and then only successes.
     let fails_once = || vec![Behaviour::status(500), Behaviour::status(200)];
     let large = || vec![Behaviour::answer(200, &[], "x".repeat(5_000))];
-    let claim = |delivery: &str| statement_on(delivery, "SET lease=?");
+    // The first claim inserts the head.
+    let claim = |delivery: &str| statement_on(delivery, "'lease': ?");
     let record = |delivery: &str| statement_on(delivery, "SET attemptCount=?");
     let transaction = |delivery: &str| transaction_on(delivery);
 
@@ -63,29 +64,22 @@ pub async fn play(stage: &Stage<'_>) {
     );
 }
 
-/// Matches the write of an item of a delivery with these words.
+/// Matches the write of a delivery's head with these words.
 fn statement_on(delivery: &str, words: &'static str) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static + use<> {
-    let key = format!("DLV#{delivery}");
+    let key = delivery.to_owned();
     move |call| call.operation != "TransactWriteItems" && writes(call, &key, words)
 }
 
 /// Matches a transaction that records an attempt of a delivery.
 pub fn transaction_on(delivery: &str) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static + use<> {
-    let key = format!("DLV#{delivery}");
-    move |call| call.operation == "TransactWriteItems" && call.mentions(&key)
+    let (pk, sk) = stored::head_key(delivery);
+    move |call| call.operation == "TransactWriteItems" && call.mentions(&pk) && call.mentions(&sk)
 }
 
 /// Matches a message for an attempt of a delivery.
-fn announcement_of(delivery: &str, attempt: u32) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static + use<> {
+fn announcement_of(delivery: &str, attempt: u64) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static + use<> {
     let delivery = delivery.to_owned();
-    let attempt = json!(attempt);
-    move |call| {
-        let entries = call.body["Entries"].as_array().into_iter().flatten();
-        let mut messages =
-            entries.filter_map(|entry| serde_json::from_str::<Value>(entry["MessageBody"].as_str()?).ok());
-        call.operation == "SendMessageBatch"
-            && messages.any(|message| message["delivery"] == *delivery && message["attempt"] == attempt)
-    }
+    move |call| announced(call).iter().any(|due| due.delivery == delivery && due.number == attempt)
 }
 
 /// Kills the function while this call is held.

@@ -1,49 +1,68 @@
 //! publish-event is killed between the request and the acknowledgement.
 
+use std::time::Duration;
+
+use base::{SystemRandom, random::uuid};
 use serde_json::{Value, json};
+use tokio::time::sleep;
 
 use super::stage::{Scene, Stage, deliveries, writes};
-use crate::harness::{AwsCall, Behaviour, Interposer, LONG, Moment, Table, until};
+use crate::harness::{AwsCall, Behaviour, Interposer, LONG, Moment, Table, announced, stored, until};
+
+/// The time after which the sweep looks at no event of the beginning any more.
+const SWEPT: Duration = Duration::from_secs(22);
+/// The age from which a publication is late, and some time more.
+const LATE: Duration = Duration::from_secs(11);
 
 /// Plays every point, one after the other.
 pub async fn play(stage: &Stage<'_>) {
-    let key = |scene: &Scene| {
-        let key = format!("IDEMPOTENCY#{}#", scene.entity.id);
-        move |call: &AwsCall| writes(call, &key, "")
-    };
-    let heads = |scene: &Scene| {
-        let webhook = scene.hooks[0].id.clone();
-        move |call: &AwsCall| writes(call, &webhook, "INSERT INTO") && call.mentions("HEAD")
-    };
-    let announcement = |scene: &Scene| {
-        let webhook = scene.hooks[0].id.clone();
-        move |call: &AwsCall| call.operation == "SendMessageBatch" && call.mentions(&webhook)
-    };
     let table = stage.table();
     let queue = stage.queue();
-    killed_at(stage, "publish: before the key is claimed", table, Moment::Before, key).await;
+    let on_disk = killed_at(stage, "publish: before the key is claimed", table, Moment::Before, key).await;
+    assert_eq!(on_disk, "nothing");
     killed_at(stage, "publish: key claimed, answer lost", table, Moment::After, key).await;
-    killed_at(stage, "publish: before body and heads are written", table, Moment::Before, heads).await;
-    let second_head = |scene: &Scene| scene.hooks[1].id.clone();
-    in_part(stage, "publish: body written, no head", 1, "BODY", |_| "HEAD".to_owned()).await;
-    in_part(stage, "publish: head written, no body", 1, "HEAD", |_| "BODY".to_owned()).await;
-    in_part(stage, "publish: one head of two written", 2, "HEAD", second_head).await;
-    killed_at(stage, "publish: body and heads written, answer lost", table, Moment::After, heads).await;
+    let on_disk = killed_at(stage, "publish: before the event is written", table, Moment::Before, event).await;
+    assert_eq!(on_disk, "key");
+    body_without_event(stage, "publish: large body written, no event").await;
+    let on_disk = killed_at(stage, "publish: event written, answer lost", table, Moment::After, event).await;
+    assert_eq!(on_disk, "event, key");
     killed_at(stage, "publish: before it is announced", queue, Moment::Before, announcement).await;
     killed_at(stage, "publish: announced, answer lost", queue, Moment::After, announcement).await;
+    never_repeated(stage, "publish: before it is announced, and never repeated").await;
+    written_late(stage, "publish: event written late, and announced in vain").await;
+    late_without_event(stage, "publish: late, deliveries opened, no event").await;
     answer_lost(stage, "publish: key claimed, answer lost, no process killed", table, key).await;
-    answer_lost(stage, "publish: body and heads written, answer lost, no process killed", table, heads).await;
+    answer_lost(stage, "publish: event written, answer lost, no process killed", table, event).await;
     answer_lost(stage, "publish: announced, answer lost, no process killed", queue, announcement).await;
 }
 
-/// Kills the function while this call is held; the client repeats its request.
+/// Matches the write of the record of a scene's key.
+fn key(scene: &Scene) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static + use<> {
+    let key = format!("IDEMPOTENCY#{}#", scene.entity.id);
+    move |call| writes(call, &key, "")
+}
+
+/// Matches the announcement of the deliveries of a scene's event.
+fn announcement(scene: &Scene) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static + use<> {
+    let webhook = scene.hooks[0].id.clone();
+    move |call| announced(call).iter().any(|due| due.webhook == webhook)
+}
+
+/// Matches the write of a scene's event. The record of its key names the webhooks as well.
+fn event(scene: &Scene) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static + use<> {
+    let webhook = scene.hooks[0].id.clone();
+    move |call| writes(call, &webhook, "'targets': ?")
+}
+
+/// Kills the function while this call is held; the client repeats its request. Returns the items on disk in between.
 async fn killed_at<W>(
     stage: &Stage<'_>,
     point: &str,
     proxy: &Interposer,
     moment: Moment,
     wanted: impl FnOnce(&Scene) -> W,
-) where
+) -> String
+where
     W: Fn(&AwsCall) -> bool + Send + Sync + 'static,
 {
     let scene = stage.scene(2, [Behaviour::status(200)]).await;
@@ -57,7 +76,8 @@ async fn killed_at<W>(
     assert!(answer.is_none(), "{point}: acknowledged by a dead function");
     let deliveries = scene.acknowledged().await;
     assert_eq!(deliveries.len(), 2, "{point}");
-    stage.played(point, on_disk, &scene, deliveries, "delivered");
+    stage.played(point, on_disk.clone(), &scene, deliveries, "delivered");
+    on_disk
 }
 
 /// Carries out the call but loses its answer; the function lives and repeats the call.
@@ -78,63 +98,90 @@ where
     stage.played(point, on_disk, &scene, deliveries, "delivered");
 }
 
-/// Kills the function before the statements with this parameter are written. The other statements of the batch, or the
-/// other batches, are written.
-async fn in_part(stage: &Stage<'_>, point: &str, webhooks: usize, written: &str, lost: impl Fn(&Scene) -> String) {
-    let scene = stage.scene(webhooks, [Behaviour::status(200)]).await;
-    let lost = lost(&scene);
-    let entity = scene.entity.id.clone();
-    let is_lost = {
-        let lost = format!("\"{lost}\"");
-        move |statement: &Value| {
-            let text = statement.to_string();
-            text.contains("INSERT INTO") && text.contains(&lost) && text.contains(&entity)
-        }
-    };
-    let mut held = stage.table().hold(point, Moment::Before, {
-        let is_lost = is_lost.clone();
-        move |call: &AwsCall| call.operation != "TransactWriteItems" && call.statements().into_iter().any(&is_lost)
-    });
+/// A body that is too large for the event's item is written before the event. The repetition finds it.
+async fn body_without_event(stage: &Stage<'_>, point: &str) {
+    let scene = stage.scene(1, [Behaviour::status(200)]).await;
+    // Packing leaves more than 2 KB of these texts.
+    let random: Vec<String> = (0..200).map(|_| uuid(&SystemRandom)).collect();
+    let scene = Scene { data: json!({ "random": random }), ..scene };
+    let mut held = stage.table().hold(point, Moment::Before, event(&scene));
     let publication = scene.publish();
     let call = held.reached().await;
-    let rest: Vec<&Value> = call.statements().into_iter().filter(|statement| !is_lost(statement)).collect();
-    let rest_is_written = async || {
-        let looked = async || on_disk_has(stage, &scene, written).await.then_some(());
-        until(&format!("{written} is written"), LONG, looked).await;
-    };
-    if rest.is_empty() {
-        // The rest is in a separate batch, which was not held.
-        rest_is_written().await;
-        stage.kill("publish-event").await;
-        held.lose();
-    } else {
-        stage.kill("publish-event").await;
-        let mut body = call.body.clone();
-        body["Statements"] = json!(rest);
-        held.carry_out_only(body);
-        rest_is_written().await;
-    }
-    let on_disk = stage.on_disk(&scene).await;
-    assert!(webhooks == 2 || !on_disk_has(stage, &scene, &lost).await, "{point}: {on_disk}");
+    stage.kill("publish-event").await;
+    held.lose();
     let answer = publication.await.expect("no panic");
     assert!(answer.is_none(), "{point}: acknowledged by a dead function");
-    if lost == "BODY" {
-        // The sweep must find the head before the client repeats, and must not give it up.
-        until("the head without a body is put off", LONG, async || {
-            let items = Table::of(&stage.setup.api.env).scan().await;
-            let head =
-                |item: &&Value| item["sk"]["S"] == "HEAD" && item["webhookIdentifier"]["S"] == *scene.hooks[0].id;
-            items.iter().find(head).filter(|head| head["lastUpdate"] != head["createdDate"]).map(drop)
-        })
-        .await;
-    }
+    let parameters = call.statements().into_iter().flat_map(|statement| statement["Parameters"].as_array()).flatten();
+    let mut texts = parameters.filter_map(|parameter| parameter["S"].as_str());
+    let event = texts.find(|text| text.starts_with("evt_")).expect("the event has an identifier");
+    let table = Table::of(&stage.setup.api.env);
+    let (pk, sk) = stored::body_key(event);
+    assert!(table.item(&pk, &sk).await.is_some(), "{point}: the body is written first");
+    assert_eq!(table.event(event).await, None, "{point}");
     let deliveries = scene.acknowledged().await;
-    assert_eq!(deliveries.len(), webhooks, "{point}");
+    assert_eq!(stored::event_of(&deliveries[0]), event, "{point}: the repetition publishes the same event");
+    stage.played(point, "key, body".to_owned(), &scene, deliveries, "delivered");
+}
+
+/// The client gives up. The event is there, so the sweep opens its deliveries, and they are made.
+async fn never_repeated(stage: &Stage<'_>, point: &str) {
+    let scene = stage.scene(2, [Behaviour::status(200)]).await;
+    let mut held = stage.queue().hold(point, Moment::Before, announcement(&scene));
+    let publication = scene.publish();
+    let call = held.reached().await;
+    stage.kill("publish-event").await;
+    held.lose();
+    let on_disk = stage.on_disk(&scene).await;
+    assert_eq!(on_disk, "event, key", "{point}");
+    assert!(publication.await.expect("no panic").is_none(), "{point}: acknowledged by a dead function");
+    let deliveries: Vec<_> = announced(&call).into_iter().map(|due| due.delivery).collect();
+    assert_eq!(deliveries.len(), 2, "{point}");
     stage.played(point, on_disk, &scene, deliveries, "delivered");
 }
 
-/// Whether the table has an item of the scene with this sort key.
-async fn on_disk_has(stage: &Stage<'_>, scene: &Scene, sort_key: &str) -> bool {
-    let items = Table::of(&stage.setup.api.env).scan().await;
-    items.iter().any(|item| item["sk"]["S"] == sort_key && item.to_string().contains(&scene.entity.id))
+/// The write of the event takes so long that the sweep has passed the event's time. The repetition opens the delivery.
+async fn written_late(stage: &Stage<'_>, point: &str) {
+    let scene = stage.scene(1, [Behaviour::status(200)]).await;
+    let mut held = stage.table().hold(point, Moment::Before, event(&scene));
+    let publication = scene.publish();
+    held.reached().await;
+    stage.kill("publish-event").await;
+    sleep(SWEPT).await;
+    held.release();
+    let look = async || Some(stage.on_disk(&scene).await).filter(|on_disk| on_disk == "event, key");
+    let on_disk = until("the event is written", LONG, look).await;
+    assert!(publication.await.expect("no panic").is_none(), "{point}: acknowledged by a dead function");
+    stage.queue().swallow(1, announcement(&scene));
+    let deliveries = scene.acknowledged().await;
+    stage.played(point, on_disk, &scene, deliveries, "delivered");
+}
+
+/// A late repetition opens the delivery before it writes the event, and dies in between. The sweep announces the
+/// delivery before the client repeats again, and no dispatcher may give it up.
+async fn late_without_event(stage: &Stage<'_>, point: &str) {
+    let scene = stage.scene(1, [Behaviour::status(200)]).await;
+    let mut held = stage.table().hold(point, Moment::After, key(&scene));
+    let publication = scene.publish();
+    held.reached().await;
+    stage.kill("publish-event").await;
+    held.lose();
+    assert!(publication.await.expect("no panic").is_none(), "{point}: acknowledged by a dead function");
+    sleep(LATE).await;
+    let mut held = stage.table().hold(point, Moment::Before, event(&scene));
+    let publication = scene.publish();
+    held.reached().await;
+    stage.kill("publish-event").await;
+    held.lose();
+    let on_disk = stage.on_disk(&scene).await;
+    assert!(on_disk.starts_with("head (pending, 0 attempts") && on_disk.ends_with(", key"), "{point}: {on_disk}");
+    assert!(publication.await.expect("no panic").is_none(), "{point}: acknowledged by a dead function");
+    until("the head without an event is put off", LONG, async || {
+        let items = Table::of(&stage.setup.api.env).scan().await;
+        let of_scene = |item: &&Value| item["webhookIdentifier"]["S"] == *scene.hooks[0].id;
+        let mut heads = items.iter().filter(|item| stored::is_head(item)).filter(of_scene);
+        heads.any(|head| head["lastUpdate"] != head["createdDate"]).then_some(())
+    })
+    .await;
+    let deliveries = scene.acknowledged().await;
+    stage.played(point, on_disk, &scene, deliveries, "delivered");
 }

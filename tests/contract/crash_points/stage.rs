@@ -13,8 +13,11 @@ use tokio::{sync::SemaphorePermit, task::JoinHandle};
 
 use crate::harness::{
     Api, ApiResponse, AwsCall, Behaviour, Bundle, Entity, Held, Hook, Interposed, Interposer, LONG, Moment, Received,
-    Receiver, Settings, Suite, Table, unrecorded, until, until_gone,
+    Receiver, Settings, Suite, Table, announced, now, stored, time, unrecorded, until, until_gone,
 };
+
+/// The age in seconds by which the sweep has opened a delivery.
+const OPENED_BY: i64 = 30;
 
 /// The bundle, the receiver, and the points played so far.
 pub struct Stage<'a> {
@@ -39,6 +42,8 @@ pub struct Scene {
     pub hooks: Vec<Hook>,
     /// The receiver's path of the webhooks.
     pub path: String,
+    /// The data of its event.
+    pub data: Value,
 }
 
 /// A played point, for the checks at the end.
@@ -63,7 +68,7 @@ impl Scene {
 
     /// The acknowledgement, if the request gets one.
     pub async fn publish_once(&self) -> Option<ApiResponse> {
-        let body = json!({ "type": "booking.created", "data": { "scene": self.entity.id } });
+        let body = json!({ "type": "booking.created", "data": self.data });
         let call = self.entity.post("/webhook/event").header("idempotency-key", &self.entity.id).json(&body);
         let answer = call.attempt().await.ok()?;
         if answer.status != 202 {
@@ -150,7 +155,8 @@ impl<'a> Stage<'a> {
         for _ in 0..webhooks {
             hooks.push(entity.hook(&url).await);
         }
-        Scene { entity, hooks, path }
+        let data = json!({ "scene": entity.id });
+        Scene { entity, hooks, path, data }
     }
 
     /// Sets the receiver's behaviour for a scene's requests; returns their address.
@@ -180,7 +186,7 @@ impl<'a> Stage<'a> {
         let webhook = scene.hooks[0].id.clone();
         let announced = {
             let webhook = webhook.clone();
-            move |call: &AwsCall| call.operation == "SendMessageBatch" && call.mentions(&webhook)
+            move |call: &AwsCall| announced(call).iter().any(|due| due.webhook == webhook)
         };
         let mut held = self.queue().hold("the first announcement", Moment::Before, announced);
         let mut publication = scene.publish();
@@ -221,10 +227,10 @@ impl<'a> Stage<'a> {
             }
             let what = match pk.split('#').next() {
                 Some("IDEMPOTENCY") => "key".to_owned(),
-                Some("EVT") => "body".to_owned(),
+                Some("EVENTS") => "event".to_owned(),
                 Some("OUTBOX") => "outbox".to_owned(),
                 Some("JOB") => "job".to_owned(),
-                Some("DLV") if sk == "HEAD" => {
+                Some("EVT") if stored::is_head(&item) => {
                     let lease = if item.get("lease").is_some() { ", leased" } else { "" };
                     format!(
                         "head ({}, {} attempts{lease})",
@@ -268,23 +274,23 @@ impl<'a> Stage<'a> {
         assert!(self.bundle().stop().await.success());
     }
 
-    /// Checks that every open delivery has a due time, and no final delivery has a lease or a due time.
+    /// Checks that every open delivery is claimable at some time, that the sweep looks at it unless it is new, and that
+    /// no final delivery has a lease or a due time.
     async fn nothing_is_stuck(&self) {
-        for item in Table::of(&self.setup.api.env).scan().await.iter().filter(|item| item["sk"]["S"] == "HEAD") {
+        for item in Table::of(&self.setup.api.env).scan().await.iter().filter(|item| stored::is_head(item)) {
             let open = ["pending", "retrying"].iter().any(|status| item["status"]["S"] == *status);
-            for name in ["dueShard", "dueAt", "claimableAt"] {
-                assert_eq!(item.get(name).is_some(), open, "{name}: {item:#}");
-            }
-            assert!(open || item.get("lease").is_none(), "a final delivery is leased: {item:#}");
+            let has = |name: &str| item.get(name).is_some();
+            assert_eq!(has("claimableAt"), open, "{item:#}");
+            assert_eq!(has("dueShard"), has("dueAt"), "{item:#}");
+            let is_new = now() - time(&item["createdDate"]["S"]).as_second() < OPENED_BY;
+            assert!(has("dueAt") == open || open && is_new, "{item:#}");
+            assert!(open || !has("lease"), "a final delivery is leased: {item:#}");
         }
     }
 }
 
 /// The delivery for a webhook that a batch of messages announces.
 fn delivery_in(call: &AwsCall, webhook: &str) -> String {
-    let entries = call.body["Entries"].as_array().into_iter().flatten();
-    let mut messages = entries.filter(|entry| entry["MessageAttributes"]["webhook"]["StringValue"] == webhook);
-    let message = messages.next().and_then(|entry| entry["MessageBody"].as_str()).unwrap_or_default();
-    let message: Value = serde_json::from_str(message).expect("a message is JSON");
-    message["delivery"].as_str().unwrap_or_else(|| panic!("no delivery in {}", call.body)).to_owned()
+    let due = announced(call).into_iter().find(|due| due.webhook == webhook);
+    due.unwrap_or_else(|| panic!("no delivery in {}", call.body)).delivery
 }

@@ -1,4 +1,4 @@
-//! sweep-deliveries is killed while it announces overdue deliveries, publishes the outbox, and works on jobs.
+//! sweep-deliveries is killed while it opens and announces deliveries, publishes the outbox, and works on jobs.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -9,7 +9,7 @@ use super::{
     dispatching::{listener, transaction_on},
     stage::{Scene, Stage, acknowledged, deliveries, writes},
 };
-use crate::harness::{AwsCall, Behaviour, Held, Interposer, LONG, Moment, Table, until};
+use crate::harness::{AwsCall, Behaviour, Held, Interposer, LONG, Moment, Table, announced, until};
 
 /// More deliveries than one call changes, fewer than a page.
 const MANY: usize = 60;
@@ -20,25 +20,31 @@ pub async fn play(stage: &Stage<'_>) {
     let recovered = recovery(stage, "recover: a page done in part").await;
     let cancelled = cancellation(stage, "cancel: a page done in part").await;
 
-    let body = |event: &str| format!("EVT#{event}");
+    let kept = |event: &str| event.to_owned();
     let outbox = |event: &str| format!("OUTBOX#{event}");
     let events = [
-        outbox_at(stage, "outbox: read, not published", Moment::Before, "INSERT INTO", body).await,
-        outbox_at(stage, "outbox: published, answer lost", Moment::After, "INSERT INTO", body).await,
+        outbox_at(stage, "outbox: read, not published", Moment::Before, "'targets': ?", kept).await,
+        outbox_at(stage, "outbox: published, answer lost", Moment::After, "'targets': ?", kept).await,
         outbox_at(stage, "outbox: published, not removed", Moment::Before, "", outbox).await,
         outbox_at(stage, "outbox: removed, answer lost", Moment::After, "", outbox).await,
     ];
 
     let table = stage.table();
     let queue = stage.queue();
+    let opened = |delivery: &str| {
+        let delivery = delivery.to_owned();
+        Box::new(move |call: &AwsCall| writes(call, &delivery, "'dueAt': ?")) as Wanted
+    };
     let postponed = |delivery: &str| {
-        let key = format!("DLV#{delivery}");
-        Box::new(move |call: &AwsCall| writes(call, &key, "SET dueAt=? SET sweeps=?")) as Wanted
+        let delivery = delivery.to_owned();
+        Box::new(move |call: &AwsCall| writes(call, &delivery, "SET dueAt=? SET sweeps=?")) as Wanted
     };
     let announced = |delivery: &str| {
         let delivery = delivery.to_owned();
-        Box::new(move |call: &AwsCall| call.operation == "SendMessageBatch" && call.mentions(&delivery)) as Wanted
+        Box::new(move |call: &AwsCall| announces(call, &delivery)) as Wanted
     };
+    overdue_at(stage, "sweep: new, not opened", table, Moment::Before, &opened).await;
+    overdue_at(stage, "sweep: opened, answer lost", table, Moment::After, &opened).await;
     overdue_at(stage, "sweep: overdue, not postponed", table, Moment::Before, &postponed).await;
     overdue_at(stage, "sweep: postponed, answer lost", table, Moment::After, &postponed).await;
     overdue_at(stage, "sweep: postponed, not announced", queue, Moment::Before, &announced).await;
@@ -53,7 +59,12 @@ pub async fn play(stage: &Stage<'_>) {
 
 type Wanted = Box<dyn Fn(&AwsCall) -> bool + Send + Sync>;
 
-/// The first announcement is lost; then the sweep that repeats it is killed.
+/// Whether a call announces an attempt of this delivery.
+fn announces(call: &AwsCall, delivery: &str) -> bool {
+    announced(call).iter().any(|due| due.delivery == delivery)
+}
+
+/// The first announcement is lost; then the sweep that opens and announces the delivery is killed.
 async fn overdue_at(
     stage: &Stage<'_>,
     point: &str,
@@ -64,7 +75,7 @@ async fn overdue_at(
     let scene = stage.scene(1, [Behaviour::status(200)]).await;
     let (delivery, first, publication) = stage.publish_and_hold(&scene).await;
     let lost = delivery.clone();
-    stage.queue().swallow(1, move |call| call.operation == "SendMessageBatch" && call.mentions(&lost));
+    stage.queue().swallow(1, move |call| announces(call, &lost));
     first.release();
     acknowledged(publication).await;
     kill_sweep(stage, proxy.hold(point, moment, wanted(&delivery))).await;

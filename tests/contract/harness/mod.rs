@@ -3,6 +3,7 @@
 mod account;
 mod admin;
 mod agent;
+mod announced;
 mod api;
 mod aws;
 mod browser;
@@ -33,6 +34,7 @@ mod table;
 pub use account::{Account, account, unrecorded};
 pub use admin::{Admin, admin};
 pub use agent::{Agent, message};
+pub use announced::{DueAttempt, announced};
 pub use api::{Api, ApiResponse, Call};
 pub use aws::{aws_call, aws_caller, aws_variables, delete_secret, invocation, purge, queue_url, secrets_manager};
 pub use browser::{Browser, ENTER, ESCAPE, RIGHT, TAB};
@@ -43,7 +45,7 @@ pub use contract::{Contract, NO_HEAD};
 pub use entity::{Entity, Hook};
 pub use fakes::{
     AwsCall, AwsCaller, Behaviour, Held, Interposer, LONG, Metered, Moment, Received, Receiver, UpdateServer, in_a_row,
-    until,
+    stored, until,
 };
 pub use forge::Forge;
 pub use handwritten::send_raw;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{AwsCaller, aws_caller};
+use super::{AwsCaller, aws_caller, stored};
 
 #[derive(Debug, Clone)]
 pub struct Table {
@@ -48,6 +48,18 @@ impl Table {
         Some(answer["Item"].take()).filter(|item| !item.is_null())
     }
 
+    /// The head of a delivery, once a worker has claimed the first attempt or the sweep has opened the delivery.
+    pub async fn head(&self, delivery: &str) -> Option<Value> {
+        let (pk, sk) = stored::head_key(delivery);
+        self.item(&pk, &sk).await
+    }
+
+    /// An event.
+    pub async fn event(&self, event: &str) -> Option<Value> {
+        let (pk, sk) = stored::event_key(event);
+        self.item(&pk, &sk).await
+    }
+
     /// Writes an item unconditionally.
     pub async fn put(&self, item: Value) {
         self.call("PutItem", json!({ "Item": item })).await.expect("no condition was set");
@@ -80,6 +92,12 @@ impl Table {
             "ExpressionAttributeValues": { ":value": { "S": value } },
         });
         self.call("UpdateItem", request).await.is_some()
+    }
+
+    /// Sets one attribute of a delivery's head to a text, if there is a head without a lease; returns whether it did.
+    pub async fn set_of_head(&self, delivery: &str, attribute: &str, value: &str) -> bool {
+        let (pk, sk) = stored::head_key(delivery);
+        self.set(&pk, &sk, attribute, value).await
     }
 
     /// The response; `None` if a condition does not hold.

@@ -40,7 +40,6 @@ pub enum Moment {
 enum Verdict {
     Go,
     Lose,
-    Part(Value),
 }
 
 type Wanted = Box<dyn Fn(&AwsCall) -> bool + Send + Sync>;
@@ -80,11 +79,6 @@ impl Held {
     /// `After` is lost.
     pub fn lose(self) {
         let _ = self.verdict.send(Verdict::Lose);
-    }
-
-    /// Carries out another call instead, such as a part of a batch, and loses the response.
-    pub fn carry_out_only(self, body: Value) {
-        let _ = self.verdict.send(Verdict::Part(body));
     }
 }
 
@@ -244,10 +238,6 @@ impl State {
             match trap.spring(call.clone()).await {
                 Verdict::Go => {}
                 Verdict::Lose => return None,
-                Verdict::Part(body) => {
-                    self.forward(received, body.to_string().into_bytes()).await;
-                    return None;
-                }
             }
         }
         let is_metered = locked(&self.metered).is_some();
@@ -270,7 +260,7 @@ impl State {
         match trap {
             Some(trap) => match trap.spring(call).await {
                 Verdict::Go => answer,
-                Verdict::Lose | Verdict::Part(_) => None,
+                Verdict::Lose => None,
             },
             None => answer,
         }

@@ -1,6 +1,6 @@
 //! Fakes of third parties, for tests and demos: a receiver of webhooks, a payment provider, a provider of geo-IP
-//! databases, and a proxy in front of table and queue, all of which misbehave on request; an emulator of AWS; and
-//! made-up bookings.
+//! databases, and a proxy in front of table and queue, all of which misbehave on request; an emulator of AWS;
+//! made-up bookings; and the keys of stored events and deliveries.
 //!
 //! The fakes share no code with the service, so that they do not repeat its faults.
 
@@ -16,6 +16,7 @@ mod name_server;
 pub mod provider;
 mod receiver;
 mod steps;
+pub mod stored;
 mod tls;
 pub mod update_server;
 mod wait;

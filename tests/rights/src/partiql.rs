@@ -190,13 +190,13 @@ mod tests {
         assert_eq!(
             read(
                 r#"UPDATE "t" SET "status"=? REMOVE "x" WHERE "pk"=? AND "sk"=? AND "a"."pk"=?"#,
-                &["s", "DLV#1", "HEAD", "no"]
+                &["s", "EVT#1", "dlv_1", "no"]
             ),
-            Ok(("PartiQLUpdate", of("DLV#1")))
+            Ok(("PartiQLUpdate", of("EVT#1")))
         );
         assert_eq!(
-            read(r#"INSERT INTO "t" VALUE {'a': ?, 'pk': ?}"#, &["x", "EVT#1"]),
-            Ok(("PartiQLInsert", of("EVT#1")))
+            read(r#"INSERT INTO "t" VALUE {'a': ?, 'pk': ?}"#, &["x", "EVENTS#1"]),
+            Ok(("PartiQLInsert", of("EVENTS#1")))
         );
         assert_eq!(read("delete from t where pk = 'it''s' and sk = 'b'", &[]), Ok(("PartiQLDelete", of("it's"))));
         assert_eq!(

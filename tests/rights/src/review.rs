@@ -290,7 +290,7 @@ Resources:
             ("'ENT#*'", "'ENT#hotel-*'", item.clone()),
             ("StringLike", "StringEquals", item.clone()),
             (", 'REVOKED#DAY'", "", format!("{item}, REVOKED#DAY")),
-            ("index/byDue", "index/byOwner", format!("dynamodb:Query on {table}/index/byDue for the key JOBS")),
+            ("index/byDue", "index/byEntity", format!("dynamodb:Query on {table}/index/byDue for the key JOBS")),
             ("!GetAtt Queue.Arn", "!GetAtt Other.Arn", "sqs:SendMessage on arn:aws:sqs:r:1:Queue".to_owned()),
             (
                 "provider-*",

@@ -25,7 +25,9 @@ use webhooks::{
         requests::{recover::Recovery, resend::Resending},
         sweep::Sweeper,
     },
-    events::{ingest::Ingestion, outbox::Outbox, publish::Publisher, rejected::RejectedEvents},
+    events::{
+        ingest::Ingestion, outbox::Outbox, publish::Publisher, rejected::RejectedEvents, subject::SubjectMembers,
+    },
     subscriptions::{
         Webhooks,
         breaker::BreakerSettings,
@@ -188,7 +190,8 @@ impl Bundle {
 
     /// Publishes events of clients.
     pub fn publisher(&self) -> Publisher {
-        Publisher::new(&self.table, self.queue(), schedule(), self.clock.clone(), self.random.clone())
+        let clock_and_random = (self.clock.clone(), self.random.clone());
+        Publisher::new(&self.table, self.queue(), (schedule(), SubjectMembers::default()), clock_and_random)
     }
 
     /// Publishes events of the bus.

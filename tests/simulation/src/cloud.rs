@@ -8,8 +8,8 @@ use std::{
     time::Duration,
 };
 
-use base::{Time, pause};
-use queue::{AttributeValue, Receive, Received};
+use base::{EventId, Time, pause};
+use queue::{Receive, Received};
 use tokio::{sync::Semaphore, time::timeout};
 use webhooks::deliveries::queue::{Lane, inbox::BatchMessage, message::AttemptMessage};
 
@@ -251,7 +251,24 @@ impl Cloud {
 
     /// The earliest due time in the table, apart from connections, which are refreshed again and again.
     pub fn next_due(&self) -> Option<Time> {
-        self.earliest(|shard| shard != "REFRESH")
+        let due = self.earliest(|shard| shard != "REFRESH");
+        due.into_iter().chain(self.first_new_event()).min()
+    }
+
+    /// When the sweep opens the deliveries of the first new event, by the slowest clock.
+    fn first_new_event(&self) -> Option<Time> {
+        /// The age at which the sweep opens deliveries, and the difference of two clocks.
+        const OPENED_AFTER: Duration = Duration::from_secs(21);
+        let state = self.world.state();
+        let opened = state.table.item(&("SWEEP".to_owned(), "OPENED".to_owned()));
+        let bodies = opened.and_then(|item| item.get("bodies")?["L"].as_array().cloned()).unwrap_or_default();
+        let new = state.table.items().filter_map(|((partition, sort), _)| {
+            let shard: usize = partition.strip_prefix("EVENTS#")?.parse().ok()?;
+            let event = EventId::parse(sort)?;
+            let position = bodies.get(shard).and_then(|body| body["S"].as_str()).unwrap_or_default();
+            (event.body() > position).then(|| event.time() + OPENED_AFTER)
+        });
+        new.min()
     }
 
     /// The earliest due time of a connection.
@@ -283,9 +300,5 @@ pub fn panic_text(panic: &(dyn Any + Send)) -> &str {
 /// A message as Lambda passes it to the dispatcher.
 fn read(received: &Received) -> BatchMessage {
     let message = &received.message;
-    let attribute = |name: &str| match &message.attributes.get(name)?.value {
-        AttributeValue::Text(text) => Some(text.as_str()),
-        AttributeValue::Bytes(_) => None,
-    };
-    BatchMessage { message_id: message.id.clone(), message: AttemptMessage::read(&message.body, attribute) }
+    BatchMessage { message_id: message.id.clone(), attempts: AttemptMessage::read(&message.body) }
 }

@@ -22,7 +22,7 @@ pub struct Report {
     pub histories: u64,
     /// How many things happened in them.
     pub happened: u64,
-    /// In how many histories fewer things than [`FEW`] happened.
+    /// In how many histories fewer than 50 things happened.
     pub with_few: u64,
     /// Where faults occurred.
     pub coverage: Coverage,
@@ -144,7 +144,7 @@ fn cell(coverage: &Coverage, function: Function, point: &str, fault: Fault) -> O
 mod tests {
     use super::*;
 
-    const CLAIM: &str = "UpdateItem DLV/HEAD";
+    const CLAIM: &str = "UpdateItem EVT/dlv_";
 
     fn report() -> Report {
         let mut report = Report { histories: 4, happened: 2_000, ..Report::default() };

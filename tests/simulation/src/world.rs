@@ -187,14 +187,16 @@ pub struct At<'a> {
 
 /// The partitions of the tenant with trouble that a request may name.
 fn troubled_partitions(table: &Table, operation: &str, request: &serde_json::Value) -> BTreeSet<String> {
-    let entity = format!("ENT#{}", entity_id(TROUBLED));
+    let tenant = entity_id(TROUBLED);
+    let entity = format!("ENT#{tenant}");
     let is_troubled = |partition: &String| {
-        let head = table.item(&(partition.clone(), "HEAD".to_owned()));
-        head.and_then(|head| head.get("entityKey")).is_some_and(|key| key["S"] == entity.as_str())
+        let event = partition.strip_prefix("EVT#").unwrap_or_default();
+        let mut items = (0..16).filter_map(|shard| table.item(&(format!("EVENTS#{shard}"), event.to_owned())));
+        items.any(|item| item.get("ownerIdentifier").is_some_and(|owner| owner["S"] == tenant.as_str()))
     };
     let (_, keys) = Table::touched(operation, request);
     let deliveries = keys.into_iter().map(|(partition, _)| partition).filter(is_troubled);
-    deliveries.chain([format!("byOwner/{entity}"), entity.clone()]).collect()
+    deliveries.chain([format!("byEntity/{entity}"), format!("byEntity/UNDELIVERED#{tenant}"), entity]).collect()
 }
 
 /// The choices about one operation on the table.

@@ -18,7 +18,7 @@ pub const DIAGNOSE_WEBHOOK: Tool = Tool {
     title: "Diagnose a webhook",
     description: "Finds out in one call why events do not arrive at a webhook, and what to do about it: the state of \
                   deliveries and the end of a pause, the statistics of 24 hours and 7 days (times in milliseconds), \
-                  the numbers of waiting and of recoverable deliveries, the last failures with the endpoint's \
+                  the numbers of open and of recoverable deliveries, the last failures with the endpoint's \
                   answers, and `findings`: the meaning and the remedy of each cause, the most important first. Begin \
                   here when a person reports that a webhook fails. No findings mean that the endpoint has no known \
                   fault: then check with `list_deliveries` whether any event was published for it. After the repair, \
@@ -64,7 +64,7 @@ fn output() -> Value {
                 counted("Failed or cancelled deliveries that can be recovered."),
                 oldest,
             ),
-            "waiting": counted("Deliveries that wait for more than a minute, or for the end of a pause."),
+            "waiting": counted("Open deliveries: `pending` or `retrying`."),
             "findings": schemas::list(
                 schemas::object(finding, &["cause", "meaning", "remedy", "failures"]),
                 "The causes that block the webhook itself, then the causes of failed attempts, the most frequent first.",

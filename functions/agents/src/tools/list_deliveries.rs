@@ -17,10 +17,10 @@ pub const LIST_DELIVERIES: Tool = Tool {
     name: "list_deliveries",
     title: "List deliveries",
     description: "Lists deliveries, the newest first, page by page: each is one event on its way to one webhook, \
-                  with its status and the answer to its last attempt. Filter by status, event type, webhook, event \
-                  or time; a delivery must match all given filters. A page may have fewer deliveries than `limit`, \
-                  or none, and still a `nextCursor`: send it as `cursor` with the same filters to continue. \
-                  `show_delivery` shows one delivery with its event and attempts.",
+                  with its status and the answer to its last attempt. Filter by status, event type, subject (such \
+                  as a booking's number), webhook, event, last answer or time; a delivery must match all filters. A \
+                  page may have fewer deliveries than `limit`, or none, and still a `nextCursor`: send it as `cursor` \
+                  with the same filters to continue. `show_delivery` shows one delivery with its event and attempts.",
     input,
     output: || schemas::of("DeliveryPage"),
     scopes: &[IntegrationsRead],
@@ -46,6 +46,17 @@ fn input() -> Value {
         "type": schemas::described(schemas::of("EventTypeKey"), "Only deliveries of events of this type."),
         "webhookIdentifier": schemas::described(schemas::of("WebhookIdentifier"), "Only deliveries to this webhook."),
         "eventIdentifier": schemas::described(schemas::of("EventIdentifier"), "Only deliveries of this event."),
+        "subject": schemas::described(schemas::of("Subject"), "Only deliveries of events with exactly this subject."),
+        "lastHttpStatus": {
+            "type": "integer",
+            "minimum": 100,
+            "maximum": 599,
+            "description": "Only deliveries whose last attempt got this status.",
+        },
+        "lastError": schemas::described(
+            schemas::of("ErrorCode"),
+            "Only deliveries whose last attempt failed for this reason.",
+        ),
         "createdFrom": schemas::described(schemas::of("GivenTime"), "Only deliveries created at this time or later."),
         "createdTo": schemas::described(schemas::of("GivenTime"), "Only deliveries created before this time."),
         "limit": { "type": "integer", "minimum": 1, "maximum": 100, "default": 25, "description": "The maximum number of deliveries on a page." },

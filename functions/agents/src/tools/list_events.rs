@@ -35,6 +35,7 @@ async fn list(use_cases: &UseCases, entity: AuthorizedEntity, call: ToolCall) ->
 fn input() -> Value {
     let filters = json!({
         "type": schemas::described(schemas::of("EventTypeKey"), "Only events of this type."),
+        "subject": schemas::described(schemas::of("Subject"), "Only events with exactly this subject."),
         "createdFrom": schemas::described(schemas::of("GivenTime"), "Only events published at this time or later."),
         "createdTo": schemas::described(schemas::of("GivenTime"), "Only events published before this time."),
         "limit": { "type": "integer", "minimum": 1, "maximum": 50, "default": 20, "description": "The maximum number of events on a page." },
@@ -58,6 +59,7 @@ fn output() -> Value {
     let event = json!({
         "eventIdentifier": schemas::of("EventIdentifier"),
         "type": schemas::of("EventTypeKey"),
+        "subject": schemas::of("EventWithDeliveries")["properties"]["subject"],
         "createdDate": schemas::described(schemas::of("Timestamp"), "When the event was published."),
         "deliveries": schemas::list(in_state, "One for each webhook, counted by status."),
     });

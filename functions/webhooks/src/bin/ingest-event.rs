@@ -8,19 +8,20 @@ use webhooks::{
     events::{
         ingest::{IngestError, Ingested, Ingestion},
         rejected::{RejectedEvents, RejectedEventsSettings},
+        subject::SubjectMembers,
     },
 };
 
-type Settings = (QueueSettings, ScheduleSettings, RejectedEventsSettings);
+type Settings = (QueueSettings, ScheduleSettings, SubjectMembers, RejectedEventsSettings);
 
 pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 
 async fn serve() -> Result<(), StartError> {
-    let (service, (queue, schedule, rejected)) = Service::start::<Settings>().await?;
+    let (service, (queue, schedule, subjects, rejected)) = Service::start::<Settings>().await?;
     let ingestion = Ingestion {
-        publisher: publisher(&service, &queue, schedule),
+        publisher: publisher(&service, &queue, schedule, subjects),
         rejected: RejectedEvents::connect(service.aws(), rejected.url),
         environment: service.settings().environment.clone(),
     };

@@ -14,8 +14,8 @@ pub(crate) fn main() -> Result<(), StartError> {
 }
 
 async fn serve() -> Result<(), StartError> {
-    let (service, (queue, schedule, share)) = Service::start().await?;
-    let publisher = publisher(&service, &queue, schedule);
+    let (service, (queue, schedule, subjects, share)) = Service::start().await?;
+    let publisher = publisher(&service, &queue, schedule, subjects);
     // While keys and revocations are loading.
     service.beside_start(publisher.open_connection());
     let share = PublishingShare::new(service.table(), service.clock(), share);

@@ -1,7 +1,8 @@
-//! A schedule: publishes the events in the outbox, announces overdue deliveries again, and works on jobs.
+//! A schedule: publishes the events in the outbox, opens the deliveries of new events, announces overdue deliveries
+//! again, and works on jobs.
 
 use function::{Scheduled, Service, StartError};
-use functions_webhooks::publisher;
+use functions_webhooks::internal_publisher;
 use webhooks::{
     deliveries::{
         Deliveries,
@@ -22,7 +23,7 @@ async fn serve() -> Result<(), StartError> {
     let (service, (queue, schedule)) = Service::start::<(QueueSettings, ScheduleSettings)>().await?;
     let sweeper = Sweeper {
         outbox: Outbox::new(service.table()),
-        publisher: publisher(&service, &queue, schedule),
+        publisher: internal_publisher(&service, &queue, schedule),
         deliveries: Deliveries::new(service.table()),
         worker: worker(&service),
         webhooks: Webhooks::new(service.table()),

@@ -1,7 +1,7 @@
 //! POST …/webhook/{webhookIdentifier}/test: sends a test event to one webhook.
 
 use function::{Service, StartError, idempotent_request};
-use functions_webhooks::{publisher, webhook_id};
+use functions_webhooks::{internal_publisher, webhook_id};
 use gate::{EntityCall, Reply, endpoints};
 use problem::{Problem, no_input};
 use storage::IdempotencyStore;
@@ -17,7 +17,7 @@ async fn serve() -> Result<(), StartError> {
         webhooks: Webhooks::new(service.table()),
         answers: IdempotencyStore::new(service.table()),
         limits: RequestLimits::new(service.table()),
-        publisher: publisher(&service, &queue, schedule),
+        publisher: internal_publisher(&service, &queue, schedule),
         clock: service.clock(),
         random: service.random(),
     };

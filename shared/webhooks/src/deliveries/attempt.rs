@@ -23,6 +23,48 @@ pub(crate) const HEADERS: [&str; 11] = [
     "webhook-signature",
 ];
 
+/// The cause of an attempt that never completed, by which people look for deliveries. The text of its error begins with
+/// the name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ErrorCode {
+    /// The name does not resolve.
+    Dns,
+    /// The connection could not be opened, broke, or did not use HTTP.
+    Connect,
+    /// TLS failed.
+    Tls,
+    /// A step took too long.
+    Timeout,
+    /// The rules forbid the address.
+    Blocked,
+}
+
+impl ErrorCode {
+    const ALL: [Self; 5] = [Self::Dns, Self::Connect, Self::Tls, Self::Timeout, Self::Blocked];
+
+    /// The code with this name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|code| code.as_str() == name)
+    }
+
+    /// The code of the text of an error.
+    pub fn of(error: &str) -> Option<Self> {
+        Self::parse(error.split(':').next()?)
+    }
+
+    /// The name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Dns => "dns",
+            Self::Connect => "connect",
+            Self::Tls => "tls",
+            Self::Timeout => "timeout",
+            Self::Blocked => "blocked",
+        }
+    }
+}
+
 /// An attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -128,5 +170,22 @@ impl Attempt {
             },
             Err(error) => Self { error: Some(error.to_string()), ..attempt },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_error_has_its_code() {
+        let errors = [
+            AttemptError::Dns("x"),
+            AttemptError::Connect("x"),
+            AttemptError::Tls("x"),
+            AttemptError::Timeout("x"),
+            AttemptError::Blocked("x"),
+        ];
+        assert_eq!(errors.map(|error| ErrorCode::of(&error.to_string())), ErrorCode::ALL.map(Some));
     }
 }

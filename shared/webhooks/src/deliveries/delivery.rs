@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::deliveries::attempt::Attempt;
+use crate::deliveries::attempt::{Attempt, ErrorCode};
 use auth::EntityId;
 use base::{DeliveryId, Time, WebhookId};
 
@@ -79,6 +79,9 @@ pub struct Delivery {
     pub created_date: Time,
     /// The delivery's identifier.
     pub id: DeliveryId,
+    /// Why the last attempt never completed; `None` if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<ErrorCode>,
     /// The status of the last response; `None` before the first attempt, or when the last attempt never completed.
     #[serde(default)]
     pub last_http_status: Option<u16>,
@@ -91,6 +94,9 @@ pub struct Delivery {
     pub owner_identifier: EntityId,
     /// Its state.
     pub status: Status,
+    /// The subject of its event, such as a booking's number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
     /// The event's type.
     pub r#type: String,
     /// The webhook's URL when the delivery was created, with the values of its query masked.
@@ -120,7 +126,7 @@ pub struct WholeDelivery {
 mod tests {
     use super::*;
     use crate::deliveries::{attempt::SentTo, store::shown};
-    use base::testing::CountingRandom;
+    use base::{EventId, testing::CountingRandom};
     use outbound::HttpResponse;
 
     #[test]
@@ -141,12 +147,14 @@ mod tests {
         let delivery = Delivery {
             attempt_count: MAX_ATTEMPTS,
             created_date: now,
-            id: DeliveryId::new(now, &random),
+            id: DeliveryId::of(&EventId::new(now, &random), 0),
+            last_error: Some(ErrorCode::Timeout),
             last_http_status: None,
             last_update: now,
             next_attempt_date: Some(now),
             owner_identifier: EntityId::parse(&"e".repeat(64)).expect("an entity"),
             status: Status::Failed,
+            subject: Some("\"".repeat(256)),
             r#type: "booking.created".to_owned(),
             url: "\"".repeat(2_048),
             waiting_for: Some(WaitingFor::Schedule),

@@ -25,6 +25,10 @@ pub const BEGIN_LIMIT: Duration = LEASE.saturating_sub(EXCHANGE).saturating_sub(
 /// message, so that the sweep does not lengthen a backlog in the queue.
 pub const GRACE: Duration = Duration::from_secs(10);
 
+/// The age at which the sweep opens the deliveries of an event that no worker has claimed. It is longer than a publication
+/// takes and than clocks differ: an event that is written later opens its deliveries itself.
+pub const OPENS_AFTER: Duration = Duration::from_secs(20);
+
 /// The longest delay of a message. A delivery that is due later waits in the table, where the sweep finds it.
 /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-message-timers.html>
 pub const MAX_DELAY: Duration = Duration::from_secs(15 * 60);

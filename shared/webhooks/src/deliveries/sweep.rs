@@ -1,8 +1,8 @@
-//! The sweep announces overdue deliveries again, whether their message was lost, their worker died or their wait was
-//! long. It publishes the events in the outbox, and works on jobs. Before the sweep announces a delivery it postpones
-//! its due time, by twice as long each time, so that repeated announcements do not lengthen a backlog of the queue.
-//! While the queue is crowded, an announced delivery still has a message on the queue: the sweep postpones it by much
-//! more, and sends no further message yet.
+//! The sweep opens the deliveries of new events (`store::open`). It announces overdue deliveries again, whether their
+//! message was lost, their worker died or their wait was long. It publishes the events in the outbox, and works on jobs.
+//! Before the sweep announces a delivery it postpones its due time, by twice as long each time, so that repeated
+//! announcements do not lengthen a backlog of the queue. While the queue is crowded, an announced delivery still has a
+//! message on the queue: the sweep postpones it by much more, and sends no further message yet.
 //!
 //! An error ends neither a page nor a shard: a delivery that the table throttles must not hold up the deliveries behind
 //! it. The sweep reports the first error at its end.
@@ -14,31 +14,35 @@ use std::{
     time::Duration,
 };
 
-use futures::{FutureExt, StreamExt, stream};
-use tokio::{sync::OnceCell, time::timeout};
+use futures::{FutureExt, StreamExt, future::join_all, stream};
+use tokio::{
+    sync::{OnceCell, Semaphore},
+    time::timeout,
+};
 
 use crate::{
     deliveries::{
         jobs::Worker,
-        lease_times::GRACE,
+        lease_times::{GRACE, OPENS_AFTER},
         queue::{
             Lane, Queue,
             message::{AttemptMessage, DeliveryOwner},
         },
         store::{
             Deliveries,
-            item::{DUE_SHARDS, DueEntry, delivery_of},
+            item::{DUE_SHARDS, DueEntry},
         },
     },
     events::{
         outbox::{Outbox, OutboxError},
         publish::Publisher,
+        store::{EventItem, SHARDS},
     },
     subscriptions::{Webhook, Webhooks},
 };
-use auth::AuthorizedEntity;
+use auth::{AuthorizedEntity, EntityId};
 use base::metric::{Longest, Metrics, Name, Number};
-use base::{SharedClock, Time, WebhookId, logging};
+use base::{SharedClock, Time, WebhookId, ids::body_at, logging};
 use storage::{TableError, Written};
 
 /// The longest pause between two announcements of the same delivery.
@@ -80,6 +84,30 @@ pub struct Sweeper {
     pub clock: SharedClock,
     /// The deployment's name, for the metrics.
     pub environment: String,
+}
+
+/// How long a sweep opens deliveries. The next sweep continues.
+const OPENING_LIMIT: Duration = Duration::from_secs(25);
+/// How many events of a shard are read at once. Each may have 200 targets.
+const EVENTS_AT_ONCE: i32 = 50;
+/// How many deliveries of new events are in memory at once.
+const ROOM: usize = 2_000;
+/// Time limit for opening the deliveries of one event, whose partition may be throttled.
+const EVENT_LIMIT: Duration = Duration::from_secs(5);
+
+/// The opening of new events by one sweep.
+struct Opening {
+    until: Time,
+    /// Room for deliveries in memory.
+    room: Semaphore,
+    /// How many events of an entity could not be opened.
+    errors: Mutex<HashMap<EntityId, usize>>,
+}
+
+impl Opening {
+    fn errors(&self) -> MutexGuard<'_, HashMap<EntityId, usize>> {
+        self.errors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Findings of one sweep about overdue deliveries.
@@ -167,16 +195,18 @@ impl Sweeper {
         let began = self.clock.now();
         // Concurrent, so that no part waits for a busy one. Boxed, here and below: the nested types of futures and
         // streams exceed the compiler's limits.
-        let (published, swept, worked) = futures::join!(
+        let (published, opened, swept, worked) = futures::join!(
             self.outbox.empty(&self.publisher, in_outbox).boxed(),
+            self.open_new(began).boxed(),
             self.sweep_shards(began, overdue).boxed(),
             self.worker.work(began + JOB_LIMIT).boxed()
         );
-        let again = match &worked {
-            Ok(0) => Swept::default(),
-            // A job that failed may have made deliveries due before.
+        let again = match (&opened, &worked) {
+            (Ok(0), Ok(0)) => Swept::default(),
+            // A part that failed may have made deliveries due before.
             _ => self.sweep_shards(began, overdue).boxed().await,
         };
+        let swept = opened.map_or_else(Swept::failed, |_| Swept::default()) + swept;
         let swept = swept + again;
         if swept.announced > 0 {
             tracing::info!(swept = swept.announced, "announced overdue deliveries");
@@ -186,9 +216,86 @@ impl Sweeper {
         Ok(published? + swept)
     }
 
+    /// Opens the deliveries of new events, and returns how many. An event that fails does not hold up others; the next
+    /// sweep begins with it.
+    async fn open_new(&self, began: Time) -> Result<usize, TableError> {
+        let before = self.deliveries.opened().await?;
+        let opening = Opening { until: began + OPENING_LIMIT, room: Semaphore::new(ROOM), errors: Mutex::default() };
+        let shards = (0..SHARDS).map(|shard| self.open_shard(shard, before.of_shard(shard), &opening).boxed());
+        let mut positions = before.clone();
+        let (mut opened, mut failed) = (0, None);
+        for (shard, (position, count, error)) in (0..SHARDS).zip(join_all(shards).await) {
+            positions.advance(shard, &position);
+            opened += count;
+            failed = failed.or(error);
+        }
+        if positions != before {
+            self.deliveries.keep_opened(positions).await?;
+        }
+        failed.map_or(Ok(opened), Err)
+    }
+
+    /// Opens the deliveries of a shard's new events. Returns the position up to which all are opened, how many were
+    /// opened, and the first error.
+    async fn open_shard(&self, shard: u8, after: &str, opening: &Opening) -> (String, usize, Option<TableError>) {
+        let before = self.clock.now() - OPENS_AFTER;
+        let mut position = after.to_owned();
+        let (mut count, mut failed, mut start) = (0, None, None);
+        loop {
+            let page = match self.deliveries.events.of_shard(shard, (after, before), start, EVENTS_AT_ONCE).await {
+                Ok(page) => page,
+                Err(error) => return (position, count, failed.or(Some(error))),
+            };
+            let opened = page.entries.into_iter().map(|event| async move {
+                let opened = self.open_event(&event, opening).await;
+                (event.id().body().to_owned(), opened)
+            });
+            let mut opened = stream::iter(opened).buffered(AT_ONCE);
+            while let Some((body, outcome)) = opened.next().await {
+                match outcome {
+                    Ok(Some(opened)) => count += opened,
+                    // The next sweep continues.
+                    Ok(None) => return (position, count, failed),
+                    Err(error) => failed = failed.or(Some(error)),
+                }
+                if failed.is_none() {
+                    position = body;
+                }
+            }
+            start = page.next;
+            if start.is_none() {
+                // An idle shard moves on as well, so that no other shard's events count as new for long.
+                let end = if failed.is_none() { position.max(body_at(before)) } else { position };
+                return (end, count, failed);
+            }
+        }
+    }
+
+    /// Opens the deliveries of an event, and returns how many; `None` when there is no time left. The events of an entity
+    /// that has failed several times fail at once.
+    async fn open_event(&self, event: &EventItem, opening: &Opening) -> Result<Option<usize>, TableError> {
+        let entity = &event.owner_identifier;
+        let late = || TableError::code("opening the deliveries of an event", "ThrottlingException");
+        if opening.errors().get(entity).is_some_and(|errors| *errors >= MAX_ERRORS) {
+            return Err(late());
+        }
+        let permits = u32::try_from(event.targets.len().min(ROOM)).unwrap_or(u32::MAX);
+        let _room = opening.room.acquire_many(permits).await.map_err(|_| late())?;
+        let now = self.clock.now();
+        if now >= opening.until {
+            return Ok(None);
+        }
+        let opened = timeout(EVENT_LIMIT, self.deliveries.open_missing(event, now)).await;
+        let opened = opened.unwrap_or_else(|_| Err(late()));
+        if opened.is_err() {
+            *opening.errors().entry(entity.clone()).or_default() += 1;
+        }
+        opened.map(Some)
+    }
+
     async fn sweep_shards(&self, began: Time, overdue: &Overdue) -> Swept {
         let shards = (0..DUE_SHARDS).map(|shard| self.sweep_shard(shard, began, overdue).boxed());
-        futures::future::join_all(shards).await.into_iter().fold(Swept::default(), Swept::add)
+        join_all(shards).await.into_iter().fold(Swept::default(), Swept::add)
     }
 
     async fn sweep_shard(&self, shard: u8, began: Time, overdue: &Overdue) -> Swept {
@@ -227,10 +334,7 @@ impl Sweeper {
 
     async fn announce_overdue(&self, entry: DueEntry, overdue: &Overdue) -> Result<bool, TableError> {
         let now = self.clock.now();
-        let Some(delivery) = delivery_of(&entry.pk) else {
-            tracing::error!(pk = entry.pk, "an entry of the index of due deliveries names no delivery");
-            return Ok(false);
-        };
+        let delivery = &entry.delivery;
         let crowded = *overdue.crowded.get_or_init(|| self.queue.holds(CROWDED_FROM)).await;
         let times = if crowded { entry.sweeps.saturating_add(CROWDED_SWEEPS) } else { entry.sweeps };
         let postponed = self.deliveries.postpone_sweep(&entry, now + pause(times)).await;

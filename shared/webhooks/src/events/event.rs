@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::events::catalogue::EventType;
+use crate::events::catalogue::{self, EventType, Source};
 use auth::EntityId;
 use base::{EventId, Time, WebhookId, trace::Trace};
 
@@ -22,6 +22,8 @@ pub struct Event {
     pub entity: EntityId,
     /// The body, byte for byte as every attempt sends it.
     pub body: String,
+    /// Its subject, such as a booking's number; `None` if neither the publisher nor the data say so.
+    pub subject: Option<String>,
     /// The webhooks that it is about. It is not delivered to them, since each failure would cause another event.
     pub about: Vec<WebhookId>,
     /// The span of its publication, if its publisher sent a trace. Its deliveries continue that trace.
@@ -40,13 +42,20 @@ pub struct TooLarge;
 struct Body<'a> {
     id: &'a EventId,
     r#type: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subject: Option<&'a str>,
     timestamp: Time,
     managing_entity_identifier: &'a EntityId,
     data: &'a serde_json::value::RawValue,
 }
 
 impl Event {
-    /// A new event. The body contains the data byte for byte.
+    /// Whether only the service publishes events of this type.
+    pub(crate) fn is_internal(&self) -> bool {
+        catalogue::find(self.kind).is_some_and(|kind| kind.source == Source::Service)
+    }
+
+    /// A new event without a subject. The body contains the data byte for byte.
     pub fn new(
         id: EventId,
         kind: &EventType,
@@ -54,19 +63,41 @@ impl Event {
         entity: EntityId,
         data: &serde_json::value::RawValue,
     ) -> Result<Self, TooLarge> {
-        let body = Body { id: &id, r#type: kind.value, timestamp, managing_entity_identifier: &entity, data };
+        Self::with_subject(id, kind, None, timestamp, entity, data)
+    }
+
+    /// A new event with the subject that its publisher gave, if any.
+    pub fn with_subject(
+        id: EventId,
+        kind: &EventType,
+        subject: Option<&str>,
+        timestamp: Time,
+        entity: EntityId,
+        data: &serde_json::value::RawValue,
+    ) -> Result<Self, TooLarge> {
+        let body = Body { id: &id, r#type: kind.value, subject, timestamp, managing_entity_identifier: &entity, data };
         let body = serde_json::to_string(&body).expect("texts and raw JSON can always be written");
         if body.len() > MAX_BYTES {
             return Err(TooLarge);
         }
-        Ok(Self { id, kind: kind.value, timestamp, entity, body, about: Vec::new(), trace: None, asked_for: false })
+        let subject = subject.map(str::to_owned);
+        Ok(Self {
+            id,
+            kind: kind.value,
+            timestamp,
+            entity,
+            body,
+            subject,
+            about: Vec::new(),
+            trace: None,
+            asked_for: false,
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events::catalogue;
     use base::SystemRandom;
     use serde_json::value::RawValue;
 

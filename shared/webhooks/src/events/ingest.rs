@@ -12,6 +12,7 @@ use super::{
     new_event::{Content, take_data, take_type},
     publish::{PublishError, Published, Publisher},
     rejected::{NotTaken, RejectedEvents, Rejection},
+    subject,
 };
 use auth::{AuthorizedEntity, EntityId};
 use base::metric::{Metrics, Name, Number};
@@ -130,9 +131,10 @@ impl<'a> Detail<'a> {
         let listed_for = entity.as_ref().map_or("{managingEntityIdentifier}", EntityId::as_str);
         let kind = take_type(&mut members, listed_for);
         let data = take_data(&mut members);
+        let subject = subject::take(&mut members);
         members.finish().map_err(|problem| Rejection::members(&problem, "detail"))?;
         match (entity, kind, data) {
-            (Some(entity), Some(kind), Some(data)) => Ok(Self { entity, content: Content { kind, data } }),
+            (Some(entity), Some(kind), Some(data)) => Ok(Self { entity, content: Content { kind, subject, data } }),
             _ => Err(Rejection::invalid("detail", "lacks a value")),
         }
     }

@@ -11,6 +11,7 @@ pub mod publish;
 pub mod rejected;
 pub mod share;
 pub mod store;
+pub mod subject;
 pub(crate) mod unknown;
 
 pub use catalogue::EventType;

@@ -5,6 +5,7 @@ use serde_json::value::RawValue;
 use super::{
     catalogue::{self, EventType, Source},
     event::{Event, TooLarge},
+    subject::{self, SubjectMembers},
     unknown,
 };
 use auth::EntityId;
@@ -30,32 +31,50 @@ impl<'a> NewEvent<'a> {
         let mut members = JsonBody::read(body)?;
         let kind = take_type(&mut members, sender.entity);
         let data = take_data(&mut members);
+        let subject = subject::take(&mut members);
         for name in ["id", "timestamp", "managingEntityIdentifier"] {
             members.refuse(name, "is set by the service when it publishes the event; leave it out");
         }
         let key = members.violations.note("Idempotency-Key", key);
         let ((kind, data), key) = members.finish_with(kind.zip(data).zip(key))?;
         let once = key.map(|key| IdempotentRequest::of_request(sender, key, body));
-        Ok(Self { content: Content { kind, data }, once })
+        Ok(Self { content: Content { kind, subject, data }, once })
     }
 
     /// The event with this identifier, published at this time.
-    pub fn event(&self, id: EventId, timestamp: Time, entity: EntityId) -> Result<Event, TooLarge> {
-        self.content.event(id, timestamp, entity)
+    pub fn event(
+        &self,
+        id: EventId,
+        timestamp: Time,
+        entity: EntityId,
+        subjects: &SubjectMembers,
+    ) -> Result<Event, TooLarge> {
+        self.content.event(id, timestamp, entity, subjects)
     }
 }
 
-/// Type and data of an event.
-#[derive(Debug, Clone, Copy)]
+/// Type, subject and data of an event.
+#[derive(Debug, Clone)]
 pub(super) struct Content<'a> {
     pub(super) kind: &'static EventType,
+    /// The subject that the publisher gave.
+    pub(super) subject: Option<String>,
     pub(super) data: &'a RawValue,
 }
 
 impl Content<'_> {
-    /// The event with this content.
-    pub(super) fn event(&self, id: EventId, timestamp: Time, entity: EntityId) -> Result<Event, TooLarge> {
-        Event::new(id, self.kind, timestamp, entity, self.data)
+    /// The event with this content. Without a subject of the publisher, the data may name one.
+    pub(super) fn event(
+        &self,
+        id: EventId,
+        timestamp: Time,
+        entity: EntityId,
+        subjects: &SubjectMembers,
+    ) -> Result<Event, TooLarge> {
+        let given = self.subject.as_deref();
+        let event = Event::with_subject(id, self.kind, given, timestamp, entity, self.data)?;
+        let subject = event.subject.or_else(|| subjects.subject_of(self.data));
+        Ok(Event { subject, ..event })
     }
 }
 

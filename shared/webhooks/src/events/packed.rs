@@ -34,6 +34,11 @@ impl Packed {
         Self(vec![255, 255])
     }
 
+    /// The size in the table, in bytes.
+    pub(super) fn size(&self) -> usize {
+        self.0.len()
+    }
+
     /// Decompresses the text.
     pub(super) fn text(&self) -> io::Result<String> {
         let mut text = String::new();

@@ -1,36 +1,40 @@
 //! Publishing: an event becomes one delivery for each webhook that subscribes to it. The order of the writes makes
-//! publishing reliable. First the plan of an idempotency key is stored, then the body and the deliveries, each with a
-//! due time that the sweep finds. Only then is the request acknowledged. The queue comes last and may fail, since its
-//! messages are only hints. A repetition after a crash in between finds the same identifiers and creates nothing new.
+//! publishing reliable. First the plan of an idempotency key is stored, then the event with its targets. Only then is
+//! the request acknowledged: the sweep finds every new event, and opens the deliveries that no dispatcher has claimed
+//! (`deliveries::open`). The queue comes last and may fail, since its messages are only hints. A repetition after a
+//! crash in between finds the same identifiers and creates nothing new.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
 use futures::{
     FutureExt,
-    future::{BoxFuture, join_all, try_join_all},
+    future::{BoxFuture, join_all},
 };
 use serde::Serialize;
 
 use super::{
     event::{Event, MAX_BYTES, TooLarge},
     new_event::{Content, NewEvent},
-    store::{Events, PlannedDelivery, PublicationPlan},
+    store::{EventItem, Events, PublicationPlan, Target},
+    subject::SubjectMembers,
 };
 use crate::{
     deliveries::{
         Deliveries,
         dispatch::schedule::ScheduleSettings,
-        queue::message::{AttemptMessage, DeliveryOwner, DueMessage},
+        queue::message::{AttemptMessage, DeliveryOwner},
         queue::{Lane, Queue},
-        store::item::HeadItem,
     },
     subscriptions::{Webhook, Webhooks},
 };
 use auth::AuthorizedEntity;
-use base::{DeliveryId, EventId, SharedClock, SharedRandom, Time, random, trace::Trace};
+use base::{DeliveryId, EventId, SharedClock, SharedRandom, Time, WebhookId, random, trace::Trace};
 use problem::Problem;
 use storage::table::Transaction;
 use storage::{IdempotencyError, IdempotentRequest, Record, Table, TableError};
+
+/// A publication that takes longer opens its deliveries itself: the sweep may have passed its time already.
+const LATE: Duration = Duration::from_secs(10);
 
 /// Publishes events.
 pub struct Publisher {
@@ -40,8 +44,17 @@ pub struct Publisher {
     deliveries: Deliveries,
     queue: Queue,
     schedule: ScheduleSettings,
+    subjects: SubjectMembers,
     pub(super) clock: SharedClock,
     pub(super) random: SharedRandom,
+}
+
+/// One delivery of a published event.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PlannedDelivery {
+    delivery_identifier: DeliveryId,
+    webhook_identifier: WebhookId,
 }
 
 /// A published event.
@@ -84,9 +97,8 @@ impl Publisher {
     pub fn new(
         table: &Table,
         queue: Queue,
-        schedule: ScheduleSettings,
-        clock: SharedClock,
-        random: SharedRandom,
+        (schedule, subjects): (ScheduleSettings, SubjectMembers),
+        (clock, random): (SharedClock, SharedRandom),
     ) -> Self {
         Self {
             table: table.clone(),
@@ -95,6 +107,7 @@ impl Publisher {
             deliveries: Deliveries::new(table.clone()),
             queue,
             schedule,
+            subjects,
             clock,
             random,
         }
@@ -117,7 +130,7 @@ impl Publisher {
             None => {
                 let event = Event { trace: trace.if_named(), ..self.event_now(entity, &content)? };
                 let webhooks = self.webhooks.of(entity).boxed().await?;
-                Ok(self.deliver(&event, plan(&event, &webhooks), &webhooks).boxed().await?)
+                Ok(self.deliver(&event, targets(&event, &webhooks), &webhooks).boxed().await?)
             }
         }
     }
@@ -135,26 +148,25 @@ impl Publisher {
         let now = event.timestamp;
         // Boxed, like the futures below: unboxed, their nested types exceed the compiler's limits.
         let webhooks = self.webhooks.of(entity).boxed().await?;
-        let plan = PublicationPlan { event: event.id.clone(), timestamp: now, deliveries: plan(&event, &webhooks) };
+        let plan = PublicationPlan { event: event.id.clone(), timestamp: now, targets: targets(&event, &webhooks) };
         let first = self.events.claim_key(once, plan, now).boxed().await?;
         let first = first.ok_or(PublishError::KeyConflict)?;
         let is_repeated = first.event != event.id;
-        let event = content.event(first.event, first.timestamp, entity.id().clone())?;
+        let event = content.event(first.event, first.timestamp, entity.id().clone(), &self.subjects)?;
         let event = Event { trace: trace.if_named(), ..event };
-        let published = self.deliver(&event, first.deliveries, &webhooks).boxed().await?;
+        let published = self.deliver(&event, first.targets, &webhooks).boxed().await?;
         Ok(Published { is_repeated, ..published })
     }
 
-    /// Publishes an internal event of the service. A repetition creates nothing new for webhooks that were found
-    /// before.
+    /// Publishes an internal event of the service. A repetition creates nothing new.
     pub(super) async fn publish_event(&self, entity: &AuthorizedEntity, event: &Event) -> Result<(), TableError> {
         debug_assert_eq!(entity.id(), &event.entity);
         let webhooks = self.webhooks.of(entity).boxed().await?;
-        self.deliver(event, plan(event, &webhooks), &webhooks).boxed().await.map(drop)
+        self.deliver(event, targets(event, &webhooks), &webhooks).boxed().await.map(drop)
     }
 
-    /// Publishes an event to one webhook, regardless of the types that it subscribes to. With a record of the request,
-    /// all writes are one transaction.
+    /// Publishes an event to one webhook, regardless of the types that it subscribes to, in one transaction with the record
+    /// of the request, if there is one.
     pub(crate) async fn publish_to(
         &self,
         entity: &AuthorizedEntity,
@@ -163,18 +175,16 @@ impl Publisher {
         record: Option<Record>,
     ) -> Result<(), IdempotencyError> {
         debug_assert_eq!(entity.id(), &event.entity);
-        let planned = vec![planned(event, webhook)];
+        let targets = vec![target(webhook)];
         let webhooks = std::slice::from_ref(webhook);
-        if record.is_none() {
-            self.deliver(event, planned, webhooks).boxed().await?;
-            return Ok(());
-        }
         let first_attempt = self.first_attempt(event);
-        let retention = self.schedule.retention;
-        let head = HeadItem::new(event, webhook, first_attempt, retention);
-        let writes = Transaction::new().with(self.events.body(event, retention)?).with(Deliveries::opening(&head)?);
+        let (event_item, put) =
+            self.events.keeping(event, targets.clone(), first_attempt, self.schedule.retention).await?;
+        // With its delivery: a repetition with the key publishes nothing again, and so could not open it.
+        let heads = self.deliveries.opened_heads(&event_item, self.clock.now())?;
+        let writes = Transaction::new().with(put).with_all(heads);
         self.table.write_recorded(writes, record, "publishing an event to one webhook").boxed().await?;
-        self.announce(event, &planned, webhooks, first_attempt).await;
+        self.announce(event, &targets, webhooks, first_attempt).await;
         tracing::info!(eventId = %event.id, r#type = event.kind, deliveries = 1, "published");
         Ok(())
     }
@@ -185,73 +195,103 @@ impl Publisher {
 
     fn event_now(&self, entity: &AuthorizedEntity, content: &Content<'_>) -> Result<Event, TooLarge> {
         let now = self.clock.now();
-        content.event(EventId::new(now, &*self.random), now, entity.id().clone())
+        content.event(EventId::new(now, &*self.random), now, entity.id().clone(), &self.subjects)
     }
 
     async fn deliver(
         &self,
         event: &Event,
-        planned: Vec<PlannedDelivery>,
+        targets: Vec<Target>,
         webhooks: &[Webhook],
     ) -> Result<Published, TableError> {
-        let planned = self.without_missing(planned, webhooks).await?;
-        if !planned.is_empty() {
+        if !targets.is_empty() {
             let first_attempt = self.first_attempt(event);
             let retention = self.schedule.retention;
-            let targets = webhooks.iter().filter(|webhook| planned.iter().any(|plan| plan.webhook == webhook.id));
-            let heads: Vec<_> =
-                targets.map(|webhook| HeadItem::new(event, webhook, first_attempt, retention)).collect();
-            // All in the same batches, without an order: a head without its body belongs to an event that is not
-            // acknowledged yet.
-            tokio::try_join!(self.events.keep(event, retention), self.deliveries.open(&heads))?;
-            self.announce(event, &planned, webhooks, first_attempt).await;
+            let (mut item, put) = self.events.keeping(event, targets.clone(), first_attempt, retention).await?;
+            // The sweep may have passed the time of a late event, and then its deliveries are opened here: before the
+            // event is written, so that they are not forgotten if this process dies.
+            let was_late = self.is_late(event);
+            if was_late {
+                self.open(&item).await?;
+            }
+            let kept = self.table.write_together(put, "keeping an event").await?;
+            if !kept.is_done() {
+                // The first version of an event stays, with its targets.
+                item = self.events.item(&event.id).await?.unwrap_or(item);
+            }
+            if !was_late && self.is_late(event) {
+                self.open(&item).await?;
+            }
+            self.announce(event, &item.targets, webhooks, first_attempt).await;
         }
-        tracing::info!(eventId = %event.id, r#type = event.kind, deliveries = planned.len(), "published");
-        Ok(Published { event_identifier: event.id.clone(), deliveries: planned, is_repeated: false })
+        tracing::info!(eventId = %event.id, r#type = event.kind, deliveries = targets.len(), "published");
+        let deliveries = targets.into_iter().enumerate().map(|(ordinal, target)| PlannedDelivery {
+            delivery_identifier: DeliveryId::of(&event.id, ordinal),
+            webhook_identifier: target.webhook,
+        });
+        Ok(Published { event_identifier: event.id.clone(), deliveries: deliveries.collect(), is_repeated: false })
     }
 
-    /// The planned deliveries without those that will never exist. A repetition may plan for a webhook that was removed
-    /// since: its delivery was opened the first time, or is not opened at all.
-    async fn without_missing(
-        &self,
-        planned: Vec<PlannedDelivery>,
-        webhooks: &[Webhook],
-    ) -> Result<Vec<PlannedDelivery>, TableError> {
-        let kept = planned.into_iter().map(async |plan| {
-            let is_known = webhooks.iter().any(|webhook| webhook.id == plan.webhook);
-            let exists = is_known || self.deliveries.head(&plan.delivery).await?.is_some();
-            Ok(exists.then_some(plan))
-        });
-        Ok(try_join_all(kept).await?.into_iter().flatten().collect())
+    fn is_late(&self, event: &Event) -> bool {
+        self.clock.now().since(event.timestamp) >= LATE
+    }
+
+    async fn open(&self, item: &EventItem) -> Result<(), TableError> {
+        self.deliveries.open_missing(item, self.clock.now()).await.map(drop)
     }
 
     /// Announces the first attempts of an event's deliveries. Deliveries of an earlier publication are announced again:
     /// the claim decides whether their attempts are still to be made.
-    async fn announce(&self, event: &Event, planned: &[PlannedDelivery], webhooks: &[Webhook], first_attempt: Time) {
+    async fn announce(&self, event: &Event, targets: &[Target], webhooks: &[Webhook], first_attempt: Time) {
         let now = self.clock.now();
         let known: HashMap<_, _> = webhooks.iter().map(|webhook| (&webhook.id, webhook)).collect();
-        join_all(planned.iter().map(|PlannedDelivery { delivery, webhook }| {
+        let mut lanes = [(Lane::Quick, Vec::new()), (Lane::Slow, Vec::new())];
+        for (ordinal, Target { webhook, .. }) in targets.iter().enumerate() {
             let owner = DeliveryOwner { entity: event.entity.clone(), webhook: webhook.clone() };
-            let due = DueMessage { delivery: delivery.clone(), attempt: 1 };
-            let message = AttemptMessage::new(due, owner, event.id.clone());
+            let message = AttemptMessage::new(DeliveryId::of(&event.id, ordinal), 1, owner);
             // A repetition may announce to a webhook that was removed since.
             let (lane, message) = match known.get(webhook) {
                 Some(known) => (Lane::of(known.is_slow(now)), message.since(known.last_update)),
                 None => (Lane::Quick, message),
             };
-            self.queue.announce_in_time(lane, message, first_attempt, now)
-        }))
+            lanes[usize::from(lane == Lane::Slow)].1.push(message);
+        }
+        join_all(
+            lanes
+                .map(|(lane, messages)| self.queue.announce_in_time(lane, &event.entity, messages, first_attempt, now)),
+        )
         .await;
     }
 }
 
-/// Plans the deliveries of an event: one for each webhook that subscribes to it, except for the webhooks that it is
-/// about.
-pub(crate) fn plan(event: &Event, webhooks: &[Webhook]) -> Vec<PlannedDelivery> {
+/// The targets of an event: each webhook that subscribes to it, except for the webhooks that it is about.
+pub(crate) fn targets(event: &Event, webhooks: &[Webhook]) -> Vec<Target> {
     let others = webhooks.iter().filter(|webhook| !event.about.contains(&webhook.id));
-    others.filter(|webhook| webhook.subscribes_to(event.kind)).map(|webhook| planned(event, webhook)).collect()
+    others.filter(|webhook| webhook.subscribes_to(event.kind)).map(target).collect()
 }
 
-fn planned(event: &Event, webhook: &Webhook) -> PlannedDelivery {
-    PlannedDelivery { delivery: DeliveryId::of(&event.id, &webhook.id), webhook: webhook.id.clone() }
+fn target(webhook: &Webhook) -> Target {
+    Target { webhook: webhook.id.clone(), url: cut(webhook.endpoint.shown_url()) }
+}
+
+/// The beginning of an address: the event is read with the addresses of its targets, of which there may be 200.
+fn cut(url: String) -> String {
+    const MAX_BYTES: usize = 256;
+    if url.len() <= MAX_BYTES {
+        return url;
+    }
+    let end = (0..=MAX_BYTES).rfind(|end| url.is_char_boundary(*end)).unwrap_or_default();
+    format!("{}…", &url[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_address_is_cut_and_any_other_is_kept() {
+        assert_eq!(cut("https://hooks.example.com/".to_owned()), "https://hooks.example.com/");
+        let long = cut("é€".repeat(500));
+        assert!(long.ends_with('…') && (250..260).contains(&long.len()), "{}", long.len());
+    }
 }

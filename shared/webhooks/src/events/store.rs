@@ -1,16 +1,22 @@
-//! Events in the table: their bodies, and the plans of idempotency keys.
+//! Events in the table, and the plans of idempotency keys.
 
-use std::{sync::Arc, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
 use crate::events::{event::Event, packed::Packed};
-use base::{DeliveryId, EventId, Time, WebhookId, trace::Trace};
+use auth::EntityId;
+use base::{DeliveryId, EventId, Time, WebhookId, ids::body_at, trace::Trace};
 use storage::IdempotentRequest;
-use storage::table::{Put, Table, TableError, Written, is_new};
+use storage::table::{Page, PageEnd, Put, Query, Table, TableError, is_new};
 
-/// The largest body that shares its call with other writes, in bytes; larger bodies would slow these down.
-const MAX_SHARED: usize = 16 * 1024;
+/// The largest body, as stored, in the item of its event, in bytes. Events share their partitions with those of other
+/// entities, so larger bodies have separate items in other partitions.
+const MAX_INLINE: usize = 2 * 1024;
+/// The number of partitions of events: one takes 1 000 write units a second.
+pub(crate) const SHARDS: u8 = 16;
+/// The index of events by entity, and of deliveries that have not arrived.
+pub(crate) const BY_ENTITY: &str = "byEntity";
 
 const KEEPING: &str = "keeping an event";
 const READING: &str = "reading an event";
@@ -21,52 +27,151 @@ pub struct Events {
     table: Table,
 }
 
-/// The body of an event, one item for all its deliveries.
-#[derive(Debug, Serialize, Deserialize)]
+/// An event as an item: what all its deliveries have in common, and the webhooks that they go to.
+///
+/// | item | pk / sk |
+/// |---|---|
+/// | event | `EVENTS#{shard}` / `{event}` |
+/// | body of more than 2 KiB | `EVT#{event}` / `BODY` |
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct BodyItem {
+pub(crate) struct EventItem {
     pk: String,
-    sk: String,
-    /// The uncompressed body; absent if it is packed.
+    /// The event's identifier.
+    sk: EventId,
+    pub(crate) owner_identifier: EntityId,
+    pub(crate) r#type: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    body: Option<String>,
+    pub(crate) subject: Option<String>,
+    /// The deliveries, in the order of their numbers.
+    pub(crate) targets: Vec<Target>,
+    /// When the first attempts are due; absent if they are due at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    packed: Option<Packed>,
+    first_attempt: Option<Time>,
+    /// Whether a person requested it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) asked_for: bool,
     /// The publisher's header of this name; absent if it sent none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     traceparent: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tracestate: Option<String>,
+    /// The body; absent if it has a separate item.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    content: Option<StoredBody>,
+    entity_key: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    subject_key: Option<String>,
+    pub(crate) expires_at: i64,
+}
+
+/// The attributes of an event apart from its body and its trace.
+const ATTRIBUTES: [&str; 10] =
+    ["pk", "sk", "ownerIdentifier", "type", "subject", "targets", "firstAttempt", "askedFor", "entityKey", "expiresAt"];
+
+/// A webhook that an event is delivered to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Target {
+    pub(crate) webhook: WebhookId,
+    /// The webhook's URL at the publication, with the values of its query masked.
+    pub(crate) url: String,
+}
+
+/// A body as stored: packed, unless that saves nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum StoredBody {
+    Plain(String),
+    Packed(Packed),
+}
+
+/// A body that has a separate item.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct BodyItem {
+    pk: String,
+    sk: String,
+    content: StoredBody,
     expires_at: i64,
 }
 
-/// The stored part of an event that deliveries need.
-#[derive(Debug)]
-pub(crate) struct StoredEvent {
-    pub(crate) body: String,
-    /// The span of its publication. Without a trace of the publisher it is derived from the event's identifier, for the
-    /// log only.
-    pub(crate) trace: Trace,
-    expires_at: i64,
+impl StoredBody {
+    fn of(body: &str) -> Self {
+        Packed::of(body).map_or_else(|| Self::Plain(body.to_owned()), Self::Packed)
+    }
+
+    fn size(&self) -> usize {
+        match self {
+            Self::Plain(body) => body.len(),
+            Self::Packed(packed) => packed.size(),
+        }
+    }
+
+    fn text(self) -> io::Result<String> {
+        match self {
+            Self::Plain(body) => Ok(body),
+            Self::Packed(packed) => packed.text(),
+        }
+    }
 }
 
-impl StoredEvent {
-    /// An event with this body that was published in the span of these headers.
-    pub(crate) fn of(
-        event: &EventId,
-        body: String,
-        traceparent: Option<&str>,
-        tracestate: Option<&str>,
-        expires_at: i64,
-    ) -> Self {
-        let trace = Trace::read(traceparent, tracestate);
-        Self { body, trace: trace.unwrap_or_else(|| Trace::derived_from(event.as_str())), expires_at }
+impl EventItem {
+    /// The item of an event with these targets, without its body.
+    pub(crate) fn new(event: &Event, targets: Vec<Target>, first_attempt: Time, retention: Duration) -> Self {
+        let (pk, sk) = (shard_key(shard(&event.id)), event.id.clone());
+        let subject_key = event.subject.as_ref().map(|subject| subject_key(&event.entity, subject));
+        Self {
+            pk,
+            sk,
+            owner_identifier: event.entity.clone(),
+            r#type: event.kind.to_owned(),
+            subject: event.subject.clone(),
+            targets,
+            first_attempt: Some(first_attempt).filter(|first| *first != event.timestamp),
+            asked_for: event.asked_for,
+            traceparent: event.trace.as_ref().map(Trace::traceparent),
+            tracestate: event.trace.as_ref().and_then(Trace::tracestate).map(str::to_owned),
+            content: None,
+            entity_key: entity_key(&event.entity),
+            subject_key,
+            expires_at: (event.timestamp + retention).as_seconds(),
+        }
+    }
+
+    /// The event's identifier.
+    pub(crate) fn id(&self) -> &EventId {
+        &self.sk
+    }
+
+    /// The identifiers of its deliveries, with their webhooks.
+    pub(crate) fn deliveries(&self) -> impl Iterator<Item = (DeliveryId, &Target)> {
+        let numbered = self.targets.iter().enumerate();
+        numbered.map(|(ordinal, target)| (DeliveryId::of(&self.sk, ordinal), target))
+    }
+
+    /// When the first attempts are due.
+    pub(crate) fn first_attempt(&self) -> Time {
+        self.first_attempt.unwrap_or_else(|| self.sk.time())
     }
 
     /// Whether the event is within its retention.
     pub(crate) fn is_kept(&self, now: Time) -> bool {
         self.expires_at > now.as_seconds()
     }
+
+    /// The span of its publication. Without a trace of the publisher it is derived from the event's identifier, for the
+    /// log only.
+    pub(crate) fn trace(&self) -> Trace {
+        let trace = Trace::read(self.traceparent.as_deref(), self.tracestate.as_deref());
+        trace.unwrap_or_else(|| Trace::derived_from(self.sk.as_str()))
+    }
+}
+
+/// An event with its body.
+#[derive(Debug, Clone)]
+pub(crate) struct StoredEvent {
+    pub(crate) item: EventItem,
+    pub(crate) body: String,
 }
 
 /// The plan of a publication with an idempotency key. A repetition carries out the same plan, and so gives the same
@@ -76,16 +181,7 @@ impl StoredEvent {
 pub(super) struct PublicationPlan {
     pub(super) event: EventId,
     pub(super) timestamp: Time,
-    pub(super) deliveries: Vec<PlannedDelivery>,
-}
-
-/// One delivery of a plan.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct PlannedDelivery {
-    #[serde(rename = "deliveryIdentifier")]
-    pub(crate) delivery: DeliveryId,
-    #[serde(rename = "webhookIdentifier")]
-    pub(crate) webhook: WebhookId,
+    pub(super) targets: Vec<Target>,
 }
 
 impl Events {
@@ -94,36 +190,90 @@ impl Events {
         Self { table }
     }
 
-    /// The write that stores an event's body for its retention.
-    pub(super) fn body(&self, event: &Event, retention: Duration) -> Result<Put, TableError> {
-        let (pk, sk) = body_key(&event.id);
-        let expires_at = (event.timestamp + retention).as_seconds();
-        let traceparent = event.trace.as_ref().map(Trace::traceparent);
-        let tracestate = event.trace.as_ref().and_then(Trace::tracestate).map(str::to_owned);
-        let packed = Packed::of(&event.body);
-        let body = packed.is_none().then(|| event.body.clone());
-        let item = BodyItem { pk, sk, body, packed, traceparent, tracestate, expires_at };
-        Ok(Put::item(&item, KEEPING)?.only_if(is_new()))
+    /// The item of an event without its body, and the write that stores it for its retention. A large body is
+    /// written before.
+    pub(super) async fn keeping(
+        &self,
+        event: &Event,
+        targets: Vec<Target>,
+        first_attempt: Time,
+        retention: Duration,
+    ) -> Result<(EventItem, Put), TableError> {
+        let item = EventItem::new(event, targets, first_attempt, retention);
+        let content = StoredBody::of(&event.body);
+        // The service publishes few events, and none is large.
+        let inline = content.size() <= MAX_INLINE || event.is_internal();
+        let mut whole = item.clone();
+        if inline {
+            whole.content = Some(content);
+        } else {
+            let (pk, sk) = body_key(&event.id);
+            let body = BodyItem { pk, sk, content, expires_at: item.expires_at };
+            self.table.write(Put::item(&body, KEEPING)?.only_if(is_new()), KEEPING).await?;
+        }
+        Ok((item, Put::item(&whole, KEEPING)?.only_if(is_new())))
     }
 
-    /// Stores an event's body for its retention. Lost if the body is stored already: the first version stays.
-    pub(super) async fn keep(&self, event: &Event, retention: Duration) -> Result<Written<()>, TableError> {
-        let put = self.body(event, retention)?;
-        if event.body.len() <= MAX_SHARED {
-            self.table.write_together(put, KEEPING).await
-        } else {
-            self.table.write(put, KEEPING).await
+    /// An event, also after its retention as long as the table keeps it.
+    pub(crate) async fn find(&self, event: &EventId) -> Result<Option<StoredEvent>, TableError> {
+        match self.item(event).await? {
+            Some(item) => self.with_body(item).await.map(Some),
+            None => Ok(None),
         }
     }
 
-    pub(crate) async fn find(&self, event: &EventId) -> Result<Option<StoredEvent>, TableError> {
-        self.table.read(body_key(event), READING).await?.map(|item| stored(event, item)).transpose()
+    /// An event without its body.
+    pub(crate) async fn item(&self, event: &EventId) -> Result<Option<EventItem>, TableError> {
+        self.table.read(event_key(event), READING).await
     }
 
     /// An eventually consistent read of an event, at half the cost; also `None` when the event was written moments ago.
     /// A stored event never changes.
     pub(crate) async fn read_eventual(&self, event: &EventId) -> Result<Option<StoredEvent>, TableError> {
-        self.table.read_eventual(body_key(event), READING).await?.map(|item| stored(event, item)).transpose()
+        match self.item_eventual(event).await? {
+            Some(item) => self.with_body(item).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// An eventually consistent read of an event without its body.
+    pub(crate) async fn item_eventual(&self, event: &EventId) -> Result<Option<EventItem>, TableError> {
+        self.table.read_eventual(event_key(event), READING).await
+    }
+
+    async fn with_body(&self, mut item: EventItem) -> Result<StoredEvent, TableError> {
+        let content = match item.content.take() {
+            Some(content) => content,
+            // It was written before the event.
+            None => {
+                let body: Option<BodyItem> = self.table.read(body_key(&item.sk), READING).await?;
+                body.ok_or(TableError::Missing("the body of an event"))?.content
+            }
+        };
+        let key = Some(event_key(&item.sk).into());
+        let body = content.text();
+        let body = body.map_err(|source| TableError::Item { doing: READING, key, source: Arc::new(source) })?;
+        Ok(StoredEvent { item, body })
+    }
+
+    /// A page of the events of one shard after a position and before a time, the oldest first, without their bodies. The
+    /// read is consistent.
+    pub(crate) async fn of_shard(
+        &self,
+        shard: u8,
+        (after, before): (&str, Time),
+        start: Option<PageEnd>,
+        limit: i32,
+    ) -> Result<Page<EventItem>, TableError> {
+        if *after >= *body_at(before) {
+            // Another sweep, with a clock ahead, has come farther.
+            return Ok(Page { entries: Vec::new(), next: None });
+        }
+        let from = format!("{}{after}!", EventId::PREFIX);
+        let to = format!("{}{}", EventId::PREFIX, body_at(before));
+        let query = Query::partition(shard_key(shard)).between("sk", from, to).attributes(&ATTRIBUTES).limit(limit);
+        let query = query.after(start).skipping_unreadable();
+        self.table.page(query, "looking through new events").await
     }
 
     /// Claims an idempotency key for a plan, or returns the earlier plan of the key; `None` if that had another body.
@@ -137,36 +287,49 @@ impl Events {
     }
 }
 
-fn stored(event: &EventId, item: BodyItem) -> Result<StoredEvent, TableError> {
-    let BodyItem { body, packed, traceparent, tracestate, expires_at, .. } = item;
-    let unpacked = |packed: Packed| {
-        let key = Some(body_key(event).into());
-        packed.text().map_err(|source| TableError::Item { doing: READING, key, source: Arc::new(source) })
-    };
-    let body = body.map(Ok).or_else(|| packed.map(unpacked));
-    let body = body.ok_or(TableError::Missing("the body of an event"))??;
-    Ok(StoredEvent::of(event, body, traceparent.as_deref(), tracestate.as_deref(), expires_at))
+/// The shard of an event, by some of the random characters of its identifier.
+fn shard(event: &EventId) -> u8 {
+    let sum = event.body().bytes().rev().skip(2).take(6).fold(0u8, u8::wrapping_add);
+    sum % SHARDS
+}
+
+fn shard_key(shard: u8) -> String {
+    format!("EVENTS#{shard}")
+}
+
+fn event_key(event: &EventId) -> (String, String) {
+    (shard_key(shard(event)), event.to_string())
 }
 
 fn body_key(event: &EventId) -> (String, String) {
     (format!("EVT#{event}"), "BODY".to_owned())
 }
 
+/// The partition of an entity's events in the index.
+pub(crate) fn entity_key(entity: &EntityId) -> String {
+    format!("ENT#{entity}")
+}
+
+/// The partition of the events about a subject in the index.
+pub(crate) fn subject_key(entity: &EntityId, subject: &str) -> String {
+    format!("ENT#{entity}#{subject}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use base::SystemRandom;
+    use std::collections::BTreeSet;
 
     #[test]
-    fn a_body_that_cannot_be_unpacked_is_named_with_its_fault() {
-        let event = EventId::new(Time::from_millis(0), &SystemRandom);
-        let (pk, sk) = body_key(&event);
-        let packed = Some(Packed::torn());
-        let item = BodyItem { pk, sk, body: None, packed, traceparent: None, tracestate: None, expires_at: 0 };
-        let fault = stored(&event, item).expect_err("no DEFLATE");
-        assert!(
-            matches!(&fault, TableError::Item { key: Some(key), .. } if key.partition.contains(event.as_str())),
-            "{fault}"
-        );
+    fn a_body_that_cannot_be_unpacked_is_an_error() {
+        assert!(StoredBody::Packed(Packed::torn()).text().is_err());
+    }
+
+    #[test]
+    fn events_are_spread_over_all_shards() {
+        let random = SystemRandom;
+        let shards: BTreeSet<_> = (0..1_000).map(|_| shard(&EventId::new(Time::from_millis(0), &random))).collect();
+        assert_eq!(shards, (0..SHARDS).collect());
     }
 }

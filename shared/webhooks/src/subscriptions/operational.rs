@@ -121,7 +121,7 @@ mod tests {
         let event = EventId::new(NOW, &random);
         let webhook = WebhookId::new(NOW, &random);
         let data = DeliveryExhausted {
-            delivery_identifier: &DeliveryId::of(&event, &webhook),
+            delivery_identifier: &DeliveryId::of(&event, 0),
             webhook_identifier: &webhook,
             event_identifier: &event,
             r#type: kind,

@@ -13,7 +13,7 @@ use super::{
     operational::{DeliveryExhausted, FailingEntry, WebhookDisabled, WebhookFailing, is_operational},
     tally::{AttemptOutcome, Tally},
 };
-use crate::events::{Event, catalogue, outbox::OutboxEvent, publish::plan};
+use crate::events::{Event, catalogue, outbox::OutboxEvent, publish::targets};
 use auth::EntityId;
 use base::{DeliveryId, EventId, Time, WebhookId, testing::CountingRandom};
 
@@ -79,7 +79,7 @@ impl World {
     }
 
     fn publish(&mut self, event: &Event) {
-        for planned in plan(event, &self.webhooks) {
+        for planned in targets(event, &self.webhooks) {
             let webhook =
                 self.webhooks.iter().position(|webhook| webhook.id == planned.webhook).expect("it was planned");
             self.open.push(Open { webhook, event: event.id.clone(), kind: event.kind, attempts: 0 });
@@ -124,7 +124,7 @@ impl World {
     fn exhausted(&mut self, webhook: usize, event: &EventId, kind: &str) {
         let id = self.webhooks[webhook].id.clone();
         let exhausted = DeliveryExhausted {
-            delivery_identifier: &DeliveryId::of(event, &id),
+            delivery_identifier: &DeliveryId::of(event, 0),
             webhook_identifier: &id,
             event_identifier: event,
             r#type: kind,

@@ -72,7 +72,7 @@ impl Testing {
         let event = Event::new(EventId::new(now, &*self.random), TEST, now, entity.id().clone(), &data);
         let event = event.expect("identifiers and a sentence are small");
         let event = Event { trace: trace.if_named(), asked_for: true, ..event };
-        let sent = TestSent { delivery_identifier: DeliveryId::of(&event.id, id) };
+        let sent = TestSent { delivery_identifier: DeliveryId::of(&event.id, 0) };
         let record = self.answers.record(once, &sent, &sent.delivery_identifier, now).await?;
         self.publisher.publish_to(entity, &event, &webhook, record).await?;
         Ok(sent)

@@ -2,7 +2,7 @@
 
 use super::{
     Promise,
-    facts::{Facts, text},
+    facts::{DeliveryFacts, Facts, text},
 };
 use crate::{bundle::entity_id, plan::apart::QUIET};
 
@@ -24,12 +24,11 @@ pub fn check(facts: &Facts<'_>, note: &mut impl FnMut(Promise, String)) {
     if facts.state.troubled.is_none() {
         return;
     }
-    let entity = format!("ENT#{}", entity_id(QUIET));
-    for (id, delivery) in &facts.deliveries {
-        let created = delivery.versions.first().filter(|_| text(delivery.head, "entityKey") == entity);
-        let Some(created) = created.map(|version| version.at) else { continue };
+    let entity = entity_id(QUIET);
+    let of_tenant = |delivery: &&DeliveryFacts<'_>| text(delivery.head, "ownerIdentifier") == entity.as_str();
+    for (id, delivery) in facts.deliveries.iter().filter(|(_, delivery)| of_tenant(delivery)) {
         let arrived = delivery.seen.first().map(|seen| seen.arrived);
-        let delay = arrived.map(|arrived| arrived.saturating_sub(created));
+        let delay = arrived.map(|arrived| arrived.saturating_sub(delivery.published));
         if delay.is_none_or(|delay| delay > BOUND) {
             note(Promise::Apart, format!("{id} of the tenant without trouble arrived after {delay:?} ms"));
         }

@@ -73,7 +73,7 @@ fn missing_of_outbox(facts: &Facts<'_>) -> Vec<String> {
     let opened: BTreeSet<_> = facts
         .deliveries
         .values()
-        .map(|delivery| (text(delivery.head, "event"), text(delivery.head, "webhookIdentifier")))
+        .map(|delivery| (delivery.event.as_str(), text(delivery.head, "webhookIdentifier")))
         .collect();
     let versions = || facts.state.table.versions().iter().filter(|version| version.key.0.starts_with("OUTBOX#"));
     let mut faults = Vec::new();
@@ -121,10 +121,7 @@ fn unexplained(facts: &Facts<'_>, delivery: &DeliveryFacts<'_>) -> Option<String
         "cancelled" => {
             let webhook = facts.webhooks.get(text(delivery.head, "webhookIdentifier"))?;
             let ended = delivery.versions.last().map_or(u64::MAX, |version| version.at);
-            let created = delivery.versions.first().map_or(0, |version| version.at);
-            let body = ("EVT#".to_owned() + text(delivery.head, "event"), "BODY".to_owned());
-            let has_body = facts.state.table.item(&body).is_some();
-            (has_body && !webhook.was_off(created, ended))
+            (!webhook.was_off(delivery.published, ended))
                 .then(|| "its webhook was neither removed nor disabled".to_owned())
         }
         open => Some(format!("a delivery at rest may not be {open}")),

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use base::DeliveryId;
 use serde_json::Value;
 
 use crate::{
@@ -22,6 +23,10 @@ pub struct Facts<'a> {
 
 /// A delivery at the end of a history.
 pub struct DeliveryFacts<'a> {
+    /// The identifier of its event.
+    pub event: String,
+    /// When its event was written, in milliseconds.
+    pub published: u64,
     /// Its head.
     pub head: &'a Item,
     /// Its attempts, the oldest first.
@@ -96,11 +101,14 @@ impl<'a> Facts<'a> {
             let Some(slot) = url.and_then(slot) else { continue };
             webhooks.insert(id.to_owned(), WebhookFacts { versions: versions.clone(), slot });
         }
+        let written = versions.iter().filter(|((partition, _), _)| partition.starts_with("EVENTS#"));
+        let events: BTreeMap<_, _> = written.map(|((_, event), versions)| (event.as_str(), versions[0].at)).collect();
         let mut deliveries = BTreeMap::new();
         for ((partition, sort), head) in state.table.items() {
-            let Some(id) = partition.strip_prefix("DLV#").filter(|_| sort == "HEAD") else { continue };
+            let Some(delivery) = DeliveryId::parse(sort) else { continue };
+            let id = sort.as_str();
             let slot = webhooks.get(text(head, "webhookIdentifier")).map(|webhook| webhook.slot);
-            let event = text(head, "event");
+            let event = delivery.event().to_string();
             let seen = state.endpoints.seen.iter().filter(|seen| Some(seen.slot) == slot && seen.event == event);
             let mut attempts: Vec<_> = head
                 .get("attempts")
@@ -117,12 +125,15 @@ impl<'a> Facts<'a> {
                     )
                 })
                 .collect();
-            let separate = state.table.items().filter(|((of, sort), _)| of == partition && sort.starts_with("ATT#"));
+            let large = format!("DLV#{id}");
+            let separate = state.table.items().filter(|((of, sort), _)| *of == large && sort.starts_with("ATT#"));
             attempts.extend(separate.filter_map(|(_, item)| attempt_of(item.clone())));
             attempts.sort_by_key(|attempt| attempt.number);
             let key = (partition.clone(), sort.clone());
             let versions = versions.get(&key).cloned().unwrap_or_default();
-            deliveries.insert(id.to_owned(), DeliveryFacts { head, attempts, seen: seen.collect(), versions });
+            let published = events.get(event.as_str()).copied().unwrap_or_default();
+            let seen = seen.collect();
+            deliveries.insert(id.to_owned(), DeliveryFacts { event, published, head, attempts, seen, versions });
         }
         Self { state, deliveries, webhooks }
     }

@@ -17,8 +17,9 @@ const PROTECTED: u64 = 30_000;
 const LEASE: u64 = 45_000;
 /// The longest throttling that a record outlasts, less the time between two of its tries.
 const OUTLASTED: u64 = 18_000;
-/// How long after a change of a webhook a claim may still use its former state.
-const OBEYED_WITHIN: u64 = 1_000;
+/// How long after a change of a webhook a claim may still use the state before: an eventually consistent read returns
+/// values of up to a second before, and is used for a quarter of a second.
+const OBEYED_WITHIN: u64 = 1_300;
 
 /// Checks the requests for each delivery.
 pub fn check(facts: &Facts<'_>, note: &mut impl FnMut(Promise, String)) {
@@ -64,14 +65,14 @@ fn unrecorded<'a>(facts: &Facts<'_>, id: &str, delivery: &DeliveryFacts<'a>) -> 
 
 /// For how many milliseconds of its lease after a request the table took no record.
 fn throttled_after(facts: &Facts<'_>, id: &str, delivery: &DeliveryFacts<'_>, seen: &SeenRequest) -> u64 {
-    const INDEXES: [(&str, &str); 3] = [("byDue", "dueShard"), ("byOwner", "entityKey"), ("byWebhook", "webhookKey")];
-    let partitions: BTreeSet<_> = delivery
-        .versions
-        .iter()
-        .filter_map(|version| version.item.as_deref())
-        .flat_map(|head| INDEXES.map(|(index, attribute)| format!("{index}/{}", text(head, attribute))))
-        .chain([format!("DLV#{id}")])
-        .collect();
+    let versions = delivery.versions.iter().filter_map(|version| version.item.as_deref());
+    let shards = versions.map(|head| format!("byDue/{}", text(head, "dueShard")));
+    let webhook = text(delivery.head, "webhookIdentifier");
+    let groups = ["OPEN", "WAITING", "RECOVERABLE", "UNRECOVERABLE", "DELIVERED"]
+        .map(|group| format!("byWebhook/{group}#{webhook}"));
+    let undelivered = format!("byEntity/UNDELIVERED#{}", text(delivery.head, "ownerIdentifier"));
+    let items = [undelivered, format!("EVT#{}", delivery.event), format!("DLV#{id}")];
+    let partitions: BTreeSet<_> = shards.chain(groups).chain(items).collect();
     let lease = (seen.arrived, seen.arrived + LEASE);
     let times = facts.state.throttles.iter().filter(|(partition, ..)| partitions.contains(partition));
     times.map(|(_, from, until)| (*until).min(lease.1).saturating_sub((*from).max(lease.0))).sum()
@@ -98,5 +99,5 @@ fn disobeyed(facts: &Facts<'_>, delivery: &DeliveryFacts<'_>, seen: &SeenRequest
     let states: Vec<_> = webhook.between(claimed.saturating_sub(OBEYED_WITHIN), seen.arrived).collect();
     let address = crate::endpoints::address(seen.slot, seen.address);
     let allowed = states.iter().flatten().any(|state| state.enabled && state.url == address);
-    (!allowed).then(|| format!("its webhook was {states:?} since a second before the claim"))
+    (!allowed).then(|| format!("its webhook was {states:?} since 1.3 s before the claim"))
 }

@@ -9,16 +9,19 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::deliveries::{
-    attempt::Attempt,
-    delivery::{Delivery, Status, WaitingFor},
-    dispatch::{schedule::Next, transition::HeadTransition},
-    lease_times::{BEGIN_LIMIT, CLAIM_LIMIT, CLOCK_SKEW, LEASE},
-    queue::message::AttemptMessage,
-    store::{
-        Deliveries,
-        item::{AttemptItem, HEAD, HeadItem, head_key},
+use crate::{
+    deliveries::{
+        attempt::Attempt,
+        delivery::{Delivery, Status, WaitingFor},
+        dispatch::{schedule::Next, transition::HeadTransition},
+        lease_times::{BEGIN_LIMIT, CLAIM_LIMIT, CLOCK_SKEW, LEASE},
+        queue::message::AttemptMessage,
+        store::{
+            Deliveries,
+            item::{AttemptItem, HeadItem, head_key},
+        },
     },
+    events::store::EventItem,
 };
 use base::{DeliveryId, EventId, Time};
 use storage::table::{Change, Put, TableError, Transaction, Value, Write, Written, at_most, is, is_new};
@@ -44,6 +47,27 @@ pub(crate) struct Claimed {
     began: Instant,
 }
 
+/// The outcome of a claim.
+#[derive(Debug)]
+pub(crate) enum Claim {
+    /// The attempt belongs to the caller.
+    Done(Box<Claimed>),
+    /// The attempt was made already, another worker is making it, it is not due yet, or the delivery is final.
+    Refused,
+    /// The delivery has no head: no worker has claimed it and the sweep has not opened it, or it is gone.
+    NoHead,
+}
+
+impl Claim {
+    /// The claimed attempt, if any.
+    pub(crate) fn done(self) -> Option<Claimed> {
+        match self {
+            Self::Done(claimed) => Some(*claimed),
+            Self::Refused | Self::NoHead => None,
+        }
+    }
+}
+
 impl Claimed {
     /// The latest time to write the outcome: before another worker, whose clock may be ahead, can claim.
     fn deadline(&self) -> Instant {
@@ -62,15 +86,15 @@ impl Claimed {
 
     /// A change of the head, on condition that the claim still holds.
     fn change(&self) -> Change {
-        Change::of((self.head.pk.clone(), HEAD.to_owned())).only_if(is("lease", self.lease.as_str()))
+        Change::of(head_key(&self.head.delivery.id)).only_if(is("lease", self.lease.as_str()))
     }
 
     pub(crate) fn delivery(&self) -> &Delivery {
         &self.head.delivery
     }
 
-    pub(crate) fn event(&self) -> &EventId {
-        &self.head.event
+    pub(crate) fn event(&self) -> EventId {
+        self.head.event()
     }
 
     /// The message that announces an attempt of this delivery.
@@ -101,20 +125,50 @@ impl Claimed {
 }
 
 impl Deliveries {
-    /// Claims an attempt. `None` when the attempt was made already, another worker is making it, it is not due yet, or
-    /// the delivery is final or gone. If the caller dies, the sweep finds the delivery after the lease. The due time
-    /// stays, which saves two write units in the index; most attempts end long before it. If it passes during an
-    /// attempt, the sweep announces the delivery, and the claim that follows moves the due time to the end of the
-    /// lease.
+    /// Claims the first attempt of a delivery that probably has no head yet.
+    pub(crate) async fn claim_first(
+        &self,
+        event: &EventItem,
+        id: &DeliveryId,
+        lease: String,
+        now: Time,
+    ) -> Result<Option<Claimed>, TableError> {
+        let began = Instant::now();
+        let Some(head) = HeadItem::new(event, id).filter(|head| head.is_kept(now)) else { return Ok(None) };
+        if event.first_attempt() > now + CLOCK_SKEW {
+            return Ok(None);
+        }
+        let head = head.claimed(&lease, now);
+        let put = Put::item(&head, CLAIMING)?.only_if(is_new());
+        if self.table.until(began + CLAIM_LIMIT).write_together(put, CLAIMING).await?.is_done() {
+            return Ok(Some(Claimed { head, lease, began }));
+        }
+        self.claim_since((began, now), id, 1, lease).await.map(Claim::done)
+    }
+
+    /// Claims an attempt of a delivery that has a head. If the caller dies, the sweep finds the delivery after the lease.
+    /// The due time stays, which saves two write units in the index; most attempts end long before it. If it passes
+    /// during an attempt, the sweep announces the delivery, and the claim that follows moves the due time to the end of
+    /// the lease.
     pub(crate) async fn claim(
         &self,
         id: &DeliveryId,
         attempt: u32,
         lease: String,
         now: Time,
-    ) -> Result<Option<Claimed>, TableError> {
+    ) -> Result<Claim, TableError> {
+        self.claim_since((Instant::now(), now), id, attempt, lease).await
+    }
+
+    /// Claims with a lease from this moment on, which both clocks name.
+    async fn claim_since(
+        &self,
+        (began, now): (Instant, Time),
+        id: &DeliveryId,
+        attempt: u32,
+        lease: String,
+    ) -> Result<Claim, TableError> {
         let made = attempt.saturating_sub(1);
-        let began = Instant::now();
         let claim = Change::of(head_key(id))
             .set("lease", lease.as_str())
             .set("claimableAt", now + LEASE)
@@ -124,21 +178,21 @@ impl Deliveries {
         let head: HeadItem =
             match self.table.until(began + CLAIM_LIMIT).write_together_and_read(claim, CLAIMING).await? {
                 Written::Done(head) => head,
-                Written::Lost(None) => return Ok(None),
+                Written::Lost(None) => return Ok(Claim::NoHead),
                 // Our own lease: the response to the first write may have been lost, and this is its repetition.
                 Written::Lost(Some(head)) if is_own_claim(&head, &lease, made) => head,
                 Written::Lost(Some(head)) => {
                     if head.due_at != head.claimable_at {
                         self.set_due_at_lease_end(&head).await?;
                     }
-                    return Ok(None);
+                    return Ok(Claim::Refused);
                 }
             };
         // The due time is after the end of the lease if the sweep announced the delivery several times.
         if head.due_at > head.claimable_at {
             self.set_due_at_lease_end(&head).await?;
         }
-        Ok(Some(Claimed { head, lease, began }))
+        Ok(Claim::Done(Box::new(Claimed { head, lease, began })))
     }
 
     /// Moves the due time of a claimed delivery to the end of the lease, so that the sweep finds the delivery exactly
@@ -147,7 +201,7 @@ impl Deliveries {
         let HeadItem { lease: Some(lease), claimable_at: Some(end), due_at: Some(due), .. } = head else {
             return Ok(());
         };
-        let then = Change::of((head.pk.clone(), HEAD.to_owned()))
+        let then = Change::of(head_key(&head.delivery.id))
             .set("dueAt", *end)
             .only_if(is("lease", lease.as_str()))
             .only_if(is("dueAt", *due));
@@ -192,13 +246,11 @@ impl Deliveries {
             return Ok(Written::Done(()));
         }
         // The response to a transaction may have been lost.
-        let item = AttemptItem::new(head, attempt);
-        let found: Option<AttemptItem> = table.read(item.key(), RECORDING).await?;
-        Ok(if found.is_some_and(|found| found.attempt == item.attempt) {
-            Written::Done(())
-        } else {
-            Written::Lost(None)
-        })
+        let found = table.read::<HeadItem>(head_key(&head.delivery.id), RECORDING).await?;
+        let is_own = |found: &HeadItem| {
+            found.delivery.attempt_count == attempt.attempt_number && found.delivery.last_update == now
+        };
+        Ok(if found.as_ref().is_some_and(is_own) { Written::Done(()) } else { Written::Lost(None) })
     }
 
     /// Releases a claim: no attempt is counted, and the next one stays due.

@@ -13,7 +13,7 @@ use crate::{
         delivery::WaitingFor,
         dispatch::{
             breaker_check::{AttemptDecision, admit},
-            claim::Claimed,
+            claim::{Claim, Claimed},
             counting::{self, RecordedAttempt},
             metrics::Meter,
             prefetch::{AttemptInputs, Prefetch, Sources},
@@ -128,9 +128,8 @@ impl Dispatcher {
         self.rings.get().await?;
         let due = &message.due;
         let now = self.clock.now();
-        let claim = self.deliveries.claim(&due.delivery, due.attempt, random::uuid(&*self.random), now);
-        let (claimed, prefetch) = join!(claim, self.sources().prefetch(message));
-        let Some(claimed) = claimed? else {
+        let (claimed, prefetch) = self.claim(message, now).await?;
+        let Some(claimed) = claimed else {
             tracing::debug!(
                 deliveryId = %due.delivery,
                 attempt = due.attempt,
@@ -159,6 +158,37 @@ impl Dispatcher {
         }
     }
 
+    /// Claims the attempt that a message announces, and prefetches its inputs. The head of a delivery is inserted by its
+    /// first claim, from the event, so that the event is read before; any other claim is concurrent with the prefetch.
+    async fn claim(&self, message: &AttemptMessage, now: Time) -> Result<(Option<Claimed>, Prefetch), DispatchError> {
+        let due = &message.due;
+        let lease = random::uuid(&*self.random);
+        let is_new = due.attempt == 1 && !due.has_waited;
+        let mut prefetch = if is_new {
+            self.sources().prefetch(message).await
+        } else {
+            let claim = self.deliveries.claim(&due.delivery, due.attempt, lease.clone(), now);
+            let (claim, prefetch) = join!(claim, self.sources().prefetch(message));
+            match claim? {
+                Claim::Done(claimed) => return Ok((Some(*claimed), prefetch)),
+                Claim::NoHead if due.attempt == 1 => prefetch,
+                Claim::NoHead | Claim::Refused => return Ok((None, prefetch)),
+            }
+        };
+        if prefetch.event.is_none() {
+            prefetch.event = self.events.find(&due.delivery.event()).await?;
+        }
+        let claimed = match &prefetch.event {
+            // The reads may have taken long, and the lease begins with the claim.
+            Some(event) => {
+                let now = self.clock.now();
+                self.deliveries.claim_first(&event.item, &due.delivery, lease, now).await?
+            }
+            None => None,
+        };
+        Ok((claimed, prefetch))
+    }
+
     /// Makes the attempt, unless it cannot be made or has to wait.
     async fn claimed(&self, claimed: &Claimed, prefetch: Prefetch) -> Result<Option<RecordedAttempt>, DispatchError> {
         let delivery = claimed.delivery();
@@ -171,7 +201,7 @@ impl Dispatcher {
             return Ok(None);
         };
         let Some(event) = event else {
-            self.wait_for_body(claimed, now).await?;
+            self.wait_for_event(claimed, now).await?;
             return Ok(None);
         };
         let healths = &self.health_tracker.healths;
@@ -185,7 +215,7 @@ impl Dispatcher {
                 return Ok(None);
             }
         };
-        let trace = event.trace.next_span(&*self.random);
+        let trace = event.item.trace().next_span(&*self.random);
         let span = tracing::info_span!("attempt", trace_id = %trace.trace_id(), span_id = %trace.span_id());
         let attempt = self.attempt(&entity, claimed, webhook, &event.body, &trace).instrument(span);
         let Some(outcome) = attempt.await? else { return Ok(None) };
@@ -235,24 +265,16 @@ impl Dispatcher {
         self.meter.breakers_opened(opened);
     }
 
-    /// Handles a delivery without an event body. Its publication was never acknowledged; the client may repeat it while
-    /// the idempotency key is kept. After that the body never comes.
-    async fn wait_for_body(&self, claimed: &Claimed, now: Time) -> Result<(), DispatchError> {
+    /// Handles a delivery without its event. A late publication opens its deliveries before it writes the event. It was
+    /// never acknowledged if it died in between; the client may repeat it while the idempotency key is kept.
+    async fn wait_for_event(&self, claimed: &Claimed, now: Time) -> Result<(), DispatchError> {
         let delivery = claimed.delivery();
         let age = now.since(delivery.created_date);
         if age > idempotency::RETENTION {
-            tracing::error!(
-                deliveryId = %delivery.id,
-                eventId = %claimed.event(),
-                "cancelled: the body of its event was never written"
-            );
+            tracing::error!(deliveryId = %delivery.id, "cancelled: its event was never written");
             return Ok(self.deliveries.cancel(claimed, now).await?);
         }
-        tracing::warn!(
-            deliveryId = %delivery.id,
-            eventId = %claimed.event(),
-            "put off: the body of its event is not written yet"
-        );
+        tracing::warn!(deliveryId = %delivery.id, "put off: its event is not written yet");
         self.wait(claimed, now).await
     }
 

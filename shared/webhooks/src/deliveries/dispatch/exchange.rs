@@ -34,8 +34,8 @@ use storage::SealError;
 /// Time limit for each optional step between exchange and record.
 const STEP_LIMIT: Duration = Duration::from_secs(2);
 /// The greatest age of a webhook's read values when its request is sent. The owner may have removed, disabled or moved
-/// it since.
-const MAX_READING_AGE: Duration = Duration::from_secs(1);
+/// it since. It is short, since an eventually consistent read may return values of a second before already.
+const MAX_READING_AGE: Duration = Duration::from_millis(250);
 
 impl Dispatcher {
     /// Makes the claimed attempt as this span of a trace, and records it. `None` when no attempt was recorded: the
@@ -94,7 +94,7 @@ impl Dispatcher {
         Ok(Some(outcome))
     }
 
-    /// Prepares the request of a claimed attempt. Reads the webhook again if the read values are older than a second.
+    /// Prepares the request of a claimed attempt. Reads the webhook again if it was read some time ago.
     /// `None` when the delivery was cancelled or its claim released.
     async fn prepare(
         &self,
@@ -189,10 +189,11 @@ impl Dispatcher {
     /// The event about a delivery that failed permanently; `None` when none is published.
     fn exhausted(&self, claimed: &Claimed, attempt: &Attempt, now: Time) -> Option<OutboxEvent> {
         let delivery = claimed.delivery();
+        let event = claimed.event();
         let exhausted = DeliveryExhausted {
             delivery_identifier: &delivery.id,
             webhook_identifier: &delivery.webhook_identifier,
-            event_identifier: claimed.event(),
+            event_identifier: &event,
             r#type: &delivery.r#type,
             attempt_count: attempt.attempt_number,
             last_http_status: attempt.http_status,

@@ -14,7 +14,7 @@ use crate::{
     subscriptions::{Webhooks, breaker::HealthItem, health::Healths, store::SigningWebhook},
 };
 use auth::AuthorizedEntity;
-use base::{EventId, logging};
+use base::logging;
 use storage::TableError;
 
 /// Prefetched values; missing or stale ones are read again.
@@ -22,7 +22,7 @@ use storage::TableError;
 pub(crate) struct Prefetch {
     owner: Option<DeliveryOwner>,
     webhook: Option<CurrentWebhook>,
-    event: Option<(EventId, StoredEvent)>,
+    pub(crate) event: Option<StoredEvent>,
     /// The health, unless it could not be read or the breaker was open: the breaker may have been closed since.
     health: Option<Option<HealthItem>>,
 }
@@ -60,9 +60,11 @@ pub(crate) struct Sources<'a> {
 impl Sources<'_> {
     /// Reads the inputs of an attempt before its claim. An error is logged and leaves the value to [`Self::inputs`].
     pub(crate) async fn prefetch(self, message: &AttemptMessage) -> Prefetch {
-        let AttemptMessage { owner, event: id, .. } = message;
+        let AttemptMessage { due, .. } = message;
+        let owner = message.owner();
+        let event = due.delivery.event();
         let entity = AuthorizedEntity::owning_delivery(owner.entity.clone());
-        let event = self.events.read_eventual(id);
+        let event = self.events.read_eventual(&event);
         let health = self.healths.read_eventual(&entity, &owner.webhook);
         let read = Instant::now();
         let (webhook, event, health) = join!(self.webhooks.read_eventual(&entity, &owner.webhook), event, health);
@@ -70,13 +72,13 @@ impl Sources<'_> {
         // enabled the webhook a moment ago.
         let is_current = |found: &SigningWebhook| {
             let webhook = &found.webhook;
-            webhook.enabled && message.webhook_changed.is_none_or(|changed| changed <= webhook.last_update)
+            webhook.enabled && due.webhook_changed.is_none_or(|changed| changed <= webhook.last_update)
         };
         let webhook = found(webhook).flatten().filter(is_current);
         Prefetch {
-            owner: Some(owner.clone()),
+            owner: Some(owner),
             webhook: webhook.map(|webhook| CurrentWebhook { webhook, read }),
-            event: found(event).flatten().map(|event| (id.clone(), event)),
+            event: found(event).flatten(),
             health: found(health).filter(|found| found.as_ref().is_none_or(|health| health.open_until.is_none())),
         }
     }
@@ -94,9 +96,10 @@ impl Sources<'_> {
             }
         };
         let event = async {
-            match prefetch.event.filter(|(event, _)| event == claimed.event()) {
-                Some((_, event)) => Ok(Some(event)),
-                None => self.events.find(claimed.event()).await,
+            let id = claimed.event();
+            match prefetch.event.filter(|event| *event.item.id() == id) {
+                Some(event) => Ok(Some(event)),
+                None => self.events.find(&id).await,
             }
         };
         let health = async {

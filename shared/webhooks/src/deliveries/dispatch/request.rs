@@ -49,6 +49,7 @@ impl Prepared {
             let blocked = AttemptError::Blocked("the URL of the endpoint is not allowed");
             return Ok(Self { signed, request: Err(blocked) });
         };
+        let event = claimed.event();
         let own = [
             (header::CONTENT_TYPE, "application/json".to_owned()),
             // The first 4 096 bytes of the response's body are kept as text, so the body must not be compressed.
@@ -56,9 +57,9 @@ impl Prepared {
             (header::USER_AGENT, USER_AGENT.to_owned()),
             (HeaderName::from_static("service-delivery-id"), claimed.delivery().id.to_string()),
             (HeaderName::from_static(SERVICE_VERSION_HEADER), SERVICE_VERSION.to_owned()),
-            (HeaderName::from_static("webhook-id"), claimed.event().to_string()),
+            (HeaderName::from_static("webhook-id"), event.to_string()),
             (HeaderName::from_static("webhook-timestamp"), signed.as_seconds().to_string()),
-            (HeaderName::from_static("webhook-signature"), signature::sign(&secrets, claimed.event(), signed, body)),
+            (HeaderName::from_static("webhook-signature"), signature::sign(&secrets, &event, signed, body)),
         ];
         let own = own.into_iter().filter_map(|(name, value)| Some((name, HeaderValue::try_from(value).ok()?)));
         let mut headers: Vec<_> = own.chain(trace.headers()).chain(headers::to_send(&custom)).collect();

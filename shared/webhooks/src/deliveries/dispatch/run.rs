@@ -9,7 +9,11 @@
 
 use std::time::Duration;
 
-use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
+use futures::{
+    FutureExt, StreamExt,
+    future::{BoxFuture, join_all},
+    stream::FuturesUnordered,
+};
 use tokio::{
     select,
     time::{Instant, MissedTickBehavior, interval_at},
@@ -51,8 +55,14 @@ const PERMIT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The number of deliveries waiting in memory from which a run receives no more messages, unless it has room.
 const MAX_WAITING: usize = MESSAGES_AT_ONCE / 2;
 
-/// The attempt that a message caused, if any.
-type Handled = Result<Option<RecordedAttempt>, DispatchError>;
+/// The effects of a message.
+#[derive(Default)]
+struct Handled {
+    /// The attempts that were recorded.
+    recorded: Vec<RecordedAttempt>,
+    /// Why the queue must deliver the message again. Its other attempts are dropped then.
+    error: Option<DispatchError>,
+}
 
 /// A random time between `least` and `least + more`.
 struct Spread {
@@ -145,12 +155,10 @@ impl DispatchRun<'_> {
                         Step::Counted => continue,
                     };
                     messages -= 1;
-                    match handled {
-                        Ok(attempt) => recorded.extend(attempt),
-                        Err(error) => {
-                            tracing::error!(error = %logging::chain(&error), messageId = message_id, "{NOT_HANDLED}");
-                            again.extend(message_id);
-                        }
+                    recorded.extend(handled.recorded);
+                    if let Some(error) = handled.error {
+                        tracing::error!(error = %logging::chain(&error), messageId = message_id, "{NOT_HANDLED}");
+                        again.extend(message_id);
                     }
                 }
                 received = received => {
@@ -176,13 +184,13 @@ impl DispatchRun<'_> {
         }
     }
 
-    async fn handle_of_batch(&self, BatchMessage { message_id, message }: BatchMessage) -> Step {
-        Step::BatchMessage(message_id, self.handle(message).await)
+    async fn handle_of_batch(&self, BatchMessage { message_id, attempts }: BatchMessage) -> Step {
+        Step::BatchMessage(message_id, self.handle(attempts).await)
     }
 
-    async fn handle_received(&self, Received { message, receipt }: Received) -> Step {
-        let handled = self.handle(message).await;
-        if handled.is_ok()
+    async fn handle_received(&self, Received { attempts, receipt }: Received) -> Step {
+        let handled = self.handle(attempts).await;
+        if handled.error.is_none()
             && let Err(error) = self.inbox.delete(receipt).await
         {
             tracing::warn!(
@@ -193,11 +201,25 @@ impl DispatchRun<'_> {
         Step::Received(handled)
     }
 
-    /// Makes the attempt that a message announces, if it gets a permit; otherwise the delivery waits, unclaimed and
-    /// unchanged.
-    async fn handle(&self, message: Result<AttemptMessage, MalformedMessage>) -> Handled {
-        let message = message.map_err(DispatchError::Message)?;
-        let _permit = match self.permit(&message.owner, message.has_waited).await {
+    /// Makes the attempts that a message announces, concurrently.
+    async fn handle(&self, attempts: Result<Vec<AttemptMessage>, MalformedMessage>) -> Handled {
+        let attempts = match attempts {
+            Ok(attempts) => attempts,
+            Err(error) => return Handled { error: Some(DispatchError::Message(error)), ..Handled::default() },
+        };
+        let mut handled = Handled::default();
+        for outcome in join_all(attempts.into_iter().map(|message| self.handle_one(message))).await {
+            match outcome {
+                Ok(recorded) => handled.recorded.extend(recorded),
+                Err(error) => handled.error = Some(error),
+            }
+        }
+        handled
+    }
+
+    /// Makes an attempt, if it gets a permit; otherwise the delivery waits, unclaimed and unchanged.
+    async fn handle_one(&self, message: AttemptMessage) -> Result<Option<RecordedAttempt>, DispatchError> {
+        let _permit = match self.permit(&message.owner(), message.due.has_waited).await {
             Ok(permit) => permit,
             Err(_waiting) => {
                 self.wait(message).await;
@@ -223,8 +245,8 @@ impl DispatchRun<'_> {
         let now = self.dispatcher.clock.now();
         if self.inbox.lane() == Lane::Quick {
             self.send(message, now, now).await;
-        } else if self.limiter.send_back(&message.owner.entity) {
-            let wait = if message.has_waited { LATER_WAIT } else { FIRST_WAIT };
+        } else if self.limiter.send_back(&message.entity) {
+            let wait = if message.due.has_waited { LATER_WAIT } else { FIRST_WAIT };
             let then = now + wait.draw(&*self.dispatcher.random);
             self.send(message.waiting(), then, now).await;
         } else {

@@ -1,11 +1,14 @@
 //! The transition at the end of a claim: the new state of the delivery, and the change of its head.
 
 use crate::deliveries::{
-    attempt::Attempt,
+    attempt::{Attempt, ErrorCode},
     delivery::{Status, WaitingFor},
     dispatch::schedule::Next,
     lease_times::{GRACE, MAX_DELAY},
-    store::{index_group::IndexGroup, item::HeadItem},
+    store::{
+        index_group::{self, IndexGroup},
+        item::{HeadItem, due_shard},
+    },
 };
 use base::Time;
 use storage::table::Change;
@@ -16,6 +19,7 @@ pub(crate) struct HeadTransition {
     pub(crate) attempt_count: u32,
     pub(crate) schedule_base: u32,
     pub(crate) last_http_status: Option<u16>,
+    pub(crate) last_error: Option<ErrorCode>,
     /// When the next attempt is due; a delivery without a next attempt is final.
     pub(crate) next: Option<Time>,
     pub(crate) resume_at: Option<Time>,
@@ -34,6 +38,7 @@ impl HeadTransition {
             attempt_count: delivery.attempt_count,
             schedule_base: *schedule_base,
             last_http_status: delivery.last_http_status,
+            last_error: delivery.last_error,
             next: None,
             resume_at: None,
             put_off: false,
@@ -59,6 +64,7 @@ impl HeadTransition {
             attempt_count: attempt.attempt_number,
             schedule_base: before.schedule_base.saturating_add(by_hand),
             last_http_status: attempt.http_status,
+            last_error: attempt.error.as_deref().and_then(ErrorCode::of),
             next,
             ..before
         }
@@ -73,36 +79,45 @@ impl HeadTransition {
 
     /// Completes a change of the head.
     pub(crate) fn complete(&self, change: Change, head: &HeadItem) -> Change {
-        let group = match self.waiting_for {
-            // Regardless of the wait's length: deliveries that wait for a breaker must be found when it closes.
-            Some(_) => Some(IndexGroup::Waiting),
-            None => IndexGroup::of(self.status, self.attempt_count, self.next, self.now),
-        };
-        let group = group.map(|group| group.key(&head.delivery.webhook_identifier));
-        let change = head.listed(self.status, change);
         let change = change
             .remove("lease")
             .set("status", self.status.as_str())
             .set("attemptCount", self.attempt_count)
             .set("scheduleBase", self.schedule_base)
             .set("lastHttpStatus", self.last_http_status)
+            .set_or_remove("lastError", self.last_error.map(ErrorCode::as_str))
             .set("lastUpdate", self.now)
             .set_or_remove("resumeAt", self.resume_at)
-            .set_or_remove("webhookKey", group)
             .set_or_remove("putOff", self.put_off.then_some(true))
             .set_or_remove("askedAt", self.asked_at)
             .set_or_remove("waitingFor", self.waiting_for.map(WaitingFor::as_str))
             .set_or_remove("nextAttemptDate", self.next)
             .set_or_remove("claimableAt", self.next);
+        let group = match self.waiting_for {
+            // Regardless of the wait's length: deliveries that wait for a breaker must be found when it closes.
+            Some(_) => IndexGroup::Waiting,
+            None => IndexGroup::of(self.status, self.attempt_count, self.next, self.now),
+        };
+        let group = group.key(&head.delivery.webhook_identifier);
         match self.next {
+            // The sweep opens it if the attempt does not come soon. A wait for a breaker is written at once, since the job
+            // at its end finds it by the index.
+            Some(time) if !head.is_opened(self.now) && time.since(self.now) <= GRACE && self.waiting_for.is_none() => {
+                change
+            }
             Some(time) if head.is_swept_soon_after(time) => change,
             Some(time) => {
                 // A delayed message announces the attempt before the sweep does. The sweep announces attempts beyond
                 // the longest delay at once.
                 let due = if time.since(self.now) > MAX_DELAY { time } else { time + GRACE };
-                change.set("dueAt", due).set("sweeps", u32::from(!self.is_announced(time)))
+                let change = change.set("dueAt", due).set("dueShard", due_shard(&head.delivery.id));
+                change.set("sweeps", u32::from(!self.is_announced(time))).set("webhookKey", group)
             }
-            None => change.remove("dueShard").remove("dueAt"),
+            None => {
+                let entity_key = index_group::entity_key(self.status, &head.delivery.owner_identifier);
+                let change = change.remove("dueShard").remove("dueAt").set("webhookKey", group);
+                change.set_or_remove("entityKey", entity_key)
+            }
         }
     }
 }

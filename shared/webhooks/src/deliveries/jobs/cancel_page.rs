@@ -8,22 +8,24 @@ use crate::deliveries::{
     },
     store::{Deliveries, index_group::IndexGroup},
 };
+use auth::EntityId;
 use base::{Time, WebhookId};
 use storage::TableError;
 
 /// Works through a page of a removed webhook's deliveries.
 pub(super) async fn work_through(
     deliveries: &Deliveries,
-    webhook: &WebhookId,
+    (entity, webhook): (&EntityId, &WebhookId),
     cancellation: &Cancellation,
     now: Time,
 ) -> Result<PageResult, TableError> {
     let pass = cancellation.next_pass(now);
     let page = deliveries.of_group(webhook, IndexGroup::Waiting, &pass.left, PAGE).await?;
     let waiting = page.found.len();
-    let cancelled =
-        count_done(page.found, |id| async move { Ok(deliveries.cancel_waiting(&id, webhook, now).await?.is_done()) })
-            .await?;
+    let cancelled = count_done(page.found, |id| async move {
+        Ok(deliveries.cancel_waiting(&id, webhook, entity, now).await?.is_done())
+    })
+    .await?;
     tracing::info!(webhookId = %webhook, cancelled, waiting, "cancelled a page");
     let pass = pass.after_page(waiting > 0, page.end.as_ref());
     let is_over = pass.left.is_empty() && !pass.is_done();

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::deliveries::{
     jobs::recover_ranges::Ranges,
-    queries::by_owner::{KeyRange, ListPosition},
+    queries::range::{KeyRange, ListPosition},
 };
 use base::Time;
 
@@ -42,7 +42,7 @@ impl ExpeditedRanges {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deliveries::queries::by_owner::tests::position_at;
+    use crate::deliveries::queries::range::tests::position_at;
     use base::testing::CountingRandom;
 
     #[test]

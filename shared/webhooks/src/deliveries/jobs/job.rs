@@ -12,7 +12,7 @@ use crate::deliveries::{
         recover_ranges::{Range, Ranges, TooManyRanges},
         scope::RecoveryScope,
     },
-    queries::by_owner::{KeyRange, ListPosition},
+    queries::range::{KeyRange, ListPosition},
     store::index_group::IndexGroup,
 };
 use auth::EntityId;

@@ -75,8 +75,8 @@ fn is_wanted(head: &HeadItem, part: &Part, now: Time) -> bool {
     let delivery = head.delivery();
     match part {
         Part::Failed(_) => {
-            let group = IndexGroup::of(delivery.status, delivery.attempt_count, delivery.next_attempt_date, now);
-            group == Some(IndexGroup::Recoverable)
+            IndexGroup::of(delivery.status, delivery.attempt_count, delivery.next_attempt_date, now)
+                == IndexGroup::Recoverable
         }
         // A put-off attempt belongs to the schedule; any other would be an additional attempt, which the limit forbids.
         Part::Waiting(_) => head.waits(now) && (head.put_off || delivery.attempt_count < MAX_ATTEMPTS),
@@ -90,7 +90,7 @@ mod tests {
     use crate::deliveries::{
         delivery::Status,
         jobs::{Include, RecoveryScope},
-        queries::by_owner::KeyRange,
+        queries::range::KeyRange,
         store::item::tests::{LATER, NOW, head},
     };
     use auth::EntityId;

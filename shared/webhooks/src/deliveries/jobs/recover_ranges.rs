@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::deliveries::queries::by_owner::{KeyRange, ListPosition};
+use crate::deliveries::queries::range::{KeyRange, ListPosition};
 use base::Time;
 
 /// How many ranges a webhook may have. A later end for an existing range adds no range.
@@ -105,7 +105,7 @@ impl Ranges {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deliveries::queries::by_owner::tests::position_at;
+    use crate::deliveries::queries::range::tests::position_at;
     use base::testing::CountingRandom;
     use proptest::prelude::*;
 
@@ -178,7 +178,7 @@ mod tests {
             for moment in 0u8..40 {
                 let position = position_at(i64::from(moment), &CountingRandom::default());
                 let wanted = asked.iter().any(|(since, until)| (*since..*until).contains(&moment));
-                let times = ranges.0.iter().filter(|range| range.left.holds(&position)).count();
+                let times = ranges.0.iter().filter(|range| range.left.holds(position.delivery())).count();
                 prop_assert_eq!(times, usize::from(wanted), "at {}", moment);
             }
             // A repeated range adds nothing.

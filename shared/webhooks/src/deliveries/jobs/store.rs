@@ -7,7 +7,7 @@ use crate::deliveries::{
         job::{JobItem, RECOVER, Work, partition, turn},
         scope::RecoveryScope,
     },
-    queries::by_owner::KeyRange,
+    queries::range::KeyRange,
 };
 use auth::AuthorizedEntity;
 use base::{Time, WebhookId};

@@ -156,8 +156,8 @@ impl Worker {
             _ if item.is_done() => Ok((PageResult::Over, 0)),
             Work::Recover(_) => recover_page::work_through(&self.deliveries, &self.webhooks, item, &*self.clock).await,
             Work::Cancel(cancellation) => {
-                let page =
-                    cancel_page::work_through(&self.deliveries, &item.webhook, cancellation, self.clock.now()).await?;
+                let of = (&item.entity, &item.webhook);
+                let page = cancel_page::work_through(&self.deliveries, of, cancellation, self.clock.now()).await?;
                 Ok((page, 0))
             }
         }

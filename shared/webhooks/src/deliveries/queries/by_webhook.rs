@@ -1,25 +1,40 @@
 //! A webhook's deliveries of an [`IndexGroup`], in the order of creation. Each group is a separate partition of the
-//! index `byWebhook`.
-//!
-//! A delivery is in the index only while it is in one of the groups. A delivery that arrives at its first attempts is
-//! never written there. Nor is a change that leaves a delivery in its group, since the index has keys only. An open
-//! delivery outside the groups has its next attempt soon: if the webhook is gone, this attempt cancels it.
+//! index `byWebhook`. A delivery enters it with its first record, or when the sweep opens it; before that, its event is
+//! among the new ones ([`super::fresh`]).
 
 use serde::{Deserialize, Serialize};
 
 use crate::deliveries::{
-    queries::by_owner::{KeyRange, Page, position_of_end},
-    store::{Deliveries, index_group::IndexGroup, item::delivery_of},
+    queries::range::{KeyRange, ListPosition},
+    store::{Deliveries, index_group::IndexGroup},
 };
 use base::{DeliveryId, WebhookId};
-use storage::table::{Query, TableError};
+use storage::table::{PageEnd, Query, TableError};
 
 const LOOKING: &str = "looking through a webhook's deliveries";
 
-/// An entry of the index.
+/// An entry of an index of deliveries.
 #[derive(Debug, Deserialize)]
-struct Entry {
-    pk: String,
+pub(super) struct Entry {
+    #[serde(rename = "sk")]
+    pub(super) id: DeliveryId,
+}
+
+/// A page of results of a range.
+#[derive(Debug, Default)]
+pub(crate) struct Page<T> {
+    pub(crate) found: T,
+    /// How many entries were read, including those that the filters exclude.
+    pub(crate) looked_at: usize,
+    /// The last entry that was read, if more may follow.
+    pub(crate) end: Option<ListPosition>,
+}
+
+/// The position at which a query of an index of deliveries ended.
+pub(super) fn position_of_end(end: Option<PageEnd>) -> Result<Option<ListPosition>, TableError> {
+    let Some(end) = end else { return Ok(None) };
+    let position = end.text("sk").and_then(ListPosition::parse);
+    position.map(Some).ok_or(TableError::Missing("the position of a delivery in its index"))
 }
 
 /// A count of deliveries, and whether it is exact.
@@ -42,15 +57,9 @@ impl Deliveries {
         if range.is_empty() {
             return Ok(Page::default());
         }
-        let query = query(webhook, group, range).limit(limit);
+        let query = query(webhook, group, range).limit(limit).skipping_unreadable();
         let (page, looked_at) = self.table.page_looked_at::<Entry>(query, LOOKING).await?;
-        let mut found = Vec::new();
-        for Entry { pk } in page.entries {
-            match delivery_of(&pk) {
-                Some(delivery) => found.push(delivery),
-                None => tracing::error!(pk, "an entry of the index of webhooks' deliveries names no delivery"),
-            }
-        }
+        let found = page.entries.into_iter().map(|entry| entry.id).collect();
         Ok(Page { found, looked_at, end: position_of_end(page.next)? })
     }
 
@@ -95,6 +104,6 @@ impl Deliveries {
     }
 }
 
-fn query(webhook: &WebhookId, group: IndexGroup, range: &KeyRange) -> Query {
-    range.narrow(Query::index("byWebhook", "webhookKey", group.key(webhook)))
+pub(super) fn query(webhook: &WebhookId, group: IndexGroup, range: &KeyRange) -> Query {
+    range.narrow(Query::index("byWebhook", "webhookKey", group.key(webhook)), DeliveryId::PREFIX)
 }

@@ -4,7 +4,7 @@
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 
-use crate::deliveries::queries::{by_owner::ListPosition, filters::Filters};
+use crate::deliveries::queries::{filters::Filters, range::ListPosition};
 use auth::EntityId;
 use base::Random;
 use storage::{KeyRing, sealing::is_sealed};
@@ -20,39 +20,25 @@ pub const EXPECTED: &str = "the nextCursor of this list with these filters; ask 
 #[error("must be {EXPECTED}")]
 pub struct NotACursor;
 
-/// A position in a list, which a cursor holds.
-pub trait Position: Sized {
-    /// Names the cursors of this list: a cursor of another list is refused.
-    const CURSOR: &str;
-
-    /// The position as text.
-    fn to_text(&self) -> String;
-
-    /// Reads a position; `None` when the text is malformed.
-    fn parse(text: &str) -> Option<Self>;
-}
-
-impl Position for ListPosition {
-    const CURSOR: &str = "delivery-cursor";
-
-    fn to_text(&self) -> String {
-        self.as_str().to_owned()
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        Self::parse(text)
-    }
+/// The lists that have cursors. A cursor of one list is refused by the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum List {
+    /// Deliveries.
+    Deliveries,
+    /// Events.
+    Events,
 }
 
 /// The cursor of the page after this position.
-pub fn write<P: Position>(
-    position: &P,
+pub fn write(
+    list: List,
+    position: &ListPosition,
     ring: &KeyRing,
     random: &dyn Random,
     entity: &EntityId,
     filters: &Filters,
 ) -> String {
-    let sealed = ring.seal(random, &context::<P>(entity, filters), position.to_text().as_bytes());
+    let sealed = ring.seal(random, &context(list, entity, filters), position.as_str().as_bytes());
     BASE64_URL_SAFE_NO_PAD.encode(sealed)
 }
 
@@ -73,20 +59,30 @@ impl Cursor {
     }
 
     /// Opens the cursor and returns its position.
-    pub fn open<P: Position>(&self, ring: &KeyRing, entity: &EntityId, filters: &Filters) -> Result<P, NotACursor> {
-        let position = ring.open(&context::<P>(entity, filters), &self.0).map_err(|_| NotACursor)?;
-        std::str::from_utf8(position.expose()).ok().and_then(P::parse).ok_or(NotACursor)
+    pub fn open(
+        &self,
+        list: List,
+        ring: &KeyRing,
+        entity: &EntityId,
+        filters: &Filters,
+    ) -> Result<ListPosition, NotACursor> {
+        let position = ring.open(&context(list, entity, filters), &self.0).map_err(|_| NotACursor)?;
+        std::str::from_utf8(position.expose()).ok().and_then(ListPosition::parse).ok_or(NotACursor)
     }
 }
 
-fn context<P: Position>(entity: &EntityId, filters: &Filters) -> String {
-    format!("{}/{entity}/{filters}", P::CURSOR)
+fn context(list: List, entity: &EntityId, filters: &Filters) -> String {
+    let list = match list {
+        List::Deliveries => "delivery-cursor",
+        List::Events => "event-cursor",
+    };
+    format!("{list}/{entity}/{filters}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deliveries::{delivery::Status, queries::by_owner::tests::position_at};
+    use crate::deliveries::{delivery::Status, queries::range::tests::position_at};
     use base::{SystemRandom, testing::CountingRandom};
     use proptest::prelude::*;
     use storage::sealing::ring;
@@ -104,11 +100,11 @@ mod tests {
     }
 
     fn read(text: &str, ring: &KeyRing, entity: &EntityId, filters: &Filters) -> Result<ListPosition, NotACursor> {
-        Cursor::parse(text).ok_or(NotACursor)?.open(ring, entity, filters)
+        Cursor::parse(text).ok_or(NotACursor)?.open(List::Deliveries, ring, entity, filters)
     }
 
     fn cursor() -> String {
-        write(&position(), &ring("a"), &SystemRandom, &hotel(), &failed())
+        write(List::Deliveries, &position(), &ring("a"), &SystemRandom, &hotel(), &failed())
     }
 
     #[test]
@@ -119,6 +115,8 @@ mod tests {
         let other = EntityId::parse("other").expect("an entity");
         assert_eq!(read(&cursor, &ring("a"), &other, &failed()), Err(NotACursor));
         assert_eq!(read(&cursor, &ring("a"), &hotel(), &Filters::default()), Err(NotACursor));
+        let cursor = Cursor::parse(&cursor).expect("it has the form of one");
+        assert_eq!(cursor.open(List::Events, &ring("a"), &hotel(), &failed()), Err(NotACursor));
     }
 
     #[test]
@@ -148,7 +146,7 @@ mod tests {
         let elsewhere = ring("a").seal(&SystemRandom, "webhook/hotel/1", position().as_str().as_bytes());
         let cursor = BASE64_URL_SAFE_NO_PAD.encode(elsewhere);
         assert_eq!(read(&cursor, &ring("a"), &hotel(), &failed()), Err(NotACursor));
-        let context = context::<ListPosition>(&hotel(), &failed());
+        let context = context(List::Deliveries, &hotel(), &failed());
         let no_position = ring("a").seal(&SystemRandom, &context, b"anything");
         let cursor = BASE64_URL_SAFE_NO_PAD.encode(no_position);
         assert_eq!(read(&cursor, &ring("a"), &hotel(), &failed()), Err(NotACursor));

@@ -12,9 +12,9 @@ use crate::{
         error::DeliveryError,
         queries::{
             advice::{Advice, Cause},
-            by_owner::KeyRange,
             by_webhook::Counted,
             filters::Filters,
+            range::KeyRange,
         },
         store::{Deliveries, index_group::IndexGroup},
     },
@@ -122,7 +122,7 @@ impl Diagnosing {
     ) -> Result<Vec<FailedDelivery>, TableError> {
         let statuses = vec![Status::Failed, Status::Retrying];
         let filters = Filters { statuses, webhook: Some(webhook.clone()), ..Filters::default() };
-        let (found, _) = self.deliveries.page(entity, &filters, kept, FAILURES, now).await?;
+        let (found, _) = self.deliveries.page(entity, &filters, kept, FAILURES).await?;
         let whole = found.iter().map(|head| self.deliveries.with_attempts(entity, &head.delivery().id, now));
         Ok(try_join_all(whole).await?.into_iter().flatten().filter_map(FailedDelivery::of).collect())
     }

@@ -3,11 +3,14 @@
 use std::{collections::BTreeSet, fmt};
 
 use crate::{
-    deliveries::delivery::{Delivery, Status},
-    events::{catalogue, unknown},
+    deliveries::{
+        attempt::ErrorCode,
+        delivery::{Delivery, Status},
+    },
+    events::{catalogue, subject, unknown},
 };
 use auth::EntityId;
-use base::{DeliveryId, EventId, Time, WebhookId};
+use base::{EventId, Time, WebhookId};
 use problem::Query;
 
 /// The filters of a list. An absent filter excludes nothing.
@@ -21,6 +24,12 @@ pub struct Filters {
     pub webhook: Option<WebhookId>,
     /// The event of the deliveries.
     pub event: Option<EventId>,
+    /// What their event is about.
+    pub subject: Option<String>,
+    /// The status of the last response.
+    pub last_http_status: Option<u16>,
+    /// The code of the last attempt's error.
+    pub last_error: Option<ErrorCode>,
     /// Created at this time or later.
     pub created_from: Option<Time>,
     /// Created before this time.
@@ -35,26 +44,31 @@ impl Filters {
         let kind = take_type(query, entity);
         let webhook = query.optional("webhookIdentifier", "the identifier of a webhook", WebhookId::parse);
         let event = query.optional("eventIdentifier", "the identifier of an event", EventId::parse);
+        let subject = take_subject(query);
+        let last_http_status = query.optional("lastHttpStatus", "a status code from 100 to 599", http_status);
+        let codes = "dns, connect, tls, timeout or blocked";
+        let last_error = query.optional("lastError", codes, ErrorCode::parse);
         let (created_from, created_to) = take_times(query);
-        Self { statuses, kind, webhook, event, created_from, created_to }
+        Self { statuses, kind, webhook, event, subject, last_http_status, last_error, created_from, created_to }
     }
 
     /// Takes the filters from the query for a list of this entity's events. The other filters concern single
     /// deliveries.
     pub fn take_of_events(query: &mut Query<'_>, entity: &EntityId) -> Self {
         let kind = take_type(query, entity);
+        let subject = take_subject(query);
         let (created_from, created_to) = take_times(query);
-        Self { kind, created_from, created_to, ..Self::default() }
+        Self { kind, subject, created_from, created_to, ..Self::default() }
     }
 
-    /// Whether a delivery to this webhook is of the wanted event.
-    pub(crate) fn is_of_event(&self, id: &DeliveryId, webhook: &WebhookId) -> bool {
-        self.event.as_ref().is_none_or(|event| DeliveryId::of(event, webhook) == *id)
-    }
-
-    /// Whether a delivery is in a wanted state.
-    pub(crate) fn is_in_state(&self, delivery: &Delivery) -> bool {
-        self.statuses.is_empty() || self.statuses.contains(&delivery.status)
+    /// Whether a delivery is wanted, except for its event and its time.
+    pub(crate) fn wants(&self, delivery: &Delivery) -> bool {
+        (self.statuses.is_empty() || self.statuses.contains(&delivery.status))
+            && self.kind.is_none_or(|kind| kind == delivery.r#type)
+            && self.webhook.as_ref().is_none_or(|webhook| *webhook == delivery.webhook_identifier)
+            && (self.subject.is_none() || self.subject == delivery.subject)
+            && self.last_http_status.is_none_or(|status| delivery.last_http_status == Some(status))
+            && self.last_error.is_none_or(|code| delivery.last_error == Some(code))
     }
 }
 
@@ -62,6 +76,16 @@ fn take_type(query: &mut Query<'_>, entity: &EntityId) -> Option<&'static str> {
     let text = query.optional("type", "one text", Some)?;
     let found = catalogue::find(text).map(|found| found.value);
     query.violations.note("type", found.ok_or_else(|| unknown::no_type(text, entity.as_str())))
+}
+
+fn take_subject(query: &mut Query<'_>) -> Option<String> {
+    let subject = |text: &str| subject::is_subject(text).then(|| text.to_owned());
+    query.optional("subject", "a text of 1 to 256 characters", subject)
+}
+
+fn http_status(text: &str) -> Option<u16> {
+    let digits = text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_digit());
+    digits.then(|| text.parse().ok())?.filter(|status| (100..600).contains(status))
 }
 
 /// Takes the first moment of the wanted time, and the moment before which it ends.
@@ -77,15 +101,19 @@ fn take_times(query: &mut Query<'_>) -> (Option<Time>, Option<Time>) {
 /// A unique text for each combination of filters.
 impl fmt::Display for Filters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // No value can contain a `;` or a `,`.
-        let Self { statuses, kind, webhook, event, created_from, created_to } = self;
+        // No other value than the subject, which comes last, can contain a `;` or a `,`.
+        let Self { statuses, kind, webhook, event, subject, last_http_status, last_error, created_from, created_to } =
+            self;
         let statuses = BTreeSet::from_iter(statuses.iter().map(|status| status.as_str()));
         let statuses = Vec::from_iter(statuses).join(",");
         let kind = kind.unwrap_or_default();
         let webhook = webhook.as_ref().map_or("", WebhookId::as_str);
         let [from, to] = [created_from, created_to].map(|time| time.map(|time| time.to_string()).unwrap_or_default());
         let event = event.as_ref().map_or("", EventId::as_str);
-        write!(f, "{statuses};{kind};{webhook};{event};{from};{to}")
+        let last_error = last_error.map_or("", ErrorCode::as_str);
+        let last_http_status = last_http_status.map(|status| status.to_string()).unwrap_or_default();
+        write!(f, "{statuses};{kind};{webhook};{event};{from};{to};{last_http_status};{last_error};")?;
+        f.write_str(subject.as_deref().unwrap_or_default())
     }
 }
 
@@ -111,6 +139,9 @@ mod tests {
             ("status", "pending"),
             ("webhookIdentifier", WEBHOOK),
             ("eventIdentifier", EVENT),
+            ("subject", "B;1001"),
+            ("lastHttpStatus", "503"),
+            ("lastError", "timeout"),
             ("createdFrom", "2026-11-20T09:45:00Z"),
             ("createdTo", "2026-11-20T09:45:00.000Z"),
         ])
@@ -123,6 +154,9 @@ mod tests {
                 kind: Some("booking.created"),
                 webhook: WebhookId::parse(WEBHOOK),
                 event: EventId::parse(EVENT),
+                subject: Some("B;1001".to_owned()),
+                last_http_status: Some(503),
+                last_error: Some(ErrorCode::Timeout),
                 created_from: Some(moment),
                 created_to: Some(moment),
             }
@@ -144,6 +178,11 @@ mod tests {
             ("type", ""),
             ("webhookIdentifier", "whk_"),
             ("webhookIdentifier", "dlv_01m74zy5eva3kj3s4w04zg1hhc"),
+            ("subject", ""),
+            ("lastHttpStatus", "1000"),
+            ("lastHttpStatus", "+50"),
+            ("lastHttpStatus", "099"),
+            ("lastError", "Timeout"),
             ("createdFrom", "yesterday"),
             ("createdTo", "2026-11-20"),
             ("Status", "failed"),
@@ -165,6 +204,10 @@ mod tests {
             &[("type", "booking.created")],
             &[("webhookIdentifier", WEBHOOK)],
             &[("eventIdentifier", EVENT)],
+            &[("subject", "B-1001")],
+            &[("subject", "503;;")],
+            &[("lastHttpStatus", "503")],
+            &[("lastError", "dns")],
             &[("status", "failed,pending")],
             &[("createdFrom", "2026-11-20T09:45:00Z")],
             &[("createdTo", "2026-11-20T09:45:00Z")],
@@ -173,8 +216,8 @@ mod tests {
         let texts: BTreeSet<_> = all.iter().map(|pairs| read(pairs).expect("read").to_string()).collect();
         assert_eq!(texts.len(), all.len());
         let spelt = [("createdFrom", "2026-11-20T09:45:00.000Z")];
-        assert_eq!(read(&spelt).expect("read").to_string(), read(all[7]).expect("read").to_string());
+        assert_eq!(read(&spelt).expect("read").to_string(), read(all[11]).expect("read").to_string());
         let reordered = [("status", "pending"), ("status", "failed,pending")];
-        assert_eq!(read(&reordered).expect("read").to_string(), read(all[6]).expect("read").to_string());
+        assert_eq!(read(&reordered).expect("read").to_string(), read(all[10]).expect("read").to_string());
     }
 }

@@ -1,11 +1,13 @@
 //! Queries about deliveries: lists of deliveries and events, the deliveries of an event, and diagnoses of webhooks.
 
 pub mod advice;
-pub mod by_owner;
 pub(crate) mod by_webhook;
 pub mod cursor;
 pub mod diagnosis;
 pub mod filters;
+pub(crate) mod fresh;
 pub mod list;
 pub mod list_events;
 mod of_event;
+mod of_events;
+pub mod range;

@@ -1,24 +1,12 @@
 //! An event with its deliveries, for its owner.
-//!
-//! All deliveries of an event are created at the event's time, which its identifier contains. So they are within one
-//! millisecond of the index `byOwner`. The identifier of a delivery is derived from event and webhook, which
-//! distinguishes the event's deliveries from others of the same millisecond.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::deliveries::{
-    delivery::Delivery,
-    error::DeliveryError,
-    queries::{by_owner::KeyRange, filters::Filters},
-    store::{Deliveries, item::HeadItem},
-};
+use crate::deliveries::{delivery::Delivery, error::DeliveryError, store::Deliveries};
 use auth::{AuthorizedEntity, EntityId};
 use base::{EventId, Time};
 use storage::TableError;
-
-/// How many deliveries are read in a call. An entity has few within a millisecond, so usually one call finds them all.
-const PAGE: i32 = 1_000;
 
 /// An event with its deliveries.
 #[derive(Debug, Serialize, Deserialize)]
@@ -26,6 +14,9 @@ const PAGE: i32 = 1_000;
 pub struct EventWithDeliveries {
     id: EventId,
     r#type: String,
+    /// Its subject; absent if neither the publisher nor the data say so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    subject: Option<String>,
     timestamp: Time,
     managing_entity_identifier: EntityId,
     /// The published data, byte for byte.
@@ -36,7 +27,7 @@ pub struct EventWithDeliveries {
 }
 
 impl Deliveries {
-    /// An event of the entity with its deliveries. The deliveries come from an index, which may lag behind.
+    /// An event of the entity with its deliveries.
     ///
     /// # Errors
     /// [`DeliveryError::EventNotFound`] when the entity has no such event, its retention is over (the table removes it
@@ -47,35 +38,14 @@ impl Deliveries {
         id: &EventId,
         now: Time,
     ) -> Result<EventWithDeliveries, DeliveryError> {
-        let stored = self.events.find(id).await?.filter(|event| event.is_kept(now));
+        let stored = self.events.find(id).await?;
+        let stored = stored.filter(|event| event.item.is_kept(now) && event.item.owner_identifier == *entity.id());
         let stored = stored.ok_or(DeliveryError::EventNotFound)?;
         let event: EventWithDeliveries =
             serde_json::from_str(&stored.body).map_err(|_| TableError::Missing("the members of an event"))?;
-        if event.managing_entity_identifier != *entity.id() {
-            return Err(DeliveryError::EventNotFound);
-        }
-        let filters = Filters { event: Some(id.clone()), ..Filters::default() };
-        let heads = self.all_heads(entity, &filters, KeyRange::of_event(id)).await?;
-        let deliveries = heads.into_iter().map(|head| head.shown(now)).collect();
-        Ok(EventWithDeliveries { deliveries, ..event })
-    }
-
-    /// The heads of all deliveries within a millisecond, or a part of it, that pass the filters of the index, the newest
-    /// first.
-    pub(super) async fn all_heads(
-        &self,
-        entity: &AuthorizedEntity,
-        filters: &Filters,
-        mut range: KeyRange,
-    ) -> Result<Vec<HeadItem>, TableError> {
-        let mut found = Vec::new();
-        loop {
-            let page = self.look(entity.id(), &range, filters, true, PAGE).await?;
-            let heads = self.heads(page.found.iter().map(|found| &found.id)).await?;
-            found.extend(heads.into_iter().flatten());
-            let Some(end) = page.end else { return Ok(found) };
-            range = range.before(&end);
-        }
+        let heads = self.of_event(&stored.item).await?;
+        let deliveries = heads.into_iter().rev().map(|head| head.shown(now)).collect();
+        Ok(EventWithDeliveries { subject: stored.item.subject, deliveries, ..event })
     }
 }
 

@@ -18,14 +18,14 @@ const WAIT_SECONDS: i32 = 1;
 pub struct BatchMessage {
     /// Identifies the message in the response to Lambda, which names the messages to deliver again.
     pub message_id: String,
-    /// An error when the service did not send the message.
-    pub message: Result<AttemptMessage, MalformedMessage>,
+    /// The attempts that it announces; an error when the service did not send the message.
+    pub attempts: Result<Vec<AttemptMessage>, MalformedMessage>,
 }
 
 /// A message that a run received itself, with the receipt that deletes it.
 pub(crate) struct Received {
-    /// An error when the service did not send the message.
-    pub(crate) message: Result<AttemptMessage, MalformedMessage>,
+    /// The attempts that it announces; an error when the service did not send the message.
+    pub(crate) attempts: Result<Vec<AttemptMessage>, MalformedMessage>,
     pub(crate) receipt: String,
 }
 
@@ -62,13 +62,11 @@ impl Inbox {
     pub(crate) async fn receive(&self, most: usize) -> Result<Vec<Received>, QueueError> {
         let most = i32::try_from(most.clamp(1, MESSAGES_AT_ONCE)).unwrap_or(1);
         let request = self.client.receive_message().queue_url(&self.url).max_number_of_messages(most);
-        let response = request.wait_time_seconds(WAIT_SECONDS).message_attribute_names("All").send().await;
+        let response = request.wait_time_seconds(WAIT_SECONDS).send().await;
         let messages = response.map_err(|error| QueueError::batch(&error))?.messages.unwrap_or_default();
         let messages = messages.into_iter().filter_map(|received| {
-            let attributes = received.message_attributes.unwrap_or_default();
-            let attribute = |name: &str| attributes.get(name)?.string_value();
-            let message = AttemptMessage::read(received.body.as_deref().unwrap_or_default(), attribute);
-            Some(Received { message, receipt: received.receipt_handle? })
+            let attempts = AttemptMessage::read(received.body.as_deref().unwrap_or_default());
+            Some(Received { attempts, receipt: received.receipt_handle? })
         });
         Ok(messages.collect())
     }

@@ -1,6 +1,6 @@
 //! The queues of due deliveries. Their messages are hints, and no delivery depends on them. There are two lanes. The
 //! quick lane is for deliveries with an expected quick response. The slow lane is for webhooks whose recent exchanges
-//! were slow, and for deliveries that got no permit in the quick lane. A message names entity and webhook, so that a
+//! were slow, and for deliveries that got no permit in the quick lane. A message names entity and webhooks, so that a
 //! dispatcher can limit both before it reads the table.
 
 pub mod inbox;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use aws_sdk_sqs::{
     Client,
     error::{ProvideErrorMetadata, SdkError},
-    types::{MessageAttributeValue, QueueAttributeName, SendMessageBatchRequestEntry},
+    types::{QueueAttributeName, SendMessageBatchRequestEntry},
 };
 use futures::{
     FutureExt,
@@ -19,7 +19,11 @@ use futures::{
 };
 use tokio::time::timeout;
 
-use crate::deliveries::{lease_times::MAX_DELAY, queue::message::AttemptMessage};
+use crate::deliveries::{
+    lease_times::MAX_DELAY,
+    queue::message::{ATTEMPTS_AT_ONCE, AttemptMessage},
+};
+use auth::EntityId;
 use base::batcher::{Batcher, Calls, Unanswered};
 use base::{Environment, FromEnvironment, Time, logging};
 use storage::aws::{Aws, CallError};
@@ -99,7 +103,8 @@ impl Queue {
     /// sweep announces the delivery then.
     pub async fn announce(&self, lane: Lane, message: AttemptMessage, due: Time, now: Time) {
         let delivery = message.due.delivery.clone();
-        if let Err(error) = self.send(lane, message, due, now).await {
+        let entity = message.entity.clone();
+        if let Err(error) = self.send(lane, &entity, vec![message], due, now).await {
             tracing::warn!(
                 error = %logging::chain(&error),
                 deliveryId = %delivery,
@@ -108,12 +113,24 @@ impl Queue {
         }
     }
 
-    /// Announces an attempt within a client's request: gives the queue two seconds.
-    pub async fn announce_in_time(&self, lane: Lane, message: AttemptMessage, due: Time, now: Time) {
-        let delivery = message.due.delivery.clone();
-        if timeout(CLIENT_TIMEOUT, self.announce(lane, message, due, now)).await.is_err() {
-            let error = QueueError::Late;
-            tracing::warn!(%error, deliveryId = %delivery, "an attempt was not announced; the sweep announces it");
+    /// Announces attempts of one entity's deliveries within a client's request: gives the queue two seconds.
+    pub async fn announce_in_time(
+        &self,
+        lane: Lane,
+        entity: &EntityId,
+        messages: Vec<AttemptMessage>,
+        due: Time,
+        now: Time,
+    ) {
+        let sent = messages.chunks(ATTEMPTS_AT_ONCE).map(|chunk| self.send(lane, entity, chunk.to_vec(), due, now));
+        let sent = timeout(CLIENT_TIMEOUT, try_join_all(sent)).await;
+        if let Err(error) = sent.map_err(|_| QueueError::Late).and_then(|sent| sent.map(drop)) {
+            tracing::warn!(
+                error = %logging::chain(&error),
+                deliveryId = messages.first().map(|message| tracing::field::display(&message.due.delivery)),
+                deliveries = messages.len(),
+                "attempts were not announced; the sweep announces them"
+            );
         }
     }
 
@@ -133,7 +150,14 @@ impl Queue {
         }
     }
 
-    async fn send(&self, lane: Lane, message: AttemptMessage, due: Time, now: Time) -> Result<(), QueueError> {
+    async fn send(
+        &self,
+        lane: Lane,
+        entity: &EntityId,
+        attempts: Vec<AttemptMessage>,
+        due: Time,
+        now: Time,
+    ) -> Result<(), QueueError> {
         let wait = due.since(now);
         if wait > MAX_DELAY {
             return Ok(());
@@ -144,7 +168,8 @@ impl Queue {
             Lane::Quick => &self.quick,
             Lane::Slow => &self.slow,
         };
-        queue.submit(DelayedMessage { message, delay }).await?
+        let body = AttemptMessage::body(entity, attempts);
+        queue.submit(DelayedMessage { group: entity.clone(), body, delay }).await?
     }
 }
 
@@ -158,7 +183,8 @@ async fn waiting(client: &Client, url: &str) -> Result<usize, QueueError> {
 
 /// A message with its delay in seconds.
 struct DelayedMessage {
-    message: AttemptMessage,
+    group: EntityId,
+    body: String,
     delay: i32,
 }
 
@@ -189,13 +215,8 @@ impl Calls for Messages {
 
 impl DelayedMessage {
     fn entry(&self, number: usize) -> Option<SendMessageBatchRequestEntry> {
-        let mut entry =
-            SendMessageBatchRequestEntry::builder().id(number.to_string()).message_body(self.message.body());
-        for (name, value) in self.message.attributes() {
-            let value = MessageAttributeValue::builder().data_type("String").string_value(value).build().ok()?;
-            entry = entry.message_attributes(name, value);
-        }
-        entry.message_group_id(self.message.owner.entity.as_str()).delay_seconds(self.delay).build().ok()
+        let entry = SendMessageBatchRequestEntry::builder().id(number.to_string()).message_body(&self.body);
+        entry.message_group_id(self.group.as_str()).delay_seconds(self.delay).build().ok()
     }
 }
 
@@ -217,37 +238,26 @@ impl FromEnvironment for QueueSettings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deliveries::{
-        queue::message::DueMessage,
-        store::item::tests::{NOW, head},
-    };
+    use crate::deliveries::store::item::tests::{NOW, head};
 
-    const BODY: &str = r#"{"delivery":"dlv_01m7wh697q3m7qqm482zyh92yd","attempt":1}"#;
-
-    fn message() -> AttemptMessage {
-        let due: DueMessage = serde_json::from_str(BODY).expect("well formed");
-        AttemptMessage { due, ..AttemptMessage::of(&head(), 1) }
+    #[test]
+    fn announced_attempts_are_read_back() {
+        let message = || AttemptMessage::of(&head(), 1);
+        let messages = vec![message(), message().waiting(), message().since(NOW)];
+        let entity = messages[0].entity.clone();
+        let body = AttemptMessage::body(&entity, messages.clone());
+        let entry = DelayedMessage { group: entity, body, delay: 0 }.entry(0).expect("a message");
+        assert_eq!(entry.message_group_id(), Some("hotel"));
+        assert_eq!(AttemptMessage::read(entry.message_body()).expect("well formed"), messages);
     }
 
     #[test]
-    fn an_announced_message_is_read_back() {
-        for message in [message(), message().waiting(), message().since(NOW)] {
-            let entry = DelayedMessage { message: message.clone(), delay: 0 }.entry(0).expect("a message");
-            assert_eq!(entry.message_group_id(), Some("hotel"));
-            let attributes = entry.message_attributes().expect("some").clone();
-            let read = AttemptMessage::read(entry.message_body(), |name| attributes.get(name)?.string_value());
-            assert_eq!(read.expect("well formed"), message);
+    fn a_message_that_names_no_attempts_of_an_entity_is_refused() {
+        let attempt =
+            r#"{"delivery":"dlv_01m7wh697q3m7qqm482zyh92yd","attempt":1,"webhook":"whk_01m74zy5eva3kj3s4w04zg1hhc"}"#;
+        assert!(AttemptMessage::read(&format!(r#"{{"entity":"hotel","attempts":[{attempt}]}}"#)).is_ok());
+        for body in ["", "{}", attempt, r#"{"entity":"a b","attempts":[]}"#, r#"{"entity":"hotel","attempts":[{}]}"#] {
+            assert!(AttemptMessage::read(body).is_err(), "{body}");
         }
-    }
-
-    #[test]
-    fn a_message_without_its_delivery_its_owner_or_its_event_is_refused() {
-        let entry = DelayedMessage { message: message(), delay: 0 }.entry(0).expect("a message");
-        let attributes = entry.message_attributes().expect("some");
-        for missing in ["entity", "webhook", "event"] {
-            let rest = |name: &str| attributes.get(name).filter(|_| name != missing)?.string_value();
-            assert!(AttemptMessage::read(BODY, rest).is_err(), "{missing}");
-        }
-        assert!(AttemptMessage::read("{}", |name| attributes.get(name)?.string_value()).is_err());
     }
 }

@@ -9,7 +9,7 @@ use crate::{
     deliveries::{
         error::DeliveryError,
         jobs::{Include, Jobs, RecoveryScope},
-        queries::by_owner::KeyRange,
+        queries::range::KeyRange,
         store::{Deliveries, index_group::IndexGroup},
     },
     subscriptions::{Webhooks, request_limits::RequestLimits, resume::Pauses},

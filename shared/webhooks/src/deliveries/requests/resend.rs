@@ -133,7 +133,7 @@ impl Resending {
             let message =
                 AttemptMessage::of(head, head.delivery.attempt_count.saturating_add(1)).since(webhook.last_update);
             // Any lane will do: a dispatcher moves the message to the lane of its webhook.
-            self.queue.announce_in_time(Lane::Quick, message, now, now).await;
+            self.queue.announce_in_time(Lane::Quick, entity.id(), vec![message], now, now).await;
         }
         tracing::info!(deliveryId = %id, step = step.as_str(), done, "asked for again");
         let left = match changed {

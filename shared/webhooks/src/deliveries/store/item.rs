@@ -2,15 +2,15 @@
 //!
 //! | item | pk / sk |
 //! |---|---|
-//! | head | `DLV#{delivery}` / `HEAD` |
+//! | head | `EVT#{event}` / `{delivery}` |
 //! | large attempt | `DLV#{delivery}` / `ATT#0001` |
-//! A head is in the index `byOwner` for listing, in `byDue` while the delivery is open, and in `byWebhook` while the
-//! delivery is in an [`IndexGroup`].
+//!
+//! The first claim inserts the head, or the sweep does (`open.rs`). Until then the delivery is the event's target with
+//! its number, and `HeadItem::new` is its state. A head is in the index `byDue` while the sweep has to look at it, in
+//! `byWebhook` from its first record on, and in `byEntity` while it has failed or is cancelled.
 //!
 //! Attempts are stored in the head while it stays small: then one write of one unit records both. Larger attempts are
 //! separate items, so that a change of the head never costs more than two units, regardless of its history.
-
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -18,31 +18,18 @@ use crate::{
     deliveries::{
         attempt::Attempt,
         delivery::{Delivery, Status},
-        lease_times::{GRACE, MAX_DELAY},
-        store::{
-            index_group::IndexGroup,
-            listed_status::{LISTED, NEW, to_list},
-        },
+        lease_times::{GRACE, LEASE, MAX_DELAY, OPENS_AFTER},
+        store::index_group::IndexGroup,
     },
-    events::Event,
-    subscriptions::Webhook,
+    events::store::EventItem,
 };
 use base::{DeliveryId, EventId, Time, WebhookId};
-use storage::table::Change;
 
 /// The most bytes of attempts in a head, with the names of their attributes.
 const MAX_INLINE: usize = 1024;
 
-/// How long the sweep leaves a new delivery of a slow webhook alone: less than a lease, so that a claim need not move
-/// the due time.
-const SLOW_GRACE: Duration = Duration::from_secs(20);
-/// The initial `sweeps` of such a delivery, for which the sweep's next pause is 80 s.
-const SLOW_SWEEPS: u32 = 3;
-
 /// The number of partitions of the index of due deliveries: one takes 1 000 writes a second.
 pub(crate) const DUE_SHARDS: u8 = 8;
-/// The sort key of heads.
-pub(crate) const HEAD: &str = "HEAD";
 
 /// The head of a delivery.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -52,7 +39,6 @@ pub struct HeadItem {
     pub(crate) sk: String,
     #[serde(flatten)]
     pub(crate) delivery: Delivery,
-    pub(crate) event: EventId,
     /// Attempts made before the current schedule began.
     pub(crate) schedule_base: u32,
     /// How often the sweep has announced it since its last claim.
@@ -76,11 +62,10 @@ pub struct HeadItem {
     /// Attempts that are small enough for the head.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) attempts: Vec<Attempt>,
-    pub(crate) entity_key: String,
-    pub(crate) created_key: String,
-    /// The state in the index of the entity's deliveries.
-    pub(crate) listed_status: String,
-    /// Its [`IndexGroup`], while it is in one.
+    /// Its entity's partition of the index `byEntity`, while it has failed or is cancelled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) entity_key: Option<String>,
+    /// Its [`IndexGroup`], from its first record on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) webhook_key: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -91,63 +76,66 @@ pub struct HeadItem {
 }
 
 impl HeadItem {
-    /// The head of a new delivery.
-    pub fn new(event: &Event, webhook: &Webhook, first_attempt: Time, retention: Duration) -> Self {
-        let id = DeliveryId::of(&event.id, &webhook.id);
-        let created = event.timestamp;
-        // A delivery to a slow webhook may wait for a permit, so the sweep announces it later than others. A first
-        // attempt beyond the longest delay of a message starts with `sweeps` at 1 (`transition.rs`).
-        let (grace, sweeps) = match webhook.is_slow(created) {
-            true => (SLOW_GRACE, SLOW_SWEEPS),
-            false => (GRACE, u32::from(first_attempt.since(created) > MAX_DELAY)),
-        };
-        // A delivery that waits for its first attempt is listed as pending at once.
-        let listed_as = if first_attempt > created + GRACE { Status::Pending.as_str() } else { NEW };
-        Self {
-            pk: partition(&id),
-            sk: HEAD.to_owned(),
-            event: event.id.clone(),
+    /// The state of a delivery of an event that no worker has claimed yet; `None` if the event has no such delivery.
+    pub(crate) fn new(event: &EventItem, id: &DeliveryId) -> Option<Self> {
+        let target = event.targets.get(id.ordinal()).filter(|_| id.event() == *event.id())?;
+        let first_attempt = event.first_attempt();
+        let created = event.id().time();
+        let (pk, sk) = head_key(id);
+        Some(Self {
+            pk,
+            sk,
             schedule_base: 0,
-            sweeps,
+            sweeps: 0,
             lease: None,
             claimable_at: Some(first_attempt),
             resume_at: None,
             put_off: false,
             asked_at: event.asked_for.then_some(first_attempt),
             attempts: Vec::new(),
-            entity_key: format!("ENT#{}", event.entity),
-            created_key: format!("{created}#{id}"),
-            listed_status: listed_as.to_owned(),
-            webhook_key: IndexGroup::of(Status::Pending, 0, Some(first_attempt), created)
-                .map(|group| group.key(&webhook.id)),
-            due_shard: Some(due_shard(&id)),
-            due_at: Some(first_attempt + grace),
-            expires_at: (created + retention).as_seconds(),
+            entity_key: None,
+            webhook_key: None,
+            due_shard: None,
+            due_at: None,
+            expires_at: event.expires_at,
             delivery: Delivery {
                 attempt_count: 0,
                 created_date: created,
-                id,
+                id: id.clone(),
+                last_error: None,
                 last_http_status: None,
                 last_update: created,
                 next_attempt_date: Some(first_attempt),
-                owner_identifier: event.entity.clone(),
+                owner_identifier: event.owner_identifier.clone(),
                 status: Status::Pending,
-                r#type: event.kind.to_owned(),
-                url: webhook.endpoint.shown_url(),
+                subject: event.subject.clone(),
+                r#type: event.r#type.clone(),
+                url: target.url.clone(),
                 waiting_for: None,
-                webhook_identifier: webhook.id.clone(),
+                webhook_identifier: target.webhook.clone(),
             },
-        }
+        })
+    }
+
+    /// The head, claimed with this lease.
+    pub(crate) fn claimed(self, lease: &str, now: Time) -> Self {
+        Self { lease: Some(lease.to_owned()), claimable_at: Some(now + LEASE), ..self }
+    }
+
+    /// The head with a due time, so that the sweep looks at it.
+    pub(crate) fn due(self, now: Time) -> Self {
+        let first_attempt = self.claimable_at.unwrap_or(now);
+        // No message announces an attempt beyond the longest delay.
+        let sweeps = u32::from(first_attempt.since(self.delivery.created_date) > MAX_DELAY);
+        let due_shard = Some(due_shard(&self.delivery.id));
+        let group = IndexGroup::of_open(Some(first_attempt), now);
+        let webhook_key = Some(group.key(&self.delivery.webhook_identifier));
+        Self { due_at: Some(first_attempt.max(now)), due_shard, sweeps, webhook_key, ..self }
     }
 
     /// The delivery as its owner sees it at this moment.
     pub(crate) fn shown(self, now: Time) -> Delivery {
         Delivery { waiting_for: self.waiting_for(now), ..self.delivery }
-    }
-
-    /// Adds the listed status to a change to this state.
-    pub(crate) fn listed(&self, status: Status, change: Change) -> Change {
-        change.set_some(LISTED, to_list(status, &self.listed_status).map(Status::as_str))
     }
 
     /// The delivery as stored in the table.
@@ -156,8 +144,14 @@ impl HeadItem {
     }
 
     /// The delivery's event.
-    pub fn event(&self) -> &EventId {
-        &self.event
+    pub fn event(&self) -> EventId {
+        self.delivery.id.event()
+    }
+
+    /// Whether the sweep has opened the delivery, or may not look at its event any more. Before that, the sweep gives an
+    /// open delivery its due time and its place in the index, so that an early retry costs neither.
+    pub(crate) fn is_opened(&self, now: Time) -> bool {
+        self.due_at.is_some() || now >= self.delivery.created_date + OPENS_AFTER
     }
 
     /// Whether the delivery is within its retention.
@@ -170,6 +164,16 @@ impl HeadItem {
     pub(crate) fn is_swept_soon_after(&self, next_attempt: Time) -> bool {
         let soon = next_attempt..=next_attempt + GRACE;
         self.sweeps == 0 && self.due_at.is_some_and(|due| soon.contains(&due))
+    }
+
+    /// Whether no attempt is due.
+    pub(crate) fn is_final(&self) -> bool {
+        self.claimable_at.is_none()
+    }
+
+    /// Whether some attempts had no room in the head.
+    pub(crate) fn has_large_attempts(&self) -> bool {
+        usize::try_from(self.delivery.attempt_count).unwrap_or(usize::MAX) > self.attempts.len()
     }
 
     /// Whether the head has room for a further attempt.
@@ -192,13 +196,9 @@ pub(crate) struct AttemptItem {
 impl AttemptItem {
     /// An attempt of a delivery, kept as long as the delivery.
     pub(crate) fn new(head: &HeadItem, attempt: Attempt) -> Self {
-        let pk = head.pk.clone();
+        let pk = partition(&head.delivery.id);
         let expires_at = head.expires_at;
         Self { pk, sk: format!("{ATTEMPT}{:04}", attempt.attempt_number), attempt, expires_at }
-    }
-
-    pub(crate) fn key(&self) -> (String, String) {
-        (self.pk.clone(), self.sk.clone())
     }
 }
 
@@ -209,7 +209,8 @@ pub(crate) const ATTEMPT: &str = "ATT#";
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DueEntry {
-    pub(crate) pk: String,
+    #[serde(rename = "sk")]
+    pub(crate) delivery: DeliveryId,
     pub(crate) due_at: Time,
     pub(crate) attempt_count: u32,
     pub(crate) webhook_identifier: WebhookId,
@@ -217,18 +218,14 @@ pub(crate) struct DueEntry {
     pub(crate) sweeps: u32,
 }
 
-/// The partition of a delivery.
+/// The partition of a delivery's large attempts.
 pub(crate) fn partition(id: &DeliveryId) -> String {
     format!("DLV#{id}")
 }
 
+/// The key of a delivery's head. The deliveries of an event share a partition.
 pub(crate) fn head_key(id: &DeliveryId) -> (String, String) {
-    (partition(id), HEAD.to_owned())
-}
-
-/// The delivery with this partition key.
-pub(crate) fn delivery_of(pk: &str) -> Option<DeliveryId> {
-    DeliveryId::parse(pk.strip_prefix("DLV#")?)
+    (format!("EVT#{}", id.event()), id.to_string())
 }
 
 /// The key of a shard of the index of due deliveries.
@@ -236,21 +233,21 @@ pub(crate) fn shard_key(shard: u8) -> String {
     format!("DUE#{shard}")
 }
 
-/// The shard of a delivery. The last characters of the identifier are random: one of 32 letters would not spread evenly
-/// over the shards, the sum of several does.
+/// The shard of a delivery. The characters before the last two are random: one of 32 letters would not spread evenly over
+/// the shards, the sum of several does.
 pub(crate) fn due_shard(id: &DeliveryId) -> String {
-    let sum = id.as_str().bytes().rev().take(6).fold(0u8, u8::wrapping_add);
+    let sum = id.as_str().bytes().rev().take(8).fold(0u8, u8::wrapping_add);
     shard_key(sum % DUE_SHARDS)
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::events::catalogue;
+    use crate::events::{Event, catalogue, store::Target};
     use auth::EntityId;
     use base::testing::CountingRandom;
     use serde_json::value::RawValue;
-    use std::collections::BTreeMap;
+    use std::time::Duration;
 
     pub const NOW: Time = Time::from_millis(1_795_167_900_000);
     pub const LATER: Time = Time::from_millis(1_795_167_960_000);
@@ -266,18 +263,10 @@ pub(crate) mod tests {
         let data = RawValue::from_string(data.to_owned()).expect("JSON");
         let kind = catalogue::find("booking.created").expect("it exists");
         let event = Event::new(EventId::new(NOW, &random), kind, NOW, entity.clone(), &data).expect("small");
-        let webhook = webhook(WebhookId::new(NOW, &random), entity);
-        let head = HeadItem::new(&event, &webhook, NOW, Duration::from_secs(60));
-        (event, head)
-    }
-
-    fn webhook(id: WebhookId, owner_identifier: EntityId) -> Webhook {
-        let mut webhook = serde_json::json!({
-            "createdDate": NOW, "enabled": true, "eventList": [], "eventUrl": "https://hooks.example.com/",
-            "headers": BTreeMap::<String, String>::new(), "id": id, "lastUpdate": NOW, "name": "test",
-            "ownerIdentifier": owner_identifier, "version": 1,
-        });
-        serde_json::from_value(webhook.take()).expect("a webhook")
+        let target = Target { webhook: WebhookId::new(NOW, &random), url: "https://hooks.example.com/".to_owned() };
+        let item = EventItem::new(&event, vec![target], NOW, Duration::from_secs(60));
+        let head = HeadItem::new(&item, &DeliveryId::of(&event.id, 0)).expect("it is a target");
+        (event, head.due(NOW + GRACE))
     }
 
     #[test]
@@ -302,10 +291,9 @@ pub(crate) mod tests {
 
     #[test]
     fn a_first_attempt_that_no_message_announces_counts_as_announced_once() {
-        let (event, head) = event_and_head("{}");
-        let webhook = webhook(head.delivery.webhook_identifier, head.delivery.owner_identifier);
         let sweeps = |wait: u64| {
-            HeadItem::new(&event, &webhook, NOW + Duration::from_secs(wait), Duration::from_secs(60)).sweeps
+            let first_attempt = NOW + Duration::from_secs(wait);
+            HeadItem { claimable_at: Some(first_attempt), ..head() }.due(NOW).sweeps
         };
         assert_eq!([0, 900, 901].map(sweeps), [0, 0, 1]);
     }

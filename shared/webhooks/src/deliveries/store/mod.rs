@@ -3,7 +3,7 @@
 
 pub mod index_group;
 pub mod item;
-pub mod listed_status;
+pub mod open;
 mod reopen;
 mod waiting;
 
@@ -16,28 +16,25 @@ use serde_json::value::RawValue;
 use crate::{
     deliveries::{
         attempt::Attempt,
-        delivery::{Status, WholeDelivery},
-        store::{
-            item::{ATTEMPT, AttemptItem, DUE_SHARDS, DueEntry, HEAD, HeadItem, head_key, partition, shard_key},
-            listed_status::LISTED,
-        },
+        delivery::WholeDelivery,
+        store::item::{ATTEMPT, AttemptItem, DueEntry, HeadItem, head_key, partition, shard_key},
     },
-    events::store::Events,
+    events::store::{EventItem, Events},
+    subscriptions::Webhooks,
 };
 use auth::AuthorizedEntity;
 use base::{DeliveryId, Time, logging};
-use storage::table::{Change, Page, PageEnd, Put, Query, Table, TableError, Written, is, is_new};
+use storage::table::{Change, Page, PageEnd, Query, Table, TableError, Written, is};
 
 /// The most bytes of addresses and header names of all attempts in one response.
 const MAX_REQUESTS: usize = 96 * 1024;
-
-const OPENING: &str = "opening deliveries";
 
 /// The deliveries in the table.
 #[derive(Debug, Clone)]
 pub struct Deliveries {
     pub(crate) table: Table,
     pub(crate) events: Events,
+    pub(crate) webhooks: Webhooks,
 }
 
 /// A stored delivery with its event and its whole attempt history.
@@ -65,6 +62,41 @@ impl StoredDelivery {
     }
 }
 
+/// The result of a read of a head.
+#[derive(Debug)]
+pub(crate) enum StoredHead {
+    /// Its head.
+    Head(Box<HeadItem>),
+    /// Nothing: no worker has claimed it and the sweep has not opened it, or it is gone.
+    Missing,
+    /// An item that cannot be read.
+    Unreadable,
+}
+
+impl StoredHead {
+    /// The result of a read that did not fail.
+    pub(crate) fn of(head: Option<HeadItem>) -> Self {
+        head.map_or(Self::Missing, |head| Self::Head(Box::new(head)))
+    }
+
+    /// The head, if it can be read.
+    pub(crate) fn head(self) -> Option<HeadItem> {
+        match self {
+            Self::Head(head) => Some(*head),
+            Self::Missing | Self::Unreadable => None,
+        }
+    }
+
+    /// The head, or the state of a delivery of this event that no worker has claimed.
+    pub(crate) fn or_new(self, event: &EventItem, id: &DeliveryId) -> Option<HeadItem> {
+        match self {
+            Self::Head(head) => Some(*head),
+            Self::Missing => HeadItem::new(event, id),
+            Self::Unreadable => None,
+        }
+    }
+}
+
 /// The attempts as their owner sees them, the oldest first. Addresses and headers of the oldest attempts are left out
 /// where they would make the response too large.
 pub(crate) fn shown(attempts: Vec<Attempt>, delivery_url: &str) -> Vec<Attempt> {
@@ -83,7 +115,7 @@ pub(crate) fn shown(attempts: Vec<Attempt>, delivery_url: &str) -> Vec<Attempt> 
 impl Deliveries {
     /// The deliveries in this table.
     pub fn new(table: Table) -> Self {
-        Self { events: Events::new(table.clone()), table }
+        Self { events: Events::new(table.clone()), webhooks: Webhooks::new(table.clone()), table }
     }
 
     /// Opens a connection to the table by a read of a key that does not exist, so that the first delivery does not wait
@@ -91,21 +123,10 @@ impl Deliveries {
     pub fn open_connection(&self) -> BoxFuture<'static, ()> {
         let table = self.table.clone();
         async move {
-            let key = ("DLV#".to_owned(), HEAD.to_owned());
+            let key = ("EVT#".to_owned(), "-".to_owned());
             let _nothing = table.read_eventual::<HeadItem>(key, "opening a connection to the table").await;
         }
         .boxed()
-    }
-
-    /// Writes the heads of new deliveries. Lost for a delivery that exists already, which stays unchanged.
-    pub(crate) async fn open(&self, heads: &[HeadItem]) -> Result<Vec<Written<()>>, TableError> {
-        let puts = heads.iter().map(Self::opening).collect::<Result<Vec<_>, TableError>>()?;
-        try_join_all(puts.into_iter().map(|put| self.table.write_together(put, OPENING))).await
-    }
-
-    /// The write that opens a delivery.
-    pub(crate) fn opening(head: &HeadItem) -> Result<Put, TableError> {
-        Ok(Put::item(head, OPENING)?.only_if(is_new()))
     }
 
     /// A delivery with its event and its whole attempt history, as its owner sees it; `None` when the entity has no
@@ -127,47 +148,62 @@ impl Deliveries {
         now: Time,
     ) -> Result<Option<StoredDelivery>, TableError> {
         const DOING: &str = "reading a delivery with its attempts";
-        let mut head = None;
-        let mut attempts = Vec::new();
-        for row in self.table.rows(Query::partition(partition(id)), DOING).await? {
-            match row.sort() {
-                HEAD => head = Some(row.read::<HeadItem>(DOING)?),
-                sort if sort.starts_with(ATTEMPT) => attempts.push(row.read::<AttemptItem>(DOING)?.attempt),
-                _ => {}
-            }
-        }
-        let Some(head) = head.filter(|head| head.delivery.owner_identifier == *entity.id() && head.is_kept(now)) else {
-            return Ok(None);
-        };
-        attempts.extend_from_slice(&head.attempts);
-        attempts.sort_by_key(|attempt| attempt.attempt_number);
+        let event_id = id.event();
+        let head = self.table.read::<HeadItem>(head_key(id), DOING);
+        let (stored, event) = tokio::try_join!(head, self.events.find(&event_id))?;
         // Event and delivery are kept equally long, but not removed in the same second.
-        let Some(event) = self.events.find(&head.event).await? else { return Ok(None) };
+        let Some(event) = event else { return Ok(None) };
+        let Some(head) = stored.or_else(|| HeadItem::new(&event.item, id)) else { return Ok(None) };
+        if head.delivery.owner_identifier != *entity.id() || !head.is_kept(now) {
+            return Ok(None);
+        }
+        let mut attempts = head.attempts.clone();
+        if head.has_large_attempts() {
+            for row in self.table.rows(Query::partition(partition(id)), DOING).await? {
+                if row.sort().starts_with(ATTEMPT) {
+                    attempts.push(row.read::<AttemptItem>(DOING)?.attempt);
+                }
+            }
+            // A later head may have come between the reads.
+            attempts.retain(|attempt| attempt.attempt_number <= head.delivery.attempt_count);
+        }
+        attempts.sort_by_key(|attempt| attempt.attempt_number);
         let event =
             RawValue::from_string(event.body).map_err(|_| TableError::Missing("well-formed JSON in an event"))?;
         Ok(Some(StoredDelivery { head, attempts, event }))
     }
 
+    /// The head of a delivery that a worker has claimed or the sweep has opened.
     pub(crate) async fn head(&self, id: &DeliveryId) -> Result<Option<HeadItem>, TableError> {
         self.table.read(head_key(id), "looking at the head of a delivery").await
     }
 
-    /// The heads of these deliveries, by an eventually consistent read; `None` for a delivery that is missing or cannot
-    /// be read, which does not hold up the others.
+    /// The state of the deliveries of an event, in the order of their numbers, by an eventually consistent read. A
+    /// delivery that cannot be read is left out.
+    pub(crate) async fn of_event(&self, event: &EventItem) -> Result<Vec<HeadItem>, TableError> {
+        let ids: Vec<_> = event.deliveries().map(|(id, _)| id).collect();
+        let stored = self.heads(&ids).await?;
+        let heads = ids.iter().zip(stored).filter_map(|(id, stored)| stored.or_new(event, id));
+        Ok(heads.collect())
+    }
+
+    /// The heads of these deliveries, by an eventually consistent read. A head that cannot be read does not hold up the
+    /// others.
     pub(crate) async fn heads(
         &self,
         ids: impl IntoIterator<Item = &DeliveryId>,
-    ) -> Result<Vec<Option<HeadItem>>, TableError> {
+    ) -> Result<Vec<StoredHead>, TableError> {
         let heads =
             ids.into_iter().map(async |id| match self.table.read_eventual(head_key(id), "listing deliveries").await {
                 Err(error @ TableError::Item { .. }) => {
                     tracing::error!(
                         error = %logging::chain(&error),
-                        "a delivery is left out of a list, since its item cannot be read"
+                        deliveryId = %id,
+                        "a delivery is left out, since its item cannot be read"
                     );
-                    Ok(None)
+                    Ok(StoredHead::Unreadable)
                 }
-                head => head,
+                head => Ok(StoredHead::of(head?)),
             });
         try_join_all(heads).await
     }
@@ -184,21 +220,12 @@ impl Deliveries {
         self.table.page(query, "looking for overdue deliveries").await
     }
 
-    /// Whether any delivery, of any entity, has been overdue since this time.
-    pub(crate) async fn any_overdue_since(&self, time: Time) -> Result<bool, TableError> {
-        let shards = (0..DUE_SHARDS).map(|shard| self.due_before(shard, time, 1, None));
-        Ok(try_join_all(shards).await?.iter().any(|page| !page.entries.is_empty()))
-    }
-
     /// Postpones the due time of a delivery before it is announced, and returns its head. Lost when the delivery is no
     /// longer due, or another sweep has moved the time.
     pub(crate) async fn postpone_sweep(&self, entry: &DueEntry, until: Time) -> Result<Written<HeadItem>, TableError> {
-        // A delivery that was never attempted is listed as pending from now on.
-        let still_pending = (entry.attempt_count == 0).then(|| Status::Pending.as_str());
-        let postponed = Change::of((entry.pk.clone(), HEAD.to_owned()))
+        let postponed = Change::of(head_key(&entry.delivery))
             .set("dueAt", until)
             .set("sweeps", entry.sweeps.saturating_add(1))
-            .set_some(LISTED, still_pending)
             .only_if(is("dueAt", entry.due_at))
             // The index lags: an attempt may have been recorded without a change of the due time.
             .only_if(is("attemptCount", entry.attempt_count));

@@ -8,13 +8,13 @@ use crate::deliveries::{
     lease_times::GRACE,
     store::{
         Deliveries,
-        index_group::IndexGroup,
-        item::{HEAD, HeadItem, due_shard, head_key},
-        listed_status::LISTED,
+        index_group::{self, IndexGroup},
+        item::{HeadItem, due_shard, head_key},
     },
 };
+use auth::EntityId;
 use base::{DeliveryId, Time, WebhookId};
-use storage::table::{Change, TableError, Transaction, Written, absent, is, more};
+use storage::table::{Change, Put, TableError, Transaction, Written, absent, is, is_new, more};
 use storage::{IdempotencyError, Record};
 
 const REOPENING: &str = "reopening a delivery";
@@ -55,7 +55,6 @@ impl Requester {
 fn reopening(read: &Delivery, requester: Requester, now: Time) -> Change {
     Change::of(head_key(&read.id))
         .set("status", Status::Pending.as_str())
-        .set(LISTED, Status::Pending.as_str())
         .set("scheduleBase", read.attempt_count)
         .set("nextAttemptDate", now)
         .set("claimableAt", now)
@@ -66,7 +65,8 @@ fn reopening(read: &Delivery, requester: Requester, now: Time) -> Change {
         .set_or_remove("askedAt", requester.asked_at(now))
         .remove("putOff")
         .remove("waitingFor")
-        .remove("webhookKey")
+        .remove("entityKey")
+        .set("webhookKey", IndexGroup::Open.key(&read.webhook_identifier))
         .only_if(is("status", read.status.as_str()))
         .only_if(is("attemptCount", read.attempt_count))
         .only_if(more("expiresAt", now.as_seconds()))
@@ -76,15 +76,16 @@ fn reopening(read: &Delivery, requester: Requester, now: Time) -> Change {
 /// attempt is the attempt of the schedule itself, so it has no such time.
 fn attempt_now(read: &HeadItem, requester: Requester, now: Time) -> Change {
     let scheduled = read.delivery.next_attempt_date.filter(|_| read.resume_at.is_none() && !read.put_off);
-    let change = Change::of((read.pk.clone(), HEAD.to_owned()))
+    let change = Change::of(head_key(&read.delivery.id))
         .set_some("resumeAt", scheduled)
         .set("nextAttemptDate", now)
         .set("claimableAt", now)
+        .set("dueShard", due_shard(&read.delivery.id))
         .set("dueAt", requester.due(now))
         .set("sweeps", requester.sweeps())
         .set("lastUpdate", now)
         .set_or_remove("askedAt", requester.asked_at(now))
-        .remove("webhookKey")
+        .set("webhookKey", IndexGroup::Open.key(&read.delivery.webhook_identifier))
         .only_if(is("attemptCount", read.delivery.attempt_count))
         .only_if(more("expiresAt", now.as_seconds()))
         .only_if(absent("lease"));
@@ -116,6 +117,11 @@ impl Deliveries {
         record: Option<Record>,
         now: Time,
     ) -> Result<Written<Option<HeadItem>>, IdempotencyError> {
+        if read.due_at.is_none() && read.delivery.attempt_count == 0 {
+            // Possibly no worker has claimed it yet, and then it has no head that could change.
+            let put = Put::item(&read.clone().due(now), REOPENING)?.only_if(is_new());
+            self.table.write_together(put, REOPENING).await?;
+        }
         self.ask_again(attempt_now(read, Requester::Person, now), record).await
     }
 
@@ -151,19 +157,19 @@ impl Deliveries {
         &self,
         id: &DeliveryId,
         webhook: &WebhookId,
+        entity: &EntityId,
         now: Time,
     ) -> Result<Written<()>, TableError> {
         let cancelled = Change::of(head_key(id))
             .set("status", Status::Cancelled.as_str())
-            .set(LISTED, Status::Cancelled.as_str())
             .set("lastUpdate", now)
             .remove("nextAttemptDate")
             .remove("claimableAt")
             .remove("resumeAt")
             .remove("dueShard")
             .remove("dueAt")
-            // No delivery of a removed webhook is recovered.
-            .remove("webhookKey")
+            .set("webhookKey", IndexGroup::Unrecoverable.key(webhook))
+            .set_some("entityKey", index_group::entity_key(Status::Cancelled, entity))
             .only_if(is("webhookKey", IndexGroup::Waiting.key(webhook)))
             // Any time matches: only a final delivery has none.
             .only_if(more("claimableAt", Time::from_millis(0)))

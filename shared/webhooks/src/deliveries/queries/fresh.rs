@@ -1,0 +1,111 @@
+//! New events: those whose deliveries the sweep has not opened yet. Their deliveries may be in no index.
+//!
+//! The sweep looks at the events of each shard in the order of creation, and keeps the position up to which it has opened
+//! all of them. The positions of all shards are one item, `SWEEP` / `OPENED`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    deliveries::{queries::range::KeyRange, store::Deliveries},
+    events::store::SHARDS,
+};
+use storage::table::{Put, TableError, is, is_new};
+
+const READING: &str = "reading the positions of the sweep";
+const WRITING: &str = "writing the positions of the sweep";
+/// How often the positions are merged with those of another sweep.
+const TRIES: usize = 5;
+
+/// The positions up to which the sweep has opened the deliveries of all events.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Opened {
+    pk: String,
+    sk: String,
+    version: u64,
+    /// The body of an identifier for each shard.
+    bodies: Vec<String>,
+}
+
+impl Default for Opened {
+    fn default() -> Self {
+        let (pk, sk) = key();
+        Self { pk, sk, version: 0, bodies: vec![String::new(); usize::from(SHARDS)] }
+    }
+}
+
+impl Opened {
+    /// The position in a shard.
+    pub(crate) fn of_shard(&self, shard: u8) -> &str {
+        self.bodies.get(usize::from(shard)).map_or("", String::as_str)
+    }
+
+    /// Moves the position in a shard forward.
+    pub(crate) fn advance(&mut self, shard: u8, body: &str) {
+        let position = self.bodies.get_mut(usize::from(shard));
+        position.into_iter().filter(|position| position.as_str() < body).for_each(|position| body.clone_into(position));
+    }
+
+    /// The range that contains all new events.
+    pub(crate) fn new_events(&self) -> KeyRange {
+        KeyRange::after_body(self.bodies.iter().min().map_or("", String::as_str))
+    }
+}
+
+fn key() -> (String, String) {
+    ("SWEEP".to_owned(), "OPENED".to_owned())
+}
+
+impl Deliveries {
+    /// The positions of the sweep.
+    pub(crate) async fn opened(&self) -> Result<Opened, TableError> {
+        Ok(self.table.read(key(), READING).await?.unwrap_or_default())
+    }
+
+    /// The positions of the sweep, possibly of some seconds ago: more events count as new then.
+    pub(crate) async fn opened_eventual(&self) -> Result<Opened, TableError> {
+        Ok(self.table.read_eventual(key(), READING).await?.unwrap_or_default())
+    }
+
+    /// Keeps these positions, unless another sweep has kept later ones.
+    pub(crate) async fn keep_opened(&self, mut opened: Opened) -> Result<(), TableError> {
+        for _ in 0..TRIES {
+            let next = Opened { version: opened.version + 1, ..opened.clone() };
+            let condition = if opened.version == 0 { is_new() } else { is("version", opened.version) };
+            if self.table.write(Put::item(&next, WRITING)?.only_if(condition), WRITING).await?.is_done() {
+                return Ok(());
+            }
+            let mut found = self.opened().await?;
+            (0..SHARDS).for_each(|shard| found.advance(shard, opened.of_shard(shard)));
+            opened = found;
+        }
+        Err(TableError::code(WRITING, "ConditionalCheckFailedException"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::deliveries::queries::range::{ListPosition, tests::position_at};
+    use base::testing::CountingRandom;
+
+    #[test]
+    fn positions_only_move_forward() {
+        let mut opened = Opened::default();
+        opened.advance(3, "01b");
+        opened.advance(3, "01a");
+        assert_eq!((opened.of_shard(3), opened.of_shard(4)), ("01b", ""));
+    }
+
+    #[test]
+    fn events_are_new_from_the_slowest_shard_on() {
+        let random = CountingRandom::default();
+        let mut opened = Opened::default();
+        let [early, late] = [1_000, 2_000].map(|millis| position_at(millis, &random));
+        let body = |position: &ListPosition| position.delivery().body().to_owned();
+        (0..SHARDS).for_each(|shard| opened.advance(shard, &body(&late)));
+        let mut one_behind = Opened::default();
+        (0..SHARDS).for_each(|shard| one_behind.advance(shard, &body(if shard == 5 { &early } else { &late })));
+        let holds = |opened: &Opened, position: &ListPosition| opened.new_events().holds(position.delivery());
+        assert!(!holds(&opened, &late) && holds(&one_behind, &late) && !holds(&one_behind, &early));
+    }
+}

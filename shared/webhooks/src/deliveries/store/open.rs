@@ -1,0 +1,96 @@
+//! Opening deliveries: the sweep looks once at every event, soon after its publication, and gives each delivery that is
+//! not final a due time. Before that no write says that a delivery is due, so a delivery that arrives at once costs none.
+//!
+//! A delivery that no worker has claimed has no head yet and gets one. A head without a due time belongs to a worker that
+//! makes the first attempts, or that has died. After this every open delivery has a due time until it is final: claims
+//! and records keep it or move it.
+
+use futures::{StreamExt, TryStreamExt, stream};
+
+use crate::{
+    deliveries::store::{
+        Deliveries, StoredHead,
+        index_group::IndexGroup,
+        item::{HeadItem, due_shard, head_key},
+    },
+    events::store::EventItem,
+};
+use base::{DeliveryId, Time, logging};
+use storage::table::{Change, Put, TableError, absent, is, is_new};
+
+/// How many deliveries of an event are opened at once.
+const AT_ONCE: usize = 32;
+/// How often a delivery is looked at again that changes meanwhile. Each change is a record or a claim.
+const TRIES: usize = 5;
+
+const OPENING: &str = "opening a delivery";
+
+impl Deliveries {
+    /// Gives the deliveries of an event that are not final a due time, and returns how many it was given to. An
+    /// unreadable delivery is left out.
+    pub(crate) async fn open_missing(&self, event: &EventItem, now: Time) -> Result<usize, TableError> {
+        let ids: Vec<_> = event.deliveries().map(|(id, _)| id).collect();
+        let heads = self.heads(&ids).await?;
+        let open = ids.into_iter().zip(heads).map(|(id, head)| async move { self.open(event, &id, head, now).await });
+        stream::iter(open)
+            .buffer_unordered(AT_ONCE)
+            .try_fold(0, async |all, opened| Ok(all + usize::from(opened)))
+            .await
+    }
+
+    /// The writes of the heads of a new event's deliveries, with a due time.
+    pub(crate) fn opened_heads(&self, event: &EventItem, now: Time) -> Result<Vec<Put>, TableError> {
+        let heads = event.deliveries().filter_map(|(id, _)| HeadItem::new(event, &id));
+        heads.map(|head| Ok(Put::item(&head.due(now), OPENING)?.only_if(is_new()))).collect()
+    }
+
+    /// Gives a delivery a due time, if it is not final and has none. `head` may be stale: every write is conditional.
+    async fn open(
+        &self,
+        event: &EventItem,
+        id: &DeliveryId,
+        mut head: StoredHead,
+        now: Time,
+    ) -> Result<bool, TableError> {
+        for _ in 0..TRIES {
+            let written = match &head {
+                StoredHead::Head(head) if head.is_final() || head.due_at.is_some() => return Ok(false),
+                StoredHead::Unreadable => return Ok(false),
+                StoredHead::Head(head) => self.table.write_together(opening(head, now), OPENING).await?,
+                StoredHead::Missing => {
+                    let Some(new) = HeadItem::new(event, id) else { return Ok(false) };
+                    let put = Put::item(&new.due(now), OPENING)?.only_if(is_new());
+                    self.table.write_together(put, OPENING).await?
+                }
+            };
+            if written.is_done() {
+                return Ok(true);
+            }
+            head = match self.head(id).await {
+                Err(error @ TableError::Item { .. }) => {
+                    tracing::error!(
+                        error = %logging::chain(&error),
+                        deliveryId = %id,
+                        "the delivery is not opened, since its item cannot be read"
+                    );
+                    return Ok(false);
+                }
+                head => StoredHead::of(head?),
+            };
+        }
+        Err(TableError::code(OPENING, "ConditionalCheckFailedException"))
+    }
+}
+
+/// The change that gives an open delivery its due time: the end of its lease, or its next attempt.
+fn opening(head: &HeadItem, now: Time) -> Change {
+    let due = head.claimable_at.unwrap_or(now).max(now);
+    let group = IndexGroup::of_open(head.claimable_at, now);
+    let change = Change::of(head_key(&head.delivery.id))
+        .set("dueAt", due)
+        .set("dueShard", due_shard(&head.delivery.id))
+        .set("webhookKey", group.key(&head.delivery.webhook_identifier))
+        .only_if(absent("dueAt"))
+        .only_if(is("attemptCount", head.delivery.attempt_count));
+    head.claimable_at.iter().fold(change, |change, time| change.only_if(is("claimableAt", *time)))
+}

@@ -1,0 +1,123 @@
+//! The subject of an event, such as a booking's number, by which people look for its deliveries.
+
+use std::{borrow::Cow, collections::BTreeMap, str::FromStr};
+
+use serde_json::value::RawValue;
+
+use base::{Environment, FromEnvironment};
+use problem::JsonBody;
+
+/// The most characters of a subject.
+pub const MAX_CHARACTERS: usize = 256;
+
+/// The members of an event's data that may name its subject, the first one that is there. They are the deployment's
+/// choice: the platform knows best by which identifier people ask.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubjectMembers(Vec<String>);
+
+/// The most members that a deployment may list.
+const MAX_MEMBERS: usize = 20;
+
+impl Default for SubjectMembers {
+    /// The identifiers that people of the domain ask by, the most specific first: those of a booking, a payment and a
+    /// property.
+    fn default() -> Self {
+        let names = [
+            "bookingIdentifier",
+            "reservationIdentifier",
+            "bookingNumber",
+            "confirmationNumber",
+            "paymentIdentifier",
+            "propertyIdentifier",
+        ];
+        Self(names.map(str::to_owned).to_vec())
+    }
+}
+
+impl FromStr for SubjectMembers {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let names: Vec<_> = text.split(',').map(|name| name.trim().to_owned()).collect();
+        let is_name = |name: &String| {
+            !name.is_empty() && name.chars().all(|sign| sign.is_ascii_alphanumeric() || ['_', '-'].contains(&sign))
+        };
+        if names.len() > MAX_MEMBERS || !names.iter().all(is_name) {
+            return Err(format!("not a list of 1 to {MAX_MEMBERS} names with commas between them"));
+        }
+        Ok(Self(names))
+    }
+}
+
+impl FromEnvironment for SubjectMembers {
+    fn from_environment(environment: &mut Environment) -> Option<Self> {
+        environment.parsed("SUBJECT_MEMBERS", Self::default())
+    }
+}
+
+impl SubjectMembers {
+    /// The subject that the data name: the text or the number of the first of these members.
+    pub(super) fn subject_of(&self, data: &RawValue) -> Option<String> {
+        let members: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(data.get()).ok()?;
+        self.0.iter().find_map(|name| {
+            let value = members.get(name.as_str())?.get();
+            let text = match value.as_bytes().first()? {
+                b'"' => serde_json::from_str(value).ok()?,
+                b'-' | b'0'..=b'9' => value.to_owned(),
+                _ => return None,
+            };
+            is_subject(&text).then_some(text)
+        })
+    }
+}
+
+/// Whether a text can be a subject.
+pub fn is_subject(text: &str) -> bool {
+    (1..=MAX_CHARACTERS).contains(&text.chars().count()) && !text.chars().any(char::is_control)
+}
+
+/// Takes the subject that the publisher gives, if any.
+pub(super) fn take(body: &mut JsonBody<'_>) -> Option<String> {
+    let subject = body.optional::<String>("subject", "a text")?;
+    if !is_subject(&subject) {
+        body.violations
+            .add("subject", format!("must have 1 to {MAX_CHARACTERS} characters, without control characters"));
+    }
+    Some(subject)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn subject_of(data: &str) -> Option<String> {
+        let data = RawValue::from_string(data.to_owned()).expect("JSON");
+        SubjectMembers::default().subject_of(&data)
+    }
+
+    #[test]
+    fn the_first_listed_member_that_is_there_names_the_subject() {
+        let of = |data| subject_of(data).unwrap_or_default();
+        assert_eq!(of(r#"{"propertyIdentifier":"p-1","bookingNumber":"B-1001"}"#), "B-1001");
+        assert_eq!(of(r#"{"bookingNumber":1152921504606846977}"#), "1152921504606846977");
+        assert_eq!(of(r#"{"bookingNumber":null,"propertyIdentifier":"p-1"}"#), "p-1");
+        for data in ["{}", r#"{"bookingNumber":""}"#, r#"{"bookingNumber":{}}"#, r#"{"data":{"bookingNumber":"1"}}"#] {
+            assert_eq!(subject_of(data), None, "{data}");
+        }
+    }
+
+    #[test]
+    fn a_subject_is_a_short_text_without_control_characters() {
+        assert!(is_subject("B-1001") && is_subject(&"ü".repeat(MAX_CHARACTERS)));
+        assert!(!is_subject("") && !is_subject("a\u{7}b"));
+        assert!(!is_subject(&"x".repeat(MAX_CHARACTERS + 1)));
+    }
+
+    #[test]
+    fn the_members_are_a_list_of_names() {
+        assert_eq!("a, b".parse(), Ok(SubjectMembers(vec!["a".into(), "b".into()])));
+        for text in ["", ",", "a,", "§", "a b", &["a"; MAX_MEMBERS + 1].join(",")] {
+            assert!(text.parse::<SubjectMembers>().is_err(), "{text}");
+        }
+    }
+}

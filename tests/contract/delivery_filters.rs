@@ -1,0 +1,153 @@
+//! The list of deliveries by state and by the last answer. It is exact at every moment of a delivery: a list by webhook
+//! or by state finds it before a worker has claimed it, while it waits, and when it is final.
+
+use std::sync::Arc;
+
+use contract_test::contract_test;
+use serde_json::{Value, json};
+
+use crate::{
+    delivery_list::hook_for,
+    harness::{Behaviour, Entity, LONG, Receiver, Settings, Suite, Table, announced, until},
+};
+
+const STATES: [&str; 5] = ["pending", "retrying", "delivered", "failed", "cancelled"];
+
+/// The next attempt is hours away.
+fn later() -> Behaviour {
+    Behaviour::answer(503, &[("Retry-After", "36000")], "")
+}
+
+/// The identifiers in a list with these filters, the newest first.
+async fn listed(entity: &Entity, filters: &str) -> Vec<String> {
+    let listed = entity.get(&format!("/webhook/delivery/list?{filters}")).expect(200).await.json();
+    assert!(listed.get("nextCursor").is_none(), "{filters}: {listed:#}");
+    let items = listed["items"].as_array().expect("openapi.yaml says so");
+    items.iter().map(|item| item["id"].as_str().expect("openapi.yaml says so").to_owned()).collect()
+}
+
+/// A webhook's only delivery.
+struct Expected {
+    webhook: String,
+    delivery: String,
+    status: &'static str,
+}
+
+/// Asserts that each delivery is in every list that it belongs to, and in no other.
+async fn are_listed(entity: &Entity, expected: &[Expected]) {
+    let among = |statuses: &[&str]| {
+        let found = expected.iter().filter(|one| statuses.contains(&one.status));
+        let mut found: Vec<_> = found.map(|one| one.delivery.clone()).collect();
+        found.sort_unstable_by(|one, other| other.cmp(one));
+        found
+    };
+    for status in STATES {
+        assert_eq!(listed(entity, &format!("status={status}")).await, among(&[status]), "{status}");
+        for Expected { webhook, delivery, status: own } in expected {
+            let filters = format!("webhookIdentifier={webhook}&status={status}");
+            let found = if *own == status { vec![delivery.clone()] } else { Vec::new() };
+            assert_eq!(listed(entity, &filters).await, found, "{own}: {filters}");
+        }
+    }
+    for statuses in [&["pending", "retrying"][..], &["failed", "cancelled"], &["pending", "delivered"], &STATES] {
+        assert_eq!(listed(entity, &format!("status={}", statuses.join(","))).await, among(statuses), "{statuses:?}");
+    }
+    for Expected { webhook, delivery, status } in expected {
+        let of_webhook = format!("webhookIdentifier={webhook}");
+        assert_eq!(listed(entity, &of_webhook).await, std::slice::from_ref(delivery), "{status}");
+    }
+    assert_eq!(listed(entity, "").await, among(&STATES));
+}
+
+#[contract_test]
+async fn lists_by_webhook_and_state_are_exact_in_every_state(suite: Arc<Suite>) {
+    let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let entity = Entity::new(&setup.api, "states".to_owned()).await;
+    let receiver = Receiver::start().await;
+    let table = Table::of(&setup.api.env);
+    let mut expected = Vec::new();
+    for (kind, answer, status) in [
+        ("booking.created", Behaviour::status(200), "delivered"),
+        ("booking.cancelled", Behaviour::status(500), "failed"),
+        ("payment.received", later(), "retrying"),
+        ("booking.expired", Behaviour::status(200), "pending"),
+    ] {
+        let hook = hook_for(&entity, kind, &receiver.on(&format!("/{status}"), [answer])).await;
+        if status == "pending" {
+            let webhook = hook.id.clone();
+            setup.services.swallow(usize::MAX, move |call| announced(call).iter().any(|due| due.webhook == webhook));
+        }
+        let published = entity.publish_of_type(kind, json!({})).await.json();
+        let delivery = published["deliveries"][0]["deliveryIdentifier"].as_str().expect("a text").to_owned();
+        entity.until_status(&delivery, &[status]).await;
+        expected.push(Expected { webhook: hook.id, delivery, status });
+    }
+    let unclaimed = expected[3].delivery.clone();
+    assert_eq!(table.head(&unclaimed).await, None, "no worker has claimed it, and the sweep has not opened it");
+    are_listed(&entity, &expected).await;
+    until("the sweep has opened it", LONG, async || table.head(&unclaimed).await).await;
+    are_listed(&entity, &expected).await;
+    entity.remove(&expected[2].webhook).expect(200).await;
+    entity.until_status(&expected[2].delivery, &["cancelled"]).await;
+    expected[2].status = "cancelled";
+    are_listed(&entity, &expected).await;
+    assert!(receiver.received("/pending").is_empty());
+    assert!(setup.bundle.stop().await.success());
+}
+
+#[contract_test]
+async fn deliveries_are_listed_by_their_last_answer_or_error(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let mut hooks = Vec::new();
+    for url in [
+        receiver.on("/good", [Behaviour::status(204)]),
+        receiver.on("/busy", [later(), Behaviour::status(204)]),
+        receiver.on("/silent", [Behaviour::hang()]),
+        "http://127.0.0.1:9/".to_owned(),
+    ] {
+        hooks.push(hook_for(&entity, "booking.created", &url).await);
+    }
+    let published = entity.publish_of_type("booking.created", json!({})).await.json();
+    let deliveries = published["deliveries"].as_array().expect("openapi.yaml says so");
+    let of = |hook: usize| {
+        let delivery = deliveries.iter().find(|delivery| delivery["webhookIdentifier"] == hooks[hook].id.as_str());
+        delivery.expect("each subscribes")["deliveryIdentifier"].as_str().expect("openapi.yaml says so").to_owned()
+    };
+    let [good, busy, silent, refused] = [0, 1, 2, 3].map(of);
+    entity.until_status(&good, &["delivered"]).await;
+    entity.until_status(&refused, &["failed"]).await;
+    let busy_shown = entity.until_status(&busy, &["retrying"]).await;
+    assert_eq!((&busy_shown["lastHttpStatus"], busy_shown.get("lastError")), (&json!(503), None), "{busy_shown:#}");
+    let timed_out = |delivery: &Value| delivery["lastError"] == "timeout" && delivery["lastHttpStatus"].is_null();
+    entity.until_delivery(&silent, "has timed out", timed_out).await;
+    let webhook = &hooks[1].id;
+    for (filters, expected) in [
+        ("lastHttpStatus=204".to_owned(), vec![&good]),
+        ("lastHttpStatus=503".to_owned(), vec![&busy]),
+        ("lastHttpStatus=503&status=retrying".to_owned(), vec![&busy]),
+        ("lastHttpStatus=503&status=failed".to_owned(), vec![]),
+        (format!("lastHttpStatus=503&webhookIdentifier={webhook}"), vec![&busy]),
+        (format!("lastHttpStatus=204&webhookIdentifier={webhook}"), vec![]),
+        ("lastHttpStatus=500".to_owned(), vec![]),
+        ("lastError=connect".to_owned(), vec![&refused]),
+        ("lastError=connect&status=failed".to_owned(), vec![&refused]),
+        ("lastError=connect&status=pending,retrying".to_owned(), vec![]),
+        ("lastError=connect&type=booking.cancelled".to_owned(), vec![]),
+        ("lastError=timeout".to_owned(), vec![&silent]),
+        ("lastError=dns".to_owned(), vec![]),
+        ("lastError=timeout&lastHttpStatus=503".to_owned(), vec![]),
+    ] {
+        assert_eq!(listed(&entity, &filters).await.iter().collect::<Vec<_>>(), expected, "{filters}");
+    }
+    // The last answer alone counts.
+    entity.post(&format!("/webhook/delivery/{busy}/resend")).expect(202).await;
+    entity.until_status(&busy, &["delivered"]).await;
+    assert_eq!(listed(&entity, "lastHttpStatus=503").await, Vec::<String>::new());
+    assert_eq!(listed(&entity, &format!("lastHttpStatus=204&webhookIdentifier={webhook}")).await, [busy]);
+    entity.changed(&hooks[3].id, json!({ "eventUrl": receiver.on("/moved", [Behaviour::status(204)]) })).await;
+    entity.post(&format!("/webhook/delivery/{refused}/resend")).expect(202).await;
+    let moved = entity.until_status(&refused, &["delivered"]).await;
+    assert_eq!((&moved["lastHttpStatus"], moved.get("lastError")), (&json!(204), None), "{moved:#}");
+    assert_eq!(listed(&entity, "lastError=connect").await, Vec::<String>::new());
+}
