@@ -135,7 +135,8 @@ sam-events: ## Compares SAM's answers to all sample events with those of `make r
 lint: python-tools $(CARGO_DENY) ## Checks format, code, docs, dependencies and the template
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --quiet
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --exclude 'functions-*' --no-deps --document-private-items --quiet
+	RUSTDOCFLAGS="-D warnings" cargo doc --package 'functions-*' --lib --no-deps --document-private-items --quiet
 	$(CARGO_DENY) --log-level error check licenses bans sources
 	.venv/bin/cfn-lint template.yaml
 
