@@ -54,6 +54,8 @@ pub struct Records {
     pub addresses: BTreeMap<Slot, usize>,
     /// The deliveries that tenants know from acknowledged publications.
     pub deliveries: BTreeMap<usize, Vec<DeliveryId>>,
+    /// How many resends of a delivery a tenant requested.
+    pub resends: BTreeMap<DeliveryId, usize>,
     /// The signing secrets that tenants got, by the slot.
     pub secrets: BTreeMap<Slot, Vec<String>>,
     /// The memory of the clients of the token issuer.
@@ -260,6 +262,7 @@ impl Tenants {
                     known.get(usize::from(which) % known.len().max(1)).cloned()
                 };
                 let Some(delivery) = delivery else { return };
+                *self.records().resends.entry(delivery.clone()).or_default() += 1;
                 let key = format!("step-{}", step.number);
                 self.request(step, None, Some(key.clone()), Function::ResendDelivery, move |bundle| {
                     let (delivery, key) = (delivery.clone(), key.clone());

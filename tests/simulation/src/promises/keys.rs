@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::{Promise, facts::Facts};
+use super::{
+    Promise,
+    facts::{DeliveryFacts, Facts, text},
+};
 use crate::{
     plan::Action,
     tenants::{Answer, Records},
@@ -12,6 +15,13 @@ use crate::{
 
 /// Checks the requests with a key, and the events that endpoints saw.
 pub fn check(facts: &Facts<'_>, records: &Records, note: &mut impl FnMut(Promise, String)) {
+    for id in records.deliveries.values().flatten() {
+        let requested = records.resends.get(id).copied().unwrap_or_default();
+        let resent = facts.deliveries.get(id.as_str()).map(resends).unwrap_or_default();
+        if resent > requested {
+            note(Promise::Once, format!("{id} was resent {resent} times for {requested} requests"));
+        }
+    }
     let mut answers: BTreeMap<(usize, &str), BTreeSet<String>> = BTreeMap::new();
     for request in &records.requests {
         let (Some(key), Action::Publish(tenant, ..)) = (&request.key, request.step.action) else { continue };
@@ -43,4 +53,11 @@ pub fn check(facts: &Facts<'_>, records: &Records, note: &mut impl FnMut(Promise
             note(Promise::Once, format!("tenant {tenant} got {number} as several events: {events:?}"));
         }
     }
+}
+
+/// How many times a person's request made a delivery due.
+fn resends(delivery: &DeliveryFacts<'_>) -> usize {
+    let heads = delivery.versions.iter().filter_map(|version| version.item.as_deref());
+    let times: BTreeSet<_> = heads.map(|head| text(head, "askedAt")).filter(|time| !time.is_empty()).collect();
+    times.len()
 }
