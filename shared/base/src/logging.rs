@@ -12,7 +12,7 @@ use std::{
 
 use serde::ser::{Error as _, SerializeMap, Serializer as _};
 use serde_json::Value;
-use tracing::{Event, Metadata, Span, Subscriber};
+use tracing::{Event, Level, Metadata, Span, Subscriber};
 use tracing_serde::SerdeMapVisitor;
 use tracing_subscriber::{
     Layer,
@@ -114,7 +114,10 @@ fn line<S: Subscriber + for<'a> LookupSpan<'a>>(
     let mut own = SerdeMapVisitor::new(line);
     event.record(&mut own);
     let mut line = own.take_serializer()?;
-    line.serialize_entry("target", event.metadata().target())?;
+    // Logs cost by their length, and a line of a success names its stage in its message.
+    if *event.metadata().level() != Level::INFO || !is_own(event.metadata()) {
+        line.serialize_entry("target", event.metadata().target())?;
+    }
     for (name, value) in around(context) {
         line.serialize_entry(&name, &value)?;
     }
@@ -318,6 +321,18 @@ mod tests {
             );
             assert!(lines.iter().all(|line| line.get("more").is_none()), "{lines:#?}");
         }
+    }
+
+    #[test]
+    fn the_module_is_named_by_every_line_but_our_own_at_info() {
+        let lines = lines("debug", || {
+            tracing::info!(target: "geo_ip::store", "own");
+            tracing::warn!(target: "geo_ip::store", "own");
+            tracing::debug!(target: "geo_ip::store", "own");
+            tracing::info!(target: "hyper::client", "foreign");
+        });
+        let targets: Vec<_> = lines.iter().map(|line| line["target"].as_str()).collect();
+        assert_eq!(targets, [None, Some("geo_ip::store"), Some("geo_ip::store"), Some("hyper::client")]);
     }
 
     #[test]
