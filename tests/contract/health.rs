@@ -232,6 +232,11 @@ async fn the_statistics_match_the_requests_at_the_endpoint(suite: Arc<Suite>) {
         // Accurate to a tenth; the upper limit allows for a busy machine.
         assert!((360..5_000).contains(&millis("p50Ms")) && millis("p95Ms") >= millis("p50Ms"), "{stats:#}");
     }
+    // The attempts may be in two hours.
+    let hours = stats["hours"].as_array().expect("openapi.yaml says so");
+    let sum = |name: &str| hours.iter().filter_map(|hour| hour[name].as_u64()).sum::<u64>();
+    assert_eq!((sum("attempts"), sum("succeeded")), (10, 8), "{stats:#}");
+    assert!(hours[0]["startDate"].as_str().is_some_and(|date| date.ends_with(":00:00.000Z")), "{stats:#}");
 }
 
 #[contract_test]
@@ -274,7 +279,7 @@ async fn a_webhook_to_which_nothing_was_sent_has_neither_rates_nor_times(suite: 
     let entity = suite.entity().await;
     let hook = entity.hook("https://hooks.example.com/").await;
     let nothing = json!({ "attempts": 0, "succeeded": 0, "successRate": null, "p50Ms": null, "p95Ms": null });
-    assert_eq!(stats(&entity, &hook).await, json!({ "last24Hours": nothing, "last7Days": nothing }));
+    assert_eq!(stats(&entity, &hook).await, json!({ "last24Hours": nothing, "last7Days": nothing, "hours": [] }));
 }
 
 #[contract_test]

@@ -47,6 +47,17 @@ pub struct WebhookStats {
     last24_hours: Summary,
     /// The current hour and the 168 before it.
     last7_days: Summary,
+    /// The hours of `last24_hours` that had attempts, the oldest first.
+    hours: Vec<Hour>,
+}
+
+/// The attempts of an hour.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Hour {
+    start_date: Time,
+    attempts: u64,
+    succeeded: u64,
 }
 
 /// The attempts of a period; without attempts there is no rate, and without responses there are no times.
@@ -150,18 +161,31 @@ impl Stats {
 }
 
 fn summarized(hours: &[HourItem], prefix: &str, now: Time) -> WebhookStats {
-    let since = |ago: Duration| {
-        let first = hour(Time::from_millis(now.as_millis() - i64::try_from(ago.as_millis()).unwrap_or_default()));
-        let mut count = Count::default();
-        // The order of the texts is the order of the hours.
-        let recent = hours.iter().filter(|item| {
-            let hour = item.sk.strip_prefix(prefix);
-            hour.is_some_and(|hour| hour >= first.as_str())
-        });
-        recent.for_each(|hour| count.add(hour));
-        count.summary()
-    };
-    WebhookStats { last24_hours: since(DAY), last7_days: since(DAY * 7) }
+    let day = recent(hours, prefix, DAY, now);
+    let shown = day.iter().filter_map(|(hour, item)| {
+        let count = sum([*item]);
+        let start_date = Time::of_client(&format!("{hour}:00:00Z"))?;
+        Some(Hour { start_date, attempts: count.attempts, succeeded: count.succeeded })
+    });
+    WebhookStats {
+        last24_hours: sum(day.iter().map(|(_, item)| *item)).summary(),
+        last7_days: sum(recent(hours, prefix, DAY * 7, now).into_iter().map(|(_, item)| item)).summary(),
+        hours: shown.collect(),
+    }
+}
+
+/// The hours since a time ago, each with its name; in the order of the items.
+fn recent<'a>(hours: &'a [HourItem], prefix: &str, ago: Duration, now: Time) -> Vec<(&'a str, &'a HourItem)> {
+    let first = hour(now - ago);
+    let named = hours.iter().filter_map(|item| Some((item.sk.strip_prefix(prefix)?, item)));
+    // The order of the texts is the order of the hours.
+    named.filter(|(hour, _)| *hour >= first.as_str()).collect()
+}
+
+fn sum<'a>(hours: impl IntoIterator<Item = &'a HourItem>) -> Count {
+    let mut count = Count::default();
+    hours.into_iter().for_each(|hour| count.add(hour));
+    count
 }
 
 fn partition(entity: &AuthorizedEntity) -> String {
@@ -241,6 +265,10 @@ mod tests {
         assert_eq!((stats.last24_hours.attempts, stats.last24_hours.succeeded), (8, 6));
         assert_eq!((stats.last7_days.attempts, stats.last7_days.succeeded), (11, 7));
         assert_eq!(stats.last24_hours.success_rate, Some(0.75));
+        let by_hour: Vec<_> =
+            stats.hours.iter().map(|hour| (hour.start_date.to_string(), hour.attempts, hour.succeeded)).collect();
+        let expected = [("2026-11-19T09:00:00.000Z".to_owned(), 3, 2), ("2026-11-20T09:00:00.000Z".to_owned(), 5, 4)];
+        assert_eq!(by_hour, expected, "the hours of the day, without those that had no attempts");
         assert_eq!((stats.last24_hours.p50_ms, stats.last24_hours.p95_ms), (Some(9), Some(9)));
         let json = serde_json::to_value(stats).expect("JSON");
         assert!(json["last24Hours"]["p95Ms"].is_u64() && json["last7Days"]["successRate"].is_f64(), "{json}");
