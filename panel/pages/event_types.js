@@ -22,7 +22,7 @@ export default function EventTypes({ query }) {
   const found = (list.data ?? []).filter(({ label, value }) => value.includes(text) ||
     label.toLowerCase().includes(text));
   return html`
-    <${Page} title="Event types" lead="All types of event to which a webhook can subscribe.">
+    <${Page} title="Event types" lead="All event types that a webhook can receive.">
       <${Problem} refusal=${list.error} retry=${list.reload} />
       <div class="filters"><div class="filter-row fields">
         <${TextField} type="search" label="Search" placeholder="booking" value=${search}
@@ -46,7 +46,7 @@ const Type = ({ label, value, webhooks }) => html`
     <span class="main"><strong>${label}</strong><span class="identifier"><code>${value}</code><${Copy} text=${value}
       what="the type ${value}" quiet /></span></span>
     <span class="faint">${webhooks.length
-      ? html`goes to ${webhooks.map(({ id, name }, at) => html`${at > 0 && ", "}<a href="/panel/webhooks/${id}">${name}
-      </a>`)}` : "no webhook subscribes to it"}</span>
-    <a href=${address("/deliveries", { type: value })} aria-label="Deliveries of ${label}">deliveries</a>
+      ? html`Sent to ${webhooks.map(({ id, name }, at) => html`${at > 0 && ", "}<a href="/panel/webhooks/${id}">${name}
+      </a>`)}` : "No webhook receives it"}</span>
+    <a href=${address("/deliveries", { type: value })} aria-label="Deliveries of ${label}">Deliveries</a>
   </li>`;

@@ -17,19 +17,17 @@ import { Removal } from "../parts/webhook_removal.js";
 import { Ending, Rotation } from "../parts/webhook_rotation.js";
 import { Disabling, Stop } from "../parts/webhook_stop.js";
 import { Waiting } from "../parts/empty.js";
+import { focusTitle } from "../parts/focus.js";
 import { labelOf, useTypes } from "../parts/known.js";
+import { latestOf } from "../parts/counts.js";
 import { say } from "../parts/notices.js";
 import { useAction, useLoad, usePolling } from "../parts/load.js";
-import { WEBHOOK } from "../words/statuses.js";
+import { healthOf } from "../words/health.js";
 
 async function read(id) {
   const path = `/webhook/${encodeURIComponent(id)}`;
-  const [webhook, stats, latest] = await Promise.all([
-    get(path),
-    get(`${path}/stats`),
-    get("/webhook/delivery/list", { webhookIdentifier: id, limit: 5 }),
-  ]);
-  return { webhook, stats, latest: latest.items };
+  const [webhook, stats, latest] = await Promise.all([get(path), get(`${path}/stats`), latestOf(id, 5)]);
+  return { webhook, stats, latest };
 }
 
 export default function Webhook({ parts: [, id] }) {
@@ -57,39 +55,44 @@ function Shown({ webhook, stats, latest, above, error, reload }) {
   });
   const enable = useAction(async (enabled) => {
     await patch(path, { enabled });
-    say(enabled ? "Enabled: events are sent to it again." : "Disabled: no events are sent to it.");
+    say(enabled ? "The webhook is enabled. Events are sent to it again." : "The webhook is disabled. It receives nothing.");
     close();
     await reload();
+    focusTitle();
   });
   const resume = useAction(async () => {
     await post(`${path}/resume`);
-    say("The pause is over. Waiting deliveries are being sent.");
+    say("The pause has ended. Waiting deliveries are being sent.");
     await reload();
+    focusTitle();
   });
-  const { tone, icon, word } = WEBHOOK[webhook.deliveryState];
+  const { tone, icon, word } = healthOf(webhook, stats.last24Hours);
+  // Nothing is sent to a disabled webhook, not even a test event.
   const beside = html`
-    <${Action} kind="primary" icon="resend" scope="integrations.write" busy=${test.busy} onClick=${() => test.run()}>
-      Send a test event
-    <//>
+    ${webhook.enabled
+      ? html`<${Action} key="test" kind="primary" icon="resend" scope="integrations.write" busy=${test.busy}
+          onClick=${() => test.run()}>Send a test event<//>`
+      : html`<${Action} key="enable" kind="primary" scope="integrations.write" busy=${enable.busy}
+          onClick=${() => enable.run(true)}>Enable<//>`}
     <${LinkButton} to="/panel/webhooks/${webhook.id}/edit">Edit<//>`;
   return html`
     <${Page} title=${webhook.name} above=${above} beside=${beside}
       lead=${html`<${Badge} tone=${tone} icon=${icon}>${word}<//> <code class="break">${webhook.eventUrl}</code>`}>
       <${Problem} refusal=${test.refusal ?? enable.refusal ?? resume.refusal ?? error} />
-      <${Health} webhook=${webhook} resume=${resume} enable=${enable} recover=${() => show("recovery")} />
-      <${Card} title="Delivery statistics"><${Chart} stats=${stats} /><//>
-      <${Latest} webhook=${webhook} deliveries=${latest} types=${types} recover=${() => show("recovery")} />
+      <${Health} webhook=${webhook} resume=${resume} recover=${() => show("recovery")} />
+      <${Card} title="Performance"><${Chart} stats=${stats} /><//>
+      <${Latest} webhook=${webhook} latest=${latest} stats=${stats} types=${types} recover=${() => show("recovery")} />
       <${Card} title="Events"><${Wanted} eventList=${webhook.eventList} types=${types} /><//>
       <${Card} title="Signing secret">
         <${Signing} until=${webhook.previousSecretExpiresDate} />
         <div class="actions">
-          <${Action} icon="key" scope="integrations.write" onClick=${() => show("rotation")}>Replace the secret<//>
+          <${Action} icon="key" scope="integrations.write" onClick=${() => show("rotation")}>Rotate secret<//>
           ${webhook.previousSecretExpiresDate && html`
-            <${Action} scope="integrations.remove" onClick=${() => show("ending")}>End the old secret now …<//>`}
+            <${Action} scope="integrations.remove" onClick=${() => show("ending")}>Remove old secret …<//>`}
         </div>
       <//>
-      <${Card} title="Facts"><${Facts} webhook=${webhook} /><//>
-      <${Stop} webhook=${webhook} enable=${enable} disable=${() => show("disabling")} remove=${() => show("removal")} />
+      <${Card} title="Details"><${Details} webhook=${webhook} /><//>
+      <${Stop} webhook=${webhook} disable=${() => show("disabling")} remove=${() => show("removal")} />
       ${open === "rotation" && html`<${Rotation} webhook=${webhook} close=${() => { close(); reload(); }} />`}
       ${open === "disabling" && html`<${Disabling} webhook=${webhook} enable=${enable} close=${close} />`}
       ${open === "ending" && html`<${Ending} webhook=${webhook} close=${close} done=${reload} />`}
@@ -98,36 +101,44 @@ function Shown({ webhook, stats, latest, above, error, reload }) {
     <//>`;
 }
 
-function Latest({ webhook, deliveries, types, recover }) {
+/** Why no delivery is shown. A search that did not reach the end says so. */
+function nothing({ exact }, { enabled }, { last7Days }) {
+  if (!exact) return "No recent deliveries were found. “All deliveries” looks further back.";
+  if (last7Days.attempts) return "No deliveries are stored any more.";
+  return enabled ? "No deliveries yet. Send a test event to try the endpoint." : "No deliveries yet.";
+}
+
+function Latest({ webhook, latest, stats, types, recover }) {
+  const { items } = latest;
   const those = (status) => address("/deliveries", { webhook: webhook.id, status });
   return html`
     <${Card} title="Latest deliveries" plain>
-      ${deliveries.length > 0
-        ? html`<${DeliveryTable} items=${deliveries} types=${types} webhooks=${[webhook]} />`
-        : html`<p class="faint">None yet: send a test event.</p>`}
+      ${items.length > 0
+        ? html`<${DeliveryTable} items=${items} types=${types} webhooks=${[webhook]} />`
+        : html`<p class="faint">${nothing(latest, webhook, stats)}</p>`}
       <p>
-        <a href=${those()}>All its deliveries</a>
-        ${" · "}<a href=${those("failed")}>failed ones</a>
-        ${" · "}<a href=${those("pending,retrying")}>open ones</a>
+        <a href=${those()}>All deliveries</a>
+        ${" · "}<a href=${those("failed")}>Failed</a>
+        ${" · "}<a href=${those("pending,retrying")}>Open</a>
       </p>
-      ${deliveries.length > 0 && html`<div class="actions">
-        <${Action} icon="retrying" scope="integrations.write" onClick=${recover}>Recover failed deliveries …<//></div>`}
+      ${webhook.enabled && items.length > 0 && html`<div class="actions">
+        <${Action} icon="retrying" scope="integrations.write" onClick=${recover}>Retry failed deliveries …<//></div>`}
     <//>`;
 }
 
 const Wanted = ({ eventList, types }) =>
   eventList.length === 0
-    ? html`<p>Every type, including types added later.</p>`
+    ? html`<p>All types, including types added later.</p>`
     : html`<ul class="tags">${eventList.map((key) => html`<li title=${key}>${labelOf(types, key)}</li>`)}</ul>`;
 
 const Signing = ({ until }) => html`
   <p>${until
     ? html`Two secrets sign at present: the new one, and the old one until <${Time} date=${until} as="both" />.`
-    : "One secret signs all requests. Replace it if it may have leaked, or as often as your policy requires."}</p>`;
+    : "One secret signs all requests. Rotate it if it may have leaked, or as often as your policy requires."}</p>`;
 
-const Facts = ({ webhook: { id, headers, createdDate, lastUpdate, version } }) => html`
+const Details = ({ webhook: { id, headers, createdDate, lastUpdate, version } }) => html`
   <dl class="facts">
-    <div><dt>Webhook</dt><dd><${Identifier} id=${id} what="the webhook’s identifier" /></dd></div>
+    <div><dt>Identifier</dt><dd><${Identifier} id=${id} what="the webhook’s identifier" /></dd></div>
     <div><dt>Custom headers</dt><dd>${Object.keys(headers).join(", ") || "None"}</dd></div>
     <div><dt>Created</dt><dd><${Time} date=${createdDate} as="both" /></dd></div>
     <div><dt>Last changed</dt><dd><${Time} date=${lastUpdate} as="both" />, version ${version}</dd></div>

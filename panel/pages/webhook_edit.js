@@ -9,13 +9,14 @@ import { Problem } from "../parts/problem.js";
 import { Waiting } from "../parts/empty.js";
 import { FIELDS, WebhookFields, finished, typed } from "../parts/webhook_form.js";
 import { say } from "../parts/notices.js";
+import { useFaultFocus } from "../parts/focus.js";
 import { useUnsaved } from "../parts/unsaved.js";
 import { useAction, useLoad } from "../parts/load.js";
 
 export default function EditWebhook({ parts: [, id] }) {
   const loaded = useLoad(() => get(`/webhook/${encodeURIComponent(id)}`), [id]);
   if (!loaded.data) {
-    return html`<${Page} title="Edit the webhook">
+    return html`<${Page} title="Edit webhook">
       ${loaded.error ? html`<${Problem} refusal=${loaded.error} retry=${loaded.reload} />`
       : html`<${Waiting} what="Loading the webhook" />`}<//>`;
   }
@@ -31,13 +32,14 @@ function Editor({ webhook }) {
   const save = useAction(async (wanted = form, version = base.version) => {
     try {
       await patch(path, { ...finished(wanted), version });
-      say("Saved.");
+      say("The webhook was saved.");
       go(`/panel/webhooks/${webhook.id}`);
     } catch (refusal) {
       if (refusal.kind !== "version-conflict") throw refusal;
       oppose(await get(path));
     }
   });
+  const box = useFaultFocus(save);
   const submit = (event) => {
     event.preventDefault();
     save.run();
@@ -53,7 +55,7 @@ function Editor({ webhook }) {
     <${Page} title="Edit ${webhook.name}"
       above=${html`<a href="/panel/webhooks">Webhooks</a> / <a href="/panel/webhooks/${webhook.id}">${webhook.name}
       </a>`}>
-      <form class="form card" onSubmit=${submit} noValidate>
+      <form class="form card" onSubmit=${submit} noValidate ref=${box}>
         <${WebhookFields} form=${form} change=${change} refusal=${save.refusal} forgive=${save.forgive} kept />
         <${Problem} refusal=${save.refusal} beside=${FIELDS} />
         <div class="form-actions"><${Action} type="submit" kind="primary" scope="integrations.write" busy=${save.busy}>

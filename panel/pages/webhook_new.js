@@ -7,6 +7,7 @@ import { Page } from "../parts/page.js";
 import { Problem } from "../parts/problem.js";
 import { Secret } from "../parts/secret.js";
 import { BLANK, FIELDS, WebhookFields, finished } from "../parts/webhook_form.js";
+import { useFaultFocus } from "../parts/focus.js";
 import { useUnsaved } from "../parts/unsaved.js";
 import { useAction } from "../parts/load.js";
 
@@ -15,6 +16,7 @@ export default function NewWebhook() {
   const [made, show] = useState(null);
   useUnsaved(form, BLANK, Boolean(made));
   const create = useAction(async () => show(await post("/webhook", finished(form))));
+  const box = useFaultFocus(create);
   const submit = (event) => {
     event.preventDefault();
     create.run();
@@ -22,12 +24,12 @@ export default function NewWebhook() {
   if (made) return html`<${Made} webhook=${made} />`;
   return html`
     <${Page} title="New webhook" above=${html`<a href="/panel/webhooks">Webhooks</a>`}
-      lead="Signed events are sent to its address as they happen.">
-      <form class="form card" onSubmit=${submit} noValidate>
+      lead="Events are signed and sent to its address as they happen.">
+      <form class="form card" onSubmit=${submit} noValidate ref=${box}>
         <${WebhookFields} form=${form} change=${change} refusal=${create.refusal} forgive=${create.forgive} />
         <${Problem} refusal=${create.refusal} beside=${FIELDS} />
         <div class="form-actions"><${Action} type="submit" kind="primary" scope="integrations.write"
-          busy=${create.busy}>Create the webhook<//> <a href="/panel/webhooks">Cancel</a></div>
+          busy=${create.busy}>Create webhook<//> <a href="/panel/webhooks">Cancel</a></div>
       </form>
     <//>`;
 }
@@ -38,19 +40,19 @@ function Made({ webhook }) {
     go(`/panel/deliveries/${deliveryIdentifier}`);
   });
   return html`
-    <${Page} title="${webhook.name} is created" above=${html`<a href="/panel/webhooks">Webhooks</a>`}>
+    <${Page} title="${webhook.name} was created" above=${html`<a href="/panel/webhooks">Webhooks</a>`}>
       <section class="card">
         <${Secret} label="Signing secret" secret=${webhook.signingSecret}>
           <p>Give it to the endpoint at <code class="break">${webhook.eventUrl}
-            </code>, which uses it to verify that a request comes from this service.</p>
+            </code>. With it, the endpoint verifies that a request comes from this service.</p>
         <//>
         <h2>Next: send a test event</h2>
-        <p>A test event is signed and sent like any other, and you see the response of the endpoint.</p>
+        <p>A test event is signed and sent like any other. You see the response of the endpoint.</p>
         <${Problem} refusal=${test.refusal} />
         <div class="form-actions">
           <${Action} kind="primary" scope="integrations.write" icon="resend" busy=${test.busy}
             onClick=${() => mayLeave() && test.run()}>Send a test event<//>
-          <${LinkButton} to="/panel/webhooks/${webhook.id}">Go to the webhook<//>
+          <${LinkButton} to="/panel/webhooks/${webhook.id}">Open webhook<//>
         </div>
       </section>
     <//>`;

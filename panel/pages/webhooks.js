@@ -5,41 +5,44 @@ import { Empty, Waiting } from "../parts/empty.js";
 import { LinkButton } from "../parts/action.js";
 import { Page } from "../parts/page.js";
 import { Problem } from "../parts/problem.js";
+import { Success, useDays } from "../parts/success.js";
 import { Trouble } from "../parts/webhook_trouble.js";
 import { counted } from "../parts/words.js";
 import { webhooks } from "../parts/known.js";
 import { useLoad, usePolling } from "../parts/load.js";
-import { WEBHOOK } from "../words/statuses.js";
+import { healthOf } from "../words/health.js";
 
 export default function Webhooks() {
   const list = useLoad(webhooks, []);
   usePolling(list.reload, 10_000, Boolean(list.data));
+  const days = useDays(list.data);
   const add = html`<${LinkButton} to="/panel/webhooks/new" kind="primary" icon="plus">New webhook<//>`;
   return html`
-    <${Page} title="Webhooks" lead="The endpoints to which events are sent." beside=${list.data?.length > 0 && add}>
+    <${Page} title="Webhooks" lead="Endpoints that receive events." beside=${list.data?.length > 0 && add}>
       <${Problem} refusal=${list.error} retry=${list.reload} />
       ${!list.data && !list.error && html`<${Waiting} what="Loading the webhooks" />`}
       ${list.data?.length === 0 && html`
         <${Empty} icon="webhooks" title="No webhooks yet">
-          <p>A webhook has the address of your server and the types of event that it receives. Create one, and send it
-            a test event: it takes a minute.</p>
+          <p>A webhook has the address of your server and the types of events that it receives. Create one, then send it
+            a test event.</p>
           <p>${add}</p>
         <//>`}
       ${list.data?.length > 0 && html`<ul class="cards">
-        ${list.data.map((webhook) => html`<${Card} key=${webhook.id} webhook=${webhook} />`)}</ul>`}
+        ${list.data.map((webhook) => html`<${Card} key=${webhook.id} webhook=${webhook} day=${days[webhook.id]} />`)}</ul>`}
     <//>`;
 }
 
-function Card({ webhook }) {
-  const { tone, icon, word } = WEBHOOK[webhook.deliveryState];
+function Card({ webhook, day }) {
+  const { tone, icon, word } = healthOf(webhook, day);
   return html`
     <li class="card">
       <div class="card-head"><h2><a class="row-link" href="/panel/webhooks/${webhook.id}">${webhook.name}</a></h2>
         <${Badge} tone=${tone} icon=${icon}>${word}<//></div>
       <p class="cut"><code>${webhook.eventUrl}</code></p>
       <p class="faint">${webhook.eventList.length
-        ? `${counted(webhook.eventList.length, "type or group", "types and groups")} of event` : "Every type of event"}
+        ? `${counted(webhook.eventList.length, "event type or group", "event types and groups")}` : "All event types"}
         </p>
+      ${webhook.enabled && html`<${Success} day=${day} />`}
       <${Trouble} webhook=${webhook} />
     </li>`;
 }

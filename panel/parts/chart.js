@@ -1,19 +1,17 @@
-// The statistics of a webhook for a day and a week: the success rate of attempts, and their duration.
+// The performance of a webhook: its attempts by hour, and success rate and response times of a day and a week.
 import { html } from "./html.js";
+import { Trend } from "./trend.js";
 import { span } from "./time.js";
 import { counted } from "./words.js";
+import { share } from "../words/health.js";
 
 const WIDTH = 320;
-const percent = new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 1 });
-const percentFine = new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 2 });
-
-/** The success rate; 99.95 % must not be shown as 100 %. */
-const share = (rate) => (rate > 0.995 && rate < 1 ? percentFine : percent).format(rate);
 
 /** The position of a duration in milliseconds on a scale from 10 ms to 15 s, the longest that an attempt may take. */
 const position = (ms) => (Math.log10(Math.min(Math.max(ms, 10), 15_000) / 10) / Math.log10(1500)) * WIDTH;
 
 export const Chart = ({ stats }) => html`
+  <${Trend} hours=${stats.hours} />
   <div class="charts">
     <${Period} title="Last 24 hours" summary=${stats.last24Hours} />
     <${Period} title="Last 7 days" summary=${stats.last7Days} />
@@ -31,14 +29,14 @@ function Period({ title, summary }) {
       <svg viewBox="0 0 ${WIDTH} 10" preserveAspectRatio="none" class="bar" aria-hidden="true">
         <rect class="rest" width=${WIDTH} height="10" /><rect class="share" width=${WIDTH * successRate} height="10" />
       </svg>
-      ${p50Ms === null ? html`<p class="faint">No attempt got a response.
+      ${p50Ms === null ? html`<p class="faint">No attempt received a response.
         </p>` : html`<${Latency} half=${p50Ms} most=${p95Ms} />`}
     </div>`;
 }
 
 const Latency = ({ half, most }) => html`
-  <p class="figure"><strong>${span(half / 1000)}</strong> <span>median response time; 95 %
-    within ${span(most / 1000)}</span></p>
+  <p class="figure"><strong>${span(half / 1000)}</strong> <span>median response time;
+    95th percentile ${span(most / 1000)}</span></p>
   <svg viewBox="0 0 ${WIDTH} 26" class="latency" aria-hidden="true">
     <path class="scale" d="M0 8H${WIDTH}" />
     ${[10, 100, 1000, 15_000].map((ms) => html`<path class="scale" d="M${position(ms)} 4v8" />

@@ -24,7 +24,7 @@ export function merged(base, mine, theirs, choices) {
 }
 
 function shown(field, value) {
-  if (field === "eventList") return value?.join(", ") ?? "Every type";
+  if (field === "eventList") return value?.join(", ") ?? "All types";
   if (field === "headers") return value.map(({ name, value: text }) => `${name}: ${text}`).join("\n") || "None";
   return value;
 }
@@ -33,22 +33,22 @@ export function Conflict({ base, mine, theirs, when, settle, close }) {
   const [choices, choose] = useState({});
   const differing = differences(base, mine, theirs);
   return html`
-    <${Dialog} title="Another person changed it meanwhile" close=${close} wide>
-      <p>It was saved elsewhere on <${Time} date=${when} />, after you opened it. Your changes are not lost: choose the
-        values to keep.</p>
+    <${Dialog} title="Another person saved this webhook meanwhile" close=${close} wide>
+      <p>It was saved on <${Time} date=${when} />, after you opened it. Your changes are not lost: choose the values to
+        keep.</p>
       ${differing.length === 0 && html`<p>Both versions are the same.</p>`}
       ${differing.map(({ field, both, proposed }) => html`
         <fieldset class="conflict" key=${field}>
           <legend>${LABELS[field]} <span class="fine">
-            ${both ? "changed by both" : proposed === "mine" ? "changed by you" : "changed by them"}</span></legend>
-          ${[["mine", "Yours", mine], ["theirs", "Theirs, as it is now", theirs]].map(([side, words, form]) => html`
+            ${both ? "changed by both" : proposed === "mine" ? "changed by you" : "changed by the other"}</span></legend>
+          ${[["mine", "Yours", mine], ["theirs", "As saved now", theirs]].map(([side, words, form]) => html`
             <label class="side-choice"><input type="radio" name=${field}
               checked=${(choices[field] ?? proposed) === side} onChange=${() => choose({ ...choices, [field]: side })}
               />
               <span><strong>${words}</strong><span class="value">${shown(field, form[field])}</span></span></label>`)}
         </fieldset>`)}
       <div class="dialog-actions"><button type="button" onClick=${close}>Continue editing
-        </button> <button type="button" class="primary" onClick=${() => settle(choices)}>Save the selection</button>
+        </button> <button type="button" class="primary" onClick=${() => settle(choices)}>Save selection</button>
         </div>
     <//>`;
 }

@@ -27,18 +27,18 @@ export function EventPicker({ chosen, change, fault }) {
   const strange = [...wanted].filter((key) => types.length &&
     !types.some(({ value }) => value === key || group(value.split(".")[0]) === key));
   return html`
-    <fieldset class="picker ${fault ? "wrong" : ""}">
+    <fieldset class="picker ${fault ? "wrong" : ""}" aria-describedby=${fault ? "events-fault" : undefined}>
       <legend>Events</legend>
       <label class="check"><input type="radio" name="events" checked=${every} onChange=${() => change(null)} />
-        <span>Every type<small>Including types added later.</small></span></label>
+        <span>All types<small>Including types added later.</small></span></label>
       <label class="check"><input type="radio" name="events" checked=${!every} onChange=${() => change([])} />
-        <span>Some types${!every && html`<small>${wanted.size} chosen</small>`}</span></label>
-      ${fault && html`<p class="fault">Events ${fault}</p>`}
+        <span>Selected types${!every && html`<small>${wanted.size} selected</small>`}</span></label>
+      ${fault && html`<p class="fault" id="events-fault">Events ${fault}</p>`}
       ${!every && html`
         <div class="choices">
-          <input type="search" aria-label="Search the types" placeholder="Search the types" value=${search}
+          <input type="search" aria-label="Search event types" placeholder="Search event types" value=${search}
             onInput=${(event) => type(event.target.value)} />
-          <div class="sections" tabIndex="0" role="group" aria-label="Types of event">
+          <div class="sections" tabIndex="0" role="group" aria-label="Event types">
             ${strange.map((key) => html`<${Check} key=${key} label=${key} value=${true} change=${(on) => set(key, on)}
               />`)}
             ${sections.map(({ section, members, found }) => html`

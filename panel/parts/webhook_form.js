@@ -26,10 +26,10 @@ const asked = ({ name, eventUrl, eventList, headers }) => ({
     [header.name.trim(), header.value])),
 });
 
-/** The request to the API. "Some types" without a selection would mean every type to the API, so it is refused here. */
+/** The request to the API. "Selected types" without a selection would mean every type to the API, so it is refused here. */
 export function finished(form) {
   if (form.eventList?.length !== 0) return asked(form);
-  const violations = [{ field: "eventList", message: "must have at least one type; or choose every type" }];
+  const violations = [{ field: "eventList", message: "need at least one type; or choose all types" }];
   throw new Refusal({ title: "Not complete yet", detail: "Look at the field that is marked.",
     properties: { violations } });
 }
@@ -41,10 +41,10 @@ export function WebhookFields({ form, change, refusal, forgive, kept = false }) 
   };
   const fault = (field) => refusal?.violation(field);
   return html`
-    <${TextField} label="Name" hint="For you, to recognize the webhook." value=${form.name} change=${set("name")}
+    <${TextField} label="Name" hint="To recognize the webhook in lists." value=${form.name} change=${set("name")}
       fault=${fault("name")} autocomplete="off" required />
     <${TextField} label="Address" type="url"
-      hint="The endpoint: https, at a public host. The values of its query are never shown again."
+      hint="The endpoint that receives the events: https, at a public host. Values in its query are not shown again."
       value=${form.eventUrl} change=${set("eventUrl")} fault=${fault("eventUrl")}
       placeholder="https://hooks.example.com/waypost" autocomplete="off" spellcheck="false" required />
     <${EventPicker} chosen=${form.eventList} change=${set("eventList")} fault=${fault("eventList")} />
@@ -58,8 +58,8 @@ function HeaderFields({ headers, change, fault, kept }) {
   return html`
     <fieldset class="header-fields ${fault ? "wrong" : ""}">
       <legend>Custom headers</legend>
-      <p class="hint">They are sent with every attempt, for example with a credential of the endpoint. Values are
-        never shown again${kept ? ": *** keeps the stored value" : ""}.</p>
+      <p class="hint">Sent with every request, for example a credential of your endpoint. Values are not shown
+        again${kept ? ": *** keeps the stored value" : ""}.</p>
       ${headers.map(({ name, value }, at) => html`
         <div class="header-field">
           <input type="text" aria-label="Name of header ${at + 1}" placeholder="X-Api-Key" value=${name}

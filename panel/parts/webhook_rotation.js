@@ -1,4 +1,4 @@
-// The dialogs that rotate a signing secret, and that end the old one.
+// The dialogs that rotate a signing secret, and that remove the old one before its end.
 import { html, useState } from "./html.js";
 import { post, remove } from "../api.js";
 import { Action } from "./action.js";
@@ -22,27 +22,27 @@ export function Rotation({ webhook, close }) {
     })));
   if (made) {
     return html`
-      <${SecretDialog} title="The secret is replaced" close=${close} label="New signing secret"
+      <${SecretDialog} title="New signing secret" close=${close} label="Signing secret"
         secret=${made.signingSecret}>
         <p>${overlap === "0" ? "The old secret no longer signs." : html`Until <strong>
           <${Time} date=${made.previousSecretExpiresDate} as="both" />
-          </strong> every request has two signatures, one of each secret. Configure the new secret in the endpoint
-          before then.`}</p>
+          </strong> every request has two signatures, one of each secret. Give the new secret to the endpoint before
+          then.`}</p>
       <//>`;
   }
   return html`
-    <${Dialog} title="Replace the signing secret" close=${close}>
-      <p>A new secret signs from now on. For a while the old one signs beside it, so that an endpoint with either secret
-        can verify each request: none is lost until you configure the new one.</p>
+    <${Dialog} title="Rotate the signing secret" close=${close}>
+      <p>A new secret signs from now on. The old one signs beside it for a while, so that the endpoint can verify every
+        request until you give it the new secret.</p>
       ${webhook.previousSecretExpiresDate &&
-        html`<p class="note">Two secrets sign already, the older one until
-          <${Time} date=${webhook.previousSecretExpiresDate} as="both" />. It ends at once if you replace the secret now:
-          an endpoint with only that one refuses every event.</p>`}
-      <${SelectField} label="Both sign for" value=${overlap} change=${choose} options=${OVERLAPS} />
+        html`<p class="note">Two secrets sign at present, the older one until${" "}
+          <${Time} date=${webhook.previousSecretExpiresDate} as="both" />. If you rotate now, the older one ends at once:
+          an endpoint that has only that one then refuses every event.</p>`}
+      <${SelectField} label="Keep the old secret for" value=${overlap} change=${choose} options=${OVERLAPS} />
       <${Problem} refusal=${rotate.refusal} />
       <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>
-        <${Action} kind="primary" scope="integrations.write" busy=${rotate.busy} onClick=${() => rotate.run()}>Replace
-        the secret<//></div>
+        <${Action} kind="primary" scope="integrations.write" busy=${rotate.busy} onClick=${() => rotate.run()}>Rotate
+        secret<//></div>
     <//>`;
 }
 
@@ -54,12 +54,12 @@ export function Ending({ webhook, close, done }) {
     await done();
   });
   return html`
-    <${Dialog} title="End the old secret now?" close=${close}>
-      <p>Only the new secret signs from now on. An endpoint with only the old one refuses every event.</p>
+    <${Dialog} title="Remove the old secret?" close=${close}>
+      <p>Only the new secret signs from now on. An endpoint that has only the old one refuses every event.</p>
       <${Problem} refusal=${end.refusal} />
-      <div class="dialog-actions"><button type="button" onClick=${close}>Keep it</button>
+      <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>
         <${Action} kind="danger" scope="integrations.remove" busy=${end.busy} onClick=${() => end.run()}>
-          End it
+          Remove old secret
         <//></div>
     <//>`;
 }

@@ -1,45 +1,36 @@
-// The ways to stop a webhook: temporarily, or permanently.
+// The ways to stop a webhook: for a while, or permanently.
 import { html } from "./html.js";
 import { Action } from "./action.js";
 import { Card } from "./card.js";
 import { Dialog } from "./dialog.js";
+import { OpenDeliveries } from "./open_deliveries.js";
 import { Problem } from "./problem.js";
-import { Waiting } from "./empty.js";
-import { count, countWords } from "./recovery.js";
-import { useLoad } from "./load.js";
 
-export const Stop = ({ webhook: { enabled }, enable, disable, remove }) => html`
-  <${Card} title="Stop">
+export const Stop = ({ webhook: { enabled }, disable, remove }) => html`
+  <${Card} title=${enabled ? "Disable or remove" : "Remove"}>
+    ${enabled && html`<div class="choice">
+      <p>While disabled, the webhook receives nothing, and events published meanwhile are not delivered later. You can
+        enable it again.</p>
+      <${Action} scope="integrations.write" onClick=${disable}>Disable …<//>
+    </div>`}
     <div class="choice">
-      <p>${enabled
-        ? "A disabled webhook receives no events. Events that are published meanwhile make no delivery to it. It can be enabled again."
-        : "It is disabled. Once enabled, it receives the events that are published from then on."}</p>
-      ${enabled
-        ? html`<${Action} key="disable" scope="integrations.write" onClick=${disable}>Disable …<//>`
-        : html`<${Action} key="enable" scope="integrations.write" busy=${enable.busy} onClick=${() => enable.run(true)}>
-          Enable<//>`}
-    </div>
-    <div class="choice">
-      <p>Removal is permanent. Its deliveries can be read for as long as they are kept, but not sent again.</p>
+      <p>A removed webhook cannot be restored. Its deliveries stay readable for as long as they are kept, but cannot be
+        sent again.</p>
       <${Action} kind="danger" scope="integrations.remove" onClick=${remove}>Remove …<//>
     </div>
   <//>`;
 
+const CANCELLED = "An open delivery is cancelled if its next attempt is due while the webhook is disabled. " +
+  "You can retry cancelled deliveries after you enable the webhook again.";
+
 /** The dialog that disables a webhook, with the number of its open deliveries. */
-export function Disabling({ webhook, enable, close }) {
-  const open = useLoad(() => count(webhook.id, "pending,retrying"), [webhook.id]);
-  return html`
-    <${Dialog} title="Disable ${webhook.name}?" close=${close}>
-      ${open.loading && html`<${Waiting} what="Counting the open deliveries" lines="1" />`}
-      ${open.data && html`<p role="status">
-        ${open.data.found === 0 ? "It has no open deliveries." : html`<strong>${countWords(open.data)}
-        </strong> to it ${open.data.found === 1 ? "is" : "are"} still open, and will be cancelled. Cancelled deliveries
-        can be recovered after it is enabled again.`}</p>`}
-      <p>Events that are published while it is disabled are not delivered to it, neither then nor later.</p>
-      <${Problem} refusal=${open.error ?? enable.refusal} />
-      <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>
-        <${Action} kind="danger" scope="integrations.write" busy=${enable.busy} onClick=${() => enable.run(false)}>
-          Disable
-        <//></div>
-    <//>`;
-}
+export const Disabling = ({ webhook, enable, close }) => html`
+  <${Dialog} title="Disable ${webhook.name}?" close=${close}>
+    <${OpenDeliveries} webhook=${webhook} fate=${CANCELLED} />
+    <p>Events published while it is disabled are not delivered to it, neither now nor later.</p>
+    <${Problem} refusal=${enable.refusal} />
+    <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>
+      <${Action} kind="danger" scope="integrations.write" busy=${enable.busy} onClick=${() => enable.run(false)}>
+        Disable webhook
+      <//></div>
+  <//>`;

@@ -4,17 +4,21 @@ import { Countdown, Time } from "./time.js";
 import { counted } from "./words.js";
 import { shortResult } from "../words/results.js";
 
+const BY_A_PERSON = "A person or a program disabled it, not the service.";
+
+const lastFailed = (count) => (count === 1 ? "The last attempt failed" : `The last ${counted(count, "attempt", "attempts")} failed`);
+
 export function Trouble({ webhook: { deliveryState, failuresInRow, failingSince, lastError, lastHttpStatus, pausedUntil,
   disabledReason, disabledDate } }) {
   if (deliveryState === "disabled") {
-    return html`<p class="trouble">${disabledReason ?? "It was disabled in this panel or through the API, not by the service."} ${disabledDate &&
-      html`Since <${Time} date=${disabledDate} as="distance" />.`}</p>`;
+    return html`<p class="trouble">${disabledReason ?? BY_A_PERSON} ${disabledDate &&
+      html`Disabled <${Time} date=${disabledDate} as="distance" />.`}</p>`;
   }
   if (!failuresInRow) return null;
   return html`
-    <p class="trouble">${counted(failuresInRow, "attempt has", "attempts have")} failed in a row, since <${Time}
+    <p class="trouble">${lastFailed(failuresInRow)}, ${failuresInRow === 1 ? "" : "the first "}<${Time}
       date=${failingSince} as="distance" />: <strong>${shortResult({ httpStatus: lastHttpStatus, error: lastError })}
       </strong>.
-      ${pausedUntil && html` Deliveries wait; one attempt is sent <strong>
+      ${pausedUntil && html` Deliveries wait. The endpoint is checked with one attempt <strong>
         <${Countdown} before="in " until=${pausedUntil} over="now" /></strong>.`}</p>`;
 }

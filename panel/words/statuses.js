@@ -11,7 +11,8 @@ export const DELIVERY = {
 
 export const WEBHOOK = {
   active: { tone: "good", icon: "delivered", word: "Active" },
-  failing: { tone: "warn", icon: "warning", word: "Failing" },
+  unsteady: { tone: "warn", icon: "warning", word: "Some failures" },
+  failing: { tone: "bad", icon: "warning", word: "Failing" },
   paused: { tone: "bad", icon: "paused", word: "Paused" },
   disabled: { tone: "mute", icon: "cancelled", word: "Disabled" },
 };

@@ -1,0 +1,46 @@
+// Counts of a webhook's deliveries. A count that was not finished says so: only a page without a cursor is the last.
+import { get } from "../api.js";
+import { counted } from "./words.js";
+
+const PAGE_SIZE = 100;
+const MAX_PAGES = 10;
+
+/** Counts the deliveries that pass these filters of the API, and `isWanted`; up to a thousand are read. */
+export async function count(filters, isWanted = () => true) {
+  let found = 0;
+  let cursor;
+  for (let page = 0; page < MAX_PAGES; page += 1) {
+    const list = await get("/webhook/delivery/list", { ...filters, limit: PAGE_SIZE, cursor });
+    found += list.items.filter(isWanted).length;
+    cursor = list.nextCursor;
+    if (!cursor) break;
+  }
+  return { found, exact: !cursor };
+}
+
+/** The latest deliveries of a webhook. `exact` is false if an empty list does not mean that there are none. */
+export async function latestOf(webhook, limit) {
+  let list = { items: [] };
+  for (let page = 0; page < MAX_PAGES; page += 1) {
+    list = await get("/webhook/delivery/list", { webhookIdentifier: webhook, limit, cursor: list.nextCursor });
+    if (list.items.length || !list.nextCursor) break;
+  }
+  return { items: list.items, exact: list.items.length > 0 || !list.nextCursor };
+}
+
+/** Whether it is certain that there are none. */
+export const isNone = ({ found, exact }) => exact && found === 0;
+
+export const sum = (one, other) => ({ found: one.found + other.found, exact: one.exact && other.exact });
+
+/** "12 deliveries", "at least 1,000 deliveries"; a count of 0 that was not finished says nothing. */
+export const countWords = ({ found, exact }) => {
+  if (!exact && found === 0) return "an unknown number of deliveries";
+  return `${exact ? "" : "at least "}${counted(found, "delivery", "deliveries")}`;
+};
+
+/** The words of `countWords` as the beginning of a sentence. */
+export const countSentence = (amount) => {
+  const words = countWords(amount);
+  return words[0].toUpperCase() + words.slice(1);
+};

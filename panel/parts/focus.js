@@ -1,0 +1,18 @@
+// The focus after an action: at the first field with an error, or at the title if the pressed button is gone.
+import { useEffect, useRef } from "./html.js";
+
+const FAULTY = "[aria-invalid='true'], .wrong :is(input, textarea, select)";
+
+/** For the element that contains the fields of an action: moves the focus to the first error after each refusal. */
+export function useFaultFocus({ busy, refusal }) {
+  const box = useRef(null);
+  // Not when a field is changed, which changes the refusal as well.
+  useEffect(() => {
+    if (!busy && refusal) box.current?.querySelector(FAULTY)?.focus();
+  }, [busy]);
+  return box;
+}
+
+/** Moves the focus to the title of the page, once the page is drawn. */
+export const focusTitle = () =>
+  requestAnimationFrame(() => document.querySelector("main h1")?.focus({ preventScroll: true }));

@@ -1,0 +1,53 @@
+// The range of deliveries to retry: some proposals, or two times.
+import { html } from "./html.js";
+import { SelectField, TextField } from "./field.js";
+
+const HOUR_MS = 3_600_000;
+const BETWEEN = "between";
+
+const ago = (ms) => new Date(Date.now() - ms).toISOString();
+
+/** The ranges that can be chosen, each with label and start; the last is the widest. */
+export function rangesFor(webhook, delivery) {
+  const recent = [
+    { key: "hour", label: "The last hour", since: ago(HOUR_MS) },
+    { key: "day", label: "The last 24 hours", since: ago(24 * HOUR_MS) },
+  ].filter(({ since }) => webhook.createdDate < since);
+  return [
+    ...(delivery ? [{ key: "delivery", label: "From this delivery on", since: delivery.createdDate }] : []),
+    ...recent,
+    { key: "webhook", label: "Since the webhook was created", since: webhook.createdDate },
+  ];
+}
+
+/** The range that is proposed first. */
+export const proposed = (ranges) => ranges.find(({ key }) => key !== "hour");
+
+/** The chosen range with its times; without a start while two times are not complete, or not in their order. */
+export function rangeOf(ranges, { key, from, to }) {
+  if (key !== BETWEEN) return ranges.find((range) => range.key === key);
+  const isReady = from && !faultOf({ from, to });
+  return { key, since: isReady ? instant(from) : undefined, until: isReady && to ? instant(to) : undefined };
+}
+
+const instant = (local) => new Date(local).toISOString();
+
+const faultOf = ({ from, to }) => (from && to && new Date(from) >= new Date(to) ? "must be after From" : "");
+
+/** The fields of the range; `chosen` is `{key, from, to}`, with times as a browser's field has them. */
+export function Range({ ranges, chosen, choose }) {
+  const { key, from = "", to = "" } = chosen;
+  const set = (member) => (value) => choose((before) => ({ ...before, [member]: value }));
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  return html`
+    <${SelectField} label="Created" value=${key} change=${set("key")}
+      options=${[...ranges.map((range) => [range.key, range.label]), [BETWEEN, "From … to …"]]} />
+    ${key === BETWEEN && html`
+      <div class="range">
+        <${TextField} type="datetime-local" label="From" value=${from}
+          change=${set("from")} />
+        <${TextField} type="datetime-local" label="To" value=${to} fault=${faultOf(chosen)}
+          hint="Empty: until now." change=${set("to")} />
+      </div>
+      <p class="hint">Times are in your time zone, ${zone}.</p>`}`;
+}

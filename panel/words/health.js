@@ -1,0 +1,23 @@
+// The health of a webhook: one rule and one text for the list and for the page of a webhook.
+import { counted } from "../parts/words.js";
+import { WEBHOOK } from "./statuses.js";
+
+/** Below this success rate of 24 hours, an active webhook is shown with its failures. */
+const STEADY = 0.95;
+
+const percent = new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 1 });
+const percentFine = new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 2 });
+
+/** A success rate; 99.95 % must not be shown as 100 %. */
+export const share = (rate) => (rate > 0.995 && rate < 1 ? percentFine : percent).format(rate);
+
+/** The badge of a webhook; `day` is the summary of its last 24 hours, if it is loaded. */
+export function healthOf({ deliveryState, failuresInRow }, day) {
+  if (deliveryState !== "active") return WEBHOOK[deliveryState];
+  return failuresInRow || (day?.attempts > 0 && day.successRate < STEADY) ? WEBHOOK.unsteady : WEBHOOK.active;
+}
+
+/** The success rate of the last 24 hours, in a sentence. */
+export const successWords = ({ attempts, successRate }) => (attempts
+  ? `${share(successRate)} of ${counted(attempts, "attempt", "attempts")} succeeded in the last 24 hours.`
+  : "No attempts in the last 24 hours.");
