@@ -3,7 +3,7 @@
 import { html, render, useEffect, useState } from "./parts/html.js";
 import { followLinks, go, here, mayLeave, useHere } from "./address.js";
 import { enter, onSession, propose, refuse, resume, session } from "./session.js";
-import { Frame } from "./parts/frame.js";
+import { Frame, firstPage } from "./parts/frame.js";
 import { Enter, EnterAgain, Proposed } from "./pages/enter.js";
 import { Notices } from "./parts/notices.js";
 import { Waiting } from "./parts/empty.js";
@@ -25,10 +25,10 @@ const PAGES = {
 };
 const missing = () => import("./pages/missing.js");
 
-/** The name of the page for the parts of an address. */
+/** The name of the page for the parts of an address; without parts, the first that the session permits. */
 function nameOf(parts) {
   const [section, second, third] = parts;
-  const exact = parts.join("/") || "deliveries";
+  const exact = parts.join("/") || firstPage();
   if (Object.hasOwn(PAGES, exact)) return exact;
   const general = second && [section, "*", third].filter(Boolean).join("/");
   return parts.length <= 3 && Object.hasOwn(PAGES, general) ? general : null;

@@ -10,6 +10,7 @@ import { Identifier } from "../parts/copy.js";
 import { Page } from "../parts/page.js";
 import { Problem } from "../parts/problem.js";
 import { ScopeList, publishingWords } from "../parts/scopes.js";
+import { Renaming } from "../parts/renaming.js";
 import { SecretDialog } from "../parts/secret.js";
 import { SelectField } from "../parts/field.js";
 import { Time } from "../parts/time.js";
@@ -36,29 +37,32 @@ export default function Application({ parts: [, id] }) {
 function Shown({ application, above, reload, error }) {
   const [open, show] = useState("");
   const close = () => show("");
+  const rename = html`<${Action} scope="account.write" onClick=${() => show("name")}>Rename …<//>`;
   return html`
-    <${Page} title=${application.name} above=${above}
+    <${Page} title=${application.name} above=${above} beside=${rename}
       lead=${html`<${Identifier} id=${application.clientId} what="the client id" />`}>
       <${Problem} refusal=${error} />
-      <${Card} title="Rights">
+      <${Card} title="Access">
         <${ScopeList} scopes=${application.scopes} />
         <p class="faint">${publishingWords(application)} ${entities(application.managingEntities)}</p><//>
       <${Credentials} application=${application} path=${pathOf(application.clientId)} reload=${reload}
         rotate=${() => show("rotate")} />
-      <${Card} title="Facts">
+      <${Card} title="Details">
         <dl class="facts"><div><dt>Created</dt><dd><${Time} date=${application.createdDate} as="both" /></dd></div><div>
           <dt>Last changed</dt><dd><${Time} date=${application.lastUpdate} as="both" /></dd></div></dl><//>
-      <${Card} title="Stop"><div class="choice">
-        <p>A removed application gets no tokens, and its existing tokens end within a minute. Its panel links end as
-        well.</p><${Action} kind="danger" scope="account.remove" onClick=${() => show("remove")}>Remove …<//></div>
+      <${Card} title="Remove"><div class="choice">
+        <p>A removed application cannot get tokens. Its existing tokens and its panel links end within a minute.</p>
+        <${Action} kind="danger" scope="account.remove" onClick=${() => show("remove")}>Remove …<//></div>
         <//>
+      ${open === "name" && html`<${Renaming} application=${application} path=${pathOf(application.clientId)}
+        close=${close} done=${reload} />`}
       ${open === "rotate" && html`<${Rotation} application=${application} close=${() => { close(); reload(); }} />`}
       ${open === "remove" && html`<${Removal} application=${application} close=${close} />`}
     <//>`;
 }
 
-const entities = (list) => (list.includes("*") ? "It acts for every managing entity."
-  : `It acts for ${list.join(", ")}.`);
+const entities = (list) => (list.includes("*") ? "It can access every managing entity."
+  : `It can access ${list.join(", ")}.`);
 
 function Rotation({ application, close }) {
   const [overlap, choose] = useState("86400");
@@ -67,21 +71,21 @@ function Rotation({ application, close }) {
     become(await post(`${pathOf(application.clientId)}/secret`, { overlapSeconds: Number(overlap) })));
   if (made) {
     return html`
-      <${SecretDialog} title="The secret is replaced" close=${close} label="New client secret"
+      <${SecretDialog} title="New client secret" close=${close} label="Client secret"
         secret=${made.clientSecret}>
-        ${made.previousSecretExpiresDate && html`<p>The old one is accepted until <strong>
+        ${made.previousSecretExpiresDate && html`<p>The old secret is accepted until <strong>
           <${Time} date=${made.previousSecretExpiresDate} as="both" />
           </strong>. Give the new one to the application before then.</p>`}
       <//>`;
   }
   return html`
-    <${Dialog} title="Replace the client secret" close=${close}>
-      <p>The new secret is accepted from now on. The old one remains valid for a while, so that the application
-        continues to work until you give it the new one.</p>
-      <${SelectField} label="Both are accepted for" value=${overlap} change=${choose} options=${OVERLAPS} />
+    <${Dialog} title="Rotate the client secret" close=${close}>
+      <p>The new secret is accepted from now on. The old one stays valid for a while, so that the application works
+        until you give it the new one.</p>
+      <${SelectField} label="Keep the old secret for" value=${overlap} change=${choose} options=${OVERLAPS} />
       <${Problem} refusal=${rotate.refusal} />
       <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>
-        <${Action} kind="primary" scope="account.write" busy=${rotate.busy} onClick=${() => rotate.run()}>Replace the
+        <${Action} kind="primary" scope="account.write" busy=${rotate.busy} onClick=${() => rotate.run()}>Rotate
         secret<//></div>
     <//>`;
 }
@@ -96,12 +100,12 @@ function Removal({ application, close }) {
   const itself = removal.refusal?.kind === "confirmation-required";
   return html`
     <${Dialog} title="Remove ${application.name}?" close=${close}>
-      <p>It gets no tokens from now on, and its existing tokens are refused within a minute. This cannot be undone.
-        </p>
+      <p>The application cannot get tokens from now on, and its existing tokens are refused within a minute. This cannot
+        be undone.</p>
       <${Problem} refusal=${removal.refusal} />
-      <div class="dialog-actions"><button type="button" onClick=${close}>Keep it</button>
+      <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>
         <${Action} kind="danger" scope="account.remove" busy=${removal.busy}
         onClick=${() => removal.run(itself ? { confirm: "true" } : {})}>
-        ${itself ? "Remove it anyway" : "Remove it"}<//></div>
+        ${itself ? "Remove anyway" : "Remove application"}<//></div>
     <//>`;
 }

@@ -1,4 +1,4 @@
-// The page of a new application: its name, its rights, and then its secret, which is shown only once.
+// The page of a new application: its name, its scopes, and then its secret, which is shown only once.
 import { html, useState } from "../parts/html.js";
 import { post } from "../api.js";
 import { Action, LinkButton } from "../parts/action.js";
@@ -9,6 +9,7 @@ import { Problem } from "../parts/problem.js";
 import { PUBLISHING, ScopePicker } from "../parts/scopes.js";
 import { Secret } from "../parts/secret.js";
 import { may } from "../session.js";
+import { useFaultFocus } from "../parts/focus.js";
 import { useUnsaved } from "../parts/unsaved.js";
 import { useAction } from "../parts/load.js";
 
@@ -19,6 +20,7 @@ export default function NewApplication() {
   const [made, show] = useState(null);
   useUnsaved(form, BLANK, Boolean(made));
   const create = useAction(async () => show(await post("/application", { ...form, name: form.name.trim() })));
+  const box = useFaultFocus(create);
   const set = (name) => (value) => {
     change({ ...form, [name]: value });
     create.forgive(name);
@@ -35,29 +37,29 @@ export default function NewApplication() {
   const above = html`<a href="/panel/applications">Applications</a>`;
   if (made) {
     return html`
-      <${Page} title="${made.name} is created" above=${above}>
+      <${Page} key="made" title="${made.name} was created" above=${above}>
         <section class="card">
           <p>Client id: <${Identifier} id=${made.clientId} what="the client id" /></p>
           <${Secret} label="Client secret" secret=${made.clientSecret}>
-            <p>With both, the application gets access tokens from <code>POST /oauth2/token
-            </code>. It needs nothing else.</p><//>
-          <p><${LinkButton} to="/panel/applications/${made.clientId}">Go to the application<//></p>
+            <p>With the client id and this secret, the application gets access tokens from <code>POST /oauth2/token
+            </code>.</p><//>
+          <p><${LinkButton} to="/panel/applications/${made.clientId}">Open application<//></p>
         </section>
       <//>`;
   }
   return html`
     <${Page} title="New application" above=${above}
-      lead="It gets a client id, a secret, and the rights that you choose here.">
-      <form class="form card" onSubmit=${submit} noValidate>
-        <${TextField} label="Name" hint="For you, to recognize the program." value=${form.name} change=${set("name")}
+      lead="It gets a client id, a secret, and the scopes that you select here.">
+      <form class="form card" onSubmit=${submit} noValidate ref=${box}>
+        <${TextField} label="Name" hint="To recognize the program in lists." value=${form.name} change=${set("name")}
           fault=${create.refusal?.violation("name")} autocomplete="off" required />
         <${ScopePicker} chosen=${form.scopes} change=${set("scopes")} fault=${create.refusal?.violation("scopes")} />
-        <${Check} label="It may publish events"
-          hint="Publishing also needs Integrations: Write, which is selected with it. Receiving events needs neither."
+        <${Check} label="May publish events"
+          hint="Also needs Integrations: Write, which is selected with it. Receiving events needs neither."
           value=${form.mayPublish} change=${publish} />
         <${Problem} refusal=${create.refusal} beside=${["name", "scopes"]} />
         <div class="form-actions"><${Action} type="submit" kind="primary" scope="account.write" busy=${create.busy}>Create
-          the application<//> <a href="/panel/applications">Cancel</a></div>
+          application<//> <a href="/panel/applications">Cancel</a></div>
       </form>
     <//>`;
 }

@@ -18,14 +18,14 @@ export default function Applications() {
   const list = useLoad(() => get("/application/list"), []);
   const add = html`<${LinkButton} to="/panel/applications/new" kind="primary" icon="plus">New application<//>`;
   return html`
-    <${Page} title="Applications" lead="Programs that can get access tokens."
+    <${Page} title="Applications" lead="Programs that can access the API with their own credentials."
       beside=${list.data?.length > 0 && add}>
       <${Problem} refusal=${list.error} retry=${list.reload} />
       ${!list.data && !list.error && html`<${Waiting} what="Loading the applications" />`}
       ${list.data?.length === 0 && html`
         <${Empty} icon="applications" title="No applications yet">
-          <p>An application is a program with an id and a secret, such as a channel manager or a job. Give each only the
-            rights that it needs.</p><p>${add}</p>
+          <p>An application is a program with an id and a secret, such as a channel manager. Give each one only the scopes
+            that it needs.</p><p>${add}</p>
         <//>`}
       ${list.data?.length > 0 && html`
         <table class="list">
@@ -41,7 +41,7 @@ export default function Applications() {
                 <td data-label="Scopes">${counted(application.scopes.length, "scope", "scopes")}
                   ${application.mayPublish && html`<small>
                   ${application.scopes.includes(PUBLISHING) ? "may publish events"
-                  : "may publish events once it also has Integrations: Write"}</small>`}</td>
+                  : "may publish events only with Integrations: Write, which it lacks"}</small>`}</td>
                 <td data-label="Credentials">${counted(secrets, "secret", "secrets")}
                   ${application.publicKeys.length > 0 && html`<small>
                   ${counted(application.publicKeys.length, "key", "keys")}</small>`}</td>

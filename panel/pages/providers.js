@@ -11,6 +11,7 @@ import { Problem } from "../parts/problem.js";
 import { SelectField, TextField } from "../parts/field.js";
 import { Time } from "../parts/time.js";
 import { Waiting } from "../parts/empty.js";
+import { focusTitle } from "../parts/focus.js";
 import { say } from "../parts/notices.js";
 import { session } from "../session.js";
 import { useAction, useLoad } from "../parts/load.js";
@@ -24,14 +25,14 @@ export default function Providers({ query }) {
   const [asked, ask] = useState(null);
   const connected = list.data ?? [];
   return html`
-    <${Page} title="Payment providers" lead="Accounts at payment providers that this entity has connected."
+    <${Page} title="Payment providers" lead="Your accounts at payment providers, connected to this service."
       beside=${html`<${Action} kind="primary" icon="plus" scope="payment.write" onClick=${() => ask({ connect: "" })}>
         Connect a provider<//>`}>
       <${Problem} refusal=${list.error} retry=${list.reload} />
       ${list.data && query.outcome && html`<${Landing} ...${query} connections=${connected} />`}
       ${!list.data && !list.error && html`<${Waiting} what="Loading the connections" />`}
-      ${list.data?.length === 0 && html`<p class="hint">No connections yet. Choose a provider and sign in there: it asks
-        for your consent, and sends you back here. Your password does not pass through this service.</p>`}
+      ${list.data?.length === 0 && html`<p class="hint">No connections yet. Select a provider and sign in there. It asks for
+        your consent and sends you back here. Your password does not pass through this service.</p>`}
       ${list.data && html`
         <ul class="cards">
           ${connected.map((connection) => html`<${Connection} key=${connection.id} connection=${connection} ask=${ask}
@@ -39,7 +40,7 @@ export default function Providers({ query }) {
           ${Object.keys(KNOWN).filter((name) => !connected.some(({ provider }) => provider === name)).map((name) =>
             html`
             <li class="card offered" key=${name}><div class="card-head"><h2>${label(name)}</h2></div>
-              <p class="faint">Not connected.</p>
+              <p class="faint">Not connected</p>
               <${Action} scope="payment.write" onClick=${() => ask({ connect: name })}>Connect ${label(name)}<//>
                 </li>`)}
         </ul>`}
@@ -58,7 +59,7 @@ function Landing({ outcome, provider, error, connections }) {
     <section class="verdict ${words.tone}" role="status" aria-label="Outcome">
       <span class="medal"><${Icon} name=${words.icon} /></span>
       <div><h2>${words.title}</h2><p>${words.text}</p>
-        ${error && /^[A-Za-z0-9_.-]{1,64}$/.test(error) && html`<p class="fine">The provider’s code: <code>${error}
+        ${error && /^[A-Za-z0-9_.-]{1,64}$/.test(error) && html`<p class="fine">Error code of the provider: <code>${error}
           </code></p>`}
         <p><button type="button" class="small" onClick=${() => go("/panel/providers", { replace: true })}>OK
           </button></p></div>
@@ -80,7 +81,7 @@ function Connection({ connection, ask }) {
       </dl>
       ${status === "broken" && html`<p class="trouble">
         ${BROKEN[brokenReason] ?? "The connection no longer works. Connect again."}</p>`}
-      ${lastError && html`<p class="fine outside">The last renewal: ${lastError}</p>`}
+      ${lastError && html`<p class="fine outside">Last renewal: ${lastError}</p>`}
       <div class="form-actions">
         <${Action} kind=${status === "broken" ? "primary" : ""} scope="payment.write"
           onClick=${() => ask({ connect: provider })}>Connect again<//>
@@ -107,20 +108,20 @@ function Connecting({ first, connections, close }) {
   return html`
     <${Dialog} title="Connect ${known && first ? label(first) : "a payment provider"}" close=${close}>
       ${!first && html`<${SelectField} label="Provider" value=${chosen} change=${choose}
-        options=${[...Object.entries(KNOWN), [OTHER, "Another, by its name"]]} />`}
-      ${chosen === OTHER && html`<${TextField} label="Name of the provider"
-        hint="As configured by the operator of this service, in lower case." value=${other} change=${type}
+        options=${[...Object.entries(KNOWN), [OTHER, "Another provider"]]} />`}
+      ${chosen === OTHER && html`<${TextField} label="Provider name"
+        hint="As the operator of this service configured it, in lower case." value=${other} change=${type}
         spellcheck="false" autocomplete="off" />`}
-      <ol class="steps"><li>A page names the provider and the entity of the connection: <strong>${session().entity}
-        </strong>.</li><li>You sign in at the provider, and agree.</li>
-        <li>It sends you back, and you see the outcome.</li></ol>
-      ${working && html`<p class="note"><${Icon} name="warning" /> ${label(provider)} is connected
-        already${working.account && html`, with <code>${working.account}</code>`}. The account that you choose now
+      <ol class="steps"><li>The next page shows the provider, and the entity to connect: <strong>${session().entity}
+        </strong>.</li><li>You sign in at the provider and agree.</li>
+        <li>The provider sends you back here, and you see the outcome.</li></ol>
+      ${working && html`<p class="note"><${Icon} name="warning" /> ${label(provider)} is already
+        connected${working.account && html`, with <code>${working.account}</code>`}. The account that you select now
         replaces it.</p>`}
       <${Problem} refusal=${connect.refusal} />
       <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>
         <${Action} kind="primary" scope="payment.write" busy=${connect.busy}
-        onClick=${() => provider && connect.run()}>Go to ${provider ? label(provider) : "the provider"}<//></div>
+        onClick=${() => provider && connect.run()}>Continue to ${provider ? label(provider) : "the provider"}<//></div>
     <//>`;
 }
 
@@ -130,14 +131,15 @@ function Disconnecting({ connection: { provider, account }, close, done }) {
     say(message);
     close();
     await done();
+    focusTitle();
   });
   return html`
     <${Dialog} title="Disconnect ${label(provider)}?" close=${close}>
-      <p>The permission is withdrawn at ${label(provider)}
-        ${account && html` for <code>${account}</code>`}, and its stored data is removed. Payments over it end. You
-        can connect again.</p>
+      <p>This service gives up its access at ${label(provider)}
+        ${account && html` to <code>${account}</code>`} and removes the stored data. Payments through this connection
+        stop. You can connect again.</p>
       <${Problem} refusal=${disconnect.refusal} />
-      <div class="dialog-actions"><button type="button" onClick=${close}>Keep it</button>
+      <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>
         <${Action} kind="danger" scope="payment.remove" busy=${disconnect.busy} onClick=${() => disconnect.run()}>
         Disconnect<//></div>
     <//>`;

@@ -1,15 +1,15 @@
 // The secrets and public keys of an application: their last use, and their removal.
 import { html, useState } from "./html.js";
-import { post, remove } from "../api.js";
+import { remove } from "../api.js";
 import { Action } from "./action.js";
 import { Card } from "./card.js";
 import { Dialog } from "./dialog.js";
-import { Field } from "./field.js";
+import { NewKey } from "./new_key.js";
 import { Problem } from "./problem.js";
 import { Time, dayOf, isOver } from "./time.js";
+import { focusTitle } from "./focus.js";
 import { say } from "./notices.js";
 import { useAction } from "./load.js";
-import { Refusal } from "../refusal.js";
 
 export function Credentials({ application, path, reload, rotate }) {
   const [asked, ask] = useState(null);
@@ -20,19 +20,19 @@ export function Credentials({ application, path, reload, rotate }) {
       <table class="list small">
         <caption class="unseen">Secrets and keys</caption>
         <thead><tr><th scope="col">Credential</th><th scope="col">Created</th><th scope="col">Last used</th>
-          <th scope="col">State</th><th scope="col"><span class="unseen">Remove</span></th></tr></thead>
+          <th scope="col">Status</th><th scope="col"><span class="unseen">Remove</span></th></tr></thead>
         <tbody>
           ${secrets.map((secret) => html`<${Row} key=${secret.id} kind="Secret" name=${secret.id} credential=${secret}
             end=${() => ask({ kind: "secret", name: secret.id })} />`)}
           ${publicKeys.map((key) => html`<${Row} key=${key.kid} kind="Public key" name=${key.kid} credential=${key}
             end=${() => ask({ kind: "key", name: key.kid })} />`)}
           ${secrets.length + publicKeys.length === 0 && html`<tr>
-            <td colSpan="5" class="faint">The application has no credentials and gets no tokens. Give it a secret or a key.</td></tr>`}
+            <td colSpan="5" class="faint">The application has no credentials and cannot get tokens. Create a secret, or add a key.</td></tr>`}
         </tbody>
       </table>
       <div class="form-actions"><${Action} icon="key" scope="account.write" onClick=${rotate}>
-        ${secrets.length ? "Replace the secret" : "Create a secret"}
-        <//> <${Action} icon="plus" scope="account.write" onClick=${() => ask({ add: true })}>Add a public key<//>
+        ${secrets.length ? "Rotate secret" : "Create secret"}
+        <//> <${Action} icon="plus" scope="account.write" onClick=${() => ask({ add: true })}>Add public key …<//>
         </div>
       ${asked?.add && html`<${NewKey} path=${path} close=${close} done=${reload} />`}
       ${asked?.kind && html`<${End} ...${asked} path=${path} close=${close} done=${reload} />`}
@@ -46,9 +46,9 @@ const Row = ({ kind, name, credential, end }) => html`
     <td data-label="Last used">
       ${credential.lastUsedDate ? dayOf(credential.lastUsedDate) : html`<span class="faint">never</span>`}
     </td>
-    <td data-label="State">${credential.expiresDate ? html`${isOver(credential.expiresDate) ? "ended" : "ends"} <${Time}
-      date=${credential.expiresDate} as="distance" />` : "in use"}</td>
-    <td><${Action} kind="small" scope="account.remove" onClick=${end}>Remove<span
+    <td data-label="Status">${credential.expiresDate ? html`${isOver(credential.expiresDate) ? "expired" : "expires"} <${Time}
+      date=${credential.expiresDate} as="distance" />` : "active"}</td>
+    <td><${Action} kind="small" scope="account.remove" onClick=${end}>Remove …<span
       class="unseen"> ${kind.toLowerCase()} ${name}</span><//></td>
   </tr>`;
 
@@ -58,47 +58,17 @@ function End({ kind, name, path, close, done }) {
     say(message);
     close();
     await done();
+    focusTitle();
   });
   const last = end.refusal?.kind === "confirmation-required";
   return html`
     <${Dialog} title="Remove this ${kind}?" close=${close}>
-      <p><code class="break">${name}</code> is no longer accepted from now on, and the tokens that were issued for it end
-        within a minute.</p>
+      <p><code class="break">${name}</code> is refused from now on. The tokens that were issued for it end within a
+        minute.</p>
       <${Problem} refusal=${end.refusal} />
-      <div class="dialog-actions"><button type="button" onClick=${close}>Keep it</button>
-        <${Action} kind="danger" scope="account.remove" busy=${end.busy}
-        onClick=${() => end.run(last ? { confirm: "true" } : {})}>${last ? "Remove it anyway" : "Remove it"}<//>
-        </div>
-    <//>`;
-}
-
-function read(text) {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new Refusal({ title: "This is not JSON", detail: "Paste one public key as a JSON Web Key.",
-      properties: { violations: [{ field: "publicKey", message: "is not JSON" }] } });
-  }
-}
-
-function NewKey({ path, close, done }) {
-  const [text, type] = useState("");
-  const add = useAction(async () => {
-    await post(`${path}/key`, { publicKey: read(text) });
-    say("The key is registered.");
-    close();
-    await done();
-  });
-  return html`
-    <${Dialog} title="Add a public key" close=${close}>
-      <p>The application signs its assertions with the private key, which never leaves it.</p>
-      <${Field} label="Public key (JWK)" fault=${add.refusal?.violation("publicKey")}>
-        ${(tied) => html`<textarea ...${tied} rows="7" spellcheck="false" value=${text}
-        onInput=${(event) => type(event.target.value)}
-        placeholder=${'{"kty": "OKP", "crv": "Ed25519", "x": "…", "kid": "laptop"}'}></textarea>`}<//>
-      <${Problem} refusal=${add.refusal} beside=${["publicKey"]} />
       <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>
-        <${Action} kind="primary" scope="account.write" busy=${add.busy} onClick=${() => add.run()}>Add the key<//>
+        <${Action} kind="danger" scope="account.remove" busy=${end.busy}
+        onClick=${() => end.run(last ? { confirm: "true" } : {})}>${last ? "Remove anyway" : `Remove ${kind}`}<//>
         </div>
     <//>`;
 }

@@ -14,6 +14,9 @@ const PAGES = [
   ["links", "Panel links", "integrations.read"],
 ];
 
+/** The first page that the session permits; without any, a page that says which scope is missing. */
+export const firstPage = () => (PAGES.find(([, , scope]) => may(scope)) ?? PAGES[0])[0];
+
 export const Brand = () => html`
   <span class="brand">
     <svg viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="8" class="plate" /><path
@@ -23,7 +26,7 @@ export const Brand = () => html`
   </span>`;
 
 export function Frame({ children }) {
-  const { parts: [current = "deliveries", ...below] } = useHere();
+  const { parts: [current = firstPage(), ...below] } = useHere();
   const { entity, ends, name, note } = session();
   const menu = useRef(null);
   // On a phone the menu is one line that scrolls: shows the current page's entry.
@@ -37,7 +40,7 @@ export function Frame({ children }) {
     <a class="skip" href="#content" onClick=${toContent}>Skip to the content</a>
     <div class="frame">
       <header class="side">
-        <a class="home" href="/panel/deliveries" aria-label="Waypost, deliveries"><${Brand} /></a>
+        <a class="home" href="/panel/${firstPage()}" aria-label="Waypost, first page"><${Brand} /></a>
         <nav aria-label="Pages" ref=${menu}>
           <ul>${pages.map(([page, label]) => html`
             <li><a href="/panel/${page}" aria-current=${current === page ? (below.length ? "true" : "page")

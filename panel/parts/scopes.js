@@ -1,4 +1,4 @@
-// Scopes by section, with the rights that each grants.
+// Scopes by section, with the meaning of each.
 import { html } from "./html.js";
 import { Check } from "./field.js";
 import { ACTION_MEANINGS, ACTIONS, SECTIONS } from "../words/scopes.js";
@@ -11,7 +11,7 @@ export const PUBLISHING = "integrations.write";
 export function publishingWords({ mayPublish, scopes }) {
   if (!mayPublish) return "It may not publish events.";
   return scopes.includes(PUBLISHING) ? "It may publish events."
-    : "It may publish events once it also has Integrations: Write.";
+    : "It may publish events only with Integrations: Write, which it lacks.";
 }
 
 const ACTION_WORDS = { read: "Read", write: "Write", remove: "Remove" };
@@ -21,11 +21,12 @@ export function ScopePicker({ chosen, change, fault }) {
   const on = new Set(chosen);
   const set = (scope, wanted) => change(wanted ? [...on, scope] : chosen.filter((each) => each !== scope));
   return html`
-    <fieldset class="picker ${fault ? "wrong" : ""}">
+    <fieldset class="picker ${fault ? "wrong" : ""}" aria-describedby=${fault ? "scopes-fault" : undefined}>
       <legend>Scopes</legend>
-      <p class="hint">Choose only the scopes that the integration needs. Write does not include Read. Only AI agents need the
-        scopes under “AI agents”. You cannot grant scopes that your session lacks.</p>
-      ${fault && html`<p class="fault">${chosen.length ? `Scopes ${fault}` : "Choose at least one."}</p>`}
+      <p class="hint">Select only the scopes that are needed. Each is separate: Write does not include Read. Only AI agents
+        need those under “AI agents”. You cannot grant scopes that your session lacks.</p>
+      ${fault && html`<p class="fault" id="scopes-fault">
+        ${chosen.length ? `Scopes ${fault}` : "Select at least one."}</p>`}
       <div class="scope-sections">
         ${Object.entries(SECTIONS).map(([section, words]) => html`
           <div class="scope-section" role="group" aria-label=${words.label} key=${section}>

@@ -26,24 +26,24 @@ export function landing(outcome, provider, connection) {
   return {
     connected: {
       tone: "bad", icon: "warning", title: `${name} is not connected`,
-      text: "The provider gave its permission, but the connection no longer works: it was disconnected, or it broke. Connect again.",
+      text: "You agreed at the provider, but the connection no longer works: it was disconnected, or it broke. Connect again.",
     },
     denied: {
       tone: "mute", icon: "cancelled", title: `${name} is not connected`,
-      text: `You did not give the permission at ${name}, so nothing was changed. You can connect again at any time.`,
+      text: `You did not agree at ${name}, so nothing was changed. You can connect at any time.`,
     },
     failed: {
       tone: "bad", icon: "warning", title: `${name} is not connected`,
-      text: `${name} could not give the permission, so nothing was changed. Try again later; if it continues to fail, inform the operator of this service.`,
+      text: `${name} reported an error, so nothing was changed. Try again later. If it fails again, inform the operator of this service.`,
     },
     "other-account": {
       tone: "warn", icon: "warning", title: `The other account was not connected`,
-      text: `Another account${account} is connected at ${name}, and remains. To replace it with yours, connect again and confirm the replacement.`,
+      text: `Another account${account} at ${name} is connected, and stays connected. To replace it with yours, connect again and confirm the replacement.`,
     },
   }[outcome];
 }
 
 export const BROKEN = {
-  refused: "The provider no longer accepts the permission: it was withdrawn there, or it expired. Connect again.",
-  expired: "The access expired, and the provider gave no refresh token. Connect again.",
+  refused: "The provider no longer accepts this connection: access was withdrawn there, or it expired. Connect again.",
+  expired: "Access expired, and the provider does not let the service renew it. Connect again.",
 };
