@@ -46,16 +46,16 @@ async fn a_webhook_is_created_and_its_first_delivery_shown(suite: Arc<Suite>) {
     browser.go(&entity.panel_link(json!({})).await).await;
     browser.click("Create the first webhook").await;
     browser.until_at("/panel/webhooks/new").await;
-    browser.click("Create the webhook").await;
+    browser.click("Create webhook").await;
     let refused = browser.until_says("must").await;
     assert!(refused.contains("Name "), "each error is shown at its field: {refused}");
     browser.fill("Name", "Channel manager").await;
     browser.fill("Address", &address).await;
-    browser.tick("Some types").await;
+    browser.tick("Selected types").await;
     browser.click("Booking 0 of 25").await;
     browser.tick("All of Booking").await;
-    browser.click("Create the webhook").await;
-    let made = browser.until_says("Channel manager is created").await;
+    browser.click("Create webhook").await;
+    let made = browser.until_says("Channel manager was created").await;
     assert!(made.contains("whsec_"), "{made}");
 
     browser.click("Send a test event").await;
@@ -70,16 +70,16 @@ async fn a_webhook_is_created_and_its_first_delivery_shown(suite: Arc<Suite>) {
 }
 
 #[contract_test(on_demand)]
-async fn a_secret_is_replaced_and_both_sign(suite: Arc<Suite>) {
+async fn a_secret_is_rotated_and_both_sign(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/hook", [Behaviour::status(204)])).await;
     let browser = Browser::open().await;
     browser.go(&entity.panel_link(json!({ "place": format!("/panel/webhooks/{}", hook.id) })).await).await;
-    browser.click("Replace the secret").await;
-    browser.until_says("For a while the old one signs beside it").await;
-    browser.click("Replace the secret").await;
-    browser.until_says("The secret is replaced").await;
+    browser.click("Rotate secret").await;
+    browser.until_says("The old one signs beside it for a while").await;
+    browser.click("Rotate secret").await;
+    browser.until_says("New signing secret").await;
     let secret = browser.run("return document.querySelector('.secret-text code').textContent").await;
     let secret = secret.as_str().expect("a secret is a text").to_owned();
     assert!(secret.starts_with("whsec_") && secret != hook.secret);
@@ -92,8 +92,8 @@ async fn a_secret_is_replaced_and_both_sign(suite: Arc<Suite>) {
     let received = receiver.until("/hook", 1).await;
     assert!(is_signed_by(&received[0], &hook.secret) && is_signed_by(&received[0], &secret));
     browser.click("test").await;
-    browser.click("End the old secret now …").await;
-    browser.click("End it").await;
+    browser.click("Remove old secret …").await;
+    browser.click("Remove old secret").await;
     browser.until_says("One secret signs all requests").await;
     browser.close().await;
 }
@@ -109,13 +109,13 @@ async fn a_conflicting_save_shows_both_versions_to_choose_from(suite: Arc<Suite>
     browser.fill("Name", "Named by me").await;
     entity.changed(&hook.id, json!({ "name": "Named by her", "eventList": ["booking.created"] })).await;
     browser.click("Save").await;
-    let both = browser.until_says("Another person changed it meanwhile").await;
-    for part in ["Named by me", "Named by her", "changed by both", "changed by them", "booking.created"] {
+    let both = browser.until_says("Another person saved this webhook meanwhile").await;
+    for part in ["Named by me", "Named by her", "changed by both", "changed by the other", "booking.created"] {
         assert!(both.contains(part), "{part}: {both}");
     }
     assert_eq!(entity.webhook(&hook.id).await["name"], "Named by her", "no value is overwritten before the choice");
-    browser.click("Save the selection").await;
-    browser.until_says("Delivery statistics").await;
+    browser.click("Save selection").await;
+    browser.until_says("Performance").await;
     let webhook = entity.webhook(&hook.id).await;
     assert_eq!((&webhook["name"], &webhook["eventList"]), (&json!("Named by me"), &json!(["booking.created"])));
     browser.close().await;
@@ -126,11 +126,11 @@ async fn a_payment_provider_is_connected_and_the_person_lands_in_the_panel(suite
     let entity = suite.entity().await;
     let browser = Browser::open().await;
     browser.go(&entity.panel_link(json!({ "place": "/panel/providers" })).await).await;
-    for (button, words) in [("Deny", "You did not give the permission"), ("Allow", "is connected")] {
+    for (button, words) in [("Deny", "You did not agree"), ("Allow", "is connected")] {
         browser.click("Connect a provider").await;
-        browser.choose("Provider", "Another, by its name").await;
-        browser.fill("Name of the provider", "sim-pkce").await;
-        browser.click("Go to sim-pkce").await;
+        browser.choose("Provider", "Another provider").await;
+        browser.fill("Provider name", "sim-pkce").await;
+        browser.click("Continue to sim-pkce").await;
         browser.until_at("/oauth2/start").await;
         browser.click("Continue to sim-pkce").await;
         browser.until_at("/authorize").await;
@@ -208,11 +208,11 @@ async fn an_ended_session_loses_no_typed_text(suite: Arc<Suite>) {
     entity.call("DELETE", &format!("/panel/link/{}", first["id"].as_str().expect("text"))).expect(200).await;
     // The token would be valid for another minute.
     browser.run_to_end(FORGET).await;
-    browser.click("Create the webhook").await;
+    browser.click("Create webhook").await;
     browser.until_says("Your session has ended").await;
     browser.fill("Panel link", &entity.panel_link(json!({})).await).await;
     browser.click("Open the link").await;
-    browser.until_says("Typed before the end is created").await;
+    browser.until_says("Typed before the end was created").await;
     browser.close().await;
 }
 
@@ -235,7 +235,7 @@ async fn a_page_keeps_typed_text_when_another_entitys_link_is_opened(suite: Arc<
     );
     browser.run_to_end(&open).await;
     browser.run_to_end(FORGET).await;
-    browser.click("Create the webhook").await;
+    browser.click("Create webhook").await;
     let said = browser.until_says("Another session is open in this browser").await;
     assert!(said.contains(&format!("Go to {}", other.id)), "{said}");
     let asked =
@@ -243,7 +243,7 @@ async fn a_page_keeps_typed_text_when_another_entitys_link_is_opened(suite: Arc<
     assert!(browser.run(asked).await.as_u64().expect("a number") <= 4, "the page asks once, and then waits");
     browser.fill("Panel link", &entity.panel_link(json!({})).await).await;
     browser.click("Open the link").await;
-    browser.until_says("Typed before is created").await;
+    browser.until_says("Typed before was created").await;
     browser.close().await;
 }
 
@@ -302,22 +302,34 @@ async fn failed_deliveries_are_counted_and_then_recovered(suite: Arc<Suite>) {
     let browser = Browser::open().await;
     browser.go(&entity.panel_link(json!({ "place": format!("/panel/deliveries/{}", deliveries[1]) })).await).await;
     browser.click("Recover the others …").await;
-    browser.until_says("2 deliveries failed or were cancelled since then").await;
-    browser.click("Recover 2 deliveries").await;
+    browser.until_says("2 deliveries in this range failed or were cancelled").await;
+    browser.click("Retry 2 deliveries").await;
     browser.until_says("Delivered at attempt 4").await;
     entity.until_status(&deliveries[2], &["delivered"]).await;
     assert_eq!(entity.delivery(&deliveries[0]).await["status"], "failed", "it is older than the start of the recovery");
     browser.go(&format!("{}/panel/deliveries/{}", suite.api.base_url(), deliveries[2])).await;
     browser.click("Recover the others …").await;
-    let widest = browser.until_says("1 delivery failed or was cancelled since then").await;
-    assert!(widest.contains("all since the creation of the webhook"), "{widest}");
+    browser.until_says("1 delivery in this range failed or was cancelled").await;
+    let range = browser.run("return document.querySelector('dialog select').selectedOptions[0].text").await;
+    assert_eq!(range, "Since the webhook was created", "none failed from this delivery on");
+    browser.choose("Created", "From … to …").await;
+    browser.until_says("Empty: until now.").await;
+    browser.run(RANGE_OF_2020).await;
+    browser.until_says("No delivery in this range failed or was cancelled").await;
     browser.close().await;
 }
 
+/// Enters a range into the dialog. The keys of such fields depend on the browser's language.
+const RANGE_OF_2020: &str = "for (const [at, value] of ['2020-01-01T00:00', '2020-02-01T00:00'].entries()) {
+                                 const field = document.querySelectorAll('dialog [type=datetime-local]')[at];
+                                 field.value = value;
+                                 field.dispatchEvent(new Event('input', { bubbles: true }));
+                             }";
+
 /// A browser signed in as an application, since the session of a link cannot create links.
 async fn signed_in(entity: &Entity) -> Browser {
-    let scopes = json!({ "name": "test", "scopes": ["integrations.read", "integrations.write"] });
-    let application = made_with(entity, scopes).await;
+    let scopes = ["account.read", "integrations.read", "integrations.write", "payment.read"];
+    let application = made_with(entity, json!({ "name": "test", "scopes": scopes })).await;
     let browser = Browser::open().await;
     browser.go(&format!("{}/panel/webhooks", entity.api().base_url())).await;
     browser.click("Sign in with an application’s id and secret").await;
@@ -333,19 +345,20 @@ async fn leaving_a_link_that_is_shown_once_needs_a_confirmation(suite: Arc<Suite
     let entity = suite.entity().await;
     let browser = signed_in(&entity).await;
     browser.click("Panel links").await;
-    let make = async |name: &str| {
+    let make = async |name: &str, access: &str| {
         browser.click("New panel link").await;
         browser.fill("Name", name).await;
-        browser.click("Create the link").await;
-        browser.until_says("The link is created").await;
+        browser.choose("Access", access).await;
+        browser.click("Create link").await;
+        browser.until_says("The link was created").await;
     };
-    make("Ada of support").await;
+    make("Ada of support", "Support: view, retry and resend").await;
     // A browser lets a page cancel the first Escape, but not the second.
     for _ in 0..2 {
         browser.press(&[ESCAPE]).await;
         let question = browser.answer_question(false).await;
         assert!(question.contains("The panel link is shown only once"), "{question}");
-        assert!(browser.until_says("The link is created").await.contains("/panel#code="));
+        assert!(browser.until_says("The link was created").await.contains("/panel#code="));
     }
     browser.back().await;
     browser.answer_question(false).await;
@@ -355,11 +368,17 @@ async fn leaving_a_link_that_is_shown_once_needs_a_confirmation(suite: Arc<Suite
     let gone = async || (!browser.text().await.contains("/panel#code=")).then_some(());
     until("the link is not shown any more", LONG, gone).await;
 
-    make("Grace of support").await;
+    make("Grace of finance", "Read only").await;
     browser.click("Copy").await;
     browser.until_says("Copied: panel link.").await;
     browser.press(&[ESCAPE]).await;
     until("no question is asked after the link was copied", LONG, gone).await;
+    let links = entity.get("/panel/link/list").expect(200).await.json();
+    let scopes_of = |name: &str| links.as_array().and_then(|links| links.iter().find(|link| link["name"] == name));
+    let scopes_of = |name: &str| scopes_of(name).map(|link| link["scopes"].clone());
+    assert_eq!(scopes_of("Ada of support"), Some(json!(["integrations.read", "integrations.write"])));
+    let reading = json!(["account.read", "integrations.read", "payment.read"]);
+    assert_eq!(scopes_of("Grace of finance"), Some(reading), "each link has the scopes of its preset");
     browser.close().await;
 }
 
@@ -370,30 +389,30 @@ async fn an_application_gets_only_the_chosen_rights(suite: Arc<Suite>) {
     browser.go(&entity.panel_link(json!({ "place": "/panel/applications/new" })).await).await;
     browser.fill("Name", "Night audit").await;
     browser.run("document.querySelector('[aria-label=Booking] input').click()").await;
-    browser.click("Create the application").await;
-    let made = browser.until_says("Night audit is created").await;
+    browser.click("Create application").await;
+    let made = browser.until_says("Night audit was created").await;
     assert!(made.contains("Client secret"), "{made}");
     browser.click("Sign out").await;
     let question = browser.answer_question(false).await;
     assert!(question.contains("The client secret is shown only once"), "{question}");
     browser.click("Copy").await;
     browser.until_says("Copied: client secret.").await;
-    browser.click("Go to the application").await;
+    browser.click("Open application").await;
     browser.until_says("never").await;
     let listed = entity.get("/application/list").expect(200).await.json();
     let of_ours: Vec<&Value> =
         listed.as_array().into_iter().flatten().filter(|one| one["name"] == "Night audit").collect();
     assert_eq!(of_ours.len(), 1, "{listed}");
     assert_eq!(of_ours[0]["scopes"], json!(["booking.read"]));
-    browser.click("Replace the secret").await;
+    browser.click("Rotate secret").await;
     // The dialog's button has the same text.
-    browser.until_says("Replace the client secret").await;
-    browser.click("Replace the secret").await;
-    browser.until_says("The secret is replaced").await;
+    browser.until_says("Rotate the client secret").await;
+    browser.click("Rotate secret").await;
+    browser.until_says("New client secret").await;
     browser.click("I have copied it").await;
-    browser.until_says("ends in").await;
+    browser.until_says("expires in").await;
     browser.click("Remove …").await;
-    browser.click("Remove it").await;
+    browser.click("Remove application").await;
     let id = of_ours[0]["clientId"].as_str().expect("openapi.yaml says so").to_owned();
     until("the application is removed", LONG, async || {
         let listed = entity.get("/application/list").expect(200).await.json();
@@ -411,7 +430,7 @@ async fn a_missing_scope_is_explained(suite: Arc<Suite>) {
     let only_reading = json!({ "scopes": ["integrations.read"], "place": format!("/panel/webhooks/{}", hook.id) });
     let browser = Browser::open().await;
     browser.go(&entity.panel_link(only_reading).await).await;
-    let page = browser.until_says("Delivery statistics").await;
+    let page = browser.until_says("Performance").await;
     assert!(!page.contains("Payment providers"), "pages beyond the session's rights are not offered: {page}");
     browser.click("Send a test event").await;
     browser.until_says("Your session lacks the scope integrations.write").await;

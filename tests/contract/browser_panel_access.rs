@@ -20,9 +20,9 @@ async fn pages(entity: &Entity, receiver: &Receiver) -> Vec<(String, &'static st
         ("deliveries".to_owned(), "booking.created"),
         ("deliveries?status=pending&type=booking.created".to_owned(), "No delivery matches these filters"),
         (format!("deliveries/{failed}"), "What to do"),
-        ("webhooks".to_owned(), "failed in a row"),
+        ("webhooks".to_owned(), "attempts failed"),
         ("webhooks/new".to_owned(), "Custom headers"),
-        (format!("webhooks/{}", hook.id), "Delivery statistics"),
+        (format!("webhooks/{}", hook.id), "Performance"),
         (format!("webhooks/{}/edit", hook.id), "Custom headers"),
         ("event-types?search=booking".to_owned(), "booking.created"),
         ("providers".to_owned(), "Not connected"),
@@ -119,7 +119,7 @@ async fn the_panel_is_used_by_the_keyboard_alone(suite: Arc<Suite>) {
     browser.run("document.querySelector('h1').focus()").await;
     tab_to(&browser, "Recover the others …").await;
     browser.press(&[ENTER]).await;
-    browser.until_says("1 delivery failed").await;
+    browser.until_says("1 delivery in this range failed").await;
     browser.press(&[ESCAPE]).await;
     browser.until_focused("Recover the others …").await;
     browser.run("document.querySelector('h1').focus()").await;

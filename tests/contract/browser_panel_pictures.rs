@@ -51,8 +51,8 @@ async fn every_page_is_pictured(suite: Arc<Suite>) {
     for (page, words, picture) in [
         ("deliveries".to_owned(), "booking.created", "deliveries"),
         (format!("deliveries/{delivery}"), "What to do", "delivery"),
-        ("webhooks".to_owned(), "failed in a row", "webhooks"),
-        (format!("webhooks/{failing}"), "Delivery statistics", "webhook"),
+        ("webhooks".to_owned(), "attempts failed", "webhooks"),
+        (format!("webhooks/{failing}"), "Performance", "webhook"),
         ("webhooks/new".to_owned(), "Custom headers", "new-webhook"),
         ("event-types?search=cancel".to_owned(), "booking.cancelled", "event-types"),
         ("providers".to_owned(), "Not connected", "providers"),

@@ -28,6 +28,7 @@ mod browser_panel_access;
 mod browser_panel_hostile;
 mod browser_panel_pictures;
 mod browser_panel_speed;
+mod browser_panel_webhooks;
 mod canary;
 mod checks;
 mod client_authentication;

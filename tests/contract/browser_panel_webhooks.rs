@@ -1,0 +1,139 @@
+//! The pages of webhooks and applications in a real browser: each says only what it knows. Runs on demand only: `make
+//! browser-test`.
+
+use std::sync::Arc;
+
+use contract_test::contract_test;
+use serde_json::json;
+
+use crate::{
+    applications::{KEY, made, of, shown},
+    harness::{Behaviour, Browser, LONG, Receiver, Suite, until},
+};
+
+/// Makes every list of deliveries an empty page that is not the last.
+const UNFINISHED: &str = "const real = window.fetch;
+    window.fetch = (to, how) => String(to).includes('/delivery/list')
+        ? Promise.resolve(new Response(JSON.stringify({ items: [], nextCursor: 'more' }))) : real(to, how);";
+
+#[contract_test(on_demand)]
+async fn a_count_that_was_not_finished_never_means_none(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    entity.hook("https://hooks.example.com/").await;
+    let browser = Browser::open().await;
+    browser.go(&entity.panel_link(json!({ "place": "/panel/webhooks" })).await).await;
+    browser.until_says("No attempts in the last 24 hours").await;
+    browser.run(UNFINISHED).await;
+    browser.click("test").await;
+    let page = browser.until_says("No recent deliveries were found").await;
+    assert!(!page.contains("No deliveries yet"), "{page}");
+    browser.click("Remove …").await;
+    browser.until_says("The webhook may have open deliveries").await;
+    browser.click("Cancel").await;
+    browser.click("Disable …").await;
+    browser.until_says("The webhook may have open deliveries").await;
+    browser.click("Cancel").await;
+    assert_eq!(browser.complaints().await, "");
+    browser.close().await;
+}
+
+#[contract_test(on_demand)]
+async fn a_disabled_webhook_offers_enable_and_no_test_event(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let hook = entity.hook(&receiver.on("/hook", [Behaviour::status(204)])).await;
+    let browser = Browser::open().await;
+    browser.go(&entity.panel_link(json!({ "place": format!("/panel/webhooks/{}", hook.id) })).await).await;
+    browser.until_says("Send a test event").await;
+    browser.click("Disable …").await;
+    browser.until_says("The webhook has no open deliveries").await;
+    browser.click("Disable webhook").await;
+    let page = browser.until_says("It receives nothing.").await;
+    let offers = async || {
+        let page = browser.text().await;
+        (page.contains("Enable") && !page.contains("Send a test event")).then_some(())
+    };
+    until("the page offers Enable, and no test event", LONG, offers).await;
+    assert!(!page.contains("Retry failed deliveries"), "nothing can be retried: {page}");
+    // The pressed button is gone.
+    browser.until_focused("test").await;
+    browser.click("Enable").await;
+    browser.until_says("Send a test event").await;
+    browser.until_focused("test").await;
+    browser.close().await;
+}
+
+#[contract_test(on_demand)]
+async fn the_list_and_the_page_agree_on_the_health_of_a_webhook(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let address = receiver.on("/hook", [Behaviour::status(500), Behaviour::status(204)]);
+    let hook = entity.hook(&address).await;
+    let delivery = entity.publish(json!({})).await;
+    entity.until_status(&delivery, &["delivered"]).await;
+    until("both attempts are counted", LONG, async || {
+        let stats = entity.get(&format!("/webhook/{}/stats", hook.id)).expect(200).await.json();
+        (stats["last24Hours"]["attempts"] == 2).then_some(())
+    })
+    .await;
+    let browser = Browser::open().await;
+    browser.go(&entity.panel_link(json!({ "place": "/panel/webhooks" })).await).await;
+    let list = browser.until_says("of 2 attempts succeeded").await;
+    assert!(list.contains("Some failures") && list.contains("50%"), "{list}");
+    browser.click("test").await;
+    let page = browser.until_says("of 2 attempts succeeded").await;
+    assert!(page.contains("Some failures") && page.contains("50%"), "{page}");
+    let chart = browser.run("return document.querySelector('.trend svg').getAttribute('aria-label')").await;
+    assert!(chart.as_str().is_some_and(|words| words.contains("some failed in")), "{chart}");
+    browser.click("Show as a table").await;
+    let rows = "return [...document.querySelectorAll('.hours tbody tr')].map(
+                    (row) => [...row.querySelectorAll('td')].map((cell) => Number(cell.textContent)))
+                .reduce(([attempts, failed], [more, others]) => [attempts + more, failed + others], [0, 0])";
+    assert_eq!(browser.run(rows).await, json!([2, 1]), "the table has the numbers of the bars");
+    browser.close().await;
+}
+
+#[contract_test(on_demand)]
+async fn a_session_opens_the_first_page_that_it_may_see(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let browser = Browser::open().await;
+    for (scope, words) in [("payment.read", "Connect Stripe"), ("account.read", "Programs that can access the API")] {
+        browser.go(&entity.panel_link(json!({ "scopes": [scope] })).await).await;
+        let page = browser.until_says(words).await;
+        assert!(!page.contains("Your session lacks") && !page.contains("Deliveries"), "{page}");
+    }
+    browser.close().await;
+}
+
+/// The beginning of an Ed25519 key in DER form (RFC 8410 §4), in base 64.
+const PREFIX: &str = "MCowBQYDK2VwAyEA";
+
+#[contract_test(on_demand)]
+async fn an_application_is_renamed_and_gets_a_key_in_pem_form(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let application = made(&entity).await;
+    let browser = Browser::open().await;
+    let place = format!("/panel/applications/{}", application.id);
+    browser.go(&entity.panel_link(json!({ "place": place })).await).await;
+    browser.click("Rename …").await;
+    browser.fill("Name", "Night audit").await;
+    browser.click("Rename").await;
+    browser.until_says("The application was renamed").await;
+    assert_eq!(shown(&entity, &application).await["name"], "Night audit");
+
+    let pem = |label: &str, body: &str| format!("-----BEGIN {label}-----\n{body}\n-----END {label}-----\n");
+    let key = format!("{PREFIX}{}=", KEY.replace('-', "+").replace('_', "/"));
+    browser.click("Add public key …").await;
+    browser.fill("Public key", &pem("PRIVATE KEY", &key)).await;
+    browser.click("Add key").await;
+    browser.until_says("Public key must not be a private key").await;
+    let focused = "return document.activeElement.tagName";
+    assert_eq!(browser.run(focused).await, "TEXTAREA", "the field with the error has the focus");
+    browser.fill("Public key", &pem("PUBLIC KEY", &key)).await;
+    browser.click("Add key").await;
+    browser.until_says("The public key was added").await;
+    let keys = entity.get(&of(&application, "")).expect(200).await.json()["publicKeys"].clone();
+    assert_eq!((&keys[0]["kty"], &keys[0]["x"]), (&json!("OKP"), &json!(KEY)), "{keys}");
+    assert_eq!(browser.complaints().await, "");
+    browser.close().await;
+}
