@@ -25,7 +25,7 @@ TARGET_X86 = --x86-64
 ARCHITECTURE ?= arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help run test simulate deploy-test browser-test panel-pictures fuzz lint audit bench build package reproduce sbom pin sam-local sam-api sam-events deploy provision application panel rotate-data-keys \
+.PHONY: help run test simulate deploy-test browser-test receiver-test panel-pictures fuzz lint audit bench build package reproduce sbom pin sam-local sam-api sam-events deploy provision application panel rotate-data-keys \
 	rotate-signing-key failing-webhooks geo-ip-rollback geo-ip-update geo-ip-unblock geo-ip-lookup demo-provider clean-data tools python-tools node-tools receiver-tools deploy-tools audit-tools rust
 
 help: ## Lists the commands
@@ -71,6 +71,10 @@ deploy-test: tools ## Deploys template.yaml into an emulator of AWS, uses it, an
 browser-test: tools ## Runs the tests that need chromium (on Debian: apt install chromium chromium-driver)
 	$(BUILD)
 	cargo test --workspace --test contract -- --ignored browser --test-threads=2
+
+receiver-test: tools ## Runs the receivers of the docs in Java, Ruby and C# (on Debian: apt install default-jdk-headless ruby-webrick mono-mcs)
+	$(BUILD)
+	cargo test --workspace --test contract -- --ignored documented_receivers::
 
 panel-pictures: tools ## Renders the pictures of docs/panel.md again (on Debian: apt install chromium chromium-driver pngquant)
 	$(BUILD)

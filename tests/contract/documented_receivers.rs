@@ -66,16 +66,100 @@ async fn the_receiver_in_php_survives_strangers(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn the_receiver_in_python_survives_strangers(suite: Arc<Suite>) {
-    let [program, _] = &blocks("python")[..] else { panic!("the page has a receiver in Python, and another `verify`") };
-    python_survives_strangers(&suite, program).await;
+    python_survives_strangers(&suite, &python_blocks()[0]).await;
 }
 
 #[contract_test]
 async fn the_receiver_in_python_with_a_package_survives_strangers(suite: Arc<Suite>) {
-    let [program, with_package] = &blocks("python")[..] else { panic!("the page has another `verify`") };
+    let [program, with_package, _] = python_blocks();
     let (before, own) = program.split_once("def verify(").expect("it has a `verify`");
     let (_, after) = own.split_once("\ndef ").expect("another function follows");
     python_survives_strangers(&suite, &format!("{before}{with_package}\n\ndef {after}")).await;
+}
+
+#[contract_test]
+async fn the_documented_store_keeps_a_repeated_event_once(suite: Arc<Suite>) {
+    let [program, _, store] = python_blocks();
+    let (before, own) = program.split_once("def store(").expect("it has a `store`");
+    let (_, after) = own.split_once("\nclass ").expect("a class follows");
+    let folder = folder();
+    let port = free_port();
+    let source = written(&folder, "receiver.py", &at(port, &format!("{before}{store}\n\nclass {after}")));
+    let hook = suite.entity().await.hook(&format!("http://127.0.0.1:{port}/events")).await;
+    let mut command = with(&project().join(".venv/bin/python"), &[&source]);
+    command.current_dir(folder.path());
+    let mut receiver = Running::start(command, port, Some(&hook.secret)).await;
+    for _ in 0..3 {
+        receiver.takes_events(&hook, "the same event").await;
+    }
+    let lines = |word: &str| receiver.log().matches(&format!("evt_1 booking.created {word}")).count();
+    assert_eq!([lines("stored"), lines("repeated")], [1, 2], "{}", receiver.log());
+}
+
+/// The receiver in Python, its `verify` with a package, and its `store` with a database.
+fn python_blocks() -> [String; 3] {
+    blocks("python").try_into().unwrap_or_else(|blocks| panic!("the page has three programs in Python: {blocks:?}"))
+}
+
+#[contract_test(on_demand)]
+async fn the_receiver_in_java_survives_strangers(suite: Arc<Suite>) {
+    let folder = folder();
+    let port = free_port();
+    let source = written(&folder, "Receiver.java", &at(port, &only_block("java")));
+    survives_strangers(&suite, port, &|| with(Path::new("java"), &[&source]), Kind::Server).await;
+}
+
+#[contract_test(on_demand)]
+async fn the_receiver_in_ruby_survives_strangers(suite: Arc<Suite>) {
+    let folder = folder();
+    let port = free_port();
+    let source = written(&folder, "receiver.rb", &at(port, &only_block("ruby")));
+    survives_strangers(&suite, port, &|| with(Path::new("ruby"), &[&source]), Kind::Server).await;
+}
+
+/// Mono has no ASP.NET Core, so only the class of the program that decides is compiled, with a program that asks it.
+#[contract_test(on_demand)]
+async fn the_signature_check_in_csharp_accepts_genuine_events_only(_suite: Arc<Suite>) {
+    const SECRET: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oDM6hHCb0bUrQ=";
+    const ASKING: &str = r#"
+        static class Asking {
+            static void Main(string[] given) {
+                var key = Signature.Key(given[0]);
+                System.Console.Write(key.Length == 0 ? "no key"
+                    : Signature.Verify(key, "evt_1", given[1], given[2], Encoding.UTF8.GetBytes(given[3])).ToString());
+            }
+        }"#;
+    let page = only_block("csharp");
+    let class = page.find("static class Signature").expect("the program has the class");
+    let usings = page.lines().filter(|line| line.starts_with("using System.") && !line.contains("Json"));
+    let usings: String = ["using System;", "using System.Linq;"].into_iter().chain(usings).collect();
+    let folder = folder();
+    let source = written(&folder, "Signature.cs", &format!("{usings}{}{ASKING}", &page[class..]));
+    let program = folder.path().join("signature.exe");
+    let mut compile = with(Path::new("mcs"), &[&source]);
+    let output = compile.arg(format!("-out:{}", program.display())).output().await.expect("mcs starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+
+    let at = now().to_string();
+    let old = (now() - 400).to_string();
+    let body = r#"{"id":"evt_1"}"#;
+    let good = signature(SECRET, "evt_1", &at, body.as_bytes());
+    let of_old = signature(SECRET, "evt_1", &old, body.as_bytes());
+    let both = format!("v1,AAAA {good}");
+    for (secret, time, signatures, expected) in [
+        (SECRET, at.as_str(), good.as_str(), "True"),
+        (SECRET, &at, &both, "True"),
+        (SECRET, &at, &of_old, "False"),
+        (SECRET, &at, "", "False"),
+        (SECRET, &old, &of_old, "False"),
+        (SECRET, "soon", &good, "False"),
+        ("whsec_", &at, &good, "no key"),
+        ("whsec_not base64", &at, &good, "no key"),
+    ] {
+        let output = Command::new("mono").arg(&program).args([secret, time, signatures, body]).output().await;
+        let output = output.expect("mono starts");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), expected, "{secret} {time} {signatures}");
+    }
 }
 
 async fn python_survives_strangers(suite: &Suite, program: &str) {
