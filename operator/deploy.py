@@ -171,7 +171,7 @@ def check_programs(architecture):
 def tool(name, *folders):
     """The path of a program, in these folders or in the operator's PATH."""
     path = os.pathsep.join([*map(str, folders), os.environ.get("PATH", "")])
-    return shutil.which(name, path=path) or fail(f"{name} is not installed; docs/operations.md lists the requirements of a deployment")
+    return shutil.which(name, path=path) or fail(f"{name} is not installed; docs/deploy.md lists the requirements of a deployment")
 
 
 def aws(region, *arguments):
@@ -207,7 +207,7 @@ def is_new(stack, region):
         aws(region, "cloudformation", "wait", "stack-delete-complete", "--stack-name", stack)
         return True
     if status in ("ROLLBACK_FAILED", "CREATE_FAILED", "DELETE_FAILED"):
-        fail(f"the stack {stack} is {status}: docs/operations.md says what to do, in `A first deployment that fails`")
+        fail(f"the stack {stack} is {status}: docs/deploy.md says what to do, in `A first deployment that fails`")
     return status in (None, "REVIEW_IN_PROGRESS")
 
 

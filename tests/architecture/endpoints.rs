@@ -1,4 +1,4 @@
-//! The table of endpoints agrees with template.yaml, openapi.yaml and docs/operations.md.
+//! The table of endpoints agrees with template.yaml, openapi.yaml and docs/reference.md.
 
 use std::{fs, path::Path, time::Duration};
 
@@ -190,7 +190,7 @@ fn operations_with_an_idempotency_key_store_records_and_mark_repetitions() {
 
 #[test]
 fn changes_of_tokens_and_applications_are_audited_as_documented() {
-    let documents = text("docs/operations.md");
+    let documents = text("docs/reference.md");
     for function in http_functions() {
         let audited = declaration(&function.name).audited;
         for route in &function.routes {
@@ -203,7 +203,7 @@ fn changes_of_tokens_and_applications_are_audited_as_documented() {
         if let Some(name) = audited.map(|action| action.name()) {
             let short = name.strip_prefix("application").unwrap_or(name);
             let documented = [name, short].iter().any(|name| documents.contains(&format!("`{name}`")));
-            assert!(documented, "docs/operations.md does not name {name}");
+            assert!(documented, "docs/reference.md does not name {name}");
         }
     }
 }

@@ -22,7 +22,7 @@ EVENT_TYPE = "booking.created"
 # Deliveries of the contract tests fail within seconds, as in a local bundle.
 TESTED = {"RetrySchedule": "0s,1s,1s"}
 CONTRACT_LIMIT = 600
-# The heading in docs/operations.md for the bus.
+# The heading in docs/run.md for the bus.
 BUS = "Events of the platform's own services"
 # A schedule of one minute, which the emulator checks every ten seconds, and the duration of the sweep.
 SWEEP_LIMIT = 150
@@ -74,7 +74,7 @@ class DeployTest:
         steps.run("the scheduled sweep delivers the event of the lost message", SWEEP_LIMIT, self.sweep)
         steps.run("the second environment is removed, and its data remain", 60, self.remove_second)
         steps.run("the webhook is removed", 60, self.remove_webhook)
-        steps.run("every command of docs/operations.md was followed", 10, self.followed)
+        steps.run("every command of the documents was followed", 10, self.followed)
 
     # ------------------------------------------------------------------------------------------------- deployment
 
@@ -310,7 +310,7 @@ class DeployTest:
             service.ask_for_token(client).expect(200)
         listed = self.manual.follow("The operator's program")
         assert "Channel manager" in listed and "Back office" not in listed, listed
-        self.manual.follow("Webhooks that fail")
+        self.manual.follow("Stuck deliveries")
 
     def set_up_provider(self) -> None:
         service = self.services[FIRST]
@@ -344,7 +344,7 @@ class DeployTest:
         left, vain = self.manual.left(), self.manual.mentioned_in_vain()
         assert not left, f"commands without a run or a reason: {'; '.join(left)}"
         assert not vain, f"reasons for commands that do not exist: {'; '.join(vain)}"
-        return "docs/operations.md"
+        return "docs/deploy.md, docs/run.md, docs/alarms.md and docs/reference.md"
 
     def lose_message(self) -> None:
         service = self.services[FIRST]

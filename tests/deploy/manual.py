@@ -1,4 +1,4 @@
-"""Runs the commands of docs/operations.md as written, so that document and deployment test cannot diverge."""
+"""Runs the commands of the operators' documents as written, so that documents and deployment test cannot diverge."""
 
 import os
 import re
@@ -10,6 +10,8 @@ from pathlib import Path
 
 from emulator import Emulator
 
+# The documents whose commands are run.
+DOCUMENTS = ("deploy", "run", "alarms", "reference")
 # Commands that are not run here, by their beginning, with the reason.
 NOT_RUN = {
     "make deploy ENV=staging": "it builds for Lambda and deploys with SAM, which the deployment test replaces",
@@ -50,10 +52,11 @@ def _write_tool(file: Path, commands: str) -> None:
 
 
 class Manual:
-    """The document, and a copy of the project's folder in which its commands run."""
+    """The documents, and a copy of the project's folder in which its commands run."""
 
     def __init__(self, emulator: Emulator, project: Path) -> None:
-        self._blocks = blocks((project / "docs/operations.md").read_text(encoding="utf-8"))
+        texts = [(project / f"docs/{name}.md").read_text(encoding="utf-8") for name in DOCUMENTS]
+        self._blocks = [block for text in texts for block in blocks(text)]
         self._left = [block for block in self._blocks if block.not_run() is None]
         self._emulator = emulator
         self._folder = emulator.folder / "project"
@@ -79,14 +82,14 @@ class Manual:
         variables: Mapping[str, str] | None = None,
     ) -> str:
         """Runs the command blocks below a heading in one shell and returns their output. `beginning` selects blocks by
-        their first characters; `places` replaces words of the document.
+        their first characters; `places` replaces words of the documents.
         """
         chosen = [block for block in self._left if block.heading == heading and block.commands.startswith(beginning)]
-        assert chosen, f"docs/operations.md has no such commands under “{heading}”"
+        assert chosen, f"the documents have no such commands under “{heading}”"
         self._left = [block for block in self._left if block not in chosen]
         script = "".join(block.commands for block in chosen)
         for word, meant in (places or {}).items():
-            assert word in script, f"docs/operations.md does not say {word} under “{heading}”"
+            assert word in script, f"the documents do not say {word} under “{heading}”"
             script = script.replace(word, meant)
         environment = self._emulator.variables() | {"PATH": self._path} | dict(variables or {})
         done = subprocess.run(
@@ -101,5 +104,5 @@ class Manual:
         return [f"“{block.heading}”: {block.commands.splitlines()[0]}" for block in self._left]
 
     def mentioned_in_vain(self) -> list[str]:
-        """The reasons for commands that the document does not contain."""
+        """The reasons for commands that the documents do not contain."""
         return [said for said in NOT_RUN if not any(block.commands.startswith(said) for block in self._blocks)]

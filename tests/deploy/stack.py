@@ -23,7 +23,7 @@ class Stack:
     def __init__(self, emulator: Emulator, bundle: Bundle, environment: str) -> None:
         self.emulator = emulator
         self.environment = environment
-        # The names in docs/operations.md.
+        # The names in docs/deploy.md and docs/run.md.
         self.name = "waypost" if environment == "production" else f"waypost-{environment}"
         self.bundle = bundle
         self._formation = emulator.client("cloudformation")

@@ -1,4 +1,4 @@
-"""Replacements for features of AWS that the emulator lacks, a function each. docs/operations.md lists the features that only
+"""Replacements for features of AWS that the emulator lacks, a function each. docs/deploy.md lists the features that only
 AWS can test, under "Check first on AWS".
 """
 
