@@ -164,7 +164,7 @@ fn a_version_that_nothing_leads_to_is_removed() {
     }
 }
 
-/// Each function adds seven resources; docs/operations.md says how to split the template at the limit.
+/// Each function adds seven resources; docs/development.md says how to split the template at the limit.
 #[test]
 fn the_template_stays_within_the_limits_of_a_stack() {
     let resources = expanded();
@@ -181,10 +181,10 @@ fn one_version_is_in_the_changelog_the_contract_and_the_template() {
     assert!(read("template.yaml").contains(&format!("\n  Release: {version}\n")), "template.yaml");
     assert!(read("openapi.yaml").contains(&format!("\n  x-release: {version}\n")), "openapi.yaml");
     let changelog = read("CHANGELOG.md");
-    let newest = changelog.lines().find_map(|line| line.strip_prefix("## "));
+    let newest = changelog.lines().find(|line| line.starts_with("## [") && *line != "## [Unreleased]");
     assert!(
-        newest.is_some_and(|heading| heading.starts_with(&format!("{version} "))),
-        "CHANGELOG.md begins with {newest:?}"
+        newest.is_some_and(|heading| heading.starts_with(&format!("## [{version}] - "))),
+        "the newest release of CHANGELOG.md is {newest:?}"
     );
     let sample = root.join(format!("tests/contract/release_data/{version}.json"));
     assert!(sample.is_file(), "{} is missing; see tests/contract/release_data.rs", sample.display());
