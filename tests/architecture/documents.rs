@@ -1,4 +1,4 @@
-//! The documents: named files exist, each crate's README names its modules, and lines of prose are short.
+//! The documents: named files and links exist, each crate's README names its modules, and lines of prose are short.
 
 use std::{
     fs,
@@ -34,7 +34,7 @@ fn documents() -> Vec<(PathBuf, String)> {
         .into_iter()
         .filter(|path| path.is_file())
         .chain(readmes)
-        .chain([root().join("SECURITY.md")]);
+        .chain(["SECURITY.md", "CHANGELOG.md"].map(|name| root().join(name)));
     documents
         .map(|path| {
             let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -62,6 +62,72 @@ fn every_path_that_a_document_names_exists() {
     }
     assert!(named > 10, "only {named} paths are named");
     assert!(missing.is_empty(), "documents name files that do not exist: {missing:#?}");
+}
+
+/// The lines of a document without its blocks of code.
+fn lines_of_prose(text: &str) -> impl Iterator<Item = &str> {
+    let mut code = false;
+    text.lines().filter(move |line| {
+        let fence = line.trim_start().starts_with("```");
+        code ^= fence;
+        !code && !fence
+    })
+}
+
+/// The anchor that GitHub gives to a heading.
+fn anchor(heading: &str) -> String {
+    let heading = heading.to_lowercase().replace(' ', "-");
+    heading.chars().filter(|sign| sign.is_alphanumeric() || "-_".contains(*sign)).collect()
+}
+
+#[test]
+fn every_link_of_a_document_leads_to_a_file_and_a_heading() {
+    let mut followed = 0;
+    let mut broken = Vec::new();
+    for (document, text) in documents() {
+        let links =
+            lines_of_prose(&text).flat_map(|line| line.split("](").skip(1)).filter_map(|rest| rest.split_once(')'));
+        for (link, _) in links.filter(|(link, _)| !link.starts_with("http") && !link.contains(' ')) {
+            followed += 1;
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+            let folder = document.parent().expect("a document is in a folder");
+            let target = if file.is_empty() { document.clone() } else { folder.join(file) };
+            let leads = if heading.is_empty() {
+                target.exists()
+            } else {
+                let text = fs::read_to_string(&target).unwrap_or_default();
+                let mut headings = lines_of_prose(&text).filter(|line| line.starts_with('#'));
+                headings.any(|line| anchor(line.trim_start_matches('#').trim()) == heading)
+            };
+            if !leads {
+                broken.push(format!("{}: {link}", document.display()));
+            }
+        }
+    }
+    assert!(followed > 200, "only {followed} links are followed");
+    assert!(broken.is_empty(), "links lead nowhere: {broken:#?}");
+}
+
+#[test]
+fn the_guide_for_receivers_has_an_example_of_each_family_of_events() {
+    let guide = fs::read_to_string(root().join("docs/receiving-webhooks.md")).expect("the guide is text");
+    let (_, rest) = guide.split_once("\n### Events by family\n").expect("the guide has the section");
+    let rows: Vec<Vec<&str>> = rest
+        .lines()
+        .take_while(|line| !line.starts_with("## "))
+        .filter(|line| line.starts_with("| `"))
+        .map(|line| line.split(" | ").collect())
+        .collect();
+    let catalogue = fs::read_to_string(root().join("shared/webhooks/src/events/catalogue.json")).expect("it is text");
+    for row in &rows {
+        let example = row[1].trim_matches('`');
+        assert!(catalogue.contains(&format!("\"value\": \"{example}\"")), "the catalogue has no `{example}`");
+    }
+    for value in catalogue.split("\"value\": \"").skip(1) {
+        let family = value.split(['.', '"']).next().unwrap_or_default();
+        let has_example = rows.iter().any(|row| row[0].contains(&format!("`{family}`")));
+        assert!(has_example, "no example of the family `{family}`");
+    }
 }
 
 #[test]
