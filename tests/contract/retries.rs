@@ -128,6 +128,24 @@ async fn retry_after_in_seconds_lengthens_the_wait(suite: Arc<Suite>) {
 }
 
 #[contract_test]
+async fn an_attempt_shows_the_wait_that_its_endpoint_asked_for(suite: Arc<Suite>) {
+    for (status, retry_after, shown) in [
+        (429, "600", json!(600)),
+        (503, "8640000", json!(86_400)),
+        (503, "soon", Value::Null),
+        (500, "600", Value::Null),
+    ] {
+        let entity = suite.entity().await;
+        let receiver = Receiver::start().await;
+        entity.hook(&receiver.on("/", [Behaviour::answer(status, &[("Retry-After", retry_after)], "")])).await;
+        let id = entity.publish(json!({})).await;
+        let delivery =
+            entity.until_delivery(&id, "has an attempt", |delivery| delivery["attempts"][0].is_object()).await;
+        assert_eq!(delivery["attempts"][0]["retryAfterSeconds"], shown, "{status}, Retry-After: {retry_after}");
+    }
+}
+
+#[contract_test]
 async fn retry_after_as_a_date_lengthens_the_wait(suite: Arc<Suite>) {
     let date = jiff::Timestamp::from_second(now() + 1_000).expect("a time").strftime("%a, %d %b %Y %H:%M:%S GMT");
     let wait = wait_after(&suite, 503, &date.to_string()).await;

@@ -84,6 +84,9 @@ pub struct Attempt {
     /// The first 4 096 bytes of the response's body, if it has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_body: Option<String>,
+    /// The wait that a 429 or 503 asked for by `Retry-After`, in seconds, at most a day.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_seconds: Option<u64>,
     /// The address of the request, with the values of its query masked. The table leaves it out if it is the delivery's
     /// address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -134,7 +137,7 @@ impl Attempt {
 
     /// Approximate size in the table, in bytes.
     pub fn size(&self) -> usize {
-        const NAMES_AND_NUMBERS: usize = 100;
+        const NAMES_AND_NUMBERS: usize = 125;
         /// The name of the attribute, and of each header's type.
         const HEADERS: usize = 20;
         let texts = [&self.error, &self.response_body, &self.url].into_iter().flatten();
@@ -159,6 +162,7 @@ impl Attempt {
             error: None,
             http_status: None,
             response_body: None,
+            retry_after_seconds: None,
             url: Some(sent_to.url).filter(|url| url != delivery_url || sent_to.headers.is_none()),
             request_headers: sent_to.headers,
         };
@@ -166,6 +170,7 @@ impl Attempt {
             Ok(answer) => Self {
                 http_status: Some(answer.status.as_u16()),
                 response_body: Some(answer.text()).filter(|body| !body.is_empty()),
+                retry_after_seconds: answer.pause_asked_for(ended).map(|wait| wait.as_secs()),
                 ..attempt
             },
             Err(error) => Self { error: Some(error.to_string()), ..attempt },
