@@ -1,6 +1,6 @@
 // Every view has an address below /panel: the path names the page, the query has its filters and its position. The token is
 // never part of it.
-import { useEffect, useMemo, useState } from "./parts/html.js";
+import { useEffect, useMemo, useRef, useState } from "./parts/html.js";
 
 const listeners = new Set();
 const changed = () => listeners.forEach((listener) => listener());
@@ -41,9 +41,31 @@ function decoded(part) {
   }
 }
 
-export function go(to, { replace = false } = {}) {
-  history[replace ? "replaceState" : "pushState"](null, "", to);
+/** The position of this entry of the history when it was left: how far it was scrolled, and the link that was followed. */
+export const position = () => history.state?.position;
+
+function keepPosition(link) {
+  history.replaceState({ position: { y: scrollY, link } }, "", location.href);
+}
+
+/** Opens an address of the panel. `link` is the followed link, as its `href` says. */
+export function go(to, { replace = false, link } = {}) {
+  if (!replace) keepPosition(link);
+  history[replace ? "replaceState" : "pushState"](replace ? history.state : null, "", to);
   changed();
+}
+
+/** Returns to the position of a view that is visited again, once it is `ready`. A new view begins at its top. */
+export function usePosition(view, ready) {
+  const shown = useRef(null);
+  useEffect(() => {
+    if (!ready || shown.current === view) return;
+    const isFirst = shown.current === null;
+    shown.current = view;
+    const { y = 0, link } = position() ?? {};
+    if (y || !isFirst) scrollTo(0, y);
+    if (link) document.querySelector(`a[href="${CSS.escape(link)}"]`)?.focus({ preventScroll: true });
+  }, [view, ready]);
 }
 
 /** The current address; draws again when it changes. */
@@ -61,6 +83,9 @@ export function useHere() {
 
 /** Follows links to pages of the panel without a reload; the browser handles new tabs and downloads. */
 export function followLinks() {
+  // The browser would restore the position before the content is there.
+  history.scrollRestoration = "manual";
+  addEventListener("pagehide", () => keepPosition(position()?.link));
   addEventListener("popstate", () => {
     // A panel link that is pasted into the address bar leaves no page.
     if (location.hash.startsWith("#code=")) return;
@@ -73,6 +98,6 @@ export function followLinks() {
     const plain = event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey && !event.altKey;
     if (!own || !plain || link.target || event.defaultPrevented) return;
     event.preventDefault();
-    if (link.href !== location.href && mayLeave()) go(link.href);
+    if (link.href !== location.href && mayLeave()) go(link.href, { link: link.getAttribute("href") });
   });
 }

@@ -8,18 +8,7 @@ const BACKOFF_MS = [400, 1200, 3000];
 /** The longest wait, even if `Retry-After` is longer: a person is waiting. */
 const LONGEST_BACKOFF_MS = 5000;
 
-/** The source text of a number that JavaScript cannot represent. */
-export class ExactNumber {
-  constructor(source) {
-    this.source = source;
-  }
-}
-
-const exactly = (_, value, context) =>
-  typeof value === "number" && context?.source && String(value) !== context.source ? new ExactNumber(context.source)
-    : value;
-
-async function call(method, path, { query, body, signal, reviver } = {}) {
+async function call(method, path, { query, body, signal, read = JSON.parse } = {}) {
   const address = entityPath() + path + search(query);
   // A retry must not repeat the effect.
   const key = method === "POST" ? { "Idempotency-Key": unique() } : {};
@@ -29,7 +18,7 @@ async function call(method, path, { query, body, signal, reviver } = {}) {
     const token = await accessToken();
     const headers = { Authorization: `Bearer ${token}`, "Service-Version": "2.0", ...key, ...type };
     const answer = await answered(address, { method, headers, body: body && JSON.stringify(body), signal });
-    if (answer.ok) return JSON.parse(await answer.text(), reviver);
+    if (answer.ok) return read(await answer.text());
     if (answer.status === 401 && mayRenew) {
       mayRenew = false;
       forget(token);
@@ -64,8 +53,8 @@ function search(query = {}) {
 const unique = () => Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(36)).join("-");
 
 export const get = (path, query, signal) => call("GET", path, { query, signal });
-/** Gets a resource with the source text of every number. */
-export const getExactly = (path, signal) => call("GET", path, { signal, reviver: exactly });
+/** Gets a resource as the text of the response: parsing loses digits of numbers, and repeated members. */
+export const getText = (path, signal) => call("GET", path, { signal, read: (text) => text });
 export const post = (path, body = {}) => call("POST", path, { body });
 export const patch = (path, body) => call("PATCH", path, { body });
 export const remove = (path, query) => call("DELETE", path, { query });

@@ -1,29 +1,40 @@
 // The entry module: opens a session with the code of a panel link, or resumes the session of this browser, and draws the page
 // of the address.
 import { html, render, useEffect, useState } from "./parts/html.js";
-import { followLinks, go, here, mayLeave, useHere } from "./address.js";
+import { followLinks, go, mayLeave, position, useHere } from "./address.js";
 import { enter, onSession, propose, refuse, resume, session } from "./session.js";
 import { Frame, firstPage } from "./parts/frame.js";
 import { Enter, EnterAgain, Proposed } from "./pages/enter.js";
 import { Notices } from "./parts/notices.js";
-import { Waiting } from "./parts/empty.js";
+import Application from "./pages/application.js";
+import Applications from "./pages/applications.js";
+import Deliveries from "./pages/deliveries.js";
+import Delivery from "./pages/delivery.js";
+import EditWebhook from "./pages/webhook_edit.js";
+import EventTypes from "./pages/event_types.js";
+import Links from "./pages/links.js";
+import Missing from "./pages/missing.js";
+import NewApplication from "./pages/application_new.js";
+import NewWebhook from "./pages/webhook_new.js";
+import Providers from "./pages/providers.js";
+import Webhook from "./pages/webhook.js";
+import Webhooks from "./pages/webhooks.js";
 
-/** The pages by the parts of their address, as in `issuer::panel::views`. A page's module is loaded when it is first opened. */
+/** The pages by the parts of their address, as in `issuer::panel::views`. */
 const PAGES = {
-  deliveries: () => import("./pages/deliveries.js"),
-  "deliveries/*": () => import("./pages/delivery.js"),
-  webhooks: () => import("./pages/webhooks.js"),
-  "webhooks/new": () => import("./pages/webhook_new.js"),
-  "webhooks/*": () => import("./pages/webhook.js"),
-  "webhooks/*/edit": () => import("./pages/webhook_edit.js"),
-  "event-types": () => import("./pages/event_types.js"),
-  providers: () => import("./pages/providers.js"),
-  applications: () => import("./pages/applications.js"),
-  "applications/new": () => import("./pages/application_new.js"),
-  "applications/*": () => import("./pages/application.js"),
-  links: () => import("./pages/links.js"),
+  deliveries: Deliveries,
+  "deliveries/*": Delivery,
+  webhooks: Webhooks,
+  "webhooks/new": NewWebhook,
+  "webhooks/*": Webhook,
+  "webhooks/*/edit": EditWebhook,
+  "event-types": EventTypes,
+  providers: Providers,
+  applications: Applications,
+  "applications/new": NewApplication,
+  "applications/*": Application,
+  links: Links,
 };
-const missing = () => import("./pages/missing.js");
 
 /** The name of the page for the parts of an address; without parts, the first that the session permits. */
 function nameOf(parts) {
@@ -34,32 +45,15 @@ function nameOf(parts) {
   return parts.length <= 3 && Object.hasOwn(PAGES, general) ? general : null;
 }
 
-/** Loads a page's module. A missing file belongs to an earlier release: the whole page is reloaded, once. */
-async function loaded(read) {
-  try {
-    const page = await read();
-    sessionStorage.removeItem("reloaded");
-    return page;
-  } catch (error) {
-    if (sessionStorage.getItem("reloaded")) throw error;
-    sessionStorage.setItem("reloaded", "yes");
-    location.reload();
-    return new Promise(() => {});
-  }
-}
-
 function Current() {
-  const { parts, query } = useHere();
-  const name = nameOf(parts);
-  const [page, become] = useState(null);
-  useEffect(() => {
-    let left = false;
-    loaded(PAGES[name] ?? missing).then((module) => left || become({ name, parts, Page: module.default }));
-    return () => { left = true; };
-  }, [name, parts.length]);
-  useEffect(() => scrollTo(0, 0), [parts.join("/")]);
-  if (!page || page.name !== name) return html`<${Waiting} what="Loading the page" />`;
-  return html`<${page.Page} key=${parts.join("/")} parts=${parts} query=${query} />`;
+  const { parts: named, query } = useHere();
+  // The first page has two addresses.
+  const parts = named.length ? named : [firstPage()];
+  const Page = PAGES[nameOf(parts)] ?? Missing;
+  const path = parts.join("/");
+  // A page that is visited again restores its position itself, when its content is there.
+  useEffect(() => { if (!position()) scrollTo(0, 0); }, [path]);
+  return html`<${Page} key=${path} parts=${parts} query=${query} />`;
 }
 
 function Panel() {
@@ -70,7 +64,7 @@ function Panel() {
     listener();
     return onSession(listener);
   }, []);
-  if (phase === "opening") return html`<main class="opening"><${Waiting} what="Opening" lines="3" /></main>`;
+  if (phase === "opening") return html`<main class="opening"><p role="status">Opening the panel …</p></main>`;
   const asked = proposed && html`<${Proposed} key=${proposed.code} ...${proposed} accept=${openWith} />`;
   if (phase === "closed") return asked ?? html`<${Enter} />`;
   return html`<${Frame}><${Current} /><//>${asked ?? (phase === "ended" && html`<${EnterAgain} />`)}<${Notices} />`;
@@ -93,8 +87,11 @@ async function begin() {
   const root = document.getElementById("panel");
   root.replaceChildren();
   followLinks();
-  const first = PAGES[nameOf(here().parts)] ?? PAGES.deliveries;
-  first().catch(() => null);
+  // A panel that could not be opened without a connection is opened when the connection is back.
+  addEventListener("online", () => {
+    const { phase, refusal, unended } = session();
+    if (phase === "closed" && !unended && refusal?.kind === "unreachable") resume();
+  });
   const opening = code ? propose(code) : resume();
   render(html`<${Panel} />`, root);
   await opening;

@@ -1,94 +1,100 @@
 // The list of deliveries, with filters; each view has an address.
 import { html, useEffect, useRef, useState } from "../parts/html.js";
-import { get } from "../api.js";
-import { address, go } from "../address.js";
+import { address, go, usePosition } from "../address.js";
 import { DeliveryTable } from "../parts/delivery_table.js";
 import { DeliveryFilters, filtersOf, isFiltered } from "../parts/delivery_filters.js";
+import { useDeliveries } from "../parts/delivery_search.js";
+import { Selection, useSelection } from "../parts/delivery_selection.js";
 import { Empty, Waiting } from "../parts/empty.js";
 import { LinkButton } from "../parts/action.js";
 import { Page } from "../parts/page.js";
 import { Problem } from "../parts/problem.js";
 import { Switch } from "../parts/field.js";
 import { counted } from "../parts/words.js";
-import { useTypes, useWebhooks } from "../parts/known.js";
+import { useTypes, webhooks as readWebhooks } from "../parts/known.js";
 import { useLoad, usePolling } from "../parts/load.js";
 
-const SIZE = 50;
-/** The service examines hundreds or thousands of deliveries per page; so many pages are read before the person must continue. */
-const PAGES = 5;
-const LIVE = 2000;
+const LIVE_MS = 2000;
 
-/** A page of deliveries and the cursor of the next; short if matching deliveries are rare. */
-async function page(filters, start) {
-  const items = [];
-  let cursor = start;
-  for (let round = 0; round < PAGES; round += 1) {
-    const found = await get("/webhook/delivery/list", { ...filters, cursor, limit: SIZE - items.length });
-    items.push(...found.items);
-    cursor = found.nextCursor;
-    if (!cursor || items.length >= SIZE) break;
-  }
-  return { items, cursor };
-}
+const deliveries = (count) => counted(count, "delivery", "deliveries");
 
 export default function Deliveries({ query }) {
   const types = useTypes();
-  const webhooks = useWebhooks();
-  const wanted = JSON.stringify(query);
-  const filters = useRef({});
-  const list = useLoad(() => {
-    filters.current = filtersOf(query);
-    return page(filters.current, query.cursor);
-  }, [wanted], { keep: true });
-  const live = query.live === "on" && !query.cursor;
-  usePolling(list.reload, LIVE, live);
-  const fresh = useFresh(list.data?.items, wanted);
+  const { data: webhooks } = useLoad(readWebhooks, []);
+  const { live: liveness, ...rest } = query;
+  const view = address("/deliveries", rest);
+  const list = useDeliveries(view, filtersOf(query), query.cursor);
+  const selection = useSelection(view);
+  const isLive = liveness === "on" && !query.cursor;
+  usePolling(list.reload, LIVE_MS, isLive);
+  const isStale = Boolean(list.data) && list.data.view !== view;
+  usePosition(view, Boolean(list.data) && !isStale);
+  const items = list.data?.items ?? [];
+  const fresh = useFresh(list.data);
   const toggle = (on) => go(address("/deliveries", { ...query, cursor: "", live: on ? "on" : "" }), { replace: true });
+  const isLooking = list.loading && list.looked > 0 && (isStale || !items.length);
 
   return html`
-    <${Page} title="Deliveries" lead="Events on their way to webhooks, the newest first."
-      beside=${html`<${Switch} label="Live" value=${live} change=${toggle} />`}>
-      <${DeliveryFilters} query=${query} types=${types} webhooks=${webhooks} />
+    <${Page} title="Deliveries" beside=${html`<${Switch} label="Live" value=${isLive} change=${toggle} />`}>
+      <${DeliveryFilters} query=${query} types=${types} webhooks=${webhooks ?? []} />
       <${Problem} refusal=${list.error} retry=${list.reload} />
-      ${!list.data && !list.error && html`<${Waiting} what="Loading the deliveries" lines="8" />`}
-      ${list.data?.items.length === 0 && html`<${Nothing} query=${query} hasMore=${list.data.cursor}
-        hasWebhooks=${webhooks.length > 0} />`}
-      ${list.data?.items.length > 0 && html`<${DeliveryTable} items=${list.data.items} fresh=${fresh} types=${types}
-        webhooks=${webhooks} />`}
-      ${list.data && html`<${Paging} query=${query} filters=${filters.current} list=${list.data} />`}
+      <p class="unseen" role="status">${list.data && !isStale && !list.loading && foundWords(items, list.data.cursor)}</p>
+      ${isLooking && html`<${Looking} ...${list} />`}
+      ${!list.data && !list.error && !isLooking && html`<${Waiting} what="Loading the deliveries" lines="8" />`}
+      ${list.data && !isStale && !isLooking && !items.length && html`<${Nothing} query=${query} hasMore=${list.data.cursor}
+        hasWebhooks=${webhooks === undefined || webhooks.length > 0} />`}
+      ${items.length > 0 && !isLooking && html`
+        <${DeliveryTable} ...${{ items, fresh, types, webhooks, selection, isStale }} />`}
+      <${Selection} items=${items.filter(({ id }) => selection.chosen.has(id))} ...${{ selection, reload: list.reload }} />
+      ${list.data && !isStale && !isLooking && html`<${Paging} query=${query} list=${list.data} />`}
     <//>`;
 }
 
+const foundWords = (items, hasMore) =>
+  items.length ? `${deliveries(items.length)}${hasMore ? ", and older ones" : ""}` : hasMore ? "No match so far" : "No deliveries";
+
 /** The deliveries that were not in the list before; none of a list that was just opened. */
-function useFresh(items, view) {
+function useFresh(data) {
   const known = useRef({ view: null, ids: new Set() });
   const [fresh, become] = useState(new Set());
   useEffect(() => {
-    if (!items) return;
+    if (!data) return;
+    const { view, items } = data;
     const before = known.current;
     if (before.view === view) become(new Set(items.map(({ id }) => id).filter((id) => !before.ids.has(id))));
     known.current = { view, ids: new Set(items.map(({ id }) => id)) };
-  }, [items]);
+  }, [data]);
   return fresh;
 }
+
+const Looking = ({ looked, stop }) => html`
+  <${Empty} icon="search" title="Looking further back …">
+    <p role="status">No match among the newest deliveries. Older ones are being searched.</p>
+    <p class="fine" aria-hidden="true">${counted(looked, "page", "pages")} searched</p>
+    <p><button type="button" onClick=${stop}>Stop</button></p>
+  <//>`;
 
 function Nothing({ query, hasMore, hasWebhooks }) {
   if (hasMore) {
     return html`<${Empty} icon="search" title="No match so far">
-      <p>No match among thousands of deliveries. Continue with older ones, or filter by the time of creation.</p><//>`;
+      <p>Older deliveries have not been searched. Continue, or narrow the search with “Created”.</p><//>`;
   }
   if (isFiltered(query)) {
-    const { status = "" } = query;
+    const { status = "", subject, event } = query;
+    const others = Object.keys(query).some((name) => !["subject", "event", "live", "cursor"].includes(name));
     return html`<${Empty} icon="filter" title="No delivery matches these filters">
+      ${subject && html`<p>No delivery here has the subject <code>${subject}</code>. A subject must be typed in full.</p>`}
       ${status.includes("failed") && !status.includes("retrying") && html`
-        <p>Deliveries that are still being retried are under${" "}
+        <p>Deliveries that are still retried are under${" "}
         <a href=${address("/deliveries", { ...query, cursor: "", status: "retrying" })}>Retrying</a>.</p>`}
+      ${(subject || event) && others && html`
+        <p><a href=${address("/deliveries", { subject, event })}>Search all deliveries for ${subject ?? event}</a></p>`}
       <p><a href="/panel/deliveries">Show all deliveries</a></p><//>`;
   }
   if (!hasWebhooks) {
     return html`
       <${Empty} icon="webhooks" title="Start with a webhook">
-        <p>A webhook defines where events are sent. Create one and send it a test event: its delivery appears here.</p>
+        <p>A webhook says where events are sent. Create one and send it a test event: its delivery appears here.</p>
         <p><${LinkButton} to="/panel/webhooks/new" kind="primary" icon="plus">Create the first webhook<//></p>
       <//>`;
   }
@@ -100,16 +106,17 @@ function Nothing({ query, hasMore, hasWebhooks }) {
 }
 
 /** Links to newer and older pages. A period that ends now becomes one with fixed times: a cursor is valid for one filter only. */
-function Paging({ query, filters, list }) {
+function Paging({ query, list: { items, cursor, filters } }) {
   const fixed = { ...query, live: "", period: "", from: filters.createdFrom, to: filters.createdTo };
-  if (!query.cursor && !list.cursor) return html`<p class="turns faint">
-    ${list.items.length > 0 && `${counted(list.items.length, "delivery", "deliveries")}, and no more.`}</p>`;
+  if (!query.cursor && !cursor) {
+    return items.length > 0 && html`<p class="turns faint">${deliveries(items.length)}, and no more.</p>`;
+  }
   return html`
     <nav class="turns" aria-label="Older and newer deliveries">
       ${query.cursor && html`<${LinkButton} to=${address("/deliveries", { ...query, cursor: "" })} icon="back">Newest
         <//>`}
-      ${list.cursor ? html`<${LinkButton} to=${address("/deliveries", { ...fixed, cursor: list.cursor })}>
-        ${list.items.length ? "Older" : "Continue with older ones"}<//>` : html`<span class="faint">These are the oldest.
+      ${cursor ? html`<${LinkButton} to=${address("/deliveries", { ...fixed, cursor })}>
+        ${items.length ? "Older" : "Continue with older ones"}<//>` : html`<span class="faint">These are the oldest.
         </span>`}
     </nav>`;
 }

@@ -1,6 +1,6 @@
 // The page of a delivery: its status and cause, its attempts, its event, and the actions on it.
 import { html, useState } from "../parts/html.js";
-import { get, getExactly, post } from "../api.js";
+import { get, getText, post } from "../api.js";
 import { address, go } from "../address.js";
 import { Action } from "../parts/action.js";
 import { Attempts } from "../parts/attempts.js";
@@ -8,7 +8,7 @@ import { Badge } from "../parts/badge.js";
 import { Card } from "../parts/card.js";
 import { Copy, Identifier } from "../parts/copy.js";
 import { Dialog } from "../parts/dialog.js";
-import { Json } from "../parts/json.js";
+import { Text, memberOf } from "../parts/json.js";
 import { Page } from "../parts/page.js";
 import { Problem } from "../parts/problem.js";
 import { Recovery } from "../parts/recovery.js";
@@ -24,9 +24,10 @@ import { curlOf, curlWords } from "../words/requests.js";
 
 const SOON = 30_000;
 
-/** The delivery, and its webhook if it still exists. */
+/** The delivery, and its webhook if it still exists. `body` has the bytes that are posted, which parsing would change. */
 async function read(id) {
-  const delivery = await getExactly(`/webhook/delivery/${encodeURIComponent(id)}`);
+  const text = await getText(`/webhook/delivery/${encodeURIComponent(id)}`);
+  const delivery = { ...JSON.parse(text), body: memberOf(text, "event") };
   const webhook = await get(`/webhook/${encodeURIComponent(delivery.webhookIdentifier)}`).catch((refusal) => {
     if (refusal.status !== 404) throw refusal;
     return null;
@@ -34,7 +35,7 @@ async function read(id) {
   return { delivery, webhook };
 }
 
-/** How long the page polls for the effect of a recovery, which begins within a minute; in milliseconds. */
+/** How long the page polls for the effect of a retry of failed deliveries, which begins within a minute; in milliseconds. */
 const WATCH_MS = 60_000;
 
 /** The polling interval in milliseconds; `null` for a delivery that no longer changes. */
@@ -50,7 +51,9 @@ export default function Delivery({ parts: [, id], query }) {
   const { delivery, webhook } = loaded.data ?? {};
   const [watchedUntil, watch] = useState(0);
   const every = pace(delivery, Date.now() < watchedUntil);
-  usePolling(loaded.reload, every ?? 1000, every !== null && !loaded.error);
+  // An error stops the polling, except for a missing connection, which comes back.
+  const mayPoll = !loaded.error || loaded.error.kind === "unreachable";
+  usePolling(loaded.reload, every ?? 1000, every !== null && mayPoll);
   const above = html`<a href="/panel/deliveries">Deliveries</a> <span aria-hidden="true">/</span> <span>${id}</span>`;
   if (!delivery) {
     return html`
@@ -70,29 +73,27 @@ function Shown({ delivery, webhook, types, above, query, recovered, reload, erro
   const resend = useAction(async () => {
     await post(`/webhook/delivery/${encodeURIComponent(delivery.id)}/resend`);
     close();
-    say(`Attempt ${delivery.attemptCount + 1} is being sent.`);
+    say(`Resent: attempt ${delivery.attemptCount + 1} is on its way.`);
     go(address(`/deliveries/${delivery.id}`), { replace: true });
     await reload();
   });
   const chosen = Number(query.attempt) || delivery.attemptCount;
   const choose = (attempt) => go(address(`/deliveries/${delivery.id}`, { attempt }), { replace: true });
   const title = labelOf(types, delivery.type);
+  const isDelivered = delivery.status === "delivered";
   const beside = html`
     ${webhook && html`
-      ${delivery.status === "delivered"
-        ? html`<${Action} key="again" icon="resend" scope="integrations.write" onClick=${() => show("again")}>
-          Send again …<//>`
-        : html`<${Action} key="resend" kind="primary" icon="resend" scope="integrations.write" busy=${resend.busy}
-          onClick=${() => resend.run()}>Resend<//>`}
+      <${Action} kind=${isDelivered ? "" : "primary"} icon="resend" scope="integrations.write" busy=${resend.busy}
+        onClick=${() => (isDelivered ? show("again") : resend.run())}>Resend<//>
       <${Action} icon="retrying" scope="integrations.write" onClick=${() => show("recovery")}>
-        Recover the others …
+        Retry failed deliveries …
       <//>`}
     <${Copy} text=${() => curlOf(delivery, webhook)} what=${curlWords(delivery, webhook)} label="Copy as curl" kind=""
       />`;
   return html`
     <${Page} title=${title} window="${title}, ${delivery.status}" above=${above} beside=${beside}
       lead=${html`<${Lead} delivery=${delivery} webhook=${webhook} />`}>
-      <${Problem} refusal=${resend.refusal ?? error} />
+      <${Problem} refusal=${(open === "again" ? null : resend.refusal) ?? error} />
       <${Verdict} delivery=${delivery} webhook=${webhook} />
       <${Card} title="Attempts">
         <${Timeline} delivery=${delivery} chosen=${chosen} choose=${choose} />
@@ -100,8 +101,8 @@ function Shown({ delivery, webhook, types, above, query, recovered, reload, erro
           ? html`<${Attempts} ...${{ delivery, chosen, choose }} />`
           : html`<p class="faint">No attempts yet.</p>`}
       <//>
-      <${Card} title="Event"><${Json} value=${delivery.event} what="the event" /><//>
-      <${Card} title="Facts"><${Facts} delivery=${delivery} /><//>
+      <${Card} title="Event"><${Text} text=${delivery.body} what="the event" /><//>
+      <${Card} title="Details"><${Details} delivery=${delivery} /><//>
       ${open === "again" && html`<${Again} resend=${resend} close=${close} />`}
       ${open === "recovery" && html`
         <${Recovery} webhook=${webhook} delivery=${delivery} close=${close} done=${recovered} />`}
@@ -109,13 +110,11 @@ function Shown({ delivery, webhook, types, above, query, recovered, reload, erro
 }
 
 const Again = ({ resend, close }) => html`
-  <${Dialog} title="Send it again?" close=${close}>
-    <p>The endpoint has this event already. It receives the same event again, with the same identifier.</p>
+  <${Dialog} title="Resend a delivered event?" close=${close}>
+    <p>The endpoint has received this event. It receives the same event again, with the same identifier.</p>
     <${Problem} refusal=${resend.refusal} />
     <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>
-      <${Action} kind="primary" scope="integrations.write" busy=${resend.busy} onClick=${() => resend.run()}>
-        Send again
-      <//></div>
+      <${Action} kind="primary" scope="integrations.write" busy=${resend.busy} onClick=${() => resend.run()}>Resend<//></div>
   <//>`;
 
 function Lead({ delivery: { status, type }, webhook }) {
@@ -124,20 +123,20 @@ function Lead({ delivery: { status, type }, webhook }) {
   return html`<${Badge} tone=${tone} icon=${icon}>${word}<//> <code>${type}</code> to ${target}`;
 }
 
-const Facts = ({ delivery: { id, event, subject, webhookIdentifier, url, createdDate, lastUpdate } }) => html`
+const Details = ({ delivery: { id, event, subject, webhookIdentifier, url, createdDate, lastUpdate } }) => html`
   <dl class="facts">
     <div><dt>Delivery</dt><dd><${Identifier} id=${id} what="the delivery’s identifier" /></dd></div>
     <div>
       <dt>Event</dt>
       <dd>
         <${Identifier} id=${event.id} what="the event’s identifier" />${" "}
-        <a href=${address("/deliveries", { event: event.id })}>all its deliveries</a>
+        <a href=${address("/deliveries", { event: event.id })}>All deliveries of this event</a>
       </dd>
     </div>
     ${subject && html`<div><dt>Subject</dt><dd>${subject}${" "}
-      <a href=${address("/deliveries", { subject })}>all its deliveries</a></dd></div>`}
+      <a href=${address("/deliveries", { subject })}>All deliveries with this subject</a></dd></div>`}
     <div><dt>Webhook</dt><dd><${Identifier} id=${webhookIdentifier} what="the webhook’s identifier" /></dd></div>
-    <div><dt>Address at its creation</dt><dd><code class="break">${url}</code></dd></div>
+    <div><dt>Address when created</dt><dd><code class="break">${url}</code></dd></div>
     <div><dt>Created</dt><dd><${Time} date=${createdDate} as="both" /></dd></div>
     <div><dt>Last changed</dt><dd><${Time} date=${lastUpdate} as="both" /></dd></div>
   </dl>`;

@@ -40,25 +40,28 @@ function Response({ attempt }) {
     <dl class="facts in-line">
       <div><dt>Result</dt><dd>${result(attempt)}</dd></div>
       <div><dt>Duration</dt><dd>${span(attempt.durationMs / 1000)}</dd></div>
-      <div><dt>Began</dt><dd><${Time} date=${attempt.attemptDate} /></dd></div>
+      ${attempt.retryAfterSeconds !== undefined && html`<div><dt>Retry-After</dt><dd>${span(attempt.retryAfterSeconds)}</dd></div>`}
+      <div><dt>Started</dt><dd><${Time} date=${attempt.attemptDate} /></dd></div>
     </dl>
     ${attempt.error && html`<p class="outside">${attempt.error}</p>`}
     ${cause && html`<p><${Words} text=${cause.meaning} /></p>`}
     ${attempt.responseBody
-      ? html`<h3>Body <span class="fine">the first 4 KB, as the endpoint sent them</span></h3>
-        <${Text} text=${attempt.responseBody} what="the body of the response" />`
+      ? html`<h3>Body <span class="fine">as the endpoint sent it, at most 4 KB</span></h3>
+        <${Text} text=${attempt.responseBody} what="the response body" />`
       : html`<p class="faint">${attempt.httpStatus ? "The response had no body." : "There was no response."}</p>`}`;
 }
 
 function Request({ delivery, attempt }) {
   if (!attempt.requestHeaders) {
-    const why = attempt.error?.startsWith("blocked") ? "No request was sent." : "The request of this attempt is not stored.";
-    return html`<p class="faint">${why}</p>`;
+    const isBlocked = attempt.error?.startsWith("blocked");
+    return html`<p class="faint">${isBlocked ? "No request was sent: the address is not allowed."
+      : "The address and headers of this attempt are not stored."}</p>`;
   }
   return html`
     <p class="request-line"><strong>POST</strong> <code>${attempt.url}</code></p>
     <table class="headers"><caption class="unseen">Headers</caption>
       <tbody>${headersOf(delivery, attempt).map(([name, value]) => html`<tr><th scope="row">${name}</th>
         ${value === null ? html`<td class="faint">not stored</td>` : html`<td>${value}</td>`}</tr>`)}</tbody></table>
-    <p class="faint">The body is the event as shown below, with the same bytes at every attempt.</p>`;
+    <p class="faint">This attempt used this address and these headers. Their values are not stored: those that follow from the
+      delivery are shown. The body is the event below, with the same bytes at each attempt.</p>`;
 }

@@ -4,20 +4,26 @@ import { address, go } from "../address.js";
 import { Icon } from "./icon.js";
 import { SelectField, TextField } from "./field.js";
 import { bySection, sectionLabel } from "./known.js";
+import { useMedia } from "./load.js";
 import { DELIVERY } from "../words/statuses.js";
+import { RESULTS } from "../words/results.js";
 
 const HOUR = 3_600_000;
 const PERIODS = { "1h": HOUR, "24h": 24 * HOUR, "7d": 168 * HOUR };
 const PERIOD_WORDS = [["", "Any time"], ["1h", "Last hour"], ["24h", "Last 24 hours"], ["7d", "Last 7 days"],
   ["between", "From … to …"]];
+const NAMES = ["status", "type", "webhook", "event", "subject", "result", "period", "from", "to"];
 
-export const isFiltered = ({ status, type, webhook, event, subject, period, from, to }) =>
-  [status, type, webhook, event, subject, period, from, to].some(Boolean);
+/** The number of filters of a query, without those of the search field. */
+const countOf = (query) => NAMES.filter((name) => query[name] && !["event", "subject", "to"].includes(name)).length;
+
+export const isFiltered = (query) => NAMES.some((name) => query[name]);
 
 /** The filters of the API for the query of the address. */
-export function filtersOf({ status, type, webhook, event, subject, period, from, to }) {
+export function filtersOf({ status, type, webhook, event, subject, result, period, from, to }) {
   const since = PERIODS[period] && new Date(Date.now() - PERIODS[period]).toISOString();
-  return { status, type, webhookIdentifier: webhook, eventIdentifier: event, subject, createdFrom: since ?? from,
+  const last = result && (/^\d+$/.test(result) ? { lastHttpStatus: result } : { lastError: result });
+  return { status, type, webhookIdentifier: webhook, eventIdentifier: event, subject, ...last, createdFrom: since ?? from,
     createdTo: to };
 }
 
@@ -31,33 +37,36 @@ function find(text, query) {
 }
 
 export function DeliveryFilters({ query, types, webhooks }) {
+  const isWide = useMedia("(min-width: 44rem)");
+  const [isOpen, open] = useState(false);
   const set = (change) => go(address("/deliveries", { ...query, cursor: "", ...change }));
   const between = query.from || query.to || query.period === "between";
   const period = between ? "between" : query.period ?? "";
+  const fields = html`
+    <div class="filter-row fields">
+      <${SelectField} label="Type of event" value=${query.type ?? ""} change=${(type) => set({ type })}
+        options=${typeOptions(types, query.type)} />
+      <${SelectField} label="Webhook" value=${query.webhook ?? ""} change=${(webhook) => set({ webhook })}
+        options=${webhookOptions(webhooks, query.webhook)} />
+      <${SelectField} label="Last response" value=${query.result ?? ""} change=${(result) => set({ result })}
+        options=${resultOptions(query.result)} />
+      <${SelectField} label="Created" value=${period} options=${PERIOD_WORDS}
+        change=${(chosen) => set(chosen === "between" ? { period: chosen } : { period: chosen, from: "", to: "" })} />
+      ${between && html`
+        <${TextField} type="datetime-local" label="From" value=${local(query.from)}
+          change=${(value) => set({ period: "", from: utc(value) })} />
+        <${TextField} type="datetime-local" label="To" value=${local(query.to)}
+          change=${(value) => set({ period: "", to: utc(value) })} />`}
+      ${isFiltered(query) && html`<a class="clear" href="/panel/deliveries">Clear filters</a>`}
+    </div>`;
+  const statuses = html`<${Statuses} chosen=${query.status} choose=${(status) => set({ status })} />`;
+  const count = countOf(query);
   return html`
     <section class="filters" aria-label="Filters">
-      <div class="filter-row">
-        <${Statuses} chosen=${query.status} choose=${(status) => set({ status })} />
-        <${Search} query=${query} />
-      </div>
-      <div class="filter-row fields">
-        <${SelectField} label="Type of event" value=${query.type ?? ""} change=${(type) => set({ type })}
-          options=${typeOptions(types, query.type)} />
-        <${SelectField} label="Webhook" value=${query.webhook ?? ""} change=${(webhook) => set({ webhook })}
-          options=${webhookOptions(webhooks, query.webhook)} />
-        <${SelectField} label="Created" value=${period} options=${PERIOD_WORDS}
-          change=${(chosen) => set(chosen === "between" ? { period: chosen } : { period: chosen, from: "", to: "" })} />
-        ${between && html`
-          <${TextField} type="datetime-local" label="From" value=${local(query.from)}
-            change=${(value) => set({ period: "", from: utc(value) })} />
-          <${TextField} type="datetime-local" label="To" value=${local(query.to)}
-            change=${(value) => set({ period: "", to: utc(value) })} />`}
-        ${isFiltered(query) && html`<a class="clear" href="/panel/deliveries">Clear filters</a>`}
-      </div>
-      ${query.subject && html`<p class="fine">Only deliveries about <code>${query.subject}</code>.${" "}
-        <a href=${address("/deliveries", { ...query, cursor: "", subject: "" })}>All subjects</a></p>`}
-      ${query.event && html`<p class="fine">Only the deliveries of the event <code>${query.event}
-        </code>. <a href=${address("/deliveries", { ...query, cursor: "", event: "" })}>All events</a></p>`}
+      <div class="filter-row">${isWide && statuses}<${Search} key=${query.subject ?? query.event} query=${query} /></div>
+      ${isWide ? fields : html`
+        <details class="folded" open=${isOpen} onToggle=${(event) => open(event.target.open)}>
+          <summary>Filters${count ? ` (${count})` : ""}</summary>${statuses}${fields}</details>`}
     </section>`;
 }
 
@@ -77,17 +86,24 @@ function Statuses({ chosen = "", choose }) {
     </div>`;
 }
 
+/** One field for a subject or an identifier. It shows the subject or event of the list, and removes it when it is emptied. */
 function Search({ query }) {
-  const [text, type] = useState("");
+  const searched = query.subject ?? query.event ?? "";
+  const [text, type] = useState(searched);
+  const clear = () => go(address("/deliveries", { ...query, cursor: "", event: "", subject: "" }));
   const submit = (event) => {
     event.preventDefault();
     if (text.trim()) find(text, query);
+    else if (searched) clear();
   };
   return html`
     <form class="search" role="search" onSubmit=${submit}>
       <${Icon} name="search" />
-      <input type="search" aria-label="Subject or identifier" placeholder="Subject, such as a booking's number, or id"
-        spellcheck="false" autocomplete="off" value=${text} onInput=${(event) => type(event.target.value)} />
+      <input type="text" inputmode="search" enterkeyhint="search" aria-label="Subject or identifier"
+        placeholder="Subject (B-1001), delivery or event id" spellcheck="false" autocomplete="off" autocapitalize="off"
+        value=${text} onInput=${(event) => type(event.target.value)} />
+      ${searched && html`<button type="button" class="quiet" aria-label="Clear the search" title="Clear the search"
+        onClick=${clear}><${Icon} name="failed" /></button>`}
     </form>`;
 }
 
@@ -96,16 +112,21 @@ function typeOptions(types, chosen) {
   const known = bySection(types).flatMap(([section, members]) =>
     members.map(({ label, value }) => [value, `${sectionLabel(section)} · ${label}`]));
   const strange = chosen && !known.some(([value]) => value === chosen) ? [[chosen, chosen]] : [];
-  return [["", "Every type"], ...strange, ...known];
+  return [["", "All types of events"], ...strange, ...known];
 }
 
 function webhookOptions(webhooks, chosen) {
   const known = webhooks.map(({ id, name }) => [id, name]);
   const strange = chosen && !known.some(([id]) => id === chosen) ? [[chosen, `${chosen} (removed)`]] : [];
-  return [["", "Every webhook"], ...strange, ...known];
+  return [["", "All webhooks"], ...strange, ...known];
 }
 
-/** A time in the format of the browser's field, in the reader's zone. */
+function resultOptions(chosen) {
+  const strange = chosen && !RESULTS.some(([value]) => value === chosen) ? [[chosen, chosen]] : [];
+  return [["", "All responses"], ...strange, ...RESULTS];
+}
+
+/** A time in the format of the browser's field, in the browser's zone. */
 function local(date) {
   if (!date || Number.isNaN(Date.parse(date))) return "";
   const time = new Date(date);

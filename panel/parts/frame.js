@@ -3,7 +3,8 @@ import { html, useEffect, useRef } from "./html.js";
 import { mayLeave, useHere } from "../address.js";
 import { leave, may, session } from "../session.js";
 import { Icon } from "./icon.js";
-import { Time } from "./time.js";
+import { Time, zone } from "./time.js";
+import { useOnline } from "./load.js";
 
 const PAGES = [
   ["deliveries", "Deliveries", "integrations.read"],
@@ -28,6 +29,7 @@ export const Brand = () => html`
 export function Frame({ children }) {
   const { parts: [current = firstPage(), ...below] } = useHere();
   const { entity, ends, name, note } = session();
+  const isOnline = useOnline();
   const menu = useRef(null);
   // On a phone the menu is one line that scrolls: shows the current page's entry.
   useEffect(() => {
@@ -56,8 +58,11 @@ export function Frame({ children }) {
         </div>
       </header>
       <main id="content" tabIndex="-1">
+        <div role="status">${!isOnline && html`<p class="note offline"><${Icon} name="warning" /> <strong>You are offline.</strong>${" "}
+          This page keeps its content and your input, and continues when the connection is back.</p>`}</div>
         ${note && html`<p class="note"><${Icon} name="info" /> ${note}</p>`}
         ${children}
+        <p class="zone">All times are in the zone of this browser: ${zone()}.</p>
       </main>
     </div>`;
 }

@@ -1,64 +1,93 @@
-// JSON for people: formatted and coloured, without markup from its content.
-import { html } from "./html.js";
-import { ExactNumber } from "../api.js";
+// JSON for people: formatted and coloured, without markup from its content. The text is never built again from its values: so
+// every number keeps its digits, and members keep their order and their repetitions.
+import { html, useState } from "./html.js";
 import { Copy } from "./copy.js";
 
-/** JSON as text; an exact number keeps its source text. */
-export function formatted(value, indent = 2, depth = 0) {
-  if (value instanceof ExactNumber) return value.source;
-  if (value === null || typeof value !== "object") return JSON.stringify(value);
-  const isList = Array.isArray(value);
-  const members = isList
-    ? value.map((member) => formatted(member, indent, depth + 1))
-    : Object.entries(value).map(([name, member]) =>
-      `${JSON.stringify(name)}:${indent ? " " : ""}${formatted(member, indent, depth + 1)}`);
-  const [first, last] = isList ? "[]" : "{}";
-  if (members.length === 0) return first + last;
-  const line = indent ? `\n${" ".repeat(indent * (depth + 1))}` : "";
-  return `${first}${line}${members.join(`,${line}`)}${indent ? `\n${" ".repeat(indent * depth)}` : ""}${last}`;
+/** A token of JSON: a string, a number or word, or a mark. The text is valid, so that no other character is in between. */
+const TOKENS = /"(?:[^"\\]|\\.)*"|[-+.\w]+|[{}[\],:]/g;
+
+const OPENING = new Set(["{", "["]);
+const CLOSING = new Set(["}", "]"]);
+
+/** Whether the text is a JSON object or array. */
+function isJson(text) {
+  try {
+    const value = JSON.parse(text);
+    return value !== null && typeof value === "object";
+  } catch {
+    return false;
+  }
 }
 
-const TOKENS = /("(?:[^"\\]|\\.)*")(\s*:)?|\b(?:true|false|null)\b|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
+/** The class of a token. */
+function kindOf(token, next) {
+  if (token[0] === '"') return next === ":" ? "name" : "string";
+  return /^[tfn]/.test(token) ? "word" : /^[-\d]/.test(token) ? "number" : "";
+}
 
-/** The tokens of the text, each with its class. */
-function coloured(text) {
+/** The deepest indentation: thousands of levels would need as many spaces in each line. */
+const DEEPEST = 40;
+
+/** The tokens of valid JSON with line breaks and spaces between them, as `{text, kind}`. */
+function laidOut(text) {
+  const tokens = text.match(TOKENS);
   const parts = [];
-  let end = 0;
-  for (const found of text.matchAll(TOKENS)) {
-    const [whole, string, colon] = found;
-    parts.push(text.slice(end, found.index));
-    const kind = string ? (colon ? "name" : "string") : /^[tfn]/.test(whole) ? "word" : "number";
-    parts.push(html`<span class=${kind}>${string ?? whole}</span>`, colon ?? "");
-    end = found.index + whole.length;
+  let depth = 0;
+  const line = () => parts.push({ text: `\n${"  ".repeat(Math.min(depth, DEEPEST))}` });
+  tokens.forEach((token, at) => {
+    const [before, next] = [tokens[at - 1], tokens[at + 1]];
+    if (CLOSING.has(token)) {
+      depth -= 1;
+      if (!OPENING.has(before)) line();
+    }
+    parts.push({ text: token === ":" ? ": " : token, kind: kindOf(token, next) });
+    if (OPENING.has(token)) {
+      depth += 1;
+      if (!CLOSING.has(next)) line();
+    } else if (token === ",") {
+      line();
+    }
+  });
+  return parts;
+}
+
+/** The source text of a member of a JSON object, byte for byte. */
+export function memberOf(text, name) {
+  let depth = 0;
+  let begin = null;
+  for (const { 0: token, index } of text.matchAll(TOKENS)) {
+    if (depth === 1 && begin !== null && (token === "," || token === "}")) return text.slice(begin, index).trim();
+    if (OPENING.has(token)) depth += 1;
+    if (CLOSING.has(token)) depth -= 1;
+    if (depth === 1 && begin === null && token === JSON.stringify(name)) {
+      const colon = text.indexOf(":", index + token.length);
+      if (text.slice(index + token.length, colon).trim() === "") begin = colon + 1;
+    }
   }
-  return [...parts, text.slice(end)];
+  return null;
 }
 
 /** Above this size a text is not coloured: the browser would have tens of thousands of elements to draw. */
 const COLOURED = 60_000;
 
-export function Json({ value, what }) {
-  const text = formatted(value);
-  return html`
-    <div class="code">
-      <div class="tools"><${Copy} text=${text} what=${what} label="Copy" /></div>
-      <pre tabIndex="0" role="region" aria-label=${what}><code>${text.length > COLOURED ? text : coloured(text)}</code>
-        </pre>
-    </div>`;
+function Formatted({ text }) {
+  const parts = laidOut(text);
+  if (text.length > COLOURED) return parts.map((part) => part.text).join("");
+  return parts.map((part) => (part.kind ? html`<span class=${part.kind}>${part.text}</span>` : part.text));
 }
 
-/** Any text, unchanged; JSON is formatted. */
+/** Any text. JSON is formatted, and can be shown as it is; it is copied as it is. */
 export function Text({ text, what }) {
-  let value;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    value = null;
-  }
-  if (value !== null && typeof value === "object") return html`<${Json} value=${value} what=${what} />`;
+  const canFormat = isJson(text);
+  const [isRaw, show] = useState(false);
   return html`
     <div class="code">
-      <div class="tools"><${Copy} text=${text} what=${what} label="Copy" /></div>
-      <pre tabIndex="0" role="region" aria-label=${what}><code>${text}</code></pre>
+      <div class="tools">
+        ${canFormat && html`<button type="button" class="small" aria-pressed=${isRaw ? "true" : "false"}
+          onClick=${() => show(!isRaw)}>Raw</button>`}
+        <${Copy} text=${text} what=${what} label="Copy" />
+      </div>
+      <pre tabIndex="0" role="region" aria-label=${what}><code>${canFormat && !isRaw
+        ? html`<${Formatted} text=${text} />` : text}</code></pre>
     </div>`;
 }

@@ -1,9 +1,15 @@
 // The state of reads and actions at the API: data, progress and error.
 import { useCallback, useEffect, useRef, useState } from "./html.js";
 
-/** Reads when `inputs` change. With `keep`, the previous data remains until the new data arrives. */
-export function useLoad(read, inputs, { keep = false } = {}) {
-  const [state, become] = useState({ loading: true });
+/** Whether a request had no response, as without a connection. The page continues when the connection is back. */
+const isUnreachable = (error) => error?.kind === "unreachable";
+
+/**
+ * Reads when `inputs` change, and again when a missing connection is back. With `keep`, the previous data remains until the new
+ * data arrives. `cached` returns data of these inputs to show at once, if there is any.
+ */
+export function useLoad(read, inputs, { keep = false, cached } = {}) {
+  const [state, become] = useState(() => ({ loading: true, data: cached?.() }));
   const generation = useRef(0);
   const latest = useRef(read);
   latest.current = read;
@@ -20,14 +26,25 @@ export function useLoad(read, inputs, { keep = false } = {}) {
   }, []);
 
   useEffect(() => {
-    if (!keep) become({ loading: true });
+    const known = cached?.();
+    if (known) become({ loading: true, data: known });
+    else if (!keep) become({ loading: true });
     load();
     return () => { generation.current += 1; };
   }, inputs);
+  const isWaiting = isUnreachable(state.error);
+  useEffect(() => {
+    if (!isWaiting) return undefined;
+    addEventListener("online", load);
+    return () => removeEventListener("online", load);
+  }, [isWaiting]);
   return { ...state, reload: load, replace: (data) => become({ data, loading: false }) };
 }
 
-/** Calls `act` at an interval of `every` milliseconds while `wanted` and the page is visible; never concurrently. */
+/**
+ * Calls `act` at an interval of `every` milliseconds while `wanted`, the page is visible, and there is a connection; never
+ * concurrently.
+ */
 export function usePolling(act, every, wanted) {
   const latest = useRef(act);
   latest.current = act;
@@ -36,7 +53,7 @@ export function usePolling(act, every, wanted) {
     let timer = null;
     let over = false;
     const tick = async () => {
-      if (document.visibilityState === "visible") await latest.current();
+      if (document.visibilityState === "visible" && navigator.onLine) await latest.current();
       if (!over) timer = setTimeout(tick, every);
     };
     timer = setTimeout(tick, every);
@@ -67,4 +84,40 @@ export function useAction(act) {
   const forgive = (field) => become((before) =>
     (before.refusal?.without ? { ...before, refusal: before.refusal.without(field) } : before));
   return { ...state, run, forgive };
+}
+
+/** The simultaneous calls of an action for several items. */
+const AT_ONCE = 4;
+
+/** Calls `act` for each item, a few at once, until it returns `false`. */
+export async function forEachOf(items, act) {
+  const left = [...items];
+  const work = async () => {
+    while (left.length) if ((await act(left.shift())) === false) left.length = 0;
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, work));
+}
+
+/** Whether the browser has a connection. */
+export function useOnline() {
+  const [isOnline, become] = useState(navigator.onLine);
+  useEffect(() => {
+    const listener = () => become(navigator.onLine);
+    listener();
+    for (const event of ["online", "offline"]) addEventListener(event, listener);
+    return () => { for (const event of ["online", "offline"]) removeEventListener(event, listener); };
+  }, []);
+  return isOnline;
+}
+
+/** Whether a media query matches. */
+export function useMedia(query) {
+  const [matches, become] = useState(() => matchMedia(query).matches);
+  useEffect(() => {
+    const media = matchMedia(query);
+    const listener = () => become(media.matches);
+    media.addEventListener("change", listener);
+    return () => media.removeEventListener("change", listener);
+  }, [query]);
+  return matches;
 }

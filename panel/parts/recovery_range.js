@@ -1,6 +1,7 @@
 // The range of deliveries to retry: some proposals, or two times.
 import { html } from "./html.js";
 import { SelectField, TextField } from "./field.js";
+import { zone } from "./time.js";
 
 const HOUR_MS = 3_600_000;
 const BETWEEN = "between";
@@ -38,7 +39,6 @@ const faultOf = ({ from, to }) => (from && to && new Date(from) >= new Date(to) 
 export function Range({ ranges, chosen, choose }) {
   const { key, from = "", to = "" } = chosen;
   const set = (member) => (value) => choose((before) => ({ ...before, [member]: value }));
-  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   return html`
     <${SelectField} label="Created" value=${key} change=${set("key")}
       options=${[...ranges.map((range) => [range.key, range.label]), [BETWEEN, "From … to …"]]} />
@@ -49,5 +49,5 @@ export function Range({ ranges, chosen, choose }) {
         <${TextField} type="datetime-local" label="To" value=${to} fault=${faultOf(chosen)}
           hint="Empty: until now." change=${set("to")} />
       </div>
-      <p class="hint">Times are in your time zone, ${zone}.</p>`}`;
+      <p class="hint">Times are in your time zone, ${zone()}.</p>`}`;
 }

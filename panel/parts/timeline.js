@@ -51,7 +51,7 @@ export function Timeline({ delivery, chosen, choose }) {
   return html`
     <div class="timeline ${isCut ? "cut-off" : ""}" ref=${box} tabIndex="0"
       onScroll=${() => cut(box.current.scrollLeft > 8)} role="group"
-      aria-label="Timeline of the attempts; the list below has the same content">
+      aria-label="Timeline of the attempts, as in the list below">
       <svg width=${end} height=${HEIGHT} viewBox="0 0 ${end} ${HEIGHT}" aria-hidden="true">
         ${points.slice(1).map((point, index) => html`<${Gap} from=${points[index]} to=${point} />`)}
         <${Now} points=${points} now=${now} />

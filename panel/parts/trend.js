@@ -1,6 +1,7 @@
 // The attempts of a webhook in the last 24 hours, by hour: bars, and the same numbers as a table.
 import { html } from "./html.js";
-import { counted } from "./words.js";
+import { LANGUAGE, counted } from "./words.js";
+import { zone } from "./time.js";
 
 const HOUR_MS = 3_600_000;
 /** The current hour, and the 24 before it. */
@@ -12,10 +13,10 @@ const HEIGHT = 96;
 const LABELLED = 6;
 const WIDTH = HOURS * (BAR + GAP);
 
-const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
-const hourOnly = new Intl.DateTimeFormat(undefined, { hour: "numeric" });
-const dayAndClock = new Intl.DateTimeFormat(undefined, { weekday: "short", hour: "2-digit", minute: "2-digit" });
-const number = new Intl.NumberFormat();
+const clock = new Intl.DateTimeFormat(LANGUAGE, { hour: "2-digit", minute: "2-digit" });
+const hourOnly = new Intl.DateTimeFormat(LANGUAGE, { hour: "numeric" });
+const dayAndClock = new Intl.DateTimeFormat(LANGUAGE, { weekday: "short", hour: "2-digit", minute: "2-digit" });
+const number = new Intl.NumberFormat(LANGUAGE);
 
 /** The time of a bar, short enough for a phone; some time zones differ from full hours. */
 const short = (start) => (new Date(start).getMinutes() ? clock : hourOnly).format(start);
@@ -47,7 +48,6 @@ export function Trend({ hours }) {
   const all = filled(hours);
   const most = Math.max(...all.map(({ attempts }) => attempts));
   if (!most) return html`<p class="faint">No attempts in the last 24 hours.</p>`;
-  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   return html`
     <figure class="trend">
       <figcaption>Attempts by hour (highest: ${number.format(most)}) <span class="keys"><i class="share"></i> succeeded
@@ -57,7 +57,7 @@ export function Trend({ hours }) {
       </svg>
       <div class="axis" aria-hidden="true">${all.filter((_, at) => at % LABELLED === 0).map(({ start }) =>
         html`<span key=${start}>${short(start)}</span>`)}</div>
-      <details><summary>Show as a table</summary><${Table} hours=${all} zone=${zone} /></details>
+      <details><summary>Show as a table</summary><${Table} hours=${all} /></details>
     </figure>`;
 }
 
@@ -76,9 +76,9 @@ function Bar({ hour, at, most }) {
     </g>`;
 }
 
-const Table = ({ hours, zone }) => html`
+const Table = ({ hours }) => html`
   <table class="hours">
-    <caption>Times are in your time zone, ${zone}. Hours without attempts are left out.</caption>
+    <caption>Times are in your time zone, ${zone()}. Hours without attempts are left out.</caption>
     <thead><tr><th scope="col">From</th><th scope="col">Attempts</th><th scope="col">Failed</th></tr></thead>
     <tbody>${hours.filter(({ attempts }) => attempts > 0).map(({ start, attempts, failed }) => html`
       <tr key=${start}><th scope="row">${dayAndClock.format(start)}</th><td>${number.format(attempts)}</td>

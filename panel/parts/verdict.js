@@ -14,9 +14,9 @@ function headline({ status, attemptCount, attempts: made }) {
   const last = made.at(-1);
   if (status === "delivered") return `Delivered at attempt ${attemptCount}, in ${span(last.durationMs / 1000)}`;
   if (status === "failed") return `Not delivered, after ${attempts(attemptCount)}: ${result(last)}`;
-  if (status === "cancelled") return "Cancelled: the webhook was disabled or removed before it was delivered";
+  if (status === "cancelled") return "Cancelled: the webhook was disabled or removed before the delivery";
   if (status === "retrying") return `Not delivered yet, after ${attempts(attemptCount)}: ${result(last)}`;
-  return attemptCount ? "To be sent again" : "To be sent";
+  return attemptCount ? "Waiting to be resent" : "Waiting for the first attempt";
 }
 
 /** The cause of the status: that of the last attempt, or that of the whole webhook. */
@@ -32,12 +32,26 @@ const QUOTED = 200;
 /** The beginning of a response; the attempt shows the whole. */
 const beginning = (text = "") => (text?.length > QUOTED ? `${text.slice(0, QUOTED)} …` : text);
 
-const ENABLED_AGAIN = "The webhook is enabled again: resend the delivery, or recover all deliveries since it.";
-const REMOVED = "The webhook was removed: this delivery cannot be sent again.";
+const ENABLED_AGAIN = "The webhook is enabled again. Resend this delivery, or retry all failed deliveries.";
+const REMOVED = "The webhook was removed, so this delivery cannot be resent.";
 
-const Next = ({ delivery }) => html`
-  <strong><${Countdown} before="in " until=${delivery.nextAttemptDate} /></strong>,${" "}
-  <${Time} date=${delivery.nextAttemptDate} />, ${waits(delivery)}.`;
+/** The difference in milliseconds up to which a wait is the one that the endpoint asked for. */
+const TOLERANCE_MS = 2000;
+
+/** The wait that the endpoint asked for, in seconds, if the next attempt waits for its end; otherwise `null`. */
+function askedFor({ nextAttemptDate, attempts: made, waitingFor }) {
+  const last = made.at(-1);
+  if (waitingFor !== "schedule" || last?.retryAfterSeconds === undefined) return null;
+  const end = new Date(last.attemptDate).getTime() + last.durationMs + last.retryAfterSeconds * 1000;
+  return Math.abs(new Date(nextAttemptDate) - end) <= TOLERANCE_MS ? last.retryAfterSeconds : null;
+}
+
+function Next({ delivery }) {
+  const asked = askedFor(delivery);
+  return html`<strong><${Countdown} before="in " until=${delivery.nextAttemptDate} /></strong>,${" "}
+    <${Time} date=${delivery.nextAttemptDate} />, ${asked === null ? waits(delivery)
+      : html`because the endpoint asked for a wait of ${span(asked)} (<code>Retry-After</code>)`}.`;
+}
 
 export function Verdict({ delivery, webhook }) {
   const { tone, icon } = DELIVERY[delivery.status];

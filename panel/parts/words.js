@@ -3,5 +3,10 @@ import { html } from "./html.js";
 
 export const Words = ({ text }) => text.split("`").map((part, at) => (at % 2 ? html`<code>${part}</code>` : part));
 
+/** The language of the panel, for its dates and numbers: one page must not mix two. */
+export const LANGUAGE = "en-GB";
+
+const number = new Intl.NumberFormat(LANGUAGE);
+
 /** "1 delivery", "12 deliveries". */
-export const counted = (count, one, many) => `${new Intl.NumberFormat().format(count)} ${count === 1 ? one : many}`;
+export const counted = (count, one, many) => `${number.format(count)} ${count === 1 ? one : many}`;

@@ -1,6 +1,5 @@
 // The causes of failed attempts with their remedies: the table that the tools for agents use as well.
-
-const table = await (await fetch(new URL("./causes.json", import.meta.url))).json();
+import table from "./causes.json" with { type: "json" };
 
 /** The entry of a cause: of an attempt, or "disabled" or "paused" of a whole webhook. */
 export const causeNamed = (code) => table.find(({ cause }) => cause === code);

@@ -1,12 +1,12 @@
 // The health of a webhook: one rule and one text for the list and for the page of a webhook.
-import { counted } from "../parts/words.js";
+import { LANGUAGE, counted } from "../parts/words.js";
 import { WEBHOOK } from "./statuses.js";
 
 /** Below this success rate of 24 hours, an active webhook is shown with its failures. */
 const STEADY = 0.95;
 
-const percent = new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 1 });
-const percentFine = new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 2 });
+const percent = new Intl.NumberFormat(LANGUAGE, { style: "percent", maximumFractionDigits: 1 });
+const percentFine = new Intl.NumberFormat(LANGUAGE, { style: "percent", maximumFractionDigits: 2 });
 
 /** A success rate; 99.95 % must not be shown as 100 %. */
 export const share = (rate) => (rate > 0.995 && rate < 1 ? percentFine : percent).format(rate);

@@ -1,5 +1,4 @@
 // Requests to an endpoint: an attempt stores the address and the names of the headers, not their values.
-import { formatted } from "../parts/json.js";
 
 /** The values that are constant, or follow from the delivery. */
 const known = (delivery) => ({
@@ -14,6 +13,7 @@ const known = (delivery) => ({
 export function headersOf(delivery, attempt) {
   const values = {
     ...known(delivery),
+    "content-length": String(new TextEncoder().encode(delivery.body).length),
     "host": URL.canParse(attempt.url) ? new URL(attempt.url).host : null,
     "webhook-timestamp": String(Math.floor(new Date(attempt.attemptDate) / 1000)),
   };
@@ -27,11 +27,11 @@ export const curlWords = (delivery, webhook) =>
   `the request as a curl command, without its signature${curlOf(delivery, webhook).includes("***")
     ? "; replace each *** by its value" : ""}`;
 
-/** A command that sends the same body to the endpoint, without the signature, whose secret the panel does not know. */
+/** A command that sends the same bytes to the endpoint, without the signature, whose secret the panel does not know. */
 export function curlOf(delivery, webhook) {
   const own = Object.keys(webhook?.headers ?? {}).map((name) => [name, "***"]);
   const all = [...Object.entries(known(delivery)), ...own];
   const headers = all.map(([name, value]) => `  -H ${quoted(`${name}: ${value}`)}`);
-  const body = `  --data-binary ${quoted(formatted(delivery.event, 0))}`;
+  const body = `  --data-binary ${quoted(delivery.body)}`;
   return [`curl -i -X POST ${quoted(webhook?.eventUrl ?? delivery.url)}`, ...headers, body].join(" \\\n");
 }

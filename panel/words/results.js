@@ -1,21 +1,26 @@
 // The result of an attempt, in a word or two.
 
 const STATUSES = {
-  200: "OK", 201: "Created", 202: "Accepted", 204: "No Content", 301: "Moved Permanently", 302: "Found",
-    304: "Not Modified",
-  307: "Temporary Redirect", 308: "Permanent Redirect", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden",
-    404: "Not Found",
+  200: "OK", 201: "Created", 202: "Accepted", 204: "No Content", 301: "Moved Permanently", 302: "Found", 304: "Not Modified",
+  307: "Temporary Redirect", 308: "Permanent Redirect", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found",
   405: "Method Not Allowed", 408: "Request Timeout", 409: "Conflict", 410: "Gone", 413: "Content Too Large",
   415: "Unsupported Media Type", 422: "Unprocessable Content", 429: "Too Many Requests", 500: "Internal Server Error",
   502: "Bad Gateway", 503: "Service Unavailable", 504: "Gateway Timeout",
 };
 
-const ERRORS = { dns: "No such host", connect: "No connection", tls: "TLS failed", timeout: "Timeout",
-  blocked: "Address blocked" };
+/** The reasons why an attempt got no response, by the code of its error. */
+const ERRORS = { dns: "Host not found", connect: "Connection failed", tls: "TLS failed", timeout: "Timed out",
+  blocked: "Address not allowed" };
+
+/** The results by which the list can be filtered, as value and words. */
+export const RESULTS = [
+  ...Object.entries(ERRORS).map(([code, words]) => [code, `No response: ${words.toLowerCase().replace("tls", "TLS")}`]),
+  ...Object.entries(STATUSES).map(([status, words]) => [status, `${status} ${words}`]),
+];
 
 export const succeeded = ({ httpStatus }) => httpStatus >= 200 && httpStatus < 300;
 
-/** "500 Internal Server Error", "Timeout". */
+/** "500 Internal Server Error", "Timed out". */
 export function result({ httpStatus, error }) {
   if (httpStatus) return STATUSES[httpStatus] ? `${httpStatus} ${STATUSES[httpStatus]}` : String(httpStatus);
   return ERRORS[error?.split(":")[0]] ?? "No response";

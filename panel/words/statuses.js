@@ -24,8 +24,8 @@ export const CONNECTION = {
 
 /** The reason why an open delivery waits, as the end of a sentence about its next attempt. */
 export function waits({ status, waitingFor }) {
-  if (waitingFor === "schedule") return "according to the retry schedule";
-  if (waitingFor === "breaker") return "when the paused webhook is checked again: it waits until the endpoint responds";
-  if (waitingFor === "limit") return "as soon as it gets a permit: it is due, and many other deliveries are in flight";
+  if (waitingFor === "schedule") return "by the retry schedule";
+  if (waitingFor === "breaker") return "when the paused webhook is checked again; it waits until the endpoint responds";
+  if (waitingFor === "limit") return "when other deliveries have finished; too many are being sent at once";
   return status === "pending" || status === "retrying" ? "now" : "";
 }

@@ -1,4 +1,4 @@
-//! The panel's files agree with the service, and the page names the modules that it loads first.
+//! The panel's files agree with the service.
 
 use std::{
     collections::BTreeSet,
@@ -15,38 +15,6 @@ fn panel() -> PathBuf {
 
 fn file(path: &str) -> String {
     fs::read_to_string(panel().join(path)).unwrap_or_else(|error| panic!("panel/{path}: {error}"))
-}
-
-/// The files that a module imports statically, by path.
-fn imports(path: &str) -> BTreeSet<String> {
-    let text = file(path);
-    let named = text.split("from").skip(1).filter_map(|rest| rest.trim_start().strip_prefix('"')?.split('"').next());
-    let relative = named.filter(|address| address.starts_with('.'));
-    let folder = panel().join(path);
-    let folder = folder.parent().expect("a file has a folder").to_owned();
-    relative
-        .map(|address| {
-            let found =
-                folder.join(address).canonicalize().unwrap_or_else(|_| panic!("panel/{path} imports {address}"));
-            let root = panel().canonicalize().expect("the panel is there");
-            found.strip_prefix(root).expect("it is one of the panel's").display().to_string()
-        })
-        .collect()
-}
-
-#[test]
-fn the_page_preloads_exactly_the_modules_of_the_list_of_deliveries() {
-    let mut to_read = BTreeSet::from(["main.js".to_owned(), "pages/deliveries.js".to_owned()]);
-    let mut needed = BTreeSet::new();
-    while let Some(path) = to_read.pop_first() {
-        to_read.extend(imports(&path).into_iter().filter(|next| !needed.contains(next)));
-        needed.insert(path);
-    }
-    needed.remove("main.js");
-    let page = file("index.html");
-    let named = page.split("<link rel=\"modulepreload\" href=\"/panel/assets/").skip(1);
-    let named: BTreeSet<String> = named.filter_map(|rest| rest.split('"').next()).map(str::to_owned).collect();
-    assert_eq!(named, needed, "the browser finds an unnamed module late, after more round trips");
 }
 
 #[test]
@@ -86,7 +54,6 @@ fn the_views_that_a_link_may_open_are_those_that_the_page_knows() {
     let main = file("main.js");
     let (_, pages) = main.split_once("const PAGES = {\n").expect("the page lists its views");
     let (pages, _) = pages.split_once("\n};").expect("the list ends");
-    let named =
-        pages.lines().filter_map(|line| line.split_once(": () =>")).map(|(name, _)| name.trim().trim_matches('"'));
+    let named = pages.lines().filter_map(|line| line.split_once(": ")).map(|(name, _)| name.trim().trim_matches('"'));
     assert_eq!(named.collect::<BTreeSet<_>>(), BTreeSet::from(VIEWS));
 }

@@ -28,9 +28,9 @@ async fn a_person_with_a_link_sees_why_a_delivery_failed_and_sends_it_again(suit
     receiver.on("/hook", [Behaviour::status(204)]);
     browser.click("Resend").await;
     browser.until_says("Delivered at attempt 4").await;
-    browser.click("Send again …").await;
-    browser.until_says("The endpoint has this event already").await;
-    browser.click("Send again").await;
+    browser.click("Resend").await;
+    browser.until_says("The endpoint has received this event").await;
+    browser.click("Resend").await;
     browser.until_says("Delivered at attempt 5").await;
     assert_eq!(entity.delivery(&id).await["status"], "delivered");
     assert_eq!(browser.complaints().await, "");
@@ -216,9 +216,13 @@ async fn an_ended_session_loses_no_typed_text(suite: Arc<Suite>) {
     browser.close().await;
 }
 
-/// Makes the page forget its token, as when the token expires.
-const FORGET: &str = "const { accessToken, forget } = await import(document.querySelector('script[src]').src.replace('main.js', 'session.js'));
-                      forget(await accessToken());";
+/// Refuses the page's next call, as when its token has expired: the page discards it, and renews its session.
+const FORGET: &str = "const real = window.fetch;
+    window.fetch = (to, how) => {
+        if (!String(to).startsWith('/api/')) return real(to, how);
+        window.fetch = real;
+        return Promise.resolve(new Response('{}', { status: 401 }));
+    };";
 
 #[contract_test(on_demand)]
 async fn a_page_keeps_typed_text_when_another_entitys_link_is_opened(suite: Arc<Suite>) {
@@ -301,14 +305,14 @@ async fn failed_deliveries_are_counted_and_then_recovered(suite: Arc<Suite>) {
     receiver.on("/hook", [Behaviour::status(200)]);
     let browser = Browser::open().await;
     browser.go(&entity.panel_link(json!({ "place": format!("/panel/deliveries/{}", deliveries[1]) })).await).await;
-    browser.click("Recover the others …").await;
+    browser.click("Retry failed deliveries …").await;
     browser.until_says("2 deliveries in this range failed or were cancelled").await;
     browser.click("Retry 2 deliveries").await;
     browser.until_says("Delivered at attempt 4").await;
     entity.until_status(&deliveries[2], &["delivered"]).await;
     assert_eq!(entity.delivery(&deliveries[0]).await["status"], "failed", "it is older than the start of the recovery");
     browser.go(&format!("{}/panel/deliveries/{}", suite.api.base_url(), deliveries[2])).await;
-    browser.click("Recover the others …").await;
+    browser.click("Retry failed deliveries …").await;
     browser.until_says("1 delivery in this range failed or was cancelled").await;
     let range = browser.run("return document.querySelector('dialog select').selectedOptions[0].text").await;
     assert_eq!(range, "Since the webhook was created", "none failed from this delivery on");

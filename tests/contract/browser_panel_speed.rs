@@ -10,8 +10,8 @@ use crate::harness::{Behaviour, Browser, Entity, LONG, Receiver, Suite, until};
 
 const WEBHOOKS: usize = 20;
 const EVENTS: usize = 500;
-/// The compressed size of page, style and scripts.
-const MOST_BYTES: u64 = 60_000;
+/// The compressed size of page, style and script.
+const MOST_BYTES: u64 = 80_000;
 
 /// Makes `WEBHOOKS * EVENTS` deliveries of one entity.
 async fn deliver(entity: &Entity, receiver: &Receiver) {
@@ -48,6 +48,39 @@ pub const MEASURE: &str = "
         shown: largest, interactive: Math.max(largest, busy),
         bytes: [page, ...files].reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0), files: files.length,
     };";
+
+/// The latency of the slow line, in milliseconds.
+const LATENCY: f64 = 2_000.0;
+
+/// Page, files, session, and data follow each other: each is a round trip, and there is no other.
+#[contract_test(on_demand)]
+async fn a_line_with_two_seconds_of_latency_shows_the_list_in_four_trips(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    entity
+        .hook_with(
+            json!({ "name": "Slow line", "eventUrl": receiver.on("/hook", [Behaviour::status(204)]), "eventList": [] }),
+        )
+        .await;
+    let delivery = entity.publish(json!({})).await;
+    entity.until_status(&delivery, &["delivered"]).await;
+    let browser = Browser::open().await;
+    browser.go(&entity.panel_link(json!({})).await).await;
+    browser.until_says("Slow line").await;
+    browser.go("about:blank").await;
+    browser.command("Network.enable", json!({})).await;
+    browser.command("Network.clearBrowserCache", json!({})).await;
+    let line = json!({ "offline": false, "latency": LATENCY, "downloadThroughput": -1, "uploadThroughput": -1 });
+    browser.command("Network.emulateNetworkConditions", line).await;
+    browser.go(&format!("{}/panel/deliveries", suite.api.base_url())).await;
+    browser.until_says("booking.created").await;
+    let shown = browser.run("return performance.now()").await.as_f64().expect("a time");
+    let first = browser.run("return performance.getEntriesByName('first-contentful-paint')[0].startTime").await;
+    println!("with a latency of {LATENCY} ms, the page is shown after {first} ms, and its list after {shown:.0} ms");
+    assert!(first.as_f64().expect("a time") < 2.75 * LATENCY, "the page is shown after {first} ms");
+    assert!(shown < 4.75 * LATENCY, "the list is shown after {shown} ms");
+    browser.close().await;
+}
 
 #[contract_test(on_demand)]
 async fn the_first_page_is_small_and_fast_with_ten_thousand_deliveries(suite: Arc<Suite>) {

@@ -25,6 +25,7 @@ mod bodies;
 mod browser;
 mod browser_panel;
 mod browser_panel_access;
+mod browser_panel_deliveries;
 mod browser_panel_hostile;
 mod browser_panel_pictures;
 mod browser_panel_speed;

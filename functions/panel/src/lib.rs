@@ -2,3 +2,8 @@
 
 pub mod files;
 pub mod origin;
+
+// The linker runs in the build script, which has no tests.
+#[cfg(test)]
+#[path = "../build/linker.rs"]
+mod linker;

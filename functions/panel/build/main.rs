@@ -1,4 +1,7 @@
-//! Packs the files of `panel/` into the program: each plain and compressed, in a folder named by a hash of all files.
+//! Packs the files of `panel/` into the program: each plain and compressed, in a folder named by a hash of all files. The
+//! modules become one script.
+
+mod linker;
 
 use std::{
     collections::BTreeMap,
@@ -15,6 +18,8 @@ use sha2::{Digest, Sha256};
 const FOLDER: &str = "../../panel";
 /// The page, which is not served among the files.
 const PAGE: &str = "index.html";
+/// The module that the page starts, and the name of the script of all modules.
+const SCRIPT: &str = "main.js";
 /// The folder of files in the source of the page.
 const ASSETS: &str = "/panel/assets/";
 /// The ways to sign in, in the source of the page. The deployment selects them.
@@ -29,6 +34,8 @@ fn main() {
     read(Path::new(FOLDER), "", &mut files);
     let page = files.remove(PAGE).expect("the panel has a page");
     let page = String::from_utf8(page).expect("the page is text");
+    let script = linked(&mut files);
+    files.insert(SCRIPT.to_owned(), script.into_bytes());
     let release = &hash(files.iter().flat_map(|(path, content)| [path.as_bytes(), content.as_slice()]))[..16];
 
     let mut code = format!("const RELEASE: &str = {release:?};\n");
@@ -46,6 +53,14 @@ fn main() {
     }
     code += "];\n";
     fs::write(out.join("files.rs"), code).expect("the output folder is writable");
+}
+
+/// Takes the modules and their data out of the files, and joins them.
+fn linked(files: &mut BTreeMap<String, Vec<u8>>) -> String {
+    let modules = files.extract_if(.., |path, _| path.ends_with(".js") || path.ends_with(".json"));
+    let text = |content| String::from_utf8(content).expect("a module is text");
+    let sources = modules.map(|(path, content)| (path, text(content))).collect();
+    linker::link(&sources, SCRIPT).unwrap_or_else(|error| panic!("panel/{error}"))
 }
 
 /// The files below a folder that browsers load, by their paths. Other files are for developers.

@@ -1,0 +1,101 @@
+// The selected deliveries of a list: their number, the button that resends them, and the result for each.
+import { html, useEffect, useRef, useState } from "./html.js";
+import { post } from "../api.js";
+import { Action } from "./action.js";
+import { Dialog } from "./dialog.js";
+import { counted } from "./words.js";
+import { forEachOf } from "./load.js";
+import { say } from "./notices.js";
+
+const deliveries = (count) => counted(count, "delivery", "deliveries");
+
+/** The selection of a view, and the results of the last resending: "sending", "sent" or a refusal, by identifier. */
+export function useSelection(view) {
+  const [chosen, choose] = useState(new Set());
+  const [results, become] = useState(new Map());
+  useEffect(() => {
+    choose(new Set());
+    become(new Map());
+  }, [view]);
+  const set = (ids, isChosen) => choose((before) => {
+    const next = new Set(before);
+    for (const id of ids) if (isChosen) next.add(id); else next.delete(id);
+    return next;
+  });
+  const note = (id, result) => become((before) => new Map(before).set(id, result));
+  return { chosen, results, set, note, forget: () => become(new Map()) };
+}
+
+/** Sums up results: how many deliveries are being sent, and the refusals, each with its count. */
+function summary(results) {
+  const all = [...results.values()];
+  const refusals = new Map();
+  for (const { detail } of all.filter((result) => result.detail)) refusals.set(detail, (refusals.get(detail) ?? 0) + 1);
+  return { sent: all.filter((result) => result === "sent").length, refusals: [...refusals] };
+}
+
+/** `items` are the selected deliveries, and `reload` reads the list again. */
+export function Selection({ items, selection, reload }) {
+  const [busy, work] = useState(null);
+  const [asks, ask] = useState(false);
+  const outcome = useRef(null);
+  const delivered = items.filter(({ status }) => status === "delivered").length;
+
+  const resend = async () => {
+    ask(false);
+    selection.forget();
+    const progress = { done: 0, all: items.length };
+    let refused = 0;
+    work(progress);
+    await forEachOf(items, async ({ id }) => {
+      try {
+        selection.note(id, "sending");
+        await post(`/webhook/delivery/${encodeURIComponent(id)}/resend`);
+        selection.note(id, "sent");
+        selection.set([id], false);
+      } catch (refusal) {
+        refused += 1;
+        selection.note(id, refusal);
+        // The limit of this minute is reached, or there is no connection: the others would be refused as well.
+        if (refusal.status === 429 || refusal.kind === "unreachable") return false;
+      } finally {
+        progress.done += 1;
+        work({ ...progress });
+      }
+      return true;
+    });
+    work(null);
+    const sent = progress.done - refused;
+    say(`${deliveries(sent)} resent${sent < items.length ? `, ${items.length - sent} not resent` : ""}.`);
+    outcome.current?.focus();
+    await reload();
+  };
+
+  const { sent, refusals } = summary(selection.results);
+  const isOver = !busy && (sent > 0 || refusals.length > 0);
+  if (!items.length && !isOver && !busy) return null;
+  return html`
+    <section class="selection" aria-label="Selected deliveries">
+      <div class="outcome" ref=${outcome} tabIndex="-1">
+        ${busy ? html`<p>Resending: ${busy.done} of ${busy.all} …</p>` : html`
+          ${isOver && html`<p><strong>${deliveries(sent)} resent.</strong></p>`}
+          ${refusals.map(([detail, count]) => html`<p class="fault">${deliveries(count)} not resent: ${detail}</p>`)}
+          ${items.length > 0 && html`<p>${deliveries(items.length)} ${isOver ? "still selected" : "selected"}</p>`}`}
+      </div>
+      <div class="actions">
+        ${items.length > 0 && html`<${Action} kind="primary" icon="resend" scope="integrations.write" busy=${busy !== null}
+          onClick=${() => (delivered ? ask(true) : resend())}>Resend ${deliveries(items.length)}<//>`}
+        ${!busy && html`<button type="button" onClick=${() => {
+          selection.set(items.map(({ id }) => id), false);
+          selection.forget();
+        }}>${items.length ? "Clear" : "Close"}</button>`}
+      </div>
+      ${asks && html`
+        <${Dialog} title="Resend delivered events?" close=${() => ask(false)}>
+          <p>${delivered} of the selected deliveries ${delivered === 1 ? "was" : "were"} delivered. Their endpoints receive the same
+            event again, with the same identifier.</p>
+          <div class="dialog-actions"><button type="button" onClick=${() => ask(false)}>Cancel</button>
+            <button type="button" class="primary" onClick=${resend}>Resend ${deliveries(items.length)}</button></div>
+        <//>`}
+    </section>`;
+}

@@ -1,0 +1,271 @@
+//! The work of a support person in the panel: find deliveries, read requests and responses, resend some of them, and
+//! continue after a lost connection. Runs on demand only: `make browser-test`.
+
+use std::sync::Arc;
+
+use contract_test::contract_test;
+use serde_json::json;
+
+use crate::harness::{Behaviour, Browser, Entity, LONG, Receiver, Suite, until};
+
+/// JSON whose numbers, order and repetitions a parser would change.
+const EXACT: &str =
+    r#"{"b":1152921506151679042,"price":10.50,"10":1,"2":0,"twice":1,"twice":2,"far":1E400,"it's":"\u00e9"}"#;
+
+/// A webhook for bookings that were created.
+async fn hook(entity: &Entity, name: &str, address: &str) -> String {
+    entity.hook_with(json!({ "name": name, "eventUrl": address, "eventList": ["booking.created"] })).await.id
+}
+
+/// Publishes a booking, and waits until each of its deliveries has failed.
+async fn fail(entity: &Entity, booking: &str) -> Vec<String> {
+    let data = json!({ "bookingIdentifier": booking });
+    let published = entity.publish_of_type("booking.created", data).await.json();
+    let deliveries = published["deliveries"].as_array().expect("openapi.yaml says so").iter();
+    let ids: Vec<_> = deliveries
+        .map(|delivery| delivery["deliveryIdentifier"].as_str().expect("openapi.yaml says so").to_owned())
+        .collect();
+    for id in &ids {
+        entity.until_status(id, &["failed"]).await;
+    }
+    ids
+}
+
+/// A browser with an open session, at this place of the panel.
+async fn at(entity: &Entity, place: &str) -> Browser {
+    let browser = Browser::open().await;
+    browser.resize(1366, 768).await;
+    browser.go(&entity.panel_link(json!({ "place": place })).await).await;
+    browser
+}
+
+async fn set_offline(browser: &Browser, offline: bool) {
+    let line = json!({ "offline": offline, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1 });
+    browser.command("Network.enable", json!({})).await;
+    browser.command("Network.emulateNetworkConditions", line).await;
+}
+
+/// Regression test: 1152921506151679042 was shown and sent as 1152921506151679000, and members moved.
+#[contract_test(on_demand)]
+async fn bodies_are_shown_and_copied_byte_for_byte(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    hook(&entity, "Exact", &receiver.on("/hook", [Behaviour::answer(500, &[], EXACT)])).await;
+    let event = format!(r#"{{"type":"booking.created","data":{EXACT}}}"#);
+    let published = entity.post("/webhook/event").body("application/json", event).expect(202).await.json();
+    let id = published["deliveries"][0]["deliveryIdentifier"].as_str().expect("openapi.yaml says so").to_owned();
+    entity.until_status(&id, &["failed"]).await;
+    let browser = at(&entity, &format!("/panel/deliveries/{id}")).await;
+    let page = browser.until_says("What to do").await;
+    let lines = [
+        "\"b\": 1152921506151679042,",
+        "\"price\": 10.50,",
+        "\"10\": 1,",
+        "\"2\": 0,",
+        "\"twice\": 1,",
+        "\"twice\": 2,",
+        "\"far\": 1E400,",
+    ];
+    for line in lines {
+        assert_eq!(page.matches(line).count(), 2, "{line} in the response and in the event: {page}");
+    }
+    let positions = lines.map(|line| page.find(line));
+    assert!(positions.is_sorted(), "the members keep their order: {page}");
+    browser.click("Raw").await;
+    assert!(browser.until_says(EXACT).await.contains(EXACT));
+
+    browser.run("navigator.clipboard.writeText = async (text) => { window.copied = text; }").await;
+    browser.click("Copy as curl").await;
+    browser.until_says("Copied: the request as a curl command").await;
+    let command = browser.run("return window.copied").await;
+    let sent = String::from_utf8(receiver.received("/hook")[0].body.clone()).expect("JSON is text");
+    let quoted = sent.replace('\'', r"'\''");
+    assert!(command.as_str().is_some_and(|text| text.contains(&format!("--data-binary '{quoted}'"))), "{command}");
+    browser.close().await;
+}
+
+#[contract_test(on_demand)]
+async fn an_attempt_shows_the_address_and_headers_that_it_had(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let before = receiver.on("/before", [Behaviour::status(500)]);
+    let headers = json!({ "name": "Moved", "eventUrl": before, "eventList": [], "headers": { "x-before": "1" } });
+    let moved = entity.hook_with(headers).await;
+    let id = entity.publish(json!({})).await;
+    entity.until_status(&id, &["failed"]).await;
+    let after = receiver.on("/after", [Behaviour::status(204)]);
+    entity.changed(&moved.id, json!({ "eventUrl": after, "headers": { "x-after": "1" } })).await;
+    let browser = at(&entity, &format!("/panel/deliveries/{id}")).await;
+    browser.until_says("What to do").await;
+    browser.click("Request").await;
+    let page = browser.until_says("webhook-signature").await;
+    let request = &page[page.find("POST").expect("the request has a method")..];
+    assert!(request.contains("/before") && request.contains("x-before"), "{page}");
+    assert!(!request[..request.find("Event").expect("the event follows")].contains("after"), "{page}");
+    browser.close().await;
+}
+
+#[contract_test(on_demand)]
+async fn the_wait_that_an_endpoint_asked_for_is_named(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let address = receiver.on("/hook", [Behaviour::answer(429, &[("Retry-After", "7200")], "")]);
+    hook(&entity, "Busy", &address).await;
+    let id = entity.publish(json!({})).await;
+    entity.until_delivery(&id, "waits", |delivery| delivery["attempts"][0].is_object()).await;
+    let browser = at(&entity, &format!("/panel/deliveries/{id}")).await;
+    browser.until_says("because the endpoint asked for a wait of 2 h (Retry-After)").await;
+    browser.close().await;
+}
+
+#[contract_test(on_demand)]
+async fn selected_deliveries_are_resent_with_a_result_for_each(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let address = receiver.on("/hook", [Behaviour::status(404)]);
+    hook(&entity, "Kept", &address).await;
+    let removed = hook(&entity, "Removed", &receiver.on("/removed", [Behaviour::status(404)])).await;
+    let mut deliveries = fail(&entity, "B-1001").await;
+    deliveries.extend(fail(&entity, "B-1001").await);
+    fail(&entity, "B-2002").await;
+    entity.call("DELETE", &format!("/webhook/{removed}")).expect(200).await;
+    receiver.on("/hook", [Behaviour::status(204)]);
+    let browser = at(&entity, "/panel/deliveries").await;
+    browser.until_says("B-2002").await;
+    browser.fill("Subject or identifier", "B-1001\u{e007}").await;
+    browser.until_at("subject=B-1001").await;
+    until("the list has only this subject", LONG, async || (!browser.text().await.contains("B-2002")).then_some(()))
+        .await;
+    browser.run("document.querySelector('thead input').click()").await;
+    browser.click("Resend 4 deliveries").await;
+    let page = browser.until_says("2 deliveries resent.").await;
+    assert!(page.contains("2 deliveries not resent: ") && page.contains("2 deliveries still selected"), "{page}");
+    let focused = "return document.activeElement.innerText.includes('deliveries resent')";
+    assert_eq!(browser.run(focused).await, true, "the focus moves to the outcome");
+    for id in &deliveries {
+        let delivery = entity.delivery(id).await;
+        let is_kept = delivery["webhookIdentifier"] != removed.as_str();
+        if is_kept {
+            entity.until_status(id, &["delivered"]).await;
+        }
+        assert!(is_kept || delivery["attemptCount"] == 3, "{delivery}");
+    }
+    assert_eq!(browser.complaints().await, "");
+    browser.close().await;
+}
+
+#[contract_test(on_demand)]
+async fn a_laptop_shows_fifteen_deliveries_and_going_back_returns_to_them(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    hook(&entity, "Many", &receiver.on("/hook", [Behaviour::status(204)])).await;
+    for number in 0..40 {
+        entity.publish(json!({ "bookingIdentifier": format!("B-{number}") })).await;
+    }
+    let browser = at(&entity, "/panel/deliveries?type=booking.created").await;
+    browser.until_says("B-39").await;
+    let rows = "return [...document.querySelectorAll('.list tbody tr')].filter((row) => row.getBoundingClientRect().bottom <= innerHeight).length";
+    let count = browser.run(rows).await.as_u64().expect("a number");
+    assert!(count >= 15, "{count} rows");
+
+    browser.run("scrollTo(0, 400)").await;
+    let followed = "const link = [...document.querySelectorAll('.list tbody a')][25]; link.click(); return link.getAttribute('href')";
+    let followed = browser.run(followed).await;
+    browser.until_says("Details").await;
+    browser.back().await;
+    browser.until_at("/panel/deliveries?type=booking.created").await;
+    let position = "return [scrollY, document.activeElement.getAttribute('href')]";
+    until("the page returns to its position", LONG, async || {
+        (browser.run(position).await == json!([400, followed])).then_some(())
+    })
+    .await;
+    browser.close().await;
+}
+
+#[contract_test(on_demand)]
+async fn a_page_without_a_connection_stays_and_continues(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    hook(&entity, "Kept", &receiver.on("/hook", [Behaviour::status(404)])).await;
+    fail(&entity, "B-1001").await;
+    let browser = at(&entity, "/panel/deliveries").await;
+    browser.until_says("B-1001").await;
+    browser.run("window.isSamePage = true").await;
+    set_offline(&browser, true).await;
+    browser.until_says("You are offline").await;
+    browser.click("Delivered").await;
+    let page = browser.until_says("The service cannot be reached").await;
+    assert!(page.contains("B-1001"), "the page keeps its content: {page}");
+    set_offline(&browser, false).await;
+    let page = browser.until_says("No delivery matches these filters").await;
+    assert!(!page.contains("You are offline"), "{page}");
+    assert_eq!(browser.run("return window.isSamePage").await, true, "the page was not loaded again");
+    browser.close().await;
+}
+
+#[contract_test(on_demand)]
+async fn an_empty_page_looks_further_back_until_it_is_stopped(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let browser = at(&entity, "/panel/deliveries").await;
+    browser.until_says("Start with a webhook").await;
+    // Each response is empty, and has a cursor.
+    let endless = "const real = window.fetch;
+        const empty = () => new Promise((found) => setTimeout(() => found(Response.json({ items: [], nextCursor: 'c' })), 200));
+        window.fetch = (to, how) => String(to).includes('/delivery/list') ? empty() : real(to, how);";
+    browser.run(endless).await;
+    browser.click("Failed").await;
+    browser.until_says("Looking further back").await;
+    browser.click("Stop").await;
+    let page = browser.until_says("No match so far").await;
+    assert!(page.contains("Continue with older ones"), "{page}");
+    browser.click("Cancelled").await;
+    browser.until_says("Looking further back").await;
+    browser.until_says("No match so far").await;
+    browser.close().await;
+}
+
+#[contract_test(on_demand)]
+async fn a_phone_folds_the_filters_and_has_fields_that_do_not_zoom(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let browser = at(&entity, "/panel/deliveries").await;
+    browser.resize(390, 844).await;
+    browser.until_says("Start with a webhook").await;
+    let fields =
+        "return [...document.querySelectorAll('main :is(input, select)')].filter((field) => field.checkVisibility())
+                      .map((field) => parseFloat(getComputedStyle(field).fontSize))";
+    assert_eq!(browser.run(fields).await, json!([16.0]), "only the search is shown");
+    browser.click("Filters").await;
+    let open = async || (browser.run(fields).await == json!([16.0, 16.0, 16.0, 16.0, 16.0])).then_some(());
+    until("the filters are shown", LONG, open).await;
+    browser.close().await;
+}
+
+#[contract_test(on_demand)]
+async fn forced_colours_show_what_is_selected(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    hook(&entity, "Kept", &receiver.on("/hook", [Behaviour::status(404)])).await;
+    let ids = fail(&entity, "B-1001").await;
+    let browser = at(&entity, "/panel/deliveries?status=failed").await;
+    let forced = json!({ "features": [{ "name": "forced-colors", "value": "active" }] });
+    browser.command("Emulation.setEmulatedMedia", forced).await;
+    browser.until_says("B-1001").await;
+    browser.run("document.querySelector('tbody input').click()").await;
+    browser.until_says("1 delivery selected").await;
+    let differ = async |one: &str, other: &str| {
+        let script = format!(
+            "return ['{one}', '{other}'].map((path) => getComputedStyle(document.querySelector(path)).backgroundColor)"
+        );
+        let colours = browser.run(&script).await;
+        assert_ne!(colours[0], colours[1], "{one} looks like {other}");
+    };
+    differ(".chips [aria-pressed=true]", ".chips [aria-pressed=false]").await;
+    differ("tbody tr.chosen td", "thead th").await;
+    differ("nav a[aria-current]", "nav a:not([aria-current])").await;
+    assert_eq!(browser.serious_faults().await, [""; 0]);
+    browser.go(&format!("{}/panel/deliveries/{}", suite.api.base_url(), ids[0])).await;
+    browser.until_says("What to do").await;
+    differ("[role=tab][aria-selected=true]", "[role=tab][aria-selected=false]").await;
+    assert_eq!(browser.serious_faults().await, [""; 0]);
+    browser.close().await;
+}
