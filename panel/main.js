@@ -2,7 +2,9 @@
 // of the address.
 import { html, render, useEffect, useState } from "./parts/html.js";
 import { followLinks, go, mayLeave, position, useHere } from "./address.js";
-import { enter, onSession, propose, refuse, resume, session } from "./session.js";
+import { applyAccent } from "./deployment.js";
+import { entityOfFrame, takeLinksOfPlatform } from "./embedding.js";
+import { enter, onSession, propose, refuse, resume, session, want } from "./session.js";
 import { Frame, firstPage } from "./parts/frame.js";
 import { Enter, EnterAgain, Proposed } from "./pages/enter.js";
 import { Notices } from "./parts/notices.js";
@@ -72,13 +74,18 @@ function Panel() {
 
 /** Takes the code of a panel link out of the address: it works once, and must not remain there. */
 function takeCode() {
-  const code = new URLSearchParams(location.hash.slice(1)).get("code");
+  const code = fragment().get("code");
   if (code) history.replaceState(null, "", location.pathname + location.search);
   return code;
 }
 
+const fragment = () => new URLSearchParams(location.hash.slice(1));
+
 async function begin() {
+  applyAccent();
+  want(entityOfFrame(fragment().get("entity")));
   const code = takeCode();
+  takeLinksOfPlatform(openWith);
   // A link that is pasted into an open panel loads no page.
   addEventListener("hashchange", () => {
     const later = takeCode();

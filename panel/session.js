@@ -8,6 +8,8 @@ const RENEWAL_LEAD_MS = 30_000;
 const tabs = new BroadcastChannel("waypost-session");
 
 const listeners = new Set();
+/** The managing entity that the page must show; another one's session does not count. */
+let wanted = null;
 let state = { phase: "opening" };
 let token = null;
 let renewal = null;
@@ -58,6 +60,7 @@ function open(answer, renewable = true) {
   if (state.entity && state.entity !== entity) {
     return become({ ...state, phase: "ended", other: entity, refusal: undefined, proposed: undefined });
   }
+  if (wanted && wanted !== entity) return become({ phase: "closed" });
   const life = answer.expiresIn * 1000;
   const ends = Date.now() + life;
   token = { text: answer.accessToken, ends, renewed: renewable ? ends - Math.min(RENEWAL_LEAD_MS, life / 2) : ends };
@@ -99,6 +102,11 @@ export async function enter(code) {
     if (!running || state.phase === "ended") throw refusal;
     open({ ...running, note: "This link was used or has ended. You are in the session that is open in this browser." });
   }
+}
+
+/** Names the managing entity whose session counts. */
+export function want(entity) {
+  wanted = entity;
 }
 
 /** Resumes the session of this browser, if there is one. */

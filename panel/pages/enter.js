@@ -1,14 +1,13 @@
 // Sign-in: with a panel link, or with an application's id and secret if the deployment allows it.
 import { html, useEffect, useState } from "../parts/html.js";
 import { decline, enter, leave, resume, session, signIn } from "../session.js";
+import { TAKES_CREDENTIALS, titled } from "../deployment.js";
+import { IS_FRAMED } from "../embedding.js";
 import { Brand } from "../parts/frame.js";
 import { Dialog } from "../parts/dialog.js";
 import { Problem } from "../parts/problem.js";
 import { TextField } from "../parts/field.js";
 import { useAction } from "../parts/load.js";
-
-/** Whether an application's id and secret are accepted. The served page says so, by the deployment's setting. */
-const takesCredentials = () => document.querySelector('meta[name="sign-in"]')?.content.includes("credentials");
 
 /** The code in a panel link, or in a part of one. */
 const codeIn = (text) => text.trim().split("#code=").pop();
@@ -53,13 +52,14 @@ function ByCredentials() {
 
 const Ways = () => html`
   <${ByLink} />
-  ${takesCredentials() && html`<details class="other-way"><summary>Sign in with an application’s id and secret</summary>
+  ${TAKES_CREDENTIALS && html`<details class="other-way"><summary>Sign in with an application’s id and secret</summary>
     <${ByCredentials} /></details>`}`;
 
 export function Enter() {
   const { left, unended, refusal } = session();
-  useEffect(() => { document.title = "Waypost"; }, []);
+  useEffect(() => { document.title = titled(); }, []);
   if (unended) return html`<${NotOut} refusal=${refusal} />`;
+  if (IS_FRAMED) return html`<${InFrame} refusal=${refusal} />`;
   return html`
     <main class="enter">
       <${Brand} />
@@ -72,11 +72,19 @@ export function Enter() {
     </main>`;
 }
 
+/** The page in a frame until the page around it sends a link. */
+const InFrame = ({ refusal }) => html`
+  <main class="enter">
+    <h1>${refusal ? "The panel cannot be opened" : "Opening the panel"}</h1>
+    <${Problem} refusal=${refusal} />
+    <p>${refusal ? "Reload the whole page to try again." : "If this takes longer than a few seconds, reload the whole page."}</p>
+  </main>`;
+
 /** The question before a followed link is used. */
 export function Proposed({ code, entity, running, accept }) {
   const opening = useAction(() => accept(code));
   const declining = useAction(decline);
-  useEffect(() => { document.title = "Open the panel? · Waypost"; }, []);
+  useEffect(() => { document.title = titled("Open the panel?"); }, []);
   const replaces = running && running !== entity;
   return html`
     <${Dialog} title="Open the panel of ${entity}?" close=${() => declining.run()}>
@@ -105,6 +113,7 @@ const NotOut = ({ refusal }) => html`
 export function EnterAgain() {
   const again = useAction(() => resume());
   const { entity, other, refusal } = session();
+  if (IS_FRAMED) return html`<${Interrupted} refusal=${refusal} />`;
   if (other) return html`<${Elsewhere} entity=${entity} other=${other} refusal=${refusal} />`;
   return html`
     <${Dialog} title="Your session has ended">
@@ -116,6 +125,14 @@ export function EnterAgain() {
       <${Ways} />
     <//>`;
 }
+
+/** The dialog in a frame after the end of a session, until the page around it sends a new link. */
+const Interrupted = ({ refusal }) => html`
+  <${Dialog} title="Your session has ended">
+    <p>The panel continues as soon as the page around it opens a new session. Your input is kept until you reload.</p>
+    <p>If this takes longer than a few seconds, reload the whole page.</p>
+    <${Problem} refusal=${refusal} />
+  <//>`;
 
 /** The dialog after a link of another managing entity replaced the session of this browser. */
 const Elsewhere = ({ entity, other, refusal }) => html`

@@ -1,6 +1,8 @@
-// The frame of every page: navigation and session.
+// The frame of every page: navigation and session. In a platform's page, the platform shows its name and ends the session.
 import { html, useEffect, useRef } from "./html.js";
 import { mayLeave, useHere } from "../address.js";
+import { HAS_OWN_NAME, NAME } from "../deployment.js";
+import { IS_FRAMED } from "../embedding.js";
 import { leave, may, session } from "../session.js";
 import { Icon } from "./icon.js";
 import { Time, zone } from "./time.js";
@@ -20,10 +22,10 @@ export const firstPage = () => (PAGES.find(([, , scope]) => may(scope)) ?? PAGES
 
 export const Brand = () => html`
   <span class="brand">
-    <svg viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="8" class="plate" /><path
+    ${HAS_OWN_NAME && html`<svg viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="8" class="plate" /><path
       d="M16 6v20M11 26h10" class="post" /><path d="M8 8.5h12.5l3.5 3-3.5 3H8z" class="sign" /><path
-      d="M24 16.5H13l-3 2.5 3 2.5h11z" class="second" /></svg>
-    <span>Waypost</span>
+      d="M24 16.5H13l-3 2.5 3 2.5h11z" class="second" /></svg>`}
+    <span>${NAME}</span>
   </span>`;
 
 export function Frame({ children }) {
@@ -42,7 +44,7 @@ export function Frame({ children }) {
     <a class="skip" href="#content" onClick=${toContent}>Skip to the content</a>
     <div class="frame">
       <header class="side">
-        <a class="home" href="/panel/${firstPage()}" aria-label="Waypost, first page"><${Brand} /></a>
+        ${!IS_FRAMED && html`<a class="home" href="/panel/${firstPage()}" aria-label="${NAME}, first page"><${Brand} /></a>`}
         <nav aria-label="Pages" ref=${menu}>
           <ul>${pages.map(([page, label]) => html`
             <li><a href="/panel/${page}" aria-current=${current === page ? (below.length ? "true" : "page")
@@ -52,9 +54,9 @@ export function Frame({ children }) {
         <div class="who">
           <p class="entity" title="The managing entity whose data you see"><strong>${entity}</strong></p>
           ${name && html`<p>${name}</p>`}
-          <p>Session until <${Time} date=${ends} as="clock" /></p>
-          <button type="button" class="small" onClick=${() => mayLeave() && leave()}><${Icon}
-            name="leave" /><span>Sign out</span></button>
+          ${!IS_FRAMED && html`<p>Session until <${Time} date=${ends} as="clock" /></p>
+            <button type="button" class="small" onClick=${() => mayLeave() && leave()}><${Icon}
+            name="leave" /><span>Sign out</span></button>`}
         </div>
       </header>
       <main id="content" tabIndex="-1">

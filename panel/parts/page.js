@@ -1,12 +1,13 @@
 // The head of every page: its title, also of the window, which gets the focus, and its actions.
 import { html, useEffect, useRef } from "./html.js";
+import { titled } from "../deployment.js";
 
 let arrived = false;
 
 export function Page({ title, above, beside, lead, children, window: name = title }) {
   const heading = useRef(null);
   useEffect(() => {
-    document.title = `${name} · Waypost`;
+    document.title = titled(name);
   }, [name]);
   useEffect(() => {
     // On the first page, the focus stays where the browser put it.
