@@ -13,6 +13,7 @@ import { Time } from "../parts/time.js";
 import { Waiting } from "../parts/empty.js";
 import { focusTitle } from "../parts/focus.js";
 import { say } from "../parts/notices.js";
+import { IS_FRAMED } from "../embedding.js";
 import { session } from "../session.js";
 import { useAction, useLoad } from "../parts/load.js";
 import { BROKEN, KNOWN, label, landing } from "../words/providers.js";
@@ -103,7 +104,11 @@ function Connecting({ first, connections, close }) {
     connection.status === "connected");
   const connect = useAction(async () => {
     const { authorizationUrl } = await post(path(provider), working ? { replace: true } : {});
-    location.assign(authorizationUrl);
+    if (!IS_FRAMED) return location.assign(authorizationUrl);
+    // Pages of providers, and the page before them, cannot be shown in a frame.
+    window.open(authorizationUrl, "_blank", "noopener");
+    close();
+    say("The page of the provider is open in a new tab. Reload this page after you have finished there.");
   });
   return html`
     <${Dialog} title="Connect ${known && first ? label(first) : "a payment provider"}" close=${close}>
