@@ -5,6 +5,7 @@ use base::{environment, logging::LogSettings};
 use geo_ip::{StoreAddress, settings::FetchSettings};
 use issuer::{
     oauth::guesses::GuessSettings,
+    panel::{frame_ancestors::FrameAncestors, look::PanelLook},
     settings::{SigningSettings, TokenSettings},
 };
 use outbound::AddressRules;
@@ -73,7 +74,8 @@ impl<'a> Plan<'a> {
         // it.
         type Issuing = (TokenSettings, SigningSettings, GuessSettings);
         type Sending = (AddressRules, ScheduleSettings, BreakerSettings, ShareSettings);
-        type Rest = (LogSettings, FetchSettings, SubjectMembers);
+        type Panel = (FrameAncestors, PanelLook);
+        type Rest = (LogSettings, FetchSettings, SubjectMembers, Panel);
         let ((tokens, signing, _), _, _) = environment::read::<(Issuing, Sending, Rest)>()?;
         if settings.parameters.get("AdminPanelUrl").is_some_and(|address| !address.is_empty()) {
             environment::read::<PanelSettings>()?;

@@ -38,6 +38,9 @@ const SETTINGS: &[Setting] = &[
     Setting { parameter: "DeliveryAllowHttp", variable: "DELIVERY_ALLOW_HTTP", local_default: Some("true") },
     Setting { parameter: "GeoIpAllowHttp", variable: "GEO_IP_ALLOW_HTTP", local_default: Some("true") },
     Setting { parameter: "AdminPanelUrl", variable: "ADMIN_PANEL_URL", local_default: None },
+    Setting { parameter: "PanelFrameAncestors", variable: "PANEL_FRAME_ANCESTORS", local_default: None },
+    Setting { parameter: "PanelName", variable: "PANEL_NAME", local_default: None },
+    Setting { parameter: "PanelAccentColor", variable: "PANEL_ACCENT_COLOR", local_default: None },
     // The demo application's secret is in a file of the person who runs the service.
     Setting { parameter: "PanelCredentials", variable: "PANEL_CREDENTIALS", local_default: Some("true") },
 ];

@@ -83,6 +83,9 @@ async fn an_invalid_setting_is_reported(suite: Arc<Suite>) {
         ("DELIVERY_ALLOWED_NETWORKS", "127.0.0.1/99"),
         ("DELIVERY_ALLOW_HTTP", "perhaps"),
         ("ADMIN_PANEL_URL", "https://panel.example.com/?a=b"),
+        ("PANEL_FRAME_ANCESTORS", "https://*.example.com"),
+        ("PANEL_NAME", "\u{200b}"),
+        ("PANEL_ACCENT_COLOR", "#ffd400"),
     ] {
         let (_folder, data) = unused_folder();
         let _permit = suite.bundle_permit().await;

@@ -58,7 +58,7 @@ async fn a_link_gives_what_its_makers_token_has_unless_less_is_asked(suite: Arc<
     assert_eq!(seconds("expiresDate") - seconds("createdDate"), 600);
 
     let place = "/panel/deliveries?status=failed";
-    let asked = json!({ "scopes": ["integrations.read"], "lifetimeSeconds": 28_800, "place": place, "name": "Ada" });
+    let asked = json!({ "scopes": ["integrations.read"], "lifetimeSeconds": 86_400, "place": place, "name": "Ada" });
     let narrow = make(asked.clone()).await.json();
     for member in ["scopes", "lifetimeSeconds", "place", "name"] {
         assert_eq!(narrow[member], asked[member]);
@@ -105,7 +105,7 @@ async fn a_repetition_by_a_token_with_fewer_scopes_is_shown_no_link(suite: Arc<S
 #[contract_test]
 async fn an_invalid_request_for_a_link_lists_its_violations(suite: Arc<Suite>) {
     let entity = suite.entity().await;
-    let bad = json!({ "scopes": ["booking.*"], "lifetimeSeconds": 28_801, "place": "//evil.example", "name": " " });
+    let bad = json!({ "scopes": ["booking.*"], "lifetimeSeconds": 86_401, "place": "//evil.example", "name": " " });
     let problem = entity.post("/panel/link").json(&bad).refused(400, "invalid-request").await;
     assert_eq!(violations(&problem), ["scopes[0]", "lifetimeSeconds", "place", "name"]);
     for bad in [json!({ "scopes": [] }), json!({ "lifetimeSeconds": 59 }), json!({ "lifetime": 60 }), json!([])] {
@@ -233,6 +233,9 @@ async fn every_step_is_in_the_audit_trail(suite: Arc<Suite>) {
     expected(&line(&suite, "create-panel-link", &made).await, "panel.link.create", "done");
     let session = open(api, &link.code).expect(200).await;
     expected(&line(&suite, "panel-session", &session).await, "panel.session.open", "done");
+    let path = format!("/api/managing-entity/{own}/panel/link/{}", link.id);
+    let prolonged = api.post(format!("{path}/renew")).bearer(&token).expect(200).await;
+    expected(&line(&suite, "renew-panel-link", &prolonged).await, "panel.link.renew", "done");
     let again = open(api, &link.code).expect(400).await;
     let trail = line(&suite, "panel-session", &again).await;
     expected(&trail, "panel.session.open", "refused");
@@ -241,7 +244,6 @@ async fn every_step_is_in_the_audit_trail(suite: Arc<Suite>) {
     expected(&line(&suite, "panel-session", &renewed).await, "panel.session.renew", "done");
     let ended = api.call("DELETE", "/panel/session").header("cookie", cookie_of(&renewed)).expect(204).await;
     expected(&line(&suite, "panel-session", &ended).await, "panel.session.end", "done");
-    let path = format!("/api/managing-entity/{own}/panel/link/{}", link.id);
     let missing = api.call("DELETE", path).bearer(&token).expect(404).await;
     expected(&line(&suite, "remove-panel-link", &missing).await, "panel.link.remove", "refused");
 }
@@ -301,7 +303,7 @@ async fn the_operator_makes_links_for_an_application(suite: Arc<Suite>) {
         (["panel", "link", &own, "--application", "appNone"], 3),
         (["panel", "link", "another-hotel", "--application", &client], 3),
         (["panel", "link", &own, "--place", "https://evil.example"], 2),
-        (["panel", "link", &own, "--lifetime-seconds", "28801"], 2),
+        (["panel", "link", &own, "--lifetime-seconds", "86401"], 2),
     ] {
         suite.admin(&arguments).await.failed(code);
     }

@@ -52,6 +52,29 @@ async fn a_renewal_that_other_tabs_have_overtaken_gives_the_current_cookie(suite
 }
 
 #[contract_test]
+async fn a_prolonged_session_stays_so_when_its_page_renews_at_once(suite: Arc<Suite>) {
+    let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let api = &setup.api;
+    let entity = Entity::new(&setup.api, "prolonged".to_owned()).await;
+    let made = link(&entity, json!({ "lifetimeSeconds": 60 })).await;
+    let cookie = opened(api, &made.code).await.cookie;
+    let mut prolonged = json!(null);
+    let prolong = async {
+        let day = json!({ "lifetimeSeconds": 86_400 });
+        prolonged = entity.post(&format!("/panel/link/{}/renew", made.id)).json(&day).expect(200).await.json();
+    };
+    let late = overtaken(&setup, &made, &cookie, prolong).await;
+    assert_eq!(
+        (late.status, &late.json()["sessionEndsDate"]),
+        (200, &prolonged["sessionEndsDate"]),
+        "{}",
+        late.exchange
+    );
+    assert_eq!(entity.get("/panel/link/list").expect(200).await.json()[0], prolonged);
+    renew(api, &cookie_of(&late)).expect(200).await;
+}
+
+#[contract_test]
 async fn a_renewal_that_the_end_of_its_link_has_overtaken_gives_nothing(suite: Arc<Suite>) {
     let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
     let api = &setup.api;

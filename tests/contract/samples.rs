@@ -77,7 +77,7 @@ async fn every_sample_event_is_answered_as_it_should_be(suite: Arc<Suite>) {
             "show-delivery" | "webhook-stats" | "disconnect-provider" | "fallback" => 404.into(),
             "resend-delivery" | "recover-deliveries" => 404.into(),
             "end-previous-secret" | "show-event" => 404.into(),
-            "remove-panel-link" => 404.into(),
+            "remove-panel-link" | "renew-panel-link" => 404.into(),
             "panel-session" => 400.into(),
             "panel-session.end" => 204.into(),
             "show-webhook"

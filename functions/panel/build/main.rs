@@ -22,9 +22,6 @@ const PAGE: &str = "index.html";
 const SCRIPT: &str = "main.js";
 /// The folder of files in the source of the page.
 const ASSETS: &str = "/panel/assets/";
-/// The ways to sign in, in the source of the page. The deployment selects them.
-const SIGN_IN: &str = r#"<meta name="sign-in" content="link">"#;
-const MORE_SIGN_IN: &str = r#"<meta name="sign-in" content="link credentials">"#;
 
 #[expect(clippy::disallowed_methods, reason = "cargo passes settings to build scripts in the environment")]
 fn main() {
@@ -38,13 +35,10 @@ fn main() {
     files.insert(SCRIPT.to_owned(), script.into_bytes());
     let release = &hash(files.iter().flat_map(|(path, content)| [path.as_bytes(), content.as_slice()]))[..16];
 
-    let mut code = format!("const RELEASE: &str = {release:?};\n");
-    assert!(page.contains(SIGN_IN), "{PAGE} lacks {SIGN_IN}");
+    let mut code = format!("/// The folder of this release's files.\npub(crate) const RELEASE: &str = {release:?};\n");
     let page = page.replace(ASSETS, &format!("{ASSETS}{release}/"));
-    for (name, page) in [("PAGE", page.clone()), ("PAGE_WITH_CREDENTIALS", page.replace(SIGN_IN, MORE_SIGN_IN))] {
-        let packed = packed(&out, name, "text/html; charset=utf-8", page.as_bytes());
-        writeln!(code, "const {name}: File = {packed};").expect("writing to a String cannot fail");
-    }
+    writeln!(code, "/// The page, without the settings of the deployment.\npub(crate) const PAGE: &str = {page:?};")
+        .expect("writing to a String cannot fail");
     code += "const FILES: &[(&str, File)] = &[\n";
     for (position, (path, content)) in files.iter().enumerate() {
         let media_type = media_type(path).expect("other files are not read");
@@ -101,7 +95,8 @@ fn packed(out: &Path, name: &str, media_type: &str, content: &[u8]) -> String {
     fs::write(&gzip, encoder.finish().expect("writing to memory cannot fail")).expect("the output folder is writable");
     let hash = &hash([content])[..32];
     format!(
-        "File {{ media_type: {media_type:?}, hash: {hash:?}, plain: include_bytes!({plain:?}), gzip: include_bytes!({gzip:?}) }}"
+        "File {{ media_type: {media_type:?}, hash: Cow::Borrowed({hash:?}), plain: Cow::Borrowed(include_bytes!({plain:?})), \
+         gzip: Cow::Borrowed(include_bytes!({gzip:?})) }}"
     )
 }
 

@@ -1,47 +1,25 @@
-//! The files of the panel, and its page.
+//! The files of the panel.
+
+use std::borrow::Cow;
 
 use http::{
     HeaderMap, HeaderName,
-    header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, ETAG, IF_NONE_MATCH, VARY},
+    header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, ETAG, IF_NONE_MATCH, VARY},
 };
 
-use base::{Environment, FromEnvironment};
 use gate::Reply;
 use problem::Problem;
 
 include!(concat!(env!("OUT_DIR"), "/files.rs"));
 
-/// The page loads scripts, styles and pictures of this service, sends requests to it alone, and cannot be framed. Trusted
-/// types prevent that a script turns a text into markup.
-pub const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
-     base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
-
-/// The ways to sign in: `PANEL_CREDENTIALS`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PageSettings {
-    /// Whether the page accepts the identifier and the secret of an application, in addition to links.
-    pub takes_credentials: bool,
-}
-
-impl FromEnvironment for PageSettings {
-    fn from_environment(environment: &mut Environment) -> Option<Self> {
-        Some(Self { takes_credentials: environment.parsed("PANEL_CREDENTIALS", false)? })
-    }
-}
-
 /// A file, or the page.
 #[derive(Debug)]
 pub struct File {
-    media_type: &'static str,
+    pub(crate) media_type: &'static str,
     /// The hash of its content.
-    hash: &'static str,
-    plain: &'static [u8],
-    gzip: &'static [u8],
-}
-
-/// The page of this deployment.
-pub fn page(settings: PageSettings) -> &'static File {
-    if settings.takes_credentials { &PAGE_WITH_CREDENTIALS } else { &PAGE }
+    pub(crate) hash: Cow<'static, str>,
+    pub(crate) plain: Cow<'static, [u8]>,
+    pub(crate) gzip: Cow<'static, [u8]>,
 }
 
 /// The file at this path below `/panel/assets`, if it is one of this release.
@@ -58,15 +36,8 @@ impl File {
         Ok(reply.with_header(HeaderName::from_static("cross-origin-resource-policy"), "same-origin"))
     }
 
-    /// The file as the page, which a browser revalidates on each visit.
-    pub fn as_page(&self, request: &HeaderMap) -> Result<Reply, Problem> {
-        let reply = self.reply(request)?.with_header(CACHE_CONTROL, "no-cache");
-        let reply = reply.with_header(CONTENT_SECURITY_POLICY, POLICY);
-        let reply = reply.with_header(HeaderName::from_static("cross-origin-opener-policy"), "same-origin");
-        Ok(reply.with_header(HeaderName::from_static("cross-origin-resource-policy"), "same-origin"))
-    }
-
-    fn reply(&self, request: &HeaderMap) -> Result<Reply, Problem> {
+    /// The file in the form that the client accepts, unless it has the content already.
+    pub(crate) fn reply(&self, request: &HeaderMap) -> Result<Reply, Problem> {
         let is_packed = takes_gzip(request);
         let tag = format!("\"{}{}\"", self.hash, if is_packed { "-gzip" } else { "" });
         let reply = if has_already(request, &tag) {
@@ -106,7 +77,7 @@ fn has_already(request: &HeaderMap, tag: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::{HeaderValue, StatusCode};
+    use http::HeaderValue;
 
     fn asking(name: HeaderName, value: &'static str) -> HeaderMap {
         [(name, HeaderValue::from_static(value))].into_iter().collect()
@@ -124,18 +95,6 @@ mod tests {
     }
 
     #[test]
-    fn a_client_with_the_current_page_gets_304_in_either_form() {
-        let tag = format!("\"{}\"", PAGE.hash);
-        for known in [tag.clone(), format!("W/{tag}"), format!("\"x\", {tag}"), "*".to_owned()] {
-            let request = [(IF_NONE_MATCH, HeaderValue::from_str(&known).expect("a value"))].into_iter().collect();
-            assert_eq!(PAGE.as_page(&request).expect("a reply").status, StatusCode::NOT_MODIFIED, "{known}");
-        }
-        let mut packed = asking(IF_NONE_MATCH, "\"x\"");
-        packed.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
-        assert_eq!(PAGE.as_page(&packed).expect("a reply").status, StatusCode::OK);
-    }
-
-    #[test]
     fn a_file_is_found_only_below_its_release() {
         let (path, _) = FILES.first().expect("the panel has files");
         assert!(asset(&format!("{RELEASE}/{path}")).is_some());
@@ -143,15 +102,5 @@ mod tests {
             assert!(asset(&bad).is_none(), "{bad}");
         }
         assert!(asset(&format!("{RELEASE}/index.html")).is_none());
-    }
-
-    #[test]
-    fn the_page_names_its_files_and_only_one_form_accepts_credentials() {
-        let text = |file: &File| String::from_utf8(file.plain.to_vec()).expect("a page is text");
-        let page = text(&PAGE);
-        let open = text(&PAGE_WITH_CREDENTIALS);
-        assert!(page.contains(&format!("/panel/assets/{RELEASE}/")));
-        assert!(page.contains("content=\"link\"") && open.contains("content=\"link credentials\""));
-        assert_eq!(open.replace("link credentials", "link"), page);
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod files;
 pub mod origin;
+pub mod page;
 
 // The linker runs in the build script, which has no tests.
 #[cfg(test)]

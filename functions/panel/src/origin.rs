@@ -1,7 +1,8 @@
 //! The check that a request comes from the panel's own page.
 //!
 //! A page of another site could otherwise open its own link in a user's browser, so that the user works on a foreign
-//! managing entity (login CSRF). The cookie is `SameSite=Strict`, but a code needs no cookie.
+//! managing entity (login CSRF). The cookie does not prevent this: a code needs no cookie, and the cookie for frames is not
+//! `SameSite=Strict`.
 
 use http::{HeaderMap, HeaderName, header::ORIGIN};
 use problem::{Problem, ProblemKind};

@@ -60,6 +60,8 @@ actions! {
     RemoveKey = "application.key.remove",
     /// A link into the panel is made.
     CreatePanelLink = "panel.link.create",
+    /// A link into the panel is renewed: its session is prolonged.
+    RenewPanelLink = "panel.link.renew",
     /// A link into the panel is removed, and its session ended.
     RemovePanelLink = "panel.link.remove",
     /// A link into the panel is opened, which begins its session.

@@ -90,6 +90,8 @@ endpoints! {
     CREATE_PANEL_LINK: EntityCall = "create-panel-link",
         Endpoint::needs(IntegrationsWrite).giving_credentials().taking_json().audited(Action::CreatePanelLink);
     LIST_PANEL_LINKS: EntityCall = "list-panel-links", Endpoint::needs(IntegrationsRead);
+    RENEW_PANEL_LINK: EntityCall = "renew-panel-link",
+        Endpoint::needs(IntegrationsWrite).giving_credentials().taking_json().audited(Action::RenewPanelLink);
     REMOVE_PANEL_LINK: EntityCall = "remove-panel-link",
         Endpoint::needs(IntegrationsRemove).audited(Action::RemovePanelLink);
 

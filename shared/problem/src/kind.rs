@@ -101,8 +101,10 @@ kinds! {
         "When an application, a secret or a key is removed, the service must remember for a day that its tokens have ended. Removing is never refused, so making is limited per hour for a managing entity, all its applications together. Make more after the time in the Retry-After header.";
     PanelLinkNotFound = "panel-link-not-found", NOT_FOUND, "There is no such link to the panel",
         "The managing entity has no link to the panel with this identifier, or its session has ended. Links that can be opened or have a live session are listed at …/panel/link/list.";
-    PanelLinkRefused = "panel-link-refused", FORBIDDEN, "A session of the panel makes no links",
-        "The access token belongs to a session of the panel, which ends at a certain time, and a link could outlive it. Make the link with a token from the token endpoint.";
+    PanelLinkRefused = "panel-link-refused", FORBIDDEN, "A session of the panel creates and renews no links",
+        "The access token belongs to a session of the panel, which ends at a certain time. By a link, it could prolong itself. Create and renew links with a token from the token endpoint.";
+    PanelLinkUnopened = "panel-link-unopened", CONFLICT, "The link to the panel was not opened yet",
+        "Only a session can be renewed, and the session of a link begins when the link is opened, within ten minutes. `lifetimeSeconds` of the link counts from then on.";
     TooManyPanelLinks = "too-many-panel-links", TOO_MANY_REQUESTS, "Too many links to the panel were made",
         "A managing entity may make a limited number of links to the panel in an hour, all its applications together. Make more after the time in the Retry-After header.";
     InvalidPanelCode = "invalid-panel-code", BAD_REQUEST, "The link to the panel opens nothing",

@@ -87,6 +87,16 @@ impl Browser {
         self.post("/url", json!({ "url": address })).await;
     }
 
+    /// Directs the next commands to the first frame of the page.
+    pub async fn enter_frame(&self) {
+        self.post("/frame", json!({ "id": 0 })).await;
+    }
+
+    /// Directs the next commands to the whole page again.
+    pub async fn leave_frame(&self) {
+        self.post("/frame", json!({ "id": null })).await;
+    }
+
     /// Goes back, as with the browser's button.
     pub async fn back(&self) {
         self.post("/back", json!({})).await;

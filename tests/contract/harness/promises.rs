@@ -32,17 +32,21 @@ pub fn common_faults(base_url: &str, no_problem: bool, status: u16, headers: &He
     faults
 }
 
-/// The promises of every page: it forbids frames, and loads and runs nothing; only the panel runs its own files, and
-/// turns no text into markup.
+/// The promises of every page: it forbids frames, and loads and runs nothing; only the panel runs its own files, turns
+/// no text into markup, and names the pages that may frame it.
 fn page_faults(policy: &str, faults: &mut Vec<String>) {
     let directives: Vec<&str> = policy.split(';').map(str::trim).collect();
-    for needed in ["default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'"] {
+    for needed in ["default-src 'none'", "base-uri 'none'", "form-action 'none'"] {
         if !directives.contains(&needed) {
             faults.push(format!("a page's Content-Security-Policy lacks {needed}: {policy}"));
         }
     }
     let is_panel =
         ["script-src 'self'", "require-trusted-types-for 'script'"].iter().all(|own| directives.contains(own));
+    let ancestors = directives.iter().find_map(|directive| directive.strip_prefix("frame-ancestors "));
+    if ancestors.is_none_or(|ancestors| ancestors != "'none'" && !is_panel || ancestors.contains('*')) {
+        faults.push(format!("a page may be framed: {policy}"));
+    }
     if policy.contains("script-src") && !is_panel {
         faults.push(format!("a page may run something: {policy}"));
     }

@@ -10,6 +10,7 @@ use issuer::{
     oauth::signing_keys::SigningKeyCache,
     panel::{
         cookie::SessionCookies,
+        frame_ancestors::FrameAncestors,
         sessions::{OpenSession, PanelSessions, SessionRequest},
     },
 };
@@ -21,12 +22,12 @@ pub(crate) fn main() -> Result<(), StartError> {
 }
 
 async fn serve() -> Result<(), StartError> {
-    let (service, secrets) = Service::start::<SecretSettings>().await?;
+    let (service, (secrets, ancestors)) = Service::start::<(SecretSettings, FrameAncestors)>().await?;
     let tokens = service.tokens();
     let issuer = SigningKeyCache::start(service.secrets(secrets), tokens.clone(), service.clock()).await;
     let sessions = PanelSessions::new(&service.table(), issuer, tokens.audience().clone(), service.random());
     let base_url = service.settings().base_url.clone();
-    let endpoint = SessionEndpoint { sessions, cookies: SessionCookies::of(&base_url), base_url };
+    let endpoint = SessionEndpoint { sessions, cookies: SessionCookies::of(&base_url, &ancestors), base_url };
     service.serve(endpoints::PANEL_SESSION, endpoint, admit).await
 }
 
@@ -68,7 +69,7 @@ impl SessionEndpoint {
     }
 
     fn let_in(&self, session: &OpenSession, call: &Call) -> Result<Reply, Problem> {
-        let cookie = self.cookies.give(&session.key, session.session_ends, call.now);
+        let cookie = self.cookies.give(&session.key);
         Reply::ok(&session.view(call.now))?.uncached().with_computed_header(SET_COOKIE, &cookie)
     }
 

@@ -1,7 +1,10 @@
 //! GET /panel and every page below it: the same page, whose script reads the address. /panel/assets contains its files.
 
 use function::{Service, StartError};
-use functions_panel::files::{self, PageSettings};
+use functions_panel::{
+    files,
+    page::{Page, PageSettings},
+};
 use gate::{Call, Reply, endpoints};
 use problem::Problem;
 
@@ -10,17 +13,17 @@ pub(crate) fn main() -> Result<(), StartError> {
 }
 
 async fn serve() -> Result<(), StartError> {
-    let (service, settings) = Service::start().await?;
-    service.serve(endpoints::PANEL, settings, show).await
+    let (service, settings) = Service::start::<PageSettings>().await?;
+    service.serve(endpoints::PANEL, Page::new(&settings), show).await
 }
 
-async fn show(settings: &PageSettings, call: Call) -> Result<Reply, Problem> {
+async fn show(page_of_deployment: &Page, call: Call) -> Result<Reply, Problem> {
     let page = call.path("page");
     let nothing = || Problem::no_route(call.whole_path());
     match page.strip_prefix("assets/") {
         Some(path) => files::asset(path).ok_or_else(nothing)?.as_asset(call.headers()),
         // Every view has one address, without a slash at its end, like all addresses of the service.
         None if page.ends_with('/') => Err(nothing()),
-        None => files::page(*settings).as_page(call.headers()),
+        None => page_of_deployment.reply(call.headers()),
     }
 }

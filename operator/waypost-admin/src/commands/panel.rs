@@ -44,7 +44,7 @@ pub struct LinkArguments {
     /// Its scopes, separated by spaces; by default all of the application's.
     #[arg(long, value_delimiter = ' ', value_parser = super::scope)]
     scopes: Vec<Scope>,
-    /// The duration of the session in seconds; eight hours at most.
+    /// The duration of the session in seconds; a day at most.
     #[arg(long, default_value = "3600", value_parser = lifetime)]
     lifetime_seconds: Duration,
     /// The page that it opens, such as /panel/deliveries.
@@ -56,7 +56,7 @@ pub struct LinkArguments {
 }
 
 fn lifetime(text: &str) -> Result<Duration, &'static str> {
-    text.parse().ok().and_then(checked_lifetime).ok_or("a session lasts from 60 to 28800 seconds")
+    text.parse().ok().and_then(checked_lifetime).ok_or("a session lasts from 60 to 86400 seconds")
 }
 
 impl Command {

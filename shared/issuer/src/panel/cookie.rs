@@ -1,31 +1,37 @@
 //! The cookie of a session. The browser sends it only to this service and hides it from scripts.
 
-use base::Time;
+use super::{frame_ancestors::FrameAncestors, key::PanelKey, new_link::LONGEST_LIFETIME};
 
-use super::key::PanelKey;
-
-/// The cookie's name in a local run, without TLS.
+/// The cookie's names in a local run, without TLS. The name of a cookie for frames differs: after a change of the
+/// setting, a browser could otherwise send both, and neither would count.
 const NAME: &str = "waypost-panel";
-/// The cookie's name over TLS. Because of its prefix, browsers accept it only from this host, so that no neighbouring
+const FRAMED_NAME: &str = "waypost-panel-framed";
+/// The cookie's names over TLS. Because of the prefix, browsers accept it only from this host, so that no neighbouring
 /// subdomain can plant one (RFC 6265bis §4.1.3.2).
 const SECURE_NAME: &str = "__Host-waypost-panel";
+const SECURE_FRAMED_NAME: &str = "__Host-waypost-panel-framed";
 
 /// Writes the cookies of a deployment.
 #[derive(Debug, Clone, Copy)]
 pub struct SessionCookies {
     is_secure: bool,
+    is_framed: bool,
 }
 
 impl SessionCookies {
-    /// The cookies of the deployment at this address. In a local run, without TLS, a browser would drop a secure
-    /// cookie.
-    pub fn of(base_url: &str) -> Self {
-        Self { is_secure: base_url.starts_with("https:") }
+    /// The cookies of the deployment at this address, whose panel these pages may show in a frame.
+    pub fn of(base_url: &str, ancestors: &FrameAncestors) -> Self {
+        Self { is_secure: base_url.starts_with("https:"), is_framed: !ancestors.is_empty() }
     }
 
     /// The cookie's name.
     pub const fn name(self) -> &'static str {
-        if self.is_secure { SECURE_NAME } else { NAME }
+        match (self.is_secure, self.is_framed) {
+            (true, true) => SECURE_FRAMED_NAME,
+            (true, false) => SECURE_NAME,
+            (false, true) => FRAMED_NAME,
+            (false, false) => NAME,
+        }
     }
 
     /// The key of the session among the values of the cookies with this name, if there is exactly one. Of several
@@ -37,9 +43,10 @@ impl SessionCookies {
         }
     }
 
-    /// The header `Set-Cookie` that gives the browser this key, until the session ends.
-    pub fn give(self, key: &PanelKey, ends: Time, now: Time) -> String {
-        self.header(&key.expose(), ends.since(now).as_secs())
+    /// The header `Set-Cookie` that gives the browser this key. The service knows when the session ends: its application
+    /// may prolong it while the page is idle, so the browser keeps the key as long as a session can last.
+    pub fn give(self, key: &PanelKey) -> String {
+        self.header(&key.expose(), LONGEST_LIFETIME.as_secs())
     }
 
     /// The header `Set-Cookie` that removes the key.
@@ -47,19 +54,26 @@ impl SessionCookies {
         self.header("", 0)
     }
 
-    /// `Strict`: only the panel's page uses it, from its own origin.
+    /// Only the panel's page uses the cookie, from its own origin. `Strict` enforces this, but a browser would not send
+    /// the cookie from a frame in a page of another site. `Partitioned` gives each site that frames the panel a separate
+    /// cookie (CHIPS), so that requests from any other site have none. It requires `Secure`, which browsers accept
+    /// without TLS from this machine; in other local runs, they would drop the cookie.
     fn header(self, value: &str, seconds: u64) -> String {
+        let name = self.name();
         // The prefix requires the path `/`.
-        let (name, path) = if self.is_secure { (SECURE_NAME, "/") } else { (NAME, "/panel/session") };
-        let secure = if self.is_secure { "; Secure" } else { "" };
-        format!("{name}={value}; Max-Age={seconds}; Path={path}; HttpOnly; SameSite=Strict{secure}")
+        let path = if self.is_secure { "/" } else { "/panel/session" };
+        let sites = match (self.is_framed, self.is_secure) {
+            (true, _) => "SameSite=None; Secure; Partitioned",
+            (false, true) => "SameSite=Strict; Secure",
+            (false, false) => "SameSite=Strict",
+        };
+        format!("{name}={value}; Max-Age={seconds}; Path={path}; HttpOnly; {sites}")
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::{super::key::tests::key, *};
-    use std::time::Duration;
 
     #[test]
     fn a_cookie_that_comes_twice_is_no_key() {
@@ -70,14 +84,26 @@ mod tests {
     #[test]
     fn no_script_and_no_other_site_receives_the_cookie() {
         let key = key();
-        let now = Time::from_millis(1_795_167_900_123);
-        let secure = SessionCookies::of("https://api.example.com");
+        let secure = SessionCookies::of("https://api.example.com", &FrameAncestors::default());
         let expected =
-            format!("__Host-waypost-panel={}; Max-Age=3600; Path=/; HttpOnly; SameSite=Strict; Secure", key.expose());
-        assert_eq!(secure.give(&key, now + Duration::from_secs(3600), now), expected);
+            format!("__Host-waypost-panel={}; Max-Age=86400; Path=/; HttpOnly; SameSite=Strict; Secure", key.expose());
+        assert_eq!(secure.give(&key), expected);
         assert_eq!(
-            SessionCookies::of("http://127.0.0.1:9000").take(),
+            SessionCookies::of("http://127.0.0.1:9000", &FrameAncestors::default()).take(),
             "waypost-panel=; Max-Age=0; Path=/panel/session; HttpOnly; SameSite=Strict"
+        );
+    }
+
+    #[test]
+    fn in_frames_each_site_has_a_separate_cookie() {
+        let ancestors = "https://app.example.com".parse().expect("an origin");
+        assert_eq!(
+            SessionCookies::of("https://api.example.com", &ancestors).take(),
+            "__Host-waypost-panel-framed=; Max-Age=0; Path=/; HttpOnly; SameSite=None; Secure; Partitioned"
+        );
+        assert_eq!(
+            SessionCookies::of("http://127.0.0.1:9000", &ancestors).take(),
+            "waypost-panel-framed=; Max-Age=0; Path=/panel/session; HttpOnly; SameSite=None; Secure; Partitioned"
         );
     }
 }

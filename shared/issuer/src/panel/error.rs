@@ -5,6 +5,7 @@ use std::time::Duration;
 use http::header::WWW_AUTHENTICATE;
 
 use auth::{Scopes, token::NotIssued};
+use base::PanelLinkId;
 use problem::{Problem, ProblemKind};
 use storage::{IdempotencyError, TableError};
 
@@ -13,8 +14,8 @@ use crate::oauth::signing_keys::SigningKeyError;
 /// Why a use case of the panel failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PanelError {
-    /// A session of the panel asks for a link.
-    #[error("a session of the panel asks for a link")]
+    /// A session of the panel asks for a link, or to renew one.
+    #[error("a session of the panel asks for a link, or to renew one")]
     BySession,
     /// The link would have scopes that its maker lacks.
     #[error("the link would have scopes that its maker lacks: {0}")]
@@ -28,6 +29,9 @@ pub enum PanelError {
     /// The entity has no such link. Another entity's link looks the same.
     #[error("there is no panel link `{0}`")]
     NotFound(String),
+    /// The link has no session yet that could be renewed.
+    #[error("the panel link `{0}` was not opened yet")]
+    Unopened(PanelLinkId),
     /// The code is not accepted.
     #[error(transparent)]
     Code(#[from] CodeFault),
@@ -125,13 +129,14 @@ impl From<PanelError> for Problem {
     fn from(error: PanelError) -> Self {
         match error {
             PanelError::BySession => {
-                let detail = "A session of the panel makes no links, which could outlive it. Make the link with a token that \
-                              the application has got from the token endpoint.";
+                let detail = "A session of the panel neither creates nor renews links: otherwise it could prolong itself. Use a \
+                              token that the application has got from the token endpoint.";
                 Self::new(ProblemKind::PanelLinkRefused, detail)
             }
             PanelError::ExceedsScopes(lacking) => {
                 let detail = format!(
-                    "Your token lacks scopes that the link is to have: {lacking}. A link gives no more than the token that makes it."
+                    "Your token lacks scopes that the link is to have: {lacking}. A link gives no more than the token that creates \
+                     or renews it."
                 );
                 let challenge = format!(r#"Bearer error="insufficient_scope", scope="{lacking}""#);
                 Self::new(ProblemKind::InsufficientScope, detail)
@@ -140,7 +145,7 @@ impl From<PanelError> for Problem {
             }
             PanelError::ExceedsPublishing => {
                 let detail = "The session of the link could publish events, and your token may not. Use a token with the claim \
-                              `may_publish`, or make the link without `mayPublish`.";
+                              `may_publish`, or create a link without `mayPublish`.";
                 Self::new(ProblemKind::MayNotPublish, detail)
             }
             PanelError::AllowanceSpent(wait) => {
@@ -154,6 +159,11 @@ impl From<PanelError> for Problem {
             PanelError::NotFound(_) => {
                 let detail = "This managing entity has no panel link with the identifier in the path, or no longer.";
                 Self::new(ProblemKind::PanelLinkNotFound, detail)
+            }
+            PanelError::Unopened(_) => {
+                let detail = "The link was not opened yet, so there is no session to renew. Its session begins when it is opened, \
+                              and can be renewed from then on.";
+                Self::new(ProblemKind::PanelLinkUnopened, detail)
             }
             PanelError::Code(fault) => Self::new(ProblemKind::InvalidPanelCode, fault.detail()).caused_by(fault),
             PanelError::Session(fault) => Self::new(ProblemKind::NoPanelSession, fault.detail()).caused_by(fault),

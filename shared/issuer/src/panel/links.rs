@@ -22,7 +22,7 @@ pub struct LinkMaking {
 }
 
 /// The stored links.
-pub struct PanelLinks(LinkStore);
+pub struct PanelLinks(pub(super) LinkStore);
 
 /// The maker of a link: a managing entity with a token that covers it, or the operator of the deployment on behalf of
 /// an application.
@@ -36,6 +36,38 @@ pub struct LinkMaker<'a> {
 enum MakersProof<'a> {
     Token(&'a Claims),
     Operator(&'a Application),
+}
+
+/// The rights that a link grants, or that a token could give to a link.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LinkRights {
+    pub(super) scopes: Scopes,
+    pub(super) may_publish: bool,
+}
+
+impl LinkRights {
+    /// The rights of a token with these claims.
+    ///
+    /// # Errors
+    /// When the token belongs to a session, which could prolong itself without end.
+    pub(super) fn of_token(claims: &Claims) -> Result<Self, PanelError> {
+        if claims.session_id.is_some() {
+            return Err(PanelError::BySession);
+        }
+        Ok(Self { scopes: claims.scopes, may_publish: claims.may_publish })
+    }
+
+    /// Checks that these rights are among others.
+    pub(super) fn check_within(&self, other: &Self) -> Result<(), PanelError> {
+        let lacking = self.scopes.without(other.scopes);
+        if !lacking.is_empty() {
+            return Err(PanelError::ExceedsScopes(lacking));
+        }
+        if self.may_publish && !other.may_publish {
+            return Err(PanelError::ExceedsPublishing);
+        }
+        Ok(())
+    }
 }
 
 /// A new link, with its address, which is shown only here.
@@ -64,23 +96,16 @@ impl<'a> LinkMaker<'a> {
     /// # Errors
     /// When the link would grant more than its maker has, or outlive the session that makes it.
     fn grant(&self, new: NewPanelLink, now: Time) -> Result<PanelGrant, PanelError> {
-        let (client_id, credential_id, own, may_publish) = match self.by {
-            MakersProof::Token(claims) if claims.session_id.is_some() => return Err(PanelError::BySession),
+        let (client_id, credential_id, own) = match self.by {
             MakersProof::Token(claims) => {
-                (&claims.client_id, claims.credential_id.clone(), claims.scopes, claims.may_publish)
+                (&claims.client_id, claims.credential_id.clone(), LinkRights::of_token(claims)?)
             }
-            MakersProof::Operator(application) => {
-                (&application.client_id, None, application.scopes, application.may_publish)
+            MakersProof::Operator(Application { client_id, scopes, may_publish, .. }) => {
+                (client_id, None, LinkRights { scopes: *scopes, may_publish: *may_publish })
             }
         };
-        let scopes: Scopes = new.scopes.unwrap_or(own);
-        let lacking = scopes.without(own);
-        if !lacking.is_empty() {
-            return Err(PanelError::ExceedsScopes(lacking));
-        }
-        if new.may_publish && !may_publish {
-            return Err(PanelError::ExceedsPublishing);
-        }
+        let scopes: Scopes = new.scopes.unwrap_or(own.scopes);
+        LinkRights { scopes, may_publish: new.may_publish }.check_within(&own)?;
         Ok(PanelGrant {
             client_id: client_id.clone(),
             credential_id,

@@ -2,10 +2,13 @@
 
 pub mod cookie;
 mod error;
+pub mod frame_ancestors;
 pub mod key;
 pub mod link;
 pub mod links;
+pub mod look;
 pub mod new_link;
+pub mod renewal;
 pub mod session;
 pub mod sessions;
 mod store;

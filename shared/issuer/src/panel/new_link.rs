@@ -1,6 +1,6 @@
 //! New links: the checks of their properties.
 
-use std::time::Duration;
+use std::{ops::RangeInclusive, time::Duration};
 
 use super::views;
 use crate::applications::new_application::{checked_name, checked_scopes};
@@ -8,7 +8,9 @@ use auth::Scopes;
 use problem::{JsonBody, Problem};
 
 /// The shortest and the longest life of a session, in seconds.
-const LIFETIMES: std::ops::RangeInclusive<u32> = 60..=8 * 60 * 60;
+const LIFETIMES: RangeInclusive<u32> = 60..=86_400;
+/// The longest life of a session, from its opening or from its last renewal by its application.
+pub const LONGEST_LIFETIME: Duration = Duration::from_secs(86_400);
 /// The life of a session unless the request sets one.
 const LIFETIME: Duration = Duration::from_secs(60 * 60);
 /// The longest `place`, the page that a link opens.
@@ -43,22 +45,25 @@ impl NewPanelLink {
         }
         let mut body = JsonBody::read(body)?;
         let scopes: Option<Vec<String>> = body.optional("scopes", "a list of scopes");
-        let wanted = format!("a number of seconds, an integer from {} to {}", LIFETIMES.start(), LIFETIMES.end());
-        let lifetime: Option<u32> = body.optional("lifetimeSeconds", &wanted);
+        let scopes = scopes.map(|list| checked_scopes(&list, &mut body.violations));
+        let lifetime = optional_lifetime(&mut body);
         let place: Option<String> = body.optional("place", PLACE);
         let name: Option<String> = body.optional("name", "a text that people know the link by");
         let may_publish = body.optional("mayPublish", "true or false").unwrap_or(false);
         let violations = &mut body.violations;
-        let scopes = scopes.map(|list| checked_scopes(&list, violations));
-        let lifetime = lifetime.and_then(|seconds| {
-            let checked = checked_lifetime(seconds).ok_or_else(|| format!("must be {wanted}"));
-            violations.note("lifetimeSeconds", checked)
-        });
         let place = place.and_then(|place| violations.note("place", checked_place(&place)));
         let name = name.and_then(|name| violations.note("name", checked_name(&name)));
         body.finish()?;
         Ok(Self { scopes, lifetime: lifetime.unwrap_or(LIFETIME), place, name, may_publish })
     }
+}
+
+/// The member `lifetimeSeconds` of a request.
+pub(super) fn optional_lifetime(body: &mut JsonBody) -> Option<Duration> {
+    let wanted = format!("a number of seconds, an integer from {} to {}", LIFETIMES.start(), LIFETIMES.end());
+    let seconds: u32 = body.optional("lifetimeSeconds", &wanted)?;
+    let checked = checked_lifetime(seconds).ok_or_else(|| format!("must be {wanted}"));
+    body.violations.note("lifetimeSeconds", checked)
 }
 
 /// Checks the life of a session in seconds; `None` if it is too short or too long.
@@ -93,10 +98,10 @@ mod tests {
         for body in ["", " ", "{}"] {
             assert_eq!(NewPanelLink::read(body.as_bytes()).expect(body), NewPanelLink::default(), "{body}");
         }
-        let body = r#"{"scopes":["integrations.read"],"lifetimeSeconds":28800,"place":"/panel/deliveries","name":"Ada","mayPublish":true}"#;
+        let body = r#"{"scopes":["integrations.read"],"lifetimeSeconds":86400,"place":"/panel/deliveries","name":"Ada","mayPublish":true}"#;
         let expected = NewPanelLink {
             scopes: Scopes::parse("integrations.read").ok(),
-            lifetime: Duration::from_secs(28_800),
+            lifetime: Duration::from_secs(86_400),
             place: Some("/panel/deliveries".into()),
             name: Some("Ada".into()),
             may_publish: true,
@@ -106,7 +111,7 @@ mod tests {
 
     #[test]
     fn every_value_that_is_not_good_is_named() {
-        let body = r#"{"scopes":["integrations.*"],"lifetimeSeconds":28801,"place":"//evil.example","name":""}"#;
+        let body = r#"{"scopes":["integrations.*"],"lifetimeSeconds":86401,"place":"//evil.example","name":""}"#;
         let problem = NewPanelLink::read(body.as_bytes()).expect_err("refused");
         let fields: Vec<_> = problem.fields().collect();
         assert_eq!(fields, ["scopes[0]", "lifetimeSeconds", "place", "name"]);

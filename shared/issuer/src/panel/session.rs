@@ -14,8 +14,8 @@ use base::{Random, Time};
 /// How long a replaced key is still accepted; the response carries the current key.
 pub const GRACE: Duration = Duration::from_secs(60);
 
-/// The most renewals of a session. A page renews some sixty times in eight hours, and whenever it is loaded. Without a
-/// limit it would become expensive to distinguish a session's former keys from foreign ones.
+/// The most renewals of a session. A page renews some 150 times in a day, and whenever it is loaded. Without a limit it
+/// would become expensive to distinguish a session's former keys from foreign ones.
 pub const MOST_RENEWALS: usize = 1_000;
 /// How many replacement times are kept.
 const REMEMBERED: usize = 8;
@@ -26,7 +26,7 @@ const REMEMBERED: usize = 8;
 pub struct PanelSession {
     /// When the link was opened.
     pub opened_date: Time,
-    /// When the session ends, regardless of renewals.
+    /// When the session ends, unless its application prolongs it. Renewals by its page do not change it.
     pub ends_date: Time,
     /// The seed with which each key determines the next.
     seed: String,

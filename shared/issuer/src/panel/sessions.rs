@@ -105,7 +105,8 @@ impl PanelSessions {
         Err(SessionFault::Unknown.into())
     }
 
-    /// Renews a session if it does not change between read and write; `None` when another tab was faster.
+    /// Renews a session if it does not change between read and write; `None` when another tab was faster, or the session
+    /// was prolonged.
     async fn renew_as_read(
         &self,
         cookie: Option<&str>,
@@ -132,7 +133,7 @@ impl PanelSessions {
             return Ok(Some(renewed));
         }
         let session_then = session.replacing_key(&renewed.key, now);
-        let written = self.store.renew(&renewed.link, &session.key_hash, &session_then).await?;
+        let written = self.store.renew(&renewed.link, &session, &session_then).await?;
         Ok(written.is_done().then_some(renewed))
     }
 

@@ -15,7 +15,8 @@ use super::{
 use auth::{EntityId, revocations};
 use base::{PanelLinkId, Time};
 use storage::table::{
-    Change, Delete, Key, Put, Query, Table, TableError, Transaction, Value, Written, absent, exists, is,
+    Change, Condition, Delete, Key, Put, Query, Table, TableError, Transaction, Value, Written, absent, at_most,
+    exists, is, more,
 };
 use storage::{IdempotencyError, Record};
 
@@ -92,23 +93,40 @@ impl LinkStore {
         self.write_session(link, session, unopened, "opening a panel link").await
     }
 
-    /// Replaces the key of a session. Lost when another key replaced it, or the link was removed.
-    pub async fn renew(&self, link: &PanelLink, from: &str, session: &PanelSession) -> Result<Written<()>, TableError> {
-        let unchanged = is(KEY_HASH, from);
-        self.write_session(link, session, unchanged, "renewing a panel session").await
+    /// Replaces the key of a session. Lost when another key replaced it, the session was prolonged, or the link was
+    /// removed.
+    pub async fn renew(
+        &self,
+        link: &PanelLink,
+        from: &PanelSession,
+        session: &PanelSession,
+    ) -> Result<Written<()>, TableError> {
+        self.write_session(link, session, is_session(from), "renewing a panel session").await
+    }
+
+    /// Prolongs the session of a link until this time, and returns the link. Never shortens a session, and never
+    /// restores one that has ended: lost when the session lasts longer, has ended, or the link was removed. Leaves the
+    /// session's key alone, so that a renewal by the session's page is not in the way.
+    pub async fn prolong(&self, link: &PanelLink, ends: Time, now: Time) -> Result<Written<PanelLink>, TableError> {
+        let change = Change::of(key(link))
+            .set(ENDS_DATE, ends)
+            .set("expiresAt", end_of_item(ends))
+            .only_if(more(ENDS_DATE, now).and(at_most(ENDS_DATE, ends)));
+        let written: Written<LinkItem> = self.table.write_and_read(change, "prolonging a panel session").await?;
+        Ok(written.map(|item| item.of_entity(link.entity.clone())))
     }
 
     async fn write_session(
         &self,
         link: &PanelLink,
         session: &PanelSession,
-        unchanged: storage::table::Condition,
+        unchanged: Condition,
         doing: &'static str,
     ) -> Result<Written<()>, TableError> {
         let change = Change::of(key(link))
             .set("session", Value::of(session, doing)?)
             .set("expiresAt", end_of_item(session.ends_date))
-            .only_if(unchanged.or(is(KEY_HASH, session.key_hash.clone())));
+            .only_if(unchanged.or(is_session(session)));
         self.table.write(change, doing).await
     }
 
@@ -122,6 +140,12 @@ impl LinkStore {
 }
 
 const KEY_HASH: (&str, &str) = ("session", "keyHash");
+const ENDS_DATE: (&str, &str) = ("session", "endsDate");
+
+/// The link has this session, with this key and this end.
+fn is_session(session: &PanelSession) -> Condition {
+    is(KEY_HASH, session.key_hash.clone()).and(is(ENDS_DATE, session.ends_date))
+}
 
 fn partition(entity: &EntityId) -> String {
     format!("PANEL#{entity}")

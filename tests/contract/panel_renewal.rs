@@ -1,0 +1,118 @@
+//! Renewal of links into the panel: an application prolongs the session of a person.
+
+use std::sync::Arc;
+
+use contract_test::contract_test;
+use serde_json::{Value, json};
+
+use crate::{
+    applications::{forged, made_with, text, token, violations},
+    harness::{Suite, now, time},
+    panel_links::{MadeLink, link},
+    panel_sessions::{cookie_of, open, opened, renew},
+};
+
+/// The path of a link's renewal.
+fn renewal(link: &MadeLink) -> String {
+    format!("/panel/link/{}/renew", link.id)
+}
+
+/// Whether a time is so many seconds from now, less a minute at most for the calls in between.
+fn is_in(value: &Value, seconds: i64) -> bool {
+    let left = time(value).as_second() - now();
+    (seconds - 60..=seconds + 1).contains(&left)
+}
+
+#[contract_test]
+async fn a_session_lasts_up_to_a_day_from_each_renewal(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let api = &suite.api;
+    let made = link(&entity, json!({ "lifetimeSeconds": 120, "name": "Ada" })).await;
+    let first = open(api, &made.code).expect(200).await;
+    assert!(is_in(&first.json()["sessionEndsDate"], 120), "{}", first.exchange);
+    let hour = entity.post(&renewal(&made)).json(&json!({ "lifetimeSeconds": 3600 })).expect(200).await.json();
+    assert!(is_in(&hour["sessionEndsDate"], 3600), "{hour:#}");
+    assert_eq!((&hour["id"], &hour["name"], &hour["lifetimeSeconds"]), (&json!(made.id), &json!("Ada"), &json!(120)));
+    assert_eq!(hour.get("url"), None);
+    // The page gets the new end with its next token, whose life is still ten minutes.
+    let renewed = renew(api, &cookie_of(&first)).expect(200).await;
+    assert_eq!(renewed.json()["sessionEndsDate"], hour["sessionEndsDate"]);
+    assert_eq!(renewed.json()["expiresIn"], 600);
+    // Without a body the link's own life counts; a session is never shortened.
+    let same = entity.post(&renewal(&made)).expect(200).await.json();
+    assert_eq!(same, hour);
+    let day = entity.post(&renewal(&made)).json(&json!({ "lifetimeSeconds": 86_400 })).expect(200).await.json();
+    assert!(is_in(&day["sessionEndsDate"], 86_400), "{day:#}");
+    let listed = entity.get("/panel/link/list").expect(200).await.json();
+    assert_eq!(listed[0], day);
+    renew(api, &cookie_of(&renewed)).expect(200).await;
+}
+
+#[contract_test]
+async fn only_an_open_session_is_renewed(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let api = &suite.api;
+    let made = link(&entity, json!({})).await;
+    entity.post(&renewal(&made)).json(&json!({})).refused(409, "panel-link-unopened").await;
+    let session = opened(api, &made.code).await;
+    let other = suite.entity().await;
+    other.post(&renewal(&made)).json(&json!({})).refused(404, "panel-link-not-found").await;
+    for bad in
+        [json!({ "lifetimeSeconds": 86_401 }), json!({ "lifetimeSeconds": 59 }), json!({ "lifetimeSeconds": "1" })]
+    {
+        let problem = entity.post(&renewal(&made)).json(&bad).refused(400, "invalid-request").await;
+        assert_eq!(violations(&problem), ["lifetimeSeconds"], "{bad}");
+    }
+    entity.call("DELETE", &format!("/panel/link/{}", made.id)).expect(200).await;
+    entity.post(&renewal(&made)).json(&json!({})).refused(404, "panel-link-not-found").await;
+    renew(api, &session.cookie).refused(403, "no-panel-session").await;
+
+    let over = link(&entity, json!({})).await;
+    opened(api, &over.code).await;
+    let pk = format!("PANEL#{}", entity.id);
+    let mut item = suite.table().item(&pk, &over.id).await.expect("the link is there");
+    item["session"]["M"]["endsDate"] = json!({ "S": "2026-01-01T00:00:00.000Z" });
+    suite.table().put(item).await;
+    entity.post(&renewal(&over)).json(&json!({})).refused(404, "panel-link-not-found").await;
+}
+
+#[contract_test]
+async fn a_session_does_not_renew_itself(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let made = link(&entity, json!({})).await;
+    let session = opened(&suite.api, &made.code).await;
+    let call = suite.api.post(entity.path(&renewal(&made))).bearer(&session.token).json(&json!({}));
+    call.refused(403, "panel-link-refused").await;
+}
+
+#[contract_test]
+async fn a_link_is_renewed_only_with_the_rights_that_it_gives(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let api = &suite.api;
+    let made = link(&entity, json!({ "scopes": ["integrations.read", "payment.read"] })).await;
+    opened(api, &made.code).await;
+    let renewing = |token: &str| api.post(entity.path(&renewal(&made))).bearer(token).json(&json!({}));
+    let weak = forged(&suite, "integrations.write integrations.read", &[&entity.id]);
+    let problem = renewing(&weak).refused(403, "insufficient-scope").await;
+    assert_eq!(problem["properties"]["requiredScope"], "payment.read");
+    let reader = forged(&suite, "integrations.read payment.read", &[&entity.id]);
+    renewing(&reader).refused(403, "insufficient-scope").await;
+    // Any application that could create the link may renew it.
+    let scopes = ["integrations.read", "integrations.write", "payment.read"];
+    let other = made_with(&entity, json!({ "name": "test", "scopes": scopes })).await;
+    let strong = token(api, &other.id, &other.secret).await;
+    let renewed = renewing(&strong).expect(200).await.json();
+    assert_eq!(text(&renewed, "id"), made.id);
+}
+
+#[contract_test]
+async fn a_link_for_publishing_is_renewed_only_by_publishers(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let scopes = ["integrations.read", "integrations.write"];
+    let made = link(&entity, json!({ "scopes": scopes, "mayPublish": true })).await;
+    opened(&suite.api, &made.code).await;
+    let subscriber = made_with(&entity, json!({ "name": "test", "scopes": scopes })).await;
+    let subscriber = token(&suite.api, &subscriber.id, &subscriber.secret).await;
+    let call = suite.api.post(entity.path(&renewal(&made))).bearer(&subscriber).json(&json!({}));
+    call.refused(403, "may-not-publish").await;
+}
