@@ -12,7 +12,7 @@ import { useAction } from "./load.js";
 import { useFaultFocus } from "./focus.js";
 import { offered } from "../words/presets.js";
 
-const LIFETIMES = [["3600", "1 hour"], ["1800", "30 minutes"], ["14400", "4 hours"], ["28800", "8 hours"]];
+const LIFETIMES = [["3600", "1 hour"], ["1800", "30 minutes"], ["14400", "4 hours"], ["28800", "8 hours"], ["86400", "1 day"]];
 const CUSTOM = "custom";
 
 export function NewLink({ close }) {
