@@ -25,7 +25,7 @@ TARGET_X86 = --x86-64
 ARCHITECTURE ?= arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help run test simulate deploy-test browser-test receiver-test panel-pictures fuzz lint audit bench build package reproduce sbom pin sam-local sam-api sam-events deploy provision application panel rotate-data-keys \
+.PHONY: help run test simulate deploy-test browser-test receiver-test panel-pictures fuzz lint audit bench build package reproduce sbom pin sam-local sam-api sam-events deploy provision application panel delivery rotate-data-keys \
 	rotate-signing-key failing-webhooks geo-ip-rollback geo-ip-update geo-ip-unblock geo-ip-lookup demo-provider clean-data tools python-tools node-tools receiver-tools deploy-tools audit-tools rust
 
 help: ## Lists the commands
@@ -233,6 +233,10 @@ panel: rust ## Creates a link into the panel (ENTITY= CLIENT= in place of the de
 
 failing-webhooks: rust ## Lists the failing webhooks of all managing entities
 	@$(ADMIN) webhook list --failing
+
+delivery: rust ## Shows the delivery ID= of any managing entity (COMMAND=resend resends it; OPTIONS=--body shows bodies)
+	@test -n $(call quoted,$(ID)) || { echo "Say which: make delivery ID=dlv_01m7wh697q3m7qqm482zyh9200" >&2; exit 1; }
+	@$(ADMIN) delivery $(or $(COMMAND),show) $(call quoted,$(ID)) $(OPTIONS)
 
 rotate-data-keys: rust ## Rotates the keys of sealed values (OPTIONS=--forget)
 	@$(ADMIN) data-keys rotate $(OPTIONS)

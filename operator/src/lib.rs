@@ -7,6 +7,7 @@ mod whole_table;
 pub mod applications;
 pub mod canary;
 pub mod data_keys;
+pub mod deliveries;
 pub mod demo_provider;
 pub mod deployment;
 pub mod failing_webhooks;

@@ -71,6 +71,7 @@ mod metrics;
 mod oauth_clients;
 mod openapi;
 mod operational_events;
+mod operator_deliveries;
 mod operator_lists;
 mod pages;
 mod panel_embedding;

@@ -56,6 +56,7 @@ class DeployTest:
         steps.run("the operator provisions it, twice", 60, self.provision, essential=True)
         steps.run("tokens are issued and refused", 90, self.tokens, essential=True)
         steps.run("an event reaches a webhook, signed, and its attempt is recorded", 90, self.deliver)
+        steps.run("a delivery is shown and resent from the terminal", 60, self.resend)
         steps.run("requests without a route get a Problem", 30, self.unmatched)
         steps.run("an event of the bus reaches the webhook", 90, self.ingest)
         steps.run("an event that cannot be published is inspected and submitted again", 90, self.reject)
@@ -263,6 +264,19 @@ class DeployTest:
 
         shown = until("the attempt", 30, recorded)
         assert (shown["attemptCount"], shown["lastHttpStatus"], len(shown["attempts"])) == (1, 204, 1), shown
+
+    def resend(self) -> None:
+        service = self.services[FIRST]
+        delivery = self._publish(service.token(), "B-7")
+
+        def attempted(times: int) -> bool | None:
+            shown = json.loads(service.admin("delivery", "show", delivery, "--json"))
+            return (shown["status"], len(shown["attempts"])) == ("delivered", times) or None
+
+        until("the delivery", 60, lambda: attempted(1))
+        said = service.admin("delivery", "resend", delivery)
+        assert delivery in said and ENTITY in said, said
+        until("the second attempt", 30, lambda: attempted(2))
 
     def _publish(self, token: str, booking: str) -> str:
         """Publishes an event; returns the identifier of its one delivery."""

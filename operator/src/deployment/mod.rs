@@ -20,6 +20,10 @@ use base::audit::{Action, AuditOutcome, Entry, Notes};
 use base::{Clock, SystemClock, SystemRandom, random};
 use storage::secrets::versions::{SecretVersions, Version, Versioned};
 use storage::{SecretError, Table};
+use webhooks::deliveries::queue::{Queue, QueueSettings};
+
+/// The account of a local service's queues, which are named as in the template.
+const LOCAL_ACCOUNT: &str = "000000000000";
 
 /// An operator's access to a deployment.
 pub struct Deployment {
@@ -158,6 +162,23 @@ impl Deployment {
             Location::Folder(folder) => Some(folder),
             Location::Stack(_) => None,
         }
+    }
+
+    /// The queues of due deliveries.
+    pub async fn delivery_queues(&self) -> Result<Queue, DeploymentError> {
+        Ok(match &self.location {
+            Location::Stack(stack) => {
+                let urls = QueueSettings::new(stack.output("DeliveryQueueUrl")?, stack.output("SlowDeliveryQueueUrl")?);
+                Queue::over(aws_sdk_sqs::Client::new(&stack.aws), &urls)
+            }
+            Location::Folder(folder) => {
+                let services = folder.value("SERVICES_ENDPOINT")?;
+                let url = |name| format!("{services}/{LOCAL_ACCOUNT}/{name}");
+                let config = aws_sdk_sqs::config::Builder::from(&folder.aws().await?).endpoint_url(services);
+                let urls = QueueSettings::new(url("DeliveryQueue"), url("SlowDeliveryQueue"));
+                Queue::over(aws_sdk_sqs::Client::from_conf(config.build()), &urls)
+            }
+        })
     }
 
     /// The versions of a secret, by its name after the prefix.

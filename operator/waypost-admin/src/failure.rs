@@ -4,8 +4,9 @@ use std::{io, process::ExitCode};
 
 use base::logging;
 use operator::{
-    DeploymentError, applications::ApplicationError, data_keys::DataKeysError, geo_ip_databases::GeoIpError,
-    panel_links::PanelLinkError, provision::ProvisionError, signing_keys::SigningKeysError,
+    DeploymentError, applications::ApplicationError, data_keys::DataKeysError, deliveries::DeliveryError,
+    geo_ip_databases::GeoIpError, panel_links::PanelLinkError, provision::ProvisionError,
+    signing_keys::SigningKeysError,
 };
 use storage::TableError;
 
@@ -43,6 +44,9 @@ pub enum Failure {
          the secret `data-keys` from one of its earlier versions"
     )]
     Unreadable(u64),
+    /// A delivery was not shown or not resent.
+    #[error(transparent)]
+    Delivery(#[from] DeliveryError),
     /// No link into the panel was created.
     #[error(transparent)]
     PanelLink(#[from] PanelLinkError),
@@ -89,6 +93,7 @@ impl Failure {
             Self::Application(error) => error.is_refusal(),
             Self::SigningKeys(error) => error.is_refusal(),
             Self::DataKeys(error) => error.is_refusal(),
+            Self::Delivery(error) => error.is_refusal(),
             Self::PanelLink(error) => error.is_refusal(),
             Self::GeoIp(error) => error.is_refusal(),
             Self::Invocation(error) => error.is_refusal(),

@@ -37,6 +37,7 @@ async fn run(Arguments { which, json, command }: Arguments) -> Result<(), Failur
         Command::Application(command) => command.run(&which, output).await,
         Command::SigningKeys(command) => command.run(&which, output).await,
         Command::DataKeys(command) => command.run(&which, output).await,
+        Command::Delivery(command) => command.run(&which, output).await,
         Command::GeoIp(command) => command.run(&which, output).await,
         Command::Panel(command) => command.run(&which, output).await,
         Command::Provision(command) => command.run(&which, output).await,

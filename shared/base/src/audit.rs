@@ -72,6 +72,8 @@ actions! {
     EndPanelSession = "panel.session.end",
     /// An agent calls a tool that changes something.
     CallTool = "tool.call",
+    /// An operator resends a delivery.
+    ResendDelivery = "delivery.resend",
     /// Failed attempts to authenticate are forgotten.
     ForgetGuesses = "guesses.forget",
     /// The issuer starts to sign with its next key.

@@ -2,6 +2,7 @@
 
 mod application;
 mod data_keys;
+mod delivery;
 mod geo_ip;
 mod panel;
 mod provision;
@@ -20,6 +21,8 @@ pub enum Command {
     SigningKeys(signing_keys::Command),
     #[command(subcommand, after_help = data_keys::EXAMPLES)]
     DataKeys(data_keys::Command),
+    #[command(subcommand, after_help = delivery::EXAMPLES)]
+    Delivery(delivery::Command),
     GeoIp(geo_ip::Arguments),
     #[command(subcommand, after_help = panel::EXAMPLES)]
     Panel(panel::Command),

@@ -80,7 +80,11 @@ impl QueueError {
 impl Queue {
     /// The queues at these addresses.
     pub fn connect(aws: &Aws, settings: &QueueSettings) -> Self {
-        let client = aws.sqs();
+        Self::over(aws.sqs(), settings)
+    }
+
+    /// The queues at these addresses, by this client.
+    pub fn over(client: Client, settings: &QueueSettings) -> Self {
         let lane = |url: &str| Batcher::new(Messages { client: client.clone(), url: url.to_owned() });
         let quick = lane(&settings.url);
         let slow = lane(&settings.slow_url);
@@ -225,6 +229,13 @@ impl DelayedMessage {
 pub struct QueueSettings {
     pub(crate) url: String,
     pub(crate) slow_url: String,
+}
+
+impl QueueSettings {
+    /// The addresses of the quick and of the slow lane.
+    pub fn new(url: impl Into<String>, slow_url: impl Into<String>) -> Self {
+        Self { url: url.into(), slow_url: slow_url.into() }
+    }
 }
 
 impl FromEnvironment for QueueSettings {

@@ -79,6 +79,11 @@ impl Resent {
     pub fn delivery(&self) -> &Delivery {
         &self.delivery.delivery
     }
+
+    /// The delivery after the request, with its event and its attempts.
+    pub fn into_whole(self) -> WholeDelivery {
+        self.delivery
+    }
 }
 
 impl Resending {

@@ -22,7 +22,7 @@ use crate::{
     events::store::{EventItem, Events},
     subscriptions::Webhooks,
 };
-use auth::AuthorizedEntity;
+use auth::{AuthorizedEntity, EntityId};
 use base::{DeliveryId, Time, logging};
 use storage::table::{Change, Page, PageEnd, Query, Table, TableError, Written, is};
 
@@ -138,6 +138,12 @@ impl Deliveries {
         now: Time,
     ) -> Result<Option<WholeDelivery>, TableError> {
         Ok(self.find(entity, id, now).await?.map(|found| found.whole(now)))
+    }
+
+    /// The managing entity that owns a delivery; `None` if the table has no event with such a delivery. For operators,
+    /// who know a delivery by its identifier alone.
+    pub async fn owner(&self, id: &DeliveryId) -> Result<Option<EntityId>, TableError> {
+        Ok(self.events.item(&id.event()).await?.map(|event| event.owner_identifier))
     }
 
     /// A stored delivery with its event and its whole attempt history; `None` as in [`Self::with_attempts`].

@@ -1,0 +1,129 @@
+//! One delivery of any managing entity: showing it, and resending it as its owner could. The audit trail shows a
+//! resend.
+
+use std::sync::Arc;
+
+use crate::{Deployment, DeploymentError, deployment};
+use auth::AuthorizedEntity;
+use base::audit::{Action, Notes};
+use base::{Clock, DeliveryId, SystemClock};
+use storage::{IdempotencyStore, TableError};
+use webhooks::{
+    deliveries::{Deliveries, DeliveryError as Cause, delivery::MAX_ATTEMPTS, requests::resend::Resending},
+    subscriptions::{WebhookError, Webhooks, request_limits::RequestLimits},
+};
+
+pub use webhooks::deliveries::{
+    attempt::Attempt,
+    delivery::{Delivery, WholeDelivery},
+};
+
+/// Reasons why a delivery was not shown or not resent.
+#[derive(Debug, thiserror::Error)]
+pub enum DeliveryError {
+    /// No delivery has this identifier, or it is no longer kept.
+    #[error("there is no delivery {0}, or its retention is over")]
+    NotFound(DeliveryId),
+    /// Its webhook was removed.
+    #[error("the webhook of the delivery was removed, so it cannot be resent")]
+    WebhookRemoved,
+    /// Its webhook is disabled.
+    #[error("the webhook of the delivery is disabled; its owner must enable it first")]
+    WebhookDisabled,
+    /// It has had too many attempts.
+    #[error("the delivery has had {MAX_ATTEMPTS} attempts or more, so it cannot be resent")]
+    TooManyAttempts,
+    /// The deployment does not name its queues.
+    #[error(transparent)]
+    Deployment(#[from] DeploymentError),
+    /// The table failed, or the managing entity reached its limit of resends in a minute.
+    #[error("the delivery was not read or not resent; run this again")]
+    Other(#[source] Cause),
+}
+
+impl DeliveryError {
+    /// Whether the present state refuses the request. Nothing was changed, and a retry would fail again.
+    pub fn is_refusal(&self) -> bool {
+        match self {
+            Self::Deployment(error) => error.is_refusal(),
+            Self::NotFound(_) | Self::WebhookRemoved | Self::WebhookDisabled | Self::TooManyAttempts => true,
+            Self::Other(_) => false,
+        }
+    }
+
+    fn of(cause: Cause, id: &DeliveryId) -> Self {
+        match cause {
+            Cause::NotFound => Self::NotFound(id.clone()),
+            Cause::WebhookRemoved => Self::WebhookRemoved,
+            Cause::Webhook(WebhookError::Disabled) => Self::WebhookDisabled,
+            Cause::TooManyAttempts => Self::TooManyAttempts,
+            other => Self::Other(other),
+        }
+    }
+}
+
+impl From<TableError> for DeliveryError {
+    fn from(error: TableError) -> Self {
+        Self::Other(error.into())
+    }
+}
+
+/// Shows a delivery, regardless of the managing entity that owns it.
+pub async fn show(deployment: &Deployment, id: &DeliveryId) -> Result<WholeDelivery, DeliveryError> {
+    let deliveries = Deliveries::new(deployment.table.clone());
+    let owner = owner(&deliveries, id).await?;
+    let found = deliveries.with_attempts(&owner, id, SystemClock.now()).await?;
+    found.ok_or_else(|| DeliveryError::NotFound(id.clone()))
+}
+
+/// Resends a delivery now, as the API does at its owner's request, and returns it. It counts towards the owner's limit
+/// of resends.
+pub async fn resend(deployment: &Deployment, id: &DeliveryId) -> Result<WholeDelivery, DeliveryError> {
+    let table = &deployment.table;
+    let deliveries = Deliveries::new(table.clone());
+    let owner = owner(&deliveries, id).await?;
+    let resending = Resending {
+        deliveries,
+        webhooks: Webhooks::new(table.clone()),
+        answers: IdempotencyStore::new(table.clone()),
+        limits: RequestLimits::new(table.clone()),
+        queue: deployment.delivery_queues().await?,
+        clock: Arc::new(SystemClock),
+    };
+    let resent = resending.resend(&owner, id, None).await.map_err(|cause| DeliveryError::of(cause, id))?;
+    let notes = Notes::default();
+    notes.entity(owner.id().as_str());
+    notes.subject(id.as_str());
+    deployment::audit(&deployment.environment, Action::ResendDelivery, &notes);
+    Ok(resent.into_whole())
+}
+
+/// The managing entity that owns the delivery.
+async fn owner(deliveries: &Deliveries, id: &DeliveryId) -> Result<AuthorizedEntity, DeliveryError> {
+    let owner = deliveries.owner(id).await?.ok_or_else(|| DeliveryError::NotFound(id.clone()))?;
+    Ok(AuthorizedEntity::by_operator(owner))
+}
+
+#[cfg(test)]
+mod tests {
+    use base::{EventId, SystemRandom};
+
+    use super::*;
+
+    #[test]
+    fn a_refusal_says_why_and_a_failure_to_try_again() {
+        let id = DeliveryId::of(&EventId::new(SystemClock.now(), &SystemRandom), 0);
+        let refused = [
+            (Cause::NotFound, "its retention is over"),
+            (Cause::WebhookRemoved, "was removed"),
+            (Cause::Webhook(WebhookError::Disabled), "enable it first"),
+            (Cause::TooManyAttempts, "100 attempts"),
+        ];
+        for (cause, said) in refused {
+            let error = DeliveryError::of(cause, &id);
+            assert!(error.is_refusal() && error.to_string().contains(said), "{error}");
+        }
+        let failed = DeliveryError::of(Cause::Webhook(WebhookError::NeverStill), &id);
+        assert!(!failed.is_refusal() && failed.to_string().contains("run this again"), "{failed}");
+    }
+}
