@@ -197,13 +197,16 @@ reproduce: ## Builds HEAD in another folder, and compares the programs with thos
 # Asks its questions and checks the AWS credentials first, since a build takes long. The answers decide the architecture; the last
 # step checks the built programs.
 DEPLOY = .venv-deploy/bin/python operator/deploy.py
-deploy: ## Deploys ENV=staging; asks the first time, and keeps the answers in samconfig-ENV.yaml
+# A variable VERSION of the environment is ignored, since it may mean another program. A stored version needs no build.
+STORED = $(if $(filter command,$(origin VERSION)),$(VERSION))
+deploy: ## Deploys ENV=staging, or again VERSION=; asks the first time, and keeps the answers in samconfig-ENV.yaml
 	@test -n $(call quoted,$(ENV)) || { echo "Say which: make deploy ENV=staging" >&2; exit 1; }
 	@$(DEPLOY_TOOLS)
 	@$(DEPLOY) ask $(call quoted,$(ENV)) $(if $(filter file,$(origin ARCHITECTURE)),,--architecture $(call quoted,$(ARCHITECTURE)))
 	@$(DEPLOY) credentials $(call quoted,$(ENV))
-	@architecture="$$($(DEPLOY) architecture $(call quoted,$(ENV)))" && $(MAKE) --no-print-directory build ARCHITECTURE="$$architecture"
-	@$(DEPLOY) deploy $(call quoted,$(ENV))
+	@$(if $(STORED),,architecture="$$($(DEPLOY) architecture $(call quoted,$(ENV)))" && \
+		$(MAKE) --no-print-directory build ARCHITECTURE="$$architecture")
+	@$(DEPLOY) deploy $(call quoted,$(ENV)) $(if $(STORED),--version $(call quoted,$(STORED)))
 
 # Every command below runs waypost-admin for the stack STACK=, or without it for the local service with DATA=; see
 # `target/debug/waypost-admin --help`. For a stack, cargo builds waypost-admin alone; for a local service it builds both together,

@@ -5,14 +5,13 @@ The answers for ENV are stored in samconfig-ENV.yaml, a configuration file of SA
     deploy.py ask ENV [--architecture NAME]    writes the file, unless it exists
     deploy.py credentials ENV                  fails without valid AWS credentials
     deploy.py architecture ENV                 prints the processor to build for
-    deploy.py deploy ENV                       deploys the built programs
+    deploy.py deploy ENV [--version NAME]      deploys the built programs, or a version that was deployed before
 """
 
 import argparse
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -20,6 +19,11 @@ from pathlib import Path
 
 import yaml
 from samtranslator.yaml_helper import yaml_parse
+
+import releases
+from command_line import aws, fail, tool
+from existing_table import check_table
+from filled_template import with_settings, with_table
 
 ROOT = Path(__file__).resolve().parent.parent
 # The parameters to ask for; all others have a default that suits most environments.
@@ -32,10 +36,6 @@ PROCESSORS = {183: "arm64", 62: "x86_64"}
 FIRST_RUNS = ["SweepMissingAlarm", "RefreshMissingAlarm"]
 FIRST_RUNS_WITHIN = 600
 SECONDS_BETWEEN_LOOKS = float(os.environ.get("DEPLOY_SECONDS_BETWEEN_LOOKS", "10"))
-
-
-def fail(sentence):
-    sys.exit(f"deploy: {sentence}")
 
 
 def template():
@@ -126,20 +126,25 @@ def configuration(environment, stack, region, given, parameters):
     return "\n".join(lines) + "\n"
 
 
-def answers(environment):
-    """Stack, region and all parameters of an environment."""
+def answers(environment, release=None):
+    """Stack, region, bucket, table and all parameters of an environment; with an earlier release, those that it declares."""
     path = file_of(environment)
     if not path.exists():
         fail(f"{path.name} is missing; `make deploy ENV={environment}` asks for its values and writes it")
     try:
         read = yaml.safe_load(path.read_text(encoding="utf-8"))["default"]["deploy"]["parameters"]
         stack, region, overrides = read["stack_name"], read["region"], read["parameter_overrides"]
+        bucket, prefix = read.get("s3_bucket"), read.get("s3_prefix", stack)
         overrides = dict(override.split("=", 1) for override in overrides)
     except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError) as error:
         fail(f"{path.name} is not as `make deploy` writes it: {error}")
-    declared = template()["Parameters"]
-    unknown = [name for name in overrides if name not in declared]
-    if unknown:
+    declared = (release or template())["Parameters"]
+    # Also a release without this parameter must use the table.
+    table = overrides.get("TableName")
+    unknown = [name for name in overrides if name not in declared and not (release and name == "TableName")]
+    if unknown and release:
+        print(f"The version does not know {', '.join(unknown)}; the values in {path.name} have no effect on it.")
+    elif unknown:
         fail(f"{path.name} names {', '.join(unknown)}, which template.yaml does not declare")
     if overrides.get("Environment") != environment:
         fail(f"{path.name} is for another environment: its Environment is {overrides.get('Environment')}")
@@ -148,7 +153,7 @@ def answers(environment):
     for name, value in values.items():
         if not is_allowed(declared[name], value) and not (value == "" and name in ("BaseUrl", "AuthUrl")):
             fail(f"{path.name}: {name} cannot be `{value}`. {declared[name]['Description']}")
-    return {"stack": stack, "region": region, "parameters": values}
+    return {"stack": stack, "region": region, "bucket": bucket, "prefix": prefix, "table": table, "parameters": values}
 
 
 def check_programs(architecture):
@@ -166,24 +171,6 @@ def check_programs(architecture):
         # SAM uploads the whole folder.
         if stray := [entry.name for entry in Path(folder).iterdir() if entry.name != "bootstrap"]:
             fail(f"{folder} is the function's package, and {', '.join(sorted(stray))} is no part of it: remove it")
-
-
-def tool(name, *folders):
-    """The path of a program, in these folders or in the operator's PATH."""
-    path = os.pathsep.join([*map(str, folders), os.environ.get("PATH", "")])
-    return shutil.which(name, path=path) or fail(f"{name} is not installed; docs/deploy.md lists the requirements of a deployment")
-
-
-def aws(region, *arguments):
-    """The output of the AWS command line, or None if the stack does not exist."""
-    called = subprocess.run(
-        [tool("aws"), *arguments, "--region", region, "--output", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    if called.returncode and "does not exist" in called.stderr:
-        return None
-    if called.returncode:
-        fail(f"aws {' '.join(arguments[:2])}: {called.stderr.strip()}")
-    return json.loads(called.stdout or "null")
 
 
 def check_credentials(environment):
@@ -211,50 +198,20 @@ def is_new(stack, region):
     return status in (None, "REVIEW_IN_PROGRESS")
 
 
-def filled(value, parameters):
-    """A value of the template with the parameters' values in place of references to them."""
-    if isinstance(value, dict):
-        if set(value) == {"Ref"} and value["Ref"] in parameters:
-            return str(parameters[value["Ref"]])
-        return {name: filled(part, parameters) for name, part in value.items()}
-    if isinstance(value, list):
-        return [filled(part, parameters) for part in value]
-    return value
-
-
-def with_settings(template, parameters):
-    """The template with the parameters' values in the functions' environments.
-
-    SAM publishes a version of a function when its text in the template changes. With a reference to a parameter the text would
-    stay the same, and the alias would stay at the version with the old value
-    (https://github.com/aws/serverless-application-model/issues/3820).
-    """
-    functions = [one["Properties"] for one in template["Resources"].values() if one["Type"] == "AWS::Serverless::Function"]
-    for function in [template["Globals"]["Function"], *functions]:
-        if "Environment" in function:
-            function["Environment"] = filled(function["Environment"], parameters)
-    return template
-
-
-def write_template(environment, parameters):
-    """Writes the template for SAM, and returns its path."""
-    filled_in = with_settings(template(), parameters)
-    for one in filled_in["Resources"].values():
-        if one["Type"] == "AWS::Serverless::Function":
-            one["Properties"]["CodeUri"] = str(Path(one["Properties"]["CodeUri"]).resolve())
+def write_template(environment, parameters, release):
+    """Writes a release's template with its values for SAM, and returns its path."""
     path = Path("target", f"template-{environment}.json").resolve()
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(filled_in, indent=1), encoding="utf-8")
+    path.write_text(json.dumps(with_settings(release, parameters), indent=1), encoding="utf-8")
     return path
 
 
-def sam(environment, parameters):
+def sam(environment, parameters, release):
     # An empty value has to be quoted.
     overrides = [f"{name}={value}" if value else f'{name}=""' for name, value in parameters.items()]
     deployed = subprocess.run([
         # The pinned SAM is in the folder of the Python that runs this.
         tool("sam", Path(sys.executable).parent), "deploy",
-        "--template-file", str(write_template(environment, parameters)), "--config-file", str(file_of(environment)),
+        "--template-file", str(write_template(environment, parameters, release)), "--config-file", str(file_of(environment)),
         "--no-confirm-changeset", "--no-fail-on-empty-changeset", "--parameter-overrides", *overrides,
     ])
     if deployed.returncode:
@@ -289,10 +246,19 @@ def wait_for_first_runs(stack, region):
         time.sleep(SECONDS_BETWEEN_LOOKS)
 
 
-def deploy(environment):
+def deploy(environment, version):
     read = answers(environment)
-    stack, region, parameters = read["stack"], read["region"], read["parameters"]
-    check_programs(parameters["Architecture"])
+    stack, region = read["stack"], read["region"]
+    if version:
+        release = releases.fetch(environment, read, version)
+        read = answers(environment, release)
+    else:
+        check_programs(read["parameters"]["Architecture"])
+        release = releases.package(environment, read, template())
+    parameters = read["parameters"]
+    if read["table"]:
+        check_table(read["table"], region, release)
+        release = with_table(release, read["table"])
     found = None if is_new(stack, region) else described(stack, region)
     # A stack without the configured topic is new, or its first deployment ended before its schedules had run.
     before = {one["ParameterKey"]: one["ParameterValue"] for one in found.get("Parameters", [])} if found else {}
@@ -301,15 +267,17 @@ def deploy(environment):
         first["AlarmTopicArn"] = ""
     for name in ("BaseUrl", "AuthUrl"):
         first[name] = parameters[name] or before.get(name, PRELIMINARY)
-    sam(environment, first)
+    sam(environment, first, release)
     if not parameters["BaseUrl"] or not parameters["AuthUrl"]:
         outputs = {one["OutputKey"]: one["OutputValue"] for one in described(stack, region)["Outputs"]}
         put_address(environment, outputs["ApiEndpoint"])
-        parameters = answers(environment)["parameters"]
+        parameters = answers(environment, release)["parameters"]
     if parameters["AlarmTopicArn"] != first["AlarmTopicArn"]:
         wait_for_first_runs(stack, region)
     if parameters != first:
-        sam(environment, parameters)
+        sam(environment, parameters, release)
+    if not version:
+        releases.store(environment, read, release)
 
 
 def main():
@@ -317,6 +285,7 @@ def main():
     parser.add_argument("step", choices=["ask", "credentials", "architecture", "deploy"])
     parser.add_argument("environment")
     parser.add_argument("--architecture", choices=sorted(PROCESSORS.values()))
+    parser.add_argument("--version")
     arguments = parser.parse_args()
     if arguments.step == "ask":
         ask(arguments.environment, arguments.architecture)
@@ -325,7 +294,7 @@ def main():
     elif arguments.step == "architecture":
         print(answers(arguments.environment)["parameters"]["Architecture"])
     else:
-        deploy(arguments.environment)
+        deploy(arguments.environment, arguments.version)
 
 
 if __name__ == "__main__":

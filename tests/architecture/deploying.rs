@@ -17,13 +17,21 @@ use crate::template::expanded_with;
 
 const SAM: &str = r#"#!/bin/sh
 printf 'sam %s\n' "$*" >> calls
-cp deployed.json stack.json
+if test "$1" = package; then cp "$3" "$5"; else cp deployed.json stack.json; fi
 "#;
 
 /// The first call returns the alarms of a stack whose schedules have not run yet.
 const AWS: &str = r#"#!/bin/sh
 printf 'aws %s %s\n' "$1" "$2" >> calls
+if test "$4" = aws-sam-cli-managed-default; then
+    echo '{"Stacks": [{"Outputs": [{"OutputKey": "SourceBucket", "OutputValue": "programs"}]}]}'; exit
+fi
 case "$1 $2" in
+    "s3api put-object") mkdir -p "stored/$(dirname "$6")" && cp "$8" "stored/$6" ;;
+    "s3api get-object")
+        if test -e "stored/$6"; then cp "stored/$6" "$7"; echo "{}"; else echo "The specified key does not exist." >&2; exit 254; fi ;;
+    "s3api list-objects-v2") echo '{"Contents": [{"Key": "waypost-staging/releases/1.0.0.json", "LastModified": "2026-11-20"}]}' ;;
+    "dynamodb describe-"*) cat "$2.json" ;;
     "cloudformation describe-stacks")
         if test -e stack.json; then cat stack.json; else echo "Stack with id waypost-staging does not exist" >&2; exit 254; fi ;;
     "cloudformation delete-stack") rm stack.json ;;
@@ -196,7 +204,7 @@ fn a_deployment_names_every_parameter_and_may_change_nothing() {
     let desk = Desk::new();
     desk.succeeds(&["ask", "staging"], &ANSWERS);
     desk.succeeds(&["deploy", "staging"], &[]);
-    let calls = desk.calls_of("sam");
+    let calls = desk.calls_of("sam deploy");
     let [call] = calls.as_slice() else { panic!("one deployment: {calls:?}") };
     for argument in
         [" deploy ", " --no-fail-on-empty-changeset ", "/samconfig-staging.yaml ", "/target/template-staging.json "]
@@ -296,7 +304,8 @@ fn a_first_deployment_that_failed_is_repeated_by_the_same_command() {
     desk.write("stack.json", stack("ROLLBACK_COMPLETE", &[]).to_string());
     desk.succeeds(&["deploy", "staging"], &[]);
     let calls: Vec<_> = desk.calls().iter().map(|call| call.split(' ').take(3).collect::<Vec<_>>().join(" ")).collect();
-    let [looked, deleted, waited, deployed] = calls.as_slice() else { panic!("{calls:?}") };
+    let [packaged, looked, deleted, waited, deployed, ..] = calls.as_slice() else { panic!("{calls:?}") };
+    assert!(packaged.starts_with("sam package"), "{packaged}");
     assert_eq!(looked, "aws cloudformation describe-stacks");
     assert_eq!([deleted, waited], ["aws cloudformation delete-stack", "aws cloudformation wait"]);
     assert!(deployed.starts_with("sam deploy"), "{deployed}");
@@ -323,7 +332,7 @@ fn the_alarms_of_a_new_stack_get_their_topic_when_its_schedules_have_run() {
     desk.succeeds(&["deploy", "staging"], &[]);
     let calls = desk.calls();
     let place = |start: &str| calls.iter().rposition(|call| call.starts_with(start)).expect("it is called");
-    let deployed = desk.calls_of("sam");
+    let deployed = desk.calls_of("sam deploy");
     let [first, second] = deployed.as_slice() else { panic!("two deployments: {deployed:?}") };
     assert!(parameters_of(first).contains(&r#"AlarmTopicArn="""#), "{first}");
     assert!(parameters_of(second).contains(&&*format!("AlarmTopicArn={TOPIC}")), "{second}");
@@ -333,7 +342,7 @@ fn the_alarms_of_a_new_stack_get_their_topic_when_its_schedules_have_run() {
     desk.write("deployed.json", stack("UPDATE_COMPLETE", &[("AlarmTopicArn", TOPIC)]).to_string());
     desk.write("stack.json", stack("UPDATE_COMPLETE", &[("AlarmTopicArn", TOPIC)]).to_string());
     desk.succeeds(&["deploy", "staging"], &[]);
-    assert_eq!(desk.calls_of("sam").len(), 3);
+    assert_eq!(desk.calls_of("sam deploy").len(), 3);
 }
 
 #[test]
@@ -341,7 +350,7 @@ fn an_api_without_a_custom_name_gets_api_gateways_address() {
     let desk = Desk::new();
     desk.succeeds(&["ask", "staging"], &["", "eu-central-1", "", "", ""]);
     desk.succeeds(&["deploy", "staging"], &[]);
-    let deployed = desk.calls_of("sam");
+    let deployed = desk.calls_of("sam deploy");
     let [first, second] = deployed.as_slice() else { panic!("two deployments: {deployed:?}") };
     assert!(parameters_of(first).contains(&"BaseUrl=https://preliminary.invalid"), "{first}");
     for address in ["BaseUrl=https://a1b2.example.com", "AuthUrl=https://a1b2.example.com"] {
@@ -349,5 +358,85 @@ fn an_api_without_a_custom_name_gets_api_gateways_address() {
         assert!(desk.read("samconfig-staging.yaml").contains(&format!(r#"- "{address}""#)));
     }
     desk.succeeds(&["deploy", "staging"], &[]);
-    assert_eq!(desk.calls_of("sam").len(), 3, "the address is known");
+    assert_eq!(desk.calls_of("sam deploy").len(), 3, "the address is known");
+}
+
+#[test]
+fn a_stored_version_is_deployed_again_with_present_settings_and_no_build() {
+    let desk = Desk::new();
+    desk.succeeds(&["ask", "staging"], &ANSWERS);
+    let said = desk.succeeds(&["deploy", "staging"], &[]);
+    let version = said.split_once("This is the version ").and_then(|(_, rest)| rest.split_once(';')).expect("a name").0;
+    let answers = desk.read("samconfig-staging.yaml");
+    // The stored version does not know a parameter of the present one.
+    let stored = format!("stored/waypost-staging/releases/{version}.json");
+    let mut release: Value = serde_json::from_str(&desk.read(&stored)).expect("JSON");
+    release["Parameters"].as_object_mut().expect("parameters").remove("Tracing").expect("a parameter");
+    desk.write(&stored, release.to_string());
+    let mut chosen = answers.clone();
+    for (from, to) in [("LogLevel=info", "LogLevel=debug"), ("Tracing=Disabled", "Tracing=Active")] {
+        chosen = chosen.replace(&format!("# - \"{from}\""), &format!("- \"{to}\""));
+    }
+    desk.write("samconfig-staging.yaml", chosen);
+    fs::remove_dir_all(desk.path("target/lambda")).expect("the programs were there");
+    let said = desk.succeeds(&["deploy", "staging", "--version", version], &[]);
+    assert!(said.contains("does not know Tracing"), "{said}");
+    let calls = desk.calls_of("sam");
+    assert_eq!(calls.len(), 3, "one package and two deployments: {calls:?}");
+    assert!(parameters_of(&calls[2]).contains(&"LogLevel=debug"), "{}", calls[2]);
+    assert!(!calls[2].contains("Tracing="), "{}", calls[2]);
+    assert!(desk.read("target/template-staging.json").contains(r#""LOG_LEVEL": "debug""#));
+    let refused = desk.fails(&["deploy", "staging", "--version", "0.9"], &[]);
+    assert!(
+        refused.contains("the version 0.9 of waypost-staging is not stored") && refused.contains("1.0.0"),
+        "{refused}"
+    );
+
+    desk.write("samconfig-staging.yaml", answers.replace("Architecture=arm64", "Architecture=x86_64"));
+    let refused = desk.fails(&["deploy", "staging", "--version", version], &[]);
+    assert!(refused.contains("was built for arm64, and the stack is for x86_64"), "{refused}");
+}
+
+/// A table that CloudFormation does not manage may lack an index of this release, or the protection of the stack's own.
+#[test]
+fn another_table_replaces_the_stacks_own_only_if_it_is_alike() {
+    let desk = Desk::new();
+    desk.succeeds(&["ask", "staging"], &ANSWERS);
+    let answers = desk.read("samconfig-staging.yaml");
+    let chosen = answers.replace(r##"# - "TableName=""##, r#"- "TableName=restored-1""#);
+    assert_ne!(chosen, answers);
+    desk.write("samconfig-staging.yaml", chosen);
+    let text = fs::read_to_string(root().join("template.yaml")).expect("the project has a template.yaml");
+    let declared = template::yaml_to_json(&text).expect("YAML")["Resources"]["Table"]["Properties"].clone();
+    let mut table = declared.clone();
+    table["TableStatus"] = "ACTIVE".into();
+    let describe = |table: &Value, expiry: &str, backups: &str| {
+        desk.write("describe-table.json", json!({ "Table": table }).to_string());
+        let expiry = json!({ "TimeToLiveStatus": expiry, "AttributeName": "expiresAt" });
+        desk.write("describe-time-to-live.json", json!({ "TimeToLiveDescription": expiry }).to_string());
+        let backups = json!({ "PointInTimeRecoveryDescription": { "PointInTimeRecoveryStatus": backups } });
+        desk.write("describe-continuous-backups.json", json!({ "ContinuousBackupsDescription": backups }).to_string());
+    };
+    describe(&table, "DISABLED", "DISABLED");
+    let refused = desk.fails(&["deploy", "staging"], &[]);
+    assert!(refused.contains("time to live (expiresAt)") && refused.contains("no point-in-time recovery"), "{refused}");
+    let mut lacking = table.clone();
+    let indexes = lacking["GlobalSecondaryIndexes"].as_array_mut().expect("indexes");
+    indexes.retain(|index| index["IndexName"] != "bySubject");
+    lacking["DeletionProtectionEnabled"] = false.into();
+    describe(&lacking, "ENABLED", "ENABLED");
+    let refused = desk.fails(&["deploy", "staging"], &[]);
+    assert!(refused.contains("lacks the index bySubject") && refused.contains("not protected"), "{refused}");
+    assert!(desk.calls_of("sam deploy").is_empty(), "nothing was changed");
+
+    describe(&table, "ENABLED", "ENABLED");
+    desk.succeeds(&["deploy", "staging"], &[]);
+    let resources = expanded_with(json!({ "template": desk.path("target/template-staging.json") }));
+    let rest: Vec<_> = resources.iter().filter(|(id, _)| *id != "Table").collect();
+    let written = serde_json::to_string(&rest).expect("JSON");
+    assert!(resources.contains_key("Table"), "the stack keeps its own table");
+    assert!(written.contains("table/restored-1/index/byDue") && written.contains(r#""TABLE_NAME":"restored-1""#));
+    for left in [r#"{"Ref":"Table"}"#, r#""Table","Arn""#, "${Table"] {
+        assert!(!written.contains(left), "a part uses the stack's own table by {left}");
+    }
 }

@@ -18,7 +18,7 @@ from samtranslator.yaml_helper import yaml_parse
 from emulator import Emulator
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "operator"))
-from deploy import with_settings  # noqa: E402: the operator's own script is no package
+from filled_template import with_settings, with_table  # noqa: E402: the operator's scripts are no package
 
 BUCKET = "deploy-test-code"
 # Makes a deployment fail after all other resources are created: it waits a second for a signal that is never sent.
@@ -56,7 +56,8 @@ class Bundle:
 
     def expanded(self, parameters: dict[str, str]) -> Template:
         """The template as CloudFormation gets it from `make deploy` with these parameters."""
-        filled_in = with_settings(yaml_parse(self.source.read_text(encoding="utf-8")), parameters)
+        source = yaml_parse(self.source.read_text(encoding="utf-8"))
+        filled_in = with_settings(with_table(source, parameters.get("TableName")), parameters)
         script = Path(__file__).resolve().parents[1] / "python/expand_template.py"
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
             json.dump(filled_in, file)

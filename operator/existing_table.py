@@ -1,0 +1,44 @@
+"""An existing table in place of the stack's own, such as a restored one: CloudFormation does not manage it, so its keys, indexes
+and settings are compared with the template's before each deployment.
+"""
+
+from command_line import aws, fail
+
+
+def check_table(name, region, template):
+    """Fails unless the table has what the template declares for the stack's own table."""
+    table = aws(region, "dynamodb", "describe-table", "--table-name", name)
+    expiry = aws(region, "dynamodb", "describe-time-to-live", "--table-name", name)
+    backups = aws(region, "dynamodb", "describe-continuous-backups", "--table-name", name)
+    if faults := faults_of(table, expiry, backups, template):
+        fail(f"the table {name} cannot replace the stack's own: {'; '.join(faults)}. docs/restore.md has the commands")
+
+
+def faults_of(table, expiry, backups, template):
+    """The differences between a table, as DynamoDB's three calls describe it, and the table of the template."""
+    table, declared = table["Table"], template["Resources"]["Table"]["Properties"]
+    faults = []
+    if table["KeySchema"] != declared["KeySchema"]:
+        faults.append("it has other keys")
+    present = {index["IndexName"]: shape(index) for index in table.get("GlobalSecondaryIndexes", [])}
+    for index in declared["GlobalSecondaryIndexes"]:
+        if present.get(index["IndexName"]) != shape(index):
+            faults.append(f"it lacks the index {index['IndexName']} as the template declares it")
+    if table["TableStatus"] != "ACTIVE":
+        faults.append(f"it is {table['TableStatus']}")
+    if not table.get("DeletionProtectionEnabled"):
+        faults.append("it is not protected against deletion")
+    wanted, found = declared["TimeToLiveSpecification"]["AttributeName"], expiry["TimeToLiveDescription"]
+    if found["TimeToLiveStatus"] not in ("ENABLED", "ENABLING") or found.get("AttributeName") != wanted:
+        faults.append(f"it removes no items by their time to live ({wanted})")
+    recovery = backups["ContinuousBackupsDescription"]["PointInTimeRecoveryDescription"]
+    if recovery["PointInTimeRecoveryStatus"] != "ENABLED":
+        faults.append("it has no point-in-time recovery")
+    return faults
+
+
+def shape(index):
+    """The properties of an index that cannot be changed."""
+    projection = index["Projection"]
+    keys = [(key["AttributeName"], key["KeyType"]) for key in index["KeySchema"]]
+    return keys, projection["ProjectionType"], sorted(projection.get("NonKeyAttributes", []))
