@@ -7,11 +7,12 @@ from typing import Any
 
 import botocore.exceptions
 
+import restoring
 import stand_ins
 from bundle import FAULT, Bundle, Template, failing
 from contract import ContractTests
 from emulator import Emulator
-from manual import Manual
+from manual import DOCUMENTS, Manual
 from receiver import Receiver
 from service import ENTITY, Service, credentials, until
 from stack import Stack
@@ -42,6 +43,7 @@ class DeployTest:
         self.services: dict[str, Service] = {}
         self.webhook: dict[str, Any] = {}
         self.delivery = ""
+        self.backup = ""
         self.manual = Manual(emulator, source.parent)
         self.bundle: Bundle
         self.template: Template
@@ -73,6 +75,8 @@ class DeployTest:
         steps.run("a queue message is lost", 60, self.lose_message)
         steps.run("the signing keys are replaced in an emergency", 120, self.replace_keys)
         steps.run("the scheduled sweep delivers the event of the lost message", SWEEP_LIMIT, self.sweep)
+        steps.run("the secrets are backed up", 30, self.back_up)
+        steps.run("the table is restored into a new one, which the stack then uses", 240, self.restore)
         steps.run("the second environment is removed, and its data remain", 60, self.remove_second)
         steps.run("the webhook is removed", 60, self.remove_webhook)
         steps.run("every command of the documents was followed", 10, self.followed)
@@ -220,6 +224,23 @@ class DeployTest:
         self._serves()
         return "and succeeds without the fault"
 
+    def back_up(self) -> str:
+        self.backup = restoring.back_up(self.services[FIRST], self.manual)
+        return self.backup
+
+    def restore(self) -> str:
+        service = self.services[FIRST]
+        restoring.restore_table(service, self.manual)
+        later = {"name": "Later", "eventUrl": self.receiver.url, "eventList": [EVENT_TYPE]}
+        service.call(service.token(), "POST", "/webhook", later).expect(201)
+        restoring.use_restored_table(service, self.manual, self.backup)
+        # The later webhook is missing. An event reaches the earlier webhook, signed with its secret, which the data keys open.
+        self._publish(self._serves(), "B-6")
+        until("the delivery", 60, lambda: self.receiver.event_of("B-6")).verified(self.webhook["signingSecret"])
+        delivery = service.call(service.token(), "GET", f"/webhook/delivery/{self.delivery}").expect(200).json()
+        assert delivery["status"] == "delivered", delivery
+        return restoring.RESTORED
+
     def remove_second(self) -> str:
         stack = self.services[SECOND].stack
         stack.delete()
@@ -358,7 +379,7 @@ class DeployTest:
         left, vain = self.manual.left(), self.manual.mentioned_in_vain()
         assert not left, f"commands without a run or a reason: {'; '.join(left)}"
         assert not vain, f"reasons for commands that do not exist: {'; '.join(vain)}"
-        return "docs/deploy.md, docs/run.md, docs/alarms.md and docs/reference.md"
+        return ", ".join(DOCUMENTS)
 
     def lose_message(self) -> None:
         service = self.services[FIRST]

@@ -95,12 +95,12 @@ class Emulator:
             except Exception:  # noqa: BLE001: any error, repeated until the limit
                 time.sleep(0.2)
 
-    def client(self, service: str, endpoint: str | None = None) -> Any:
+    def client(self, service: str, endpoint: str | None = None, region: str = REGION) -> Any:
         """A client for one of the emulator's services, or for a stand-in at another address."""
         return boto3.session.Session().client(
             service,
             endpoint_url=endpoint or self.endpoint,
-            region_name=REGION,
+            region_name=region,
             aws_access_key_id="test",
             aws_secret_access_key="test",
             config=Config(

@@ -18,6 +18,16 @@ def embedded_table(emulated: Any, embedded: Any, name: str) -> None:
     table.deploy(emulated, embedded, name)
 
 
+def restored_items(emulated: Any, embedded: Any, source: str, target: str) -> None:
+    """The emulator has the tables' definitions, but no items and no earlier points in time. This creates the restored table
+    beside the project's embedded one, with a copy of the present items. The first two arguments are as above.
+    """
+    table.deploy(emulated, embedded, target)
+    for page in embedded.get_paginator("scan").paginate(TableName=source):
+        for item in page["Items"]:
+            embedded.put_item(TableName=target, Item=item)
+
+
 def rotation_schedule(template: Template) -> tuple[Template, str]:
     """The emulator refuses AWS::SecretsManager::RotationSchedule. Returns the template without it, and the logical id of its
     function; `rotate` in deploy_test.py calls the function's four steps as Secrets Manager does.

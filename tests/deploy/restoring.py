@@ -1,0 +1,78 @@
+"""Backup and restore, by the commands of docs/restore.md: the stack gets a table that was restored beside its own."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from samtranslator.yaml_helper import yaml_parse
+
+import stand_ins
+from manual import Manual
+from service import Service, until
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "operator"))
+from existing_table import faults_of  # noqa: E402: the operator's scripts are no package
+
+RESTORED = "waypost-restored-1"
+# The day of the backup in docs/restore.md.
+DAY = "2026-11-20"
+# The region of the copies of secrets.
+BACKUP_REGION = "eu-west-1"
+BACKED_UP = ("client-secret-pepper", "data-keys")
+
+
+def back_up(service: Service, manual: Manual) -> str:
+    """Copies the secrets; returns the names of the copies."""
+    names = manual.follow("Back up").split()
+    emulator = service.stack.emulator
+    copies, originals = emulator.client("secretsmanager", region=BACKUP_REGION), emulator.client("secretsmanager")
+    prefix = service.stack.outputs()["SecretsPrefix"]
+    for name, copy in zip(BACKED_UP, names, strict=True):
+        value = originals.get_secret_value(SecretId=prefix + name)["SecretString"]
+        assert copies.get_secret_value(SecretId=copy)["SecretString"].strip() == value, f"{copy} differs from {name}"
+    return ", ".join(names)
+
+
+def restore_table(service: Service, manual: Manual) -> None:
+    """Restores the table into a new one, as it is now."""
+    stack, emulator = service.stack, service.stack.emulator
+    emulated, embedded = emulator.client("dynamodb"), emulator.client("dynamodb", emulator.table.endpoint)
+    own, template = stack.resources()["Table"], yaml_parse(stack.bundle.source.read_text(encoding="utf-8"))
+    manual.follow("Restore the table")
+    faults = faults_of(
+        emulated.describe_table(TableName=RESTORED),
+        emulated.describe_time_to_live(TableName=RESTORED),
+        emulated.describe_continuous_backups(TableName=RESTORED),
+        template,
+    )
+    assert not faults, faults
+    stand_ins.restored_items(emulated, embedded, own, RESTORED)
+
+
+def use_restored_table(service: Service, manual: Manual, backup: str) -> None:
+    """Puts the data keys back, which are lost before, and lets the stack use the restored table."""
+    _lose_data_keys(service)
+    day = backup.rsplit("/", 1)[1]
+    manual.follow("Put a secret back", places={f"data-keys/{DAY}": f"data-keys/{day}"})
+
+    stack = service.stack
+    own = stack.resources()["Table"]
+    stack.parameters["TableName"] = RESTORED
+    status = stack.update(stack.template())
+    assert status == "UPDATE_COMPLETE", f"{status}: {stack.failures()}"
+    assert stack.variables("Token")["TABLE_NAME"] == RESTORED
+    assert stack.outputs()["TableName"] == RESTORED, "waypost-admin would use the stack's own table"
+    assert stack.resources()["Table"] == own, "the stack's own table is replaced"
+    manual.follow("After the switch")
+    # A function reads new keys once a minute.
+    until("a token of the new keys that is accepted", 90, lambda: _is_accepted(service))
+
+
+def _is_accepted(service: Service) -> bool | None:
+    return service.call(service.token(), "GET", "/webhook/list").status == 200 or None
+
+
+def _lose_data_keys(service: Service) -> None:
+    """Replaces the data keys by a value with which nothing can be opened, as after the loss of the secret."""
+    secrets: Any = service.stack.emulator.client("secretsmanager")
+    secrets.put_secret_value(SecretId=service.stack.outputs()["SecretsPrefix"] + "data-keys", SecretString="{}")
