@@ -183,8 +183,9 @@ build: deploy-tools ## Builds the functions for Lambda into target/lambda (ARCHI
 	$(FOR_LAMBDA) lambda build --release --locked $(REPRODUCIBLE) $(if $(filter x86_64,$(ARCHITECTURE)),$(TARGET_X86),$(TARGET_ARM)) \
 		$(FUNCTIONS:%=--package %) $(if $(FUNCTION),--bin $(call quoted,$(FUNCTION)))
 
-package: build ## Builds the functions and zips them as SAM does, into target/packages, with a checksum of each zip
-	.venv-deploy/bin/python operator/package.py target/lambda target/packages
+package: build ## Zips the functions as SAM does, and builds waypost-admin, into target/packages, with checksums
+	cargo build --release --locked $(REPRODUCIBLE) --package waypost-admin
+	.venv-deploy/bin/python operator/package.py target/lambda target/release/waypost-admin target/packages
 
 # A clean build of HEAD with newly installed tools, in a folder with a random name.
 reproduce: ## Builds HEAD in another folder, and compares the programs with those in target/lambda (FUNCTION= for one)
@@ -211,7 +212,8 @@ deploy: ## Deploys ENV=staging, or again VERSION=; asks the first time, and keep
 # Every command below runs waypost-admin for the stack STACK=, or without it for the local service with DATA=; see
 # `target/debug/waypost-admin --help`. For a stack, cargo builds waypost-admin alone; for a local service it builds both together,
 # since the shared crates would otherwise be compiled twice, with different features.
-ADMIN = $(if $(STACK),cargo build,$(BUILD_SERVICE)) --package waypost-admin && target/debug/waypost-admin \
+ADMIN = { test -x target/debug/waypost-admin || echo "Compiling waypost-admin and its dependencies: some minutes, once." >&2; } && \
+	$(if $(STACK),cargo build,$(BUILD_SERVICE)) --package waypost-admin && target/debug/waypost-admin \
 	$(if $(STACK),--stack $(call quoted,$(STACK)),--data $(call quoted,$(DATA)))
 
 # Quotes the value of a make variable as one word for the shell.

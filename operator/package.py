@@ -1,9 +1,12 @@
-"""Zips the programs of `make build` into target/packages/NAME.zip, as SAM does for a deployment, and lists the SHA-256 of each zip.
+"""Puts the programs of a release into target/packages, and lists the SHA-256 of each file: the functions of `make build` as zips, as
+SAM zips them for a deployment, and waypost-admin as a program for this machine's system.
 
 SAM writes no time into a zip, so the same program gives the same zip; cargo-lambda's zips contain the build time.
 """
 
 import hashlib
+import platform
+import shutil
 import sys
 from pathlib import Path
 
@@ -11,14 +14,15 @@ from samcli.lib.package.utils import make_zip_with_lambda_permissions
 
 
 def main():
-    built, packages = Path(sys.argv[1]), Path(sys.argv[2])
+    built, admin, packages = map(Path, sys.argv[1:])
     packages.mkdir(parents=True, exist_ok=True)
-    sums = []
-    for program in sorted(built.glob("*/bootstrap")):
-        name = program.parent.name
-        archive = Path(make_zip_with_lambda_permissions(str(packages / name), str(program.parent)))
-        sums.append(f"{hashlib.sha256(archive.read_bytes()).hexdigest()}  {archive.name}\n")
-        print(f"{archive.stat().st_size / 1e6:6.2f} MB  {archive}")
+    names = [program.parent for program in sorted(built.glob("*/bootstrap"))]
+    files = [Path(make_zip_with_lambda_permissions(str(packages / folder.name), str(folder))) for folder in names]
+    system = f"{platform.system()}-{platform.machine()}".lower()
+    files.append(Path(shutil.copy(admin, packages / f"{admin.name}-{system}")))
+    for file in files:
+        print(f"{file.stat().st_size / 1e6:6.2f} MB  {file}")
+    sums = [f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in files]
     (packages / "SHA256SUMS").write_text("".join(sums), encoding="ascii")
 
 
