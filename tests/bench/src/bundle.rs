@@ -198,15 +198,18 @@ impl Bundle {
 /// The media type of forms.
 pub const FORM: &str = "application/x-www-form-urlencoded";
 
-/// Links all functions into a folder: release builds of these, and debug builds of the others.
+/// Links all functions into a folder: release builds of these, and for the others the common program of `make run`.
 fn link_functions(folder: &Path, release: &[&str]) -> Result<(), Box<dyn Error>> {
     fs::create_dir(folder)?;
     for family in fs::read_dir("functions")? {
         for function in fs::read_dir(family?.path().join("src/bin"))? {
             let source = function?.path();
             let name = source.file_stem().ok_or("a file has a name")?;
-            let build = if release.iter().any(|release| name == *release) { "release" } else { "debug" };
-            symlink(fs::canonicalize(Path::new("target").join(build).join(name))?, folder.join(name))?;
+            let is_measured = release.iter().any(|release| name == *release);
+            let program =
+                if is_measured { Path::new("target/release").join(name) } else { "target/debug/functions".into() };
+            let found = fs::canonicalize(&program).map_err(|error| format!("{}: {error}", program.display()))?;
+            symlink(found, folder.join(name))?;
         }
     }
     Ok(())

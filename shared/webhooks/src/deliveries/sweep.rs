@@ -1,8 +1,8 @@
 //! The sweep opens the deliveries of new events (`store::open`). It announces overdue deliveries again, whether their
 //! message was lost, their worker died or their wait was long. It publishes the events in the outbox, and works on jobs.
 //! Before the sweep announces a delivery it postpones its due time, by twice as long each time, so that repeated
-//! announcements do not lengthen a backlog of the queue. While the queue is crowded, an announced delivery still has a
-//! message on the queue: the sweep postpones it by much more, and sends no further message yet.
+//! announcements do not lengthen a backlog of the queue. While the queue is crowded, a delivery probably still has a
+//! message on the queue: the sweep opens it much later, or postpones it by much more, and sends no further message yet.
 //!
 //! An error ends neither a page nor a shard: a delivery that the table throttles must not hold up the deliveries behind
 //! it. The sweep reports the first error at its end.
@@ -47,8 +47,8 @@ use storage::{TableError, Written};
 
 /// The longest pause between two announcements of the same delivery.
 const MAX_PAUSE: Duration = Duration::from_secs(10 * 60);
-/// The number of messages from which the queue is crowded: more than all dispatchers take in a few seconds.
-const CROWDED_FROM: usize = 1_000;
+/// The number of messages from which the queue is crowded. Each may announce four attempts.
+const CROWDED_FROM: usize = 250;
 /// How many more announcements a crowded queue counts for: a delivery is left alone for 160 s at first.
 const CROWDED_SWEEPS: u32 = 4;
 /// How many entries of a shard are read at once.
@@ -86,6 +86,9 @@ pub struct Sweeper {
     pub environment: String,
 }
 
+/// The age at which deliveries are opened while the queue is crowded. Their messages probably wait on the queue: opening
+/// each would cost three units and a second message, and lengthen the backlog.
+const CROWDED_OPENS_AFTER: Duration = Duration::from_secs(160);
 /// How long a sweep opens deliveries. The next sweep continues.
 const OPENING_LIMIT: Duration = Duration::from_secs(25);
 /// How many events of a shard are read at once. Each may have 200 targets.
@@ -115,7 +118,7 @@ impl Opening {
 struct Overdue {
     /// The longest time for which a delivery was overdue.
     longest: Longest,
-    /// Whether the queue is crowded; read once, if any delivery is overdue.
+    /// Whether the queue is crowded; read once, if any delivery is overdue or not opened yet.
     crowded: OnceCell<bool>,
     /// How many deliveries of a webhook could not be postponed.
     errors: Mutex<HashMap<WebhookId, usize>>,
@@ -197,7 +200,7 @@ impl Sweeper {
         // streams exceed the compiler's limits.
         let (published, opened, swept, worked) = futures::join!(
             self.outbox.empty(&self.publisher, in_outbox).boxed(),
-            self.open_new(began).boxed(),
+            self.open_new(began, overdue).boxed(),
             self.sweep_shards(began, overdue).boxed(),
             self.worker.work(began + JOB_LIMIT).boxed()
         );
@@ -218,10 +221,10 @@ impl Sweeper {
 
     /// Opens the deliveries of new events, and returns how many. An event that fails does not hold up others; the next
     /// sweep begins with it.
-    async fn open_new(&self, began: Time) -> Result<usize, TableError> {
+    async fn open_new(&self, began: Time, overdue: &Overdue) -> Result<usize, TableError> {
         let before = self.deliveries.opened().await?;
         let opening = Opening { until: began + OPENING_LIMIT, room: Semaphore::new(ROOM), errors: Mutex::default() };
-        let shards = (0..SHARDS).map(|shard| self.open_shard(shard, before.of_shard(shard), &opening).boxed());
+        let shards = (0..SHARDS).map(|shard| self.open_shard(shard, before.of_shard(shard), &opening, overdue).boxed());
         let mut positions = before.clone();
         let (mut opened, mut failed) = (0, None);
         for (shard, (position, count, error)) in (0..SHARDS).zip(join_all(shards).await) {
@@ -237,8 +240,15 @@ impl Sweeper {
 
     /// Opens the deliveries of a shard's new events. Returns the position up to which all are opened, how many were
     /// opened, and the first error.
-    async fn open_shard(&self, shard: u8, after: &str, opening: &Opening) -> (String, usize, Option<TableError>) {
-        let before = self.clock.now() - OPENS_AFTER;
+    async fn open_shard(
+        &self,
+        shard: u8,
+        after: &str,
+        opening: &Opening,
+        overdue: &Overdue,
+    ) -> (String, usize, Option<TableError>) {
+        let now = self.clock.now();
+        let mut before = now - OPENS_AFTER;
         let mut position = after.to_owned();
         let (mut count, mut failed, mut start) = (0, None, None);
         loop {
@@ -246,7 +256,14 @@ impl Sweeper {
                 Ok(page) => page,
                 Err(error) => return (position, count, failed.or(Some(error))),
             };
-            let opened = page.entries.into_iter().map(|event| async move {
+            if !page.entries.is_empty() && self.is_crowded(overdue).await {
+                before = now - CROWDED_OPENS_AFTER;
+            }
+            let end = body_at(before);
+            let read = page.entries.len();
+            let old: Vec<_> = page.entries.into_iter().take_while(|event| event.id().body() < end.as_str()).collect();
+            let next = page.next.filter(|_| old.len() == read);
+            let opened = old.into_iter().map(|event| async move {
                 let opened = self.open_event(&event, opening).await;
                 (event.id().body().to_owned(), opened)
             });
@@ -262,10 +279,10 @@ impl Sweeper {
                     position = body;
                 }
             }
-            start = page.next;
+            start = next;
             if start.is_none() {
                 // An idle shard moves on as well, so that no other shard's events count as new for long.
-                let end = if failed.is_none() { position.max(body_at(before)) } else { position };
+                let end = if failed.is_none() { position.max(end) } else { position };
                 return (end, count, failed);
             }
         }
@@ -335,7 +352,7 @@ impl Sweeper {
     async fn announce_overdue(&self, entry: DueEntry, overdue: &Overdue) -> Result<bool, TableError> {
         let now = self.clock.now();
         let delivery = &entry.delivery;
-        let crowded = *overdue.crowded.get_or_init(|| self.queue.holds(CROWDED_FROM)).await;
+        let crowded = self.is_crowded(overdue).await;
         let times = if crowded { entry.sweeps.saturating_add(CROWDED_SWEEPS) } else { entry.sweeps };
         let postponed = self.deliveries.postpone_sweep(&entry, now + pause(times)).await;
         // The index may lag behind: a delivery that is no longer due has not waited.
@@ -367,6 +384,10 @@ impl Sweeper {
         };
         self.queue.announce(lane, message, now, now).await;
         Ok(true)
+    }
+
+    async fn is_crowded(&self, overdue: &Overdue) -> bool {
+        *overdue.crowded.get_or_init(|| self.queue.holds(CROWDED_FROM)).await
     }
 
     /// The webhook of a delivery; `None` when it was removed or cannot be read in time.

@@ -199,6 +199,7 @@ fn give_back<K: Eq + Hash>(counts: &mut HashMap<K, usize>, key: &K) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::deliveries::queue::message::ATTEMPTS_AT_ONCE;
     use base::{SystemRandom, Time};
     use proptest::prelude::*;
 
@@ -227,6 +228,12 @@ mod tests {
             "the limiter knows the greatest number at once"
         );
         assert!(limiter.take(&owner("noisy", &hooks[2]), false).is_some());
+    }
+
+    #[test]
+    fn a_batch_announces_no_more_attempts_than_one_entity_may_have() {
+        // Further ones of a burst would wait for a permit, and leave the quick lane.
+        assert!(MESSAGES_AT_ONCE * ATTEMPTS_AT_ONCE <= MAX_OF_ENTITY);
     }
 
     #[test]

@@ -28,7 +28,7 @@ use crate::deliveries::{
     queue::{
         Lane, MESSAGES_AT_ONCE,
         inbox::{BatchMessage, Inbox, Received},
-        message::{AttemptMessage, DeliveryOwner, MalformedMessage},
+        message::{ATTEMPTS_AT_ONCE, AttemptMessage, DeliveryOwner, MalformedMessage},
     },
 };
 use base::{Random, Time, logging, pause, random};
@@ -130,7 +130,8 @@ impl DispatchRun<'_> {
         while !under_way.is_empty() || receiving.is_some() {
             let may_receive = self.limiter.waiting() < MAX_WAITING || self.limiter.have_room();
             if receiving.is_none() && receives && may_receive && messages > 0 && Instant::now() < receiving_ends {
-                let free = self.limiter.free();
+                // Each message may announce several attempts.
+                let free = self.limiter.free().div_ceil(ATTEMPTS_AT_ONCE);
                 receiving = (free > 0).then(|| self.receive(free).boxed());
             }
             let received = async {

@@ -6,9 +6,9 @@ use crate::deliveries::{delivery::Delivery, store::item::HeadItem};
 use auth::EntityId;
 use base::{DeliveryId, Time, WebhookId};
 
-/// The most attempts that one message announces: as many as a call to the queue has messages, so that a batch of these
-/// is no larger than a dispatch run.
-pub const ATTEMPTS_AT_ONCE: usize = 10;
+/// The most attempts that one message announces. A batch of ten messages then has as many as one entity has permits in a
+/// dispatch run: further ones would wait for a permit, and a burst would leave the quick lane.
+pub const ATTEMPTS_AT_ONCE: usize = 4;
 
 /// The body of a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
