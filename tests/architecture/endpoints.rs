@@ -105,10 +105,6 @@ fn openapi_yaml_gives_each_endpoint_the_body_that_it_takes() {
 
 #[test]
 fn openapi_yaml_gives_each_endpoint_its_style_of_errors() {
-    let document = yaml_to_json(&text("openapi.yaml")).expect("openapi.yaml is YAML");
-    // Operations of the specification also list the responses of unknown paths.
-    let of_fallback =
-        ["NotFound", "MethodNotAllowed"].map(|name| &document["components"]["responses"][name]["description"]);
     for (name, operation, declaration) in operations() {
         let responses = operation["responses"].as_object().expect("responses");
         for (status, response) in responses.iter().filter(|(status, _)| status.starts_with(['4', '5'])) {
@@ -122,8 +118,7 @@ fn openapi_yaml_gives_each_endpoint_its_style_of_errors() {
             if declaration.errors == ErrorStyle::JsonRpc && status == "400" {
                 expected.push(PROBLEM); // of the gate, about the version of the service
             }
-            let is_of_fallback = of_fallback.contains(&&response["description"]);
-            if declaration.opened_by_people && status != "413" || is_of_fallback {
+            if declaration.opened_by_people && status != "413" {
                 expected.push(PAGE);
             }
             let mut types: Vec<_> = response["content"].as_object().expect("a content").keys().collect();

@@ -179,7 +179,9 @@ fn one_version_is_in_the_changelog_the_contract_and_the_template() {
     let read = |name: &str| fs::read_to_string(root.join(name)).expect("the project has this file");
     let version = env!("CARGO_PKG_VERSION");
     assert!(read("template.yaml").contains(&format!("\n  Release: {version}\n")), "template.yaml");
-    assert!(read("openapi.yaml").contains(&format!("\n  x-release: {version}\n")), "openapi.yaml");
+    for member in ["version", "x-release"] {
+        assert!(read("openapi.yaml").contains(&format!("\n  {member}: {version}\n")), "openapi.yaml: {member}");
+    }
     let changelog = read("CHANGELOG.md");
     let newest = changelog.lines().find(|line| line.starts_with("## [") && *line != "## [Unreleased]");
     assert!(

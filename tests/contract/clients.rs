@@ -14,6 +14,7 @@ async fn settings(suite: &Suite, entity: &Entity, event_url: &str) -> Value {
     json!({
         "address": api.address(),
         "document": format!("{}/openapi.json", api.address()),
+        "issuer": api.env["AUTH_URL"],
         "clientId": api.env[id],
         "clientSecret": api.env[secret],
         "token": api.token(Application::Platform, "").await,
@@ -22,8 +23,9 @@ async fn settings(suite: &Suite, entity: &Entity, event_url: &str) -> Value {
     })
 }
 
-/// Makes a generated client get a token, create a webhook, publish an event, read the delivery, and get an error.
-async fn delivers_an_event(suite: &Suite, run: impl AsyncFnOnce(&Value) -> Value) {
+/// Makes a generated client get a token, create a webhook, publish an event, read the delivery, and get an error. Returns
+/// the client's results.
+async fn delivers_an_event(suite: &Suite, run: impl AsyncFnOnce(&Value) -> Value) -> Value {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let settings = settings(suite, &entity, &receiver.on("/generated", [Behaviour::status(204)])).await;
@@ -34,8 +36,31 @@ async fn delivers_an_event(suite: &Suite, run: impl AsyncFnOnce(&Value) -> Value
     assert_eq!(seen["refusedToken"], json!(["invalid_client", "invalid-client"]));
     assert_eq!(seen["enabled"], true);
     assert_eq!(seen["delivery"], json!(["delivered", seen["webhook"], 204]));
-    assert_eq!(seen["attempts"], json!([204]));
+    assert_eq!(seen["attempts"][0], 204);
     assert_eq!(seen["problem"], json!([400, "invalid-request", ["type"]]));
+    seen
+}
+
+/// The further results of a client of openapi-generator, which also resends, lists, counts, changes and removes.
+fn manages_deliveries(seen: &Value) {
+    assert_eq!(seen["attempts"], json!([204, 204]), "the delivery was sent again");
+    assert_eq!(seen["listed"], json!([true]));
+    assert_eq!(seen["changed"], json!(["Changed", 2]));
+    assert!(seen["counted"].is_u64() && seen["removed"] == true, "{seen}");
+}
+
+#[contract_test]
+async fn a_client_of_openapi_generator_works_in_typescript(suite: Arc<Suite>) {
+    let seen = delivers_an_event(&suite, async |settings| node("openapi_generator.js", settings).await).await;
+    manages_deliveries(&seen);
+}
+
+#[contract_test]
+async fn a_client_of_openapi_generator_works_in_python(suite: Arc<Suite>) {
+    let seen = delivers_an_event(&suite, async |settings| python("openapi_generator.py", settings).await).await;
+    manages_deliveries(&seen);
+    let examples = seen["examples"].as_u64().unwrap_or_default();
+    assert!(examples > 100, "its models read only {examples} examples of the document");
 }
 
 #[contract_test]

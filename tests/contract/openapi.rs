@@ -257,6 +257,29 @@ async fn no_schema_is_composed_in_a_way_that_generators_drop(suite: Arc<Suite>) 
     }
 }
 
+/// openapi-generator takes the name of a variable for an address, and Python's clients match a pattern from the start.
+#[contract_test]
+async fn servers_and_patterns_are_as_generated_clients_need_them(suite: Arc<Suite>) {
+    let text = suite.contract.document.to_string();
+    assert!(!text.contains("\"variables\":"), "a server has variables");
+    for (place, schema) in schemas(&suite) {
+        if let Some(pattern) = schema["pattern"].as_str() {
+            assert!(pattern.starts_with('^'), "{place}: {pattern}");
+        }
+    }
+}
+
+/// A generator may make a client class of each tag, and the requests to clients' endpoints must not replace one.
+#[contract_test]
+async fn requests_to_clients_have_a_separate_tag(suite: Arc<Suite>) {
+    let document = &suite.contract.document;
+    let event = suite.contract.resolved(&document["webhooks"]["event"]);
+    assert_eq!(event["post"]["tags"], serde_json::json!(["Receiving"]));
+    for operation in suite.contract.operations() {
+        assert_ne!(declared(&suite, &operation.id)["tags"], event["post"]["tags"], "{}", operation.id);
+    }
+}
+
 #[contract_test]
 async fn answers_take_members_of_later_releases(suite: Arc<Suite>) {
     let of_answers = reached(&suite, "responses");

@@ -11,11 +11,12 @@ pub struct Operation<'a> {
     pub id: &'a str,
     /// The method, in capitals.
     pub verb: String,
-    /// The address, with parameters in braces; `None` for the client's endpoint.
+    /// The address, with parameters in braces: a path, if the server is that of the document; `None` for the client's
+    /// endpoint.
     pub address: Option<String>,
     /// Its declaration.
     pub declared: &'a Value,
-    /// The parameters of the path and of the operation.
+    /// The parameters of the path and of the operation, which may be references.
     pub parameters: Vec<&'a Value>,
 }
 
@@ -64,23 +65,21 @@ pub fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     }
 }
 
-/// The address of a server, with the defaults of its variables.
-pub fn server(value: &Value) -> Option<String> {
-    let server = list(value, "servers").first()?;
-    let address = text(server, "url")?.to_owned();
-    Some(members(server, "variables").fold(address, |address, (name, variable)| {
-        address.replace(&format!("{{{name}}}"), text(variable, "default").unwrap_or_default())
-    }))
+/// The address of the first server.
+pub fn server(value: &Value) -> Option<&str> {
+    text(list(value, "servers").first()?, "url")
+}
+
+/// The name of the component that a `$ref` leads to.
+pub fn component(value: &Value) -> Option<&str> {
+    text(value, "$ref")?.rsplit('/').next()
 }
 
 /// Every operation, including those of clients' endpoints.
 pub fn operations(document: &Value) -> Vec<Operation<'_>> {
-    let base = server(document).unwrap_or_default();
-    let ours = members(document, "paths").map(|(path, item)| {
-        let server = server(item).unwrap_or_else(|| base.clone());
-        (Some(format!("{server}{path}")), item)
-    });
-    let theirs = members(document, "webhooks").map(|(_, item)| (None, item));
+    let ours = members(document, "paths")
+        .map(|(path, item)| (Some(format!("{}{path}", server(item).unwrap_or_default())), item));
+    let theirs = members(document, "webhooks").map(|(_, item)| (None, resolved(document, item)));
     ours.chain(theirs)
         .flat_map(|(address, item)| {
             VERBS.iter().filter_map(move |verb| {
@@ -91,7 +90,7 @@ pub fn operations(document: &Value) -> Vec<Operation<'_>> {
                     verb: verb.to_uppercase(),
                     address: address.clone(),
                     declared,
-                    parameters: parameters.map(|parameter| resolved(document, parameter)).collect(),
+                    parameters: parameters.collect(),
                 })
             })
         })

@@ -1,7 +1,9 @@
 #![doc = include_str!("../README.md")]
 
+mod components;
 mod document;
 mod markdown;
+mod operation;
 mod page;
 mod problems;
 mod schema;

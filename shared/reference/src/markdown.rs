@@ -1,7 +1,7 @@
 //! Descriptions as HTML.
 
 use pulldown_cmark::{CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
-use pulldown_cmark_escape::escape_html;
+use pulldown_cmark_escape::{escape_html, escape_html_body_text};
 
 /// A description as paragraphs, lists and tables. Its headings are two levels lower, below those of the page.
 pub fn block(text: &str) -> String {
@@ -26,6 +26,14 @@ pub fn escaped(text: &str) -> String {
     written
 }
 
+/// A text escaped for the content of an element, where quotes may stay.
+pub fn escaped_content(text: &str) -> String {
+    let mut written = String::with_capacity(text.len());
+    // Writing to a String cannot fail.
+    let _ = escape_html_body_text(&mut written, text);
+    written
+}
+
 /// Replaces HTML by its text, and an image by its alternative text.
 fn harmless(event: Event<'_>) -> Event<'_> {
     match event {
@@ -41,7 +49,7 @@ fn harmless(event: Event<'_>) -> Event<'_> {
 }
 
 /// Whether a link's address is permitted on a page.
-fn is_permitted(address: &str) -> bool {
+pub fn is_permitted(address: &str) -> bool {
     ["https://", "http://", "#", "/"].iter().any(|start| address.starts_with(start))
 }
 

@@ -1,105 +1,101 @@
-//! The reference: navigation, introduction, every operation with its responses, and every schema.
+//! The reference: navigation, first requests, introduction, every operation, and the parts that operations share.
 
 use serde_json::Value;
 
 use crate::{
-    document::{Operation, by_tag, list, members, resolved, server, text},
+    components,
+    document::{by_tag, list, members, server, text},
     markdown::{block, escaped, inline},
-    problems, schema,
+    operation::{self, Exemplified},
 };
+
+/// The first requests of a reader, with the example hosts of openapi.yaml.
+const START: &str = include_str!("start.md");
+
+/// The sections after the operations: anchor and heading.
+const SHARED: [(&str, &str); 4] = [
+    ("errors", "Errors that operations share"),
+    ("parameters", "Parameters that operations share"),
+    ("headers", "Headers of responses"),
+    ("schemas", "Schemas"),
+];
 
 /// The content of the reference page, as HTML.
 pub fn content(document: &Value) -> String {
-    let base = escaped(&server(document).unwrap_or_default());
     let info = &document["info"];
     let mut written = navigation(document);
-    written += "<div>\n";
     written += &format!(
-        "<p>{} Version {}. For machines: <a href=\"{base}/openapi.json\">openapi.json</a>. \
-         Errors: <a href=\"{base}/problems\">all kinds of Problems</a>.</p>\n",
+        "<div>\n<p>{} Release {}. For machines: <a href=\"/openapi.json\">openapi.json</a>. For your endpoint: \
+         <a href=\"/receiving\">Receiving webhooks</a>. Errors: <a href=\"/problems\">all kinds of Problems</a>.</p>\n",
         inline(text(info, "summary").unwrap_or_default()),
         escaped(text(info, "version").unwrap_or_default()),
     );
-    written += &format!("<h2 id=\"introduction\">Introduction</h2>\n{}", described(info));
+    written += &format!("<h2 id=\"start\">First requests</h2>\n{}", block(START));
+    written += &format!(
+        "<h2 id=\"introduction\">Introduction</h2>\n<p>Paths below belong to <code>{}</code>; the token issuer has a \
+         separate address.</p>\n{}",
+        escaped(server(document).unwrap_or_default()),
+        introduction(info)
+    );
     written += &scopes(document);
+    let mut shown = Exemplified::new();
     for (name, tag, operations) in by_tag(document) {
         written += &format!("<h2 id=\"tag-{0}\">{0}</h2>\n{1}", escaped(name), described(tag));
         for operation in &operations {
-            written += &article(document, operation, &base);
+            written += &operation::article(document, operation, &mut shown);
         }
     }
-    written += "<h2 id=\"schemas\">Schemas</h2>\n";
-    for (name, declared) in members(&document["components"], "schemas") {
-        written += &format!(
-            "<article id=\"schema-{0}\">\n<h3>{0}</h3>\n{1}</article>\n",
-            escaped(name),
-            schema::html(declared)
-        );
+    for (anchor, heading) in SHARED {
+        written += &format!("<h2 id=\"{anchor}\">{heading}</h2>\n");
+        written += &match anchor {
+            "errors" => components::errors(document),
+            "parameters" => components::parameters(document),
+            "headers" => components::headers(document),
+            _ => components::schemas(document),
+        };
     }
     written + "</div>\n"
 }
 
-fn navigation(document: &Value) -> String {
-    let mut written = "<nav aria-label=\"Contents\">\n<ul>\n<li><a href=\"#introduction\">Introduction</a></li>\n\
-         <li><a href=\"#scopes\">Scopes</a></li>\n</ul>\n"
-        .to_owned();
-    for (name, _, operations) in by_tag(document) {
-        written += &format!("<strong><a href=\"#tag-{0}\">{0}</a></strong>\n<ul>\n", escaped(name));
-        for operation in operations {
-            written +=
-                &format!("<li><a href=\"#{}\">{}</a></li>\n", escaped(operation.id), escaped(operation.summary()));
-        }
-        written += "</ul>\n";
-    }
-    written + "<strong><a href=\"#schemas\">Schemas</a></strong>\n</nav>\n"
+/// The introduction without its table of all kinds of Problems, which are explained below and have a page each.
+fn introduction(info: &Value) -> String {
+    let lines = text(info, "description").unwrap_or_default().lines().filter(|line| !line.starts_with('|'));
+    block(&lines.fold(String::new(), |text, line| text + line + "\n"))
 }
 
-/// The rights of each scope.
+/// The operations of a tag are folded, so that a phone shows the page's parts on one screen.
+fn navigation(document: &Value) -> String {
+    let link =
+        |anchor: &str, words: &str| format!("<li><a href=\"#{}\">{}</a></li>\n", escaped(anchor), escaped(words));
+    let mut written = "<nav aria-label=\"Contents\">\n<ul>\n".to_owned();
+    for (anchor, words) in [("start", "First requests"), ("introduction", "Introduction"), ("scopes", "Scopes")] {
+        written += &link(anchor, words);
+    }
+    for (name, _, operations) in by_tag(document) {
+        written += &format!("<li><details><summary>{}</summary>\n<ul>\n", escaped(name));
+        written += &link(&format!("tag-{name}"), "Overview");
+        for operation in operations {
+            written += &link(operation.id, operation.summary());
+        }
+        written += "</ul></details></li>\n";
+    }
+    for (anchor, heading) in SHARED {
+        written += &link(anchor, heading);
+    }
+    written + "</ul>\n</nav>\n"
+}
+
+/// The meaning of the scopes, and their names.
 fn scopes(document: &Value) -> String {
     let scheme = &document["components"]["securitySchemes"]["oauth2"];
     let flow = &scheme["flows"]["clientCredentials"];
-    let rows: String = members(flow, "scopes")
-        .map(|(name, meaning)| {
-            format!(
-                "<tr><td><code>{}</code></td><td>{}</td></tr>\n",
-                escaped(name),
-                inline(meaning.as_str().unwrap_or_default())
-            )
-        })
-        .collect();
-    let explained = described(scheme);
-    format!(
-        "<h2 id=\"scopes\">Scopes</h2>\n<table>\n<tr><th>Scope</th><th>Meaning</th></tr>\n{rows}</table>\n{explained}"
-    )
+    let names: Vec<String> =
+        members(flow, "scopes").map(|(name, _)| format!("<code>{}</code>", escaped(name))).collect();
+    format!("<h2 id=\"scopes\">Scopes</h2>\n{}<p>All scopes: {}.</p>\n", described(scheme), names.join(", "))
 }
 
-/// One operation.
-fn article(document: &Value, operation: &Operation<'_>, base: &str) -> String {
-    let Operation { id, verb, address, declared, parameters } = operation;
-    let mut written = format!("<article id=\"{}\">\n<h3>{}</h3>\n", escaped(id), escaped(operation.summary()));
-    let address = address.as_deref().unwrap_or("your endpoint");
-    written += &format!("<p><code>{verb} {}</code>{}</p>\n", escaped(address), access(declared));
-    written += &described(declared);
-    if !parameters.is_empty() {
-        let rows: String = parameters.iter().map(|parameter| self::parameter(parameter)).collect();
-        written += &format!(
-            "<h4>Parameters</h4>\n<table>\n<tr><th>Name</th><th>In</th><th>Meaning</th></tr>\n{rows}</table>\n"
-        );
-    }
-    if let Some(body) = declared.get("requestBody") {
-        let body = resolved(document, body);
-        let needed = if body["required"] == true { "" } else { " <small>may be absent</small>" };
-        written += &format!("<h4>Body{needed}</h4>\n{}{}", described(body), contents(body));
-    }
-    written += "<h4>Answers</h4>\n";
-    for (status, response) in members(declared, "responses") {
-        written += &answer(document, status, response, base);
-    }
-    written + "</article>\n"
-}
-
-/// The required access, in a few words.
-fn access(declared: &Value) -> String {
+/// The required access of an operation, in a few words.
+pub fn access(declared: &Value) -> String {
     let ways = list(declared, "security");
     let scopes: Vec<&str> = ways.iter().flat_map(|way| list(way, "oauth2")).filter_map(Value::as_str).collect();
     let optional = ways.iter().any(|way| way.as_object().is_some_and(serde_json::Map::is_empty));
@@ -117,67 +113,8 @@ fn access(declared: &Value) -> String {
     }
 }
 
-fn parameter(parameter: &Value) -> String {
-    let needed = if parameter["required"] == true { "" } else { "<br><small>may be absent</small>" };
-    let example = parameter.get("example").map(|example| {
-        format!(
-            "<p>For example <code>{}</code></p>",
-            escaped(&example.as_str().map_or_else(|| example.to_string(), str::to_owned))
-        )
-    });
-    format!(
-        "<tr><td><code>{}</code>{needed}</td><td>{}</td><td>{}{}{}</td></tr>\n",
-        escaped(text(parameter, "name").unwrap_or_default()),
-        escaped(text(parameter, "in").unwrap_or_default()),
-        described(parameter),
-        parameter.get("schema").map(schema::html).unwrap_or_default(),
-        example.unwrap_or_default(),
-    )
-}
-
-/// One status with its headers, forms, examples and kinds of Problems.
-fn answer(document: &Value, status: &str, declared: &Value, base: &str) -> String {
-    let response = resolved(document, declared);
-    // Keywords beside a reference have precedence.
-    let description = text(declared, "description").or(text(response, "description")).unwrap_or_default();
-    let mut written =
-        format!("<details>\n<summary><code>{}</code> {}</summary>\n", escaped(status), inline(description));
-    let kinds: Vec<String> = problems::kinds(response)
-        .into_iter()
-        .map(|kind| format!("<a href=\"{base}/problems/{kind}\">{kind}</a>"))
-        .collect();
-    if !kinds.is_empty() {
-        written += &format!("<p>Problems: {}</p>\n", kinds.join(", "));
-    }
-    let headers: String = members(response, "headers")
-        .map(|(name, header)| {
-            let header = resolved(document, header);
-            format!("<tr><td><code>{}</code></td><td>{}</td></tr>\n", escaped(name), described(header))
-        })
-        .collect();
-    if !headers.is_empty() {
-        written += &format!("<table>\n<tr><th>Header</th><th>Meaning</th></tr>\n{headers}</table>\n");
-    }
-    written + &contents(response) + "</details>\n"
-}
-
-/// The media types of a body, each with its schema and examples.
-fn contents(body: &Value) -> String {
-    let mut written = String::new();
-    for (media_type, content) in members(body, "content") {
-        written += &format!("<p><code>{}</code></p>\n", escaped(media_type));
-        written += &content.get("schema").map(schema::html).unwrap_or_default();
-        for (name, example) in members(content, "examples") {
-            let title = text(example, "summary").unwrap_or(name);
-            // Writing a value as JSON cannot fail.
-            let value = serde_json::to_string_pretty(&example["value"]).unwrap_or_default();
-            written += &format!("<p>Example: {}</p>\n<pre><code>{}</code></pre>\n", escaped(title), escaped(&value));
-        }
-    }
-    written
-}
-
-fn described(value: &Value) -> String {
+/// The description of a part of the document.
+pub fn described(value: &Value) -> String {
     text(value, "description").map(block).unwrap_or_default()
 }
 
@@ -193,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn every_operation_and_schema_has_an_anchor_and_every_link_a_target() {
+    fn every_operation_and_component_has_an_anchor_and_every_link_a_target() {
         let document = document();
         let html = content(&document);
         let ids: Vec<&str> = html.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
@@ -218,29 +155,38 @@ mod tests {
     }
 
     #[test]
-    fn the_reference_has_no_script_and_no_style_and_fits_into_a_response() {
+    fn the_reference_has_no_script_and_no_style_and_loads_fast() {
         let html = content(&document());
+
         for forbidden in ["<script", "style=", "javascript:", "<img", "<iframe"] {
             assert!(!html.contains(forbidden), "{forbidden}");
         }
-        // Lambda's responses are below 6 MB; a reader should not wait for that much.
-        assert!(html.len() < 1_500_000, "{}", html.len());
+        // With the frame of the page below 250 000 bytes.
+        assert!(html.len() < 239_000, "{}", html.len());
     }
 
     #[test]
-    fn every_scope_is_on_the_page_with_its_rights() {
+    fn the_first_request_is_the_token_call() {
         let html = content(&document());
-        let (_, table) = html.split_once("<h2 id=\"scopes\">").expect("it has an anchor");
-        let (table, _) = table.split_once("</table>").expect("a table");
-        assert_eq!(table.matches("<td><code>").count(), 30);
-        assert!(table.contains(
-            "<td><code>integrations.remove</code></td><td>Delete resources of integrations: channel managers"
-        ));
+        let first = html.find("curl").expect("there is a command");
+        assert!(html[first..].starts_with("curl -sS https://auth.waypost.example/oauth2/token"));
+        assert!(first < html.find("<h2 id=\"introduction\">").expect("there is an introduction"));
     }
 
     #[test]
-    fn kinds_of_problems_link_to_their_pages() {
+    fn every_scope_is_on_the_page() {
         let html = content(&document());
-        assert!(html.contains("<a href=\"https://api.waypost.example/problems/invalid-request\">invalid-request</a>"));
+        let (_, scopes) = html.split_once("<p>All scopes: ").expect("it lists the scopes");
+        let (scopes, _) = scopes.split_once("</p>").expect("it ends");
+        assert_eq!(scopes.matches("<code>").count(), 30);
+    }
+
+    #[test]
+    fn errors_are_explained_once_and_lead_to_their_pages() {
+        let html = content(&document());
+        assert_eq!(html.matches("The access token is missing, malformed, expired, or not meant").count(), 2);
+        assert!(html.contains("<a href=\"/problems/invalid-request\">invalid-request</a>"));
+        assert!(html.contains("<a href=\"#response-WebhookNotFound\">404 webhook-not-found</a>"));
+        assert!(html.matches("<a href=\"#errors\">common errors</a>").count() > 40);
     }
 }

@@ -1,10 +1,10 @@
-//! A schema as HTML: a line for its type, and a table for its members.
+//! A schema as HTML: a line for its type, and a list of its members.
 
 use serde_json::Value;
 
 use crate::{
     document::{list, members, text},
-    markdown::{block, escaped},
+    markdown::{block, escaped, inline},
 };
 
 /// The keywords that `kind` and `html` write in words. All others are shown literally.
@@ -28,11 +28,25 @@ const IN_WORDS: [&str; 17] = [
     "examples",
 ];
 
-/// A schema: its type, its description, and the table of its members.
+/// A schema: its type, its description, and the list of its members.
 pub fn html(schema: &Value) -> String {
-    let mut written = format!("<p>{}{}</p>\n", kind(schema), limits(schema));
+    html_without(schema, &[])
+}
+
+/// A schema without these members.
+pub fn html_without(schema: &Value, left_out: &[&str]) -> String {
+    let mut written = String::new();
+    let type_and_limits = format!("{}{}", kind(schema), limits(schema));
+    // The list of its members says as much.
+    if type_and_limits != "object" {
+        written += &format!("<p>{type_and_limits}</p>\n");
+    }
     written += &text(schema, "description").map(block).unwrap_or_default();
-    written + &table(schema)
+    let mut shown = schema.clone();
+    if let Some(members) = shown.get_mut("properties").and_then(Value::as_object_mut) {
+        members.retain(|name, _| !left_out.contains(&name.as_str()));
+    }
+    written + &list_of_members(&shown)
 }
 
 /// The type of a value, in a few words.
@@ -70,48 +84,52 @@ fn kind(schema: &Value) -> String {
     }
 }
 
-/// All keywords that are shown literally.
+/// All keywords that are shown literally, after a comma.
 fn limits(schema: &Value) -> String {
     let keywords = schema.as_object().into_iter().flatten().filter(|(name, _)| !IN_WORDS.contains(&name.as_str()));
-    keywords.map(|(name, value)| format!(" <small>{} {}</small>", escaped(name), code(value))).collect()
+    keywords
+        .map(|(name, value)| match (name.as_str(), value) {
+            ("x-untrusted", Value::Bool(true)) => ", untrusted".to_owned(),
+            (_, Value::Number(number)) => format!(", {} {number}", escaped(name)),
+            _ => format!(", {} {}", escaped(name), code(value)),
+        })
+        .collect()
 }
 
-/// The members of an object, each followed by its own members, including the parts of `allOf`, `anyOf` and `oneOf`.
-fn table(schema: &Value) -> String {
+/// The members of an object, in the page's font for code, each followed by its own members, including the parts of `allOf`, `anyOf` and `oneOf`.
+fn list_of_members(schema: &Value) -> String {
     let required = list(schema, "required");
-    let rows: String = members(schema, "properties")
-        .map(|(name, member)| {
-            row(&format!("<code>{}</code>", escaped(name)), required.iter().any(|given| given == name), member)
-        })
+    let entries: String = members(schema, "properties")
+        .map(|(name, member)| entry(&escaped(name), required.iter().any(|given| given == name), member))
         .chain(
             members(schema, "patternProperties")
-                .map(|(name, member)| row(&format!("like <code>{}</code>", escaped(name)), false, member)),
+                .map(|(name, member)| entry(&format!("like {}", escaped(name)), false, member)),
         )
         .chain(
             schema
                 .get("additionalProperties")
                 .filter(|others| others.is_object())
-                .map(|others| row("others", false, others)),
+                .map(|others| entry("others", false, others)),
         )
         .collect();
     let mut written = String::new();
-    if !rows.is_empty() {
-        written += &format!("<table>\n<tr><th>Member</th><th>Type</th><th>Meaning</th></tr>\n{rows}</table>\n");
+    if !entries.is_empty() {
+        written += &format!("<dl>\n{entries}</dl>\n");
     }
     for part in ["allOf", "anyOf", "oneOf"].iter().flat_map(|member| list(schema, member)) {
-        written += &table(part);
+        written += &list_of_members(part);
     }
-    written + &schema.get("items").map(table).unwrap_or_default()
+    written + &schema.get("items").map(list_of_members).unwrap_or_default()
 }
 
-fn row(name: &str, required: bool, member: &Value) -> String {
-    let needed = if required { "" } else { "<br><small>may be absent</small>" };
-    let description = text(member, "description").map(block).unwrap_or_default();
+fn entry(name: &str, required: bool, member: &Value) -> String {
+    let needed = if required { "" } else { "optional " };
+    let description = text(member, "description").map(inline).unwrap_or_default();
     format!(
-        "<tr><td>{name}{needed}</td><td>{}{}</td><td>{description}{}</td></tr>\n",
+        "<dt>{name} <small>{needed}{}{}</small></dt><dd>{description}{}</dd>\n",
         kind(member),
         limits(member),
-        table(member)
+        list_of_members(member)
     )
 }
 
@@ -139,15 +157,15 @@ mod tests {
             "additionalProperties": { "type": "string" },
         }));
         for part in [
-            "object <small>minProperties <code>1</code></small>",
+            "object, minProperties 1",
             "A <em>thing</em>.",
-            "<tr><td><code>id</code></td><td><a href=\"#schema-Name\">Name</a></td>",
-            "array of integer (int32) <small>maxItems <code>3</code></small>",
+            "<dt>id <small><a href=\"#schema-Name\">Name</a></small></dt>",
+            "array of integer (int32), maxItems 3",
             "<code>open</code>, <code>shut</code>",
-            "<code>state</code><br><small>may be absent</small>",
+            "<dt>state <small>optional <code>open</code>",
             "object or null",
             "<code>&lt;x&gt;</code>",
-            "<td>others<br>",
+            "<dt>others <small>optional string</small></dt>",
         ] {
             assert!(html.contains(part), "{part}: {html}");
         }
@@ -156,6 +174,6 @@ mod tests {
     #[test]
     fn the_parts_of_a_composition_are_all_written() {
         let html = html(&json!({ "allOf": [{ "$ref": "#/a/B" }, { "properties": { "c": { "type": "string" } } }] }));
-        assert!(html.contains("<a href=\"#schema-B\">B</a> and object") && html.contains("<code>c</code>"), "{html}");
+        assert!(html.contains("<a href=\"#schema-B\">B</a> and object") && html.contains("<dt>c <small>"), "{html}");
     }
 }

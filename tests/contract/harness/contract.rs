@@ -19,13 +19,15 @@ const VERBS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "pa
 pub const NO_HEAD: &str = "/api/public/{provider}/oauth2/callback";
 /// The only path whose parameter matches the rest of an address, including slashes.
 const GREEDY: &str = "/panel/{page}";
-/// The extension that declares responses for unknown paths and verbs, which no operation can list.
-const UNKNOWN_PATH: &str = "#/components/responses/NotFound";
-const UNKNOWN_VERB: &str = "#/components/responses/MethodNotAllowed";
+/// The responses for unknown paths and verbs, which no operation can list.
+const UNKNOWN_PATH: &str = "/components/responses/NotFoundInBrowser";
+const UNKNOWN_VERB: &str = "/components/responses/MethodNotAllowed";
 
 /// The document, and the validators that were created from it so far.
 pub struct Contract {
     pub document: Value,
+    unknown_path: Value,
+    unknown_verb: Value,
     validators: Mutex<HashMap<String, Arc<Validator>>>,
 }
 
@@ -46,7 +48,16 @@ impl Contract {
     pub fn read() -> Self {
         let text = fs::read_to_string(project().join("openapi.yaml")).expect("the project has an openapi.yaml");
         let document = template::contract(&text).expect("openapi.yaml is YAML");
-        Self { document, validators: Mutex::default() }
+        let unknown_path = document.pointer(UNKNOWN_PATH).expect("openapi.yaml declares it").clone();
+        // An unknown verb gets a page, too, with the headers of any error that is a page.
+        let mut unknown_verb = unknown_path.clone();
+        let declared = document.pointer(UNKNOWN_VERB).expect("openapi.yaml declares it");
+        for part in ["headers", "content"] {
+            for (name, value) in declared[part].as_object().into_iter().flatten() {
+                unknown_verb[part][name] = value.clone();
+            }
+        }
+        Self { document, unknown_path, unknown_verb, validators: Mutex::default() }
     }
 
     pub fn operations(&self) -> Vec<Operation> {
@@ -113,7 +124,7 @@ impl Contract {
             .min_by_key(|(template, _)| literalness(template))
         else {
             return if status == 404 {
-                Ok(self.at(UNKNOWN_PATH))
+                Ok(&self.unknown_path)
             } else {
                 Err(format!("{status} on a path that openapi.yaml does not have"))
             };
@@ -121,7 +132,7 @@ impl Contract {
         let verb = if *method == Method::HEAD && template != NO_HEAD { Method::GET } else { method.clone() };
         let Some(operation) = item.get(verb.as_str().to_ascii_lowercase()) else {
             return if status == 405 {
-                Ok(self.at(UNKNOWN_VERB))
+                Ok(&self.unknown_verb)
             } else {
                 Err(format!("{status} on a verb that openapi.yaml does not have at {template}"))
             };

@@ -1,0 +1,156 @@
+//! The parts that operations share, each once: errors, parameters, headers and schemas.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::{
+    document::{component, list, members, operations, resolved, text},
+    markdown::{escaped, inline},
+    operation, problems, schema,
+};
+
+/// The number of operations from which an error is a common one.
+const COMMON: usize = 12;
+
+/// The names of the errors of most operations.
+pub fn common_errors(document: &Value) -> BTreeSet<&str> {
+    let mut uses = BTreeMap::<&str, usize>::new();
+    for (_, name) in references(document) {
+        *uses.entry(name).or_default() += 1;
+    }
+    uses.into_iter().filter(|(_, count)| *count >= COMMON).map(|(name, _)| name).collect()
+}
+
+/// Each reference of an operation to an error: its status and its name.
+fn references(document: &Value) -> Vec<(&str, &str)> {
+    let of_operations = operations(document).into_iter().flat_map(|operation| members(operation.declared, "responses"));
+    of_operations
+        .filter(|(status, _)| status.starts_with(['4', '5']))
+        .filter_map(|(status, response)| Some((status, component(response)?)))
+        .collect()
+}
+
+/// The errors to which operations refer, with their statuses and kinds: first those of most operations.
+pub fn errors(document: &Value) -> String {
+    let references = references(document);
+    let entry = |name: &str, response: &Value| {
+        let statuses: BTreeSet<&str> =
+            references.iter().filter(|(_, used)| *used == name).map(|(status, _)| *status).collect();
+        let statuses: Vec<&str> = statuses.into_iter().collect();
+        format!(
+            "<dt id=\"response-{}\"><code>{}</code></dt><dd>{}{}</dd>\n",
+            escaped(name),
+            statuses.join(", "),
+            with_links(&inline(text(response, "description").unwrap_or_default()), response),
+            details(response)
+        )
+    };
+    let most = common_errors(document);
+    let used = members(&document["components"], "responses")
+        .filter(|(name, _)| references.iter().any(|(_, used)| used == name));
+    let (common, others): (Vec<_>, Vec<_>) = used.partition(|(name, _)| most.contains(name));
+    let entries = |responses: Vec<(&str, &Value)>| -> String {
+        responses.into_iter().map(|(name, response)| entry(name, response)).collect()
+    };
+    format!(
+        "<p>The body is a <a href=\"#schema-Problem\">Problem</a> as <code>application/problem+json</code>, unless another \
+         one is named. The page of each kind explains it and has an example.</p>\n\
+         <h3>Common errors</h3>\n<dl>\n{}</dl>\n<h3>Errors of some operations</h3>\n<dl>\n{}</dl>\n",
+        entries(common),
+        entries(others)
+    )
+}
+
+/// A description in which the kinds of its Problem lead to their pages; further kinds follow it.
+fn with_links(description: &str, response: &Value) -> String {
+    let mut written = description.to_owned();
+    for kind in problems::kinds(response) {
+        let link = format!("<a href=\"/problems/{kind}\">{kind}</a>");
+        let named = format!("<code>{kind}</code>");
+        written = if written.contains(&named) { written.replace(&named, &link) } else { written + " " + &link };
+    }
+    written
+}
+
+/// Forms and headers of an error.
+fn details(response: &Value) -> String {
+    let mut parts = Vec::new();
+    for (media_type, content) in members(response, "content") {
+        if media_type == "text/html" {
+            parts.push("a page for browsers".to_owned());
+        } else if let Some(name) = content.get("schema").and_then(component).filter(|name| *name != "Problem") {
+            parts.push(format!("body: <a href=\"#schema-{0}\">{0}</a>", escaped(name)));
+        }
+    }
+    for name in ["Retry-After", "Allow", "WWW-Authenticate"] {
+        if let Some(header) = response["headers"].get(name).and_then(component) {
+            parts.push(format!("header <a href=\"#header-{}\">{name}</a>", escaped(header)));
+        }
+    }
+    if parts.is_empty() { String::new() } else { format!("<p>{}</p>", parts.join(" · ")) }
+}
+
+/// The parameters to which operations refer.
+pub fn parameters(document: &Value) -> String {
+    let rows: String = members(&document["components"], "parameters")
+        .map(|(name, declared)| {
+            operation::parameter(resolved(document, declared), &format!(" id=\"parameter-{}\"", escaped(name)))
+        })
+        .collect();
+    format!("<dl>\n{rows}</dl>\n")
+}
+
+/// The headers to which responses refer.
+pub fn headers(document: &Value) -> String {
+    let mut written = "<dl>\n".to_owned();
+    for (name, header) in members(&document["components"], "headers") {
+        written += &format!(
+            "<dt id=\"header-{0}\">{0}</dt><dd>{1}</dd>\n",
+            escaped(name),
+            inline(text(header, "description").unwrap_or_default())
+        );
+    }
+    written + "</dl>\n"
+}
+
+/// The number of equal members from which a schema refers to another one.
+const MANY: usize = 5;
+
+/// Every schema. Members that an earlier schema describes in the same words are named, and not described again.
+pub fn schemas(document: &Value) -> String {
+    let mut written = String::new();
+    let mut described = Vec::<(&str, &Value)>::new();
+    for (name, declared) in members(&document["components"], "schemas") {
+        let equal = described.iter().map(|(other, schema)| (*other, equal_members(declared, schema)));
+        let base = equal.filter(|(_, equal)| equal.len() >= MANY).max_by_key(|(_, equal)| equal.len());
+        written += &format!("<article id=\"schema-{0}\">\n<h3>{0}</h3>\n", escaped(name));
+        written += &match base {
+            Some((other, equal)) => {
+                let names: Vec<String> = equal.iter().map(|name| format!("<code>{}</code>", escaped(name))).collect();
+                format!(
+                    "{}<p>As in <a href=\"#schema-{other}\">{other}</a>: {}.</p>\n",
+                    schema::html_without(declared, &equal),
+                    names.join(", ")
+                )
+            }
+            None => {
+                described.push((name, declared));
+                schema::html(declared)
+            }
+        };
+        written += "</article>\n";
+    }
+    written
+}
+
+/// The members that both schemas declare in the same way.
+fn equal_members<'a>(one: &'a Value, other: &Value) -> Vec<&'a str> {
+    let is_required = |schema: &Value, name: &str| list(schema, "required").iter().any(|given| given == name);
+    members(one, "properties")
+        .filter(|(name, member)| {
+            other["properties"].get(name) == Some(member) && is_required(one, name) == is_required(other, name)
+        })
+        .map(|(name, _)| name)
+        .collect()
+}

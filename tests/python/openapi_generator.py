@@ -1,0 +1,71 @@
+"""Generates a client from the served document with openapi-generator, checks it and its use with mypy, and uses it.
+Input: the settings of the bundle as JSON; output: the client's results, and the number of examples of the document that its
+models have read."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from pathlib import Path
+
+USE = Path(__file__).parent / "generated" / "use_openapi_generator.py"
+# Half of the time of a run is Java's start.
+JAVA = {"JAVA_TOOL_OPTIONS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
+
+
+def run(program, *options, **environment):
+    """Runs a program of the environment; its output is the error text of a failure."""
+    command = [Path(sys.executable).with_name(program), *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **environment})
+    if done.returncode:
+        sys.exit(f"{program} fails:\n{done.stdout}{done.stderr}")
+
+
+def examples(value, document):
+    """Every example of a JSON body that has a named schema, as the name and the example."""
+    for content in [value] if "schema" in value and "examples" in value else []:
+        schema, given = content["schema"], [example["value"] for example in content["examples"].values()]
+        if schema.get("type") == "array":
+            schema, given = schema["items"], [element for example in given for element in example]
+        name = schema.get("$ref", "").rpartition("/")[2]
+        if document["components"]["schemas"].get(name, {}).get("properties"):
+            yield from ((name, example) for example in given)
+    for member in value.values():
+        for inner in member if isinstance(member, list) else [member]:
+            if isinstance(inner, dict):
+                yield from examples(inner, document)
+
+
+def fetched(settings):
+    """The document, with the address at which the tests reach the token issuer: the client has no setting for it."""
+    # Ignores a proxy of the environment.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(settings["document"]) as answer:
+        return answer.read().decode().replace(settings["issuer"], settings["address"])
+
+
+def read_examples(document):
+    """The number of examples that the client's models have read; the first that one refuses is an error."""
+    import waypost_client
+
+    # The generator makes no models of forms.
+    found = [(getattr(waypost_client, name, None), example) for name, example in examples(document, document)]
+    return sum(model is not None and model.from_dict(example) is not None for model, example in found)
+
+
+with tempfile.TemporaryDirectory() as folder:
+    settings, made = json.load(sys.stdin), Path(folder)
+    document = made / "openapi.json"
+    document.write_text(fetched(settings))
+    parts = "apis,models,supportingFiles,apiDocs=false,modelDocs=false,apiTests=false,modelTests=false"
+    options = ["-g", "python", "-p", "packageName=waypost_client", "--global-property", parts]
+    run("openapi-generator-cli", "generate", "-i", document, "-o", made, *options, **JAVA)
+    # A library that the client uses has no types.
+    checks = ["--disable-error-code", "import-untyped", "--check-untyped-defs", "--cache-dir", made / "checked"]
+    run("mypy", *checks, made / "waypost_client", USE, MYPYPATH=folder)
+    sys.path[:0] = [folder, str(USE.parent)]
+    from use_openapi_generator import use
+
+    json.dump(use(settings) | {"examples": read_examples(json.loads(document.read_text()))}, sys.stdout)
