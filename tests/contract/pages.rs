@@ -174,16 +174,39 @@ async fn the_reference_has_every_operation_and_leads_to_the_problems(suite: Arc<
     for operation in suite.contract.operations() {
         assert!(html.contains(&format!("<article id=\"{}\">", operation.id)), "{}", operation.id);
     }
-    let base = suite.api.base_url();
-    says(&answer, &[&format!("<a href=\"{base}/openapi.json\">"), &format!("<a href=\"{base}/problems\">")]);
+    says(&answer, &["<a href=\"/openapi.json\">", "<a href=\"/problems\">", "<a href=\"/receiving\">"]);
+    let document = suite.api.get("/openapi.json").expect(200).await.json();
+    let release = document["info"]["version"].as_str().expect("openapi.yaml says so");
+    says(&answer, &[&format!("Release {release}."), &format!("curl -sS {}/oauth2/token", suite.api.env["AUTH_URL"])]);
     assert!(!html.contains("waypost.example"), "the page shows the deployment's addresses");
+    assert!(html.len() < 250_000, "{}", html.len());
     let policy = answer.header("content-security-policy");
     assert!(!policy.contains("unsafe") && !policy.contains("script-src"), "{policy}");
 }
 
 #[contract_test]
+async fn the_guide_for_receivers_is_a_page_of_the_deployment(suite: Arc<Suite>) {
+    let answer = suite.api.get("/receiving").expect(200).await;
+    says(
+        &answer,
+        &["<h1>Receiving webhooks</h1>", "<h2 id=\"verifying-the-signature\">", "<a href=\"/\">API reference</a>"],
+    );
+    let policy = answer.header("content-security-policy");
+    assert!(!policy.contains("unsafe") && !policy.contains("script-src"), "{policy}");
+    assert!(!answer.text().contains(".md\""), "no link leads to a file that is not served");
+}
+
+#[contract_test]
 async fn every_get_but_the_callback_answers_head_without_a_body(suite: Arc<Suite>) {
-    for path in ["/", "/openapi.json", "/problems", "/problems/not-found", "/oauth2/jwks", "/panel/provider/square"] {
+    for path in [
+        "/",
+        "/receiving",
+        "/openapi.json",
+        "/problems",
+        "/problems/not-found",
+        "/oauth2/jwks",
+        "/panel/provider/square",
+    ] {
         let get = suite.api.get(path).expect(200).await;
         let head = suite.api.call("HEAD", path).expect(200).await;
         assert!(head.body.is_empty() && !get.body.is_empty(), "{}", head.exchange);

@@ -102,8 +102,16 @@ async fn every_page_forbids_frames(suite: Arc<Suite>) {
         }
     }
     pages.sort();
-    let expected =
-        ["panel", "panelPage", "problemList", "problemPage", "providerOutcome", "providerStart", "reference"];
+    let expected = [
+        "panel",
+        "panelPage",
+        "problemList",
+        "problemPage",
+        "providerOutcome",
+        "providerStart",
+        "receivingGuide",
+        "reference",
+    ];
     assert_eq!(pages, expected, "a new page needs a test that opens it");
     for (header, says) in
         [("Content-Security-Policy", "frame-ancestors 'none'"), ("Panel-Policy", "frame-ancestors ('none'|https")]

@@ -10,6 +10,12 @@ pub const DOCUMENT: &str = include_str!(concat!(env!("OUT_DIR"), "/openapi.json"
 /// The contract as a page, without its frame.
 pub const REFERENCE: &str = include_str!(concat!(env!("OUT_DIR"), "/reference.html"));
 
+/// The guide for receivers as a page, without its frame.
+pub const RECEIVING: &str = include_str!(concat!(env!("OUT_DIR"), "/receiving.html"));
+
+/// The title of the guide for receivers.
+pub const RECEIVING_TITLE: &str = include_str!(concat!(env!("OUT_DIR"), "/receiving.title"));
+
 /// A text generated from openapi.yaml, with this deployment's addresses instead of the document's example hosts.
 pub fn with_addresses(text: &str, settings: &Settings) -> String {
     text.replace("https://auth.waypost.example", &settings.auth_url)

@@ -2,11 +2,13 @@
 
 mod components;
 mod document;
+mod guide;
 mod markdown;
 mod operation;
 mod page;
 mod problems;
 mod schema;
 
+pub use guide::{Guide, guide};
 pub use page::content;
 pub use problems::{ProblemUse, problem_uses};

@@ -1,8 +1,10 @@
-//! GET /: the public contract for people. The build generates it from `openapi.yaml`.
+//! GET /: the public contract for people, and GET /receiving: the guide for the authors of endpoints. The build generates them
+//! from `openapi.yaml` and `docs/receiving-webhooks.md`.
 
 use function::{Service, StartError};
-use functions_public::with_addresses;
-use gate::{endpoints, page};
+use functions_public::{RECEIVING, RECEIVING_TITLE, REFERENCE, with_addresses};
+use gate::{Call, Reply, endpoints, page};
+use problem::Problem;
 
 pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
@@ -10,7 +12,20 @@ pub(crate) fn main() -> Result<(), StartError> {
 
 async fn serve() -> Result<(), StartError> {
     let (service, ()) = Service::start().await?;
-    let html = page::html("Waypost API", &with_addresses(functions_public::REFERENCE, service.settings()));
-    let show = async |html: &String, _| Ok(page::reply(html.as_str()).cacheable(300));
-    service.serve(endpoints::REFERENCE, html, show).await
+    let back = "<p><a href=\"/\">API reference</a></p>\n";
+    let pages = Pages {
+        reference: page::html("Waypost API", &with_addresses(REFERENCE, service.settings())),
+        receiving: page::html(RECEIVING_TITLE, &format!("{back}{RECEIVING}{back}")),
+    };
+    service.serve(endpoints::REFERENCE, pages, show).await
+}
+
+struct Pages {
+    reference: String,
+    receiving: String,
+}
+
+async fn show(pages: &Pages, call: Call) -> Result<Reply, Problem> {
+    let html = if call.whole_path() == "/" { &pages.reference } else { &pages.receiving };
+    Ok(page::reply(html.as_str()).cacheable(300))
 }
