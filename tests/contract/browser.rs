@@ -104,6 +104,7 @@ async fn pages(suite: &Suite) -> Vec<(String, &'static str)> {
         (format!("{base}/problems"), "webhook-limit"),
         (format!("{base}/problems/webhook-limit"), "Create a webhook"),
         (format!("{base}/"), "Introduction"),
+        (format!("{base}/receiving"), "In short"),
     ]
 }
 

@@ -44,6 +44,7 @@ mod delivery_list;
 mod demo_provider;
 mod dispatching;
 mod documented_receivers;
+mod error_examples;
 mod event_shown;
 mod events;
 mod forged_tokens;

@@ -7,7 +7,8 @@ use serde_json::Value;
 use crate::{
     document::{component, list, members, operations, resolved, text},
     markdown::{escaped, inline},
-    operation, problems, schema,
+    operation::{self, NOT_SHOWN},
+    problems, schema,
 };
 
 /// The number of operations from which an error is a common one.
@@ -101,10 +102,18 @@ pub fn parameters(document: &Value) -> String {
     format!("<dl>\n{rows}</dl>\n")
 }
 
-/// The headers to which responses refer.
+/// The headers to which the page's responses refer.
 pub fn headers(document: &Value) -> String {
+    let mut used = BTreeSet::new();
+    let responses = operations(document).into_iter().flat_map(|operation| members(operation.declared, "responses"));
+    for (_, response) in responses {
+        let of_response = members(resolved(document, response), "headers");
+        used.extend(
+            of_response.filter(|(name, _)| !NOT_SHOWN.contains(name)).filter_map(|(_, header)| component(header)),
+        );
+    }
     let mut written = "<dl>\n".to_owned();
-    for (name, header) in members(&document["components"], "headers") {
+    for (name, header) in members(&document["components"], "headers").filter(|(name, _)| used.contains(name)) {
         written += &format!(
             "<dt id=\"header-{0}\">{0}</dt><dd>{1}</dd>\n",
             escaped(name),

@@ -37,24 +37,20 @@ pub fn article<'a>(document: &'a Value, operation: &Operation<'a>, shown: &mut E
     written + "</article>\n"
 }
 
+/// The parameters: names alone of those that operations share.
 fn parameters(document: &Value, operation: &Operation<'_>) -> String {
-    let mut written = String::new();
     let (shared, own): (Vec<&Value>, Vec<&Value>) =
         operation.parameters.iter().copied().partition(|parameter| component(parameter).is_some());
-    let rows: String = own.into_iter().map(|parameter| self::parameter(parameter, "")).collect();
-    let shared: Vec<String> = shared
-        .into_iter()
-        .filter_map(|parameter| Some((component(parameter)?, text(resolved(document, parameter), "name")?)))
-        .map(|(anchor, name)| format!("<a href=\"#parameter-{}\">{}</a>", escaped(anchor), escaped(name)))
-        .collect();
-    if !rows.is_empty() || !shared.is_empty() {
-        written += "<h4>Parameters</h4>\n";
+    let names: Vec<&str> =
+        shared.into_iter().filter_map(|parameter| text(resolved(document, parameter), "name")).collect();
+    let entries: String = own.into_iter().map(|parameter| self::parameter(parameter, "")).collect();
+    let mut written = String::new();
+    if !names.is_empty() {
+        let names = escaped(&names.join(", "));
+        written += &format!("<p><a href=\"#parameters\">Shared parameters</a>: {names}</p>\n");
     }
-    if !shared.is_empty() {
-        written += &format!("<p>{}</p>\n", shared.join(", "));
-    }
-    if !rows.is_empty() {
-        written += &format!("<dl>\n{rows}</dl>\n");
+    if !entries.is_empty() {
+        written += &format!("<h4>Parameters</h4>\n<dl>\n{entries}</dl>\n");
     }
     written
 }
@@ -125,8 +121,20 @@ fn answer<'a>(document: &'a Value, status: &str, declared: &'a Value, shown: &mu
 }
 
 /// Headers that the introduction describes, or that are for browsers and caches alone.
-const NOT_SHOWN: [&str; 6] =
-    ["Service-Version", "X-Request-Id", "Referrer-Policy", "X-Content-Type-Options", "Cache-Control", "Pragma"];
+pub const NOT_SHOWN: [&str; 12] = [
+    "Service-Version",
+    "X-Request-Id",
+    "Referrer-Policy",
+    "X-Content-Type-Options",
+    "Cache-Control",
+    "Pragma",
+    "Content-Security-Policy",
+    "Vary",
+    "ETag",
+    "Cross-Origin-Opener-Policy",
+    "Cross-Origin-Resource-Policy",
+    "Access-Control-Allow-Origin",
+];
 
 /// The media types of a body, each with its schema and examples. A named schema has its examples at its first use.
 fn contents<'a>(body: &'a Value, shown: &mut Exemplified<'a>) -> String {

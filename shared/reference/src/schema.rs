@@ -96,7 +96,8 @@ fn limits(schema: &Value) -> String {
         .collect()
 }
 
-/// The members of an object, in the page's font for code, each followed by its own members, including the parts of `allOf`, `anyOf` and `oneOf`.
+/// The members of an object, in the page's font for code, each followed by its own members. Those of the parts of `allOf`,
+/// `anyOf` and `oneOf` are included.
 fn list_of_members(schema: &Value) -> String {
     let required = list(schema, "required");
     let entries: String = members(schema, "properties")

@@ -1,0 +1,241 @@
+//! Errors that need a prepared state, by subject.
+
+use serde_json::{Value, json};
+
+use super::Checked;
+use crate::harness::{Application, Behaviour, Call, Choice, Entity, Receiver, Suite};
+
+/// The scopes of an application that may manage its entity, and no more.
+const SOME: [&str; 8] = [
+    "account.read",
+    "account.write",
+    "account.remove",
+    "integrations.read",
+    "integrations.write",
+    "integrations.remove",
+    "mcp.read",
+    "mcp.write",
+];
+
+/// A token of a new application with these scopes (all of the application's, if empty), and the application.
+async fn limited(suite: &Suite, entity: &Entity, scope: &str) -> (String, Value) {
+    let made = application(entity, json!({ "scopes": SOME })).await;
+    (token_of(suite, &made, scope).await, made)
+}
+
+async fn token_of(suite: &Suite, application: &Value, scope: &str) -> String {
+    let text = |name: &str| application[name].as_str().expect("openapi.yaml says so").to_owned();
+    let (id, secret) = (text("clientId"), text("clientSecret"));
+    let mut form = vec![("grant_type", "client_credentials"), ("client_id", &id), ("client_secret", &secret)];
+    if !scope.is_empty() {
+        form.push(("scope", scope));
+    }
+    let answer = suite.api.post("/oauth2/token").form(&form).expect(200).await.json();
+    answer["access_token"].as_str().expect("openapi.yaml says so").to_owned()
+}
+
+async fn application(entity: &Entity, mut body: Value) -> Value {
+    body["name"] = "Examples".into();
+    entity.post("/application").json(&body).expect(201).await.json()
+}
+
+fn key(kid: &str) -> Value {
+    json!({ "kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo", "kid": kid })
+}
+
+pub(super) async fn of_applications(suite: &Suite, checked: &mut Checked) {
+    let entity = suite.entity().await;
+    let (token, own) = limited(suite, &entity, "").await;
+    let as_limited = |method: &str, rest: &str| suite.api.call(method, entity.path(rest)).bearer(&token);
+    for (name, larger) in [
+        ("grantsMoreScopes", json!({ "scopes": ["booking.write"] })),
+        ("grantsMoreEntities", json!({ "scopes": ["account.read"], "managingEntities": [entity.id, "another-hotel"] })),
+        ("grantsPublishing", json!({ "scopes": ["account.read"], "mayPublish": true })),
+    ] {
+        let mut body = larger.clone();
+        body["name"] = "Larger".into();
+        body["publicKeys"] = json!([key("laptop")]);
+        let made = application(&entity, body.clone()).await;
+        let at = format!("/application/{}", made["clientId"].as_str().expect("openapi.yaml says so"));
+        let secret = made["secrets"][0]["id"].as_str().expect("openapi.yaml says so");
+        for (operation, call) in [
+            ("createApplication", as_limited("POST", "/application").json(&body)),
+            ("changeApplication", as_limited("PATCH", &at).json(&json!({ "name": "Other" }))),
+            ("removeApplication", as_limited("DELETE", &at)),
+            ("addApplicationSecret", as_limited("POST", &format!("{at}/secret")).json(&json!({}))),
+            ("removeApplicationSecret", as_limited("DELETE", &format!("{at}/secret/{secret}"))),
+            ("addApplicationKey", as_limited("POST", &format!("{at}/key")).json(&json!({ "publicKey": key("b") }))),
+            ("removeApplicationKey", as_limited("DELETE", &format!("{at}/key/laptop"))),
+        ] {
+            checked.compare(operation, name, &call.send().await);
+        }
+    }
+
+    let made = application(&entity, json!({ "scopes": ["account.read"], "publicKeys": [key("laptop")] })).await;
+    let at = format!("/application/{}", made["clientId"].as_str().expect("openapi.yaml says so"));
+    let add_key = |kid: &str| entity.post(&format!("{at}/key")).json(&json!({ "publicKey": key(kid) }));
+    let late = entity.call("PATCH", &at).json(&json!({ "name": "Late", "version": 99 })).send().await;
+    checked.compare("changeApplication", "versionConflict", &late);
+    let unknown = entity.call("DELETE", &format!("{at}/secret/sec_01m74zy5evf6q0n2h4ck9w8b1x")).send().await;
+    checked.compare("removeApplicationSecret", "credentialNotFound", &unknown);
+    let unknown = entity.call("DELETE", &format!("{at}/key/other")).send().await;
+    checked.compare("removeApplicationKey", "credentialNotFound", &unknown);
+    checked.compare("addApplicationKey", "keyExists", &add_key("laptop").send().await);
+    for kid in ["b", "c", "d", "e"] {
+        add_key(kid).expect(201).await;
+    }
+    checked.compare("addApplicationKey", "keyLimit", &add_key("f").send().await);
+    entity.post(&format!("{at}/secret")).json(&json!({})).expect(200).await;
+    let third = entity.post(&format!("{at}/secret")).json(&json!({})).send().await;
+    checked.compare("addApplicationSecret", "clientSecretLimit", &third);
+
+    let at = format!("/application/{}", own["clientId"].as_str().expect("openapi.yaml says so"));
+    checked.compare("removeApplication", "confirmationRequired", &as_limited("DELETE", &at).send().await);
+    let secret = own["secrets"][0]["id"].as_str().expect("openapi.yaml says so");
+    let last = as_limited("DELETE", &format!("{at}/secret/{secret}")).send().await;
+    checked.compare("removeApplicationSecret", "confirmationRequired", &last);
+}
+
+pub(super) async fn of_webhooks(suite: &Suite, checked: &mut Checked) {
+    let entity = suite.entity().await;
+    let (token, _) = limited(suite, &entity, "").await;
+    let wrong = json!({ "name": "n", "eventUrl": "ftp://hooks.example.com", "eventList": ["booking.create"] });
+    let answer = entity.post("/webhook").json(&wrong).send().await;
+    checked.compare("createWebhook", "invalidRequest", &answer);
+
+    let receiver = Receiver::start().await;
+    let hook = entity.hook(&receiver.on("/examples", [Behaviour::status(204)])).await;
+    let at = format!("/webhook/{}", hook.id);
+    let late = entity.call("PATCH", &at).json(&json!({ "name": "Late", "version": 99 })).send().await;
+    checked.compare("changeWebhook", "versionConflict", &late);
+    entity.post(&format!("{at}/secret")).json(&json!({})).expect(200).await;
+    let early = entity.post(&format!("{at}/secret")).json(&json!({})).send().await;
+    checked.compare("rotateWebhookSecret", "previousSecretLive", &early);
+
+    let event = |data: Value| json!({ "type": "booking.created", "data": data });
+    let publish = |data: Value| entity.post("/webhook/event").json(&event(data));
+    let call = suite.api.post(entity.path("/webhook/event")).bearer(&token).json(&event(json!({})));
+    checked.compare("publishEvent", "mayNotPublish", &call.send().await);
+    let large = publish(json!({ "text": "x".repeat(300_000) })).send().await;
+    checked.compare("publishEvent", "payloadTooLarge", &large);
+    publish(json!({})).header("idempotency-key", "used").expect(202).await;
+    let other = publish(json!({ "another": true })).header("idempotency-key", "used").send().await;
+    checked.compare("publishEvent", "idempotencyConflict", &other);
+
+    let delivery = entity.publish(json!({ "for": "a resend" })).await;
+    entity.until_status(&delivery, &["delivered"]).await;
+    let resend = || entity.post(&format!("/webhook/delivery/{delivery}/resend"));
+    entity.call("PATCH", &at).json(&json!({ "enabled": false })).expect(200).await;
+    let range = json!({ "since": "2026-01-01T00:00:00.000Z" });
+    for (operation, call) in [
+        ("testWebhook", entity.post(&format!("{at}/test"))),
+        ("resumeWebhook", entity.post(&format!("{at}/resume"))),
+        ("recoverDeliveries", entity.post(&format!("{at}/recover")).json(&range)),
+        ("resendDelivery", resend()),
+    ] {
+        checked.compare(operation, "webhookDisabled", &call.send().await);
+    }
+    entity.call("DELETE", &at).expect(200).await;
+    checked.compare("resendDelivery", "webhookRemoved", &resend().send().await);
+}
+
+pub(super) async fn of_payments(suite: &Suite, checked: &mut Checked) {
+    let entity = suite.entity().await;
+    let (token, _) = limited(suite, &entity, "").await;
+    let unknown = entity.post("/payment/provider/strip/connection").send().await;
+    checked.compare("connectProvider", "providerNotFound", &unknown);
+    entity.link("sim-basic", Choice::ALLOW).await;
+    let again = entity.post("/payment/provider/sim-basic/connection").send().await;
+    checked.compare("connectProvider", "connectionExists", &again);
+
+    let state = "A".repeat(43);
+    let at = |rest: &str| suite.api.get(format!("/api/public/stripe/oauth2/{rest}state={state}"));
+    checked.compare("providerStart", "invalidState", &at("start?").send().await);
+    checked.compare("providerCallback", "invalidState", &at("callback?code=c&").send().await);
+    checked.compare("providerCallback", "missingCode", &at("callback?").send().await);
+    let refused = at("callback?code=c&").bearer(&token).send().await;
+    checked.compare("providerCallback", "insufficientScope", &refused);
+}
+
+pub(super) async fn of_agents_and_tasks(suite: &Suite, checked: &mut Checked) {
+    let entity = suite.entity().await;
+    let (token, _) = limited(suite, &entity, "mcp.read").await;
+    let message = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "create_webhook", "arguments": {} },
+    });
+    let call = || suite.api.post("/mcp").bearer(&token).json(&message);
+    checked.compare("callAgentServer", "insufficientScope", &call().send().await);
+    let wrong = call().header("x-mcp-readonly", "maybe").send().await;
+    checked.compare("callAgentServer", "headerThatSelectsTools", &wrong);
+
+    let platform = suite.api.token(Application::Platform, "").await;
+    let update = |body: Value| suite.api.post("/task/geo-ip-update").bearer(&platform).json(&body);
+    let missing = update(json!({ "environment": "none" })).send().await;
+    checked.compare("upgradeGeoIPs", "invalidRequest", &missing);
+    let wrong = update(json!({ "key": "wrong", "environment": "none" })).send().await;
+    checked.compare("upgradeGeoIPs", "taskRefused", &wrong);
+    let canary = suite.api.post("/task/canary").header("webhook-id", "evt_1").header("webhook-timestamp", "1");
+    let canary = canary.header("webhook-signature", "v1,x").json(&json!({})).send().await;
+    checked.compare("receiveCanary", "taskRefused", &canary);
+}
+
+pub(super) async fn of_the_panel(suite: &Suite, checked: &mut Checked) {
+    let entity = suite.entity().await;
+    let (token, _) = limited(suite, &entity, "").await;
+    let session = |method: &str| suite.api.call(method, "/panel/session");
+    checked.compare("renewPanelSession", "noPanelSession", &session("POST").send().await);
+    for (operation, method) in [("renewPanelSession", "POST"), ("endPanelSession", "DELETE")] {
+        let foreign = session(method).header("origin", "https://elsewhere.example").send().await;
+        checked.compare(operation, "foreignOrigin", &foreign);
+    }
+    let link = entity.post("/panel/link").json(&json!({})).expect(201).await.json();
+    let address = link["url"].as_str().expect("openapi.yaml says so");
+    let (_, code) = address.split_once("#code=").expect("openapi.yaml says so");
+    let opened = session("POST").json(&json!({ "code": code })).expect(200).await.json();
+    let again = session("POST").json(&json!({ "code": code })).send().await;
+    checked.compare("renewPanelSession", "used", &again);
+    let unknown = session("DELETE").json(&json!({ "code": code })).send().await;
+    checked.compare("endPanelSession", "unknownMember", &unknown);
+
+    let ask = |token: &str, body: Value| suite.api.post(entity.path("/panel/link")).bearer(token).json(&body);
+    let of_session = opened["accessToken"].as_str().expect("openapi.yaml says so");
+    checked.compare("createPanelLink", "ofASession", &ask(of_session, json!({})).send().await);
+    let more = ask(&token, json!({ "scopes": ["integrations.read", "booking.write"] })).send().await;
+    checked.compare("createPanelLink", "givesMoreScopes", &more);
+    let publishing = ask(&token, json!({ "mayPublish": true })).send().await;
+    checked.compare("createPanelLink", "mayNotPublish", &publishing);
+    let repeated = |body: Value| entity.post("/panel/link").header("idempotency-key", "used").json(&body);
+    repeated(json!({})).expect(201).await;
+    let other = repeated(json!({ "name": "Another" })).send().await;
+    checked.compare("createPanelLink", "idempotencyConflict", &other);
+}
+
+pub(super) async fn of_tokens(suite: &Suite, checked: &mut Checked) {
+    let entity = suite.entity().await;
+    let (_, own) = limited(suite, &entity, "").await;
+    let text = |name: &str| own[name].as_str().expect("openapi.yaml says so").to_owned();
+    let (id, secret) = (text("clientId"), text("clientSecret"));
+    let ask = |path: &str, secret: &str, rest: &[(&str, &str)]| -> Call {
+        let credentials = [("client_id", id.as_str()), ("client_secret", secret)];
+        suite.api.post(path).form(&[&credentials, rest].concat())
+    };
+    let foreign = suite.api.token(Application::Demo, "").await;
+    for (operation, path, rest) in [
+        ("token", "/oauth2/token", ("grant_type", "client_credentials")),
+        ("revokeToken", "/oauth2/revoke", ("token", "x")),
+        ("introspectToken", "/oauth2/introspect", ("token", "x")),
+    ] {
+        checked.compare(operation, "invalidClient", &ask(path, "wrong", &[rest]).send().await);
+        let large = suite.api.post(path).form(&[("token", &"x".repeat(6_300_000))]).send().await;
+        checked.compare(operation, "payloadTooLarge", &large);
+    }
+    let large = suite.api.post("/task/canary").body("application/json", "x".repeat(6_300_000)).send().await;
+    checked.compare("receiveCanary", "payloadTooLarge", &large);
+    let scope = [("grant_type", "client_credentials"), ("scope", "bookings.read")];
+    checked.compare("token", "invalidScope", &ask("/oauth2/token", &secret, &scope).send().await);
+    let revoked = ask("/oauth2/revoke", &secret, &[("token", &foreign)]).send().await;
+    checked.compare("revokeToken", "foreignToken", &revoked);
+    let missing = ask("/oauth2/introspect", &secret, &[]).send().await;
+    checked.compare("introspectToken", "noToken", &missing);
+    checked.compare("authorize", "refused", &suite.api.get("/oauth2/authorize?response_type=code").send().await);
+}
