@@ -7,6 +7,7 @@ import { Attempts } from "../parts/attempts.js";
 import { Badge } from "../parts/badge.js";
 import { Card } from "../parts/card.js";
 import { Copy, Identifier } from "../parts/copy.js";
+import { DataWarnings } from "../parts/data_warnings.js";
 import { Dialog } from "../parts/dialog.js";
 import { Text, memberOf } from "../parts/json.js";
 import { Page } from "../parts/page.js";
@@ -95,6 +96,7 @@ function Shown({ delivery, webhook, types, above, query, recovered, reload, erro
       lead=${html`<${Lead} delivery=${delivery} webhook=${webhook} />`}>
       <${Problem} refusal=${(open === "again" ? null : resend.refusal) ?? error} />
       <${Verdict} delivery=${delivery} webhook=${webhook} />
+      <${DataWarnings} texts=${delivery.eventWarnings} />
       <${Card} title="Attempts">
         <${Timeline} delivery=${delivery} chosen=${chosen} choose=${choose} />
         ${delivery.attempts.length > 0

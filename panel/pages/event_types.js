@@ -1,10 +1,12 @@
-// The catalogue of event types, with the webhooks that subscribe to each.
-import { html } from "../parts/html.js";
+// The catalogue of event types: each with its webhooks, and its schema and sample on demand.
+import { html, useState } from "../parts/html.js";
+import { get } from "../api.js";
 import { address, go } from "../address.js";
 import { Copy } from "../parts/copy.js";
 import { Empty, Waiting } from "../parts/empty.js";
 import { Page } from "../parts/page.js";
 import { Problem } from "../parts/problem.js";
+import { Text } from "../parts/json.js";
 import { TextField } from "../parts/field.js";
 import { bySection, eventTypes, sectionLabel, sectionOf, useWebhooks } from "../parts/known.js";
 import { counted } from "../parts/words.js";
@@ -49,4 +51,27 @@ const Type = ({ label, value, webhooks }) => html`
       ? html`Sent to ${webhooks.map(({ id, name }, at) => html`${at > 0 && ", "}<a href="/panel/webhooks/${id}">${name}
       </a>`)}` : "No webhook receives it"}</span>
     <a href=${address("/deliveries", { type: value })} aria-label="Deliveries of ${label}">Deliveries</a>
+    <${Details} value=${value} />
   </li>`;
+
+/** Reads the type when it is opened first: all types together are a third of a megabyte. */
+function Details({ value }) {
+  const [opened, open] = useState(false);
+  return html`
+    <details class="type-details" onToggle=${({ currentTarget }) => currentTarget.open && open(true)}>
+      <summary>Sample and schema</summary>
+      ${opened && html`<${Schema} value=${value} />`}
+    </details>`;
+}
+
+function Schema({ value }) {
+  const type = useLoad(() => get(`/webhook/event/type/${encodeURIComponent(value)}`), [value]);
+  if (type.error) return html`<${Problem} refusal=${type.error} retry=${type.reload} />`;
+  if (!type.data) return html`<${Waiting} what="Loading the schema" />`;
+  const { description, samples, schema, version } = type.data;
+  return html`
+    <p>${description}</p>
+    <${Text} text=${JSON.stringify(samples[0])} what="the sample of ${value}" />
+    <p class="faint">The schema of the data, version ${version}:</p>
+    <${Text} text=${JSON.stringify(schema)} what="the schema of ${value}" />`;
+}

@@ -52,6 +52,10 @@ async fn every_tool_answers_as_its_schema_says(suite: Arc<Suite>) {
     assert_eq!(listed, tools::ALL.iter().map(|tool| tool.name).collect::<Vec<_>>());
 
     let types = agent.call("list_event_types", json!({})).await;
+    let one = agent.call("list_event_types", json!({ "type": "booking.created" })).await;
+    assert_eq!(one["eventTypes"].as_array().map(Vec::len), Some(1), "{one:#}");
+    let shown = entity.get("/webhook/event/type/booking.created").expect(200).await.json();
+    assert_eq!(one["details"], shown);
     assert!(types["eventTypes"].as_array().expect("a list").len() > 100);
     let url = receiver.on("/", [Behaviour::answer(500, &[], "no"), Behaviour::status(204)]);
     let new = json!({ "name": "n", "eventUrl": url, "eventList": ["booking.*"], "headers": { "X-Key": "secret" } });

@@ -241,7 +241,7 @@ async fn a_phone_folds_the_filters_and_has_fields_that_do_not_zoom(suite: Arc<Su
 }
 
 #[contract_test(on_demand)]
-async fn forced_colours_show_what_is_selected(suite: Arc<Suite>) {
+async fn forced_colours_show_the_selection(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     hook(&entity, "Kept", &receiver.on("/hook", [Behaviour::status(404)])).await;

@@ -9,7 +9,8 @@ use crate::harness::{Api, ApiResponse, Call, Forge, Suite, now};
 
 /// The values of path parameters: well-formed identifiers of no existing resource, and a payment provider that the
 /// tests' bundles have.
-const PARAMETERS: [(&str, &str); 8] = [
+const PARAMETERS: [(&str, &str); 9] = [
+    ("{value}", "nothing.happened"),
     ("{eventIdentifier}", "evt_00000000000000000000000000"),
     ("{deliveryIdentifier}", "dlv_00000000000000000000000000"),
     ("{webhookIdentifier}", "whk_00000000000000000000000000"),
@@ -36,6 +37,7 @@ const TABLE: &[Row] = &[
     ("addApplicationKey", Some(public_key), 404),
     ("removeApplicationKey", None, 404),
     ("listEvents", None, 200),
+    ("showEventType", None, 404),
     ("publishEvent", Some(event), 202),
     ("createWebhook", Some(webhook), 201),
     ("listWebhooks", None, 200),

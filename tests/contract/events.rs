@@ -56,6 +56,31 @@ async fn the_catalogue_is_the_same_for_every_entity_and_every_time(suite: Arc<Su
     assert_eq!(catalogue(&suite).await, catalogue(&suite).await);
 }
 
+#[contract_test]
+async fn every_type_of_the_list_is_shown_with_a_schema_that_its_samples_match(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    for listed in catalogue(&suite).await {
+        let value = listed["value"].as_str().expect("openapi.yaml says so");
+        let shown = entity.get(&format!("/webhook/event/type/{value}")).expect(200).await.json();
+        assert_eq!((&shown["label"], &shown["value"]), (&listed["label"], &listed["value"]));
+        let schema = jsonschema::draft202012::new(&shown["schema"]).expect(value);
+        for sample in shown["samples"].as_array().expect("openapi.yaml says so") {
+            assert!(schema.is_valid(sample), "{value}");
+        }
+    }
+}
+
+#[contract_test]
+async fn an_unknown_type_is_not_found_and_the_answer_leads_to_the_list(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    for value in ["booking.create", "booking.*", "BOOKING.CREATED", "x", "%00", "%F0%9F%8F%A8"] {
+        let path = format!("/webhook/event/type/{value}");
+        let problem = entity.get(&path).refused(404, "event-type-not-found").await;
+        let detail = problem["detail"].as_str().expect("openapi.yaml says so");
+        assert!(detail.contains(&entity.path("/webhook/event/list")), "{detail}");
+    }
+}
+
 /// Subscribers rely on operational events coming from the service alone.
 #[contract_test]
 async fn every_type_except_operational_ones_can_be_published(suite: Arc<Suite>) {

@@ -76,6 +76,7 @@ async fn an_invalid_setting_is_reported(suite: Arc<Suite>) {
         ("GEO_IP_ALLOW_HTTP", "perhaps"),
         ("SWEEP_INTERVAL", "soon"),
         ("SUBJECT_MEMBERS", "bookingNumber,,roomIdentifier"),
+        ("EVENT_VALIDATION", "sometimes"),
         ("GEO_IP_STORE", "s3://geo-ip"),
         ("RETRY_SCHEDULE", "0s,soon"),
         ("BREAKER_OPEN", "soon"),

@@ -3,10 +3,10 @@
 use std::{collections::BTreeSet, fs, sync::Arc};
 
 use contract_test::contract_test;
-use serde_json::Value;
+use serde_json::{Value, json};
 use template::Template;
 
-use crate::harness::{NO_HEAD, Suite, project};
+use crate::harness::{NO_HEAD, Suite, node, project};
 
 #[contract_test]
 async fn the_document_that_is_served_is_openapi_yaml(suite: Arc<Suite>) {
@@ -75,6 +75,18 @@ async fn every_response_declares_the_headers_that_all_responses_have(suite: Arc<
             }
         }
     }
+}
+
+#[contract_test]
+async fn the_parser_of_asyncapi_reads_all_events(suite: Arc<Suite>) {
+    let document = suite.api.get("/asyncapi.json").expect(200).await.text();
+    let read = node("asyncapi.js", &json!({ "document": document })).await;
+    assert_eq!(read["faults"], json!([]));
+    let list = suite.entity().await.get("/webhook/event/list").expect(200).await.json();
+    let named = |value: &Value| value.as_str().expect("a text").to_owned();
+    let listed: BTreeSet<_> = list.as_array().expect("a list").iter().map(|kind| named(&kind["value"])).collect();
+    let messages: BTreeSet<_> = read["messages"].as_array().expect("a list").iter().map(named).collect();
+    assert_eq!(messages, listed);
 }
 
 /// The declaration of an operation.

@@ -202,6 +202,7 @@ async fn every_get_but_the_callback_answers_head_without_a_body(suite: Arc<Suite
         "/",
         "/receiving",
         "/openapi.json",
+        "/asyncapi.json",
         "/problems",
         "/problems/not-found",
         "/oauth2/jwks",
@@ -246,6 +247,7 @@ async fn scripts_of_other_origins_read_only_contract_keys_and_metadata(suite: Ar
         "/.well-known/oauth-authorization-server",
         "/.well-known/oauth-protected-resource",
         "/.well-known/oauth-protected-resource/mcp",
+        "/asyncapi.json",
         "/oauth2/jwks",
         "/openapi.json",
     ];

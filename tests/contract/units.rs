@@ -113,7 +113,9 @@ async fn measured(setup: &Interposed, entity: &Entity, data: Value, webhooks: us
 
 #[contract_test]
 async fn publishing_and_delivering_cost_no_more_than_the_docs_say(suite: Arc<Suite>) {
+    // The bookings have any size, and so do not conform to the schema: warnings would be stored with them.
     let settings = Settings::default().with("RETRY_SCHEDULE", SCHEDULE).with("SWEEP_INTERVAL", "1h");
+    let settings = settings.with("EVENT_VALIDATION", "off");
     let (setup, _permit) = suite.other_bundle_interposed(settings).await;
     let receiver = Receiver::start().await;
     let [alone, many] = ["alone", "many"].map(|id| Entity::new(&setup.api, id.to_owned()));

@@ -86,8 +86,27 @@ async fn a_test_needs_no_body(suite: Arc<Suite>) {
     let hook = entity.hook("http://127.0.0.1:9/").await;
     entity.test(&hook.id).json(&json!({})).expect(202).await;
     entity.test(&hook.id).body("application/json", "").expect(202).await;
-    for body in [r#"{"type":"booking.created"}"#, r#"{"data":{}}"#, "[]", "null", "{"] {
+    for body in [r#"{"type":"booking.create"}"#, r#"{"type":null}"#, r#"{"data":{}}"#, "[]", "null", "{"] {
         entity.test(&hook.id).body("application/json", body).refused(400, "invalid-request").await;
     }
     entity.test(&hook.id).body("text/plain", "{}").refused(415, "unsupported-media-type").await;
+}
+
+#[contract_test]
+async fn the_sample_of_a_named_type_is_sent_and_says_that_it_is_a_test(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let hook = entity.hook_with(of_expired_bookings(&receiver.on("/", [Behaviour::status(204)]))).await;
+    let sent = entity.test(&hook.id).json(&json!({ "type": "booking.created" })).expect(202).await.json();
+    let id = sent["deliveryIdentifier"].as_str().expect("openapi.yaml says so");
+    let delivery = entity.until_status(id, &["delivered"]).await;
+    let received = receiver.until("/", 1).await.remove(0);
+    assert!(is_signed_by(&received, &hook.secret));
+    let event = received.json();
+    assert_eq!((&event["type"], &event["test"]), (&json!("booking.created"), &json!(true)));
+    assert_eq!((&delivery["event"], delivery.get("subject")), (&event, None), "people find no test by a booking");
+    let shown = entity.get("/webhook/event/type/booking.created").expect(200).await.json();
+    assert_eq!(event["data"], shown["samples"][0]);
+    let event = event["id"].as_str().expect("openapi.yaml says so");
+    assert_eq!(entity.get(&format!("/webhook/event/{event}")).expect(200).await.json()["test"], true);
 }

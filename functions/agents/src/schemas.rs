@@ -7,8 +7,10 @@ use serde_json::{Map, Value, json};
 
 use crate::untrusted;
 
-/// Members that repeat another member for published clients of other platforms. A model does not need them.
-const LEFT_OUT: [&str; 5] = ["entity", "health", "ownerName", "ownerType", "userIdentifier"];
+/// Members that repeat another member for published clients of other platforms, and warnings for publishers. A model does
+/// not need them.
+const LEFT_OUT: [&str; 7] =
+    ["entity", "eventWarnings", "health", "ownerName", "ownerType", "userIdentifier", "warnings"];
 
 /// The schemas of the contract, by name.
 static CONTRACT: LazyLock<Value> = LazyLock::new(|| {

@@ -124,6 +124,7 @@ macro_rules! several {
 several!(A, B);
 several!(A, B, C);
 several!(A, B, C, D);
+several!(A, B, C, D, E);
 
 /// A setting that is `true` or `false`.
 #[derive(Debug, Clone, Copy)]

@@ -61,6 +61,8 @@ names! {
     ServerErrors("Count"),
     /// Events of the event bus that cannot be published.
     EventsRejected("Count", "Reason"),
+    /// Events whose data do not conform to the schema of their type.
+    EventsNonconforming("Count"),
     /// Days since a published geo-IP database was built.
     GeoIpAgeDays("None", "Edition"),
     /// Connections to payment providers that got new tokens.

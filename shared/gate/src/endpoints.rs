@@ -65,6 +65,7 @@ endpoints! {
 
     // Events and their deliveries.
     LIST_EVENTS: EntityCall = "list-events", Endpoint::needs(IntegrationsRead);
+    SHOW_EVENT_TYPE: EntityCall = "show-event-type", Endpoint::needs(IntegrationsRead);
     PUBLISH_EVENT: EntityCall = "publish-event", Endpoint::needs(IntegrationsWrite).for_publishers().taking_json();
     SHOW_EVENT: EntityCall = "show-event", Endpoint::needs(IntegrationsRead);
     LIST_DELIVERIES: EntityCall = "list-deliveries", Endpoint::needs(IntegrationsRead);
@@ -112,6 +113,7 @@ endpoints! {
     // The API as a whole.
     REFERENCE: Call = "reference", Endpoint::public().opened_by_people();
     OPENAPI: Call = "openapi", Endpoint::public().readable_from_any_origin();
+    ASYNCAPI: Call = "asyncapi", Endpoint::public().readable_from_any_origin();
     PROBLEM_PAGE: Call = "problem-page", Endpoint::public().opened_by_people();
     FALLBACK: Call = "fallback", Endpoint::public().opened_by_people();
 }

@@ -225,6 +225,25 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn the_data_of_events_conform_to_the_schemas_of_their_types() {
+        let former = connection().id;
+        for connection in [connection(), Connection { account: Some("M-1".into()), ..connection() }] {
+            let of = |event: ConnectionEvent<'_>| json!(event);
+            for (kind, data) in [
+                (ESTABLISHED, of(connection.established(None))),
+                (ESTABLISHED, of(connection.established(Some(&former)))),
+                (BROKEN, of(connection.broken(BreakReason::Refused))),
+                (BROKEN, of(connection.broken(BreakReason::Expired))),
+                (REMOVED, of(connection.removed())),
+            ] {
+                let schema = serde_json::from_str(&webhooks::events::type_details::schema(kind)).expect("JSON");
+                let schema = jsonschema::draft202012::new(&schema).expect("a schema");
+                assert!(schema.is_valid(&data), "{}: {data}", kind.value);
+            }
+        }
+    }
+
+    #[test]
     fn status_and_reason_are_spelt_in_one_way() {
         for status in [ConnectionStatus::Connected, ConnectionStatus::Broken] {
             assert_eq!(serde_json::to_value(status).expect("JSON"), status.as_str());

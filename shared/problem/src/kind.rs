@@ -67,6 +67,8 @@ kinds! {
         "One or more values of the path, the query or the body are missing, malformed or unknown. `properties.violations` lists all of them with the field and the rule. Members that the operation does not know are refused as well, so that a misspelt name is never silently ignored.";
     EventNotFound = "event-not-found", NOT_FOUND, "There is no such event",
         "The managing entity has no event with this identifier, its retention time is over, or no webhook subscribed to its type when it was published: such an event is not stored.";
+    EventTypeNotFound = "event-type-not-found", NOT_FOUND, "There is no such event type",
+        "The catalogue has no event type with this key. All types are listed at …/webhook/event/list; the detail names similar ones.";
     WebhookNotFound = "webhook-not-found", NOT_FOUND, "There is no such webhook",
         "The managing entity has no webhook with this identifier. Its webhooks are listed at …/webhook/list.";
     ApplicationNotFound = "application-not-found", NOT_FOUND, "There is no such application",

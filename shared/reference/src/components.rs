@@ -1,6 +1,6 @@
 //! The parts that operations share, each once: errors, parameters, headers and schemas.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 
@@ -11,30 +11,9 @@ use crate::{
     problems, schema,
 };
 
-/// The number of operations from which an error is a common one.
-const COMMON: usize = 12;
-
-/// The names of the errors of most operations.
-pub fn common_errors(document: &Value) -> BTreeSet<&str> {
-    let mut uses = BTreeMap::<&str, usize>::new();
-    for (_, name) in references(document) {
-        *uses.entry(name).or_default() += 1;
-    }
-    uses.into_iter().filter(|(_, count)| *count >= COMMON).map(|(name, _)| name).collect()
-}
-
-/// Each reference of an operation to an error: its status and its name.
-fn references(document: &Value) -> Vec<(&str, &str)> {
-    let of_operations = operations(document).into_iter().flat_map(|operation| members(operation.declared, "responses"));
-    of_operations
-        .filter(|(status, _)| status.starts_with(['4', '5']))
-        .filter_map(|(status, response)| Some((status, component(response)?)))
-        .collect()
-}
-
 /// The errors to which operations refer, with their statuses and kinds: first those of most operations.
 pub fn errors(document: &Value) -> String {
-    let references = references(document);
+    let references = problems::references(document);
     let entry = |name: &str, response: &Value| {
         let statuses: BTreeSet<&str> =
             references.iter().filter(|(_, used)| *used == name).map(|(status, _)| *status).collect();
@@ -47,7 +26,7 @@ pub fn errors(document: &Value) -> String {
             details(response)
         )
     };
-    let most = common_errors(document);
+    let most = problems::common_errors(document);
     let used = members(&document["components"], "responses")
         .filter(|(name, _)| references.iter().any(|(_, used)| used == name));
     let (common, others): (Vec<_>, Vec<_>) = used.partition(|(name, _)| most.contains(name));

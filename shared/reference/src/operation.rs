@@ -5,10 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::{
-    components,
-    document::{Operation, component, members, resolved, text},
-    markdown::{escaped, escaped_content, inline},
-    page::{access, described},
+    document::{Operation, component, list, members, resolved, text},
+    markdown::{block, escaped, escaped_content, inline},
     problems, schema,
 };
 
@@ -35,6 +33,30 @@ pub fn article<'a>(document: &'a Value, operation: &Operation<'a>, shown: &mut E
     }
     written += &errors(document, declared);
     written + "</article>\n"
+}
+
+/// The required access of an operation, in a few words.
+fn access(declared: &Value) -> String {
+    let ways = list(declared, "security");
+    let scopes: Vec<&str> = ways.iter().flat_map(|way| list(way, "oauth2")).filter_map(Value::as_str).collect();
+    let optional = ways.iter().any(|way| way.as_object().is_some_and(serde_json::Map::is_empty));
+    let needs_token = ways.iter().any(|way| way.get("oauth2").is_some());
+    match (needs_token, optional, scopes.as_slice()) {
+        (true, false, []) => " · an access token with any scope".to_owned(),
+        (true, false, scopes) => format!(" · scope <code>{}</code>", escaped(&scopes.join(" "))),
+        (true, true, scopes) => {
+            format!(
+                " · no access token; a token that is sent needs the scope <code>{}</code>",
+                escaped(&scopes.join(" "))
+            )
+        }
+        (false, ..) => String::new(),
+    }
+}
+
+/// The description of a part of the document.
+pub fn described(value: &Value) -> String {
+    text(value, "description").map(block).unwrap_or_default()
 }
 
 /// The parameters: names alone of those that operations share.
@@ -74,7 +96,7 @@ pub fn parameter(parameter: &Value, attributes: &str) -> String {
 
 /// The errors that operations share, as links with their kinds. Those of most operations are statuses alone.
 fn errors(document: &Value, declared: &Value) -> String {
-    let most = components::common_errors(document);
+    let most = problems::common_errors(document);
     let shared = members(declared, "responses").filter_map(|(status, response)| {
         let name = component(response).filter(|_| is_error(status))?;
         Some((status, name, resolved(document, response)))

@@ -4,13 +4,13 @@ use serde_json::Value;
 
 use crate::{
     components,
-    document::{by_tag, list, members, server, text},
+    document::{by_tag, members, server, text},
     markdown::{block, escaped, inline},
-    operation::{self, Exemplified},
+    operation::{self, Exemplified, described},
 };
 
 /// The first requests of a reader, with the example hosts of openapi.yaml.
-const START: &str = include_str!("start.md");
+const START: &str = include_str!("../start.md");
 
 /// The sections after the operations: anchor and heading.
 const SHARED: [(&str, &str); 4] = [
@@ -92,30 +92,6 @@ fn scopes(document: &Value) -> String {
     let names: Vec<String> =
         members(flow, "scopes").map(|(name, _)| format!("<code>{}</code>", escaped(name))).collect();
     format!("<h2 id=\"scopes\">Scopes</h2>\n{}<p>All scopes: {}.</p>\n", described(scheme), names.join(", "))
-}
-
-/// The required access of an operation, in a few words.
-pub fn access(declared: &Value) -> String {
-    let ways = list(declared, "security");
-    let scopes: Vec<&str> = ways.iter().flat_map(|way| list(way, "oauth2")).filter_map(Value::as_str).collect();
-    let optional = ways.iter().any(|way| way.as_object().is_some_and(serde_json::Map::is_empty));
-    let needs_token = ways.iter().any(|way| way.get("oauth2").is_some());
-    match (needs_token, optional, scopes.as_slice()) {
-        (true, false, []) => " · an access token with any scope".to_owned(),
-        (true, false, scopes) => format!(" · scope <code>{}</code>", escaped(&scopes.join(" "))),
-        (true, true, scopes) => {
-            format!(
-                " · no access token; a token that is sent needs the scope <code>{}</code>",
-                escaped(&scopes.join(" "))
-            )
-        }
-        (false, ..) => String::new(),
-    }
-}
-
-/// The description of a part of the document.
-pub fn described(value: &Value) -> String {
-    text(value, "description").map(block).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -4,10 +4,31 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::document::{list, members, operations, resolved, text};
+use crate::document::{component, list, members, operations, resolved, text};
 
 /// The part of an address before the kind.
 const BEFORE: &str = "/problems/";
+
+/// The number of operations from which an error is a common one.
+const COMMON: usize = 12;
+
+/// The names of the errors of most operations.
+pub fn common_errors(document: &Value) -> BTreeSet<&str> {
+    let mut uses = BTreeMap::<&str, usize>::new();
+    for (_, name) in references(document) {
+        *uses.entry(name).or_default() += 1;
+    }
+    uses.into_iter().filter(|(_, count)| *count >= COMMON).map(|(name, _)| name).collect()
+}
+
+/// Each reference of an operation to an error: its status and its name.
+pub fn references(document: &Value) -> Vec<(&str, &str)> {
+    let of_operations = operations(document).into_iter().flat_map(|operation| members(operation.declared, "responses"));
+    of_operations
+        .filter(|(status, _)| status.starts_with(['4', '5']))
+        .filter_map(|(status, response)| Some((status, component(response)?)))
+        .collect()
+}
 
 /// The uses of a kind in the document.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -26,7 +26,12 @@ use webhooks::{
         sweep::Sweeper,
     },
     events::{
-        ingest::Ingestion, outbox::Outbox, publish::Publisher, rejected::RejectedEvents, subject::SubjectMembers,
+        ingest::Ingestion,
+        outbox::Outbox,
+        publish::Publisher,
+        rejected::RejectedEvents,
+        subject::SubjectMembers,
+        validation::{DataValidator, EventValidation},
     },
     subscriptions::{
         Webhooks,
@@ -197,7 +202,9 @@ impl Bundle {
     /// Publishes events of the bus.
     pub fn ingestion(&self) -> Ingestion {
         let rejected = RejectedEvents::connect(&self.aws, format!("http://sqs.simulated/000000000000/{SLOW}"));
-        Ingestion { publisher: self.publisher(), rejected, environment: "simulation".to_owned() }
+        let environment = "simulation".to_owned();
+        let validator = DataValidator::new(EventValidation::Off, environment.clone(), self.clock.clone());
+        Ingestion { publisher: self.publisher(), validator, rejected, environment }
     }
 
     /// Makes attempts.

@@ -19,7 +19,7 @@ use webhooks::{
         NewEvent,
         ingest::{BusEvent, Ingested},
     },
-    subscriptions::{change::WebhookChange, register::NewWebhook, rotate::RotationRequest},
+    subscriptions::{change::WebhookChange, register::NewWebhook, rotate::RotationRequest, test_event::TestRequest},
 };
 
 use crate::{
@@ -241,7 +241,12 @@ impl Tenants {
                     async move {
                         let once = once(slot.0, &format!("webhook/{id}/test"), &key, b"");
                         let trace = Trace::derived_from(&key);
-                        done(bundle.testing().send(&entity(slot.0), &id, Some(&once), &trace).await)
+                        done(
+                            bundle
+                                .testing()
+                                .send(&entity(slot.0), &id, &TestRequest::default(), Some(&once), &trace)
+                                .await,
+                        )
                     }
                 })
                 .await;

@@ -19,12 +19,12 @@ use crate::{
 pub const CHANGE_WEBHOOK: Tool = Tool {
     name: "change_webhook",
     title: "Change a webhook",
-    description: "Changes the given members of a webhook and leaves the others unchanged: its name, address, event \
-                  types and headers, and whether it is enabled. A list or an object replaces the previous one as a \
-                  whole, so call `show_webhook` first, and send its `version`: if the webhook was changed since, the \
-                  call fails with `version-conflict` and changes nothing. `***` keeps the stored value. Enabling a \
-                  webhook, or giving it another address, resets its failures and sends the deliveries that wait for \
-                  the end of a pause. Next, call `publish_test_event`, and after an outage `recover_deliveries`.",
+    description: "Changes the given members of a webhook and leaves the others unchanged. A list or an object \
+                  replaces the previous one as a whole, so call `show_webhook` first, and send its `version`: if the \
+                  webhook was changed since, the call fails with `version-conflict` and changes nothing. `***` keeps \
+                  the stored value. Enabling a webhook, or giving it another address, resets its failures and sends \
+                  the deliveries that wait for the end of a pause. Next, call `publish_test_event`, and after an \
+                  outage `recover_deliveries`.",
     input,
     output: || schemas::of("Webhook"),
     scopes: &[McpWrite, IntegrationsWrite],

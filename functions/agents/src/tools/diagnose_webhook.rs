@@ -17,12 +17,12 @@ pub const DIAGNOSE_WEBHOOK: Tool = Tool {
     name: "diagnose_webhook",
     title: "Diagnose a webhook",
     description: "Finds out in one call why events do not arrive at a webhook, and what to do about it: the state of \
-                  deliveries and the end of a pause, the statistics of 24 hours, also by hour, and of 7 days (times \
-                  in milliseconds), the numbers of open and of recoverable deliveries, the last failures with the \
-                  endpoint's answers, and `findings`: the meaning and the remedy of each cause, the most important first. Begin \
-                  here when a person reports that a webhook fails. No findings mean that the endpoint has no known \
-                  fault: then check with `list_deliveries` whether any event was published for it. After the repair, \
-                  call `publish_test_event` to confirm it, and then `recover_deliveries`.",
+                  deliveries, statistics by hour and day (times in milliseconds), the numbers of open and of \
+                  recoverable deliveries, the last failures with the endpoint's answers, and `findings`: the meaning \
+                  and the remedy of each cause, the most important first. Begin here when a person reports that a \
+                  webhook fails. No findings mean that the endpoint has no known fault: then check with \
+                  `list_deliveries` whether any event was published for it. After the repair, call \
+                  `publish_test_event` to confirm it, and then `recover_deliveries`.",
     input: || schemas::object(arguments::webhook(), &["webhookIdentifier"]),
     output,
     scopes: &[IntegrationsRead],

@@ -16,11 +16,11 @@ use crate::{
 pub const LIST_DELIVERIES: Tool = Tool {
     name: "list_deliveries",
     title: "List deliveries",
-    description: "Lists deliveries, the newest first, page by page: each is one event on its way to one webhook, \
-                  with its status and the answer to its last attempt. Filter by status, event type, subject (such \
-                  as a booking's number), webhook, event, last answer or time; a delivery must match all filters. A \
-                  page may have fewer deliveries than `limit`, or none, and still a `nextCursor`: send it as `cursor` \
-                  with the same filters to continue. `show_delivery` shows one delivery with its event and attempts.",
+    description: "Lists deliveries, the newest first, page by page, each with its status and the answer to its last \
+                  attempt. Filter by status, event type, subject (such as a booking's number), webhook, event, last \
+                  answer or time; a delivery must match all filters. A page may have fewer deliveries than `limit`, \
+                  or none, and still a `nextCursor`: send it as `cursor` with the same filters to continue. \
+                  `show_delivery` shows one delivery with its event and attempts.",
     input,
     output: || schemas::of("DeliveryPage"),
     scopes: &[IntegrationsRead],

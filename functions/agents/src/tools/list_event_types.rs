@@ -1,16 +1,19 @@
-//! `list_event_types`: the catalogue of event types.
+//! `list_event_types`: the catalogue of event types, and one type with its schema.
 
 use std::future::ready;
 
 use auth::Scope::IntegrationsRead;
 use futures::FutureExt;
-use problem::no_input;
+use problem::{JsonBody, Problem};
 use serde_json::{Value, json};
-use webhooks::events::catalogue;
+use webhooks::events::{
+    catalogue,
+    type_details::{self, EventTypeDetails},
+};
 
 use crate::{
     schemas,
-    tool::{Hints, Run, Tool},
+    tool::{Hints, Run, Tool, ToolCall},
 };
 
 /// Lists the types of events.
@@ -18,18 +21,33 @@ pub const LIST_EVENT_TYPES: Tool = Tool {
     name: "list_event_types",
     title: "List event types",
     description: "Lists every type of event that a webhook can subscribe to, as `{value, label}`: `value` is for a \
-                  webhook's `eventList`, `label` describes it in words. The list is complete and the same for every \
-                  managing entity. Use it before you create or change a webhook.",
-    input: || schemas::object(json!({}), &[]),
+                  webhook's `eventList`. Use it before you create or change a webhook. With `type`, it shows only \
+                  that type, and in `details` its meaning, the JSON Schema of its data, and samples.",
+    input,
     output,
     scopes: &[IntegrationsRead],
     hints: Hints::READS,
-    run: Run::ForAll(|_, call| {
-        ready(no_input(&call.body()).map(|()| json!({ "eventTypes": catalogue::all() }))).boxed()
-    }),
+    run: Run::ForAll(|_, call| ready(list(&call)).boxed()),
 };
+
+fn list(call: &ToolCall) -> Result<Value, Problem> {
+    let body = call.body();
+    let mut body = JsonBody::read(&body)?;
+    let kind = body.optional::<String>("type", "the key of an event type, such as booking.created");
+    let kind = kind.and_then(|kind| body.violations.note("type", type_details::named(&kind, "{managingEntity}")));
+    body.finish()?;
+    let Some(kind) = kind else { return Ok(json!({ "eventTypes": catalogue::all() })) };
+    Ok(json!({ "eventTypes": [kind], "details": EventTypeDetails::of(kind) }))
+}
+
+fn input() -> Value {
+    let kind = json!({ "type": "string", "description": "The key of a type." });
+    schemas::object(json!({ "type": kind }), &[])
+}
 
 fn output() -> Value {
     let types = schemas::list(schemas::of("EventType"), "Every type, in a fixed order.");
-    schemas::object(json!({ "eventTypes": types }), &["eventTypes"])
+    // Its members explain themselves, and a model pays for each word of the list.
+    let details = json!({ "type": "object", "description": "About `type`.", "additionalProperties": true });
+    schemas::object(json!({ "eventTypes": types, "details": details }), &["eventTypes"])
 }

@@ -5,8 +5,9 @@ use auth::{
     Scope::{IntegrationsWrite, McpWrite},
 };
 use futures::FutureExt;
-use problem::{Problem, no_input};
-use serde_json::Value;
+use problem::Problem;
+use serde_json::{Value, json};
+use webhooks::subscriptions::test_event::TestRequest;
 
 use crate::{
     arguments, schemas,
@@ -18,13 +19,14 @@ use crate::{
 pub const PUBLISH_TEST_EVENT: Tool = Tool {
     name: "publish_test_event",
     title: "Send a test event",
-    description: "Sends an event of the type `webhook.test` to one webhook only, at once, even while deliveries to \
-                  it are paused: an answer with any status ends the pause. Use it after you create a webhook or its \
+    description: "Sends an event of the type `webhook.test` to one webhook only, at once, even while deliveries to it \
+                  are paused: an answer with any status ends the pause. Use it after you create a webhook or its \
                   endpoint is repaired. The result names the delivery; call `show_delivery` after a few seconds to \
-                  see the endpoint's answer (an attempt takes 15 seconds at most).",
+                  see the endpoint's answer.",
     input: || {
         let members = schemas::object(arguments::webhook(), &["webhookIdentifier"]);
-        schemas::with(members, arguments::idempotency_key())
+        let sample = json!({ "type": "string", "description": "Sends the sample of this type, marked as a test." });
+        schemas::with(schemas::with(members, json!({ "type": sample })), arguments::idempotency_key())
     },
     output: || schemas::with(schemas::of("TestSent"), arguments::repeated()),
     scopes: &[McpWrite, IntegrationsWrite],
@@ -35,7 +37,7 @@ pub const PUBLISH_TEST_EVENT: Tool = Tool {
 async fn test(use_cases: &UseCases, entity: AuthorizedEntity, mut call: ToolCall) -> Result<Value, Problem> {
     let once = call.once(&entity)?;
     let webhook = call.webhook()?;
-    no_input(&call.body())?;
-    let sent = use_cases.testing.send(&entity, &webhook, once.as_ref(), &call.caller.trace).await?;
+    let request = TestRequest::read(&call.body(), entity.id())?;
+    let sent = use_cases.testing.send(&entity, &webhook, &request, once.as_ref(), &call.caller.trace).await?;
     repeatable(&sent, sent.is_repeated())
 }

@@ -21,11 +21,11 @@ pub const RECOVER_DELIVERIES: Tool = Tool {
     title: "Recover deliveries",
     description: "Repeats a webhook's deliveries of a time range after an outage: failed and cancelled ones, waiting \
                   ones, or both. It runs in the background; the result counts the deliveries. Name the whole outage \
-                  at once: `since` is compared with the creation time of deliveries, so use a time shortly before \
-                  the outage began, or the `oldestCreatedDate` that `diagnose_webhook` shows. Have the endpoint \
-                  repaired first, and check with `publish_test_event` that it answers: otherwise everything fails \
-                  again. It ends a pause, and may send an endpoint thousands of events. Events published while the \
-                  webhook was disabled created no deliveries, and are not recovered.",
+                  at once: `since` is compared with the creation time of deliveries, so use a time shortly before the \
+                  outage began, or the `oldestCreatedDate` that `diagnose_webhook` shows. Have the endpoint repaired \
+                  first, and check with `publish_test_event` that it answers. It ends a pause, and may send an \
+                  endpoint thousands of events. Events published while the webhook was disabled created no \
+                  deliveries, and are not recovered.",
     input,
     output: || schemas::with(schemas::of("Recovery"), arguments::repeated()),
     scopes: &[McpWrite, IntegrationsWrite],

@@ -20,9 +20,8 @@ pub const RESEND_DELIVERY: Tool = Tool {
     title: "Send a delivery again",
     description: "Attempts one delivery again now, regardless of its status, with exactly the same body; a \
                   `delivered` one arrives a second time, and receivers must treat it as the same event. A completed \
-                  delivery starts a fresh schedule. Use it for a single delivery, or to check whether an endpoint is \
-                  repaired; for all failures of an outage use `recover_deliveries`. The result shows the delivery \
-                  before the attempt: call `show_delivery` after a few seconds.",
+                  delivery starts a fresh schedule. For all failures of an outage use `recover_deliveries`. The \
+                  result shows the delivery before the attempt: call `show_delivery` after a few seconds.",
     input: || {
         let members = schemas::object(arguments::delivery(), &["deliveryIdentifier"]);
         schemas::with(members, arguments::idempotency_key())

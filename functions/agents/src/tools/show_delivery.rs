@@ -50,7 +50,7 @@ pub async fn shown(
     caller: &Caller,
 ) -> Result<Value, Problem> {
     let found = use_cases.deliveries.with_attempts(entity, id, caller.now).await?;
-    let WholeDelivery { delivery, attempts, event } = found.ok_or(DeliveryError::NotFound)?;
+    let WholeDelivery { delivery, attempts, event, .. } = found.ok_or(DeliveryError::NotFound)?;
     let mut whole = result(&delivery)?;
     whole["attempts"] = result(&&attempts[attempts.len().saturating_sub(MAX_ATTEMPTS)..])?;
     whole["event"] = members(&event)?;

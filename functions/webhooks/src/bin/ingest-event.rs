@@ -9,21 +9,24 @@ use webhooks::{
         ingest::{IngestError, Ingested, Ingestion},
         rejected::{RejectedEvents, RejectedEventsSettings},
         subject::SubjectMembers,
+        validation::{DataValidator, EventValidation},
     },
 };
 
-type Settings = (QueueSettings, ScheduleSettings, SubjectMembers, RejectedEventsSettings);
+type Settings = (QueueSettings, ScheduleSettings, SubjectMembers, EventValidation, RejectedEventsSettings);
 
 pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 
 async fn serve() -> Result<(), StartError> {
-    let (service, (queue, schedule, subjects, rejected)) = Service::start::<Settings>().await?;
+    let (service, (queue, schedule, subjects, validation, rejected)) = Service::start::<Settings>().await?;
+    let environment = service.settings().environment.clone();
     let ingestion = Ingestion {
         publisher: publisher(&service, &queue, schedule, subjects),
         rejected: RejectedEvents::connect(service.aws(), rejected.url),
-        environment: service.settings().environment.clone(),
+        validator: DataValidator::new(validation, environment.clone(), service.clock()),
+        environment,
     };
     service.serve_events(ingestion, ingest).await
 }

@@ -7,30 +7,32 @@ use function::{
 use functions_webhooks::publisher;
 use gate::{EntityCall, Reply, endpoints};
 use problem::Problem;
-use webhooks::events::{NewEvent, publish::Publisher, share::PublishingShare};
+use webhooks::events::{NewEvent, publish::Publisher, share::PublishingShare, validation::DataValidator};
 
 pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 
 async fn serve() -> Result<(), StartError> {
-    let (service, (queue, schedule, subjects, share)) = Service::start().await?;
+    let (service, (queue, schedule, subjects, validation, share)) = Service::start().await?;
     let publisher = publisher(&service, &queue, schedule, subjects);
     // While keys and revocations are loading.
     service.beside_start(publisher.open_connection());
     let share = PublishingShare::new(service.table(), service.clock(), share);
-    service.serve(endpoints::PUBLISH_EVENT, (publisher, share), publish_within_share).await
+    let validator = DataValidator::new(validation, service.settings().environment.clone(), service.clock());
+    service.serve(endpoints::PUBLISH_EVENT, (publisher, validator, share), publish_within_share).await
 }
 
 async fn publish_within_share(
-    (publisher, share): &(Publisher, PublishingShare),
+    (publisher, validator, share): &(Publisher, DataValidator, PublishingShare),
     call: EntityCall,
 ) -> Result<Reply, Problem> {
-    share.within(&call.entity, call.body.len(), publish(publisher, &call)).await
+    share.within(&call.entity, call.body.len(), publish(publisher, validator, &call)).await
 }
 
-async fn publish(publisher: &Publisher, call: &EntityCall) -> Result<Reply, Problem> {
-    let event = NewEvent::read(&call.body, idempotency_key(call), sender(call)?)?;
+async fn publish(publisher: &Publisher, validator: &DataValidator, call: &EntityCall) -> Result<Reply, Problem> {
+    let mut event = NewEvent::read(&call.body, idempotency_key(call), sender(call)?)?;
+    validator.check(&mut event)?;
     let published = publisher.publish(&call.entity, event, &call.trace).await?;
     Ok(Reply::accepted(&published)?.replayed(published.is_repeated))
 }

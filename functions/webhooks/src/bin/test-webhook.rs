@@ -3,9 +3,13 @@
 use function::{Service, StartError, idempotent_request};
 use functions_webhooks::{internal_publisher, webhook_id};
 use gate::{EntityCall, Reply, endpoints};
-use problem::{Problem, no_input};
+use problem::Problem;
 use storage::IdempotencyStore;
-use webhooks::subscriptions::{Webhooks, request_limits::RequestLimits, test_event::Testing};
+use webhooks::subscriptions::{
+    Webhooks,
+    request_limits::RequestLimits,
+    test_event::{TestRequest, Testing},
+};
 
 pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
@@ -25,8 +29,8 @@ async fn serve() -> Result<(), StartError> {
 }
 
 async fn test(testing: &Testing, call: EntityCall) -> Result<Reply, Problem> {
-    no_input(&call.body)?;
-    let sent =
-        testing.send(&call.entity, &webhook_id(&call)?, idempotent_request(&call)?.as_ref(), &call.trace).await?;
+    let request = TestRequest::read(&call.body, call.entity.id())?;
+    let once = idempotent_request(&call)?;
+    let sent = testing.send(&call.entity, &webhook_id(&call)?, &request, once.as_ref(), &call.trace).await?;
     Ok(Reply::accepted(&sent)?.replayed(sent.is_repeated()))
 }

@@ -55,20 +55,23 @@ impl Command {
 
 /// A delivery with or without bodies. The JSON is that of the API.
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 struct View {
     #[serde(flatten)]
     delivery: Delivery,
     attempts: Vec<Attempt>,
     #[serde(skip_serializing_if = "Option::is_none")]
     event: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    event_warnings: Vec<String>,
 }
 
 impl View {
-    fn of(WholeDelivery { delivery, mut attempts, event }: WholeDelivery, body: bool) -> Self {
+    fn of(WholeDelivery { delivery, mut attempts, event, event_warnings }: WholeDelivery, body: bool) -> Self {
         if !body {
             attempts.iter_mut().for_each(|attempt| attempt.response_body = None);
         }
-        Self { delivery, attempts, event: Some(event).filter(|_| body) }
+        Self { delivery, attempts, event: Some(event).filter(|_| body), event_warnings }
     }
 }
 
@@ -92,6 +95,7 @@ impl Display for View {
         for attempt in &self.attempts {
             write_attempt(f, attempt)?;
         }
+        self.event_warnings.iter().try_for_each(|warning| write!(f, "\n  warning    {}", printable(warning)))?;
         match &self.event {
             Some(event) => write!(f, "\n  body       {event}"),
             None => Ok(()),
@@ -148,6 +152,7 @@ mod tests {
             delivery: serde_json::from_value(delivery).expect("a delivery"),
             attempts: serde_json::from_value(attempts).expect("attempts"),
             event: RawValue::from_string(r#"{"price":10.50}"#.to_owned()).expect("JSON"),
+            event_warnings: Vec::new(),
         }
     }
 

@@ -120,6 +120,9 @@ pub struct WholeDelivery {
     pub attempts: Vec<Attempt>,
     /// The body, byte for byte as it is sent.
     pub event: Box<RawValue>,
+    /// What does not conform to the schema of its type in the event's data.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub event_warnings: Vec<String>,
 }
 
 #[cfg(test)]
@@ -166,7 +169,8 @@ mod tests {
             Attempt::of(number, now, now, &outcome, sent_to, "")
         };
         let attempts = shown((1..MAX_ATTEMPTS + LONGEST_SCHEDULE).map(attempt).collect(), "");
-        let whole = WholeDelivery { delivery, attempts, event: RawValue::from_string(event).expect("JSON") };
+        let event = RawValue::from_string(event).expect("JSON");
+        let whole = WholeDelivery { delivery, attempts, event, event_warnings: vec!["\"".repeat(120); 5] };
         let answer = serde_json::to_string(&serde_json::to_string(&whole).expect("JSON")).expect("JSON");
         assert!(answer.len() + 4_096 < MAX_ANSWER, "{}", answer.len());
     }

@@ -13,6 +13,10 @@ pub struct EventType {
     /// The publisher of events of this type; not shown.
     #[serde(skip)]
     pub source: Source,
+    /// The JSON Pointer of the member of an event's data that contains its subject, unless the publisher names another;
+    /// `None` for a type that only the service publishes. Not shown in the list.
+    #[serde(skip)]
+    pub subject: Option<&'static str>,
 }
 
 /// The publisher of events of a type.

@@ -2,7 +2,10 @@
 
 use serde::Serialize;
 
-use crate::events::catalogue::{self, EventType, Source};
+use crate::events::{
+    catalogue::{self, EventType, Source},
+    data_warning::DataWarning,
+};
 use auth::EntityId;
 use base::{EventId, Time, WebhookId, trace::Trace};
 
@@ -28,6 +31,8 @@ pub struct Event {
     pub about: Vec<WebhookId>,
     /// The span of its publication, if its publisher sent a trace. Its deliveries continue that trace.
     pub trace: Option<Trace>,
+    /// The values of its data that do not conform to the schema of its type.
+    pub warnings: Vec<DataWarning>,
     /// Whether a person requested it, so that its first attempts do not wait for a breaker.
     pub asked_for: bool,
 }
@@ -42,6 +47,8 @@ pub struct TooLarge;
 struct Body<'a> {
     id: &'a EventId,
     r#type: &'a str,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    test: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     subject: Option<&'a str>,
     timestamp: Time,
@@ -75,23 +82,59 @@ impl Event {
         entity: EntityId,
         data: &serde_json::value::RawValue,
     ) -> Result<Self, TooLarge> {
-        let body = Body { id: &id, r#type: kind.value, subject, timestamp, managing_entity_identifier: &entity, data };
-        let body = serde_json::to_string(&body).expect("texts and raw JSON can always be written");
-        if body.len() > MAX_BYTES {
-            return Err(TooLarge);
-        }
-        let subject = subject.map(str::to_owned);
-        Ok(Self {
+        let managing_entity_identifier = &entity;
+        let body =
+            Body { id: &id, r#type: kind.value, test: false, subject, timestamp, managing_entity_identifier, data };
+        let body = body.text()?;
+        Ok(Self::with_body(id, kind, timestamp, entity, body).about_subject(subject))
+    }
+
+    /// An event without a subject whose data are a sample of its type. Its body says that it is a test.
+    pub fn sample(
+        id: EventId,
+        kind: &EventType,
+        timestamp: Time,
+        entity: EntityId,
+        data: &serde_json::value::RawValue,
+    ) -> Result<Self, TooLarge> {
+        let managing_entity_identifier = &entity;
+        let body = Body {
+            id: &id,
+            r#type: kind.value,
+            test: true,
+            subject: None,
+            timestamp,
+            managing_entity_identifier,
+            data,
+        };
+        let body = body.text()?;
+        Ok(Self::with_body(id, kind, timestamp, entity, body))
+    }
+
+    fn about_subject(self, subject: Option<&str>) -> Self {
+        Self { subject: subject.map(str::to_owned), ..self }
+    }
+
+    fn with_body(id: EventId, kind: &EventType, timestamp: Time, entity: EntityId, body: String) -> Self {
+        Self {
             id,
             kind: kind.value,
             timestamp,
             entity,
             body,
-            subject,
+            subject: None,
             about: Vec::new(),
             trace: None,
+            warnings: Vec::new(),
             asked_for: false,
-        })
+        }
+    }
+}
+
+impl Body<'_> {
+    fn text(&self) -> Result<String, TooLarge> {
+        let body = serde_json::to_string(self).expect("texts and raw JSON can always be written");
+        if body.len() > MAX_BYTES { Err(TooLarge) } else { Ok(body) }
     }
 }
 

@@ -13,6 +13,7 @@ use super::{
     publish::{PublishError, Published, Publisher},
     rejected::{NotTaken, RejectedEvents, Rejection},
     subject,
+    validation::DataValidator,
 };
 use auth::{AuthorizedEntity, EntityId};
 use base::metric::{Metrics, Name, Number};
@@ -24,6 +25,8 @@ use storage::{IdempotentRequest, TableError};
 pub struct Ingestion {
     /// Publishes the events.
     pub publisher: Publisher,
+    /// Validates their data.
+    pub validator: DataValidator,
     /// The queue for events that cannot be published.
     pub rejected: RejectedEvents,
     /// The name of this deployment, for the metric of rejected events.
@@ -106,7 +109,9 @@ impl Ingestion {
     }
 
     async fn publish(&self, BusEvent { id, detail }: &BusEvent<'_>, trace: &Trace) -> Result<Published, Unpublished> {
-        let Detail { entity, content } = Detail::read(detail).map_err(Unpublished::Rejected)?;
+        let Detail { entity, mut content } = Detail::read(detail).map_err(Unpublished::Rejected)?;
+        let checked = self.validator.check_content(&mut content);
+        checked.map_err(|problem| Unpublished::Rejected(Rejection::members(&problem, "detail")))?;
         let once = IdempotentRequest::of_bus(entity.as_str(), id, without_space(detail.get()).as_bytes());
         let published = self.publisher.publish_once(&AuthorizedEntity::by_bus(entity), &content, &once, trace).await;
         published.map_err(|error| match error {
@@ -134,7 +139,9 @@ impl<'a> Detail<'a> {
         let subject = subject::take(&mut members);
         members.finish().map_err(|problem| Rejection::members(&problem, "detail"))?;
         match (entity, kind, data) {
-            (Some(entity), Some(kind), Some(data)) => Ok(Self { entity, content: Content { kind, subject, data } }),
+            (Some(entity), Some(kind), Some(data)) => {
+                Ok(Self { entity, content: Content { kind, subject, data, warnings: Vec::new() } })
+            }
             _ => Err(Rejection::invalid("detail", "lacks a value")),
         }
     }

@@ -1,8 +1,14 @@
-//! Events: the catalogue of their types, publishing, and the outbox.
+//! Events: the catalogue of their types with the schemas of their data, publishing, and the outbox.
 
+pub mod asyncapi;
 pub mod catalogue;
+#[cfg(test)]
+mod compatibility;
 mod counts;
+pub mod data_warning;
 pub mod event;
+#[cfg(test)]
+mod guide;
 pub mod ingest;
 pub mod new_event;
 pub mod outbox;
@@ -12,7 +18,9 @@ pub mod rejected;
 pub mod share;
 pub mod store;
 pub mod subject;
+pub mod type_details;
 pub(crate) mod unknown;
+pub mod validation;
 
 pub use catalogue::EventType;
 pub use event::Event;

@@ -4,6 +4,7 @@ use serde_json::value::RawValue;
 
 use super::{
     catalogue::{self, EventType, Source},
+    data_warning::DataWarning,
     event::{Event, TooLarge},
     subject::{self, SubjectMembers},
     unknown,
@@ -38,7 +39,7 @@ impl<'a> NewEvent<'a> {
         let key = members.violations.note("Idempotency-Key", key);
         let ((kind, data), key) = members.finish_with(kind.zip(data).zip(key))?;
         let once = key.map(|key| IdempotentRequest::of_request(sender, key, body));
-        Ok(Self { content: Content { kind, subject, data }, once })
+        Ok(Self { content: Content { kind, subject, data, warnings: Vec::new() }, once })
     }
 
     /// The event with this identifier, published at this time.
@@ -60,10 +61,13 @@ pub(super) struct Content<'a> {
     /// The subject that the publisher gave.
     pub(super) subject: Option<String>,
     pub(super) data: &'a RawValue,
+    /// The values that do not conform to the schema of the type; none before the data are validated.
+    pub(super) warnings: Vec<DataWarning>,
 }
 
 impl Content<'_> {
-    /// The event with this content. Without a subject of the publisher, the data may name one.
+    /// The event with this content. Without a subject of the publisher, the data may name one: in the members that the
+    /// deployment lists, or else where the type says.
     pub(super) fn event(
         &self,
         id: EventId,
@@ -73,8 +77,8 @@ impl Content<'_> {
     ) -> Result<Event, TooLarge> {
         let given = self.subject.as_deref();
         let event = Event::with_subject(id, self.kind, given, timestamp, entity, self.data)?;
-        let subject = event.subject.or_else(|| subjects.subject_of(self.data));
-        Ok(Event { subject, ..event })
+        let subject = event.subject.or_else(|| subjects.subject_of(self.data, self.kind.subject));
+        Ok(Event { subject, warnings: self.warnings.clone(), ..event })
     }
 }
 

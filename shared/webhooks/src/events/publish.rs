@@ -13,6 +13,7 @@ use futures::{
 use serde::Serialize;
 
 use super::{
+    data_warning::DataWarning,
     event::{Event, MAX_BYTES, TooLarge},
     new_event::{Content, NewEvent},
     store::{EventItem, Events, PublicationPlan, Target},
@@ -63,6 +64,9 @@ struct PlannedDelivery {
 pub struct Published {
     event_identifier: EventId,
     deliveries: Vec<PlannedDelivery>,
+    /// The values of its data that do not conform to the schema of its type.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<DataWarning>,
     /// Whether the request repeats an idempotency key.
     #[serde(skip)]
     pub is_repeated: bool,
@@ -148,12 +152,17 @@ impl Publisher {
         let now = event.timestamp;
         // Boxed, like the futures below: unboxed, their nested types exceed the compiler's limits.
         let webhooks = self.webhooks.of(entity).boxed().await?;
-        let plan = PublicationPlan { event: event.id.clone(), timestamp: now, targets: targets(&event, &webhooks) };
+        let plan = PublicationPlan {
+            event: event.id.clone(),
+            timestamp: now,
+            targets: targets(&event, &webhooks),
+            warnings: event.warnings.clone(),
+        };
         let first = self.events.claim_key(once, plan, now).boxed().await?;
         let first = first.ok_or(PublishError::KeyConflict)?;
         let is_repeated = first.event != event.id;
         let event = content.event(first.event, first.timestamp, entity.id().clone(), &self.subjects)?;
-        let event = Event { trace: trace.if_named(), ..event };
+        let event = Event { trace: trace.if_named(), warnings: first.warnings, ..event };
         let published = self.deliver(&event, first.targets, &webhooks).boxed().await?;
         Ok(Published { is_repeated, ..published })
     }
@@ -229,7 +238,12 @@ impl Publisher {
             delivery_identifier: DeliveryId::of(&event.id, ordinal),
             webhook_identifier: target.webhook,
         });
-        Ok(Published { event_identifier: event.id.clone(), deliveries: deliveries.collect(), is_repeated: false })
+        Ok(Published {
+            event_identifier: event.id.clone(),
+            deliveries: deliveries.collect(),
+            warnings: event.warnings.clone(),
+            is_repeated: false,
+        })
     }
 
     fn is_late(&self, event: &Event) -> bool {

@@ -4,7 +4,11 @@ use std::{io, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use crate::events::{event::Event, packed::Packed};
+use crate::events::{
+    data_warning::{self, DataWarning},
+    event::Event,
+    packed::Packed,
+};
 use auth::EntityId;
 use base::{DeliveryId, EventId, Time, WebhookId, ids::body_at, trace::Trace};
 use storage::IdempotentRequest;
@@ -45,6 +49,9 @@ pub(crate) struct EventItem {
     pub(crate) subject: Option<String>,
     /// The deliveries, in the order of their numbers.
     pub(crate) targets: Vec<Target>,
+    /// What does not conform to the schema of its type in its data; absent if everything does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) warnings: Vec<String>,
     /// When the first attempts are due; absent if they are due at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     first_attempt: Option<Time>,
@@ -65,7 +72,7 @@ pub(crate) struct EventItem {
     pub(crate) expires_at: i64,
 }
 
-/// The attributes of an event apart from its body and its trace.
+/// The attributes of an event apart from its body, its warnings and its trace.
 const ATTRIBUTES: [&str; 10] =
     ["pk", "sk", "ownerIdentifier", "type", "subject", "targets", "firstAttempt", "askedFor", "entityKey", "expiresAt"];
 
@@ -127,6 +134,7 @@ impl EventItem {
             r#type: event.kind.to_owned(),
             subject: event.subject.clone(),
             targets,
+            warnings: data_warning::stored(&event.warnings),
             first_attempt: Some(first_attempt).filter(|first| *first != event.timestamp),
             asked_for: event.asked_for,
             traceparent: event.trace.as_ref().map(Trace::traceparent),
@@ -182,6 +190,8 @@ pub(super) struct PublicationPlan {
     pub(super) event: EventId,
     pub(super) timestamp: Time,
     pub(super) targets: Vec<Target>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) warnings: Vec<DataWarning>,
 }
 
 impl Events {
@@ -201,8 +211,8 @@ impl Events {
     ) -> Result<(EventItem, Put), TableError> {
         let item = EventItem::new(event, targets, first_attempt, retention);
         let content = StoredBody::of(&event.body);
-        // The service publishes few events, and none is large.
-        let inline = content.size() <= MAX_INLINE || event.is_internal();
+        // The service publishes few events and samples, and none is large.
+        let inline = content.size() <= MAX_INLINE || event.is_internal() || event.asked_for;
         let mut whole = item.clone();
         if inline {
             whole.content = Some(content);

@@ -56,19 +56,39 @@ impl FromEnvironment for SubjectMembers {
 }
 
 impl SubjectMembers {
-    /// The subject that the data name: the text or the number of the first of these members.
-    pub(super) fn subject_of(&self, data: &RawValue) -> Option<String> {
-        let members: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(data.get()).ok()?;
-        self.0.iter().find_map(|name| {
-            let value = members.get(name.as_str())?.get();
-            let text = match value.as_bytes().first()? {
-                b'"' => serde_json::from_str(value).ok()?,
-                b'-' | b'0'..=b'9' => value.to_owned(),
-                _ => return None,
-            };
-            is_subject(&text).then_some(text)
-        })
+    /// The subject that the data name: the text or the number of the first of these members, or else of the value at the
+    /// JSON Pointer of the event's type.
+    pub(super) fn subject_of(&self, data: &RawValue, pointer: Option<&str>) -> Option<String> {
+        let members = members_of(data)?;
+        let listed = self.0.iter().find_map(|name| text_of(members.get(name.as_str())?));
+        listed.or_else(|| text_of(value_at(&members, pointer?)?))
     }
+}
+
+type Members<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
+
+fn members_of(object: &RawValue) -> Option<Members<'_>> {
+    serde_json::from_str(object.get()).ok()
+}
+
+/// The value at a JSON Pointer; the build refuses pointers with escapes.
+fn value_at<'a>(members: &Members<'a>, pointer: &str) -> Option<&'a RawValue> {
+    let path = pointer.strip_prefix('/')?;
+    match path.find('/') {
+        None => members.get(path).copied(),
+        Some(end) => value_at(&members_of(members.get(&path[..end])?)?, &path[end..]),
+    }
+}
+
+/// The value as a subject, if it is a text or a number.
+fn text_of(value: &RawValue) -> Option<String> {
+    let value = value.get();
+    let text = match value.as_bytes().first()? {
+        b'"' => serde_json::from_str(value).ok()?,
+        b'-' | b'0'..=b'9' => value.to_owned(),
+        _ => return None,
+    };
+    is_subject(&text).then_some(text)
 }
 
 /// Whether a text can be a subject.
@@ -92,7 +112,23 @@ mod tests {
 
     fn subject_of(data: &str) -> Option<String> {
         let data = RawValue::from_string(data.to_owned()).expect("JSON");
-        SubjectMembers::default().subject_of(&data)
+        SubjectMembers::default().subject_of(&data, None)
+    }
+
+    #[test]
+    fn the_type_names_the_subject_where_no_listed_member_does() {
+        let of = |pointer, data: &str| {
+            let data = RawValue::from_string(data.to_owned()).expect("JSON");
+            SubjectMembers::default().subject_of(&data, Some(pointer))
+        };
+        let unit = r#"{"unitIdentifier":"U-7","unit":{"code":12,"inner":{}}}"#;
+        assert_eq!(of("/unitIdentifier", unit).as_deref(), Some("U-7"));
+        assert_eq!(of("/unit/code", unit).as_deref(), Some("12"));
+        for pointer in ["/unit", "/unit/inner", "/unit/code/deeper", "/missing", "/missing/deeper"] {
+            assert_eq!(of(pointer, unit), None, "{pointer}");
+        }
+        let both = r#"{"unitIdentifier":"U-7","propertyIdentifier":"P-1"}"#;
+        assert_eq!(of("/unitIdentifier", both).as_deref(), Some("P-1"), "the deployment decides first");
     }
 
     #[test]

@@ -15,6 +15,11 @@ pub fn no_type(given: &str, entity: &str) -> String {
     near::none_of(what, given, types(), &listed(entity))
 }
 
+/// The sentence about a type in a path that does not exist, for a client of this entity.
+pub fn not_found(given: &str, entity: &EntityId) -> String {
+    near::none_of("The event type must be a key of the catalogue", given, types(), &listed(entity.as_str())) + "."
+}
+
 /// The message about a text that is neither a type nor a group of the catalogue, for a client of this entity.
 pub fn no_type_or_group(given: &str, entity: &EntityId) -> String {
     if given == EVERY {

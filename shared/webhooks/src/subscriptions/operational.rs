@@ -106,6 +106,7 @@ impl DeliveryExhausted<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::assert_conforms;
     use base::testing::CountingRandom;
     use serde_json::{Value, json};
     use std::time::Duration;
@@ -135,6 +136,7 @@ mod tests {
     fn a_permanent_failure_is_announced_unless_the_event_was_operational() {
         let announced = exhausted("booking.created").expect("an event");
         assert_eq!(announced.kind, "webhook.delivery.exhausted");
+        assert_conforms(&announced.kind, &announced.data);
         let data: Value = serde_json::from_str(&announced.data).expect("JSON");
         assert_eq!(
             (&data["type"], &data["attemptCount"], &data["lastHttpStatus"]),
@@ -167,6 +169,7 @@ mod tests {
         let (first, others) = all.split_first().expect("there are webhooks");
         let announced = WebhookFailing::new(first, others).outbox_event(&entity(), NOW, &random);
         assert_eq!(announced.about, ids[..200]);
+        assert_conforms(&announced.kind, &announced.data);
         let data: Value = serde_json::from_str(&announced.data).expect("JSON");
         assert_eq!((&data["webhookIdentifier"], &data["lastError"]), (&json!(ids[0]), &json!(error)));
         assert_eq!(
@@ -189,6 +192,7 @@ mod tests {
         for announced in [failing.outbox_event(&entity(), NOW, &random), disabled.outbox_event(&entity(), NOW, &random)]
         {
             assert_eq!(announced.about, std::slice::from_ref(&webhook));
+            assert_conforms(&announced.kind, &announced.data);
             assert!(
                 announced.data.contains(webhook.as_str()) && !announced.data.contains("lastError"),
                 "{}",

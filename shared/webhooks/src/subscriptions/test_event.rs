@@ -1,15 +1,16 @@
-//! Testing a webhook: an event of a separate type, sent only to this webhook, and signed, retried and kept like any
-//! other.
+//! Testing a webhook: an event of a separate type, or the marked sample of another type, sent only to this webhook, and
+//! signed, retried and kept like any other.
 
 use serde::Serialize;
 use serde_json::value::to_raw_value;
 
 use crate::{
-    events::{Event, EventType, catalogue, publish::Publisher},
+    events::{Event, EventType, catalogue, publish::Publisher, type_details},
     subscriptions::{Webhooks, error::WebhookError, request_limits::RequestLimits},
 };
-use auth::AuthorizedEntity;
-use base::{DeliveryId, EventId, SharedClock, SharedRandom, WebhookId, trace::Trace};
+use auth::{AuthorizedEntity, EntityId};
+use base::{DeliveryId, EventId, SharedClock, SharedRandom, Time, WebhookId, trace::Trace};
+use problem::{JsonBody, Problem};
 use storage::{Allowance, Answered, IdempotencyStore, IdempotentRequest};
 
 /// The type of test events.
@@ -45,36 +46,117 @@ pub struct TestSent {
     delivery_identifier: DeliveryId,
 }
 
+/// A request for a test event.
+#[derive(Debug, Default)]
+pub struct TestRequest {
+    /// The type whose sample is sent; `None` for an event of the type of tests.
+    sample_of: Option<&'static EventType>,
+}
+
+impl TestRequest {
+    /// Reads the body of a request for this entity; it may be empty.
+    pub fn read(body: &[u8], entity: &EntityId) -> Result<Self, Problem> {
+        if body.trim_ascii().is_empty() {
+            return Ok(Self::default());
+        }
+        let mut body = JsonBody::read(body)?;
+        let kind = body.optional::<String>("type", "the key of an event type, such as booking.created");
+        let kind = kind.and_then(|kind| body.violations.note("type", type_details::named(&kind, entity.as_str())));
+        body.finish()?;
+        Ok(Self { sample_of: kind.filter(|kind| *kind != TEST) })
+    }
+
+    fn event(&self, id: EventId, now: Time, entity: &EntityId, webhook: &WebhookId) -> Event {
+        let Some(kind) = self.sample_of else {
+            let message = "This is a test of the webhook. Nothing has happened.";
+            let data = TestData { webhook_identifier: webhook, message };
+            let data = to_raw_value(&data).expect("texts can always be written");
+            return Event::new(id, TEST, now, entity.clone(), &data).expect("identifiers and a sentence are small");
+        };
+        let sample = type_details::samples(kind).next().expect("the build refuses a type without samples");
+        Event::sample(id, kind, now, entity.clone(), sample).expect("a test compares the size of every sample")
+    }
+}
+
 impl Testing {
     /// Sends a test event to a webhook, within this span, once for an idempotency key.
     pub async fn send(
         &self,
         entity: &AuthorizedEntity,
         id: &WebhookId,
+        request: &TestRequest,
         once: Option<&IdempotentRequest>,
         trace: &Trace,
     ) -> Result<Answered<TestSent>, WebhookError> {
-        self.answers.once(once, self.clock.now(), self.publish(entity, id, once, trace)).await
+        self.answers.once(once, self.clock.now(), self.publish(entity, id, request, once, trace)).await
     }
 
     async fn publish(
         &self,
         entity: &AuthorizedEntity,
         id: &WebhookId,
+        request: &TestRequest,
         once: Option<&IdempotentRequest>,
         trace: &Trace,
     ) -> Result<TestSent, WebhookError> {
         self.limits.count(Allowance::Tests, entity, self.clock.now()).await?;
         let webhook = self.webhooks.sendable(entity, id).await?;
-        let message = "This is a test of the webhook. Nothing has happened.";
-        let data = to_raw_value(&TestData { webhook_identifier: id, message }).expect("texts can always be written");
         let now = self.clock.now();
-        let event = Event::new(EventId::new(now, &*self.random), TEST, now, entity.id().clone(), &data);
-        let event = event.expect("identifiers and a sentence are small");
+        let event = request.event(EventId::new(now, &*self.random), now, entity.id(), id);
         let event = Event { trace: trace.if_named(), asked_for: true, ..event };
         let sent = TestSent { delivery_identifier: DeliveryId::of(&event.id, 0) };
         let record = self.answers.record(once, &sent, &sent.delivery_identifier, now).await?;
         self.publisher.publish_to(entity, &event, &webhook, record).await?;
         Ok(sent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::testing::CountingRandom;
+    use serde_json::Value;
+
+    const NOW: Time = Time::from_millis(1_795_167_900_123);
+
+    fn entity() -> EntityId {
+        EntityId::parse("demo-hotel").expect("an entity")
+    }
+
+    fn event(body: &str) -> Event {
+        let random = CountingRandom::default();
+        let request = TestRequest::read(body.as_bytes(), &entity()).expect("valid");
+        request.event(EventId::new(NOW, &random), NOW, &entity(), &WebhookId::new(NOW, &random))
+    }
+
+    #[test]
+    fn a_test_without_a_type_is_an_event_of_the_type_of_tests() {
+        for body in ["", " ", "{}", r#"{"type":"webhook.test"}"#] {
+            let event = event(body);
+            assert_eq!(event.kind, "webhook.test", "{body}");
+            assert!(!event.body.contains(r#""test":true"#), "{}", event.body);
+            let body: Value = serde_json::from_str(&event.body).expect("JSON");
+            crate::testing::assert_conforms(event.kind, &body["data"].to_string());
+        }
+    }
+
+    #[test]
+    fn the_sample_of_every_type_can_be_sent_and_is_marked_as_a_test() {
+        for kind in catalogue::all().iter().filter(|kind| *kind != TEST) {
+            let event = event(&format!(r#"{{"type":"{}"}}"#, kind.value));
+            let body: Value = serde_json::from_str(&event.body).expect("JSON");
+            assert_eq!((&body["type"], &body["test"]), (&kind.value.into(), &true.into()));
+            assert!(body["data"].is_object() && event.subject.is_none(), "{}", kind.value);
+        }
+    }
+
+    #[test]
+    fn an_unknown_type_or_member_is_a_violation() {
+        for (body, field) in
+            [(r#"{"type":"booking.create"}"#, "type"), (r#"{"type":1}"#, "type"), (r#"{"data":{}}"#, "data")]
+        {
+            let problem = TestRequest::read(body.as_bytes(), &entity()).expect_err("refused");
+            assert_eq!(crate::testing::fields(&problem), [field], "{body}");
+        }
     }
 }

@@ -217,7 +217,7 @@ impl Dispatcher {
         };
         let trace = event.item.trace().next_span(&*self.random);
         let span = tracing::info_span!("attempt", trace_id = %trace.trace_id(), span_id = %trace.span_id());
-        let attempt = self.attempt(&entity, claimed, webhook, &event.body, &trace).instrument(span);
+        let attempt = self.attempt(&entity, claimed, webhook, &event, &trace).instrument(span);
         let Some(outcome) = attempt.await? else { return Ok(None) };
         let operational = is_operational(&delivery.r#type);
         let pause_ends = health.as_ref().and_then(|health| health.open_until).filter(|_| !operational);

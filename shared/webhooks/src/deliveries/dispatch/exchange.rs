@@ -17,7 +17,7 @@ use crate::{
         },
         queue::{Lane, message::DeliveryOwner},
     },
-    events::outbox::OutboxEvent,
+    events::{outbox::OutboxEvent, store::StoredEvent},
     subscriptions::{
         disable::Reason,
         operational::{DeliveryExhausted, is_operational},
@@ -45,10 +45,10 @@ impl Dispatcher {
         entity: &AuthorizedEntity,
         claimed: &Claimed,
         webhook: CurrentWebhook,
-        body: &str,
+        event: &StoredEvent,
         trace: &Trace,
     ) -> Result<Option<AttemptOutcome>, DispatchError> {
-        let Some((webhook, prepared)) = self.prepare(entity, claimed, webhook, body, trace).await? else {
+        let Some((webhook, prepared)) = self.prepare(entity, claimed, webhook, &event.body, trace).await? else {
             return Ok(None);
         };
         let sent_to = prepared.sent_to(&webhook);
@@ -70,7 +70,8 @@ impl Dispatcher {
             self.disable_gone(entity, claimed, &webhook, ended).await;
         }
         let outbox_event = match next {
-            Next::Exhausted => self.exhausted(claimed, &attempt, ended),
+            // The person who requested a test looks at its delivery.
+            Next::Exhausted if !event.item.asked_for => self.exhausted(claimed, &attempt, ended),
             _ => None,
         };
         let along = match outbox_event {

@@ -3,7 +3,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::deliveries::{delivery::Delivery, error::DeliveryError, store::Deliveries};
+use crate::{
+    deliveries::{delivery::Delivery, error::DeliveryError, store::Deliveries},
+    events::store::EventItem,
+};
 use auth::{AuthorizedEntity, EntityId};
 use base::{EventId, Time};
 use storage::TableError;
@@ -14,6 +17,9 @@ use storage::TableError;
 pub struct EventWithDeliveries {
     id: EventId,
     r#type: String,
+    /// Whether it is a sample that was sent as a test.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    test: bool,
     /// Its subject; absent if neither the publisher nor the data say so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     subject: Option<String>,
@@ -21,6 +27,9 @@ pub struct EventWithDeliveries {
     managing_entity_identifier: EntityId,
     /// The published data, byte for byte.
     data: Box<RawValue>,
+    /// What does not conform to the schema of its type in its data. Not part of the stored body either.
+    #[serde(skip_deserializing, skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
     /// One for each webhook that wanted the event, the newest first. They are not part of the stored body.
     #[serde(skip_deserializing)]
     deliveries: Vec<Delivery>,
@@ -45,7 +54,8 @@ impl Deliveries {
             serde_json::from_str(&stored.body).map_err(|_| TableError::Missing("the members of an event"))?;
         let heads = self.of_event(&stored.item).await?;
         let deliveries = heads.into_iter().rev().map(|head| head.shown(now)).collect();
-        Ok(EventWithDeliveries { subject: stored.item.subject, deliveries, ..event })
+        let EventItem { subject, warnings, .. } = stored.item;
+        Ok(EventWithDeliveries { subject, warnings, deliveries, ..event })
     }
 }
 

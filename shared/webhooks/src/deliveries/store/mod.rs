@@ -44,6 +44,7 @@ pub(crate) struct StoredDelivery {
     /// Every attempt, the oldest first.
     attempts: Vec<Attempt>,
     event: Box<RawValue>,
+    event_warnings: Vec<String>,
 }
 
 impl StoredDelivery {
@@ -56,9 +57,9 @@ impl StoredDelivery {
 
     /// The delivery as its owner sees it at this moment.
     pub(crate) fn whole(self, now: Time) -> WholeDelivery {
-        let Self { head, attempts, event } = self;
+        let Self { head, attempts, event, event_warnings } = self;
         let attempts = shown(attempts, &head.delivery.url);
-        WholeDelivery { delivery: head.shown(now), attempts, event }
+        WholeDelivery { delivery: head.shown(now), attempts, event, event_warnings }
     }
 }
 
@@ -174,9 +175,10 @@ impl Deliveries {
             attempts.retain(|attempt| attempt.attempt_number <= head.delivery.attempt_count);
         }
         attempts.sort_by_key(|attempt| attempt.attempt_number);
+        let event_warnings = event.item.warnings;
         let event =
             RawValue::from_string(event.body).map_err(|_| TableError::Missing("well-formed JSON in an event"))?;
-        Ok(Some(StoredDelivery { head, attempts, event }))
+        Ok(Some(StoredDelivery { head, attempts, event, event_warnings }))
     }
 
     /// The head of a delivery that a worker has claimed or the sweep has opened.

@@ -1,0 +1,236 @@
+//! The AsyncAPI document: every event as its subscribers get it, for programs that generate receivers and catalogues.
+//! <https://www.asyncapi.com/docs/reference/specification/v3.0.0>
+
+use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde_json::{Value, json, value::RawValue};
+
+use super::{
+    catalogue::{self, EventType},
+    type_details,
+};
+
+/// The members of every event beside `type` and `data`, as a schema of the document.
+const ENVELOPE: &str = "eventEnvelope";
+/// The headers of every request, as a schema of the document.
+const HEADERS: &str = "deliveryHeaders";
+const COMPONENTS: &str = "#/components/schemas/";
+
+/// An object with members in this order: people read the document, too.
+struct Ordered<T>(Vec<(&'static str, T)>);
+
+impl<T: Serialize> Serialize for Ordered<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut members = serializer.serialize_map(Some(self.0.len()))?;
+        for (name, member) in &self.0 {
+            members.serialize_entry(name, member)?;
+        }
+        members.end()
+    }
+}
+
+#[derive(Serialize)]
+struct Document {
+    asyncapi: &'static str,
+    info: Value,
+    #[serde(rename = "defaultContentType")]
+    default_content_type: &'static str,
+    channels: Value,
+    operations: Value,
+    components: Components,
+}
+
+#[derive(Serialize)]
+struct Components {
+    messages: Ordered<Message>,
+    schemas: Ordered<Box<RawValue>>,
+}
+
+#[derive(Serialize)]
+struct Message {
+    name: &'static str,
+    title: &'static str,
+    summary: &'static str,
+    headers: Value,
+    payload: Payload,
+    examples: Vec<Example>,
+    #[serde(rename = "x-since")]
+    since: &'static str,
+    #[serde(rename = "x-version")]
+    version: u32,
+    #[serde(rename = "x-subject", skip_serializing_if = "Option::is_none")]
+    subject: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+struct Payload {
+    #[serde(rename = "allOf")]
+    all_of: (Value, OfType),
+}
+
+/// The part of an event that depends on its type.
+#[derive(Serialize)]
+struct OfType {
+    r#type: &'static str,
+    properties: Ordered<Box<RawValue>>,
+}
+
+#[derive(Serialize)]
+struct Example {
+    payload: Ordered<Box<RawValue>>,
+}
+
+/// The document as JSON, for a deployment at this address.
+pub fn document(base_url: &str) -> String {
+    let messages = catalogue::all().iter().map(|kind| (kind.value, message(kind))).collect();
+    let parts = type_details::parts().map(|(name, part)| (name, raw(with_references(part))));
+    let ours = [(ENVELOPE, raw(envelope().to_string())), (HEADERS, raw(headers().to_string()))];
+    let schemas = ours.into_iter().chain(parts).collect();
+    let document = Document {
+        asyncapi: "3.0.0",
+        info: json!({
+            "title": "Waypost events",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "The events that webhooks receive, each as the JSON body of a signed POST request.",
+            "license": { "name": "Apache-2.0", "url": "https://www.apache.org/licenses/LICENSE-2.0" },
+            "externalDocs": {
+                "description": "The contract of the API: how webhooks are made, and how requests are signed.",
+                "url": format!("{base_url}/"),
+            },
+        }),
+        default_content_type: "application/json",
+        channels: channels(),
+        operations: operations(),
+        components: Components { messages: Ordered(messages), schemas: Ordered(schemas) },
+    };
+    serde_json::to_string(&document).expect("texts, numbers and raw JSON can always be written")
+}
+
+fn channels() -> Value {
+    let reference =
+        |kind: &EventType| (kind.value.to_owned(), json!({ "$ref": format!("#/components/messages/{}", kind.value) }));
+    json!({
+        "webhook": {
+            // The owner of a webhook chooses it.
+            "address": null,
+            "title": "The endpoint of a webhook",
+            "description": "It receives the types of its `eventList`, at least once and in no guaranteed order.",
+            "messages": catalogue::all().iter().map(reference).collect::<Value>(),
+        },
+    })
+}
+
+fn operations() -> Value {
+    json!({
+        "deliver": {
+            "action": "send",
+            "channel": { "$ref": "#/channels/webhook" },
+            "title": "Deliver an event",
+            "description": "Answer with a 2xx status within 15 seconds; otherwise the event is sent again. Members may \
+                            be added to every object at any time: accept members that you do not know.",
+        },
+    })
+}
+
+fn message(kind: &'static EventType) -> Message {
+    let (summary, since, version) = type_details::texts(kind);
+    let data = with_references(type_details::schema_with_references(kind));
+    let constant = json!({ "const": kind.value }).to_string();
+    let of_type = OfType { r#type: "object", properties: Ordered(vec![("type", raw(constant)), ("data", raw(data))]) };
+    let examples = type_details::samples(kind).map(|sample| Example {
+        payload: Ordered(vec![
+            ("id", raw(json!("evt_01m7w5gmev7xwvpyt3bc2k45jh").to_string())),
+            ("type", raw(json!(kind.value).to_string())),
+            ("timestamp", raw(json!("2026-11-20T09:45:00.123Z").to_string())),
+            ("managingEntityIdentifier", raw(json!("demo-hotel").to_string())),
+            ("data", sample.to_owned()),
+        ]),
+    });
+    Message {
+        name: kind.value,
+        title: kind.label,
+        summary,
+        headers: json!({ "$ref": format!("{COMPONENTS}{HEADERS}") }),
+        payload: Payload { all_of: (json!({ "$ref": format!("{COMPONENTS}{ENVELOPE}") }), of_type) },
+        examples: examples.collect(),
+        since,
+        version,
+        subject: kind.subject,
+    }
+}
+
+fn envelope() -> Value {
+    json!({
+        "type": "object",
+        "required": ["id", "type", "timestamp", "managingEntityIdentifier", "data"],
+        "properties": {
+            "id": { "type": "string", "description": "The event's identifier, the same on every attempt." },
+            "type": { "type": "string", "description": "The key of its type." },
+            "test": { "type": "boolean", "description": "true if the data are a sample, sent as a test: do not act on it." },
+            "subject": { "type": "string", "description": "The subject that its publisher named, if any." },
+            "timestamp": { "type": "string", "format": "date-time", "description": "When it was published." },
+            "managingEntityIdentifier": { "type": "string", "description": "The managing entity of the event." },
+            "data": { "type": "object", "description": "Its data, by its type." },
+        },
+    })
+}
+
+fn headers() -> Value {
+    json!({
+        "type": "object",
+        "required": ["webhook-id", "webhook-timestamp", "webhook-signature", "Service-Delivery-Id"],
+        "properties": {
+            "webhook-id": { "type": "string", "description": "The event's identifier; recognise repetitions by it." },
+            "webhook-timestamp": { "type": "string", "description": "The time of the signature, in Unix seconds." },
+            "webhook-signature": { "type": "string", "description": "Signatures by Standard Webhooks." },
+            "Service-Delivery-Id": { "type": "string", "description": "The delivery's identifier." },
+        },
+    })
+}
+
+/// A schema of the catalogue with references into this document.
+fn with_references(schema: &str) -> String {
+    schema.replace("\"#/$defs/", &format!("\"{COMPONENTS}"))
+}
+
+fn raw(json: String) -> Box<RawValue> {
+    RawValue::from_string(json).expect("it is composed of JSON")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unresolved(value: &Value, document: &Value, found: &mut Vec<String>) {
+        match value {
+            Value::Object(members) => {
+                if let Some(reference) = members.get("$ref").and_then(Value::as_str) {
+                    let pointer = reference.strip_prefix('#').unwrap_or_default();
+                    if pointer.is_empty() || document.pointer(pointer).is_none() {
+                        found.push(reference.to_owned());
+                    }
+                }
+                members.values().for_each(|member| unresolved(member, document, found));
+            }
+            Value::Array(items) => items.iter().for_each(|item| unresolved(item, document, found)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn the_document_has_a_message_for_every_type_and_no_open_reference() {
+        let document: Value = serde_json::from_str(&document("https://api.example.com")).expect("JSON");
+        let mut open = Vec::new();
+        unresolved(&document, &document, &mut open);
+        assert!(open.is_empty(), "{open:?}");
+        let count = |pointer: &str| document.pointer(pointer).and_then(Value::as_object).map(serde_json::Map::len);
+        assert_eq!(count("/components/messages"), Some(catalogue::all().len()));
+        assert_eq!(count("/channels/webhook/messages"), Some(catalogue::all().len()));
+        assert_eq!(count("/components/schemas"), Some(type_details::parts().count() + 2), "a name comes twice");
+    }
+
+    #[test]
+    fn the_document_fits_into_one_answer() {
+        let length = document("https://api.example.com").len();
+        assert!(length < 1024 * 1024, "{length}");
+    }
+}

@@ -1,0 +1,120 @@
+//! docs/events.md, generated from the catalogue and the schemas. The test fails if the document is not current.
+
+use std::{collections::BTreeMap, fmt::Write, fs};
+
+use super::{
+    catalogue::{self, EventType},
+    type_details,
+};
+
+const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/events.md");
+const MAX_BYTES: usize = 60 * 1024;
+
+const BEGINNING: &str = "\
+# Event types
+
+A test generates this page from the catalogue of event types and their schemas
+(`shared/webhooks/src/events`). `GET {me}/webhook/event/type/{value}` shows the schema of the `data`
+of a type and all its samples, and `/asyncapi.json` those of all types.
+
+- The *subject* of an event is the member of `data` by which people find it, unless its publisher
+  or the deployment names another.
+- Members and values may be added to every schema, which raises its version. Accept those that you
+  do not know. A member is neither removed nor narrowed.
+- Amounts and percentages are decimal texts, so that no digit is lost. Names ending in `At` are
+  moments (RFC 3339), in `Date` days (ISO 8601), and in `Identifier` opaque identifiers.
+";
+
+fn page() -> String {
+    let mut page = BEGINNING.to_owned();
+    let mut areas: Vec<(&str, Vec<&'static EventType>)> = Vec::new();
+    for kind in catalogue::all() {
+        let area = kind.value.split('.').next().unwrap_or_default();
+        match areas.iter_mut().find(|(known, _)| *known == area) {
+            Some((_, kinds)) => kinds.push(kind),
+            None => areas.push((area, vec![kind])),
+        }
+    }
+    for (area, kinds) in areas {
+        writeln!(page, "\n## {}\n\n| type | meaning | subject |\n|---|---|---|", title(area)).expect("a String");
+        for kind in &kinds {
+            let (description, _, _) = type_details::texts(kind);
+            let subject = kind.subject.map_or("–".to_owned(), |subject| format!("`{}`", &subject[1..]));
+            writeln!(page, "| `{}` | {description} | {subject} |", kind.value).expect("a String");
+        }
+        let samples: BTreeMap<_, _> = kinds
+            .iter()
+            .flat_map(|kind| type_details::samples(kind).map(move |sample| (sample.get().len(), (kind, sample.get()))))
+            .collect();
+        let (kind, sample) = samples.into_values().next().expect("every type has samples");
+        writeln!(page, "\nThe `data` of `{}`:\n\n```json\n{}\n```", kind.value, indented(sample)).expect("a String");
+    }
+    page
+}
+
+fn title(area: &str) -> String {
+    match area {
+        "mcp" => "MCP".to_owned(),
+        _ => area[..1].to_uppercase() + &area[1..].replace('_', " "),
+    }
+}
+
+/// JSON without white space as people read it, with its members in their order.
+fn indented(json: &str) -> String {
+    let mut text = String::new();
+    let mut depth = 0;
+    let mut in_text = false;
+    let mut escaped = false;
+    for letter in json.chars() {
+        let was_in_text = in_text;
+        match letter {
+            _ if escaped => escaped = false,
+            '\\' => escaped = in_text,
+            '"' => in_text = !in_text,
+            _ => {}
+        }
+        match letter {
+            _ if was_in_text => text.push(letter),
+            '{' | '[' => {
+                depth += 1;
+                text.push(letter);
+                text += &line(depth);
+            }
+            '}' | ']' => {
+                depth -= 1;
+                text += &line(depth);
+                text.push(letter);
+            }
+            ',' => {
+                text.push(letter);
+                text += &line(depth);
+            }
+            ':' => text += ": ",
+            _ => text.push(letter),
+        }
+    }
+    text
+}
+
+fn line(depth: usize) -> String {
+    format!("\n{}", "  ".repeat(depth))
+}
+
+#[test]
+fn the_page_of_event_types_is_current() {
+    let page = page();
+    assert!(page.len() < MAX_BYTES, "{} bytes", page.len());
+    if fs::read_to_string(DOCUMENT).is_ok_and(|document| document == page) {
+        return;
+    }
+    let new = concat!(env!("OUT_DIR"), "/events.md");
+    fs::write(new, page).expect("cargo's own folder can be written");
+    panic!("docs/events.md is not current: cp {new} docs/events.md");
+}
+
+#[test]
+fn the_page_shows_json_by_line_and_leaves_texts_as_they_are() {
+    let json = r#"{"a":[1,"x, {y}: \""],"b":{"c":null}}"#;
+    let expected = "{\n  \"a\": [\n    1,\n    \"x, {y}: \\\"\"\n  ],\n  \"b\": {\n    \"c\": null\n  }\n}";
+    assert_eq!(indented(json), expected);
+}

@@ -1,0 +1,175 @@
+//! The details of event types: meaning, the schema of the data, and samples. The build takes them from `schemas` and
+//! embeds them as JSON without white space. A program that uses none of them does not contain them.
+
+use std::fmt::Write;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::{
+    catalogue::{self, EventType},
+    unknown,
+};
+use auth::EntityId;
+use problem::{Problem, ProblemKind};
+
+/// The dialect of all schemas.
+const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
+
+/// A type as its schema file describes it, beside its entry in the catalogue.
+struct Description {
+    value: &'static str,
+    version: u32,
+    since: &'static str,
+    description: &'static str,
+    /// The schema, with references to `parts`.
+    schema: &'static str,
+    /// The names of the shared parts that the schema needs, sorted.
+    parts: &'static [&'static str],
+}
+
+include!(concat!(env!("OUT_DIR"), "/type_details.rs"));
+
+/// A type of event with the schema of its data and samples.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EventTypeDetails {
+    label: &'static str,
+    value: &'static str,
+    description: &'static str,
+    /// The release with the first version of the schema.
+    since: &'static str,
+    /// The version of the schema; a later one only adds members and values.
+    version: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subject: Option<&'static str>,
+    schema: Box<RawValue>,
+    samples: Vec<&'static RawValue>,
+}
+
+impl EventTypeDetails {
+    /// The details of a type.
+    pub fn of(kind: &'static EventType) -> Self {
+        let described = description(kind);
+        let schema = RawValue::from_string(schema(kind)).expect("the build composes it of JSON");
+        Self {
+            label: kind.label,
+            value: kind.value,
+            description: described.description,
+            since: described.since,
+            version: described.version,
+            subject: kind.subject,
+            schema,
+            samples: samples(kind).collect(),
+        }
+    }
+
+    /// The details of the type with this key, for a client of this entity.
+    ///
+    /// # Errors
+    /// 404 for a text that is no type of the catalogue.
+    pub fn find(value: &str, entity: &EntityId) -> Result<Self, Problem> {
+        let kind = catalogue::find(value);
+        let kind =
+            kind.ok_or_else(|| Problem::new(ProblemKind::EventTypeNotFound, unknown::not_found(value, entity)))?;
+        Ok(Self::of(kind))
+    }
+}
+
+/// The type with the key that a request for this entity names, or the message on an unknown one.
+pub fn named(value: &str, entity: &str) -> Result<&'static EventType, String> {
+    catalogue::find(value).ok_or_else(|| unknown::no_type(value, entity))
+}
+
+fn description(kind: &EventType) -> &'static Description {
+    let found = DESCRIPTIONS.iter().find(|described| described.value == kind.value);
+    found.expect("the build refuses a catalogue with a type that has no schema")
+}
+
+/// The schema of the data of a type, as JSON: complete in itself, with the shared parts that it needs in `$defs`.
+pub fn schema(kind: &EventType) -> String {
+    let Description { schema, parts, .. } = description(kind);
+    let members = schema.strip_prefix('{').and_then(|schema| schema.strip_suffix('}')).unwrap_or_default();
+    let mut whole = format!("{{\"$schema\":\"{DIALECT}\",{members}");
+    for (position, name) in parts.iter().enumerate() {
+        let before = if position == 0 { ",\"$defs\":{" } else { "," };
+        write!(whole, "{before}\"{name}\":{}", part(name)).expect("a String accepts any text");
+    }
+    whole.push_str(if parts.is_empty() { "}" } else { "}}" });
+    whole
+}
+
+/// The meaning of a type, the release that introduced its schema, and the schema's version.
+pub(super) fn texts(kind: &EventType) -> (&'static str, &'static str, u32) {
+    let Description { description, since, version, .. } = description(kind);
+    (description, since, *version)
+}
+
+/// The schema of a type with references to [`parts`] in `$defs` that it does not contain.
+pub(super) fn schema_with_references(kind: &EventType) -> &'static str {
+    description(kind).schema
+}
+
+/// The parts that schemas share, by name.
+pub(super) fn parts() -> impl Iterator<Item = (&'static str, &'static str)> {
+    PARTS.iter().copied()
+}
+
+fn part(name: &str) -> &'static str {
+    let found = PARTS.iter().find(|(known, _)| *known == name);
+    found.expect("the build refuses a reference to a missing part").1
+}
+
+/// The samples of the data of a type, as JSON.
+pub fn samples(kind: &EventType) -> impl Iterator<Item = &'static RawValue> + use<> {
+    let found = SAMPLES.iter().find(|(value, _)| *value == kind.value);
+    let (_, samples) = found.expect("the build refuses a type without samples");
+    samples.iter().map(|sample| serde_json::from_str(sample).expect("the build takes it from JSON"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    #[test]
+    fn every_schema_is_complete_in_itself() {
+        for kind in catalogue::all() {
+            let schema: Value = serde_json::from_str(&schema(kind)).expect("JSON");
+            assert!(jsonschema::draft202012::meta::is_valid(&schema), "{}", kind.value);
+            assert_eq!((&schema["$schema"], &schema["type"]), (&DIALECT.into(), &"object".into()), "{}", kind.value);
+            assert!(!schema.to_string().contains("common.json"), "{}", kind.value);
+            assert!(jsonschema::draft202012::new(&schema).is_ok(), "{}", kind.value);
+        }
+    }
+
+    #[test]
+    fn the_samples_name_the_subject_that_the_type_declares() {
+        for kind in catalogue::all() {
+            for sample in samples(kind) {
+                let sample: Value = serde_json::from_str(sample.get()).expect("JSON");
+                let Some(pointer) = kind.subject else { continue };
+                assert!(sample.pointer(pointer).is_some_and(|subject| subject.is_string()), "{}", kind.value);
+            }
+        }
+    }
+
+    #[test]
+    fn the_details_of_a_type_are_readable_and_bounded() {
+        for kind in catalogue::all() {
+            let details = EventTypeDetails::of(kind);
+            assert!((15..300).contains(&details.description.len()), "{}: {}", kind.value, details.description.len());
+            assert!(details.version >= 1 && details.since.split('.').count() == 3, "{}", kind.value);
+            let shown = serde_json::to_string(&details).expect("JSON");
+            assert!(shown.len() < 64 * 1024, "{}: {}", kind.value, shown.len());
+        }
+    }
+
+    #[test]
+    fn an_unknown_type_is_not_found_and_the_answer_names_the_list() {
+        let entity = EntityId::parse("demo-hotel").expect("an entity");
+        let problem = EventTypeDetails::find("booking.create", &entity).expect_err("unknown");
+        assert_eq!(problem.kind, ProblemKind::EventTypeNotFound);
+        assert!(problem.detail.contains("booking.created") && problem.detail.ends_with("/webhook/event/list."));
+    }
+}

@@ -1,0 +1,233 @@
+//! Validation of an event's data by the schema of its type. The schema of a type is compiled once in a process, when
+//! the first event of the type comes.
+//!
+//! Warnings, metrics and the log name types, members and rules, and never a value: data may be about persons.
+
+use std::{
+    collections::BTreeMap,
+    str::FromStr,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use jsonschema::{ValidationError, Validator, error::ValidationErrorKind};
+use serde_json::{Value, value::RawValue};
+
+use super::{
+    catalogue::EventType,
+    data_warning::{DataWarning, MAX_WARNINGS},
+    new_event::{Content, NewEvent},
+    type_details,
+};
+use base::metric::{Metrics, Name, Number};
+use base::{Environment, FromEnvironment, SharedClock};
+use problem::{Problem, Violation};
+
+/// The treatment of data that do not conform to the schema of their type: `EVENT_VALIDATION`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum EventValidation {
+    /// Data are not validated.
+    Off,
+    /// The event is published, and its publisher gets warnings.
+    #[default]
+    Warn,
+    /// The event is refused.
+    Strict,
+}
+
+impl FromStr for EventValidation {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "off" => Ok(Self::Off),
+            "warn" => Ok(Self::Warn),
+            "strict" => Ok(Self::Strict),
+            _ => Err("none of off, warn and strict"),
+        }
+    }
+}
+
+impl FromEnvironment for EventValidation {
+    fn from_environment(environment: &mut Environment) -> Option<Self> {
+        environment.parsed("EVENT_VALIDATION", Self::default())
+    }
+}
+
+/// Validates the data of events.
+pub struct DataValidator {
+    mode: EventValidation,
+    /// The name of this deployment, for the metric.
+    environment: String,
+    clock: SharedClock,
+    compiled: Mutex<BTreeMap<&'static str, Arc<Validator>>>,
+}
+
+impl DataValidator {
+    /// A validator for this deployment.
+    pub fn new(mode: EventValidation, environment: impl Into<String>, clock: SharedClock) -> Self {
+        Self { mode, environment: environment.into(), clock, compiled: Mutex::default() }
+    }
+
+    /// Checks the data of a request to publish, and gives the event its warnings.
+    ///
+    /// # Errors
+    /// If the deployment is strict, a violation for each value that does not conform.
+    pub fn check(&self, event: &mut NewEvent<'_>) -> Result<(), Problem> {
+        self.check_content(&mut event.content)
+    }
+
+    /// Checks the data of an event, as [`Self::check`] does.
+    pub(super) fn check_content(&self, content: &mut Content<'_>) -> Result<(), Problem> {
+        if self.mode == EventValidation::Off {
+            return Ok(());
+        }
+        let warnings = self.warnings(content.kind, content.data);
+        if warnings.is_empty() {
+            return Ok(());
+        }
+        self.report(content.kind, &warnings);
+        if self.mode == EventValidation::Strict {
+            let violation =
+                |warning: DataWarning| Violation { field: format!("data{}", warning.pointer), message: warning.detail };
+            return Err(Problem::invalid(warnings.into_iter().map(violation).collect()));
+        }
+        content.warnings = warnings;
+        Ok(())
+    }
+
+    fn warnings(&self, kind: &'static EventType, data: &RawValue) -> Vec<DataWarning> {
+        let Ok(data) = serde_json::from_str::<Value>(data.get()) else {
+            // RFC 8259 allows such JSON, and subscribers get it unchanged.
+            let detail = "cannot be validated: many programs cannot read a number or a text in it";
+            return vec![DataWarning::new("", detail)];
+        };
+        let validator = self.validator(kind);
+        if validator.is_valid(&data) { Vec::new() } else { listed(validator.iter_errors(&data)) }
+    }
+
+    fn validator(&self, kind: &'static EventType) -> Arc<Validator> {
+        // No code panics while it holds the lock.
+        let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(compiled.entry(kind.value).or_insert_with(|| Arc::new(compile(kind))))
+    }
+
+    fn report(&self, kind: &EventType, warnings: &[DataWarning]) {
+        let pointers: Vec<_> = warnings.iter().map(|warning| format!("data{}", warning.pointer)).collect();
+        tracing::info!(
+            r#type = kind.value,
+            pointers = pointers.join(" "),
+            "the data of an event do not conform to the schema of its type"
+        );
+        let numbers = &[Number::count(Name::EventsNonconforming, 1)];
+        Metrics { environment: &self.environment, by: &[], numbers, at: self.clock.now() }.publish();
+    }
+}
+
+fn compile(kind: &EventType) -> Validator {
+    let schema: Value = serde_json::from_str(&type_details::schema(kind)).expect("the build composes it of JSON");
+    let options = jsonschema::draft202012::options().should_validate_formats(true);
+    options.build(&schema).expect("a test compiles the schema of every type")
+}
+
+/// The errors as warnings: those about missing members of one object together.
+fn listed<'a>(errors: impl Iterator<Item = ValidationError<'a>>) -> Vec<DataWarning> {
+    let mut listed: Vec<(String, Vec<String>)> = Vec::new();
+    let mut missing: BTreeMap<String, usize> = BTreeMap::new();
+    for error in errors {
+        let pointer = error.instance_path().as_str().to_owned();
+        let ValidationErrorKind::Required { property } = error.kind() else {
+            if listed.len() < MAX_WARNINGS {
+                listed.push((pointer, vec![error.masked().to_string()]));
+            }
+            continue;
+        };
+        let name = property.as_str().unwrap_or_default();
+        match missing.get(&pointer) {
+            Some(position) => listed[*position].1.push(format!("`{name}`")),
+            None if listed.len() < MAX_WARNINGS => {
+                missing.insert(pointer.clone(), listed.len());
+                listed.push((pointer, vec![format!("lacks `{name}`")]));
+            }
+            None => {}
+        }
+    }
+    listed.into_iter().map(|(pointer, details)| DataWarning::new(&pointer, &details.join(", "))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::catalogue;
+    use base::{Time, testing::FixedClock};
+
+    fn validator(mode: EventValidation) -> DataValidator {
+        DataValidator::new(mode, "test", Arc::new(FixedClock::at(Time::from_millis(0))))
+    }
+
+    fn warnings(kind: &str, data: &str) -> Vec<(String, String)> {
+        let kind = catalogue::find(kind).expect("it exists");
+        let data = RawValue::from_string(data.to_owned()).expect("JSON");
+        let warnings = validator(EventValidation::Warn).warnings(kind, &data);
+        warnings.into_iter().map(|warning| (warning.pointer, warning.detail)).collect()
+    }
+
+    #[test]
+    fn every_sample_conforms_to_the_schema_of_its_type() {
+        let validator = validator(EventValidation::Strict);
+        for kind in catalogue::all() {
+            for sample in type_details::samples(kind) {
+                assert_eq!(validator.warnings(kind, sample), [], "{}", kind.value);
+            }
+        }
+    }
+
+    #[test]
+    fn a_warning_names_member_and_rule_and_never_a_value() {
+        let kind = "managing_entity.brand.removed";
+        let lacks = "lacks `brandIdentifier`, `removedAt`";
+        assert_eq!(warnings(kind, "{}"), [(String::new(), lacks.to_owned())]);
+        let found = warnings(kind, r#"{"brandIdentifier":4711,"removedAt":"4711","more":4711}"#);
+        let pointers: Vec<_> = found.iter().map(|(pointer, _)| pointer.as_str()).collect();
+        assert_eq!(pointers, ["/brandIdentifier", "/removedAt"], "{found:?}");
+        assert!(!format!("{found:?}").contains("4711"), "{found:?}");
+        assert!(found[0].1.contains("string") && found[1].1.contains("date-time"), "{found:?}");
+    }
+
+    #[test]
+    fn an_event_has_at_most_ten_warnings() {
+        let lines = vec!["{}"; 1_000].join(",");
+        let data = format!(r#"{{"booking":{{"price":{{"lines":[{lines}]}}}}}}"#);
+        assert_eq!(warnings("booking.created", &data).len(), MAX_WARNINGS);
+    }
+
+    #[test]
+    fn data_that_many_parsers_refuse_get_a_warning() {
+        for data in [r#"{"a":1e400}"#, r#"{"a":"\ud800"}"#] {
+            assert!(warnings("booking.created", data)[0].1.starts_with("cannot be validated"), "{data}");
+        }
+    }
+
+    #[test]
+    fn only_a_strict_deployment_refuses_and_only_off_ignores() {
+        let kind = catalogue::find("managing_entity.brand.removed").expect("it exists");
+        let data = RawValue::from_string("{}".to_owned()).expect("JSON");
+        let checked = |mode| {
+            let mut content = Content { kind, subject: None, data: &data, warnings: Vec::new() };
+            let checked = validator(mode).check_content(&mut content);
+            checked.map(|()| content.warnings.len())
+        };
+        assert_eq!(checked(EventValidation::Off).expect("accepted"), 0);
+        assert_eq!(checked(EventValidation::Warn).expect("accepted"), 1);
+        let problem = checked(EventValidation::Strict).expect_err("refused");
+        assert_eq!(problem.fields().collect::<Vec<_>>(), ["data"]);
+    }
+
+    #[test]
+    fn the_setting_is_off_warn_or_strict() {
+        for (text, mode) in [("off", EventValidation::Off), ("strict", EventValidation::Strict)] {
+            assert_eq!(text.parse(), Ok(mode));
+        }
+        assert!("Strict".parse::<EventValidation>().is_err() && "".parse::<EventValidation>().is_err());
+        assert_eq!(EventValidation::default(), EventValidation::Warn);
+    }
+}
