@@ -187,7 +187,9 @@ async fn a_deployment_chooses_the_members_that_name_subjects(suite: Arc<Suite>) 
     for (data, subject) in [
         (json!({ "bookingNumber": "B-1", "roomIdentifier": "7" }), Some("7")),
         (json!({ "bookingNumber": "B-1", "roomIdentifier": null }), Some("B-1")),
-        (json!({ "bookingIdentifier": "B-1" }), None),
+        // The subject of the type.
+        (json!({ "bookingIdentifier": "B-1" }), Some("B-1")),
+        (json!({ "confirmationNumber": "B-1" }), None),
     ] {
         let (_, deliveries) = published(&entity, &json!({ "type": "booking.created", "data": data })).await;
         let shown = entity.delivery(deliveries.first().expect("one webhook")).await;

@@ -103,6 +103,9 @@ pub(super) async fn of_webhooks(suite: &Suite, checked: &mut Checked) {
     let answer = entity.post("/webhook").json(&wrong).send().await;
     checked.compare("createWebhook", "invalidRequest", &answer);
 
+    let unknown = entity.get("/webhook/event/type/booking.create").send().await;
+    checked.compare("showEventType", "eventTypeNotFound", &unknown);
+
     let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/examples", [Behaviour::status(204)])).await;
     let at = format!("/webhook/{}", hook.id);
@@ -204,6 +207,19 @@ pub(super) async fn of_the_panel(suite: &Suite, checked: &mut Checked) {
     checked.compare("createPanelLink", "givesMoreScopes", &more);
     let publishing = ask(&token, json!({ "mayPublish": true })).send().await;
     checked.compare("createPanelLink", "mayNotPublish", &publishing);
+    let renew = |token: &str, link: &Value| {
+        let id = link["id"].as_str().expect("openapi.yaml says so");
+        suite.api.post(entity.path(&format!("/panel/link/{id}/renew"))).bearer(token).json(&json!({}))
+    };
+    checked.compare("renewPanelLink", "ofASession", &renew(of_session, &link).send().await);
+    let wide = json!({ "scopes": ["integrations.read", "booking.write"] });
+    let wide = entity.post("/panel/link").json(&wide).expect(201).await.json();
+    checked.compare("renewPanelLink", "givesMoreScopes", &renew(&token, &wide).send().await);
+    let publishing = json!({ "scopes": ["integrations.read"], "mayPublish": true });
+    let publishing = entity.post("/panel/link").json(&publishing).expect(201).await.json();
+    checked.compare("renewPanelLink", "mayNotPublish", &renew(&token, &publishing).send().await);
+    let unopened = ask(&token, json!({})).expect(201).await.json();
+    checked.compare("renewPanelLink", "panelLinkUnopened", &renew(&token, &unopened).send().await);
     let repeated = |body: Value| entity.post("/panel/link").header("idempotency-key", "used").json(&body);
     repeated(json!({})).expect(201).await;
     let other = repeated(json!({ "name": "Another" })).send().await;

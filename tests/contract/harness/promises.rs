@@ -74,11 +74,14 @@ fn problem_faults(base_url: &str, status: u16, request_id: &str, body: &Value, f
     }
 }
 
-/// Times are in UTC with milliseconds; the publishers' `data` are not checked.
+/// Members whose content is the publishers' or describes it.
+const OF_PUBLISHERS: [&str; 3] = ["data", "samples", "schema"];
+
+/// Times are in UTC with milliseconds; those of publishers are not checked.
 fn time_faults(value: &Value, faults: &mut Vec<String>) {
     match value {
         Value::Object(members) => {
-            for (name, member) in members.iter().filter(|(name, _)| *name != "data") {
+            for (name, member) in members.iter().filter(|(name, _)| !OF_PUBLISHERS.contains(&name.as_str())) {
                 let is_day = name == "lastUsedDate"; // of a credential; a day is enough for its owner
                 let is_time = name.ends_with("Date") && !is_day || name == "lastUpdate" || name == "timestamp";
                 // openapi.yaml checks other values than texts; the served document has members of these names, too.

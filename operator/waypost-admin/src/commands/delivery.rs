@@ -97,7 +97,7 @@ impl Display for View {
         }
         self.event_warnings.iter().try_for_each(|warning| write!(f, "\n  warning    {}", printable(warning)))?;
         match &self.event {
-            Some(event) => write!(f, "\n  body       {event}"),
+            Some(event) => write!(f, "\n  body       {}", printable(event.get())),
             None => Ok(()),
         }
     }

@@ -118,8 +118,10 @@ impl Opening {
 struct Overdue {
     /// The longest time for which a delivery was overdue.
     longest: Longest,
-    /// Whether the queue is crowded; read once, if any delivery is overdue or not opened yet.
+    /// Whether both lanes together are crowded; read once, if any delivery is overdue.
     crowded: OnceCell<bool>,
+    /// Whether the quick lane is crowded, in which first attempts are announced; read once, if any event is to be opened.
+    quick_crowded: OnceCell<bool>,
     /// How many deliveries of a webhook could not be postponed.
     errors: Mutex<HashMap<WebhookId, usize>>,
 }
@@ -256,7 +258,7 @@ impl Sweeper {
                 Ok(page) => page,
                 Err(error) => return (position, count, failed.or(Some(error))),
             };
-            if !page.entries.is_empty() && self.is_crowded(overdue).await {
+            if !page.entries.is_empty() && self.is_quick_lane_crowded(overdue).await {
                 before = now - CROWDED_OPENS_AFTER;
             }
             let end = body_at(before);
@@ -373,7 +375,9 @@ impl Sweeper {
             }
             Err(error) => return Err(error),
         };
-        if crowded && entry.sweeps == 0 {
+        // A delivery that was opened late has waited long enough for its message.
+        let opened_late = entry.attempt_count == 0 && delivery.body() < body_at(now - CROWDED_OPENS_AFTER).as_str();
+        if crowded && entry.sweeps == 0 && !opened_late {
             return Ok(false);
         }
         let message = AttemptMessage::of(&head, entry.attempt_count + 1).waiting();
@@ -387,7 +391,11 @@ impl Sweeper {
     }
 
     async fn is_crowded(&self, overdue: &Overdue) -> bool {
-        *overdue.crowded.get_or_init(|| self.queue.holds(CROWDED_FROM)).await
+        *overdue.crowded.get_or_init(|| self.queue.holds(&[Lane::Quick, Lane::Slow], CROWDED_FROM)).await
+    }
+
+    async fn is_quick_lane_crowded(&self, overdue: &Overdue) -> bool {
+        *overdue.quick_crowded.get_or_init(|| self.queue.holds(&[Lane::Quick], CROWDED_FROM)).await
     }
 
     /// The webhook of a delivery; `None` when it was removed or cannot be read in time.

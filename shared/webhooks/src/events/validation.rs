@@ -53,6 +53,9 @@ impl FromEnvironment for EventValidation {
     }
 }
 
+/// The largest data whose errors are all listed.
+const MAX_LISTED_BYTES: usize = 16 * 1024;
+
 /// Validates the data of events.
 pub struct DataValidator {
     mode: EventValidation,
@@ -96,12 +99,17 @@ impl DataValidator {
     }
 
     fn warnings(&self, kind: &'static EventType, data: &RawValue) -> Vec<DataWarning> {
-        let Ok(data) = serde_json::from_str::<Value>(data.get()) else {
+        let text = data.get();
+        let Ok(data) = serde_json::from_str::<Value>(text) else {
             // RFC 8259 allows such JSON, and subscribers get it unchanged.
             let detail = "cannot be validated: many programs cannot read a number or a text in it";
             return vec![DataWarning::new("", detail)];
         };
         let validator = self.validator(kind);
+        // The crate collects all errors, which can be a hundred times as large as the data. So a large event gets the first.
+        if text.len() > MAX_LISTED_BYTES {
+            return listed(validator.validate(&data).err().into_iter());
+        }
         if validator.is_valid(&data) { Vec::new() } else { listed(validator.iter_errors(&data)) }
     }
 

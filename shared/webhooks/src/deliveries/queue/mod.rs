@@ -138,10 +138,12 @@ impl Queue {
         }
     }
 
-    /// Whether both lanes together hold at least this many messages, by the queue's own estimate. Errors are logged and
+    /// Whether these lanes together hold at least this many messages, by the queue's own estimate. Errors are logged and
     /// count as few messages: then the sweep announces more than necessary.
-    pub(crate) async fn holds(&self, messages: usize) -> bool {
-        let waiting = try_join_all(self.lanes.iter().map(|url| waiting(&self.client, url))).await;
+    pub(crate) async fn holds(&self, lanes: &[Lane], messages: usize) -> bool {
+        let [quick, slow] = &self.lanes;
+        let urls = lanes.iter().map(|lane| if *lane == Lane::Quick { quick } else { slow });
+        let waiting = try_join_all(urls.map(|url| waiting(&self.client, url))).await;
         match waiting {
             Ok(waiting) => waiting.into_iter().sum::<usize>() >= messages,
             Err(error) => {
