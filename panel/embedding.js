@@ -8,8 +8,13 @@ export const IS_FRAMED = window.self !== window.top;
 /** The managing entity that the platform's page names in the address of the frame; also after a reload of the frame. */
 export function entityOfFrame(named) {
   if (!IS_FRAMED) return null;
-  if (named) sessionStorage.setItem("entity", named);
-  return sessionStorage.getItem("entity");
+  // A browser that blocks cookies in frames may refuse storage as well.
+  try {
+    if (named) sessionStorage.setItem("entity", named);
+    return sessionStorage.getItem("entity");
+  } catch {
+    return named;
+  }
 }
 
 const needsLink = ({ phase, refusal, proposed, left }) =>

@@ -3,7 +3,7 @@
 import { html, render, useEffect, useState } from "./parts/html.js";
 import { followLinks, go, mayLeave, position, useHere } from "./address.js";
 import { applyAccent } from "./deployment.js";
-import { entityOfFrame, takeLinksOfPlatform } from "./embedding.js";
+import { IS_FRAMED, entityOfFrame, takeLinksOfPlatform } from "./embedding.js";
 import { enter, onSession, propose, refuse, resume, session, want } from "./session.js";
 import { Frame, firstPage } from "./parts/frame.js";
 import { Enter, EnterAgain, Proposed } from "./pages/enter.js";
@@ -83,11 +83,18 @@ const fragment = () => new URLSearchParams(location.hash.slice(1));
 
 async function begin() {
   applyAccent();
-  want(entityOfFrame(fragment().get("entity")));
+  const entity = entityOfFrame(fragment().get("entity"));
+  want(entity);
   const code = takeCode();
   takeLinksOfPlatform(openWith);
-  // A link that is pasted into an open panel loads no page.
+  // A new fragment loads no page: a link that is pasted into an open panel, or another entity that the platform names.
   addEventListener("hashchange", () => {
+    const named = fragment().get("entity");
+    if (IS_FRAMED && named && named !== entity) {
+      // No data of the former entity may remain on the page.
+      location.reload();
+      return;
+    }
     const later = takeCode();
     if (later) propose(later);
   });

@@ -4,8 +4,16 @@ import { Refusal, refusalOf, unreachable } from "./refusal.js";
 /** The time before its expiry at which a token is renewed, in milliseconds; a short-lived token at half its lifetime. */
 const RENEWAL_LEAD_MS = 30_000;
 
-/** Announces to the other tabs of this browser the link whose session was ended. */
-const tabs = new BroadcastChannel("waypost-session");
+/** Announces to the other tabs of this browser the link whose session was ended; `null` if the browser refuses a channel. */
+const tabs = channel();
+
+function channel() {
+  try {
+    return new BroadcastChannel("waypost-session");
+  } catch {
+    return null;
+  }
+}
 
 const listeners = new Set();
 /** The managing entity that the page must show; another one's session does not count. */
@@ -163,7 +171,7 @@ export async function leave() {
       return become({ phase: "closed", unended: true, link, refusal });
     }
   }
-  if (link) tabs.postMessage(link);
+  if (link) tabs?.postMessage(link);
   close();
 }
 
@@ -172,7 +180,7 @@ function close() {
   become({ phase: "closed", left: true });
 }
 
-tabs.addEventListener("message", ({ data: link }) => {
+tabs?.addEventListener("message", ({ data: link }) => {
   if (state.link === link) close();
 });
 

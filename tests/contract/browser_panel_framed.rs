@@ -85,6 +85,17 @@ async fn the_panel_works_in_a_frame_of_a_listed_page_of_another_site(suite: Arc<
     let second = entity.panel_link(json!({})).await;
     hand_over(&browser, 1, &second).await;
     browser.until_says("Channel manager is created").await;
+
+    // Another entity in the fragment, which loads no page, replaces the panel of the former one.
+    browser.follow(&origin).await;
+    browser.enter_frame().await;
+    browser.until_says("Event types").await;
+    browser.leave_frame().await;
+    let other = Entity::new(&api, "other-framed".to_owned()).await;
+    let address = format!("{}/panel#entity={}", api.base_url(), other.id);
+    browser.run(&format!("document.querySelector('iframe').src = '{address}'")).await;
+    hand_over(&browser, 1, &other.panel_link(json!({})).await).await;
+    browser.until_says(&other.id).await;
     browser.leave_frame().await;
     assert_eq!(browser.complaints().await, "");
 
