@@ -101,10 +101,10 @@ async function begin() {
   const root = document.getElementById("panel");
   root.replaceChildren();
   followLinks();
-  // A panel that could not be opened without a connection is opened when the connection is back.
+  // A panel that could not be opened, or continued, without a connection is opened when the connection is back.
   addEventListener("online", () => {
     const { phase, refusal, unended } = session();
-    if (phase === "closed" && !unended && refusal?.kind === "unreachable") resume();
+    if (phase !== "open" && !unended && refusal?.kind === "unreachable") resume();
   });
   const opening = code ? propose(code) : resume();
   render(html`<${Panel} />`, root);

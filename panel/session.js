@@ -127,9 +127,13 @@ export async function resume() {
   }
 }
 
-/** Handles a refused link: the panel stays closed, and a page whose session has ended stays as it is. */
-export const refuse = (refusal) => become(
-  state.phase === "ended" ? { ...state, refusal, proposed: undefined } : { phase: "closed", refusal });
+/** Handles a refused link: the panel stays closed, and the page of an open or ended session stays as it is. */
+export function refuse(refusal) {
+  const kept = { ...state, proposed: undefined };
+  if (state.phase === "open") become({ ...kept, note: `The link was not opened. ${refusal.detail}` });
+  else if (state.phase === "ended") become({ ...kept, refusal });
+  else become({ phase: "closed", refusal });
+}
 
 /** Signs in with an application's id and secret, if the deployment allows it. Neither is stored. */
 export async function signIn(clientId, secret, entity) {
