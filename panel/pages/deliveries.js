@@ -26,7 +26,7 @@ export default function Deliveries({ query }) {
   const list = useDeliveries(view, filtersOf(query), query.cursor);
   const selection = useSelection(view);
   const isLive = liveness === "on" && !query.cursor;
-  usePolling(list.reload, LIVE_MS, isLive);
+  usePolling(list.poll, LIVE_MS, isLive);
   const isStale = Boolean(list.data) && list.data.view !== view;
   usePosition(view, Boolean(list.data) && !isStale);
   const items = list.data?.items ?? [];

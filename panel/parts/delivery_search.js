@@ -21,6 +21,16 @@ function keep(view, data) {
   if (views.size > VIEWS_KEPT) views.delete(views.keys().next().value);
 }
 
+/**
+ * The most responses without a match for a new read of a view. A view that was searched before has shown the result, and only
+ * a person's reload searches as far back again; the list that is updated live would otherwise search all the time.
+ */
+function mostWithoutMatch(reason, before) {
+  if (!before || reason === "reload") return RESPONSES_WITHOUT_MATCH;
+  if (before.items.length) return RESPONSES;
+  return reason === "poll" || before.isStopped ? 1 : RESPONSES_WITHOUT_MATCH;
+}
+
 /** `mayContinue` learns the number of responses without a match. */
 async function page(filters, start, mayContinue) {
   const items = [];
@@ -29,34 +39,51 @@ async function page(filters, start, mayContinue) {
     const found = await get("/webhook/delivery/list", { ...filters, cursor, limit: SIZE - items.length });
     items.push(...found.items);
     cursor = found.nextCursor;
-    const most = items.length ? RESPONSES : RESPONSES_WITHOUT_MATCH;
-    const isDone = !cursor || items.length >= SIZE || responses >= most;
-    if (isDone || (!items.length && !mayContinue(responses))) return { items, cursor };
+    const isDone = !cursor || items.length >= SIZE;
+    if (isDone || !(items.length ? responses < RESPONSES : mayContinue(responses))) return { items, cursor };
   }
 }
 
 /**
  * The deliveries of a view, which is the text of its address. `filters` are those of the API, and `start` is the cursor of the
  * page. `data` has the view that it belongs to, and `looked` is the number of responses without a match so far.
+ * `reload` is for a person, or after an action; `poll` looks for new deliveries, unless a search is running.
  */
 export function useDeliveries(view, filters, start) {
   const [looked, look] = useState(0);
-  const run = useRef({ view: null, isStopped: false });
+  const run = useRef({ isStopped: false, isRunning: false });
+  const reason = useRef("visit");
   const list = useLoad(async () => {
     const before = views.get(view);
-    const current = { view, isStopped: false };
+    const most = mostWithoutMatch(reason.current, before);
+    reason.current = "visit";
+    const current = { isStopped: false, isRunning: true };
     run.current = current;
     look(0);
-    const data = await page(filters, start, (responses) => {
-      if (run.current !== current) return false;
-      look(responses);
-      return !current.isStopped && !(before?.items.length && responses >= RESPONSES);
-    });
-    // A reload of a view whose matches are far back must not lose them.
-    const isFarBack = !data.items.length && data.cursor && before?.items.length;
-    const found = isFarBack ? before : { ...data, view, filters };
-    if (run.current === current) keep(view, found);
-    return found;
+    try {
+      const data = await page(filters, start, (responses) => {
+        if (run.current !== current || current.isStopped || responses >= most) return false;
+        look(responses);
+        return true;
+      });
+      // A shorter search must lose neither the matches of the former one, nor how far back it was.
+      const isShorter = most < RESPONSES_WITHOUT_MATCH && !data.items.length && data.cursor;
+      const found = isShorter ? before : { ...data, view, filters, isStopped: current.isStopped };
+      if (run.current === current) keep(view, found);
+      return found;
+    } finally {
+      current.isRunning = false;
+    }
   }, [view], { keep: true, cached: () => views.get(view) });
-  return { ...list, looked, stop: () => { run.current.isStopped = true; } };
+  const readFor = (given) => {
+    reason.current = given;
+    return list.reload();
+  };
+  return {
+    ...list,
+    looked,
+    stop: () => { run.current.isStopped = true; },
+    reload: () => readFor("reload"),
+    poll: async () => { if (!run.current.isRunning) await readFor("poll"); },
+  };
 }
