@@ -46,7 +46,7 @@ export default function Providers({ query }) {
                 </li>`)}
         </ul>`}
       ${asked?.connect !== undefined && html`<${Connecting} first=${asked.connect} connections=${connected}
-        close=${() => ask(null)} />`}
+        close=${() => ask(null)} done=${list.reload} />`}
       ${asked?.disconnect && html`<${Disconnecting} connection=${asked.disconnect} close=${() => ask(null)}
         done=${list.reload} />`}
     <//>`;
@@ -94,22 +94,37 @@ function Connection({ connection, ask }) {
 
 const OTHER = "other";
 
+const focused = (element) => element?.focus();
+
 /** The dialog that sends a person to a provider. The address works once, and must not be shown to others. */
-function Connecting({ first, connections, close }) {
+function Connecting({ first, connections, close, done }) {
   const known = first === "" || first in KNOWN;
   const [chosen, choose] = useState(known ? first || "stripe" : OTHER);
   const [other, type] = useState(known ? "" : first);
+  const [address, offer] = useState(null);
   const provider = chosen === OTHER ? other.trim() : chosen;
   const working = connections.find((connection) => connection.provider === provider &&
     connection.status === "connected");
   const connect = useAction(async () => {
     const { authorizationUrl } = await post(path(provider), working ? { replace: true } : {});
-    if (!IS_FRAMED) return location.assign(authorizationUrl);
-    // Pages of providers, and the page before them, cannot be shown in a frame.
-    window.open(authorizationUrl, "_blank", "noopener");
-    close();
-    say("The page of the provider is open in a new tab. Reload this page after you have finished there.");
+    // Pages of providers, and the page before them, cannot be shown in a frame. A browser may block a tab that a script opens.
+    if (IS_FRAMED) offer(authorizationUrl);
+    else location.assign(authorizationUrl);
   });
+  if (address) {
+    const finish = () => {
+      close();
+      return done();
+    };
+    return html`
+      <${Dialog} title="Continue in a new tab" close=${finish}>
+        <p>${label(provider)} cannot be shown inside this page. The link opens it in a new tab, and works once. Come back
+          here after you have finished there.</p>
+        <div class="dialog-actions"><button type="button" onClick=${finish}>I have finished</button>
+          <a class="button primary" href=${address} target="_blank" rel="noopener" ref=${focused}>Open ${label(provider)}
+            </a></div>
+      <//>`;
+  }
   return html`
     <${Dialog} title="Connect ${known && first ? label(first) : "a payment provider"}" close=${close}>
       ${!first && html`<${SelectField} label="Provider" value=${chosen} change=${choose}
