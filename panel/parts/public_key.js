@@ -19,24 +19,29 @@ const KINDS = [
 /** The members that define a key. The browser adds others, such as `key_ops`, which say nothing about it. */
 const MEMBERS = ["kty", "crv", "x", "y", "n", "e"];
 
+/** The members of a JSON Web Key that are secret (RFC 7518 §6). */
+const SECRET_MEMBERS = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
+
+const refusePrivate = () => refuse(`must not be a private key. Make a new pair, since this one was pasted here, and paste ` +
+  `the output of “${EXPORT}”`);
+
 /** The public key in a text, as the API takes it; throws a `Refusal` that says what to paste instead. */
 export async function publicKeyOf(text) {
   const given = text.trim();
   if (!given) return refuse("is missing: paste a key in PEM or JWK form");
   if (given.includes("-----BEGIN")) return ofPem(given);
+  let jwk;
   try {
-    return JSON.parse(given);
+    jwk = JSON.parse(given);
   } catch {
     return refuse("is neither PEM nor a JSON Web Key: paste the whole text, from “-----BEGIN PUBLIC KEY-----” or from “{”");
   }
+  return SECRET_MEMBERS.some((name) => Object.hasOwn(jwk ?? {}, name)) ? refusePrivate() : jwk;
 }
 
 async function ofPem(text) {
   const [, label, body] = text.match(/-----BEGIN ([A-Z0-9 ]+)-----([\s\S]*?)-----END \1-----/) ?? [];
-  if (text.includes("PRIVATE KEY")) {
-    return refuse(`must not be a private key. Make a new pair, since this one was pasted here, and paste the output of ` +
-      `“${EXPORT}”`);
-  }
+  if (text.includes("PRIVATE KEY")) return refusePrivate();
   if (!label) return refuse("is cut off: paste the text from “-----BEGIN” to the end of the “-----END” line");
   if (label === "CERTIFICATE") return refuse("is a certificate: paste the output of “openssl x509 -in certificate.pem -noout -pubkey”");
   if (label === "RSA PUBLIC KEY") {
