@@ -7,9 +7,14 @@ import { labelOf } from "./known.js";
 import { shortResult } from "../words/results.js";
 import { DELIVERY } from "../words/statuses.js";
 
-/** `fresh` has the identifiers of the deliveries that have just arrived, `isStale` says that other rows are being loaded. */
-export function DeliveryTable({ items, types, webhooks, fresh, selection, isStale }) {
-  const canSelect = may("integrations.write");
+const NONE = new Set();
+
+/**
+ * `fresh` has the identifiers of the deliveries that have just arrived, `isStale` says that other rows are being loaded. Without
+ * a `selection`, no row can be selected.
+ */
+export function DeliveryTable({ items, types, webhooks, fresh = NONE, selection, isStale }) {
+  const canSelect = selection && may("integrations.write");
   return html`
     <table class="list dense ${isStale ? "stale" : ""}" aria-busy=${isStale ? "true" : undefined}>
       <caption class="unseen">Deliveries, the newest first</caption>

@@ -55,7 +55,7 @@ async fn the_panel_works_in_a_frame_of_a_listed_page_of_another_site(suite: Arc<
     hand_over(&browser, 1, first["url"].as_str().expect("openapi.yaml says so")).await;
     browser.until_says("Event types").await;
     browser.click("Webhooks").await;
-    let text = browser.until_says("Create the first webhook").await;
+    let text = browser.until_says("New webhook").await;
     assert!(!text.contains("Sign out") && !text.contains("Waypost"), "the platform signs people out: {text}");
     let accent = "return getComputedStyle(document.documentElement).getPropertyValue('--accent')";
     assert_eq!(
@@ -75,16 +75,16 @@ async fn the_panel_works_in_a_frame_of_a_listed_page_of_another_site(suite: Arc<
     // After the end of a session, the page asks for a link, and continues with its content.
     browser.enter_frame().await;
     browser.click("Webhooks").await;
-    browser.click("Create the first webhook").await;
+    browser.click("New webhook").await;
     browser.fill("Name", "Channel manager").await;
     browser.fill("Address", &receiver.url("/hook")).await;
     entity.call("DELETE", &format!("/panel/link/{}", first["id"].as_str().expect("an identifier"))).expect(200).await;
     // The page gets a new token before its token ends: here, at once, as if the time had come.
     browser.run("const now = Date.now(); Date.now = () => now + 3600000 + performance.now()").await;
-    browser.click("Create the webhook").await;
+    browser.click("Create webhook").await;
     let second = entity.panel_link(json!({})).await;
     hand_over(&browser, 1, &second).await;
-    browser.until_says("Channel manager is created").await;
+    browser.until_says("Channel manager was created").await;
 
     // Another entity in the fragment, which loads no page, replaces the panel of the former one.
     browser.follow(&origin).await;

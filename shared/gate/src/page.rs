@@ -12,7 +12,7 @@ const SIGN: &str = include_str!("../../../panel/icon.svg");
 
 /// The content security policy. The browser loads, runs, sends and frames nothing except the style in the page, which
 /// is allowed by its hash.
-pub const POLICY: &str = "default-src 'none'; style-src 'sha256-mxW687dX2o1LqP7NK0ZNJC0WwN4vE7BcP31/DNBoQdY='; base-uri 'none'; form-action 'none'; \
+pub const POLICY: &str = "default-src 'none'; style-src 'sha256-r6356vE12Jt9vNmGz+Q4CPs6CYy79LLX5QSjdC5G2to='; base-uri 'none'; form-action 'none'; \
      frame-ancestors 'none'";
 
 /// The media type of pages.
