@@ -95,7 +95,7 @@ mod tests {
         let targets: BTreeSet<&str> =
             content.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
         let links: Vec<&str> = content.split("<a href=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
-        assert!(links.len() > 20 && links.contains(&"/"), "{links:?}");
+        assert!(links.len() > 20, "{links:?}");
         for link in links {
             let leads = match link.strip_prefix('#') {
                 Some(anchor) => targets.contains(anchor),

@@ -23,8 +23,7 @@ pub const CHANGE_WEBHOOK: Tool = Tool {
                   replaces the previous one as a whole, so call `show_webhook` first, and send its `version`: if the \
                   webhook was changed since, the call fails with `version-conflict` and changes nothing. `***` keeps \
                   the stored value. Enabling a webhook, or giving it another address, resets its failures and sends \
-                  the deliveries that wait for the end of a pause. Next, call `publish_test_event`, and after an \
-                  outage `recover_deliveries`.",
+                  the deliveries that wait for the end of a pause. Next, call `publish_test_event`.",
     input,
     output: || schemas::of("Webhook"),
     scopes: &[McpWrite, IntegrationsWrite],

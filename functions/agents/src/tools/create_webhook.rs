@@ -19,12 +19,10 @@ use crate::{
 pub const CREATE_WEBHOOK: Tool = Tool {
     name: "create_webhook",
     title: "Create a webhook",
-    description: "Registers an endpoint for a managing entity's events. The result has the webhook's `signingSecret`, \
-                  which is shown only once: the receiver needs it to verify signatures, so give it to the person at \
-                  once and repeat it nowhere. Look up event types with `list_event_types`, and check with \
-                  `list_webhooks` whether a webhook for the same address exists. Give an `idempotencyKey`, so that a \
-                  repetition creates no second webhook. Next, call `publish_test_event` to see whether the endpoint \
-                  answers.",
+    description: "Registers an endpoint for a managing entity's events. The result has the webhook's \
+                  `signingSecret`, which is shown only once: the receiver needs it to verify signatures, so give it \
+                  to the person at once and repeat it nowhere. Check with `list_webhooks` whether a webhook for the \
+                  same address exists. Next, call `publish_test_event`.",
     input,
     output: || schemas::with(schemas::of("WebhookCreated"), arguments::repeated()),
     scopes: &[McpWrite, IntegrationsWrite],

@@ -21,8 +21,8 @@ pub const LIST_EVENT_TYPES: Tool = Tool {
     name: "list_event_types",
     title: "List event types",
     description: "Lists every type of event that a webhook can subscribe to, as `{value, label}`: `value` is for a \
-                  webhook's `eventList`. Use it before you create or change a webhook. With `type`, it shows only \
-                  that type, and in `details` its meaning, the JSON Schema of its data, and samples.",
+                  webhook's `eventList`. With `type`, it shows only that type, and in `details` its meaning, the \
+                  JSON Schema of its data, and samples.",
     input,
     output,
     scopes: &[IntegrationsRead],

@@ -19,10 +19,9 @@ use crate::{
 pub const PUBLISH_TEST_EVENT: Tool = Tool {
     name: "publish_test_event",
     title: "Send a test event",
-    description: "Sends an event of the type `webhook.test` to one webhook only, at once, even while deliveries to it \
-                  are paused: an answer with any status ends the pause. Use it after you create a webhook or its \
-                  endpoint is repaired. The result names the delivery; call `show_delivery` after a few seconds to \
-                  see the endpoint's answer.",
+    description: "Sends an event of the type `webhook.test` to one webhook only, at once, even while deliveries to \
+                  it are paused: an answer with any status ends the pause. The result names the delivery; call \
+                  `show_delivery` after a few seconds to see the endpoint's answer.",
     input: || {
         let members = schemas::object(arguments::webhook(), &["webhookIdentifier"]);
         let sample = json!({ "type": "string", "description": "Sends the sample of this type, marked as a test." });

@@ -21,9 +21,8 @@ pub const RECOVER_DELIVERIES: Tool = Tool {
     title: "Recover deliveries",
     description: "Repeats a webhook's deliveries of a time range after an outage: failed and cancelled ones, waiting \
                   ones, or both. It runs in the background; the result counts the deliveries. Name the whole outage \
-                  at once: `since` is compared with the creation time of deliveries, so use a time shortly before the \
-                  outage began, or the `oldestCreatedDate` that `diagnose_webhook` shows. Have the endpoint repaired \
-                  first, and check with `publish_test_event` that it answers. It ends a pause, and may send an \
+                  at once: `since` is compared with the creation time of deliveries, so use a time shortly before \
+                  the outage began, or the `oldestCreatedDate` that `diagnose_webhook` shows. It may send an \
                   endpoint thousands of events. Events published while the webhook was disabled created no \
                   deliveries, and are not recovered.",
     input,
