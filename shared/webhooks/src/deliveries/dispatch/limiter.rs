@@ -14,7 +14,10 @@ use std::{
 
 use tokio::{sync::Notify, time::timeout};
 
-use crate::deliveries::queue::{Lane, MESSAGES_AT_ONCE, message::DeliveryOwner};
+use crate::deliveries::queue::{
+    Lane, MESSAGES_AT_ONCE,
+    message::{ATTEMPTS_AT_ONCE, DeliveryOwner},
+};
 use auth::EntityId;
 use base::WebhookId;
 
@@ -22,6 +25,8 @@ use base::WebhookId;
 const MAX_ATTEMPTS: usize = 50;
 /// How many of these one entity may have.
 const MAX_OF_ENTITY: usize = 40;
+// A batch announces no more: further attempts of a burst would wait for a permit, and leave the quick lane.
+const _: () = assert!(MESSAGES_AT_ONCE * ATTEMPTS_AT_ONCE <= MAX_OF_ENTITY);
 /// How many of these one webhook may have: half, so that its entity's other webhooks have the rest.
 const MAX_OF_WEBHOOK: usize = 20;
 /// In the slow lane, one permit in four is kept for deliveries that waited before, so that they come first.
@@ -199,7 +204,6 @@ fn give_back<K: Eq + Hash>(counts: &mut HashMap<K, usize>, key: &K) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deliveries::queue::message::ATTEMPTS_AT_ONCE;
     use base::{SystemRandom, Time};
     use proptest::prelude::*;
 
@@ -228,12 +232,6 @@ mod tests {
             "the limiter knows the greatest number at once"
         );
         assert!(limiter.take(&owner("noisy", &hooks[2]), false).is_some());
-    }
-
-    #[test]
-    fn a_batch_announces_no_more_attempts_than_one_entity_may_have() {
-        // Further ones of a burst would wait for a permit, and leave the quick lane.
-        assert!(MESSAGES_AT_ONCE * ATTEMPTS_AT_ONCE <= MAX_OF_ENTITY);
     }
 
     #[test]
