@@ -53,3 +53,10 @@ fn a_history_is_repeated_exactly() {
 fn no_attempt_counts_twice_in_the_statistics() {
     keeps_every_promise(&Plan::draw(94));
 }
+
+/// A permission was replaced after its refresh was claimed, and before the provider answered. The check took the tokens
+/// of the former one as lost.
+#[test]
+fn a_permission_that_is_replaced_during_its_refresh_loses_nothing() {
+    keeps_every_promise(&Plan::draw(9_001_144));
+}

@@ -132,12 +132,20 @@ fn lost(
     if arrivals.any(|arrival| arrival.code.as_ref() == Some(&grant.code) && arrival.outcome == "other-account") {
         return None;
     }
-    // The connection was replaced or removed while it was refreshed.
-    let until = issue.at + 30_000;
+    // The connection of the permission was replaced or removed while it was refreshed: after the refresh was claimed, which
+    // may be before the provider issued the tokens.
+    let during = issue.at.saturating_sub(30_000)..=issue.at + 30_000;
     let id = |stored: &Stored<'_>| stored.item.as_ref().map(|(item, _)| text(item, "id").to_owned());
-    let before = versions.iter().rfind(|stored| stored.at <= issue.at).and_then(id);
-    let mut after = versions.iter().filter(|stored| stored.at > issue.at && stored.at <= until);
-    if issue.access != grant.issues[0].access && after.any(|stored| id(stored) != before) {
+    let is_of_grant = |stored: &Stored<'_>| {
+        let tokens = stored.item.as_ref().map(|(_, tokens)| tokens.access.expose());
+        grant.issues.iter().any(|issue| tokens == Some(issue.access.as_str()))
+    };
+    let own = versions.iter().rposition(is_of_grant);
+    let replaced = own.is_some_and(|own| {
+        let mut later = versions[own + 1..].iter().filter(|stored| during.contains(&stored.at));
+        later.any(|stored| id(stored) != id(&versions[own]))
+    });
+    if issue.access != grant.issues[0].access && replaced {
         return None;
     }
     let partitions = ["byDue/REFRESH".to_owned(), format!("ENT#{}", entity_id(tenant))];
