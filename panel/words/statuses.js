@@ -26,6 +26,7 @@ export const CONNECTION = {
 export function waits({ status, waitingFor }) {
   if (waitingFor === "schedule") return "by the retry schedule";
   if (waitingFor === "breaker") return "when the paused webhook is checked again; it waits until the endpoint responds";
+  if (waitingFor === "reader") return "when a program reads the feed of the webhook";
   if (waitingFor === "limit") return "when other deliveries have finished; too many are being sent at once";
   return status === "pending" || status === "retrying" ? "now" : "";
 }

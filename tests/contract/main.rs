@@ -47,6 +47,7 @@ mod documented_receivers;
 mod error_examples;
 mod event_shown;
 mod events;
+mod feeds;
 mod forged_tokens;
 mod geo_ip;
 mod geo_ip_bucket;

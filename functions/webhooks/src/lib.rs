@@ -11,10 +11,11 @@ use webhooks::{
     deliveries::{
         DeliveryError,
         dispatch::schedule::ScheduleSettings,
+        feed::Feeds,
         queue::{Queue, QueueSettings},
     },
     events::{publish::Publisher, subject::SubjectMembers},
-    subscriptions::WebhookError,
+    subscriptions::{WebhookError, breaker::BreakerSettings},
 };
 
 /// The webhook's identifier in the path.
@@ -39,6 +40,11 @@ pub fn delivery_id(call: &Call) -> Result<DeliveryId, Problem> {
 /// 404 for a text that cannot be an identifier: no event has it.
 pub fn event_id(call: &Call) -> Result<EventId, Problem> {
     EventId::parse(call.path("eventIdentifier")).ok_or_else(|| DeliveryError::EventNotFound.into())
+}
+
+/// The feeds of webhooks that are pulled, with these settings.
+pub fn feeds(service: &Service, settings: (ScheduleSettings, BreakerSettings)) -> Feeds {
+    Feeds::new(&service.table(), settings, (service.clock(), service.random()))
 }
 
 /// A publisher of clients' events with these settings.

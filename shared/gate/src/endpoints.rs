@@ -63,6 +63,10 @@ endpoints! {
     RESUME_WEBHOOK: EntityCall = "resume-webhook", Endpoint::needs(IntegrationsWrite).taking_json();
     WEBHOOK_STATS: EntityCall = "webhook-stats", Endpoint::needs(IntegrationsRead);
 
+    /// It gives deliveries to the caller, so that reading is a change.
+    READ_FEED: EntityCall = "read-feed", Endpoint::needs(IntegrationsWrite).with_deadline(20);
+    ACKNOWLEDGE_FEED: EntityCall = "acknowledge-feed", Endpoint::needs(IntegrationsWrite).taking_json();
+
     // Events and their deliveries.
     LIST_EVENTS: EntityCall = "list-events", Endpoint::needs(IntegrationsRead);
     SHOW_EVENT_TYPE: EntityCall = "show-event-type", Endpoint::needs(IntegrationsRead);

@@ -123,6 +123,8 @@ kinds! {
         "The deliveries of a webhook can be recovered in a limited number of separate ranges at a time, which the detail names. Send the request again when some are done, or for one range that includes the others.";
     WebhookDisabled = "webhook-disabled", CONFLICT, "The webhook is disabled",
         "Nothing is sent to a webhook that is disabled, test events included. Enable it first, with `{\"enabled\": true}`; if the service disabled it, its `disabledReason` names the fault to fix first. Events that are published while it is disabled make no delivery to it and cannot be recovered: read the state from its source.";
+    WebhookNotPulled = "webhook-not-pulled", CONFLICT, "The webhook has no feed",
+        "Only a webhook whose `delivery` is `pull` has a feed. The events of any other webhook are sent to its `eventUrl`. Change the webhook with `{\"delivery\": \"pull\"}`, or create another one.";
     IdempotencyConflict = "idempotency-conflict", CONFLICT, "The idempotency key was used for another request",
         "An Idempotency-Key may be sent again only with the same body. Use a new key for a new request.";
     SecretNotRepeated = "secret-not-repeated", CONFLICT, "The secret is not shown again",
@@ -130,7 +132,7 @@ kinds! {
     TooManyEvents = "too-many-events", TOO_MANY_REQUESTS, "The managing entity has published too many events",
         "A managing entity may publish a limited number of events in a minute, which the detail names, so that no entity takes the capacity of the others. A large event counts several times: once for each started 4 KiB of the request's body. Every request to publish counts, repetitions and requests with an invalid body included. This request was not processed, and its Idempotency-Key is not used: send it again after the time in the Retry-After header, when a new minute begins.";
     TooManyRequests = "too-many-requests", TOO_MANY_REQUESTS, "The managing entity has sent too many requests of this kind",
-        "A recovery, the end of a pause, a test event and a delivery that is sent again each cause attempts at an endpoint, thousands in the case of a recovery. So a managing entity may send a limited number of these requests in a minute, which the detail names. Nothing was done, and the Idempotency-Key is not used: send the request again after the time in the Retry-After header, when a new minute begins.";
+        "A recovery, the end of a pause, a test event and a delivery that is sent again each cause attempts at an endpoint, thousands in the case of a recovery; a request that reads a feed waits for up to ten seconds. So a managing entity may send a limited number of these requests in a minute, which the detail names. Nothing was done, and the Idempotency-Key is not used: send the request again after the time in the Retry-After header, when a new minute begins.";
     PayloadTooLarge = "payload-too-large", PAYLOAD_TOO_LARGE, "The request is too large",
         "The body is larger than this operation takes. A whole event, with the members that the service adds, may have 256 KiB.";
     HeadersTooLarge = "headers-too-large", REQUEST_HEADER_FIELDS_TOO_LARGE, "The headers of the request are too large",

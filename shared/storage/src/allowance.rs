@@ -31,6 +31,8 @@ pub enum Allowance {
     Tests,
     /// Deliveries that a managing entity sends again.
     Resends,
+    /// Requests of a managing entity that read feeds. Each may wait, and occupies an invocation meanwhile.
+    FeedReads,
 }
 
 impl Allowance {
@@ -43,6 +45,7 @@ impl Allowance {
             Self::Recoveries => "recoveries",
             Self::Tests => "tests",
             Self::Resends => "resends",
+            Self::FeedReads => "feed-reads",
         }
     }
 
@@ -54,6 +57,7 @@ impl Allowance {
             Self::PanelLinks | Self::Tests => 60,
             Self::Recoveries => 20,
             Self::Resends => 300,
+            Self::FeedReads => 1_200,
         }
     }
 
@@ -61,7 +65,7 @@ impl Allowance {
     const fn window(self) -> i64 {
         match self {
             Self::Credentials | Self::OwnTokens | Self::SharedTokens | Self::PanelLinks => HOUR,
-            Self::Recoveries | Self::Tests | Self::Resends => MINUTE,
+            Self::Recoveries | Self::Tests | Self::Resends | Self::FeedReads => MINUTE,
         }
     }
 

@@ -5,6 +5,7 @@
 mod calling;
 mod creating;
 mod dispatching;
+mod feeding;
 mod pausing;
 mod publishing;
 mod stage;
@@ -55,5 +56,12 @@ async fn a_sweep_can_be_killed_at_every_point(suite: Arc<Suite>) {
 async fn the_end_of_a_pause_can_be_killed_before_and_after_its_transaction(suite: Arc<Suite>) {
     let stage = Stage::set(&suite, Settings::default()).await;
     pausing::play(&stage).await;
+    stage.end().await;
+}
+
+#[contract_test]
+async fn the_functions_of_a_feed_can_be_killed_around_each_write(suite: Arc<Suite>) {
+    let stage = Stage::set(&suite, Settings::default()).await;
+    feeding::play(&stage).await;
     stage.end().await;
 }

@@ -38,10 +38,15 @@ pub enum ErrorCode {
     Timeout,
     /// The rules forbid the address.
     Blocked,
+    /// The reader of a feed reported a failure.
+    Reported,
+    /// The reader of a feed did not confirm the delivery in time.
+    Unconfirmed,
 }
 
 impl ErrorCode {
-    const ALL: [Self; 5] = [Self::Dns, Self::Connect, Self::Tls, Self::Timeout, Self::Blocked];
+    const ALL: [Self; 7] =
+        [Self::Dns, Self::Connect, Self::Tls, Self::Timeout, Self::Blocked, Self::Reported, Self::Unconfirmed];
 
     /// The code with this name.
     pub fn parse(name: &str) -> Option<Self> {
@@ -61,6 +66,8 @@ impl ErrorCode {
             Self::Tls => "tls",
             Self::Timeout => "timeout",
             Self::Blocked => "blocked",
+            Self::Reported => "reported",
+            Self::Unconfirmed => "unconfirmed",
         }
     }
 }
@@ -73,9 +80,13 @@ pub struct Attempt {
     pub attempt_date: Time,
     /// The number within the delivery, from 1.
     pub attempt_number: u32,
-    /// From the beginning to the end of the exchange, in milliseconds.
+    /// Whether a reader of the webhook's feed confirmed it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub confirmed: bool,
+    /// From the beginning to the end of the exchange, or from the time at which a reader got it to its answer, in
+    /// milliseconds.
     pub duration_ms: u64,
-    /// A stable code and a sentence, if the attempt never completed.
+    /// A stable code and a sentence, if the attempt never completed, or failed in the reader of a feed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// The status of the response; `None` if the attempt never completed.
@@ -111,6 +122,7 @@ impl Attempt {
     pub fn outcome(&self) -> AttemptOutcome {
         AttemptOutcome {
             http_status: self.http_status,
+            confirmed: self.confirmed,
             error: self.error.clone(),
             duration: Duration::from_millis(self.duration_ms),
         }
@@ -118,7 +130,7 @@ impl Attempt {
 
     /// The attempt as its owner sees it, including the parts that the table leaves out.
     pub(crate) fn shown(self, delivery_url: &str) -> Self {
-        let url = Some(self.url.unwrap_or_else(|| delivery_url.to_owned()));
+        let url = Some(self.url.unwrap_or_else(|| delivery_url.to_owned())).filter(|url| !url.is_empty());
         let every = || HEADERS.map(str::to_owned).into_iter();
         let request_headers = self.request_headers.map(|names| every().chain(names).collect());
         Self { url, request_headers, ..self }
@@ -145,6 +157,23 @@ impl Attempt {
         NAMES_AND_NUMBERS + HEADERS + texts.map(String::len).sum::<usize>() + headers
     }
 
+    /// The attempt of a reader that got the delivery from the feed of its webhook. `error` is a code and a sentence,
+    /// unless the reader confirmed the delivery.
+    pub(crate) fn of_reader(number: u32, began: Time, ended: Time, error: Option<String>) -> Self {
+        Self {
+            attempt_date: began,
+            attempt_number: number,
+            confirmed: error.is_none(),
+            duration_ms: u64::try_from(ended.since(began).as_millis()).unwrap_or(u64::MAX),
+            error,
+            http_status: None,
+            response_body: None,
+            retry_after_seconds: None,
+            url: None,
+            request_headers: None,
+        }
+    }
+
     /// The attempt of an exchange with this outcome, of a delivery with this address.
     pub fn of(
         number: u32,
@@ -158,6 +187,7 @@ impl Attempt {
         let attempt = Self {
             attempt_date: began,
             attempt_number: number,
+            confirmed: false,
             duration_ms,
             error: None,
             http_status: None,
@@ -191,6 +221,9 @@ mod tests {
             AttemptError::Timeout("x"),
             AttemptError::Blocked("x"),
         ];
-        assert_eq!(errors.map(|error| ErrorCode::of(&error.to_string())), ErrorCode::ALL.map(Some));
+        let of_exchanges = errors.map(|error| ErrorCode::of(&error.to_string()));
+        assert!(of_exchanges.iter().all(Option::is_some));
+        let of_readers = ["reported: x", "unconfirmed: x"].map(ErrorCode::of);
+        assert_eq!(of_exchanges.into_iter().chain(of_readers).collect::<Vec<_>>(), ErrorCode::ALL.map(Some));
     }
 }

@@ -56,6 +56,8 @@ pub enum WaitingFor {
     Limit,
     /// The time of its next attempt.
     Schedule,
+    /// A reader of the feed of its webhook, which is pulled.
+    Reader,
 }
 
 impl WaitingFor {
@@ -65,6 +67,7 @@ impl WaitingFor {
             Self::Breaker => "breaker",
             Self::Limit => "limit",
             Self::Schedule => "schedule",
+            Self::Reader => "reader",
         }
     }
 }
@@ -99,10 +102,12 @@ pub struct Delivery {
     pub subject: Option<String>,
     /// The event's type.
     pub r#type: String,
-    /// The webhook's URL when the delivery was created, with the values of its query masked.
+    /// The webhook's URL when the delivery was created, with the values of its query masked. Empty, and not shown, for
+    /// a webhook that is pulled.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub url: String,
-    /// The reason for its wait. The table stores only [`WaitingFor::Breaker`]; the others are derived from times and
-    /// cost no write.
+    /// The reason for its wait. The table stores only [`WaitingFor::Breaker`] and [`WaitingFor::Reader`]; the others are
+    /// derived from times and cost no write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_for: Option<WaitingFor>,
     /// The webhook.

@@ -8,6 +8,7 @@
 //! | `store` | the items of the table and the keys of the indexes |
 //! | `queue` | the messages that announce attempts, and the two queues |
 //! | `dispatch` | an attempt, from its message to its record |
+//! | `feed` | the feed of a webhook that is pulled: reading it, and the answers of its readers |
 //! | `sweep` | announces overdue deliveries again |
 //! | `requests` | resend a delivery, recover a range |
 //! | `jobs` | recoveries and cancellations of many deliveries, a page at a time |
@@ -18,6 +19,7 @@ pub mod attempt;
 pub mod delivery;
 pub mod dispatch;
 pub mod error;
+pub mod feed;
 pub mod jobs;
 pub(crate) mod lease_times;
 pub mod queries;

@@ -130,6 +130,7 @@ mod tests {
                 "webhook.test",
                 "webhook.failing",
                 "webhook.disabled",
+                "webhook.unread",
                 "webhook.delivery.exhausted",
                 "payment.connection.established",
                 "payment.connection.broken",

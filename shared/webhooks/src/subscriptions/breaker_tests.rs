@@ -13,11 +13,16 @@ const SETTINGS: BreakerSettings = BreakerSettings {
 };
 
 fn answered(status: u16) -> AttemptOutcome {
-    AttemptOutcome { http_status: Some(status), error: None, duration: Duration::from_millis(7) }
+    AttemptOutcome { http_status: Some(status), confirmed: false, error: None, duration: Duration::from_millis(7) }
 }
 
 fn broken() -> AttemptOutcome {
-    AttemptOutcome { http_status: None, error: Some("connect: refused".into()), duration: Duration::from_millis(7) }
+    AttemptOutcome {
+        http_status: None,
+        confirmed: false,
+        error: Some("connect: refused".into()),
+        duration: Duration::from_millis(7),
+    }
 }
 
 /// Does the same as the table does with the update of `Healths::add`.

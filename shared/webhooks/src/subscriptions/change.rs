@@ -13,7 +13,7 @@ use crate::subscriptions::{
     resume::Pauses,
     revision::{self, EndpointChange, PartChange},
     show::Showing,
-    webhook::{Webhook, WebhookView},
+    webhook::{Delivering, Webhook, WebhookView},
 };
 use auth::{AuthorizedEntity, EntityId};
 use base::{SharedClock, SharedRandom, WebhookId};
@@ -80,6 +80,8 @@ impl Changing {
         change: &WebhookChange,
     ) -> Result<Written<Webhook>, WebhookError> {
         let members = &change.members;
+        let pulled = members.delivery.map_or(read.is_pulled(), |delivery| delivery == Delivering::Pull);
+        check_delivery(read, members, pulled)?;
         let leads_elsewhere = members.event_url.as_ref().is_some_and(|url| !read.endpoint.is_same_server(url));
         if leads_elsewhere {
             refuse_kept_values(members, &read.endpoint)?;
@@ -96,13 +98,24 @@ impl Changing {
         if members.headers.is_some() && endpoint.url.is_none() {
             endpoint.url = Some(PartChange::unchanged(read.endpoint.url()));
         }
+        if pulled && !read.is_pulled() {
+            // An address and headers are credentials of an endpoint, and no reader of the feed must learn them.
+            endpoint = EndpointChange::none();
+        }
         let enabled = !read.enabled && members.enabled == Some(true);
         let moved = endpoint.url.as_ref().is_some_and(|url| url.differs);
         let now = self.clock.now();
         let change = revision::change(read, members, &endpoint, change.version.is_some(), now)?;
         // Past failures must not disable the webhook again at its next failure, and a new address has not failed yet.
         let resets = enabled || moved;
-        let reset = if resets { self.pauses.change_and_reset(entity, &read.id, &change, now).await? } else { None };
+        // Nobody reads the feed any more.
+        let leaves_feed = read.is_pulled() && (!pulled || members.enabled == Some(false));
+        let release = if leaves_feed { Some(self.pauses.jobs.release(entity, &read.id, now)?) } else { None };
+        let reset = if resets || leaves_feed {
+            self.pauses.change_and_reset(entity, &read.id, (&change, release), resets, now).await?
+        } else {
+            None
+        };
         match reset {
             None => Ok(self.showing.webhooks.change(entity, &read.id, change).await?),
             Some(Written::Lost(_)) => Ok(Written::Lost(None)),
@@ -145,6 +158,22 @@ impl Changing {
         let violations = violations.into_list();
         if violations.is_empty() { Ok(whole) } else { Err(WebhookError::Invalid(violations)) }
     }
+}
+
+/// Refuses an address or headers for a webhook that is pulled, and a webhook that is to be called without an address.
+fn check_delivery(read: &Webhook, members: &Members, pulled: bool) -> Result<(), WebhookError> {
+    let mut violations = Violations::default();
+    if !pulled && read.is_pulled() && members.event_url.is_none() {
+        violations.add("eventUrl", "must be given: the webhook has no address, since it is pulled");
+    }
+    if pulled && members.event_url.is_some() {
+        violations.add("eventUrl", "needs `delivery` as `push`: a webhook that is pulled has no address");
+    }
+    if pulled && members.headers.as_ref().is_some_and(|headers| !headers.is_empty()) {
+        violations.add("headers", "need `delivery` as `push`: a webhook that is pulled has no headers");
+    }
+    let violations = violations.into_list();
+    if violations.is_empty() { Ok(()) } else { Err(WebhookError::Invalid(violations)) }
 }
 
 /// Refuses a change to another server that would send stored values there. They are credentials of the original server,

@@ -16,6 +16,9 @@ pub enum WebhookError {
     /// The webhook is disabled, so that no event is sent to it.
     #[error("the webhook is disabled")]
     Disabled,
+    /// The webhook has no feed, since it is not pulled.
+    #[error("the webhook has no feed")]
+    NotPulled,
     /// The entity has the most webhooks that it may have.
     #[error("the entity has {MAX_WEBHOOKS} webhooks already")]
     TooMany,
@@ -60,6 +63,11 @@ impl From<WebhookError> for Problem {
             WebhookError::Disabled => {
                 let detail = "The webhook is disabled, so nothing is sent to it; enable it first.";
                 Self::new(ProblemKind::WebhookDisabled, detail)
+            }
+            WebhookError::NotPulled => {
+                let detail = "The webhook has no feed, since its events are sent to its `eventUrl`. A change of \
+                    `delivery` to `pull` gives it one.";
+                Self::new(ProblemKind::WebhookNotPulled, detail)
             }
             WebhookError::TooMany => {
                 let detail = format!("A managing entity may have {MAX_WEBHOOKS} webhooks; remove one first.");

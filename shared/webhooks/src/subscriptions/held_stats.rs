@@ -106,7 +106,12 @@ mod tests {
     }
 
     fn one() -> Count {
-        Count::of(&[AttemptOutcome { http_status: Some(200), error: None, duration: Duration::from_millis(5) }])
+        Count::of(&[AttemptOutcome {
+            http_status: Some(200),
+            confirmed: false,
+            error: None,
+            duration: Duration::from_millis(5),
+        }])
     }
 
     fn attempts(ready: &[Ready]) -> u64 {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, de::DeserializeOwned};
 
-use super::{endpoint::Part, masked::Headers};
+use super::{endpoint::Part, masked::Headers, webhook::Delivering};
 use crate::events::{catalogue, unknown};
 use auth::EntityId;
 use outbound::AddressRules;
@@ -16,6 +16,7 @@ const MAX_NAME_LENGTH: usize = 200;
 #[derive(Default, Clone, PartialEq, Eq)]
 pub struct Members {
     pub name: Option<String>,
+    pub delivery: Option<Delivering>,
     pub enabled: Option<bool>,
     /// In a change it may have masks for stored values.
     pub event_url: Option<String>,
@@ -23,14 +24,17 @@ pub struct Members {
     pub event_list: Option<Vec<String>>,
     /// In a change they may have masks as well.
     pub headers: Option<Headers>,
+    /// Of a new webhook only.
+    pub temporary: Option<bool>,
 }
 
 /// Leaves out the endpoint, whose values must not be logged.
 impl fmt::Debug for Members {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, enabled, event_list, .. } = self;
+        let Self { name, delivery, enabled, event_list, .. } = self;
         let mut members = f.debug_struct("Members");
-        members.field("name", name).field("enabled", enabled).field("event_list", event_list).finish_non_exhaustive()
+        members.field("name", name).field("delivery", delivery).field("enabled", enabled);
+        members.field("event_list", event_list).finish_non_exhaustive()
     }
 }
 
@@ -95,10 +99,24 @@ impl Members {
     pub fn take(body: &mut JsonBody<'_>, about: About, entity: &EntityId, rules: &AddressRules) -> Self {
         let name: Option<String> = about.member(body, "name", "a text that people know the webhook by");
         let enabled = body.optional("enabled", "true or false");
-        let event_url: Option<String> = about.member(body, "eventUrl", "the address of the endpoint");
+        let delivery = body.optional("delivery", "push or pull");
+        let is_pulled = delivery == Some(Delivering::Pull);
+        let event_url: Option<String> = if is_pulled {
+            body.refuse("eventUrl", "must be left out: a webhook that is pulled has no address");
+            None
+        } else {
+            about.member(body, "eventUrl", "the address of the endpoint")
+        };
         let event_list =
             about.member(body, "eventList", "a list of event types and groups of them; an empty one means every type");
         let headers = body.optional_texts("headers", "an object of texts by header name");
+        let temporary = match about {
+            About::New if is_pulled => body.optional("temporary", "true or false"),
+            _ => {
+                body.refuse("temporary", "must be left out: only a new webhook that is pulled can be temporary");
+                None
+            }
+        };
         let reference: Option<Reference> = body.optional("entity", "an object with identifier and name");
 
         let violations = &mut body.violations;
@@ -106,10 +124,13 @@ impl Members {
         about.check(event_url.as_ref(), rules, violations);
         let event_list = event_list.map(|list| known_types(list, entity, violations));
         about.check(headers.as_ref(), rules, violations);
+        if is_pulled && headers.as_ref().is_some_and(|headers| !headers.is_empty()) {
+            violations.add("headers", "must be left out: a webhook that is pulled has no headers");
+        }
         if reference.is_some_and(|Reference(reference)| reference.identifier != entity.as_str()) {
             violations.add("entity.identifier", "must be the managing entity of the path, or be left out");
         }
-        Self { name, enabled, event_url, event_list, headers }
+        Self { name, delivery, enabled, event_url, event_list, headers, temporary }
     }
 
     /// Whether all members are missing.

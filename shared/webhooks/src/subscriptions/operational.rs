@@ -18,6 +18,7 @@ use base::{DeliveryId, EventId, Random, Time, WebhookId};
 
 pub(super) const FAILING: &EventType = catalogue::own("webhook.failing");
 const DISABLED: &EventType = catalogue::own("webhook.disabled");
+const UNREAD: &EventType = catalogue::own("webhook.unread");
 const EXHAUSTED: &EventType = catalogue::own("webhook.delivery.exhausted");
 
 /// The most webhooks that one event lists: an entity may have this many, and they fit into an event.
@@ -25,7 +26,7 @@ const MAX_LISTED: usize = 200;
 
 /// Whether events of this type are operational.
 pub fn is_operational(kind: &str) -> bool {
-    [FAILING, DISABLED, EXHAUSTED].iter().any(|operational| operational.value == kind)
+    [FAILING, DISABLED, UNREAD, EXHAUSTED].iter().any(|operational| operational.value == kind)
 }
 
 /// A webhook whose last attempts have all failed.
@@ -62,6 +63,21 @@ pub struct WebhookDisabled<'a> {
     pub reason: &'a str,
 }
 
+/// The data of `webhook.unread`: a delivery waits for long in the feed of a webhook.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WebhookUnread<'a> {
+    pub webhook_identifier: &'a WebhookId,
+    pub name: &'a str,
+    /// The delivery that was found waiting.
+    pub delivery_identifier: &'a DeliveryId,
+    /// When its event was published.
+    pub waiting_since: Time,
+    /// When the feed was last read, to some minutes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_read_date: Option<Time>,
+}
+
 /// The data of `webhook.delivery.exhausted`: no attempt of a delivery has succeeded, and none is due.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -90,6 +106,12 @@ impl<'a> WebhookFailing<'a> {
 impl WebhookDisabled<'_> {
     pub fn outbox_event(&self, entity: &EntityId, now: Time, random: &dyn Random) -> OutboxEvent {
         OutboxEvent::new(DISABLED, entity.clone(), self, now, random).about([self.webhook_identifier])
+    }
+}
+
+impl WebhookUnread<'_> {
+    pub fn outbox_event(&self, entity: &EntityId, now: Time, random: &dyn Random) -> OutboxEvent {
+        OutboxEvent::new(UNREAD, entity.clone(), self, now, random).about([self.webhook_identifier])
     }
 }
 

@@ -1,5 +1,6 @@
 //! Registering a webhook.
 
+use crate::deliveries::jobs::Jobs;
 use crate::subscriptions::{
     endpoint::{Kept, KeptEndpoint, SealContext},
     error::{MAX_WEBHOOKS, WebhookError},
@@ -7,7 +8,7 @@ use crate::subscriptions::{
     members::{About, Members},
     secret::SigningSecret,
     store::Webhooks,
-    webhook::{Webhook, WebhookView},
+    webhook::{Delivering, Webhook, WebhookView},
 };
 use auth::{AuthorizedEntity, EntityId};
 use base::{SharedClock, SharedRandom, Time, WebhookId};
@@ -32,7 +33,10 @@ pub struct Registration {
 /// A requested webhook, with the contract's defaults.
 pub struct NewWebhook {
     name: String,
+    delivery: Delivering,
+    temporary: bool,
     enabled: bool,
+    /// Empty if it is pulled.
     event_url: String,
     event_list: Vec<String>,
     headers: Headers,
@@ -49,15 +53,26 @@ impl NewWebhook {
     /// An internal webhook of the service for events of one type.
     pub(crate) fn plain(name: &str, event_url: String, kind: &str) -> Self {
         let event_list = vec![kind.to_owned()];
-        Self { name: name.to_owned(), enabled: true, event_url, event_list, headers: Headers::new() }
+        Self {
+            name: name.to_owned(),
+            delivery: Delivering::Push,
+            temporary: false,
+            enabled: true,
+            event_url,
+            event_list,
+            headers: Headers::new(),
+        }
     }
 
     /// `None` when a member without a default is missing.
     fn of(members: Members) -> Option<Self> {
+        let delivery = members.delivery.unwrap_or_default();
         Some(Self {
             name: members.name?,
+            delivery,
+            temporary: members.temporary.unwrap_or(false),
             enabled: members.enabled.unwrap_or(true),
-            event_url: members.event_url?,
+            event_url: if delivery == Delivering::Pull { String::new() } else { members.event_url? },
             event_list: members.event_list?,
             headers: members.headers.unwrap_or_default(),
         })
@@ -66,6 +81,7 @@ impl NewWebhook {
     fn into_webhook(self, endpoint: KeptEndpoint, owner: EntityId, id: WebhookId, now: Time) -> Webhook {
         Webhook {
             created_date: now,
+            delivery: self.delivery,
             disabled_date: (!self.enabled).then_some(now),
             disabled_reason: None,
             enabled: self.enabled,
@@ -75,6 +91,8 @@ impl NewWebhook {
             last_update: now,
             name: self.name,
             owner_identifier: owner,
+            read_at: None,
+            temporary: self.temporary,
             previous_secret_ends: None,
             slow_until: None,
             version: 1,
@@ -111,7 +129,12 @@ impl Registration {
         let sealed = secret.seal(&*self.rings.get().await?, &*self.random, entity.id(), &webhook.id);
         let view = webhook.view(None, now).with_secret(secret.reveal());
         let record = self.answers.record(once, &view, &webhook.id, now).await?;
-        self.webhooks.add(entity, &webhook, sealed, record).await?;
+        let along = if webhook.temporary {
+            Jobs::new(self.webhooks.table().clone()).expiry(entity, &webhook.id, now)?.into()
+        } else {
+            Vec::new()
+        };
+        self.webhooks.add(entity, &webhook, sealed, along, record).await?;
         tracing::info!(webhookId = %webhook.id, entity = %entity.id(), "made a webhook");
         Ok(view)
     }
@@ -139,7 +162,7 @@ impl Registration {
         let endpoint = self.endpoint(&new, SealContext { owner: entity.id(), webhook: id }).await?;
         let webhook = new.into_webhook(endpoint, entity.id().clone(), id.clone(), now);
         let sealed = secret.seal(&*self.rings.get().await?, &*self.random, entity.id(), id);
-        Ok(self.webhooks.add(entity, &webhook, sealed, None).await?)
+        Ok(self.webhooks.add(entity, &webhook, sealed, Vec::new(), None).await?)
     }
 
     async fn endpoint(&self, new: &NewWebhook, context: SealContext<'_>) -> Result<KeptEndpoint, SealError> {
@@ -200,6 +223,7 @@ mod tests {
             event_url: Some(quotes(2_048)),
             event_list: Some(catalogue::all().iter().map(|kind| kind.value.to_owned()).collect()),
             headers: Some(headers.clone()),
+            ..Members::default()
         };
         let endpoint = kept(&quotes(2_048), headers);
         let id = WebhookId::new(now, &random);

@@ -26,7 +26,9 @@ impl Removal {
     pub async fn remove(&self, entity: &AuthorizedEntity, id: &WebhookId) -> Result<(), WebhookError> {
         let now = self.clock.now();
         let [job, turn] = self.jobs.cancellation(entity, id, now)?;
-        let along = vec![self.healths.removal(entity, id).into(), job, turn];
+        // The deliveries in the feed of a webhook that is pulled; the dispatcher cancels them.
+        let [release, _] = self.jobs.release(entity, id, now)?;
+        let along = vec![self.healths.removal(entity, id).into(), job, release, turn];
         if !self.webhooks.remove(entity, id, along).await?.is_done() {
             return Err(WebhookError::NotFound);
         }

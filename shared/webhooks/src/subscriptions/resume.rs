@@ -25,7 +25,7 @@ use storage::{Allowance, Table, TableError};
 pub struct Pauses {
     table: Table,
     healths: Healths,
-    jobs: Jobs,
+    pub(super) jobs: Jobs,
 }
 
 impl Pauses {
@@ -63,21 +63,31 @@ impl Pauses {
         Ok(self.jobs.expedite_put_off(entity, webhook, vec![closing], now).await?.is_done())
     }
 
-    /// Makes a change that also resets the webhook's health, atomically: its failures are removed, and the deliveries
-    /// that wait for its breaker become due now. So past failures do not disable the webhook again, and no delivery
-    /// waits for the former address. `None` when there is no health to reset, and the change is still to be made.
+    /// Makes a change atomically with this job, and its turn, that takes deliveries out of a feed. If it `resets` the webhook's health, the failures are removed, and
+    /// the deliveries that wait for the breaker become due now: past failures do not disable the webhook again, and no
+    /// delivery waits for the former address. `None` when nothing else is to be written with the change, which is still
+    /// to be made.
     pub(super) async fn change_and_reset(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
-        change: &Change,
+        (change, release): (&Change, Option<[Write; 2]>),
+        resets: bool,
         now: Time,
     ) -> Result<Option<Written<()>>, TableError> {
-        let Some(health) = self.healths.find(entity, webhook).await? else { return Ok(None) };
-        let writes: Vec<Write> = vec![change.clone().into(), self.healths.removal(entity, webhook).into()];
-        if health.open_until.is_some() {
+        let health = if resets { self.healths.find(entity, webhook).await? } else { None };
+        if health.is_none() && release.is_none() {
+            return Ok(None);
+        }
+        let mut writes: Vec<Write> = vec![change.clone().into()];
+        writes.extend(health.is_some().then(|| self.healths.removal(entity, webhook).into()));
+        let (job, turn) = release.map(|[job, turn]| (job, turn)).unzip();
+        writes.extend(job);
+        if health.is_some_and(|health| health.open_until.is_some()) {
+            // This writes the turn as well.
             return self.jobs.expedite_put_off(entity, webhook, writes, now).await.map(Some);
         }
+        writes.extend(turn);
         let both = Transaction::new().with_all(writes);
         self.table.write_all(both, "changing a webhook and resetting its health").await.map(Some)
     }

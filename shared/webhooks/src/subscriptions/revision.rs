@@ -7,7 +7,7 @@ use crate::subscriptions::{
     members::Members,
     secret::SealedSecret,
     store::SigningWebhook,
-    webhook::{Webhook, key},
+    webhook::{Delivering, Webhook, key},
 };
 use base::Time;
 use storage::table::{Change, TableError, Value, absent, is};
@@ -17,6 +17,20 @@ use storage::table::{Change, TableError, Value, absent, is};
 pub struct EndpointChange {
     pub url: Option<PartChange<String>>,
     pub headers: Option<PartChange<Headers>>,
+}
+
+impl EndpointChange {
+    /// The change to no endpoint.
+    pub fn none() -> Self {
+        Self {
+            url: Some(PartChange { kept: Kept { shown: String::new(), sealed: None }, differs: true, made_of: None }),
+            headers: Some(PartChange {
+                kept: Kept { shown: Headers::new(), sealed: None },
+                differs: true,
+                made_of: None,
+            }),
+        }
+    }
 }
 
 /// The change of a part of an endpoint.
@@ -47,14 +61,17 @@ pub fn change(
     of_version: bool,
     now: Time,
 ) -> Result<Change, TableError> {
-    let Members { name, enabled, event_list, .. } = members;
+    let Members { name, delivery, enabled, event_list, .. } = members;
     let event_list = event_list.as_ref().map(|list| Value::of(list, CHANGING)).transpose()?;
     let mut change = Change::of(key(&read.owner_identifier, &read.id))
         .set_some("name", name.as_deref())
+        .set_some("delivery", delivery.map(Delivering::as_str))
         .set_some("enabled", *enabled)
         .set_some("eventList", event_list)
         .set("lastUpdate", now)
-        .only_if(is("enabled", read.enabled));
+        .only_if(is("enabled", read.enabled))
+        // An address belongs to the way in which the events are delivered.
+        .only_if(is("delivery", read.delivery.as_str()));
     if of_version {
         change = change.only_if(is("version", read.version));
     }
@@ -122,7 +139,7 @@ mod tests {
     fn given_members_are_set_and_every_change_counts() {
         let expected = unchanged().set("name", "m").set("lastUpdate", NOW).add("version", 1_u32);
         let change = change(Members { name: Some("m".into()), ..Members::default() }, false);
-        assert_eq!(change, expected.only_if(is("enabled", false)));
+        assert_eq!(change, expected.only_if(is("enabled", false)).only_if(is("delivery", "push")));
     }
 
     #[test]
@@ -130,7 +147,10 @@ mod tests {
         let nothing = Value::of(&Vec::<String>::new(), "").expect("a list");
         let expected = unchanged().set("eventList", nothing).set("lastUpdate", NOW).add("version", 1_u32);
         let change = change(Members { event_list: Some(Vec::new()), ..Members::default() }, true);
-        assert_eq!(change, expected.only_if(is("enabled", false)).only_if(is("version", 7_u64)));
+        assert_eq!(
+            change,
+            expected.only_if(is("enabled", false)).only_if(is("delivery", "push")).only_if(is("version", 7_u64))
+        );
     }
 
     #[test]
@@ -153,6 +173,7 @@ mod tests {
             .remove("sealedHeaders")
             .add("version", 1_u32)
             .only_if(is("enabled", false))
+            .only_if(is("delivery", "push"))
             .only_if(is("eventUrl", url))
             .only_if(is("sealedEventUrl", "k.old"));
         assert_eq!(change_of(&endpoint), expected);
@@ -165,9 +186,10 @@ mod tests {
             .remove("disabledReason")
             .remove("disabledDate")
             .add("version", 1_u32)
-            .only_if(is("enabled", false));
+            .only_if(is("enabled", false))
+            .only_if(is("delivery", "push"));
         assert_eq!(change(Members { enabled: Some(true), ..Members::default() }, false), enabling);
-        let disabling = set(false).add("version", 1_u32).only_if(is("enabled", false));
+        let disabling = set(false).add("version", 1_u32).only_if(is("enabled", false)).only_if(is("delivery", "push"));
         assert_eq!(change(Members { enabled: Some(false), ..Members::default() }, false), disabling);
     }
 
@@ -177,7 +199,7 @@ mod tests {
         let members = Members { enabled: Some(false), ..Members::default() };
         let change = super::change(&enabled, &members, &EndpointChange::default(), false, NOW).expect("written");
         let expected = unchanged().set("enabled", false).set("lastUpdate", NOW).set("disabledDate", NOW);
-        assert_eq!(change, expected.add("version", 1_u32).only_if(is("enabled", true)));
+        assert_eq!(change, expected.add("version", 1_u32).only_if(is("enabled", true)).only_if(is("delivery", "push")));
     }
 
     #[test]

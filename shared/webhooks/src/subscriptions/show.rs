@@ -1,11 +1,14 @@
 //! Showing webhooks, each with its health, and the statistics of their attempts.
 
-use crate::subscriptions::{
-    error::WebhookError,
-    health::Healths,
-    stats::{Stats, WebhookStats},
-    store::Webhooks,
-    webhook::{Webhook, WebhookView},
+use crate::{
+    deliveries::Deliveries,
+    subscriptions::{
+        error::WebhookError,
+        health::Healths,
+        stats::{Stats, WebhookStats},
+        store::Webhooks,
+        webhook::{Webhook, WebhookView},
+    },
 };
 use auth::AuthorizedEntity;
 use base::{Time, WebhookId};
@@ -18,6 +21,7 @@ pub struct Showing {
     pub webhooks: Webhooks,
     /// The health of unhealthy webhooks.
     pub healths: Healths,
+    deliveries: Deliveries,
     stats: Stats,
 }
 
@@ -27,6 +31,7 @@ impl Showing {
         Self {
             webhooks: Webhooks::new(table.clone()),
             healths: Healths::new(table.clone()),
+            deliveries: Deliveries::new(table.clone()),
             stats: Stats::new(table.clone()),
         }
     }
@@ -34,7 +39,9 @@ impl Showing {
     /// Shows a webhook.
     pub async fn one(&self, entity: &AuthorizedEntity, id: &WebhookId, now: Time) -> Result<WebhookView, WebhookError> {
         let (found, health) = tokio::try_join!(self.webhooks.find(entity, id), self.healths.find(entity, id))?;
-        Ok(found.ok_or(WebhookError::NotFound)?.webhook.view(health.as_ref(), now))
+        let webhook = found.ok_or(WebhookError::NotFound)?.webhook;
+        let oldest = if webhook.is_pulled() { self.deliveries.oldest_unread(id).await? } else { None };
+        Ok(webhook.view(health.as_ref(), now).with_oldest_unread(oldest))
     }
 
     /// Shows all webhooks of an entity, the oldest first.

@@ -1,5 +1,7 @@
 //! Webhooks in the table: all webhooks of an entity are in one partition, so that one query reads them.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use crate::subscriptions::{
@@ -77,23 +79,24 @@ impl Webhooks {
         Self(table)
     }
 
-    pub(super) fn table(&self) -> &Table {
+    pub(crate) fn table(&self) -> &Table {
         &self.0
     }
 
-    /// Adds a webhook, with the record of the request for it if that has an idempotency key.
+    /// Adds a webhook, atomically with these writes, and with the record of the request for it if that has an idempotency key.
     pub(super) async fn add(
         &self,
         entity: &AuthorizedEntity,
         webhook: &Webhook,
         sealed: String,
+        along: Vec<Write>,
         record: Option<Record>,
     ) -> Result<(), IdempotencyError> {
         const DOING: &str = "adding a webhook";
         let (pk, sk) = key(entity.id(), &webhook.id);
         let signing_secrets = vec![SealedSecret { sealed, expires_date: None }];
         let put = Put::item(&WebhookItem { pk, sk, webhook: webhook.clone(), signing_secrets }, DOING)?;
-        self.0.write_recorded(Transaction::new().with(put), record, DOING).await.map(drop)
+        self.0.write_recorded(Transaction::new().with(put).with_all(along), record, DOING).await.map(drop)
     }
 
     /// All webhooks of an entity, the oldest first, including every webhook acknowledged before.
@@ -147,6 +150,22 @@ impl Webhooks {
         record: Option<Record>,
     ) -> Result<Written<()>, IdempotencyError> {
         self.0.write_recorded(Transaction::new().with(change), record, "changing a webhook").await
+    }
+
+    /// Notes that the feed of a webhook is read. At most one write in five minutes.
+    pub(crate) async fn note_read(
+        &self,
+        entity: &AuthorizedEntity,
+        read: &Webhook,
+        now: Time,
+    ) -> Result<(), TableError> {
+        /// How old the noted time may become.
+        const INTERVAL: Duration = Duration::from_secs(5 * 60);
+        if read.read_at.is_some_and(|noted| now.since(noted) < INTERVAL) {
+            return Ok(());
+        }
+        let change = Change::of(key(entity.id(), &read.id)).set("readAt", now).only_if(exists());
+        self.0.write(change, "noting that a feed is read").await.map(drop)
     }
 
     /// Removes a webhook, atomically with these writes. Lost when there is no such webhook.

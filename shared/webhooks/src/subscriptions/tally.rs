@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
+use crate::deliveries::attempt::ErrorCode;
+
 /// The outcome of an attempt, for its webhook's health and statistics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttemptOutcome {
     /// The status of the response; `None` if the attempt never completed.
     pub http_status: Option<u16>,
+    /// Whether a reader of the webhook's feed confirmed it.
+    pub confirmed: bool,
     /// Why the attempt never completed: a stable code and a sentence.
     pub error: Option<String>,
     /// The time from its beginning to its end.
@@ -16,12 +20,15 @@ pub struct AttemptOutcome {
 impl AttemptOutcome {
     /// Whether the endpoint accepted the event.
     pub fn succeeded(&self) -> bool {
-        self.http_status.is_some_and(|status| (200..300).contains(&status))
+        self.confirmed || self.http_status.is_some_and(|status| (200..300).contains(&status))
     }
 
-    /// Whether there was a response, of any status.
-    pub const fn completed(&self) -> bool {
-        self.http_status.is_some()
+    /// Whether there was a response, of any status. A feed has no endpoint that could fail to respond: an attempt of its
+    /// reader counts as completed, so that it opens no breaker.
+    pub fn completed(&self) -> bool {
+        let code = self.error.as_deref().and_then(ErrorCode::of);
+        let of_reader = matches!(code, Some(ErrorCode::Reported | ErrorCode::Unconfirmed));
+        self.confirmed || self.http_status.is_some() || of_reader
     }
 }
 

@@ -14,11 +14,34 @@ use crate::{deliveries::queries::advice::Cause, events::catalogue};
 use auth::{EntityId, OwnerView};
 use base::{Time, WebhookId};
 
+/// How the events of a webhook reach its subscriber.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Delivering {
+    /// The service calls the address of the webhook.
+    #[default]
+    Push,
+    /// The subscriber reads the feed of the webhook, which has no address.
+    Pull,
+}
+
+impl Delivering {
+    /// The name on the wire and in the table.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Push => "push",
+            Self::Pull => "pull",
+        }
+    }
+}
+
 /// A webhook as stored in the table.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Webhook {
     pub(crate) created_date: Time,
+    #[serde(default)]
+    pub(crate) delivery: Delivering,
     /// When it was disabled; absent while it is enabled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) disabled_date: Option<Time>,
@@ -35,6 +58,12 @@ pub struct Webhook {
     pub(crate) last_update: Time,
     pub(crate) name: String,
     pub(crate) owner_identifier: EntityId,
+    /// When its feed was last read, to some minutes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) read_at: Option<Time>,
+    /// Whether it is removed when its feed has not been read for long.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) temporary: bool,
     /// The end of the previous signing secret, derived from the secrets and not written.
     #[serde(skip)]
     pub(crate) previous_secret_ends: Option<Time>,
@@ -62,20 +91,29 @@ pub(super) fn key(entity: &EntityId, webhook: &WebhookId) -> (String, String) {
 #[serde(rename_all = "camelCase")]
 pub struct WebhookView {
     created_date: Time,
+    delivery: Delivering,
     #[serde(skip_serializing_if = "Option::is_none")]
     disabled_date: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
     disabled_reason: Option<String>,
     enabled: bool,
     event_list: Vec<String>,
-    event_url: String,
+    /// Absent if the webhook is pulled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event_url: Option<String>,
     headers: BTreeMap<String, &'static str>,
     #[serde(flatten)]
     status: WebhookStatus,
     /// The webhook's identifier.
     pub id: WebhookId,
+    /// When its feed was last read, to some minutes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_read_date: Option<Time>,
     last_update: Time,
     name: String,
+    /// When the oldest delivery in its feed was published; shown with a single webhook.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    oldest_unread_date: Option<Time>,
     #[serde(flatten)]
     owner: OwnerView,
     /// Absent unless a previous secret signs.
@@ -84,6 +122,8 @@ pub struct WebhookView {
     /// Shown once, when the webhook is registered.
     #[serde(skip_serializing_if = "Option::is_none")]
     signing_secret: Option<RevealedSecret>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    temporary: bool,
     /// The owner again, under the name that published clients read.
     user_identifier: EntityId,
     version: u64,
@@ -101,22 +141,31 @@ impl Webhook {
     pub fn view(&self, health: Option<&HealthItem>, now: Time) -> WebhookView {
         WebhookView {
             created_date: self.created_date,
+            delivery: self.delivery,
             disabled_date: self.disabled_date,
             disabled_reason: self.disabled_reason.clone(),
             enabled: self.enabled,
             event_list: self.event_list.clone(),
-            event_url: self.endpoint.shown_url(),
+            event_url: (!self.is_pulled()).then(|| self.endpoint.shown_url()),
             headers: self.endpoint.shown_headers(),
             status: WebhookStatus::of(self.enabled, health),
             id: self.id.clone(),
+            last_read_date: self.read_at,
             last_update: self.last_update,
             name: self.name.clone(),
+            oldest_unread_date: None,
             owner: OwnerView::of(&self.owner_identifier),
             previous_secret_expires_date: self.previous_secret_ends.filter(|end| now < *end),
             signing_secret: None,
+            temporary: self.temporary,
             user_identifier: self.owner_identifier.clone(),
             version: self.version,
         }
+    }
+
+    /// Whether its subscriber reads its feed.
+    pub fn is_pulled(&self) -> bool {
+        self.delivery == Delivering::Pull
     }
 
     /// The context that its endpoint is sealed for.
@@ -136,6 +185,11 @@ impl WebhookView {
         self.status.last_failure()
     }
 
+    /// The view with the time of the oldest delivery in the feed.
+    pub(super) fn with_oldest_unread(self, oldest: Option<Time>) -> Self {
+        Self { oldest_unread_date: oldest, ..self }
+    }
+
     /// The view with a signing secret.
     pub(super) fn with_secret(self, secret: RevealedSecret) -> Self {
         Self { signing_secret: Some(secret), ..self }
@@ -153,6 +207,7 @@ pub(super) mod tests {
         let now = Time::from_millis(1_795_167_900_123);
         Webhook {
             created_date: now,
+            delivery: Delivering::Push,
             disabled_date: Some(now),
             disabled_reason: Some("The endpoint answered 410 Gone.".into()),
             enabled: false,
@@ -165,6 +220,8 @@ pub(super) mod tests {
             last_update: now,
             name: "n".into(),
             owner_identifier: EntityId::parse("demo-hotel").expect("an entity"),
+            read_at: None,
+            temporary: false,
             previous_secret_ends: None,
             slow_until: None,
             version: 7,

@@ -18,13 +18,14 @@ use crate::{
         queue::message::AttemptMessage,
         store::{
             Deliveries,
+            index_group::IndexGroup,
             item::{AttemptItem, HeadItem, head_key},
         },
     },
     events::store::EventItem,
 };
 use base::{DeliveryId, EventId, Time};
-use storage::table::{Change, Put, TableError, Transaction, Value, Write, Written, at_most, is, is_new};
+use storage::table::{Change, Put, TableError, Transaction, Value, Write, Written, absent, at_most, is, is_new};
 
 /// How long an attempt that a person requested does not wait for the end of a breaker's pause. After that it waits like
 /// any other, so that a thousand such requests do not read a silent endpoint's breaker again and again.
@@ -69,8 +70,18 @@ impl Claim {
 }
 
 impl Claimed {
+    /// A delivery that a reader of its webhook's feed holds with this lease.
+    pub(crate) fn by_reader(head: HeadItem, lease: String) -> Self {
+        Self { head, lease, began: Instant::now() }
+    }
+
+    /// When a reader of the webhook's feed got the attempt, if one did and has not answered.
+    pub(crate) fn handed_out_at(&self) -> Option<Time> {
+        self.head.handed_out_at
+    }
+
     /// The latest time to write the outcome: before another worker, whose clock may be ahead, can claim.
-    fn deadline(&self) -> Instant {
+    pub(crate) fn deadline(&self) -> Instant {
         self.began + (LEASE - CLOCK_SKEW)
     }
 
@@ -113,9 +124,23 @@ impl Claimed {
         self.attempt().saturating_sub(self.head.schedule_base)
     }
 
-    /// When the schedule continues, if this attempt was requested by hand in between.
-    pub(crate) fn resumes_at(&self) -> Option<Time> {
-        self.head.resume_at
+    /// The next step within the limits of the delivery. An attempt requested by hand neither uses up an attempt of the
+    /// schedule nor moves it; the endpoint's pause is kept. No attempt is due after the end of the retention, when the
+    /// table removes the delivery: the last attempt before it ends the delivery.
+    pub(crate) fn limited(&self, next: Next, asked: Duration, now: Time) -> Next {
+        let next = match (self.head.resume_at, next) {
+            (Some(resume), Next::RetryAt(_) | Next::Exhausted) => Next::RetryAt(resume.max(now + asked)),
+            _ => next,
+        };
+        match next {
+            Next::RetryAt(time) if time >= self.expires() => Next::Exhausted,
+            next => next,
+        }
+    }
+
+    /// Whether the attempt was requested by hand, in between those of the schedule.
+    pub(crate) fn is_in_between(&self) -> bool {
+        self.head.resume_at.is_some()
     }
 
     /// Whether a person requested this attempt recently.
@@ -144,6 +169,40 @@ impl Deliveries {
             return Ok(Some(Claimed { head, lease, began }));
         }
         self.claim_since((began, now), id, 1, lease).await.map(Claim::done)
+    }
+
+    /// Puts a new delivery into the feed of its webhook. Lost when it has a head already.
+    pub(crate) async fn add_unread(&self, event: &EventItem, id: &DeliveryId, now: Time) -> Result<bool, TableError> {
+        let Some(head) = HeadItem::new(event, id).filter(|head| head.is_kept(now)) else { return Ok(false) };
+        let put = Put::item(&head.unread(now), CLAIMING)?.only_if(is_new());
+        Ok(self.table.until(Instant::now() + CLAIM_LIMIT).write_together(put, CLAIMING).await?.is_done())
+    }
+
+    /// Gives a delivery that waits in the feed of its webhook to a reader, until this time. `None` when another reader
+    /// or the dispatcher has claimed it, or it has changed since it was read.
+    pub(crate) async fn hand_out(
+        &self,
+        read: &HeadItem,
+        lease: &str,
+        until: Time,
+        now: Time,
+    ) -> Result<Option<HeadItem>, TableError> {
+        let made = read.delivery.attempt_count;
+        let claim = Change::of(head_key(&read.delivery.id))
+            .set("lease", lease)
+            .set("claimableAt", until)
+            .set("handedOutAt", now)
+            .only_if(is("attemptCount", made))
+            .only_if(is("webhookKey", IndexGroup::Unread.key(&read.delivery.webhook_identifier)))
+            .only_if(at_most("claimableAt", now))
+            // A former reader's attempt is recorded before.
+            .only_if(absent("handedOutAt"));
+        let table = self.table.until(Instant::now() + CLAIM_LIMIT);
+        Ok(match table.write_together_and_read(claim, CLAIMING).await? {
+            Written::Done(head) => Some(head),
+            // The response to the first write may have been lost.
+            Written::Lost(head) => head.filter(|head| is_own_claim(head, lease, made)),
+        })
     }
 
     /// Claims an attempt of a delivery that has a head. If the caller dies, the sweep finds the delivery after the lease.
@@ -197,7 +256,7 @@ impl Deliveries {
 
     /// Moves the due time of a claimed delivery to the end of the lease, so that the sweep finds the delivery exactly
     /// then if its worker dies.
-    async fn set_due_at_lease_end(&self, head: &HeadItem) -> Result<(), TableError> {
+    pub(crate) async fn set_due_at_lease_end(&self, head: &HeadItem) -> Result<(), TableError> {
         let HeadItem { lease: Some(lease), claimable_at: Some(end), due_at: Some(due), .. } = head else {
             return Ok(());
         };
@@ -281,6 +340,19 @@ impl Deliveries {
             .write_together(transition.complete(claimed.change(), &claimed.head), RELEASING)
             .await
             .map(drop)
+    }
+
+    /// Puts a claimed delivery into the feed of its webhook, whether it was there before or not.
+    pub(crate) fn to_feed(claimed: &Claimed, now: Time) -> Change {
+        let HeadItem { resume_at, .. } = claimed.head;
+        let waits = HeadTransition {
+            next: Some(now),
+            resume_at,
+            put_off: true,
+            waiting_for: Some(WaitingFor::Reader),
+            ..HeadTransition::without_attempt(&claimed.head, now)
+        };
+        waits.complete(claimed.change(), &claimed.head)
     }
 
     /// Cancels a claimed delivery without an attempt: its webhook is removed or disabled.

@@ -178,6 +178,9 @@ impl Dispatcher {
         if prefetch.event.is_none() {
             prefetch.event = self.events.find(&due.delivery.event()).await?;
         }
+        if self.added_to_feed(&prefetch, &due.delivery).await? {
+            return Ok((None, prefetch));
+        }
         let claimed = match &prefetch.event {
             // The reads may have taken long, and the lease begins with the claim.
             Some(event) => {
@@ -196,6 +199,9 @@ impl Dispatcher {
         let id = &delivery.webhook_identifier;
         let AttemptInputs { webhook, event, health } = self.sources().inputs(claimed, prefetch).await?;
         let now = self.clock.now();
+        if claimed.handed_out_at().is_some() {
+            return self.unconfirmed(&entity, claimed, health, now).await;
+        }
         let Some(webhook) = webhook.filter(|current| current.webhook.webhook.enabled) else {
             self.cancel(claimed).await?;
             return Ok(None);
@@ -204,6 +210,10 @@ impl Dispatcher {
             self.wait_for_event(claimed, now).await?;
             return Ok(None);
         };
+        if webhook.webhook.webhook.is_pulled() {
+            self.put_into_feed(claimed, &webhook.webhook.webhook, now).await?;
+            return Ok(None);
+        }
         let healths = &self.health_tracker.healths;
         let health = match admit(&entity, claimed, health, healths, &*self.random, now).await? {
             AttemptDecision::Go(health) => health,

@@ -27,7 +27,7 @@ use crate::{
     },
 };
 use auth::AuthorizedEntity;
-use base::{Time, logging, random, trace::Trace};
+use base::{Random, Time, logging, random, trace::Trace};
 use outbound::{AttemptError, HttpResponse};
 use storage::SealError;
 
@@ -71,7 +71,7 @@ impl Dispatcher {
         }
         let outbox_event = match next {
             // The person who requested a test looks at its delivery.
-            Next::Exhausted if !event.item.asked_for => self.exhausted(claimed, &attempt, ended),
+            Next::Exhausted if !event.item.asked_for => exhausted(claimed, &attempt, ended, &*self.random),
             _ => None,
         };
         let along = match outbox_event {
@@ -187,42 +187,31 @@ impl Dispatcher {
         }
     }
 
-    /// The event about a delivery that failed permanently; `None` when none is published.
-    fn exhausted(&self, claimed: &Claimed, attempt: &Attempt, now: Time) -> Option<OutboxEvent> {
-        let delivery = claimed.delivery();
-        let event = claimed.event();
-        let exhausted = DeliveryExhausted {
-            delivery_identifier: &delivery.id,
-            webhook_identifier: &delivery.webhook_identifier,
-            event_identifier: &event,
-            r#type: &delivery.r#type,
-            attempt_count: attempt.attempt_number,
-            last_http_status: attempt.http_status,
-        };
-        exhausted.outbox_event(&delivery.owner_identifier, now, &*self.random)
-    }
-
-    /// Decides on the next step after an outcome. An attempt requested by hand neither uses up an attempt of the
-    /// schedule nor moves it. A pause that the endpoint asks for is kept. No attempt is due after the end of the
-    /// retention, when the table removes the delivery: the last attempt before it ends the delivery.
+    /// Decides on the next step after an outcome.
     fn next(&self, claimed: &Claimed, outcome: &Result<HttpResponse, AttemptError>, now: Time) -> Next {
         let dice = random::unit(&*self.random);
         let next = self.schedule.next(claimed.attempt_in_schedule(), outcome, now, dice);
-        let next = match (claimed.resumes_at(), next) {
-            (Some(resume), Next::RetryAt(_) | Next::Exhausted) => {
-                let asked = outcome.as_ref().ok().and_then(|answer| answer.pause_asked_for(now)).unwrap_or_default();
-                Next::RetryAt(resume.max(now + asked))
-            }
-            _ => next,
-        };
-        match next {
-            Next::RetryAt(time) if time >= claimed.expires() => Next::Exhausted,
-            next => next,
-        }
+        let asked = outcome.as_ref().ok().and_then(|answer| answer.pause_asked_for(now)).unwrap_or_default();
+        claimed.limited(next, asked, now)
     }
 }
 
-fn log(claimed: &Claimed, attempt: &Attempt, next: Next) {
+/// The event about a delivery that failed permanently; `None` when none is published.
+pub(crate) fn exhausted(claimed: &Claimed, attempt: &Attempt, now: Time, random: &dyn Random) -> Option<OutboxEvent> {
+    let delivery = claimed.delivery();
+    let event = claimed.event();
+    let exhausted = DeliveryExhausted {
+        delivery_identifier: &delivery.id,
+        webhook_identifier: &delivery.webhook_identifier,
+        event_identifier: &event,
+        r#type: &delivery.r#type,
+        attempt_count: attempt.attempt_number,
+        last_http_status: attempt.http_status,
+    };
+    exhausted.outbox_event(&delivery.owner_identifier, now, random)
+}
+
+pub(crate) fn log(claimed: &Claimed, attempt: &Attempt, next: Next) {
     tracing::info!(
         deliveryId = %claimed.delivery().id,
         webhookId = %claimed.delivery().webhook_identifier,

@@ -52,7 +52,7 @@ impl AttemptMetric {
         Self {
             published: claimed.delivery().created_date,
             is_first: claimed.attempt() == 1,
-            is_in_first_schedule: claimed.attempt_in_schedule() == claimed.attempt() && claimed.resumes_at().is_none(),
+            is_in_first_schedule: claimed.attempt_in_schedule() == claimed.attempt() && !claimed.is_in_between(),
             began,
             ended,
             next,
@@ -80,7 +80,7 @@ impl Meter {
                 }
             }
             Next::Exhausted => counted.exhausted += 1,
-            Next::RetryAt(_) | Next::Gone | Next::Cancelled => {}
+            Next::RetryAt(_) | Next::ReadFrom(_) | Next::Gone | Next::Cancelled => {}
         }
     }
 

@@ -6,16 +6,18 @@
 //! 4. `exchange`: `request` and `signature` build the request, and the endpoint answers.
 //! 5. `schedule` decides on the next attempt, and `transition` on the change of the delivery's head.
 //! 6. `counting` and `metrics` count the attempt for its webhook's health and statistics, and for the metrics.
+//! 7. `pulled` puts deliveries into the feeds of webhooks that are pulled, instead of the steps from 3 on.
 
 mod breaker_check;
-mod claim;
-mod counting;
+pub(crate) mod claim;
+pub(crate) mod counting;
 pub mod dispatcher;
-mod exchange;
+pub(crate) mod exchange;
 mod limiter;
 mod metrics;
 mod prefetch;
-mod request;
+mod pulled;
+pub(crate) mod request;
 mod run;
 pub mod schedule;
 pub(crate) mod signature;

@@ -8,11 +8,11 @@ use crate::{
         attempt::{HEADERS, SentTo},
         dispatch::{claim::Claimed, signature},
     },
-    subscriptions::{headers, store::SigningWebhook},
+    subscriptions::{headers, masked::Headers, secret::SigningSecret, store::SigningWebhook},
 };
 use auth::EntityId;
 use base::version::{SERVICE_VERSION, SERVICE_VERSION_HEADER};
-use base::{SharedClock, Time, trace::Trace};
+use base::{DeliveryId, SharedClock, Time, trace::Trace};
 use outbound::{AttemptError, HttpResponse, Outbound, USER_AGENT, endpoint_url::EndpointUrl};
 use storage::{KeyRings, SealError};
 
@@ -49,24 +49,7 @@ impl Prepared {
             let blocked = AttemptError::Blocked("the URL of the endpoint is not allowed");
             return Ok(Self { signed, request: Err(blocked) });
         };
-        let event = claimed.event();
-        let own = [
-            (header::CONTENT_TYPE, "application/json".to_owned()),
-            // The first 4 096 bytes of the response's body are kept as text, so the body must not be compressed.
-            (header::ACCEPT_ENCODING, "identity".to_owned()),
-            (header::USER_AGENT, USER_AGENT.to_owned()),
-            (HeaderName::from_static("service-delivery-id"), claimed.delivery().id.to_string()),
-            (HeaderName::from_static(SERVICE_VERSION_HEADER), SERVICE_VERSION.to_owned()),
-            (HeaderName::from_static("webhook-id"), event.to_string()),
-            (HeaderName::from_static("webhook-timestamp"), signed.as_seconds().to_string()),
-            (HeaderName::from_static("webhook-signature"), signature::sign(&secrets, &event, signed, body)),
-        ];
-        let own = own.into_iter().filter_map(|(name, value)| Some((name, HeaderValue::try_from(value).ok()?)));
-        let mut headers: Vec<_> = own.chain(trace.headers()).chain(headers::to_send(&custom)).collect();
-        // Some servers answer 406 to a request without it. An owner may set another value.
-        if headers.iter().all(|(name, _)| name != header::ACCEPT) {
-            headers.push((header::ACCEPT, HeaderValue::from_static("*/*")));
-        }
+        let headers = signed_headers(&claimed.delivery().id, &secrets, signed, body, trace, &custom);
         let body = Bytes::copy_from_slice(body.as_bytes());
         Ok(Self { signed, request: Ok(Request { url, headers, body }) })
     }
@@ -86,4 +69,34 @@ impl Prepared {
         let Request { url, headers, body } = self.request?;
         outbound.send_for(entity.as_str(), Method::POST, url.url(), &headers, body).await
     }
+}
+
+/// The headers of a signed delivery, with those of its webhook's owner.
+pub(crate) fn signed_headers(
+    delivery: &DeliveryId,
+    secrets: &[SigningSecret],
+    signed: Time,
+    body: &str,
+    trace: &Trace,
+    custom: &Headers,
+) -> Vec<(HeaderName, HeaderValue)> {
+    let event = delivery.event();
+    let own = [
+        (header::CONTENT_TYPE, "application/json".to_owned()),
+        // The first 4 096 bytes of the response's body are kept as text, so the body must not be compressed.
+        (header::ACCEPT_ENCODING, "identity".to_owned()),
+        (header::USER_AGENT, USER_AGENT.to_owned()),
+        (HeaderName::from_static("service-delivery-id"), delivery.to_string()),
+        (HeaderName::from_static(SERVICE_VERSION_HEADER), SERVICE_VERSION.to_owned()),
+        (HeaderName::from_static("webhook-id"), event.to_string()),
+        (HeaderName::from_static("webhook-timestamp"), signed.as_seconds().to_string()),
+        (HeaderName::from_static("webhook-signature"), signature::sign(secrets, &event, signed, body)),
+    ];
+    let own = own.into_iter().filter_map(|(name, value)| Some((name, HeaderValue::try_from(value).ok()?)));
+    let mut headers: Vec<_> = own.chain(trace.headers()).chain(headers::to_send(custom)).collect();
+    // Some servers answer 406 to a request without it. An owner may set another value.
+    if headers.iter().all(|(name, _)| name != header::ACCEPT) {
+        headers.push((header::ACCEPT, HeaderValue::from_static("*/*")));
+    }
+    headers
 }

@@ -24,6 +24,8 @@ pub enum Next {
     Delivered,
     /// The next attempt is due at this time.
     RetryAt(Time),
+    /// The feed of the webhook has the delivery again from this time on.
+    ReadFrom(Time),
     /// The attempt was the last.
     Exhausted,
     /// The endpoint answered 410: it is gone permanently and wants no more events.
@@ -37,7 +39,7 @@ impl Next {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Delivered => "delivered",
-            Self::RetryAt(_) => "retry",
+            Self::RetryAt(_) | Self::ReadFrom(_) => "retry",
             Self::Exhausted => "exhausted",
             Self::Gone => "gone",
             Self::Cancelled => "cancelled",
@@ -47,7 +49,7 @@ impl Next {
     /// The time of the next attempt, if there is one.
     pub fn retry_at(self) -> Option<Time> {
         match self {
-            Self::RetryAt(time) => Some(time),
+            Self::RetryAt(time) | Self::ReadFrom(time) => Some(time),
             _ => None,
         }
     }
@@ -87,11 +89,14 @@ impl RetrySchedule {
             Some(StatusCode::GONE) => return Next::Gone,
             _ => {}
         }
-        let Some(wait) = usize::try_from(made).ok().and_then(|made| self.0.get(made)) else {
-            return Next::Exhausted;
-        };
         let asked = answer.and_then(|answer| answer.pause_asked_for(now)).unwrap_or_default();
-        Next::RetryAt(now + jittered(*wait, dice).max(asked))
+        self.after_failure(made, asked, now, dice)
+    }
+
+    /// The step after an attempt that failed; the endpoint asked for this pause.
+    pub(crate) fn after_failure(&self, made: u32, asked: Duration, now: Time, dice: f64) -> Next {
+        let wait = usize::try_from(made).ok().and_then(|made| self.0.get(made));
+        wait.map_or(Next::Exhausted, |wait| Next::RetryAt(now + jittered(*wait, dice).max(asked)))
     }
 }
 

@@ -7,7 +7,7 @@ use crate::deliveries::{
     lease_times::{GRACE, MAX_DELAY},
     store::{
         index_group::{self, IndexGroup},
-        item::{HeadItem, due_shard},
+        item::{HeadItem, due_shard, next_look},
     },
 };
 use base::Time;
@@ -50,9 +50,10 @@ impl HeadTransition {
 
     /// The transition after an attempt.
     pub(crate) fn after(head: &HeadItem, attempt: &Attempt, next: Next, now: Time) -> Self {
+        let in_feed = matches!(next, Next::ReadFrom(_));
         let (status, next) = match next {
             Next::Delivered => (Status::Delivered, None),
-            Next::RetryAt(time) => (Status::Retrying, Some(time)),
+            Next::RetryAt(time) | Next::ReadFrom(time) => (Status::Retrying, Some(time)),
             Next::Exhausted | Next::Gone => (Status::Failed, None),
             Next::Cancelled => (Status::Cancelled, None),
         };
@@ -66,6 +67,8 @@ impl HeadTransition {
             last_http_status: attempt.http_status,
             last_error: attempt.error.as_deref().and_then(ErrorCode::of),
             next,
+            put_off: in_feed,
+            waiting_for: in_feed.then_some(WaitingFor::Reader),
             ..before
         }
     }
@@ -81,6 +84,7 @@ impl HeadTransition {
     pub(crate) fn complete(&self, change: Change, head: &HeadItem) -> Change {
         let change = change
             .remove("lease")
+            .remove("handedOutAt")
             .set("status", self.status.as_str())
             .set("attemptCount", self.attempt_count)
             .set("scheduleBase", self.schedule_base)
@@ -95,11 +99,18 @@ impl HeadTransition {
             .set_or_remove("claimableAt", self.next);
         let group = match self.waiting_for {
             // Regardless of the wait's length: deliveries that wait for a breaker must be found when it closes.
+            Some(WaitingFor::Reader) => IndexGroup::Unread,
             Some(_) => IndexGroup::Waiting,
             None => IndexGroup::of(self.status, self.attempt_count, self.next, self.now),
         };
         let group = group.key(&head.delivery.webhook_identifier);
         match self.next {
+            // The feed has it. No message announces it, and the due time only makes the dispatcher look again.
+            Some(_) if self.waiting_for == Some(WaitingFor::Reader) => change
+                .set("dueAt", next_look(head.delivery.created_date, self.now))
+                .set("dueShard", due_shard(&head.delivery.id))
+                .set("sweeps", 1_u32)
+                .set("webhookKey", group),
             // The sweep opens it if the attempt does not come soon. A wait for a breaker is written at once, since the job
             // at its end finds it by the index.
             Some(time) if !head.is_opened(self.now) && time.since(self.now) <= GRACE && self.waiting_for.is_none() => {

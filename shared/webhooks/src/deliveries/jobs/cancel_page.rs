@@ -3,8 +3,8 @@
 
 use crate::deliveries::{
     jobs::{
-        cancel_progress::Cancellation,
         job::{PAGE, PageResult, Progress, count_done},
+        passes::Passes,
     },
     store::{Deliveries, index_group::IndexGroup},
 };
@@ -16,10 +16,10 @@ use storage::TableError;
 pub(super) async fn work_through(
     deliveries: &Deliveries,
     (entity, webhook): (&EntityId, &WebhookId),
-    cancellation: &Cancellation,
+    passes: &Passes,
     now: Time,
 ) -> Result<PageResult, TableError> {
-    let pass = cancellation.next_pass(now);
+    let pass = passes.next_pass(now);
     let page = deliveries.of_group(webhook, IndexGroup::Waiting, &pass.left, PAGE).await?;
     let waiting = page.found.len();
     let cancelled = count_done(page.found, |id| async move {
@@ -30,6 +30,6 @@ pub(super) async fn work_through(
     let pass = pass.after_page(waiting > 0, page.end.as_ref());
     let is_over = pass.left.is_empty() && !pass.is_done();
     let next = pass.next(now);
-    let progress = Progress::Cancelled(pass);
+    let progress = Progress::Passed(pass);
     Ok(if is_over { PageResult::Wait(progress, next) } else { PageResult::Next(progress) })
 }

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::deliveries::{
     jobs::{
-        cancel_progress::Cancellation,
         expedited_ranges::ExpeditedRanges,
+        passes::Passes,
         recover_ranges::{Range, Ranges, TooManyRanges},
         scope::RecoveryScope,
     },
@@ -30,6 +30,10 @@ pub(super) const SHARD: &str = "JOBS";
 pub(super) const RECOVER: &str = "RECOVER";
 /// The sort key of cancellations.
 const CANCEL: &str = "CANCEL";
+/// The sort key of jobs that take deliveries out of a feed.
+const RELEASE: &str = "RELEASE";
+/// The sort key of jobs that remove temporary webhooks.
+const EXPIRE: &str = "EXPIRE";
 /// How long a sweep holds a job after its last write: longer than a page takes.
 pub(super) const LEASE: Duration = Duration::from_secs(15);
 /// How many deliveries of a page are read.
@@ -62,7 +66,12 @@ pub(super) struct JobItem {
 #[serde(rename_all = "camelCase")]
 pub(super) enum Work {
     Recover(Ranges),
-    Cancel(Cancellation),
+    /// Cancel the waiting deliveries of a removed webhook.
+    Cancel(Passes),
+    /// Take the deliveries out of a feed that is not read any more, so that the dispatcher decides about them.
+    Release(Passes),
+    /// Remove a temporary webhook when its feed has not been read for long.
+    Expire,
 }
 
 /// Progress of a page of work. It is applied to the current state of the job, since requests may have added to it.
@@ -70,8 +79,10 @@ pub(super) enum Work {
 pub(super) enum Progress {
     /// A part was recovered up to a position, or up to the end that it had then.
     Recovered { part: Part, up_to: Option<ListPosition> },
-    /// Waiting deliveries were cancelled; this cancellation remains.
-    Cancelled(Cancellation),
+    /// Deliveries were cancelled or released; these passes remain.
+    Passed(Passes),
+    /// The feed of a temporary webhook was read.
+    Seen,
 }
 
 /// A part of a recovery.
@@ -136,13 +147,16 @@ impl Work {
         match self {
             Self::Recover(_) => RECOVER,
             Self::Cancel(_) => CANCEL,
+            Self::Release(_) => RELEASE,
+            Self::Expire => EXPIRE,
         }
     }
 
     fn is_done(&self) -> bool {
         match self {
             Self::Recover(ranges) => ranges.is_empty(),
-            Self::Cancel(cancellation) => cancellation.is_done(),
+            Self::Cancel(passes) | Self::Release(passes) => passes.is_done(),
+            Self::Expire => false,
         }
     }
 }
@@ -211,9 +225,9 @@ impl JobItem {
                 Part::Waiting(range) => self.expedited.ranges.done(range, up_to.as_ref()),
                 Part::PutOff(range) => self.expedited.put_off_done(range, up_to.as_ref()),
             },
-            // It is replaced, since only the sweep that holds the job changes a cancellation.
-            (Work::Cancel(cancellation), Progress::Cancelled(left)) => *cancellation = left.clone(),
-            (Work::Recover(_), Progress::Cancelled(_)) | (Work::Cancel(_), Progress::Recovered { .. }) => {}
+            // They are replaced, since only the sweep that holds the job changes them.
+            (Work::Cancel(passes) | Work::Release(passes), Progress::Passed(left)) => *passes = left.clone(),
+            _ => {}
         }
     }
 }
@@ -265,7 +279,7 @@ mod tests {
         let Work::Recover(left) = &job.work else { panic!("still a recovery") };
         assert!(left.left_between(at(10), at(20)).is_empty() && !left.left_between(at(30), at(40)).is_empty());
         let before = job.work.clone();
-        job.advance(&Progress::Cancelled(Cancellation::new(at(0))));
+        job.advance(&Progress::Passed(Passes::new(at(0))));
         assert_eq!(job.work, before, "progress of another kind changes nothing");
     }
 

@@ -7,12 +7,13 @@
 //! on condition of its state. The item is written on condition of its version.
 
 mod cancel_page;
-mod cancel_progress;
 mod entity_turns;
 mod expedited_ranges;
 mod job;
+mod passes;
 mod recover_page;
 mod recover_ranges;
+mod release_page;
 mod scope;
 mod store;
 mod worker;

@@ -1,10 +1,12 @@
 //! Jobs in the table.
 
+use std::time::Duration;
+
 use crate::deliveries::{
     error::DeliveryError,
     jobs::{
-        cancel_progress::Cancellation,
         job::{JobItem, RECOVER, Work, partition, turn},
+        passes::Passes,
         scope::RecoveryScope,
     },
     queries::range::KeyRange,
@@ -20,6 +22,9 @@ pub(super) const TRIES: usize = 20;
 pub(super) const TAKING: &str = "taking up a job";
 pub(super) const WRITING: &str = "writing a job";
 const REMOVING: &str = "removing a job";
+
+/// How long a temporary webhook exists after its feed was last read.
+pub(super) const TEMPORARY: Duration = Duration::from_secs(60 * 60);
 
 /// The remaining ranges of a recovery, for each kind.
 #[derive(Debug)]
@@ -48,8 +53,44 @@ impl Jobs {
         webhook: &WebhookId,
         now: Time,
     ) -> Result<[Write; 2], TableError> {
-        let work = Work::Cancel(Cancellation::new(now));
-        let job = Put::item(&JobItem { version: 1, ..JobItem::new(entity.id(), webhook, work, now) }, WRITING)?;
+        self.job(entity, webhook, Work::Cancel(Passes::new(now)), now, now)
+    }
+
+    /// The writes of the job that takes the deliveries out of the feed of a webhook, with a turn of its entity, for the
+    /// transaction that removes, disables or changes the webhook.
+    pub(crate) fn release(
+        &self,
+        entity: &AuthorizedEntity,
+        webhook: &WebhookId,
+        now: Time,
+    ) -> Result<[Write; 2], TableError> {
+        self.job(entity, webhook, Work::Release(Passes::new(now)), now, now)
+    }
+
+    /// The writes of the job that removes a temporary webhook, with a turn of its entity, for the transaction that adds
+    /// the webhook.
+    pub(crate) fn expiry(
+        &self,
+        entity: &AuthorizedEntity,
+        webhook: &WebhookId,
+        now: Time,
+    ) -> Result<[Write; 2], TableError> {
+        self.job(entity, webhook, Work::Expire, now + TEMPORARY, now)
+    }
+
+    /// The writes of a new job that is due at this time. It replaces a former job of its kind, whose work it includes, and
+    /// which a sweep may hold: so its version is unlike any that the former job had.
+    /// The turn is due now: a later one would put off the entity's other jobs.
+    fn job(
+        &self,
+        entity: &AuthorizedEntity,
+        webhook: &WebhookId,
+        work: Work,
+        due: Time,
+        now: Time,
+    ) -> Result<[Write; 2], TableError> {
+        let version = now.as_millis().unsigned_abs();
+        let job = Put::item(&JobItem { version, ..JobItem::new(entity.id(), webhook, work, due) }, WRITING)?;
         Ok([job.into(), turn(entity.id(), now).into()])
     }
 

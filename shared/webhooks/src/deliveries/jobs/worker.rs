@@ -9,13 +9,14 @@ use crate::{
         jobs::{
             cancel_page, entity_turns,
             job::{DueJob, JobItem, LEASE, PageResult, Progress, Work},
-            recover_page,
-            store::{Jobs, TRIES, WRITING},
+            recover_page, release_page,
+            store::{Jobs, TEMPORARY, TRIES, WRITING},
         },
         store::Deliveries,
     },
-    subscriptions::store::Webhooks,
+    subscriptions::{error::WebhookError, health::Healths, remove::Removal, store::Webhooks},
 };
+use auth::AuthorizedEntity;
 use base::{SharedClock, SharedRandom, Time, random};
 use storage::TableError;
 
@@ -155,11 +156,43 @@ impl Worker {
         match &item.work {
             _ if item.is_done() => Ok((PageResult::Over, 0)),
             Work::Recover(_) => recover_page::work_through(&self.deliveries, &self.webhooks, item, &*self.clock).await,
-            Work::Cancel(cancellation) => {
+            Work::Cancel(passes) => {
                 let of = (&item.entity, &item.webhook);
-                let page = cancel_page::work_through(&self.deliveries, of, cancellation, self.clock.now()).await?;
+                let page = cancel_page::work_through(&self.deliveries, of, passes, self.clock.now()).await?;
                 Ok((page, 0))
             }
+            Work::Release(passes) => {
+                let now = self.clock.now();
+                release_page::work_through(&self.deliveries, &self.webhooks, item, passes, now).await
+            }
+            Work::Expire => Ok((self.expire(item).await?, 0)),
+        }
+    }
+
+    /// Removes a temporary webhook whose feed has not been read for long.
+    async fn expire(&self, item: &JobItem) -> Result<PageResult, TableError> {
+        let entity = AuthorizedEntity::owning_delivery(item.entity.clone());
+        let found = self.webhooks.find(&entity, &item.webhook).await?;
+        let Some(webhook) = found.map(|found| found.webhook).filter(|webhook| webhook.temporary) else {
+            return Ok(PageResult::Over);
+        };
+        let end = webhook.read_at.unwrap_or(webhook.created_date) + TEMPORARY;
+        let now = self.clock.now();
+        if now < end {
+            return Ok(PageResult::Wait(Progress::Seen, end));
+        }
+        tracing::info!(webhookId = %item.webhook, "the feed of a temporary webhook is not read any more");
+        let removal = Removal {
+            webhooks: self.webhooks.clone(),
+            healths: Healths::new(self.webhooks.table().clone()),
+            jobs: self.jobs.clone(),
+            clock: self.clock.clone(),
+        };
+        match removal.remove(&entity, &item.webhook).await {
+            Ok(()) | Err(WebhookError::NotFound) => Ok(PageResult::Over),
+            Err(WebhookError::Table(error)) => Err(error),
+            // A removal has no other errors; the job is tried again.
+            Err(_) => Ok(PageResult::Wait(Progress::Seen, now + LEASE)),
         }
     }
 

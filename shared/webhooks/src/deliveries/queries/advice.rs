@@ -24,6 +24,10 @@ pub enum Cause {
     Timeout,
     /// The address may not be contacted.
     Blocked,
+    /// The reader of a feed reported a failure.
+    Reported,
+    /// The reader of a feed did not answer in time.
+    Unconfirmed,
     /// A status from 300 to 399.
     Redirected,
     /// 401, 403 or 407.
@@ -81,6 +85,8 @@ impl Cause {
         Self::Tls,
         Self::Timeout,
         Self::Blocked,
+        Self::Reported,
+        Self::Unconfirmed,
         Self::Redirected,
         Self::Refused,
         Self::NotThere,
@@ -129,6 +135,8 @@ impl Cause {
             "tls" => Self::Tls,
             "timeout" => Self::Timeout,
             "blocked" => Self::Blocked,
+            "reported" => Self::Reported,
+            "unconfirmed" => Self::Unconfirmed,
             _ => Self::Connect,
         }
     }

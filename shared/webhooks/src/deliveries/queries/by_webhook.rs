@@ -8,7 +8,7 @@ use crate::deliveries::{
     queries::range::{KeyRange, ListPosition},
     store::{Deliveries, index_group::IndexGroup},
 };
-use base::{DeliveryId, WebhookId};
+use base::{DeliveryId, Time, WebhookId};
 use storage::table::{PageEnd, Query, TableError};
 
 const LOOKING: &str = "looking through a webhook's deliveries";
@@ -61,6 +61,14 @@ impl Deliveries {
         let (page, looked_at) = self.table.page_looked_at::<Entry>(query, LOOKING).await?;
         let found = page.entries.into_iter().map(|entry| entry.id).collect();
         Ok(Page { found, looked_at, end: position_of_end(page.next)? })
+    }
+
+    /// When the event of the oldest delivery in the feed of a webhook was published; `None` when the feed is empty. The
+    /// index may lag behind.
+    pub(crate) async fn oldest_unread(&self, webhook: &WebhookId) -> Result<Option<Time>, TableError> {
+        let all = KeyRange::since(Time::from_millis(0));
+        let page = self.of_group(webhook, IndexGroup::Unread, &all, 1).await?;
+        Ok(page.found.first().map(|id| id.event().time()))
     }
 
     /// Counts deliveries of a group in a range, up to `limit` and as far as one call to the table counts.

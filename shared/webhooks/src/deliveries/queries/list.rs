@@ -320,7 +320,7 @@ impl Deliveries {
             Some(webhook) => {
                 let group = |group| Source::Group(webhook.clone(), group);
                 if open {
-                    sources.extend([group(IndexGroup::Open), group(IndexGroup::Waiting)]);
+                    sources.extend(IndexGroup::OPEN.map(group));
                 }
                 if undelivered {
                     sources.extend([group(IndexGroup::Recoverable), group(IndexGroup::Unrecoverable)]);
@@ -331,8 +331,7 @@ impl Deliveries {
                 // The open deliveries of a removed webhook are cancelled.
                 if open {
                     let webhooks = self.webhooks.of(entity).await?;
-                    let groups = [IndexGroup::Open, IndexGroup::Waiting];
-                    let of = |webhook: Webhook| groups.map(|group| Source::Group(webhook.id.clone(), group));
+                    let of = |webhook: Webhook| IndexGroup::OPEN.map(|group| Source::Group(webhook.id.clone(), group));
                     sources.extend(webhooks.into_iter().flat_map(of));
                 }
                 sources.extend(undelivered.then_some(Source::Undelivered));

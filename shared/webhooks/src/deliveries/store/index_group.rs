@@ -18,6 +18,8 @@ pub enum IndexGroup {
     /// Open, and the next attempt is more than a minute away or waits for a breaker. A removal of the webhook cancels
     /// them; an open delivery of a removed webhook is cancelled by its attempt.
     Waiting,
+    /// Open, and waiting in the feed of a webhook that is pulled, or with a reader of the feed.
+    Unread,
     /// Failed or cancelled, with fewer attempts than the limit. An existing webhook has cancelled deliveries only
     /// because it was disabled for a while, so they can be recovered.
     Recoverable,
@@ -28,6 +30,9 @@ pub enum IndexGroup {
 }
 
 impl IndexGroup {
+    /// The groups of open deliveries.
+    pub const OPEN: [Self; 3] = [Self::Open, Self::Waiting, Self::Unread];
+
     /// The group of a delivery in this state.
     pub fn of(status: Status, attempts: u32, next_attempt: Option<Time>, now: Time) -> Self {
         match status {
@@ -51,6 +56,7 @@ impl IndexGroup {
         match self {
             Self::Open => "open",
             Self::Waiting => "waiting",
+            Self::Unread => "unread",
             Self::Recoverable => "recoverable",
             Self::Unrecoverable => "unrecoverable",
             Self::Delivered => "delivered",
@@ -62,6 +68,7 @@ impl IndexGroup {
         match self {
             Self::Open => format!("OPEN#{webhook}"),
             Self::Waiting => format!("WAITING#{webhook}"),
+            Self::Unread => format!("UNREAD#{webhook}"),
             Self::Recoverable => format!("RECOVERABLE#{webhook}"),
             Self::Unrecoverable => format!("UNRECOVERABLE#{webhook}"),
             Self::Delivered => format!("DELIVERED#{webhook}"),

@@ -12,12 +12,14 @@
 //! Attempts are stored in the head while it stays small: then one write of one unit records both. Larger attempts are
 //! separate items, so that a change of the head never costs more than two units, regardless of its history.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{
     deliveries::{
         attempt::Attempt,
-        delivery::{Delivery, Status},
+        delivery::{Delivery, Status, WaitingFor},
         lease_times::{GRACE, LEASE, MAX_DELAY, OPENS_AFTER},
         store::index_group::IndexGroup,
     },
@@ -56,6 +58,9 @@ pub struct HeadItem {
     /// schedule.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) put_off: bool,
+    /// When a reader of the webhook's feed got the attempt that is under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) handed_out_at: Option<Time>,
     /// When a person requested the next attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) asked_at: Option<Time>,
@@ -91,6 +96,7 @@ impl HeadItem {
             claimable_at: Some(first_attempt),
             resume_at: None,
             put_off: false,
+            handed_out_at: None,
             asked_at: event.asked_for.then_some(first_attempt),
             attempts: Vec::new(),
             entity_key: None,
@@ -133,9 +139,22 @@ impl HeadItem {
         Self { due_at: Some(first_attempt.max(now)), due_shard, sweeps, webhook_key, ..self }
     }
 
+    /// The head, waiting in the feed of its webhook.
+    pub(crate) fn unread(self, now: Time) -> Self {
+        let Self { delivery, .. } = &self;
+        let webhook_key = Some(IndexGroup::Unread.key(&delivery.webhook_identifier));
+        let due_shard = Some(due_shard(&delivery.id));
+        let due_at = Some(next_look(delivery.created_date, now));
+        let delivery = Delivery { waiting_for: Some(WaitingFor::Reader), ..self.delivery };
+        Self { delivery, put_off: true, sweeps: 1, due_at, due_shard, webhook_key, ..self }
+    }
+
     /// The delivery as its owner sees it at this moment.
     pub(crate) fn shown(self, now: Time) -> Delivery {
-        Delivery { waiting_for: self.waiting_for(now), ..self.delivery }
+        let waiting_for = self.waiting_for(now);
+        // A reader may get it at any time.
+        let next_attempt_date = self.delivery.next_attempt_date.filter(|_| waiting_for != Some(WaitingFor::Reader));
+        Delivery { waiting_for, next_attempt_date, ..self.delivery }
     }
 
     /// The delivery as stored in the table.
@@ -202,6 +221,19 @@ impl AttemptItem {
     }
 }
 
+/// The first age at which the dispatcher looks again at a delivery that waits in a feed. Its owner is then told that the
+/// feed is not read.
+pub(crate) const UNREAD_LIMIT: Duration = Duration::from_secs(60 * 60);
+/// The longest time between two such looks.
+const LONGEST_LOOK: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// When the dispatcher looks again at a delivery that waits in a feed: each time its age has doubled, and every day. Its
+/// webhook may have been removed, disabled or changed by then.
+pub(crate) fn next_look(created: Time, now: Time) -> Time {
+    let age = now.since(created);
+    if age < UNREAD_LIMIT { created + UNREAD_LIMIT } else { now + age.min(LONGEST_LOOK) }
+}
+
 /// The prefix of the sort keys of attempts.
 pub(crate) const ATTEMPT: &str = "ATT#";
 
@@ -247,7 +279,6 @@ pub(crate) mod tests {
     use auth::EntityId;
     use base::testing::CountingRandom;
     use serde_json::value::RawValue;
-    use std::time::Duration;
 
     pub const NOW: Time = Time::from_millis(1_795_167_900_000);
     pub const LATER: Time = Time::from_millis(1_795_167_960_000);

@@ -13,7 +13,7 @@ use crate::deliveries::{
     },
 };
 use auth::EntityId;
-use base::{DeliveryId, Time, WebhookId};
+use base::{DeliveryId, Time, WebhookId, logging};
 use storage::table::{Change, Put, TableError, Transaction, Written, absent, is, is_new, more};
 use storage::{IdempotencyError, Record};
 
@@ -128,6 +128,35 @@ impl Deliveries {
     /// Makes the next attempt of an open delivery due now; the sweep announces it.
     pub(crate) async fn expedite_for_sweep(&self, read: &HeadItem, now: Time) -> Result<Written<()>, TableError> {
         self.table.write_together(attempt_now(read, Requester::Job, now), REOPENING).await
+    }
+
+    /// Makes a delivery that waits in a feed due now, or at the end of the lease if a reader holds it; the sweep announces
+    /// it. Returns whether it is due now. A delivery that cannot be read is left out.
+    pub(crate) async fn release_unread(
+        &self,
+        id: &DeliveryId,
+        webhook: &WebhookId,
+        now: Time,
+    ) -> Result<bool, TableError> {
+        let head = match self.head(id).await {
+            Err(error @ TableError::Item { .. }) => {
+                tracing::error!(
+                    error = %logging::chain(&error),
+                    deliveryId = %id,
+                    "the delivery stays in its feed, since its item cannot be read"
+                );
+                return Ok(false);
+            }
+            head => head?,
+        };
+        let Some(head) = head.filter(|head| head.delivery.webhook_identifier == *webhook && !head.is_final()) else {
+            return Ok(false);
+        };
+        if head.lease.is_some() {
+            self.set_due_at_lease_end(&head).await?;
+            return Ok(false);
+        }
+        Ok(self.expedite_for_sweep(&head, now).await?.is_done())
     }
 
     /// Makes a change that a person requested, together with the record of the request. The head is read back only

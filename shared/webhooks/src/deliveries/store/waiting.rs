@@ -10,6 +10,11 @@ impl HeadItem {
         let next = self.delivery.next_attempt_date?;
         if self.lease.is_some() && self.claimable_at.is_some_and(|end| now < end) {
             None
+        } else if now < next && self.delivery.waiting_for == Some(WaitingFor::Reader) {
+            // A reader reported a failure: the feed has it again after the wait of the schedule.
+            Some(WaitingFor::Schedule)
+        } else if self.delivery.waiting_for == Some(WaitingFor::Reader) {
+            Some(WaitingFor::Reader)
         } else if now < next {
             Some(self.delivery.waiting_for.unwrap_or(WaitingFor::Schedule))
         } else {

@@ -1,6 +1,6 @@
-//! Progress of cancelling the waiting deliveries of a removed webhook. The index does not show all of them at once: it
-//! lags behind, and a delivery whose attempt is under way may begin to wait after it. So the sweep passes over them
-//! again, until a pass that began some minutes after the removal finds none.
+//! Progress of a job that works on all waiting deliveries of a webhook after a change of it. The index does not show all
+//! of them at once: it lags behind, and a delivery whose attempt is under way may begin to wait after it. So the sweep
+//! passes over them again, until a pass that began some minutes after the change finds none.
 
 use std::time::Duration;
 
@@ -9,17 +9,18 @@ use serde::{Deserialize, Serialize};
 use crate::deliveries::queries::range::{KeyRange, ListPosition};
 use base::Time;
 
-/// How long after the removal a delivery may still begin to wait: its attempt or its publication may be under way, and
+/// How long after the change a delivery may still begin to wait: its attempt or its publication may be under way, and
 /// the sweep opens it afterwards.
 const SETTLED: Duration = Duration::from_secs(150);
 /// The pause before the next pass, for deliveries whose attempt was under way.
 const LOOK_INTERVAL: Duration = Duration::from_secs(20);
 
-/// Progress of cancelling the waiting deliveries of a webhook.
+/// Passes over the waiting deliveries of a webhook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Cancellation {
-    removed: Time,
+pub(super) struct Passes {
+    /// When the webhook was changed.
+    since: Time,
     /// The beginning of the current pass.
     began: Time,
     /// The rest of the pass.
@@ -28,25 +29,25 @@ pub(super) struct Cancellation {
     found: bool,
 }
 
-impl Cancellation {
+impl Passes {
     pub(super) fn new(now: Time) -> Self {
-        Self { removed: now, began: now, left: KeyRange::since(Time::from_millis(0)), found: false }
+        Self { since: now, began: now, left: KeyRange::since(Time::from_millis(0)), found: false }
     }
 
     pub(super) fn is_done(&self) -> bool {
-        self.left.is_empty() && !self.found && self.began >= self.removed + SETTLED
+        self.left.is_empty() && !self.found && self.began >= self.since + SETTLED
     }
 
     /// The pass to continue, or a new one after the end of the last.
     pub(super) fn next_pass(&self, now: Time) -> Self {
-        if self.left.is_empty() { Self { removed: self.removed, ..Self::new(now) } } else { self.clone() }
+        if self.left.is_empty() { Self { since: self.since, ..Self::new(now) } } else { self.clone() }
     }
 
     /// The time of the next pass: soon if this pass found deliveries, since others may have had an attempt under way;
-    /// otherwise some minutes after the removal.
+    /// otherwise some minutes after the change.
     pub(super) fn next(&self, now: Time) -> Time {
         let pause = now + LOOK_INTERVAL;
-        if self.found { pause } else { pause.max(self.removed + SETTLED) }
+        if self.found { pause } else { pause.max(self.since + SETTLED) }
     }
 
     pub(super) fn after_page(self, found: bool, end: Option<&ListPosition>) -> Self {
@@ -65,8 +66,8 @@ mod tests {
     const REMOVED: Time = Time::from_millis(1_795_167_900_000);
 
     #[test]
-    fn a_cancellation_is_over_when_a_late_pass_has_found_nothing() {
-        let job = Cancellation::new(REMOVED);
+    fn a_job_is_over_when_a_late_pass_has_found_nothing() {
+        let job = Passes::new(REMOVED);
         assert!(!job.is_done());
         let first = job.next_pass(REMOVED).after_page(true, None);
         assert!(!first.is_done());
@@ -79,16 +80,16 @@ mod tests {
 
     #[test]
     fn after_a_pass_that_found_nothing_the_next_one_is_the_last() {
-        let first = Cancellation::new(REMOVED).after_page(false, None);
+        let first = Passes::new(REMOVED).after_page(false, None);
         assert_eq!(first.next(REMOVED), REMOVED + SETTLED);
         assert!(first.next_pass(REMOVED + SETTLED).after_page(false, None).is_done());
-        assert_eq!(Cancellation::new(REMOVED).after_page(true, None).next(REMOVED), REMOVED + LOOK_INTERVAL);
+        assert_eq!(Passes::new(REMOVED).after_page(true, None).next(REMOVED), REMOVED + LOOK_INTERVAL);
     }
 
     #[test]
     fn a_pass_under_way_continues_at_its_position() {
         let position = ListPosition::parse("dlv_01m7w5gmev32p3wwt3y0b8j32h").expect("a position");
-        let begun = Cancellation::new(REMOVED).after_page(true, Some(&position));
+        let begun = Passes::new(REMOVED).after_page(true, Some(&position));
         let later = begun.next_pass(REMOVED + SETTLED);
         assert_eq!(later, begun);
         assert!(later.after_page(false, None).found, "findings of an earlier page count");

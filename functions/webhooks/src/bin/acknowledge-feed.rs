@@ -1,0 +1,29 @@
+//! POST …/webhook/{webhookIdentifier}/feed/ack: the answers of a reader of a feed.
+
+use function::{Service, StartError};
+use functions_webhooks::{feeds, webhook_id};
+use gate::{EntityCall, Reply, endpoints};
+use problem::Problem;
+use webhooks::{
+    deliveries::{
+        dispatch::schedule::ScheduleSettings,
+        feed::{Feeds, acknowledge::Acknowledgement},
+    },
+    subscriptions::breaker::BreakerSettings,
+};
+
+pub(crate) fn main() -> Result<(), StartError> {
+    function::run(serve())
+}
+
+async fn serve() -> Result<(), StartError> {
+    let (service, settings) = Service::start::<(ScheduleSettings, BreakerSettings)>().await?;
+    let feeds = feeds(&service, settings);
+    service.serve(endpoints::ACKNOWLEDGE_FEED, feeds, acknowledge).await
+}
+
+async fn acknowledge(feeds: &Feeds, call: EntityCall) -> Result<Reply, Problem> {
+    let webhook = webhook_id(&call)?;
+    let answers = Acknowledgement::read(&call.body)?;
+    Reply::ok(&feeds.acknowledge(&call.entity, &webhook, answers).await?)
+}

@@ -1,0 +1,94 @@
+//! Deliveries of webhooks that are pulled: the dispatcher sends nothing, and puts them into the feed of their webhook.
+//! It looks at them again while nobody reads them, since their webhook may be removed or changed meanwhile.
+
+use crate::{
+    deliveries::{
+        delivery::WaitingFor,
+        dispatch::{
+            claim::Claimed,
+            counting::RecordedAttempt,
+            dispatcher::{DispatchError, Dispatcher},
+            prefetch::Prefetch,
+            schedule::Next,
+        },
+        feed::outcome::{Outcome, OutcomeRecorder},
+        queue::Lane,
+        store::{Deliveries, item::UNREAD_LIMIT},
+    },
+    subscriptions::{
+        Webhook,
+        breaker::HealthItem,
+        operational::{WebhookUnread, is_operational},
+    },
+};
+use auth::AuthorizedEntity;
+use base::{DeliveryId, Time};
+use storage::{TableError, table::Transaction};
+
+const PUTTING: &str = "putting a delivery into a feed";
+
+impl Dispatcher {
+    /// Puts a new delivery of a webhook that is pulled into its feed, by one write and without a claim. Otherwise, and
+    /// if the delivery exists already, returns false.
+    pub(super) async fn added_to_feed(&self, prefetch: &Prefetch, delivery: &DeliveryId) -> Result<bool, TableError> {
+        let is_pulled = prefetch.webhook().is_some_and(|found| found.webhook.is_pulled());
+        match prefetch.event.as_ref().filter(|_| is_pulled) {
+            Some(event) => self.deliveries.add_unread(&event.item, delivery, self.clock.now()).await,
+            None => Ok(false),
+        }
+    }
+
+    /// Puts a claimed delivery into the feed of its webhook. An event says so if the delivery was there before, and has
+    /// not been read for long.
+    pub(super) async fn put_into_feed(
+        &self,
+        claimed: &Claimed,
+        webhook: &Webhook,
+        now: Time,
+    ) -> Result<(), TableError> {
+        let change = Deliveries::to_feed(claimed, now);
+        let delivery = claimed.delivery();
+        let was_there = delivery.waiting_for == Some(WaitingFor::Reader);
+        if was_there && now.since(delivery.created_date) >= UNREAD_LIMIT && !is_operational(&delivery.r#type) {
+            let unread = WebhookUnread {
+                webhook_identifier: &webhook.id,
+                name: &webhook.name,
+                delivery_identifier: &delivery.id,
+                waiting_since: delivery.created_date,
+                last_read_date: webhook.read_at,
+            };
+            let outbox_event = unread.outbox_event(&delivery.owner_identifier, now, &*self.random);
+            let change = Transaction::new().with(change);
+            return self.announcer.change(change, &webhook.id, &outbox_event, now).await.map(drop);
+        }
+        self.deliveries.table.until(claimed.deadline()).write_together(change, PUTTING).await.map(drop)
+    }
+
+    /// Records the attempt of a reader that got the delivery and did not confirm it in time, and announces the next.
+    pub(super) async fn unconfirmed(
+        &self,
+        entity: &AuthorizedEntity,
+        claimed: &Claimed,
+        health: Option<HealthItem>,
+        now: Time,
+    ) -> Result<Option<RecordedAttempt>, DispatchError> {
+        let recorder = OutcomeRecorder {
+            deliveries: &self.deliveries,
+            announcer: &self.announcer,
+            schedule: &self.schedule,
+            random: &*self.random,
+        };
+        let Some((outcome, next)) = recorder.record(claimed, &Outcome::Unconfirmed { in_feed: false }, now).await?
+        else {
+            return Ok(None);
+        };
+        if let Next::RetryAt(time) = next {
+            let message = claimed.message(claimed.attempt().saturating_add(1));
+            self.queue.announce(Lane::Quick, message, time, now).await;
+        }
+        let operational = is_operational(&claimed.delivery().r#type);
+        let webhook = claimed.delivery().webhook_identifier.clone();
+        let entity = entity.clone();
+        Ok(Some(RecordedAttempt { entity, webhook, outcome, health_before: health, operational }))
+    }
+}

@@ -1,0 +1,255 @@
+//! The answers of readers: each confirms a delivery, or reports why it failed.
+
+use futures::{StreamExt, TryStreamExt, stream};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    deliveries::{
+        attempt::ErrorCode,
+        delivery::{Delivery, Status},
+        dispatch::{
+            claim::Claimed,
+            counting::{self, RecordedAttempt},
+        },
+        error::DeliveryError,
+        feed::{Feeds, MAX_AT_ONCE, PARALLEL, outcome::Outcome, receipt::Receipt},
+    },
+    subscriptions::{WebhookError, operational::is_operational, tally::AttemptOutcome},
+};
+use auth::AuthorizedEntity;
+use base::{DeliveryId, Time, WebhookId, logging};
+use problem::{JsonBody, Problem, Violations};
+use storage::TableError;
+
+/// The longest reason of a failure, in characters.
+const MAX_REASON: usize = 500;
+
+/// The answers of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Acknowledgement(Vec<(Receipt, Outcome)>);
+
+/// A failure in a request's body.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Failure {
+    receipt: String,
+    reason: String,
+}
+
+/// What became of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Recorded {
+    /// The delivery is delivered.
+    Confirmed,
+    /// The attempt failed.
+    Failed,
+    /// The receipt is no longer valid: the answer came after the visibility time, and the delivery was given to another
+    /// reader or is final.
+    Expired,
+}
+
+/// The result of an answer.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AnswerResult {
+    delivery_identifier: DeliveryId,
+    receipt: String,
+    outcome: Recorded,
+    /// When the feed has the delivery again; absent if it is final or the receipt has expired.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_attempt_date: Option<Time>,
+}
+
+/// The results of a request, in the order of its answers.
+#[derive(Debug, Serialize)]
+pub struct Acknowledged {
+    results: Vec<AnswerResult>,
+}
+
+impl Acknowledgement {
+    /// Reads and checks a request's body.
+    ///
+    /// # Errors
+    /// 400 with the place of each violation.
+    pub fn read(body: &[u8]) -> Result<Self, Problem> {
+        let mut body = JsonBody::read(body)?;
+        let given = ["confirmed", "failed"].map(|name| body.has(name));
+        let confirmed: Option<Vec<String>> = body.optional("confirmed", "a list of receipts");
+        let failed: Option<Vec<Failure>> = body.optional("failed", "a list of objects with receipt and reason");
+        let is_readable = given == [confirmed.is_some(), failed.is_some()];
+        let (confirmed, failed) = (confirmed.unwrap_or_default(), failed.unwrap_or_default());
+        let violations = &mut body.violations;
+        let count = confirmed.len() + failed.len();
+        if !(1..=MAX_AT_ONCE).contains(&count) && is_readable {
+            violations.add("confirmed", "must have from 1 to 100 receipts, together with those of failed");
+        }
+        let mut answers = Vec::new();
+        if count <= MAX_AT_ONCE {
+            for (position, text) in confirmed.iter().enumerate() {
+                add(&mut answers, format!("confirmed[{position}]"), text, Outcome::Confirmed, violations);
+            }
+            for (position, Failure { receipt, reason }) in failed.into_iter().enumerate() {
+                let reason = reason.trim();
+                if !(1..=MAX_REASON).contains(&reason.chars().count()) {
+                    violations.add(format!("failed[{position}].reason"), "must have from 1 to 500 characters");
+                }
+                let outcome = Outcome::Reported(reason.to_owned());
+                add(&mut answers, format!("failed[{position}].receipt"), &receipt, outcome, violations);
+            }
+        }
+        body.finish()?;
+        Ok(Self(answers))
+    }
+}
+
+/// Adds an answer, unless its receipt is none or has an answer already.
+fn add(
+    answers: &mut Vec<(Receipt, Outcome)>,
+    field: String,
+    text: &str,
+    outcome: Outcome,
+    violations: &mut Violations,
+) {
+    match Receipt::parse(text) {
+        None => violations.add(field, "is not a receipt that the feed gave"),
+        Some(receipt) if answers.iter().any(|(known, _)| *known == receipt) => {
+            violations.add(field, "must not be given twice");
+        }
+        Some(receipt) => answers.push((receipt, outcome)),
+    }
+}
+
+impl Feeds {
+    /// Records the answers of a reader. A repeated answer has the same result, and changes nothing.
+    pub async fn acknowledge(
+        &self,
+        entity: &AuthorizedEntity,
+        webhook: &WebhookId,
+        Acknowledgement(answers): Acknowledgement,
+    ) -> Result<Acknowledged, DeliveryError> {
+        self.webhooks.find(entity, webhook).await?.ok_or(WebhookError::NotFound)?;
+        let recorded = answers.into_iter().map(|(receipt, outcome)| async move {
+            let (result, counted) = self.answer(entity, webhook, &receipt, &outcome).await?;
+            Ok::<_, TableError>((result, counted))
+        });
+        let recorded: Vec<_> = stream::iter(recorded).buffered(PARALLEL).try_collect().await?;
+        let (results, counted): (Vec<_>, Vec<_>) = recorded.into_iter().unzip();
+        for (delivery, outcomes) in grouped(counted.into_iter().flatten()) {
+            self.count(&delivery, outcomes).await;
+        }
+        Ok(Acknowledged { results })
+    }
+
+    /// Records one answer. Also returns the attempt that is to be counted, if it was recorded now.
+    async fn answer(
+        &self,
+        entity: &AuthorizedEntity,
+        webhook: &WebhookId,
+        receipt: &Receipt,
+        outcome: &Outcome,
+    ) -> Result<(AnswerResult, Option<(Delivery, AttemptOutcome)>), TableError> {
+        let result = |outcome, next_attempt_date| AnswerResult {
+            delivery_identifier: receipt.delivery.clone(),
+            receipt: receipt.to_string(),
+            outcome,
+            next_attempt_date,
+        };
+        let is_own =
+            |delivery: &Delivery| delivery.owner_identifier == *entity.id() && delivery.webhook_identifier == *webhook;
+        let head = self.deliveries.head(&receipt.delivery).await?.filter(|head| is_own(head.delivery()));
+        let Some(head) = head else { return Ok((result(Recorded::Expired, None), None)) };
+        let delivery = head.delivery().clone();
+        let now = self.clock.now();
+        if head.lease.as_ref() == Some(&receipt.lease) && delivery.attempt_count.saturating_add(1) == receipt.attempt {
+            let claimed = Claimed::by_reader(head, receipt.lease.clone());
+            if let Some((counted, next)) = self.recorder().record(&claimed, outcome, now).await? {
+                let recorded = if *outcome == Outcome::Confirmed { Recorded::Confirmed } else { Recorded::Failed };
+                return Ok((result(recorded, next.retry_at()), Some((delivery, counted))));
+            }
+            return Ok((result(Recorded::Expired, None), None));
+        }
+        // The response to an earlier request may have been lost.
+        let is_last = delivery.attempt_count == receipt.attempt;
+        let was_reported = delivery.last_error == Some(ErrorCode::Reported);
+        let recorded = match outcome {
+            Outcome::Confirmed if is_last && delivery.status == Status::Delivered => Recorded::Confirmed,
+            Outcome::Reported(_) if is_last && was_reported => Recorded::Failed,
+            _ => Recorded::Expired,
+        };
+        let next = delivery.next_attempt_date.filter(|_| recorded == Recorded::Failed);
+        Ok((result(recorded, next), None))
+    }
+
+    /// Counts attempts of a webhook's readers for its health and statistics.
+    pub(super) async fn count(&self, delivery: &Delivery, outcomes: Vec<AttemptOutcome>) {
+        let entity = AuthorizedEntity::owning_delivery(delivery.owner_identifier.clone());
+        let webhook = &delivery.webhook_identifier;
+        let health = match self.health_tracker.healths.find(&entity, webhook).await {
+            Ok(health) => health,
+            Err(error) => {
+                tracing::warn!(
+                    error = %logging::chain(&error),
+                    webhookId = %webhook,
+                    "the attempts of a reader were not counted; the health and statistics of the webhook lack them"
+                );
+                return;
+            }
+        };
+        let operational = is_operational(&delivery.r#type);
+        let recorded = outcomes.into_iter().map(|outcome| RecordedAttempt {
+            entity: entity.clone(),
+            webhook: webhook.clone(),
+            outcome,
+            health_before: health.clone(),
+            operational,
+        });
+        counting::count(recorded.collect(), &self.health_tracker, &self.stats, self.clock.now()).await;
+    }
+}
+
+/// The attempts with an operational event, and all others, each with one of their deliveries.
+fn grouped(counted: impl Iterator<Item = (Delivery, AttemptOutcome)>) -> Vec<(Delivery, Vec<AttemptOutcome>)> {
+    let mut groups: Vec<(Delivery, Vec<AttemptOutcome>)> = Vec::new();
+    for (delivery, outcome) in counted {
+        let operational = is_operational(&delivery.r#type);
+        match groups.iter_mut().find(|(known, _)| is_operational(&known.r#type) == operational) {
+            Some((_, outcomes)) => outcomes.push(outcome),
+            None => groups.push((delivery, vec![outcome])),
+        }
+    }
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::fields;
+
+    const RECEIPT: &str = "dlv_01m7w5gmev32p3wwt3y0b8j32h.1.0b0a6a0e-1f4e-4c8e-9d53-0d6a3c0e2c11";
+
+    fn violations(body: &str) -> Vec<String> {
+        fields(&Acknowledgement::read(body.as_bytes()).expect_err(body))
+    }
+
+    #[test]
+    fn an_answer_confirms_or_gives_a_reason() {
+        let receipt = Receipt::parse(RECEIPT).expect("a receipt");
+        let confirmed = Acknowledgement::read(format!(r#"{{"confirmed":["{RECEIPT}"]}}"#).as_bytes()).expect("good");
+        assert_eq!(confirmed, Acknowledgement(vec![(receipt.clone(), Outcome::Confirmed)]));
+        let failed = format!(r#"{{"failed":[{{"receipt":"{RECEIPT}","reason":" HTTP 500 "}}]}}"#);
+        let failed = Acknowledgement::read(failed.as_bytes()).expect("good");
+        assert_eq!(failed, Acknowledgement(vec![(receipt, Outcome::Reported("HTTP 500".into()))]));
+    }
+
+    #[test]
+    fn every_violation_of_an_answer_is_listed_with_its_place() {
+        assert_eq!(violations("{}"), ["confirmed"]);
+        assert_eq!(violations(r#"{"confirmed":["x"]}"#), ["confirmed[0]"]);
+        let twice = format!(r#"{{"confirmed":["{RECEIPT}"],"failed":[{{"receipt":"{RECEIPT}","reason":""}}]}}"#);
+        assert_eq!(violations(&twice), ["failed[0].reason", "failed[0].receipt"]);
+        assert_eq!(violations(r#"{"failed":[{"receipt":"x"}]}"#), ["failed"]);
+        let many = format!(r#"{{"confirmed":[{}]}}"#, vec!["\"x\""; 101].join(","));
+        assert_eq!(violations(&many), ["confirmed"]);
+    }
+}

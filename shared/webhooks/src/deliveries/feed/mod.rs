@@ -1,0 +1,73 @@
+//! The feed of a webhook that is pulled: its subscriber asks for events instead of being called.
+//!
+//! The dispatcher puts a delivery into the feed (`IndexGroup::Unread`) instead of sending it. A reader gets the oldest
+//! deliveries, each with a lease that lasts for the visibility time that it asked for, and a receipt that names the
+//! lease. Its answer is recorded as an attempt on condition of the lease, like the answer of an endpoint. After the
+//! lease another reader gets the delivery, and the attempt that nobody answered is recorded as `unconfirmed`.
+
+pub mod acknowledge;
+pub(crate) mod outcome;
+pub mod read;
+mod receipt;
+
+use crate::{
+    deliveries::{
+        dispatch::schedule::{RetrySchedule, ScheduleSettings},
+        store::Deliveries,
+    },
+    subscriptions::{
+        Webhooks, announcing::Announcer, breaker::BreakerSettings, health_tracker::HealthTracker,
+        request_limits::RequestLimits, stats::Stats,
+    },
+};
+use base::{SharedClock, SharedRandom};
+use outcome::OutcomeRecorder;
+use storage::Table;
+
+/// The most deliveries that one request reads or answers.
+pub(crate) const MAX_AT_ONCE: usize = 100;
+/// How many deliveries of a request are read, handed out or recorded at once.
+const PARALLEL: usize = 16;
+
+/// Reads feeds, and records the answers of their readers.
+pub struct Feeds {
+    deliveries: Deliveries,
+    webhooks: Webhooks,
+    limits: RequestLimits,
+    health_tracker: HealthTracker,
+    stats: Stats,
+    announcer: Announcer,
+    schedule: RetrySchedule,
+    clock: SharedClock,
+    random: SharedRandom,
+}
+
+impl Feeds {
+    /// The feeds of the webhooks in this table.
+    pub fn new(
+        table: &Table,
+        (schedule, breaker): (ScheduleSettings, BreakerSettings),
+        (clock, random): (SharedClock, SharedRandom),
+    ) -> Self {
+        Self {
+            deliveries: Deliveries::new(table.clone()),
+            webhooks: Webhooks::new(table.clone()),
+            limits: RequestLimits::new(table.clone()),
+            health_tracker: HealthTracker::new(table.clone(), breaker, random.clone()),
+            stats: Stats::new(table.clone()),
+            announcer: Announcer::new(table.clone()),
+            schedule: schedule.schedule,
+            clock,
+            random,
+        }
+    }
+
+    fn recorder(&self) -> OutcomeRecorder<'_> {
+        OutcomeRecorder {
+            deliveries: &self.deliveries,
+            announcer: &self.announcer,
+            schedule: &self.schedule,
+            random: &*self.random,
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! The outcome of a delivery that a reader of a feed got, and its record as an attempt.
+
+use std::time::Duration;
+
+use crate::{
+    deliveries::{
+        attempt::{Attempt, ErrorCode},
+        dispatch::{
+            claim::Claimed,
+            exchange::{exhausted, log},
+            schedule::{Next, RetrySchedule},
+        },
+        store::Deliveries,
+    },
+    subscriptions::{announcing::Announcer, tally::AttemptOutcome},
+};
+use base::{Random, Time, random};
+use storage::TableError;
+
+/// The longest wait of a delivery that stays in the feed after a failure. A delivery that waits for longer leaves the
+/// feed, so that readers do not pass over it, and the sweep brings it back.
+const SHORT_WAIT: Duration = Duration::from_secs(60);
+
+/// The outcome of an attempt of a reader.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// The reader confirmed the delivery.
+    Confirmed,
+    /// The reader reported a failure, for this reason.
+    Reported(String),
+    /// The reader did not answer in time.
+    Unconfirmed {
+        /// Whether the delivery stays in the feed for the next reader. Otherwise a dispatcher decides.
+        in_feed: bool,
+    },
+}
+
+impl Outcome {
+    /// A code and a sentence, unless the reader confirmed the delivery.
+    fn error(&self) -> Option<String> {
+        match self {
+            Self::Confirmed => None,
+            Self::Reported(reason) => Some(format!("{}: {reason}", ErrorCode::Reported.as_str())),
+            Self::Unconfirmed { .. } => {
+                let code = ErrorCode::Unconfirmed.as_str();
+                Some(format!("{code}: the reader of the feed did not confirm the delivery in time"))
+            }
+        }
+    }
+}
+
+/// Records the outcomes of readers.
+pub(crate) struct OutcomeRecorder<'a> {
+    pub(crate) deliveries: &'a Deliveries,
+    pub(crate) announcer: &'a Announcer,
+    pub(crate) schedule: &'a RetrySchedule,
+    pub(crate) random: &'a dyn Random,
+}
+
+impl OutcomeRecorder<'_> {
+    /// Records the attempt of a reader, and returns it with the next step; `None` when the lease is another's by now.
+    pub(crate) async fn record(
+        &self,
+        claimed: &Claimed,
+        outcome: &Outcome,
+        now: Time,
+    ) -> Result<Option<(AttemptOutcome, Next)>, TableError> {
+        let began = claimed.handed_out_at().unwrap_or(now);
+        let attempt = Attempt::of_reader(claimed.attempt(), began, now, outcome.error());
+        let next = self.next(claimed, outcome, now);
+        log(claimed, &attempt, next);
+        let event = match next {
+            Next::Exhausted => exhausted(claimed, &attempt, now, self.random),
+            _ => None,
+        };
+        let along = match event {
+            Some(event) => self.announcer.writes(&claimed.delivery().webhook_identifier, &event, now).await?,
+            None => Vec::new(),
+        };
+        let counted = attempt.outcome();
+        let recorded = self.deliveries.record(claimed, attempt, next, now, along).await?;
+        Ok(recorded.is_done().then_some((counted, next)))
+    }
+
+    /// A delivery that a reader did not answer comes again at once, and one that failed after the wait of the schedule.
+    fn next(&self, claimed: &Claimed, outcome: &Outcome, now: Time) -> Next {
+        if *outcome == Outcome::Confirmed {
+            return Next::Delivered;
+        }
+        let dice = random::unit(self.random);
+        let next = self.schedule.after_failure(claimed.attempt_in_schedule(), Duration::ZERO, now, dice);
+        match (claimed.limited(next, Duration::ZERO, now), outcome) {
+            (Next::RetryAt(_), Outcome::Unconfirmed { in_feed: true }) => Next::ReadFrom(now),
+            (Next::RetryAt(_), Outcome::Unconfirmed { in_feed: false }) => Next::RetryAt(now),
+            (Next::RetryAt(time), _) if time.since(now) <= SHORT_WAIT => Next::ReadFrom(time),
+            (next, _) => next,
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! Feeds: a webhook that is pulled has no address; its subscriber reads deliveries, and confirms them or reports why
+//! they failed. History, states, resends and recoveries are those of any delivery.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use contract_test::contract_test;
+use futures::future::join_all;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use crate::harness::{Behaviour, Entity, Hook, LONG, Receiver, Suite, signature, until};
+
+const LONG_AGO: &str = "2026-01-01T00:00:00.000Z";
+
+/// A webhook that is pulled.
+pub(crate) async fn pulled(entity: &Entity) -> Hook {
+    entity.hook_with(json!({ "name": "feed", "delivery": "pull", "eventList": [] })).await
+}
+
+/// The deliveries of one request.
+pub(crate) async fn read(entity: &Entity, hook: &Hook, query: &str) -> Vec<Value> {
+    let page = entity.get(&format!("/webhook/{}/feed?{query}", hook.id)).expect(200).await.json();
+    page["deliveries"].as_array().expect("openapi.yaml says so").clone()
+}
+
+/// Reads until the feed gives something.
+pub(crate) async fn read_some(entity: &Entity, hook: &Hook, query: &str) -> Vec<Value> {
+    until("the feed has a delivery", LONG, async || {
+        let found = read(entity, hook, &format!("wait=5&{query}")).await;
+        (!found.is_empty()).then_some(found)
+    })
+    .await
+}
+
+/// The outcomes of the answers.
+pub(crate) async fn answer(entity: &Entity, hook: &Hook, body: Value) -> Vec<String> {
+    let call = entity.post(&format!("/webhook/{}/feed/ack", hook.id)).json(&body);
+    let results = call.expect(200).await.json()["results"].clone();
+    let outcome = |result: &Value| result["outcome"].as_str().expect("openapi.yaml says so").to_owned();
+    results.as_array().expect("openapi.yaml says so").iter().map(outcome).collect()
+}
+
+pub(crate) async fn confirm(entity: &Entity, hook: &Hook, read: &[Value]) -> Vec<String> {
+    let receipts: Vec<_> = read.iter().map(|delivery| &delivery["receipt"]).collect();
+    answer(entity, hook, json!({ "confirmed": receipts })).await
+}
+
+fn id(delivery: &Value) -> &str {
+    delivery["deliveryIdentifier"].as_str().expect("openapi.yaml says so")
+}
+
+#[contract_test]
+async fn a_delivery_is_read_as_it_would_be_sent_and_confirmed(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let hook = pulled(&entity).await;
+    assert!(hook.json.get("eventUrl").is_none() && hook.json["delivery"] == "pull", "{}", hook.json);
+    let published = entity.publish(json!({ "bookingIdentifier": "B-1001", "price": 10.50 })).await;
+    let [delivery] = &read_some(&entity, &hook, "").await[..] else { panic!("one delivery") };
+    assert_eq!(id(delivery), published);
+    let header = |name: &str| delivery["headers"][name].as_str().expect("a header").to_owned();
+    let body = delivery["body"].as_str().expect("a text");
+    let signed = signature(&hook.secret, &header("webhook-id"), &header("webhook-timestamp"), body.as_bytes());
+    assert_eq!(header("webhook-signature"), signed);
+    assert_eq!(header("service-delivery-id"), published);
+    let shown = entity.delivery(&published).await;
+    assert_eq!(serde_json::from_str::<Value>(body).expect("JSON"), shown["event"]);
+    assert_eq!((&shown["status"], &shown["attemptCount"]), (&json!("pending"), &json!(0)));
+    assert!(shown.get("url").is_none() && shown.get("nextAttemptDate").is_some(), "{shown:#}");
+
+    assert_eq!(confirm(&entity, &hook, &[delivery.clone()]).await, ["confirmed"]);
+    let shown = entity.delivery(&published).await;
+    assert_eq!(shown["status"], "delivered");
+    let [attempt] = &shown["attempts"].as_array().expect("a list")[..] else { panic!("one attempt: {shown:#}") };
+    assert_eq!((&attempt["confirmed"], &attempt["httpStatus"]), (&json!(true), &Value::Null));
+    assert!(attempt.get("error").is_none() && attempt.get("url").is_none(), "{attempt:#}");
+    assert_eq!(confirm(&entity, &hook, &[delivery.clone()]).await, ["confirmed"], "a repeated answer is the first");
+    assert_eq!(entity.delivery(&published).await["attemptCount"], 1);
+    assert!(read(&entity, &hook, "").await.is_empty());
+    let stats = until("the attempt is counted", LONG, async || {
+        let stats = entity.get(&format!("/webhook/{}/stats", hook.id)).expect(200).await.json();
+        (stats["last24Hours"]["attempts"] == 1).then_some(stats)
+    });
+    assert_eq!(stats.await["last24Hours"]["succeeded"], 1);
+}
+
+#[contract_test]
+async fn an_unread_delivery_says_that_it_waits_for_a_reader(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let hook = pulled(&entity).await;
+    let before = entity.get(&format!("/webhook/{}", hook.id)).expect(200).await.json();
+    assert!(before.get("oldestUnreadDate").is_none() && before.get("lastReadDate").is_none(), "{before:#}");
+    let published = entity.publish(json!({})).await;
+    let waiting =
+        entity.until_delivery(&published, "waits for a reader", |shown| shown["waitingFor"] == "reader").await;
+    assert!(waiting.get("nextAttemptDate").is_none(), "{waiting:#}");
+    let shown = entity.get(&format!("/webhook/{}", hook.id)).expect(200).await.json();
+    assert_eq!(shown["oldestUnreadDate"], waiting["createdDate"]);
+    let query = format!("/webhook/delivery/list?webhookIdentifier={}&status=pending", hook.id);
+    let list = entity.get(&query).expect(200).await.json();
+    assert_eq!(list["items"][0]["id"], published.as_str());
+    confirm(&entity, &hook, &read_some(&entity, &hook, "").await).await;
+    let shown = entity.get(&format!("/webhook/{}", hook.id)).expect(200).await.json();
+    assert!(shown.get("lastReadDate").is_some() && shown.get("oldestUnreadDate").is_none(), "{shown:#}");
+}
+
+#[contract_test]
+async fn a_reported_failure_is_an_attempt_and_comes_again_by_schedule(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let hook = pulled(&entity).await;
+    let published = entity.publish(json!({})).await;
+    for attempt in 1..=3 {
+        let [delivery] = &read_some(&entity, &hook, "").await[..] else { panic!("one delivery") };
+        assert_eq!(delivery["attemptNumber"], attempt);
+        let failure = json!({ "failed": [{ "receipt": delivery["receipt"], "reason": "the room is unknown" }] });
+        assert_eq!(answer(&entity, &hook, failure.clone()).await, ["failed"]);
+        assert_eq!(answer(&entity, &hook, failure).await, ["failed"], "a repeated answer is the first");
+    }
+    let failed = entity.delivery(&published).await;
+    assert_eq!((&failed["status"], &failed["lastError"]), (&json!("failed"), &json!("reported")), "{failed:#}");
+    assert_eq!(failed["attempts"][2]["error"], "reported: the room is unknown");
+    assert_eq!(failed["attemptCount"], 3);
+    let list = entity.get("/webhook/delivery/list?status=failed&lastError=reported").expect(200).await.json();
+    assert_eq!(list["items"][0]["id"], published.as_str());
+
+    // A resend brings it back into the feed.
+    entity.post(&format!("/webhook/delivery/{published}/resend")).expect(202).await;
+    let again = read_some(&entity, &hook, "").await;
+    assert_eq!(again[0]["attemptNumber"], 4);
+    assert_eq!(confirm(&entity, &hook, &again).await, ["confirmed"]);
+    assert_eq!(entity.delivery(&published).await["status"], "delivered");
+}
+
+#[contract_test]
+async fn an_unconfirmed_delivery_comes_again_and_its_receipt_expires(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let hook = pulled(&entity).await;
+    let published = entity.publish(json!({})).await;
+    let first = read_some(&entity, &hook, "visibility=10").await;
+    let began = Instant::now();
+    assert!(read(&entity, &hook, "").await.is_empty(), "a reader holds it");
+    let second = until("it comes again", LONG, async || {
+        let found = read(&entity, &hook, "wait=5").await;
+        (!found.is_empty()).then_some(found)
+    })
+    .await;
+    assert!(began.elapsed() > Duration::from_secs(8), "{:?}", began.elapsed());
+    assert_eq!((id(&second[0]), &second[0]["attemptNumber"]), (published.as_str(), &json!(2)));
+    assert_eq!(confirm(&entity, &hook, &first).await, ["expired"]);
+    assert_eq!(confirm(&entity, &hook, &second).await, ["confirmed"]);
+    let shown = entity.delivery(&published).await;
+    assert!(
+        shown["attempts"][0]["error"].as_str().is_some_and(|error| error.starts_with("unconfirmed: ")),
+        "{shown:#}"
+    );
+    assert_eq!(shown["attempts"][1]["confirmed"], true);
+}
+
+#[contract_test]
+async fn a_late_answer_counts_while_no_other_reader_has_the_delivery(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let hook = pulled(&entity).await;
+    let published = entity.publish(json!({})).await;
+    let held = read_some(&entity, &hook, "visibility=10").await;
+    sleep(Duration::from_secs(11)).await;
+    assert_eq!(confirm(&entity, &hook, &held).await, ["confirmed"]);
+    assert_eq!(entity.delivery(&published).await["attemptCount"], 1);
+}
+
+#[contract_test]
+async fn concurrent_readers_never_hold_the_same_delivery(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let hook = pulled(&entity).await;
+    let published: BTreeSet<_> =
+        join_all((0..60).map(|number| entity.publish(json!({ "number": number })))).await.into_iter().collect();
+    let reader = async || {
+        let mut got = Vec::new();
+        let mut empty = 0;
+        while empty < 2 {
+            let found = read(&entity, &hook, "limit=7&wait=2").await;
+            empty += usize::from(found.is_empty());
+            if !found.is_empty() {
+                assert!(confirm(&entity, &hook, &found).await.iter().all(|outcome| outcome == "confirmed"));
+            }
+            got.extend(found.iter().map(|delivery| id(delivery).to_owned()));
+        }
+        got
+    };
+    let got: Vec<_> = join_all((0..4).map(|_| reader())).await.into_iter().flatten().collect();
+    assert_eq!(got.len(), 60, "none twice");
+    assert_eq!(got.into_iter().collect::<BTreeSet<_>>(), published);
+}
+
+#[contract_test]
+async fn a_feed_gives_the_oldest_first_and_waits_for_the_next(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let hook = pulled(&entity).await;
+    let mut published = Vec::new();
+    for number in 0..5 {
+        published.push(entity.publish(json!({ "number": number })).await);
+    }
+    let mut got = Vec::new();
+    while got.len() < 5 {
+        let found = read_some(&entity, &hook, "limit=2").await;
+        assert!(found.len() <= 2);
+        got.extend(found.iter().map(|delivery| id(delivery).to_owned()));
+        confirm(&entity, &hook, &found).await;
+    }
+    assert_eq!(got, published);
+    let began = Instant::now();
+    let waiting = read(&entity, &hook, "wait=10");
+    let publishing = async {
+        sleep(Duration::from_secs(1)).await;
+        entity.publish(json!({})).await
+    };
+    let (found, published) = tokio::join!(waiting, publishing);
+    assert_eq!(found.iter().map(id).collect::<Vec<_>>(), [published]);
+    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+}
+
+#[contract_test]
+async fn changing_between_push_and_pull_loses_and_doubles_nothing(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let url = receiver.on("/", [Behaviour::status(204)]);
+    let hook = pulled(&entity).await;
+    let at = format!("/webhook/{}", hook.id);
+    let unread = entity.publish(json!({ "number": 1 })).await;
+    entity.until_delivery(&unread, "waits for a reader", |shown| shown["waitingFor"] == "reader").await;
+    let answer = entity.call("PATCH", &at).json(&json!({ "delivery": "push" })).refused(400, "invalid-request").await;
+    assert_eq!(answer["properties"]["violations"][0]["field"], "eventUrl");
+    entity.changed(&hook.id, json!({ "delivery": "push", "eventUrl": url })).await;
+    let sent = entity.until_status(&unread, &["delivered"]).await;
+    assert_eq!(sent["attempts"][0]["httpStatus"], 204);
+    entity.get(&format!("{at}/feed")).refused(409, "webhook-not-pulled").await;
+
+    // Back to pull, while a delivery waits for its retry.
+    receiver.on("/", [Behaviour::status(500)]);
+    let retrying = entity.publish(json!({ "number": 2 })).await;
+    receiver.until("/", 2).await;
+    let changed = entity.changed(&hook.id, json!({ "delivery": "pull" })).await;
+    assert!(changed.get("eventUrl").is_none() && changed["delivery"] == "pull", "{changed:#}");
+    let found = read_some(&entity, &hook, "").await;
+    assert_eq!(id(&found[0]), retrying);
+    confirm(&entity, &hook, &found).await;
+    let delivered = entity.until_status(&retrying, &["delivered"]).await;
+    assert_eq!(
+        delivered["attemptCount"].as_u64(),
+        Some(receiver.received("/").len() as u64),
+        "1 by push before, 1 by pull"
+    );
+}
+
+#[contract_test]
+async fn a_reader_that_holds_a_delivery_may_answer_after_the_change(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let url = receiver.on("/", [Behaviour::status(204)]);
+    let hook = pulled(&entity).await;
+    let [answered, abandoned] = [entity.publish(json!({})).await, entity.publish(json!({})).await];
+    let mut held = Vec::new();
+    while held.len() < 2 {
+        held.extend(read_some(&entity, &hook, "visibility=20").await);
+    }
+    entity.changed(&hook.id, json!({ "delivery": "push", "eventUrl": url })).await;
+    let own = held.iter().find(|delivery| id(delivery) == answered).expect("it was read").clone();
+    assert_eq!(confirm(&entity, &hook, &[own]).await, ["confirmed"]);
+    let sent = entity.until_status(&abandoned, &["delivered"]).await;
+    assert_eq!(sent["attemptCount"], 2, "{sent:#}");
+    assert_eq!(sent["attempts"][1]["httpStatus"], 204);
+    assert_eq!(receiver.received("/").len(), 1, "the confirmed one is not sent");
+}
+
+#[contract_test]
+async fn unread_deliveries_of_a_removed_or_disabled_webhook_are_cancelled(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    for change in ["remove", "disable"] {
+        let hook = pulled(&entity).await;
+        let at = format!("/webhook/{}", hook.id);
+        let unread = entity.publish(json!({})).await;
+        entity.until_delivery(&unread, "waits for a reader", |shown| shown["waitingFor"] == "reader").await;
+        if change == "remove" {
+            entity.call("DELETE", &at).expect(200).await;
+            entity.get(&format!("{at}/feed")).refused(404, "webhook-not-found").await;
+        } else {
+            entity.changed(&hook.id, json!({ "enabled": false })).await;
+            entity.get(&format!("{at}/feed")).refused(409, "webhook-disabled").await;
+        }
+        entity.until_status(&unread, &["cancelled"]).await;
+        if change == "disable" {
+            entity.call("DELETE", &at).expect(200).await;
+        }
+    }
+}
+
+#[contract_test]
+async fn a_feed_refuses_what_it_does_not_know(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let hook = pulled(&entity).await;
+    let at = format!("/webhook/{}/feed", hook.id);
+    for query in ["limit=0", "limit=101", "wait=11", "visibility=9", "visibility=3601", "more=1"] {
+        entity.get(&format!("{at}?{query}")).refused(400, "invalid-request").await;
+    }
+    for body in [json!({}), json!({ "confirmed": ["x"] }), json!({ "failed": [{ "receipt": "x" }] })] {
+        entity.post(&format!("{at}/ack")).json(&body).refused(400, "invalid-request").await;
+    }
+    for body in [
+        json!({ "name": "n", "delivery": "pull", "eventUrl": "https://hooks.example.com/", "eventList": [] }),
+        json!({ "name": "n", "delivery": "pull", "eventList": [], "headers": { "X-Key": "k" } }),
+        json!({ "name": "n", "delivery": "mail", "eventList": [] }),
+        json!({ "name": "n", "eventUrl": "https://hooks.example.com/", "eventList": [], "temporary": true }),
+    ] {
+        entity.post("/webhook").json(&body).refused(400, "invalid-request").await;
+    }
+    // A receipt of another webhook is not valid here, and says nothing about its delivery.
+    let other = pulled(&entity).await;
+    let published = entity.publish_of_type("booking.created", json!({})).await.json();
+    assert_eq!(published["deliveries"].as_array().map(Vec::len), Some(2));
+    let read = read_some(&entity, &other, "").await;
+    assert_eq!(confirm(&entity, &hook, &read).await, ["expired"]);
+    let stranger = suite.entity().await;
+    let receipt = json!({ "confirmed": [read[0]["receipt"]] });
+    stranger.post(&format!("{at}/ack")).json(&receipt).refused(404, "webhook-not-found").await;
+    assert_eq!(confirm(&entity, &other, &read).await, ["confirmed"]);
+}
+
+#[contract_test]
+async fn a_temporary_webhook_is_removed_when_its_feed_is_not_read(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let body = json!({ "name": "laptop", "delivery": "pull", "temporary": true, "eventList": [] });
+    let hook = entity.hook_with(body).await;
+    assert_eq!(hook.json["temporary"], true);
+    read(&entity, &hook, "").await;
+    // An hour later.
+    let table = suite.table();
+    assert!(table.set(&format!("ENT#{}", entity.id), &format!("WHK#{}", hook.id), "readAt", LONG_AGO).await);
+    for (pk, sk) in [(format!("JOB#{}", hook.id), "EXPIRE"), (format!("TURN#{}", entity.id), "JOBS")] {
+        assert!(table.set(&pk, sk, "dueAt", LONG_AGO).await);
+    }
+    until("it is removed", LONG, async || {
+        let list = entity.get("/webhook/list").expect(200).await.json();
+        (list == json!([])).then_some(())
+    })
+    .await;
+}
