@@ -56,7 +56,7 @@ async fn a_used_link_is_explained_to_the_browser_that_used_it(suite: Arc<Suite>)
     let entity = suite.entity().await;
     let visit = entity.link("sim-basic", Choice::ALLOW).await;
     let answer = page(visit.callback(), 400).await;
-    says(&answer, &["used already", &entity.id, "sim-basic", "list of connections"]);
+    says(&answer, &["already used", &entity.id, "sim-basic", "list of connections"]);
     assert_eq!(suite.providers().exchanges(visit.code()).len(), 1, "reloading the page exchanges nothing");
     // Another browser opens the same address.
     let stranger = suite.entity().await.visit("sim-basic", Choice::ALLOW).await;
@@ -69,7 +69,7 @@ async fn a_failed_exchange_is_explained_and_programs_get_an_empty_object(suite: 
     let entity = suite.entity().await;
     let fails = async || entity.visit("square", Choice::leading_to("fail-invalid_grant")).await;
     let answer = page(fails().await.callback(), 500).await;
-    says(&answer, &["Not connected", "Square did not complete the connection", &entity.id, "Begin again"]);
+    says(&answer, &["Not connected", "Square did not complete the connection", &entity.id, "To try again"]);
     assert!(!answer.text().contains(PROVIDERS_WORDS), "{}", answer.exchange);
     for accept in ["*/*", "application/json", "application/json, text/html;q=0.9"] {
         let answer = fails().await.callback().header("accept", accept).expect(500).await;
@@ -83,16 +83,19 @@ async fn a_failed_exchange_is_explained_and_programs_get_an_empty_object(suite: 
 async fn a_person_learns_the_cause_and_where_access_may_remain(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for (fate, words) in [
-        ("fail-invalid_client", ["does not accept this service", "the operator of this service corrects", &entity.id]),
-        ("fail-lost", ["did not complete the connection", "withdraw it there", &entity.id]),
-        ("fail-no-access-token", ["did not complete the connection", "withdraw it there", &entity.id]),
+        (
+            "fail-invalid_client",
+            ["did not accept this service", "The operator of this service must correct", &entity.id],
+        ),
+        ("fail-lost", ["did not complete the connection", "remove it there", &entity.id]),
+        ("fail-no-access-token", ["did not complete the connection", "remove it there", &entity.id]),
     ] {
         let visit = entity.visit("square", Choice::leading_to(fate)).await;
         says(&page(visit.callback(), 500).await, &words);
     }
     let refused = entity.visit("square", Choice::leading_to("fail-invalid_grant")).await;
     let answer = page(refused.callback(), 500).await;
-    assert!(!answer.text().contains("withdraw it there"), "{}", answer.exchange);
+    assert!(!answer.text().contains("remove it there"), "{}", answer.exchange);
     assert!(entity.connections().await.is_empty());
 }
 
@@ -155,7 +158,7 @@ async fn the_outcome_page_shows_what_happened_and_ignores_the_address(suite: Arc
     let connected = path(visit.arrive("connected").await.header("location"));
     let denied = path(declined.arrive("denied").await.header("location"));
     says(&visit.at(&connected).expect(200).await, &["<h1>Connected</h1>", &entity.id, &visit.account]);
-    says(&declined.at(&denied).expect(200).await, &["<h1>Not connected</h1>", "You did not give the permission"]);
+    says(&declined.at(&denied).expect(200).await, &["<h1>Not connected</h1>", "You did not agree at"]);
     // An address that was typed, sent to another person, or changed shows no outcome.
     let swapped = denied.replace("outcome=denied", "outcome=connected");
     let typed = "/panel/provider/square?outcome=connected".to_owned();

@@ -73,61 +73,62 @@ type Words = (String, Vec<String>);
 fn explain_callback(error: &CallbackError, named: &Named) -> Option<Words> {
     let connecting = named.connecting();
     let provider = &named.provider;
-    let again = format!("Begin again: ask for a new link to connect {connecting}. The old link works only once.");
+    let again = format!("To try again, ask for a new link to connect {connecting}. Each link works only once.");
     Some(match error {
         CallbackError::InvalidState(_) => invalid(),
         CallbackError::Ended(why) => ended(*why, named),
         // A browser sends no token, so that only a program gets this error.
         CallbackError::EntityNotCovered => return None,
         CallbackError::Read(_) | CallbackError::Provider(_) | CallbackError::Seal(_) | CallbackError::TooSlow => (
-            "Please try once more".to_owned(),
+            "Please try again".to_owned(),
             vec![
-                format!("A part of this service did not respond while connecting {connecting}."),
-                "Nothing is lost, and nothing is connected yet. Wait a few seconds and reload this page.".to_owned(),
+                format!("This service could not finish connecting {connecting}."),
+                "Nothing is lost, and nothing is connected yet. Wait a few seconds, then reload this page.".to_owned(),
             ],
         ),
         CallbackError::Spend(_) => (
             "Not connected".to_owned(),
-            vec![format!("A part of this service failed while connecting {connecting}. Nothing was connected."), again],
+            vec![format!("This service failed while connecting {connecting}. Nothing was connected."), again],
         ),
         CallbackError::Exchange(error) if error.is_our_client() => (
             "Not connected".to_owned(),
             vec![
                 format!(
-                    "You gave your permission, but {provider} does not accept this service, whose credentials there are wrong. \
-                     Nothing was connected for {}, and trying again does not help.",
+                    "You agreed, but {provider} did not accept this service: its credentials there are wrong. Nothing was connected \
+                     for {}, and trying again does not help yet.",
                     named.entity()
                 ),
                 format!(
-                    "Report this to the people who gave you the link, so that the operator of this service corrects its \
-                     credentials at {provider}. Then ask for a new link."
+                    "Contact the person who gave you the link. The operator of this service must correct its credentials at \
+                     {provider}. Then ask for a new link."
                 ),
             ],
         ),
         CallbackError::Exchange(error) => {
             let mut said = vec![
                 format!(
-                    "You gave your permission, but {provider} did not complete the connection. Nothing was connected for {}.",
+                    "You agreed, but {provider} did not complete the connection. Nothing was connected for {}.",
                     named.entity()
                 ),
                 again,
             ];
             said.extend(error.may_have_granted().then(|| access_may_remain(provider)));
             said.push(format!(
-                "If it keeps failing, report to the people who gave you the link that {provider} refuses or does not answer."
+                "If it fails again, contact the person who gave you the link, and say that {provider} did not complete the \
+                 connection."
             ));
             ("Not connected".to_owned(), said)
         }
         CallbackError::Keep(_) | CallbackError::Late => (
-            "Perhaps not connected".to_owned(),
+            "Connection not confirmed".to_owned(),
             vec![
                 format!(
-                    "{provider} was asked to connect {}, but this service could not complete the connection in time.",
+                    "You agreed, but this service could not confirm in time that {} is connected to {provider}.",
                     named.entity()
                 ),
                 format!(
-                    "The list of connections shows in a minute whether {provider} is connected. If it is not there, ask for a \
-                     new link and begin again. The old link works only once."
+                    "Look at the list of connections in a minute. If {provider} is not there, ask for a new link and start again. \
+                     Each link works only once."
                 ),
                 access_may_remain(provider),
             ],
@@ -139,8 +140,8 @@ fn explain_callback(error: &CallbackError, named: &Named) -> Option<Words> {
 /// only the person can withdraw it.
 fn access_may_remain(provider: &str) -> String {
     format!(
-        "The settings of your account at {provider} may still show the access, among the connected applications. If \
-         you do not connect again, withdraw it there."
+        "Your account settings at {provider} may still list this service among the connected applications. If you do not \
+         connect again, remove it there."
     )
 }
 
@@ -148,9 +149,9 @@ fn invalid() -> Words {
     (
         "This link is not valid".to_owned(),
         vec![
-            "Your link is not valid, or no longer, or you began in another browser. Nothing was connected now."
+            "The link is incomplete or no longer valid, or you started in another browser. Nothing was connected this time."
                 .to_owned(),
-            "Begin again: ask for a new link, and stay in one browser, with cookies allowed, until you are back."
+            "To try again, ask for a new link. Allow cookies, and stay in the same browser until you are back."
                 .to_owned(),
         ],
     )
@@ -166,18 +167,17 @@ fn ended(why: Ended, named: &Named) -> Words {
                 format!(
                     "The link to connect {connecting} was valid for ten minutes and has expired. Nothing was connected."
                 ),
-                "Begin again: ask for a new link.".to_owned(),
+                "To try again, ask for a new link.".to_owned(),
             ],
         ),
         Ended::Spent => (
-            "This link was used already".to_owned(),
+            "This link was already used".to_owned(),
             vec![
                 format!(
-                    "The link to connect {connecting} works once, and was already used; perhaps this page was reloaded."
+                    "The link to connect {connecting} works only once, and was already used. Perhaps this page was reloaded."
                 ),
                 format!(
-                    "The list of connections shows whether {provider} is connected. If it is not there, ask for a new link and \
-                     begin again."
+                    "Look at the list of connections. If {provider} is not there, ask for a new link and start again."
                 ),
             ],
         ),
@@ -202,9 +202,9 @@ mod tests {
     fn a_failure_names_the_entity_the_provider_and_the_remedy() {
         for (error, parts) in [
             (CallbackError::Ended(Ended::Expired), ["expired", "ten minutes", "ask for a new link"]),
-            (CallbackError::Ended(Ended::Spent), ["used already", "list of connections", "ask for a new link"]),
-            (CallbackError::TooSlow, ["once more", "Nothing is lost", "reload this page"]),
-            (CallbackError::Late, ["Perhaps", "in a minute", "withdraw it there"]),
+            (CallbackError::Ended(Ended::Spent), ["already used", "list of connections", "ask for a new link"]),
+            (CallbackError::TooSlow, ["try again", "Nothing is lost", "reload this page"]),
+            (CallbackError::Late, ["not confirmed", "in a minute", "remove it there"]),
         ] {
             let said = said(explain_callback(&error, &named()));
             for part in parts.into_iter().chain(["demo-hotel", "Stripe"]) {

@@ -22,36 +22,34 @@ fn html(page: &OutcomePage<'_>) -> String {
     let strong = |text: &str| format!("<strong>{}</strong>", escaped(text));
     let entity = strong(arrival.entity);
     let code = arrival.error.map(|code| format!("<code>{}</code>", escaped(code.as_str())));
-    let said = code.map(|code| format!(" The code is {code}.")).unwrap_or_default();
-    let it = if said.is_empty() { "" } else { ", with this code" };
+    let said = code.as_ref().map(|code| format!(" ({code})")).unwrap_or_default();
+    let mention = if code.is_some() { " and mention this code" } else { "" };
     let account = arrival.account.map(|account| format!(" {}", strong(account))).unwrap_or_default();
     let (title, text) = match arrival.outcome {
         AuthorizationOutcome::Connected => (
             "Connected",
-            format!(
-                "Your account{account} at <strong>{name}</strong> is connected to {entity}. You can close this page."
-            ),
+            format!("Your <strong>{name}</strong> account{account} is connected to {entity}. You can close this page."),
         ),
         AuthorizationOutcome::Denied => (
             "Not connected",
             format!(
-                "You did not give the permission at <strong>{name}</strong>, so nothing was connected to {entity}. \
-                 You can connect again whenever you like."
+                "You did not agree at <strong>{name}</strong>, so nothing was connected to {entity}. \
+                 You can connect at any time."
             ),
         ),
         AuthorizationOutcome::Failed => (
             "Not connected",
             format!(
-                "<strong>{name}</strong> could not give the permission, so nothing was connected to {entity}.{said} \
-                 Try again in a while; if it keeps failing, report it to the people who gave you the link{it}."
+                "<strong>{name}</strong> reported an error{said}, so nothing was connected to {entity}. \
+                 Try again later. If it fails again, contact the person who gave you the link{mention}."
             ),
         ),
         AuthorizationOutcome::OtherAccount => (
             "Not connected",
             format!(
-                "Your account{account} at <strong>{name}</strong> was not connected, since {entity} is connected to another account \
-                 there, which stays. To replace that account, connect again and confirm the replacement. \
-                 If the settings of this account still show the access, withdraw it there."
+                "Your <strong>{name}</strong> account{account} was not connected: {entity} is connected to another account there, and \
+                 stays connected to it. To replace that account with yours, connect again and confirm the replacement. \
+                 Otherwise, if the settings of your account list this service, remove it there."
             ),
         ),
     };
@@ -79,8 +77,8 @@ fn unproven(provider: &ProviderName) -> String {
     page::html(
         "Payment provider",
         &format!(
-            "<p>This page shows the outcome of a connection only in the browser that returned from the provider, and only for \
-             some minutes. The list of connections shows whether <strong>{}</strong> is connected.</p>\n{}",
+            "<p>This page shows a result only in the browser that came back from the provider, and only for a few minutes. To \
+             see whether <strong>{}</strong> is connected, look at the list of connections in the panel.</p>\n{}",
             escaped(name),
             to_panel("/panel/providers")
         ),
@@ -106,10 +104,16 @@ mod tests {
     fn the_page_shows_each_proven_outcome() {
         let stripe = name("stripe");
         for (outcome, sentence) in [
-            (AuthorizationOutcome::Connected, "<strong>Stripe</strong> is connected to <strong>demo-hotel</strong>"),
-            (AuthorizationOutcome::Denied, "You did not give the permission"),
-            (AuthorizationOutcome::Failed, "The code is <code>temporarily_unavailable</code>."),
-            (AuthorizationOutcome::OtherAccount, "is connected to another account"),
+            (
+                AuthorizationOutcome::Connected,
+                "Your <strong>Stripe</strong> account is connected to <strong>demo-hotel</strong>",
+            ),
+            (AuthorizationOutcome::Denied, "You did not agree at <strong>Stripe</strong>"),
+            (AuthorizationOutcome::Failed, "reported an error (<code>temporarily_unavailable</code>)"),
+            (
+                AuthorizationOutcome::OtherAccount,
+                "was not connected: <strong>demo-hotel</strong> is connected to another account",
+            ),
         ] {
             assert!(page(&stripe, outcome, None).contains(sentence), "{sentence}");
         }

@@ -25,32 +25,32 @@ fn html(shown: &StartPage) -> String {
     let mut content = question(shown, &provider, &who);
     content += &next_steps(&provider);
     if shown.came_back {
-        content += "<p role=\"alert\">The link below did not lead on. Let your browser accept cookies from this address, \
-                    and use the link again.</p>\n";
+        content += "<p role=\"alert\">Your browser did not accept a cookie from this site, so you could not continue. Allow cookies \
+                    for this site, then try again.</p>\n";
     }
     content += &format!(
         "<p><a class=\"button\" href=\"{}\">Continue to {provider}</a></p>\n\
-         <p>To go back, use your browser's button, or close this page: nothing is connected then. Do so if you do not work \
-         for {who}, or did not ask for this.</p>\n",
+         <p>If you do not work for {who} or did not ask for this, close this page. Nothing is connected until you agree at \
+         {provider}.</p>\n",
         escaped(&shown.link)
     );
-    page::html(&format!("Connect an account at {label}"), &content)
+    page::html(&format!("Connect {label}"), &content)
 }
 
 /// The requesting entity and the requested access.
 fn question(shown: &StartPage, provider: &str, who: &str) -> String {
     let PendingAuthorization { entity, onward, replace, .. } = &shown.pending;
     let mut facts = format!(
-        "<dt>Who asks</dt>\n<dd>The managing entity {who}</dd>\n\
-         <dt>For what</dt>\n<dd>To be connected to an account at <strong>{provider}</strong>, which you choose there. All managers of \
-         {who} can use it from then on.</dd>\n"
+        "<dt>Requested by</dt>\n<dd>The managing entity {who}</dd>\n\
+         <dt>Account</dt>\n<dd>The <strong>{provider}</strong> account that you choose there. All managers of {who} can use it \
+         once it is connected.</dd>\n"
     );
     if !onward.scopes.is_empty() {
         let scopes = onward.scopes.iter().map(|scope| format!("<li><code>{}</code></li>\n", escaped(scope)));
         facts += &format!("<dt>Permissions</dt>\n<dd><ul>\n{}</ul></dd>\n", scopes.collect::<String>());
     }
     if let Some(predecessor) = &onward.predecessor {
-        facts += &format!("<dt>At present</dt>\n<dd>{}</dd>\n", replaced(predecessor, *replace, entity));
+        facts += &format!("<dt>Current connection</dt>\n<dd>{}</dd>\n", replaced(predecessor, *replace, entity));
     }
     format!("<dl>\n{facts}</dl>\n")
 }
@@ -59,9 +59,9 @@ fn question(shown: &StartPage, provider: &str, who: &str) -> String {
 fn next_steps(provider: &str) -> String {
     format!(
         "<h2>What happens next</h2>\n<ol>\n\
-         <li>You continue to {provider} and sign in there. This service cannot see your input.</li>\n\
-         <li>{provider} asks whether you allow the connection. You can still decline.</li>\n\
-         <li>{provider} sends you back to this service, in this browser, which shows the outcome.</li>\n</ol>\n"
+         <li>You sign in at {provider}. This service never sees your password.</li>\n\
+         <li>{provider} asks you to allow the connection. You can still decline.</li>\n\
+         <li>{provider} sends you back here, and you see the result. Stay in this browser until then.</li>\n</ol>\n"
     )
 }
 
@@ -69,19 +69,19 @@ fn next_steps(provider: &str) -> String {
 fn replaced(predecessor: &Predecessor, replace: bool, entity: &EntityId) -> String {
     let account = match &predecessor.account {
         Some(account) => format!("the account <strong>{}</strong>", escaped(account)),
-        None => "an account that the provider does not name".to_owned(),
+        None => "an account without a name".to_owned(),
     };
     let entity = escaped(entity.as_str());
     let now = match predecessor.status {
-        ConnectionStatus::Connected => format!("Now, <strong>{entity}</strong> is connected to {account}."),
+        ConnectionStatus::Connected => format!("<strong>{entity}</strong> is connected to {account}."),
         ConnectionStatus::Broken => {
             format!("The connection of <strong>{entity}</strong> to {account} no longer works.")
         }
     };
     let then = if replace || predecessor.account.is_none() {
-        "The account that you choose replaces it."
+        "The account that you choose now replaces it."
     } else {
-        "Choose this account again; another account will not replace it."
+        "Choose the same account again. A different account is not accepted."
     };
     format!("{now} {then}")
 }
@@ -136,8 +136,8 @@ mod tests {
         assert!(connected.contains("is connected to the account <strong>&lt;script&gt;acct_1</strong>"), "{connected}");
         assert!(connected.contains("replaces it") && !connected.contains("<script>"), "{connected}");
         let broken = page(before(hostile, Broken), false, false);
-        assert!(broken.contains("no longer works") && broken.contains("Choose this account again"), "{broken}");
-        assert!(page(before(None, Broken), false, false).contains("does not name"));
+        assert!(broken.contains("no longer works") && broken.contains("Choose the same account again"), "{broken}");
+        assert!(page(before(None, Broken), false, false).contains("an account without a name"));
         for page in [connected, broken] {
             assert!(!page.contains("  "), "no sentence has two spaces: {page}");
         }
@@ -145,6 +145,6 @@ mod tests {
 
     #[test]
     fn the_page_asks_for_cookies_when_the_browser_sent_none() {
-        assert!(page(None, false, true).contains("accept cookies"));
+        assert!(page(None, false, true).contains("Allow cookies"));
     }
 }
