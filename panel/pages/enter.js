@@ -90,8 +90,8 @@ export function Proposed({ code, entity, running, accept }) {
     <${Dialog} title="Open the panel of ${entity}?" close=${() => declining.run()}>
       ${replaces && html`<p>You are in the panel of <strong>${running}</strong>. Opening this link ends that session in every tab
         of this browser.</p>`}
-      <p>A link led here. Open it only if you asked for it or know its sender: all people with access to
-        <strong>${entity}</strong> see your input there.</p>
+      <p>Open this link only if you asked for it or know its sender. All people with access to <strong>${entity}</strong>${" "}
+        can see your changes there.</p>
       <div class="actions">
         <button type="button" class="primary" onClick=${() => opening.run()} aria-busy=${opening.busy}>Open the panel</button>
         <button type="button" onClick=${() => declining.run()}>${running ? `Stay in ${running}` : "Do not open it"}</button>

@@ -14,7 +14,7 @@ import { Waiting } from "../parts/empty.js";
 import { focusTitle } from "../parts/focus.js";
 import { say } from "../parts/notices.js";
 import { IS_FRAMED } from "../embedding.js";
-import { session } from "../session.js";
+import { may, session } from "../session.js";
 import { useAction, useLoad } from "../parts/load.js";
 import { BROKEN, KNOWN, label, landing } from "../words/providers.js";
 import { CONNECTION } from "../words/statuses.js";
@@ -32,8 +32,8 @@ export default function Providers({ query }) {
       <${Problem} refusal=${list.error} retry=${list.reload} />
       ${list.data && query.outcome && html`<${Landing} ...${query} connections=${connected} />`}
       ${!list.data && !list.error && html`<${Waiting} what="Loading the connections" />`}
-      ${list.data?.length === 0 && html`<p class="hint">No connections yet. Select a provider and sign in there. It asks for
-        your consent and sends you back here. Your password does not pass through this service.</p>`}
+      ${list.data?.length === 0 && html`<p class="hint">No connections yet.${may("payment.write") && ` Select a provider and
+        sign in there. It asks for your consent and sends you back here. This service never sees your password.`}</p>`}
       ${list.data && html`
         <ul class="cards">
           ${connected.map((connection) => html`<${Connection} key=${connection.id} connection=${connection} ask=${ask}

@@ -7,7 +7,8 @@ import { Badge } from "../parts/badge.js";
 import { Card } from "../parts/card.js";
 import { Chart } from "../parts/chart.js";
 import { DeliveryTable } from "../parts/delivery_table.js";
-import { Health } from "../parts/webhook_health.js";
+import { Guide } from "../parts/guide.js";
+import { Health, hasTrouble } from "../parts/webhook_health.js";
 import { Time } from "../parts/time.js";
 import { Identifier } from "../parts/copy.js";
 import { Page } from "../parts/page.js";
@@ -121,7 +122,7 @@ function Latest({ webhook, latest, stats, types, recover }) {
         ${" · "}<a href=${those("failed")}>Failed</a>
         ${" · "}<a href=${those("pending,retrying")}>Open</a>
       </p>
-      ${webhook.enabled && items.length > 0 && html`<div class="actions">
+      ${webhook.enabled && !hasTrouble(webhook) && items.length > 0 && html`<div class="actions">
         <${Action} icon="retrying" scope="integrations.write" onClick=${recover}>Retry failed deliveries …<//></div>`}
     <//>`;
 }
@@ -134,7 +135,8 @@ const Wanted = ({ eventList, types }) =>
 const Signing = ({ until }) => html`
   <p>${until
     ? html`Two secrets sign at present: the new one, and the old one until <${Time} date=${until} as="both" />.`
-    : "One secret signs all requests. Rotate it if it may have leaked, or as often as your policy requires."}</p>`;
+    : "One secret signs all requests. Rotate it if it may have leaked, or as often as your policy requires."}${" "}
+    <${Guide}>How an endpoint verifies requests<//></p>`;
 
 const Details = ({ webhook: { id, headers, createdDate, lastUpdate, version } }) => html`
   <dl class="facts">

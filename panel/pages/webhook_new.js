@@ -7,6 +7,7 @@ import { Page } from "../parts/page.js";
 import { Problem } from "../parts/problem.js";
 import { Secret } from "../parts/secret.js";
 import { BLANK, FIELDS, WebhookFields, finished } from "../parts/webhook_form.js";
+import { Guide } from "../parts/guide.js";
 import { useFaultFocus } from "../parts/focus.js";
 import { useUnsaved } from "../parts/unsaved.js";
 import { useAction } from "../parts/load.js";
@@ -24,7 +25,7 @@ export default function NewWebhook() {
   if (made) return html`<${Made} webhook=${made} />`;
   return html`
     <${Page} title="New webhook" above=${html`<a href="/panel/webhooks">Webhooks</a>`}
-      lead="Events are signed and sent to its address as they happen.">
+      lead=${html`Events are signed and sent to its address as they happen. <${Guide}>How to receive them<//>`}>
       <form class="form card" onSubmit=${submit} noValidate ref=${box}>
         <${WebhookFields} form=${form} change=${change} refusal=${create.refusal} forgive=${create.forgive} />
         <${Problem} refusal=${create.refusal} beside=${FIELDS} />
@@ -44,7 +45,8 @@ function Made({ webhook }) {
       <section class="card">
         <${Secret} label="Signing secret" secret=${webhook.signingSecret}>
           <p>Give it to the endpoint at <code class="break">${webhook.eventUrl}
-            </code>. With it, the endpoint verifies that a request comes from this service.</p>
+            </code>. With it, the endpoint verifies that a request comes from this service. <${Guide}>How to verify
+            requests<//></p>
         <//>
         <h2>Next: send a test event</h2>
         <p>A test event is signed and sent like any other. You see the response of the endpoint.</p>

@@ -2,6 +2,7 @@
 import { html } from "../parts/html.js";
 import { Badge } from "../parts/badge.js";
 import { Empty, Waiting } from "../parts/empty.js";
+import { Guide } from "../parts/guide.js";
 import { LinkButton } from "../parts/action.js";
 import { Page } from "../parts/page.js";
 import { Problem } from "../parts/problem.js";
@@ -18,7 +19,7 @@ export default function Webhooks() {
   const days = useDays(list.data);
   const add = html`<${LinkButton} to="/panel/webhooks/new" kind="primary" icon="plus">New webhook<//>`;
   return html`
-    <${Page} title="Webhooks" lead="Endpoints that receive events." beside=${list.data?.length > 0 && add}>
+    <${Page} title="Webhooks" lead=${html`Endpoints that receive events. <${Guide}>Guide for receivers<//>`} beside=${list.data?.length > 0 && add}>
       <${Problem} refusal=${list.error} retry=${list.reload} />
       ${!list.data && !list.error && html`<${Waiting} what="Loading the webhooks" />`}
       ${list.data?.length === 0 && html`

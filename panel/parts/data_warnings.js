@@ -1,9 +1,16 @@
 // The warnings about an event whose data do not conform to the schema of its type.
 import { html } from "./html.js";
 import { Card } from "./card.js";
+import { Words } from "./words.js";
 
 export const DataWarnings = ({ texts }) => texts && html`
   <${Card} title="Warnings about the data">
-    <p>The data of the event do not conform to the schema of its type. They were published unchanged.</p>
-    <ul>${texts.map((text) => html`<li key=${text}>${text}</li>`)}</ul>
+    <p>The data of this event do not match the schema of its type. The event was published unchanged.</p>
+    <ul>${texts.map((text) => html`<li key=${text}><${Warning} text=${text} /></li>`)}</ul>
   <//>`;
+
+/** A warning is a sentence about the data, or about a member of them, whose JSON Pointer comes first. */
+function Warning({ text }) {
+  const [, pointer = "", detail = text] = /^(\/.*?): (.*)$/s.exec(text) ?? [];
+  return html`<code>data${pointer}</code> <${Words} text=${detail} />`;
+}

@@ -9,8 +9,14 @@ import { DELIVERY } from "../words/statuses.js";
 import { RESULTS } from "../words/results.js";
 
 const HOUR = 3_600_000;
-const PERIODS = { "1h": HOUR, "24h": 24 * HOUR, "7d": 168 * HOUR };
-const PERIOD_WORDS = [["", "Any time"], ["1h", "Last hour"], ["24h", "Last 24 hours"], ["7d", "Last 7 days"],
+/** The beginning of each period, in milliseconds. */
+const PERIODS = {
+  "1h": () => Date.now() - HOUR,
+  today: () => new Date().setHours(0, 0, 0, 0),
+  "24h": () => Date.now() - 24 * HOUR,
+  "7d": () => Date.now() - 168 * HOUR,
+};
+const PERIOD_WORDS = [["", "Any time"], ["1h", "Last hour"], ["today", "Today"], ["24h", "Last 24 hours"], ["7d", "Last 7 days"],
   ["between", "From … to …"]];
 const NAMES = ["status", "type", "webhook", "event", "subject", "result", "period", "from", "to"];
 
@@ -21,9 +27,9 @@ export const isFiltered = (query) => NAMES.some((name) => query[name]);
 
 /** The filters of the API for the query of the address. */
 export function filtersOf({ status, type, webhook, event, subject, result, period, from, to }) {
-  const since = PERIODS[period] && new Date(Date.now() - PERIODS[period]).toISOString();
+  const since = Object.hasOwn(PERIODS, period ?? "") && new Date(PERIODS[period]()).toISOString();
   const last = result && (/^\d+$/.test(result) ? { lastHttpStatus: result } : { lastError: result });
-  return { status, type, webhookIdentifier: webhook, eventIdentifier: event, subject, ...last, createdFrom: since ?? from,
+  return { status, type, webhookIdentifier: webhook, eventIdentifier: event, subject, ...last, createdFrom: since || from,
     createdTo: to };
 }
 

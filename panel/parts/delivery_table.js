@@ -4,7 +4,7 @@ import { may } from "../session.js";
 import { Badge } from "./badge.js";
 import { Countdown, Time, clockOf } from "./time.js";
 import { labelOf } from "./known.js";
-import { shortResult } from "../words/results.js";
+import { result as resultOf, shortResult } from "../words/results.js";
 import { DELIVERY } from "../words/statuses.js";
 
 const NONE = new Set();
@@ -53,19 +53,23 @@ function Row({ item, types, webhook, areKnown, isFresh, selection }) {
       <td class="subject" title=${item.subject}>${item.subject}</td>
       <td class="webhook-cell" title=${item.url}>${webhook?.name
         ?? html`<span class="faint">${areKnown ? "Removed webhook" : "…"}</span>`}</td>
-      <td class="tries"><${Tries} item=${item} webhook=${webhook} result=${selection && selection.results.get(item.id)} /></td>
+      <td class="tries" title=${lastResult(item)}><${Tries} item=${item} webhook=${webhook} result=${selection && selection.results.get(item.id)} /></td>
       <td class="when"><span class="faint">${clockOf(item.createdDate)} · </span><${Time} date=${item.createdDate}
         as="distance" /></td>
     </tr>`;
 }
 
+const lastAttempt = ({ lastHttpStatus, lastError }) => ({ httpStatus: lastHttpStatus, error: lastError });
+
+const lastResult = (item) => (item.attemptCount > 0 ? resultOf(lastAttempt(item)) : undefined);
+
 /** The attempts of a delivery, or the result of its resending. */
 function Tries({ item, webhook, result }) {
   if (result === "sending") return html`<span class="faint">Resending …</span>`;
   if (result?.detail) return html`<span class="refused" title=${result.detail}>Not resent: ${result.detail}</span>`;
-  const last = item.attemptCount > 0 && shortResult({ httpStatus: item.lastHttpStatus, error: item.lastError });
-  const next = item.nextAttemptDate && webhook?.enabled !== false && html`next <${Countdown} before="in " brief
-    until=${item.nextAttemptDate} />`;
+  const last = item.attemptCount > 0 && shortResult(lastAttempt(item));
+  const next = item.nextAttemptDate && webhook?.enabled !== false && html`<${Countdown} before="next in " brief
+    over=${webhook?.deliveryState === "paused" ? "paused" : "due now"} until=${item.nextAttemptDate} />`;
   return html`${item.attemptCount}<span class="faint">${last && ` · ${last}`}${(result === "sent" || next) && " · "}${
     result === "sent" ? html`<span class="sent">resent</span>` : next}</span>`;
 }

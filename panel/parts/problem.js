@@ -2,14 +2,17 @@
 import { html } from "./html.js";
 import { Identifier } from "./copy.js";
 import { Icon } from "./icon.js";
+import { Words } from "./words.js";
 
-/** The remedy for a refusal, if there is one. */
-function advice({ kind, properties }) {
+/** The words of a refusal for a person who has no token and no application. */
+function wordsOf({ kind, title, detail, message, properties = {} }) {
   if (kind === "insufficient-scope") {
-    const scope = properties.requiredScope ? `the scope ${properties.requiredScope}` : "a scope";
-    return `Your session lacks ${scope}. Ask the sender of the panel link for one with this scope.`;
+    const scope = properties.requiredScope ? `the scope \`${properties.requiredScope}\`` : "a scope";
+    return { title: "Your session may not do this",
+      text: `It lacks ${scope}. Ask the sender of the panel link for one with this scope.` };
   }
-  return kind === "entity-not-covered" ? "Ask for a panel link of an application that covers it." : null;
+  const advice = kind === "entity-not-covered" ? " Ask for a panel link of an application that covers it." : "";
+  return { title: title ?? "Something went wrong here", text: `${detail ?? message}${advice}` };
 }
 
 export function Problem({ refusal, retry, beside }) {
@@ -23,17 +26,16 @@ export function Problem({ refusal, retry, beside }) {
         <${Icon} name="warning" /><p><strong>Not complete yet.</strong> Look at the fields that are marked.</p>
       </div>`;
   }
+  const { title, text } = wordsOf(refusal);
   return html`
     <div class="problem" role="alert">
       <${Icon} name="warning" />
       <div>
-        <p><strong>${refusal.title ?? "Something went wrong here"}.</strong> ${refusal.detail ?? refusal.message}</p>
-        ${advice({ properties: {}, ...refusal }) && html`<p>${advice(refusal)}</p>`}
-        ${others.length > 0 && html`<ul>${others.map(({ field, message }) => html`<li><code>${field}</code> ${message}
-          </li>`)}</ul>`}
+        <p><strong>${title}.</strong> <${Words} text=${text} /></p>
+        ${others.length > 0 && html`<ul>${others.map(({ field, message }) => html`<li><code>${field}</code> <${Words} text=${message} /></li>`)}</ul>`}
         ${refusal.requestId && html`<p class="fine">Quote this request when you ask for help: <${Identifier}
           id=${refusal.requestId} what="the request's id" /></p>`}
-        ${retry && refusal.status !== 404 && html`<p><button type="button" class="small" onClick=${retry}>Try again</button></p>`}
+        ${retry && ![403, 404].includes(refusal.status) && html`<p><button type="button" class="small" onClick=${retry}>Try again</button></p>`}
       </div>
     </div>`;
 }

@@ -7,11 +7,13 @@ const HOUR_MS = 3_600_000;
 const BETWEEN = "between";
 
 const ago = (ms) => new Date(Date.now() - ms).toISOString();
+const midnight = () => new Date(new Date().setHours(0, 0, 0, 0)).toISOString();
 
 /** The ranges that can be chosen, each with label and start; the last is the widest. */
 export function rangesFor(webhook, delivery) {
   const recent = [
     { key: "hour", label: "The last hour", since: ago(HOUR_MS) },
+    { key: "today", label: "Today, since midnight", since: midnight() },
     { key: "day", label: "The last 24 hours", since: ago(24 * HOUR_MS) },
   ].filter(({ since }) => webhook.createdDate < since);
   return [
@@ -22,7 +24,7 @@ export function rangesFor(webhook, delivery) {
 }
 
 /** The range that is proposed first. */
-export const proposed = (ranges) => ranges.find(({ key }) => key !== "hour");
+export const proposed = (ranges) => ranges.find(({ key }) => !["hour", "today"].includes(key));
 
 /** The chosen range with its times; without a start while two times are not complete, or not in their order. */
 export function rangeOf(ranges, { key, from, to }) {

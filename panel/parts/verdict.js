@@ -1,7 +1,7 @@
 // The status of a delivery in words, with cause and remedy.
 import { html } from "./html.js";
 import { Icon } from "./icon.js";
-import { Countdown, Time, span } from "./time.js";
+import { Countdown, Time, isOver, span } from "./time.js";
 import { Why } from "./why.js";
 import { counted } from "./words.js";
 import { causeNamed, causeOf } from "../words/causes.js";
@@ -48,9 +48,10 @@ function askedFor({ nextAttemptDate, attempts: made, waitingFor }) {
 
 function Next({ delivery }) {
   const asked = askedFor(delivery);
-  return html`<strong><${Countdown} before="in " until=${delivery.nextAttemptDate} /></strong>,${" "}
-    <${Time} date=${delivery.nextAttemptDate} />, ${asked === null ? waits(delivery)
-      : html`because the endpoint asked for a wait of ${span(asked)} (<code>Retry-After</code>)`}.`;
+  const reason = asked === null ? waits(delivery)
+    : html`because the endpoint asked for a wait of ${span(asked)} (<code>Retry-After</code>)`;
+  return html`<strong><${Countdown} before="in " until=${delivery.nextAttemptDate} /></strong>${
+    !isOver(delivery.nextAttemptDate) && html`, <${Time} date=${delivery.nextAttemptDate} />`}${reason && html`, ${reason}`}.`;
 }
 
 export function Verdict({ delivery, webhook }) {

@@ -14,9 +14,12 @@ const HEADLINES = {
   disabled: "Disabled",
 };
 
+/** Whether the page shows the trouble, and with it the button that retries failed deliveries. */
+export const hasTrouble = ({ deliveryState, failuresInRow }) => deliveryState !== "active" || failuresInRow > 0;
+
 export function Health({ webhook, resume, recover }) {
-  const { deliveryState, enabled, failuresInRow, lastHttpStatus, lastError } = webhook;
-  if (deliveryState === "active" && !failuresInRow) return null;
+  const { deliveryState, enabled, lastHttpStatus, lastError } = webhook;
+  if (!hasTrouble(webhook)) return null;
   const failure = { httpStatus: lastHttpStatus, error: lastError };
   const cause = deliveryState === "disabled" ? causeNamed("disabled") : causeOf(failure);
   const { tone, icon } = healthOf(webhook);

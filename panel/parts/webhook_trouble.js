@@ -2,7 +2,7 @@
 import { html } from "./html.js";
 import { Countdown, Time } from "./time.js";
 import { counted } from "./words.js";
-import { shortResult } from "../words/results.js";
+import { resultInSentence } from "../words/results.js";
 
 const BY_A_PERSON = "A person or a program disabled it, not the service.";
 
@@ -17,8 +17,8 @@ export function Trouble({ webhook: { deliveryState, failuresInRow, failingSince,
   if (!failuresInRow) return null;
   return html`
     <p class="trouble">${lastFailed(failuresInRow)}, ${failuresInRow === 1 ? "" : "the first "}<${Time}
-      date=${failingSince} as="distance" />: <strong>${shortResult({ httpStatus: lastHttpStatus, error: lastError })}
-      </strong>.
-      ${pausedUntil && html` Deliveries wait. The endpoint is checked with one attempt <strong>
+      date=${failingSince} as="distance" />. Last result: <strong>
+      ${resultInSentence({ httpStatus: lastHttpStatus, error: lastError })}</strong>.
+      ${pausedUntil && html` Deliveries wait until the endpoint responds. Next check: <strong>
         <${Countdown} before="in " until=${pausedUntil} over="now" /></strong>.`}</p>`;
 }

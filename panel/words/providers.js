@@ -34,7 +34,7 @@ export function landing(outcome, provider, connection) {
     },
     failed: {
       tone: "bad", icon: "warning", title: `${name} is not connected`,
-      text: `${name} reported an error, so nothing was changed. Try again later. If it fails again, inform the operator of this service.`,
+      text: `${name} reported an error, so nothing was changed. Try again later. If it fails again, contact the operator of this service.`,
     },
     "other-account": {
       tone: "warn", icon: "warning", title: `The other account was not connected`,

@@ -12,9 +12,12 @@ const STATUSES = {
 const ERRORS = { dns: "Host not found", connect: "Connection failed", tls: "TLS failed", timeout: "Timed out",
   blocked: "Address not allowed" };
 
+/** A text within a sentence: "timed out", "TLS failed". */
+const within = (words) => words.toLowerCase().replace("tls", "TLS");
+
 /** The results by which the list can be filtered, as value and words. */
 export const RESULTS = [
-  ...Object.entries(ERRORS).map(([code, words]) => [code, `No response: ${words.toLowerCase().replace("tls", "TLS")}`]),
+  ...Object.entries(ERRORS).map(([code, words]) => [code, `No response: ${within(words)}`]),
   ...Object.entries(STATUSES).map(([status, words]) => [status, `${status} ${words}`]),
 ];
 
@@ -25,6 +28,9 @@ export function result({ httpStatus, error }) {
   if (httpStatus) return STATUSES[httpStatus] ? `${httpStatus} ${STATUSES[httpStatus]}` : String(httpStatus);
   return ERRORS[error?.split(":")[0]] ?? "No response";
 }
+
+/** The result within a sentence: "500 Internal Server Error", "timed out". */
+export const resultInSentence = (attempt) => (attempt.httpStatus ? result(attempt) : within(result(attempt)));
 
 /** The result in a few characters, for the timeline. */
 export const shortResult = ({ httpStatus, error }) => (httpStatus ? String(httpStatus) : error?.split(":")[0] ?? "–");

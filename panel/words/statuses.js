@@ -23,10 +23,10 @@ export const CONNECTION = {
 };
 
 /** The reason why an open delivery waits, as the end of a sentence about its next attempt. */
-export function waits({ status, waitingFor }) {
+export function waits({ waitingFor }) {
   if (waitingFor === "schedule") return "by the retry schedule";
   if (waitingFor === "breaker") return "when the paused webhook is checked again; it waits until the endpoint responds";
   if (waitingFor === "reader") return "when a program reads the feed of the webhook";
   if (waitingFor === "limit") return "when other deliveries have finished; too many are being sent at once";
-  return status === "pending" || status === "retrying" ? "now" : "";
+  return "";
 }

@@ -179,7 +179,8 @@ async fn a_followed_link_is_used_only_after_a_question(suite: Arc<Suite>) {
     let link = stranger.panel_link(json!({})).await;
     let browser = Browser::open().await;
     browser.follow(&link).await;
-    browser.until_says(&format!("Open the panel of {}?", stranger.id)).await;
+    let asked = browser.until_says(&format!("Open the panel of {}?", stranger.id)).await;
+    assert!(asked.contains(&format!("with access to {} can see", stranger.id)), "{asked}");
     browser.click("Do not open it").await;
     browser.until_says("Sign in with a panel link").await;
     browser.go(&entity.panel_link(json!({})).await).await;

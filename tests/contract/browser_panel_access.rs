@@ -43,17 +43,21 @@ async fn inside(entity: &Entity) -> Browser {
 }
 
 #[contract_test(on_demand)]
-async fn axe_finds_nothing_serious_on_any_page_in_light_and_dark(suite: Arc<Suite>) {
+async fn axe_finds_nothing_serious_on_any_page_in_any_colours(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let pages = pages(&entity, &receiver).await;
     let browser = inside(&entity).await;
-    for scheme in ["light", "dark"] {
-        browser.prefer(scheme).await;
+    for (scheme, is_forced) in [("light", false), ("dark", false), ("light", true), ("dark", true)] {
+        if is_forced {
+            browser.force_colours(scheme).await;
+        } else {
+            browser.prefer(scheme).await;
+        }
         for (page, words) in &pages {
             browser.go(&format!("{}/panel/{page}", suite.api.base_url())).await;
             browser.until_says(words).await;
-            assert_eq!(browser.serious_faults().await, [""; 0], "{page}, {scheme}");
+            assert_eq!(browser.serious_faults().await, [""; 0], "{page}, {scheme}, forced: {is_forced}");
             assert_eq!(browser.complaints().await, "", "{page}");
         }
     }

@@ -16,14 +16,19 @@ async fn hook(entity: &Entity, name: &str, address: &str) -> String {
     entity.hook_with(json!({ "name": name, "eventUrl": address, "eventList": ["booking.created"] })).await.id
 }
 
-/// Publishes a booking, and waits until each of its deliveries has failed.
-async fn fail(entity: &Entity, booking: &str) -> Vec<String> {
+/// Publishes a booking, and returns its deliveries.
+async fn published(entity: &Entity, booking: &str) -> Vec<String> {
     let data = json!({ "bookingIdentifier": booking });
     let published = entity.publish_of_type("booking.created", data).await.json();
     let deliveries = published["deliveries"].as_array().expect("openapi.yaml says so").iter();
-    let ids: Vec<_> = deliveries
+    deliveries
         .map(|delivery| delivery["deliveryIdentifier"].as_str().expect("openapi.yaml says so").to_owned())
-        .collect();
+        .collect()
+}
+
+/// Publishes a booking, and waits until each of its deliveries has failed.
+async fn fail(entity: &Entity, booking: &str) -> Vec<String> {
+    let ids = published(entity, booking).await;
     for id in &ids {
         entity.until_status(id, &["failed"]).await;
     }
@@ -79,6 +84,33 @@ async fn bodies_are_shown_and_copied_byte_for_byte(suite: Arc<Suite>) {
     let sent = String::from_utf8(receiver.received("/hook")[0].body.clone()).expect("JSON is text");
     let quoted = sent.replace('\'', r"'\''");
     assert!(command.as_str().is_some_and(|text| text.contains(&format!("--data-binary '{quoted}'"))), "{command}");
+    browser.close().await;
+}
+
+#[contract_test(on_demand)]
+async fn a_support_person_finds_the_cause_of_a_failure_in_one_click(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    hook(&entity, "Bookkeeping", &receiver.on("/works", [Behaviour::status(204)])).await;
+    hook(&entity, "Housekeeping", &receiver.on("/fails", [Behaviour::answer(500, &[], "no such room")])).await;
+    let ids = published(&entity, "B-1001").await;
+    for id in &ids {
+        entity.until_status(id, &["failed", "delivered"]).await;
+    }
+    let browser = at(&entity, "/panel/deliveries").await;
+    browser.fill("Subject or identifier", "B-1001\u{e007}").await;
+    browser.until_says("2 deliveries, and no more").await;
+    browser.run("document.querySelectorAll('tbody .badge.bad').forEach((badge) => badge.closest('tr').querySelector('a').click())").await;
+    let page = browser.until_says("What to do").await;
+    for words in ["to Housekeeping", "after 3 attempts: 500 Internal Server Error", "no such room"] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    browser.click("Housekeeping").await;
+    let page = browser.until_says("Last result: 500 Internal Server Error").await;
+    assert_eq!(page.matches("Retry failed deliveries …").count(), 1, "{page}");
+    let guide = "return document.querySelector('main a[href=\"/receiving\"]').target";
+    assert_eq!(browser.run(guide).await, "_blank", "the guide for receivers opens beside the panel");
+    assert_eq!(browser.complaints().await, "");
     browser.close().await;
 }
 
@@ -245,8 +277,7 @@ async fn forced_colours_show_the_selection(suite: Arc<Suite>) {
     hook(&entity, "Kept", &receiver.on("/hook", [Behaviour::status(404)])).await;
     let ids = fail(&entity, "B-1001").await;
     let browser = at(&entity, "/panel/deliveries?status=failed").await;
-    let forced = json!({ "features": [{ "name": "forced-colors", "value": "active" }] });
-    browser.command("Emulation.setEmulatedMedia", forced).await;
+    browser.force_colours("light").await;
     browser.until_says("B-1001").await;
     browser.run("document.querySelector('tbody input').click()").await;
     browser.until_says("1 delivery selected").await;

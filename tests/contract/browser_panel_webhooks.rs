@@ -100,7 +100,10 @@ async fn a_session_opens_the_first_page_that_it_may_see(suite: Arc<Suite>) {
     for (scope, words) in [("payment.read", "Connect Stripe"), ("account.read", "Programs that can access the API")] {
         browser.go(&entity.panel_link(json!({ "scopes": [scope] })).await).await;
         let page = browser.until_says(words).await;
-        assert!(!page.contains("Your session lacks") && !page.contains("Deliveries"), "{page}");
+        assert!(!page.contains("It lacks the scope") && !page.contains("Deliveries"), "{page}");
+        browser.go(&format!("{}/panel/deliveries", suite.api.base_url())).await;
+        let page = browser.until_says("It lacks the scope integrations.read").await;
+        assert!(!page.contains("token") && !page.contains("Try again"), "a person has no token: {page}");
     }
     browser.close().await;
 }

@@ -115,8 +115,20 @@ impl Browser {
 
     /// Sets the preferred colour scheme, light or dark.
     pub async fn prefer(&self, scheme: &str) {
-        let feature = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
-        self.command("Emulation.setEmulatedMedia", feature).await;
+        self.emulate_colours(scheme, "none").await;
+    }
+
+    /// Makes the browser show its own colours only, light or dark, as with a contrast theme of Windows.
+    pub async fn force_colours(&self, scheme: &str) {
+        self.emulate_colours(scheme, "active").await;
+    }
+
+    async fn emulate_colours(&self, scheme: &str, forced: &str) {
+        let features = json!({ "features": [
+            { "name": "prefers-color-scheme", "value": scheme },
+            { "name": "forced-colors", "value": forced },
+        ] });
+        self.command("Emulation.setEmulatedMedia", features).await;
     }
 
     /// The current address.
