@@ -254,10 +254,12 @@ def deploy(environment, version):
         read = answers(environment, release)
     else:
         check_programs(read["parameters"]["Architecture"])
+        # Read before the deployment, which takes minutes: another commit may be checked out meanwhile.
+        built = releases.version_of(template())
         release = releases.package(environment, read, template())
     parameters = read["parameters"]
     if read["table"]:
-        check_table(read["table"], region, release)
+        check_table(read["table"], region, environment, release)
         release = with_table(release, read["table"])
     found = None if is_new(stack, region) else described(stack, region)
     # A stack without the configured topic is new, or its first deployment ended before its schedules had run.
@@ -277,7 +279,7 @@ def deploy(environment, version):
     if parameters != first:
         sam(environment, parameters, release)
     if not version:
-        releases.store(environment, read, release)
+        releases.store(environment, read, built)
 
 
 def main():

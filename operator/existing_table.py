@@ -1,17 +1,35 @@
-"""An existing table in place of the stack's own, such as a restored one: CloudFormation does not manage it, so its keys, indexes
-and settings are compared with the template's before each deployment.
+"""An existing table in place of the stack's own, such as a restored one: CloudFormation does not manage it, so its environment,
+keys, indexes and settings are compared with the template's before each deployment.
 """
 
 from command_line import aws, fail
 
+# The tag with the environment's name. All else is the same in the tables of all environments. A restored table has no tags.
+TAG = "waypost:environment"
 
-def check_table(name, region, template):
-    """Fails unless the table has what the template declares for the stack's own table."""
+
+def check_table(name, region, environment, template):
+    """Fails unless the table is one of this environment, and has what the template declares for the stack's own table."""
     table = aws(region, "dynamodb", "describe-table", "--table-name", name)
+    tags = aws(region, "dynamodb", "list-tags-of-resource", "--resource-arn", table["Table"]["TableArn"])
+    owner = environment_of(tags)
+    if owner not in (None, environment):
+        fail(
+            f"the table {name} belongs to the environment {owner}, by its tag {TAG}, and this is {environment}: correct TableName in "
+            f"samconfig-{environment}.yaml"
+        )
     expiry = aws(region, "dynamodb", "describe-time-to-live", "--table-name", name)
     backups = aws(region, "dynamodb", "describe-continuous-backups", "--table-name", name)
-    if faults := faults_of(table, expiry, backups, template):
+    faults = faults_of(table, expiry, backups, template)
+    if not owner:
+        faults.insert(0, f"it has no tag {TAG}={environment}")
+    if faults:
         fail(f"the table {name} cannot replace the stack's own: {'; '.join(faults)}. docs/restore.md has the commands")
+
+
+def environment_of(tags):
+    """The environment of a table, as DynamoDB lists its tags; None if none of them names it."""
+    return next((tag["Value"] for tag in tags["Tags"] if tag["Key"] == TAG), None)
 
 
 def faults_of(table, expiry, backups, template):

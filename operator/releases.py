@@ -55,9 +55,9 @@ def package(environment, read, template):
     return json.loads(packaged.read_text(encoding="utf-8"))
 
 
-def store(environment, read, template):
-    """Stores a version that was deployed."""
-    version, packaged = version_of(template), str(Path("target", f"packaged-{environment}.json").resolve())
+def store(environment, read, version):
+    """Stores the template that `package` wrote, which was deployed, as this version."""
+    packaged = str(Path("target", f"packaged-{environment}.json").resolve())
     aws(read["region"], "s3api", "put-object", "--bucket", bucket_of(read), "--key", key_of(read, version), "--body", packaged)
     print(f"This is the version {version}; `make deploy ENV={environment} VERSION={version}` deploys it again without a build.")
 

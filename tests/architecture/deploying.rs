@@ -31,7 +31,7 @@ case "$1 $2" in
     "s3api get-object")
         if test -e "stored/$6"; then cp "stored/$6" "$7"; echo "{}"; else echo "The specified key does not exist." >&2; exit 254; fi ;;
     "s3api list-objects-v2") echo '{"Contents": [{"Key": "waypost-staging/releases/1.0.0.json", "LastModified": "2026-11-20"}]}' ;;
-    "dynamodb describe-"*) cat "$2.json" ;;
+    "dynamodb "*) cat "$2.json" ;;
     "cloudformation describe-stacks")
         if test -e stack.json; then cat stack.json; else echo "Stack with id waypost-staging does not exist" >&2; exit 254; fi ;;
     "cloudformation delete-stack") rm stack.json ;;
@@ -42,6 +42,12 @@ case "$1 $2" in
 esac
 "#;
 
+/// Describes another version as soon as SAM has deployed.
+const GIT: &str = r#"#!/bin/sh
+if test -e "$(dirname "$0")/../stack.json"; then echo 1.0.0-1-g1a2b3c4; else echo 1.0.0; fi
+"#;
+
+const TABLE: &str = "arn:aws:dynamodb:eu-central-1:123456789012:table/restored-1";
 const TOPIC: &str = "arn:aws:sns:eu-central-1:123456789012:alarms";
 /// Stack, region, BaseUrl, AuthUrl and AlarmTopicArn.
 const ANSWERS: [&str; 5] = ["", "eu-central-1", "https://api.example.com", "", ""];
@@ -73,10 +79,8 @@ struct Desk(TempDir);
 impl Desk {
     fn new() -> Self {
         let desk = Self(tempfile::tempdir().expect("a folder"));
-        for (name, text) in [("sam", SAM), ("aws", AWS)] {
-            desk.write(&format!("bin/{name}"), text);
-            fs::set_permissions(desk.path(&format!("bin/{name}")), fs::Permissions::from_mode(0o755)).expect("a mode");
-        }
+        desk.install("sam", SAM);
+        desk.install("aws", AWS);
         desk.write("deployed.json", stack("CREATE_COMPLETE", &[]).to_string());
         let ok = |name: &str| json!({ "AlarmName": format!("waypost-staging-{name}-1A2B"), "StateValue": "OK" });
         let alarms = ["SweepMissingAlarm", "RefreshMissingAlarm"].map(ok);
@@ -93,6 +97,13 @@ impl Desk {
         let path = self.path(name);
         fs::create_dir_all(path.parent().expect("a folder")).expect("a folder can be made");
         fs::write(path, content).expect("a file can be written");
+    }
+
+    /// Puts a program into the folder that is first in the PATH of the script.
+    fn install(&self, name: &str, script: &str) {
+        let name = format!("bin/{name}");
+        self.write(&name, script);
+        fs::set_permissions(self.path(&name), fs::Permissions::from_mode(0o755)).expect("a mode");
     }
 
     fn read(&self, name: &str) -> String {
@@ -397,19 +408,57 @@ fn a_stored_version_is_deployed_again_with_present_settings_and_no_build() {
     assert!(refused.contains("was built for arm64, and the stack is for x86_64"), "{refused}");
 }
 
-/// A table that CloudFormation does not manage may lack an index of this release, or the protection of the stack's own.
 #[test]
-fn another_table_replaces_the_stacks_own_only_if_it_is_alike() {
+fn a_version_is_named_by_the_commit_before_its_deployment() {
     let desk = Desk::new();
+    desk.install("git", GIT);
+    desk.succeeds(&["ask", "staging"], &ANSWERS);
+    let said = desk.succeeds(&["deploy", "staging"], &[]);
+    assert!(said.contains("This is the version 1.0.0;"), "{said}");
+    assert!(desk.path("stored/waypost-staging/releases/1.0.0.json").is_file());
+}
+
+/// Lets the environment `staging` use the table `restored-1`.
+fn choose_table(desk: &Desk) {
     desk.succeeds(&["ask", "staging"], &ANSWERS);
     let answers = desk.read("samconfig-staging.yaml");
     let chosen = answers.replace(r##"# - "TableName=""##, r#"- "TableName=restored-1""#);
     assert_ne!(chosen, answers);
     desk.write("samconfig-staging.yaml", chosen);
+}
+
+/// The tags of a table of this environment.
+fn tags(environment: &str) -> Value {
+    json!({ "Tags": [{ "Key": "waypost:environment", "Value": environment }] })
+}
+
+/// The tables of all environments have the same keys and indexes.
+#[test]
+fn a_table_of_another_environment_is_refused() {
+    let desk = Desk::new();
+    choose_table(&desk);
+    desk.write("describe-table.json", json!({ "Table": { "TableArn": TABLE } }).to_string());
+    desk.write("list-tags-of-resource.json", tags("production").to_string());
+    let refused = desk.fails(&["deploy", "staging"], &[]);
+    assert!(
+        refused.contains("restored-1 belongs to the environment production")
+            && refused.contains("correct TableName in samconfig-staging.yaml"),
+        "{refused}"
+    );
+    assert!(desk.calls_of("sam deploy").is_empty(), "nothing was changed");
+}
+
+/// A table that CloudFormation does not manage may lack an index of this release, or the protection of the stack's own.
+#[test]
+fn another_table_replaces_the_stacks_own_only_if_it_is_alike() {
+    let desk = Desk::new();
+    choose_table(&desk);
+    desk.write("list-tags-of-resource.json", tags("staging").to_string());
     let text = fs::read_to_string(root().join("template.yaml")).expect("the project has a template.yaml");
     let declared = template::yaml_to_json(&text).expect("YAML")["Resources"]["Table"]["Properties"].clone();
     let mut table = declared.clone();
     table["TableStatus"] = "ACTIVE".into();
+    table["TableArn"] = TABLE.into();
     let describe = |table: &Value, expiry: &str, backups: &str| {
         desk.write("describe-table.json", json!({ "Table": table }).to_string());
         let expiry = json!({ "TimeToLiveStatus": expiry, "AttributeName": "expiresAt" });
@@ -430,6 +479,11 @@ fn another_table_replaces_the_stacks_own_only_if_it_is_alike() {
     assert!(desk.calls_of("sam deploy").is_empty(), "nothing was changed");
 
     describe(&table, "ENABLED", "ENABLED");
+    desk.write("list-tags-of-resource.json", json!({ "Tags": [] }).to_string());
+    let refused = desk.fails(&["deploy", "staging"], &[]);
+    assert!(refused.contains("it has no tag waypost:environment=staging"), "{refused}");
+
+    desk.write("list-tags-of-resource.json", tags("staging").to_string());
     desk.succeeds(&["deploy", "staging"], &[]);
     let resources = expanded_with(json!({ "template": desk.path("target/template-staging.json") }));
     let rest: Vec<_> = resources.iter().filter(|(id, _)| *id != "Table").collect();

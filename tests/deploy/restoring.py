@@ -11,7 +11,7 @@ from manual import Manual
 from service import Service, until
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "operator"))
-from existing_table import faults_of  # noqa: E402: the operator's scripts are no package
+from existing_table import environment_of, faults_of  # noqa: E402: the operator's scripts are no package
 
 RESTORED = "waypost-restored-1"
 # The day of the backup in docs/restore.md.
@@ -39,8 +39,11 @@ def restore_table(service: Service, manual: Manual) -> None:
     emulated, embedded = emulator.client("dynamodb"), emulator.client("dynamodb", emulator.table.endpoint)
     own, template = stack.resources()["Table"], yaml_parse(stack.bundle.source.read_text(encoding="utf-8"))
     manual.follow("Restore the table")
+    described = emulated.describe_table(TableName=RESTORED)
+    tags = emulated.list_tags_of_resource(ResourceArn=described["Table"]["TableArn"])
+    assert environment_of(tags) == stack.environment, tags
     faults = faults_of(
-        emulated.describe_table(TableName=RESTORED),
+        described,
         emulated.describe_time_to_live(TableName=RESTORED),
         emulated.describe_continuous_backups(TableName=RESTORED),
         template,
