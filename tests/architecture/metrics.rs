@@ -14,7 +14,7 @@ use template::Template;
 use crate::template::RELEASE_ALARM;
 
 /// The parts of a runbook section.
-const PARTS: [&str; 3] = ["**Means:**", "**Look at:**", "**Do:**"];
+const PARTS: [&str; 3] = ["**Means:**", "**First:**", "**Then:**"];
 
 /// A metric that an alarm or the dashboard names: namespace, name and the names of its dimensions.
 type Reference = (String, String, BTreeSet<String>);
@@ -56,7 +56,7 @@ fn every_alarm_has_a_section_of_the_runbook_and_vice_versa() {
 }
 
 #[test]
-fn every_section_of_the_runbook_has_meaning_diagnosis_and_remedy() {
+fn every_section_of_the_runbook_has_meaning_first_step_and_remedy() {
     for (names, body) in sections() {
         let places = PARTS.map(|part| body.find(part).unwrap_or_else(|| panic!("{names:?} lacks {part}")));
         assert!(places.is_sorted(), "{names:?} has its parts in the wrong order");
