@@ -156,7 +156,7 @@ sbom: $(CARGO_CYCLONEDX) ## Writes a software bill of materials for each package
 		--target $(if $(filter x86_64,$(ARCHITECTURE)),x86_64,aarch64)-unknown-linux-gnu
 	mkdir -p target/sbom && for list in functions/*/*.cdx.json; do \
 		sed 's|file://$(CURDIR)|file:///waypost|g' "$$list" > "target/sbom/$${list##*/}"; done
-	find functions shared operator local tests -name '*.cdx.json' -not -path '*/node_modules/*' -delete
+	find cli functions shared operator local tests -name '*.cdx.json' -not -path '*/node_modules/*' -delete
 	ls target/sbom/*
 
 pin: audit-tools ## Pins the packages of requirements/*.in and their dependencies, by version and hash

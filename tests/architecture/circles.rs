@@ -239,7 +239,7 @@ fn crates() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let shared =
         fs::read_dir(root.join("shared")).expect("a folder of the project").flatten().map(|entry| entry.path());
-    shared.chain(["operator", "operator/waypost-admin", "local"].map(|folder| root.join(folder))).collect()
+    shared.chain(["cli", "operator", "operator/waypost-admin", "local"].map(|folder| root.join(folder))).collect()
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn crates() -> Vec<PathBuf> {
     let families = ["shared", "functions"].into_iter().flat_map(|folder| entries(&root().join(folder)));
     families
         .chain(
-            ["operator", "operator/waypost-admin", "local", "local/sandbox", "tests/rights"]
+            ["cli", "operator", "operator/waypost-admin", "local", "local/sandbox", "tests/rights"]
                 .map(|name| root().join(name)),
         )
         .collect()
@@ -49,8 +49,9 @@ fn every_path_that_a_document_names_exists() {
     let mut missing = Vec::new();
     for (document, text) in documents() {
         for code in text.split('`').skip(1).step_by(2) {
-            let ours =
-                ["shared/", "functions/", "operator/", "local/", "tests/"].iter().any(|top| code.starts_with(top));
+            let ours = ["cli/", "shared/", "functions/", "operator/", "local/", "tests/"]
+                .iter()
+                .any(|top| code.starts_with(top));
             let plain = code.chars().all(|letter| letter.is_ascii_alphanumeric() || "/._-".contains(letter));
             if ours && plain {
                 named += 1;

@@ -1,0 +1,99 @@
+//! The command line: options, subcommands and their help.
+
+use clap::{Parser, Subcommand};
+use clap_complete::Shell;
+
+use crate::commands::{Deliveries, Listen, Login, Trigger, WhichDelivery};
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost login --address https://api.waypost.example --entity my-hotel
+  waypost listen --forward http://localhost:3000/hooks --types 'booking.*'
+  waypost trigger booking.created
+  waypost deliveries --failed
+
+Exit codes:
+  0  done
+  1  the service refused or failed; the message says why
+  2  the arguments are wrong; nothing was done
+  3  the service cannot be reached
+  4  not logged in, or the application lacks the right: credentials, scope or managing entity
+
+The variables WAYPOST_ADDRESS, WAYPOST_ISSUER, WAYPOST_ENTITY, WAYPOST_CLIENT_ID and WAYPOST_CLIENT_SECRET override the
+stored login. Results go to standard output, everything else to standard error. NO_COLOR=1 turns colours off.";
+
+/// The position of the common options in the help of a subcommand: after its options.
+const LAST: usize = 900;
+
+/// Receives events of Waypost on this machine, and shows and resends deliveries.
+#[derive(Debug, Parser)]
+#[command(name = "waypost", version, after_help = EXAMPLES)]
+pub struct Arguments {
+    /// Writes results as JSON: one value, and one value in each line of `listen`.
+    #[arg(long, global = true, display_order = LAST)]
+    pub json: bool,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Stores address and credentials of an application, after a check, and asks for missing ones.
+    Login(Login),
+    /// Removes the stored login.
+    Logout,
+    /// Prints a new access token, which is valid for an hour at most.
+    #[command(after_help = "\
+Example:
+  curl -H \"Authorization: Bearer $(waypost token)\" https://api.waypost.example/api/managing-entity/my-hotel/webhook/list")]
+    Token,
+    /// Receives events without a public address: prints them, or forwards them to an address, until Ctrl-C.
+    Listen(Box<Listen>),
+    /// Sends the sample of an event type as a test event (`"test": true`) to one webhook.
+    Trigger(Trigger),
+    /// Lists deliveries, the newest first.
+    Deliveries(Deliveries),
+    /// Shows a delivery with its attempts and its event.
+    #[command(after_help = "\
+Example:
+  waypost show dlv_01m7w5gmev32p3wwt3y0b8j32h")]
+    Show(WhichDelivery),
+    /// Sends a delivery again now, at the current address of its webhook.
+    #[command(after_help = "\
+Example:
+  waypost resend dlv_01m7w5gmev32p3wwt3y0b8j32h")]
+    Resend(WhichDelivery),
+    /// Prints completions for a shell.
+    #[command(after_help = "\
+Example:
+  waypost completions bash > ~/.local/share/bash-completion/completions/waypost")]
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_is_valid_and_each_command_with_arguments_has_examples() {
+        Arguments::command().debug_assert();
+        for command in Arguments::command().get_subcommands().filter(|command| command.get_name() != "logout") {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let name = command.get_name();
+            assert!(help.contains(&format!("waypost {name}")), "{name}: {help}");
+        }
+    }
+
+    #[test]
+    fn json_may_be_asked_for_before_or_after_the_subcommand() {
+        for line in ["waypost --json deliveries", "waypost deliveries --json"] {
+            assert!(Arguments::try_parse_from(line.split(' ')).expect("good arguments").json, "{line}");
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! `waypost show` and `waypost resend`: one delivery.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use serde::Deserialize;
+use serde_json::{json, value::RawValue};
+
+use crate::{
+    failure::Failure,
+    output::{BOLD, DIM, Output, colour_of, colour_of_answer, pretty_json, short_time, visible, visible_line},
+    service::{Call, Service},
+};
+
+#[derive(Debug, Args)]
+pub struct WhichDelivery {
+    /// The delivery's identifier, as `waypost deliveries` shows it.
+    id: String,
+}
+
+/// The members of a delivery that are shown.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Delivery {
+    id: String,
+    #[serde(rename = "type")]
+    kind: String,
+    subject: Option<String>,
+    status: String,
+    url: Option<String>,
+    webhook_identifier: String,
+    created_date: String,
+    next_attempt_date: Option<String>,
+    waiting_for: Option<String>,
+    held_by: Option<String>,
+    attempts: Vec<Attempt>,
+    /// The text as it was published: numbers keep their digits, and members their order.
+    event: Box<RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Attempt {
+    attempt_number: u64,
+    attempt_date: String,
+    duration_ms: u64,
+    http_status: Option<u64>,
+    error: Option<String>,
+    response_body: Option<String>,
+}
+
+impl WhichDelivery {
+    /// Prints the delivery with its attempts.
+    pub async fn show(self, output: Output) -> Result<(), Failure> {
+        let service = Service::of_login().await?;
+        let text = service.text(Call::get(&["webhook", "delivery", &self.id])).await?;
+        print(&service, &text, output, shown)
+    }
+
+    /// Sends the delivery again, and prints its status at that moment.
+    pub async fn resend(self, output: Output) -> Result<(), Failure> {
+        let service = Service::of_login().await?;
+        let text = service.text(Call::post(&["webhook", "delivery", &self.id, "resend"], json!({}))).await?;
+        print(&service, &text, output, |Delivery { id, status, .. }| {
+            let colour = colour_of(status);
+            let [id, status] = [id, status].map(|text| visible_line(text));
+            format!(
+                "{id} is {colour}{status}{colour:#}; its next attempt is made now. `waypost show {id}` shows the result."
+            )
+        })
+    }
+}
+
+fn print(
+    service: &Service,
+    text: &str,
+    output: Output,
+    for_people: impl Fn(&Delivery) -> String,
+) -> Result<(), Failure> {
+    if output.json {
+        // The text of the service, in which numbers keep their digits.
+        return Ok(output.raw(text.trim_end())?);
+    }
+    let unexpected = |_| Failure::Unexpected { address: service.login.address.clone(), status: 200 };
+    let delivery: Delivery = serde_json::from_str(text).map_err(unexpected)?;
+    Ok(output.text(for_people(&delivery))?)
+}
+
+fn shown(delivery: &Delivery) -> String {
+    let mut text = String::new();
+    let mut member = |name: &str, value: Option<&str>| {
+        if let Some(value) = value {
+            writeln!(text, "{DIM}{name:<9}{DIM:#} {}", visible_line(value)).expect("a text takes everything");
+        }
+    };
+    member("delivery", Some(&delivery.id));
+    member("type", Some(&delivery.kind));
+    member("subject", delivery.subject.as_deref());
+    member("webhook", Some(&delivery.webhook_identifier));
+    member("address", delivery.url.as_deref());
+    member("created", Some(&short_time(&delivery.created_date)));
+    member("next", delivery.next_attempt_date.as_deref().map(short_time).as_deref());
+    member("waits for", delivery.waiting_for.as_deref());
+    member("held by", delivery.held_by.as_deref());
+    let colour = colour_of(&delivery.status);
+    let status = visible_line(&delivery.status);
+    let attempts: String = delivery.attempts.iter().map(shown_attempt).collect();
+    let attempts = if attempts.is_empty() { format!("  {DIM}none{DIM:#}\n") } else { attempts };
+    format!(
+        "{text}{DIM}status   {DIM:#} {colour}{status}{colour:#}\n\n{BOLD}Attempts{BOLD:#}\n{attempts}\n{BOLD}Event{BOLD:#}\n{}",
+        indented(&visible(&pretty_json(delivery.event.get())))
+    )
+}
+
+fn shown_attempt(attempt: &Attempt) -> String {
+    let colour = colour_of_answer(attempt.http_status);
+    let answer = match (attempt.http_status, &attempt.error) {
+        (Some(status), _) => status.to_string(),
+        (None, Some(error)) => visible_line(error),
+        (None, None) => "no answer".to_owned(),
+    };
+    let body = attempt.response_body.as_deref().map(|body| indented(&visible(body)) + "\n").unwrap_or_default();
+    format!(
+        "  {:>2}  {DIM}{}{DIM:#}  {colour}{answer}{colour:#}  {} ms\n{body}",
+        attempt.attempt_number,
+        short_time(&attempt.attempt_date),
+        attempt.duration_ms
+    )
+}
+
+fn indented(text: &str) -> String {
+    text.trim_end().lines().map(|line| format!("      {line}")).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use anstream::adapter::strip_str;
+
+    use super::*;
+
+    #[test]
+    fn a_delivery_is_shown_with_each_attempt_and_the_exact_event() {
+        let delivery = r#"{"id":"dlv_1","type":"booking.created","subject":"B-1","status":"retrying","url":"https://a",
+            "webhookIdentifier":"whk_1","createdDate":"2026-11-20T09:45:00.123Z","waitingFor":"schedule",
+            "nextAttemptDate":"2026-11-20T09:50:21.007Z","attemptCount":2,"attempts":[
+            {"attemptNumber":1,"attemptDate":"2026-11-20T09:45:00.158Z","durationMs":5001,"httpStatus":null,
+             "error":"timeout: the endpoint took no connection in time"},
+            {"attemptNumber":2,"attemptDate":"2026-11-20T09:45:10.412Z","durationMs":87,"httpStatus":500,
+             "responseBody":"out of\u001b memory"}],"event":{"total":1.10,"a":12345678901234567890123}}"#;
+        let delivery: Delivery = serde_json::from_str(delivery).expect("a delivery");
+        let text = strip_str(&shown(&delivery)).to_string();
+        for line in [
+            "delivery  dlv_1",
+            "waits for schedule",
+            "status    retrying",
+            "   1  2026-11-20 09:45:00Z  timeout: the endpoint took no connection in time  5001 ms",
+            "   2  2026-11-20 09:45:10Z  500  87 ms",
+            "      out of\u{fffd} memory",
+            "        \"total\": 1.10,",
+            "        \"a\": 12345678901234567890123",
+        ] {
+            assert!(text.lines().any(|shown| shown == line), "{line:?} in {text}");
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The feed of a webhook: reading deliveries and acknowledging them.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::{
+    failure::Failure,
+    service::{Call, Service, WITHIN},
+};
+
+/// The time for an answer to a forwarded delivery, as the service gives it to an endpoint.
+pub const ANSWERED_WITHIN: Duration = Duration::from_secs(15);
+/// The deliveries of one read. They are forwarded one after another.
+const LIMIT: u64 = 10;
+/// The seconds that the service waits for a delivery.
+const WAIT: u64 = 10;
+/// The seconds after which an unconfirmed delivery comes again: enough for a batch whose every answer takes its whole
+/// time, and for the acknowledgements.
+const VISIBILITY: u64 = LIMIT * (ANSWERED_WITHIN.as_secs() + 5);
+
+/// The feed of a webhook.
+pub struct Feed<'a> {
+    pub service: &'a Service,
+    pub webhook: &'a str,
+}
+
+/// A delivery as the endpoint of a webhook would receive it.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FeedDelivery {
+    pub delivery_identifier: String,
+    pub attempt_number: u64,
+    pub receipt: String,
+    pub headers: BTreeMap<String, String>,
+    pub body: String,
+}
+
+/// The outcome of an acknowledgement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AckOutcome {
+    Confirmed,
+    Failed,
+    /// The receipt is too old: the delivery comes again.
+    Expired,
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Deserialize)]
+struct Page {
+    deliveries: Vec<FeedDelivery>,
+}
+
+#[derive(Deserialize)]
+struct Results {
+    results: Vec<AckResult>,
+}
+
+#[derive(Deserialize)]
+struct AckResult {
+    outcome: AckOutcome,
+}
+
+impl Feed<'_> {
+    /// The next deliveries; none if nothing came in time.
+    pub async fn next(&self) -> Result<Vec<FeedDelivery>, Failure> {
+        let query = [("limit", LIMIT), ("wait", WAIT), ("visibility", VISIBILITY)];
+        let query = query.map(|(name, value)| (name, value.to_string()));
+        let within = WITHIN + Duration::from_secs(WAIT);
+        let path = ["webhook", self.webhook, "feed"];
+        let page: Page = self.service.call(Call { query: &query, within, ..Call::get(&path) }).await?;
+        Ok(page.deliveries)
+    }
+
+    /// Confirms a delivery, or reports why it failed.
+    pub async fn acknowledge(&self, receipt: &str, failure: Option<&str>) -> Result<AckOutcome, Failure> {
+        let body = match failure {
+            None => json!({ "confirmed": [receipt] }),
+            Some(reason) => json!({ "failed": [{ "receipt": receipt, "reason": reason }] }),
+        };
+        let path = ["webhook", self.webhook, "feed", "ack"];
+        let results: Results = self.service.call(Call::post(&path, body)).await?;
+        Ok(results.results.first().map_or(AckOutcome::Other, |result| result.outcome))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outcome_of_a_later_version_is_accepted() {
+        let parsed = |text: &str| serde_json::from_str::<AckOutcome>(text).expect("an outcome");
+        assert_eq!(parsed("\"expired\""), AckOutcome::Expired);
+        assert_eq!(parsed("\"postponed\""), AckOutcome::Other);
+    }
+}

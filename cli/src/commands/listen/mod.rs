@@ -1,0 +1,214 @@
+//! `waypost listen`: a temporary webhook with a feed, whose events are printed or forwarded until Ctrl-C.
+
+mod feed;
+mod forward;
+mod report;
+
+use std::{
+    convert::Infallible,
+    io,
+    time::{Duration, Instant},
+};
+
+use clap::Args;
+use serde::Deserialize;
+use serde_json::json;
+
+use self::{
+    feed::{AckOutcome, Feed, FeedDelivery},
+    forward::Target,
+    report::{Arrival, Report},
+};
+use crate::{
+    failure::Failure,
+    machine,
+    output::Output,
+    service::{Call, Service},
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost listen
+  waypost listen --forward http://localhost:3000/hooks --types 'booking.*,payment.refunded'
+  waypost listen --json | jq .
+
+It creates a temporary webhook and prints its signing secret, with which the receiver verifies the requests. Bodies and
+headers are forwarded unchanged, one event after another. A 2xx answer within 15 s confirms a delivery; anything else
+is reported as failed, and the delivery comes again after the schedule of the service. Ctrl-C removes the webhook; the
+service removes it when nothing has read its events for an hour.";
+
+/// The pauses between requests while the service cannot be reached.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// The time for removing the webhook at the end.
+const REMOVED_WITHIN: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Listen {
+    /// The address to which each event is posted, such as http://localhost:3000/hooks. Without it, events are printed.
+    #[arg(long, value_name = "URL")]
+    forward: Option<Target>,
+    /// The types of event, and groups such as 'booking.*', separated by commas. By default, every type.
+    #[arg(long, value_name = "TYPES", value_delimiter = ',')]
+    types: Vec<String>,
+    /// Prints the body of each event also when it is forwarded.
+    #[arg(long)]
+    print_body: bool,
+}
+
+/// A created webhook.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Created {
+    id: String,
+    signing_secret: String,
+}
+
+/// A running `listen`.
+struct Listener<'a> {
+    service: &'a Service,
+    feed: Feed<'a>,
+    target: Option<Target>,
+    report: Report,
+}
+
+/// The name of the webhook, by which `trigger` finds it.
+pub fn webhook_name() -> String {
+    format!("waypost listen on {}", machine::host_name())
+}
+
+impl Listen {
+    /// Listens until a signal, or until a failure that does not pass.
+    pub async fn run(self, output: Output) -> Result<(), Failure> {
+        let service = Service::of_login().await?;
+        // Ctrl-C ends a failing connection at once.
+        service.new_token().await?;
+        // Before the webhook exists, so that a signal from then on removes it.
+        let stop = stop_signal().map_err(Failure::Output)?;
+        let wanted = json!({
+            "name": webhook_name(), "delivery": "pull", "temporary": true, "eventList": self.types,
+        });
+        let Created { id, signing_secret } = service.call(Call::post(&["webhook"], wanted)).await?;
+        let report = Report { output, prints_bodies: self.print_body || self.forward.is_none() };
+        let begun = report.begun(&id, &signing_secret, &self.types, self.forward.as_ref(), &service.login.entity);
+        let listener = Listener {
+            service: &service,
+            feed: Feed { service: &service, webhook: &id },
+            target: self.forward,
+            report,
+        };
+        let ended = match begun {
+            Ok(()) => tokio::select! {
+                Err(failure) = listener.run() => Err(failure),
+                () = stop => Ok(()),
+            },
+            Err(error) => Err(error.into()),
+        };
+        if let Err(failure) = &ended
+            && failure.is_of_kind("webhook-not-found")
+        {
+            report.remark("The webhook was removed elsewhere. Run `waypost listen` again for another one.");
+            return ended;
+        }
+        let path = ["webhook", id.as_str()];
+        let removal = Call { within: REMOVED_WITHIN, ..Call::delete(&path) };
+        match service.text(removal).await {
+            Ok(_) => report.ended(&id, true)?,
+            Err(failure) => {
+                report.remark(format!(
+                    "The webhook {id} was not removed ({failure}); the service removes it in an hour."
+                ));
+                report.ended(&id, false)?;
+            }
+        }
+        ended
+    }
+}
+
+impl Listener<'_> {
+    async fn run(&self) -> Result<Infallible, Failure> {
+        loop {
+            let begun = Instant::now();
+            let deliveries = self.patiently(async || self.feed.next().await).await?;
+            // A service that does not wait must not be asked all the time.
+            if deliveries.is_empty() && begun.elapsed() < FIRST_PAUSE {
+                machine::pause(FIRST_PAUSE).await;
+            }
+            for delivery in deliveries {
+                self.handle(delivery).await?;
+            }
+        }
+    }
+
+    /// Forwards a delivery, acknowledges it, and prints its line.
+    async fn handle(&self, delivery: FeedDelivery) -> Result<(), Failure> {
+        let begun = Instant::now();
+        let answer = match &self.target {
+            Some(target) => Some(target.forward(&delivery).await),
+            None => None,
+        };
+        let arrival =
+            Arrival { at: machine::now(), delivery: &delivery, answer: answer.as_ref(), took: begun.elapsed() };
+        self.report.arrived(&arrival)?;
+        let reason = answer.as_ref().and_then(forward::failure_of);
+        let outcome =
+            self.patiently(async || self.feed.acknowledge(&delivery.receipt, reason.as_deref()).await).await?;
+        if outcome == AckOutcome::Expired {
+            self.report.remark(format!(
+                "{} was answered after its time, so that the answer does not count: it comes again.",
+                delivery.delivery_identifier
+            ));
+        }
+        Ok(())
+    }
+
+    /// Repeats a request while its failure may pass, and says so once.
+    async fn patiently<T>(&self, request: impl AsyncFn() -> Result<T, Failure>) -> Result<T, Failure> {
+        let mut pause = FIRST_PAUSE;
+        let mut failed = false;
+        loop {
+            match request().await {
+                Err(failure) if failure.is_temporary() => {
+                    if !failed {
+                        self.report.remark(format!("{failure}. Trying again until it answers."));
+                    }
+                    failed = true;
+                    machine::pause(failure.retry_after().unwrap_or(pause).clamp(pause, LONGEST_PAUSE)).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+                answered => {
+                    if failed && answered.is_ok() {
+                        self.report.remark(format!("{} answers again.", self.service.login.address));
+                    }
+                    return answered;
+                }
+            }
+        }
+    }
+}
+
+/// Waits for Ctrl-C, SIGTERM, or the end of the terminal. The signals are caught from the call on, not from the first
+/// poll.
+#[cfg(unix)]
+fn stop_signal() -> io::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hang_up = signal(SignalKind::hangup())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hang_up.recv() => {}
+        }
+    })
+}
+
+#[cfg(windows)]
+fn stop_signal() -> io::Result<impl Future<Output = ()>> {
+    let mut interrupt = tokio::signal::windows::ctrl_c()?;
+    Ok(async move {
+        interrupt.recv().await;
+    })
+}

@@ -1,0 +1,130 @@
+//! `waypost login`: takes or asks for address and credentials, checks them, and stores them.
+
+use std::io::{self, IsTerminal};
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::{
+    failure::Failure,
+    login::{GivenLogin, StoredLogin, checked_address},
+    output::Output,
+    service::{Call, Service},
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost login
+  waypost login --address https://api.waypost.example --entity my-hotel --client-id appQ7nX2vLw9KdRtY4sUb8ZcE
+  echo \"$CLIENT_SECRET\" | waypost login --address \"$BASE_URL\" --entity demo-hotel --client-id \"$CLIENT_ID\" --client-secret-stdin";
+
+/// The scopes of the other commands.
+const SCOPES: [&str; 3] = ["integrations.read", "integrations.write", "integrations.remove"];
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Login {
+    /// The base address of the API, such as https://api.waypost.example.
+    #[arg(long, value_name = "URL")]
+    address: Option<String>,
+    /// The address of the token issuer. By default, the API names it.
+    #[arg(long, value_name = "URL")]
+    issuer: Option<String>,
+    /// The managing entity whose events and webhooks the commands are for.
+    #[arg(long, value_name = "NAME")]
+    entity: Option<String>,
+    /// The client id of the application.
+    #[arg(long, value_name = "ID")]
+    client_id: Option<String>,
+    /// Reads the client secret from standard input, in place of the terminal.
+    #[arg(long)]
+    client_secret_stdin: bool,
+}
+
+impl Login {
+    /// Checks and stores the login.
+    pub async fn run(self, output: Output) -> Result<(), Failure> {
+        let service = Service::open(self.complete()?).await?;
+        let token = service.new_token().await?;
+        let scopes: Vec<_> = token.scope.split(' ').collect();
+        let lacking: Vec<_> = SCOPES.into_iter().filter(|scope| !scopes.contains(scope)).collect();
+        // The event types are the same for every managing entity: the answer says whether the token covers this one.
+        match service.call::<Value>(Call::get(&["webhook", "event", "list"])).await {
+            Err(failure) if !failure.is_of_kind("insufficient-scope") => return Err(failure),
+            _ => {}
+        }
+        let login = &service.login;
+        let path = login.save()?;
+        if !lacking.is_empty() {
+            output.remark(format!(
+                "The application lacks {}: some commands will be refused. `integrations.read` shows deliveries; `listen` needs all three.",
+                lacking.join(", ")
+            ));
+        }
+        let text = format!(
+            "Logged in at {} as {} for {}. The login is stored in {}.",
+            login.address,
+            login.client_id,
+            login.entity,
+            path.display()
+        );
+        let json = json!({
+            "address": login.address, "issuer": login.issuer, "entity": login.entity, "clientId": login.client_id,
+            "lackingScopes": lacking, "storedIn": path,
+        });
+        Ok(output.write(json, text)?)
+    }
+
+    /// The given values, those of the environment, and answers to questions for the rest.
+    fn complete(self) -> Result<StoredLogin, Failure> {
+        let environment = GivenLogin::of_environment();
+        // A secret on standard input leaves no place for answers.
+        let asks = io::stdin().is_terminal() && !self.client_secret_stdin;
+        let value = |given: Option<String>, variable: Option<String>, option: &str, question: &str| {
+            given.or(variable).map_or_else(|| ask(asks, option, question), Ok)
+        };
+        let address = value(self.address, environment.address, "--address", "Address of the API")?;
+        let address = checked_address(&address)?;
+        let issuer = self.issuer.or(environment.issuer).as_deref().map(checked_address).transpose()?;
+        let entity = value(self.entity, environment.entity, "--entity", "Managing entity")?;
+        let client_id = value(self.client_id, environment.client_id, "--client-id", "Client id")?;
+        let client_secret = if self.client_secret_stdin {
+            given(line()?, "the client secret on standard input")?
+        } else if let Some(secret) = environment.client_secret {
+            secret
+        } else if asks {
+            let secret = rpassword::prompt_password("Client secret (not shown): ").map_err(terminal)?;
+            given(secret, "the client secret")?
+        } else {
+            return Err(Failure::Usage(
+                "there is no client secret: write it to standard input and say --client-secret-stdin, or set \
+                 WAYPOST_CLIENT_SECRET"
+                    .to_owned(),
+            ));
+        };
+        Ok(StoredLogin { address, issuer, entity, client_id, client_secret })
+    }
+}
+
+fn ask(asks: bool, option: &str, question: &str) -> Result<String, Failure> {
+    if !asks {
+        return Err(Failure::Usage(format!("{option} is missing, and without a terminal there is no question")));
+    }
+    eprint!("{question}: ");
+    given(line()?, question)
+}
+
+fn line() -> Result<String, Failure> {
+    let mut line = String::new();
+    io::stdin().read_line(&mut line).map_err(terminal)?;
+    Ok(line)
+}
+
+fn given(answer: String, name: &str) -> Result<String, Failure> {
+    let answer = answer.trim();
+    if answer.is_empty() { Err(Failure::Usage(format!("{name} is empty"))) } else { Ok(answer.to_owned()) }
+}
+
+fn terminal(error: io::Error) -> Failure {
+    Failure::Usage(format!("no answer could be read: {error}"))
+}

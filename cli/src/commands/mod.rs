@@ -1,0 +1,37 @@
+//! The subcommands: a file for each, which reads arguments, calls the service and prints the result.
+
+mod deliveries;
+mod delivery;
+mod listen;
+mod log_in;
+mod trigger;
+
+use clap::CommandFactory;
+use clap_complete::Shell;
+use serde_json::json;
+
+pub use self::{deliveries::Deliveries, delivery::WhichDelivery, listen::Listen, log_in::Login, trigger::Trigger};
+use crate::{arguments::Arguments, failure::Failure, login::StoredLogin, output::Output, service::Service};
+
+/// Removes the stored login.
+pub fn logout(output: Output) -> Result<(), Failure> {
+    let removed = StoredLogin::remove()?;
+    let text = match &removed {
+        Some(path) => format!("Logged out: {} is removed.", path.display()),
+        None => "There was no stored login.".to_owned(),
+    };
+    Ok(output.write(json!({ "removed": removed.is_some() }), text)?)
+}
+
+/// Prints a new access token.
+pub async fn token(output: Output) -> Result<(), Failure> {
+    let token = Service::of_login().await?.new_token().await?;
+    Ok(output.write(&token, &token.access_token)?)
+}
+
+/// Prints completions for a shell.
+pub fn completions(shell: Shell, output: Output) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Arguments::command(), "waypost", &mut script);
+    Ok(output.raw(String::from_utf8_lossy(&script).trim_end())?)
+}

@@ -1,0 +1,107 @@
+//! `waypost trigger`: a test event with the sample of a type.
+
+use clap::Args;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::listen::webhook_name;
+use crate::{
+    failure::Failure,
+    output::{Output, visible_line},
+    service::{Call, Service},
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost trigger booking.created
+  waypost trigger booking.cancelled --webhook whk_01m74zy5eva3kj3s4w04zg1hhc
+
+The receiver must not act on a test event: its body has the member `test`.";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Trigger {
+    /// The type of event, such as booking.created.
+    #[arg(value_name = "TYPE")]
+    kind: String,
+    /// The webhook. By default, that of the latest `waypost listen` on this machine, or the only webhook.
+    #[arg(long, value_name = "ID")]
+    webhook: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+struct Webhook {
+    id: String,
+    name: String,
+}
+
+impl Trigger {
+    /// Sends the test event.
+    pub async fn run(self, output: Output) -> Result<(), Failure> {
+        let service = Service::of_login().await?;
+        let (id, name) = match self.webhook {
+            Some(id) => (id, None),
+            None => {
+                let webhooks = service.call(Call::get(&["webhook", "list"])).await?;
+                let Webhook { id, name } = chosen(webhooks, &webhook_name())?;
+                (id, Some(name))
+            }
+        };
+        let sent: Value = service.call(Call::post(&["webhook", &id, "test"], json!({ "type": self.kind }))).await?;
+        let delivery = sent["deliveryIdentifier"].as_str().unwrap_or_default();
+        let to = name.map_or_else(|| id.clone(), |name| format!("{id} ({})", visible_line(&name)));
+        let text = format!(
+            "Sent a sample of {} to {to}: {}. `waypost show` with this identifier shows its attempts.",
+            visible_line(&self.kind),
+            visible_line(delivery)
+        );
+        Ok(output.write(json!({ "deliveryIdentifier": delivery, "webhookIdentifier": id, "type": self.kind }), text)?)
+    }
+}
+
+/// The webhook of the latest `listen` with this name, or the only one.
+fn chosen(mut webhooks: Vec<Webhook>, listening: &str) -> Result<Webhook, Failure> {
+    // Later identifiers sort after earlier ones.
+    webhooks.sort_by(|one, other| one.id.cmp(&other.id));
+    let latest = webhooks.iter().rfind(|webhook| webhook.name == listening).cloned();
+    if let Some(webhook) = latest {
+        return Ok(webhook);
+    }
+    if webhooks.len() == 1 {
+        return Ok(webhooks.remove(0));
+    }
+    if webhooks.is_empty() {
+        return Err(Failure::Usage(
+            "there is no webhook: run `waypost listen` in another terminal, or create one".to_owned(),
+        ));
+    }
+    let names = webhooks.iter().map(|webhook| format!("  {}  {}", webhook.id, visible_line(&webhook.name)));
+    let names = names.collect::<Vec<_>>().join("\n");
+    Err(Failure::Usage(format!(
+        "say which webhook with --webhook, or run `waypost listen` in another terminal:\n{names}"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn webhooks(names: &[(&str, &str)]) -> Vec<Webhook> {
+        names.iter().map(|(id, name)| Webhook { id: (*id).to_owned(), name: (*name).to_owned() }).collect()
+    }
+
+    #[test]
+    fn the_latest_listen_comes_before_other_webhooks() {
+        let all = webhooks(&[("whk_2", "listening"), ("whk_9", "Booking sync"), ("whk_3", "listening")]);
+        assert_eq!(chosen(all, "listening").expect("one").id, "whk_3");
+    }
+
+    #[test]
+    fn the_only_webhook_needs_no_name_and_several_are_listed() {
+        assert_eq!(chosen(webhooks(&[("whk_1", "Sync")]), "listening").expect("one").id, "whk_1");
+        let failure = chosen(webhooks(&[("whk_1", "Sync"), ("whk_2", "Audit")]), "listening").expect_err("two");
+        assert!(failure.to_string().contains("whk_1  Sync\n  whk_2  Audit"), "{failure}");
+        let none = chosen(Vec::new(), "listening").expect_err("none");
+        assert!(none.to_string().contains("waypost listen"), "{none}");
+    }
+}

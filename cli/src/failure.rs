@@ -1,0 +1,229 @@
+//! The failures of all commands: message, next step and exit code of each.
+
+use std::{fmt::Write as _, io, path::PathBuf, process::ExitCode, time::Duration};
+
+use serde::Deserialize;
+
+use crate::output::visible;
+
+/// Reasons why a command did not complete.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The arguments are wrong or incomplete.
+    #[error("{0}")]
+    Usage(String),
+    /// A value of the login is missing.
+    #[error("not logged in: there is no {0}")]
+    NotLoggedIn(&'static str),
+    /// The service answered with an error.
+    #[error("{}", visible(&.0.detail))]
+    Refused(Problem),
+    /// The service gave no answer.
+    #[error("{address} cannot be reached: {reason}")]
+    Unreachable { address: String, reason: String },
+    /// The answer is not from a Waypost service.
+    #[error("{address} answered with status {status} and no text that Waypost writes")]
+    Unexpected { address: String, status: u16 },
+    /// A file cannot be read or written.
+    #[error("{}: {source}", path.display())]
+    File { path: PathBuf, source: io::Error },
+    /// The certificates of this system cannot be read.
+    #[error("this system has no certificates for TLS: {0}")]
+    Certificates(String),
+    /// Standard output is closed or full.
+    #[error("the result cannot be written to standard output: {0}")]
+    Output(#[from] io::Error),
+}
+
+/// An error of the service (RFC 9457), or of its token endpoint, which has the same members.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Problem {
+    pub kind: String,
+    pub detail: String,
+    pub status: u16,
+    #[serde(default)]
+    instance: String,
+    #[serde(default)]
+    properties: Properties,
+    /// The header `Retry-After` in seconds.
+    #[serde(skip)]
+    pub retry_after: Option<u64>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Properties {
+    #[serde(default)]
+    required_scope: Option<String>,
+    #[serde(default)]
+    violations: Vec<Violation>,
+}
+
+/// A value that is missing or unacceptable.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+struct Violation {
+    field: String,
+    message: String,
+}
+
+impl Problem {
+    /// Whether the application lacks a right, or its credentials are not valid.
+    fn is_about_rights(&self) -> bool {
+        matches!(self.status, 401 | 403) || self.kind == "invalid-scope"
+    }
+}
+
+impl Failure {
+    /// Writes the reason and the next step to standard error, and returns the exit code.
+    pub fn report(self) -> ExitCode {
+        // A reader such as `head` has read enough.
+        if matches!(&self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe) {
+            return ExitCode::SUCCESS;
+        }
+        eprint!("{}", self.message());
+        ExitCode::from(self.code())
+    }
+
+    /// The lines for standard error.
+    fn message(&self) -> String {
+        let mut message = format!("error: {self}\n");
+        // A single one is the message itself.
+        if let Self::Refused(Problem { properties: Properties { violations, .. }, .. }) = self
+            && violations.len() > 1
+        {
+            for Violation { field, message: requirement } in violations {
+                writeln!(message, "  `{}` {}", visible(field), visible(requirement)).expect("a text takes everything");
+            }
+        }
+        if let Some(next) = self.next_step() {
+            writeln!(message, "next: {next}").expect("a text takes everything");
+        }
+        message
+    }
+
+    fn code(&self) -> u8 {
+        match self {
+            Self::Usage(_) => 2,
+            Self::Unreachable { .. } => 3,
+            Self::NotLoggedIn(_) => 4,
+            Self::Refused(problem) if problem.is_about_rights() => 4,
+            Self::Refused(_)
+            | Self::Unexpected { .. }
+            | Self::File { .. }
+            | Self::Certificates(_)
+            | Self::Output(_) => 1,
+        }
+    }
+
+    /// The next step for the user, unless the message has it.
+    fn next_step(&self) -> Option<String> {
+        let login = "run `waypost login` with the client id and the secret of your application";
+        let next = match self {
+            Self::NotLoggedIn(_) => format!("{login}, or set the variables that `waypost --help` lists"),
+            Self::Unreachable { .. } => {
+                "check the network and the address; `waypost login` stores another address".to_owned()
+            }
+            Self::Unexpected { .. } => {
+                "check the address: `waypost login` stores another one; a proxy may have answered".to_owned()
+            }
+            Self::Certificates(_) => "install the package ca-certificates, or set SSL_CERT_FILE".to_owned(),
+            Self::Refused(problem) => match problem.kind.as_str() {
+                "invalid-client" | "unauthorized" => login.to_owned(),
+                "insufficient-scope" => {
+                    let scope = problem.properties.required_scope.as_deref().unwrap_or("that the message names");
+                    format!("ask the owner of your application for one with the scope {}, and log in", visible(scope))
+                }
+                "entity-not-covered" => "run `waypost login` with a managing entity of your application".to_owned(),
+                "delivery-not-found" => "`waypost deliveries` lists the deliveries".to_owned(),
+                "unsupported-version" => "install a current version of this program".to_owned(),
+                _ if problem.status == 429 => {
+                    problem.retry_after.map_or("try again later".to_owned(), |pause| format!("try again in {pause} s"))
+                }
+                _ if problem.status >= 500 => {
+                    format!("try again; if it fails again, send the operator {}", visible(&problem.instance))
+                }
+                _ => return None,
+            },
+            Self::Usage(_) | Self::File { .. } | Self::Output(_) => return None,
+        };
+        Some(next)
+    }
+
+    /// Whether the same request may succeed later, without a change.
+    pub fn is_temporary(&self) -> bool {
+        let temporary = |status: u16| status == 408 || status == 429 || status >= 500;
+        match self {
+            Self::Unreachable { .. } => true,
+            Self::Unexpected { status, .. } => temporary(*status),
+            Self::Refused(problem) => temporary(problem.status),
+            _ => false,
+        }
+    }
+
+    /// The pause that the service asks for before the next request.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Refused(problem) => problem.retry_after.map(Duration::from_secs),
+            _ => None,
+        }
+    }
+
+    /// Whether the service refused for this kind of problem.
+    pub fn is_of_kind(&self, kind: &str) -> bool {
+        matches!(self, Self::Refused(problem) if problem.kind == kind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(status: u16, kind: &str) -> Failure {
+        let problem = format!(
+            r#"{{"kind":"{kind}","detail":"No.","status":{status},"instance":"urn:uuid:1","properties":{{"requiredScope":"integrations.write"}}}}"#
+        );
+        Failure::Refused(serde_json::from_str(&problem).expect("a Problem"))
+    }
+
+    #[test]
+    fn each_end_has_its_documented_exit_code() {
+        let unreachable = Failure::Unreachable { address: "http://a".to_owned(), reason: "refused".to_owned() };
+        for (failure, code) in [
+            (refused(404, "delivery-not-found"), 1),
+            (refused(503, "service-unavailable"), 1),
+            (Failure::Usage("No.".to_owned()), 2),
+            (unreachable, 3),
+            (Failure::NotLoggedIn("address"), 4),
+            (refused(401, "invalid-client"), 4),
+            (refused(403, "insufficient-scope"), 4),
+            (refused(400, "invalid-scope"), 4),
+        ] {
+            assert_eq!(failure.code(), code, "{failure:?}");
+        }
+    }
+
+    #[test]
+    fn a_message_names_the_scope_that_is_missing() {
+        let message = refused(403, "insufficient-scope").message();
+        assert!(message.starts_with("error: No.\nnext: ") && message.contains("integrations.write"), "{message}");
+    }
+
+    #[test]
+    fn each_of_several_violations_is_listed() {
+        let problem = r#"{"kind":"invalid-request","detail":"2 values are invalid.","status":400,"properties":{"violations":[
+            {"field":"name","message":"must not be empty"},{"field":"eventList[0]","message":"is unknown"}]}}"#;
+        let message = Failure::Refused(serde_json::from_str(problem).expect("a Problem")).message();
+        assert_eq!(message, "error: 2 values are invalid.\n  `name` must not be empty\n  `eventList[0]` is unknown\n");
+    }
+
+    #[test]
+    fn a_failure_of_the_service_names_its_request() {
+        assert!(refused(500, "internal-error").message().contains("urn:uuid:1"));
+    }
+
+    #[test]
+    fn only_failures_that_may_pass_are_temporary() {
+        assert!(refused(503, "service-unavailable").is_temporary() && refused(429, "too-many-requests").is_temporary());
+        assert!(!refused(404, "webhook-not-found").is_temporary() && !refused(401, "unauthorized").is_temporary());
+    }
+}

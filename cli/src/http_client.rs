@@ -1,0 +1,189 @@
+//! One HTTP client for the service and for the address that events are forwarded to. It follows no redirect: a secret
+//! must not reach another server, and the service follows none when it delivers.
+
+use std::{error::Error, sync::Arc, time::Duration};
+
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, header};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::{
+    client::{
+        legacy::{
+            Client as Pool,
+            connect::{HttpConnector, proxy::Tunnel},
+        },
+        proxy::matcher::Matcher,
+    },
+    rt::TokioExecutor,
+};
+use rustls::{ClientConfig, RootCertStore, crypto::aws_lc_rs};
+use tokio::time::timeout;
+use url::{Host, Url};
+
+use crate::failure::Failure;
+
+/// The maximum size of an answer. A page of the feed has at most 100 bodies of 256 KiB.
+const LARGEST: usize = 64 * 1024 * 1024;
+const CONNECT_WITHIN: Duration = Duration::from_secs(10);
+/// The time for the body of an answer whose status alone counts.
+const REST_WITHIN: Duration = Duration::from_secs(2);
+
+/// An HTTP request.
+pub struct Outgoing<'a> {
+    pub method: Method,
+    pub url: &'a Url,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+    /// The maximum duration of the exchange.
+    pub within: Duration,
+}
+
+/// A complete answer.
+pub struct Answer {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+}
+
+/// A pool of connections.
+#[derive(Clone)]
+pub enum Client {
+    Direct(Pool<HttpsConnector<HttpConnector>, Full<Bytes>>),
+    /// Through the proxy that HTTPS_PROXY or HTTP_PROXY names.
+    Proxied(Pool<HttpsConnector<Tunnel<HttpConnector>>, Full<Bytes>>),
+}
+
+/// Whether requests to an address stay on this machine.
+pub fn is_on_this_machine(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}
+
+impl Client {
+    /// A client for the servers at this address; uses the proxy of the environment, except for this machine.
+    pub fn new(url: &Url) -> Result<Self, Failure> {
+        let tls = HttpsConnectorBuilder::new().with_tls_config(tls(url)?).https_or_http().enable_http1();
+        let mut connector = HttpConnector::new();
+        connector.enforce_http(false);
+        connector.set_connect_timeout(Some(CONNECT_WITHIN));
+        let uri: Uri = url.as_str().parse().map_err(|_| Failure::Usage(format!("{url} is no address")))?;
+        let proxy = (!is_on_this_machine(url)).then(|| Matcher::from_env().intercept(&uri)).flatten();
+        let Some(proxy) = proxy else {
+            return Ok(Self::Direct(Pool::builder(TokioExecutor::new()).build(tls.wrap_connector(connector))));
+        };
+        let mut tunnel = Tunnel::new(proxy.uri().clone(), connector);
+        if let Some(credentials) = proxy.basic_auth() {
+            tunnel = tunnel.with_auth(credentials.clone());
+        }
+        Ok(Self::Proxied(Pool::builder(TokioExecutor::new()).build(tls.wrap_connector(tunnel))))
+    }
+
+    /// Sends a request and reads the answer. The error is a text for people.
+    pub async fn send(&self, outgoing: Outgoing<'_>) -> Result<Answer, String> {
+        let within = outgoing.within;
+        let exchange = async {
+            let response = self.response(outgoing).await?;
+            let (head, body) = response.into_parts();
+            let body = Limited::new(body, LARGEST).collect().await.map_err(|error| chain(error.as_ref()))?;
+            Ok(Answer { status: head.status.as_u16(), headers: head.headers, body: body.to_bytes() })
+        };
+        timeout(within, exchange).await.unwrap_or_else(|_| Err(late(within)))
+    }
+
+    /// Sends a request, and returns the status of the answer, also if its body is endless. The error is a text for
+    /// people.
+    pub async fn status(&self, outgoing: Outgoing<'_>) -> Result<u16, String> {
+        let within = outgoing.within;
+        let response = timeout(within, self.response(outgoing)).await.unwrap_or_else(|_| Err(late(within)))?;
+        let status = response.status().as_u16();
+        // A server may log an error when its body is not read.
+        drop(timeout(REST_WITHIN, Limited::new(response.into_body(), LARGEST).collect()).await);
+        Ok(status)
+    }
+
+    async fn response(&self, outgoing: Outgoing<'_>) -> Result<Response<Incoming>, String> {
+        let length = outgoing.body.len();
+        let mut request = Request::new(Full::new(outgoing.body));
+        *request.uri_mut() = outgoing.url.as_str().parse().map_err(|error| format!("no address: {error}"))?;
+        *request.method_mut() = outgoing.method;
+        *request.headers_mut() = outgoing.headers;
+        // hyper writes no length for an empty body, and some servers want one.
+        if request.method() == Method::POST {
+            request.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+        }
+        let answered = match self {
+            Self::Direct(pool) => pool.request(request).await,
+            Self::Proxied(pool) => pool.request(request).await,
+        };
+        answered.map_err(|error| chain(&error))
+    }
+}
+
+fn late(within: Duration) -> String {
+    format!("no answer within {} s", within.as_secs())
+}
+
+/// The causes of an error. The outermost only says that the client failed.
+fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut causes = Vec::new();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        causes.push(cause.to_string());
+        next = cause.source();
+    }
+    // Some errors repeat their cause in their text.
+    causes.dedup_by(|inner, outer| outer.contains(inner.as_str()));
+    if causes.is_empty() { error.to_string() } else { causes.join(": ") }
+}
+
+/// TLS with the certificates of this system, or without any for an address without TLS.
+fn tls(url: &Url) -> Result<ClientConfig, Failure> {
+    let mut roots = RootCertStore::empty();
+    if url.scheme() == "https" {
+        let system = rustls_native_certs::load_native_certs();
+        let reasons = system.errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        roots.add_parsable_certificates(system.certs);
+        if roots.is_empty() {
+            return Err(Failure::Certificates(reasons));
+        }
+    }
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("the provider supports the default versions");
+    Ok(config.with_root_certificates(roots).with_no_client_auth())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_loopback_addresses_are_this_machine() {
+        let here = |url: &str| is_on_this_machine(&url.parse().expect("an address"));
+        for url in ["http://localhost:3000/a", "http://127.0.0.2", "http://[::1]:80", "https://api.localhost"] {
+            assert!(here(url), "{url}");
+        }
+        for url in ["http://localhost.example", "http://10.0.0.1", "https://api.waypost.example"] {
+            assert!(!here(url), "{url}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_closed_port_is_named_as_the_reason() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url: Url = format!("http://{}/", listener.local_addr().expect("it listens")).parse().expect("an address");
+        drop(listener);
+        let client = Client::new(&url).expect("no TLS");
+        let within = Duration::from_secs(60);
+        let outgoing =
+            Outgoing { method: Method::GET, url: &url, headers: HeaderMap::new(), body: Bytes::new(), within };
+        let reason = client.status(outgoing).await.expect_err("closed");
+        assert!(reason.to_lowercase().contains("refused"), "{reason}");
+    }
+}

@@ -1,0 +1,287 @@
+//! The login: address and credentials, stored in the user's configuration and overridden by the environment.
+
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions},
+    io::{ErrorKind, Write},
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+use crate::{failure::Failure, http_client::is_on_this_machine, machine};
+
+/// Address and credentials. It has no `Debug`, since it contains the secret.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StoredLogin {
+    /// The base address of the API, without a slash at its end.
+    pub address: String,
+    /// The address of the token issuer. Without it, the API names its issuer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub issuer: Option<String>,
+    /// The managing entity.
+    pub entity: String,
+    pub client_id: String,
+    pub client_secret: String,
+}
+
+/// Values of a login that options or variables give.
+#[derive(Default)]
+pub struct GivenLogin {
+    pub address: Option<String>,
+    pub issuer: Option<String>,
+    pub entity: Option<String>,
+    pub client_id: Option<String>,
+    pub client_secret: Option<String>,
+}
+
+impl GivenLogin {
+    /// The values of the environment.
+    pub fn of_environment() -> Self {
+        let variable = |name: &str| machine::variable(&format!("WAYPOST_{name}"));
+        Self {
+            address: variable("ADDRESS"),
+            issuer: variable("ISSUER"),
+            entity: variable("ENTITY"),
+            client_id: variable("CLIENT_ID"),
+            client_secret: variable("CLIENT_SECRET"),
+        }
+    }
+
+    /// These values, and the stored ones in place of missing ones. The stored secret serves the stored application at
+    /// the stored address only: another server must not get it.
+    fn over(self, stored: Option<StoredLogin>) -> Result<StoredLogin, Failure> {
+        let address = self.address.as_deref().map(checked_address).transpose()?;
+        let issuer = self.issuer.as_deref().map(checked_address).transpose()?;
+        let same_server = |stored: &StoredLogin| {
+            address.as_ref().is_none_or(|address| *address == stored.address)
+                && (issuer.is_none() || issuer == stored.issuer)
+        };
+        let stored = stored.filter(same_server);
+        let same_application =
+            |stored: &&StoredLogin| self.client_id.as_ref().is_none_or(|client| *client == stored.client_id);
+        let secret = stored.as_ref().filter(same_application).map(|stored| stored.client_secret.clone());
+        let take = |given: Option<String>, of: fn(&StoredLogin) -> &String, name| {
+            given.or_else(|| stored.as_ref().map(|stored| of(stored).clone())).ok_or(Failure::NotLoggedIn(name))
+        };
+        Ok(StoredLogin {
+            address: take(address, |stored| &stored.address, "address (WAYPOST_ADDRESS)")?,
+            entity: take(self.entity, |stored| &stored.entity, "managing entity (WAYPOST_ENTITY)")?,
+            client_id: take(self.client_id, |stored| &stored.client_id, "client id (WAYPOST_CLIENT_ID)")?,
+            client_secret: self
+                .client_secret
+                .or(secret)
+                .ok_or(Failure::NotLoggedIn("client secret (WAYPOST_CLIENT_SECRET)"))?,
+            issuer: issuer.or_else(|| stored.as_ref().and_then(|stored| stored.issuer.clone())),
+        })
+    }
+}
+
+impl StoredLogin {
+    /// The stored login, with the environment's values in place of stored ones.
+    pub fn load() -> Result<Self, Failure> {
+        let stored = match path() {
+            Ok(path) => read(&path)?,
+            Err(_) => None,
+        };
+        GivenLogin::of_environment().over(stored)
+    }
+
+    /// Stores it for this user alone, and returns the file.
+    pub fn save(&self) -> Result<PathBuf, Failure> {
+        let path = path()?;
+        write(&path, self)?;
+        Ok(path)
+    }
+
+    /// Removes the stored login, and returns its file; `None` if there was none.
+    pub fn remove() -> Result<Option<PathBuf>, Failure> {
+        let path = path()?;
+        match fs::remove_file(&path) {
+            Ok(()) => Ok(Some(path)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(Failure::File { path, source }),
+        }
+    }
+}
+
+/// An address of a service in its stored form. `http` is accepted for this machine only, since it would show the secret
+/// to the network.
+pub fn checked_address(given: &str) -> Result<String, Failure> {
+    let wrong = |why: &str| Failure::Usage(format!("the address `{given}` {why}"));
+    let url: Url = given.trim().parse().map_err(|_| wrong("is none; write it as https://api.waypost.example"))?;
+    if url.cannot_be_a_base() || !["http", "https"].contains(&url.scheme()) || url.host().is_none() {
+        return Err(wrong("must begin with https://"));
+    }
+    if !url.username().is_empty() || url.password().is_some() || url.query().is_some() || url.fragment().is_some() {
+        return Err(wrong("must have no credentials, no query and no fragment"));
+    }
+    if url.scheme() == "http" && !is_on_this_machine(&url) {
+        return Err(wrong("must begin with https://, since others on the network can read http"));
+    }
+    Ok(url.as_str().trim_end_matches('/').to_owned())
+}
+
+fn path() -> Result<PathBuf, Failure> {
+    let folder = machine::configuration_folder()
+        .ok_or_else(|| Failure::Usage("there is no folder for configuration: set HOME".to_owned()))?;
+    Ok(folder.join("waypost").join("login.json"))
+}
+
+fn read(path: &Path) -> Result<Option<StoredLogin>, Failure> {
+    match fs::read_to_string(path) {
+        Ok(text) => match serde_json::from_str(&text) {
+            Ok(login) => Ok(Some(login)),
+            Err(error) => {
+                let source = std::io::Error::other(format!("no stored login ({error}); run `waypost login`"));
+                Err(Failure::File { path: path.to_owned(), source })
+            }
+        },
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(Failure::File { path: path.to_owned(), source }),
+    }
+}
+
+/// Writes a file beside it, which is this user's from its creation, and then replaces it.
+fn write(path: &Path, login: &StoredLogin) -> Result<(), Failure> {
+    let written = || {
+        let folder = path.parent().ok_or(ErrorKind::NotFound)?;
+        private_folder().recursive(true).create(folder)?;
+        restrict(folder)?;
+        let new = path.with_extension("new");
+        match fs::remove_file(&new) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = private_file(&new)?;
+        file.write_all(&serde_json::to_vec_pretty(login)?)?;
+        file.sync_all()?;
+        fs::rename(&new, path)
+    };
+    written().map_err(|source| Failure::File { path: path.to_owned(), source })
+}
+
+#[cfg(unix)]
+fn private_folder() -> DirBuilder {
+    use std::os::unix::fs::DirBuilderExt;
+    let mut builder = DirBuilder::new();
+    builder.mode(0o700);
+    builder
+}
+
+/// On Windows, the folder of the user's configuration is this user's already.
+#[cfg(not(unix))]
+fn private_folder() -> DirBuilder {
+    DirBuilder::new()
+}
+
+#[cfg(unix)]
+fn private_file(path: &Path) -> std::io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+#[cfg(not(unix))]
+fn private_file(path: &Path) -> std::io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).open(path)
+}
+
+/// Restricts an existing folder as well.
+#[cfg(unix)]
+fn restrict(folder: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
+}
+
+#[cfg(not(unix))]
+fn restrict(_: &Path) -> std::io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stored() -> StoredLogin {
+        let text = |text: &str| text.to_owned();
+        StoredLogin {
+            address: text("https://api.example"),
+            issuer: Some(text("https://auth.example")),
+            entity: text("hotel"),
+            client_id: text("app1"),
+            client_secret: text("secret1"),
+        }
+    }
+
+    fn missing(given: GivenLogin, stored: Option<StoredLogin>) -> String {
+        given.over(stored).err().expect("a value is missing").to_string()
+    }
+
+    #[test]
+    fn the_environment_overrides_single_values() {
+        let given = GivenLogin { entity: Some("other".to_owned()), ..GivenLogin::default() };
+        let login = given.over(Some(stored())).expect("complete");
+        assert!(login == StoredLogin { entity: "other".to_owned(), ..stored() });
+    }
+
+    #[test]
+    fn the_stored_secret_never_goes_to_another_server() {
+        let elsewhere = |address: Option<&str>, issuer: Option<&str>| GivenLogin {
+            address: address.map(str::to_owned),
+            issuer: issuer.map(str::to_owned),
+            entity: Some("hotel".to_owned()),
+            client_id: Some("app1".to_owned()),
+            client_secret: None,
+        };
+        for given in [
+            elsewhere(Some("https://api.other"), None),
+            elsewhere(Some("https://api.example"), Some("https://auth.other")),
+        ] {
+            assert!(missing(given, Some(stored())).contains("WAYPOST_CLIENT_SECRET"));
+        }
+    }
+
+    #[test]
+    fn the_stored_secret_is_not_used_for_another_application() {
+        let given = GivenLogin { client_id: Some("app2".to_owned()), ..GivenLogin::default() };
+        assert!(missing(given, Some(stored())).contains("WAYPOST_CLIENT_SECRET"));
+    }
+
+    #[test]
+    fn without_a_login_the_missing_value_is_named() {
+        assert_eq!(missing(GivenLogin::default(), None), "not logged in: there is no address (WAYPOST_ADDRESS)");
+    }
+
+    #[test]
+    fn an_address_has_tls_or_is_on_this_machine() {
+        for (given, stored) in [
+            ("https://api.example/", "https://api.example"),
+            (" http://localhost:9000 ", "http://localhost:9000"),
+            ("https://x.example/stage/", "https://x.example/stage"),
+        ] {
+            assert_eq!(checked_address(given).ok().as_deref(), Some(stored), "{given}");
+        }
+        for given in
+            ["api.example", "http://api.example", "ftp://localhost", "https://a:b@c", "https://a?b", "mailto:a"]
+        {
+            assert_eq!(checked_address(given).ok(), None, "{given}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn file_and_folder_are_for_this_user_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("config/waypost/login.json");
+        fs::create_dir_all(path.parent().expect("a folder")).expect("it can be made");
+        // The second time, the file exists.
+        for _ in 0..2 {
+            write(&path, &stored()).expect("it can be written");
+            let mode = |path: &Path| fs::metadata(path).expect("it exists").permissions().mode() & 0o777;
+            assert_eq!((mode(&path), mode(path.parent().expect("a folder"))), (0o600, 0o700));
+        }
+        assert!(read(&path).expect("it can be read") == Some(stored()));
+    }
+}

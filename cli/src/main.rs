@@ -1,0 +1,44 @@
+#![doc = include_str!("../README.md")]
+
+mod arguments;
+mod commands;
+mod failure;
+mod http_client;
+mod login;
+mod machine;
+mod output;
+mod service;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use self::{
+    arguments::{Arguments, Command},
+    failure::Failure,
+    output::Output,
+};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match run(arguments).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+async fn run(Arguments { json, command }: Arguments) -> Result<(), Failure> {
+    let output = Output { json };
+    match command {
+        Command::Login(login) => login.run(output).await,
+        Command::Logout => commands::logout(output),
+        Command::Token => commands::token(output).await,
+        Command::Listen(listen) => listen.run(output).await,
+        Command::Trigger(trigger) => trigger.run(output).await,
+        Command::Deliveries(deliveries) => deliveries.run(output).await,
+        Command::Show(which) => which.show(output).await,
+        Command::Resend(which) => which.resend(output).await,
+        Command::Completions { shell } => commands::completions(shell, output),
+    }
+}

@@ -1,0 +1,173 @@
+//! Standard output: text for people, coloured on a terminal, or JSON for programs.
+
+use std::{
+    fmt::Display,
+    io::{self, Write},
+};
+
+use anstyle::{AnsiColor, Style};
+use serde::Serialize;
+
+/// The style of unimportant parts.
+pub const DIM: Style = Style::new().dimmed();
+/// The style of titles.
+pub const BOLD: Style = Style::new().bold();
+const GREEN: Style = AnsiColor::Green.on_default();
+const YELLOW: Style = AnsiColor::Yellow.on_default();
+const RED: Style = AnsiColor::Red.on_default();
+
+/// The output format of results.
+#[derive(Debug, Clone, Copy)]
+pub struct Output {
+    /// Whether to write JSON.
+    pub json: bool,
+}
+
+impl Output {
+    /// Writes a result as JSON or as text.
+    pub fn write(self, json: impl Serialize, text: impl Display) -> io::Result<()> {
+        if self.json { self.raw(serde_json::to_string(&json)?) } else { self.text(text) }
+    }
+
+    /// Writes text, without its colours if standard output is no terminal.
+    pub fn text(self, text: impl Display) -> io::Result<()> {
+        writeln!(anstream::stdout(), "{text}")
+    }
+
+    /// Writes text as it is.
+    pub fn raw(self, text: impl Display) -> io::Result<()> {
+        writeln!(io::stdout(), "{text}")
+    }
+
+    /// Writes a remark for people to standard error.
+    pub fn remark(self, text: impl Display) {
+        // Without standard error, a remark is not worth an end.
+        drop(writeln!(anstream::stderr(), "{text}"));
+    }
+}
+
+/// Text of third parties for a terminal: control characters could move the cursor or change the direction of the text.
+/// Line breaks stay.
+pub fn visible(text: &str) -> String {
+    let hidden = |letter: char| {
+        let directs = matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        directs || letter.is_control() && !['\n', '\t'].contains(&letter)
+    };
+    text.chars().map(|letter| if hidden(letter) { '\u{fffd}' } else { letter }).collect()
+}
+
+/// Text of third parties in one line.
+pub fn visible_line(text: &str) -> String {
+    visible(text).replace(['\n', '\t'], " ")
+}
+
+/// The colour of an HTTP status; `None` if a request did not complete.
+pub fn colour_of_answer(status: Option<u64>) -> Style {
+    match status {
+        Some(200..=299) => GREEN,
+        _ => RED,
+    }
+}
+
+/// The colour of a delivery's status.
+pub fn colour_of(status: &str) -> Style {
+    match status {
+        "delivered" => GREEN,
+        "failed" => RED,
+        "retrying" | "pending" => YELLOW,
+        _ => DIM,
+    }
+}
+
+/// A time of the service as `2026-11-20 09:45:00Z`.
+pub fn short_time(time: &str) -> String {
+    match (time.get(..10), time.get(11..19), time.ends_with('Z')) {
+        (Some(date), Some(clock), true) => format!("{date} {clock}Z"),
+        _ => time.to_owned(),
+    }
+}
+
+/// JSON with line breaks and indentation. The rest stays, such as the digits of numbers.
+pub fn pretty_json(json: &str) -> String {
+    let mut text = String::new();
+    let mut depth = 0_usize;
+    let mut in_string = false;
+    let mut escaped = false;
+    let mut last = ' ';
+    for letter in json.chars() {
+        if in_string {
+            in_string = escaped || letter != '"';
+            escaped = !escaped && letter == '\\';
+            text.push(letter);
+            last = letter;
+            continue;
+        }
+        match letter {
+            ' ' | '\n' | '\t' | '\r' => continue,
+            '}' | ']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        // Before the first member, after each comma, and before the end; empty objects stay in one line.
+        let closes = matches!(letter, '}' | ']');
+        let opened = matches!(last, '{' | '[');
+        if last == ',' || opened != closes && (opened || closes) {
+            text.push('\n');
+            text.push_str(&"  ".repeat(depth));
+        }
+        text.push(letter);
+        match letter {
+            '{' | '[' => depth += 1,
+            ':' => text.push(' '),
+            '"' => in_string = true,
+            _ => {}
+        }
+        last = letter;
+    }
+    text
+}
+
+/// Rows in columns. The first row is the title; each cell has a style.
+pub fn table(rows: &[Vec<(String, Style)>]) -> String {
+    let columns = rows.first().map_or(0, Vec::len);
+    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.0.chars().count()).max();
+    let widths: Vec<_> = (0..columns).map(|column| width(column).unwrap_or_default()).collect();
+    let line = |row: &Vec<(String, Style)>| {
+        let cells = row.iter().zip(&widths).enumerate().map(|(column, ((text, style), width))| {
+            let padding = if column + 1 == columns { 0 } else { width - text.chars().count() };
+            format!("{style}{text}{style:#}{}", " ".repeat(padding))
+        });
+        cells.collect::<Vec<_>>().join("  ")
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_of_third_parties_cannot_control_the_terminal() {
+        assert_eq!(visible("a\u{1b}[2Jb\u{9b}c\u{202e}d\ne"), "a\u{fffd}[2Jb\u{fffd}c\u{fffd}d\ne");
+        assert_eq!(visible_line("a\nb\tc"), "a b c");
+    }
+
+    #[test]
+    fn only_white_space_of_json_changes() {
+        let json = r#"{"a": {}, "b":[1.10,"x, {\"y\" \\"],"c":[ ],"d":{"e":null}}"#;
+        let pretty = "{\n  \"a\": {},\n  \"b\": [\n    1.10,\n    \"x, {\\\"y\\\" \\\\\"\n  ],\n  \"c\": [],\n  \"d\": {\n    \"e\": null\n  }\n}";
+        assert_eq!(pretty_json(json), pretty);
+    }
+
+    #[test]
+    fn columns_are_aligned_by_characters() {
+        let cell = |text: &str| (text.to_owned(), Style::new());
+        let rows = [vec![cell("ID"), cell("NAME")], vec![cell("Zürich"), cell("x")]];
+        assert_eq!(table(&rows), "ID      NAME\nZürich  x");
+    }
+
+    #[test]
+    fn a_time_is_shown_without_its_milliseconds() {
+        assert_eq!(short_time("2026-11-20T09:45:00.123Z"), "2026-11-20 09:45:00Z");
+        assert_eq!(short_time("soon"), "soon");
+    }
+}

@@ -1,0 +1,249 @@
+//! The API of a service, for one managing entity: tokens, requests and their errors.
+
+use std::{
+    sync::Mutex,
+    time::{Duration, Instant},
+};
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use hyper::body::Bytes;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::Value;
+use url::Url;
+
+use crate::{
+    failure::{Failure, Problem},
+    http_client::{Answer, Client, Outgoing},
+    login::{StoredLogin, checked_address},
+};
+
+const VERSION: HeaderValue = HeaderValue::from_static("2.0");
+const USER_AGENT: HeaderValue = HeaderValue::from_static(concat!("waypost-cli/", env!("CARGO_PKG_VERSION")));
+/// The maximum duration of a request, except a long poll.
+pub const WITHIN: Duration = Duration::from_secs(30);
+/// A token is renewed this long before its end, so that it does not expire on the way.
+const RENEWED_BEFORE: Duration = Duration::from_secs(60);
+
+/// A service, with the login of an application.
+pub struct Service {
+    pub login: StoredLogin,
+    client: Client,
+    issuer: Url,
+    issuer_client: Client,
+    token: Mutex<Option<HeldToken>>,
+}
+
+struct HeldToken {
+    text: String,
+    renewed_at: Instant,
+}
+
+/// An answer of the token endpoint.
+#[derive(Deserialize, Serialize)]
+pub struct TokenAnswer {
+    pub access_token: String,
+    pub token_type: String,
+    pub expires_in: u64,
+    #[serde(default)]
+    pub scope: String,
+}
+
+/// A request below the path of the managing entity.
+pub struct Call<'a> {
+    pub method: Method,
+    /// The segments of the path after the managing entity.
+    pub path: &'a [&'a str],
+    pub query: &'a [(&'a str, String)],
+    pub body: Option<Value>,
+    pub within: Duration,
+}
+
+impl<'a> Call<'a> {
+    /// A GET.
+    pub fn get(path: &'a [&'a str]) -> Self {
+        Self { method: Method::GET, path, query: &[], body: None, within: WITHIN }
+    }
+
+    /// A POST with a body.
+    pub fn post(path: &'a [&'a str], body: Value) -> Self {
+        Self { method: Method::POST, path, query: &[], body: Some(body), within: WITHIN }
+    }
+
+    /// A DELETE.
+    pub fn delete(path: &'a [&'a str]) -> Self {
+        Self { method: Method::DELETE, path, query: &[], body: None, within: WITHIN }
+    }
+}
+
+#[derive(Deserialize)]
+struct ResourceMetadata {
+    authorization_servers: Vec<String>,
+}
+
+impl Service {
+    /// The service of the stored login.
+    pub async fn of_login() -> Result<Self, Failure> {
+        Self::open(StoredLogin::load()?).await
+    }
+
+    /// The service of a login. Without an issuer, the service names it, and the login gets it.
+    pub async fn open(mut login: StoredLogin) -> Result<Self, Failure> {
+        let address = parsed(&login.address)?;
+        let client = Client::new(&address)?;
+        let issuer = match &login.issuer {
+            Some(issuer) => issuer.clone(),
+            None => issuer_of(&client, &login.address).await?,
+        };
+        let url = parsed(&issuer)?;
+        login.issuer = Some(issuer);
+        let issuer_client = Client::new(&url)?;
+        Ok(Self { login, client, issuer: url, issuer_client, token: Mutex::new(None) })
+    }
+
+    /// A new token, which the next requests use as well.
+    pub async fn new_token(&self) -> Result<TokenAnswer, Failure> {
+        let url = with_path(&self.issuer, &["oauth2", "token"]);
+        let form = form_urlencoded::Serializer::new(String::new())
+            .append_pair("grant_type", "client_credentials")
+            .append_pair("client_id", &self.login.client_id)
+            .append_pair("client_secret", &self.login.client_secret)
+            .finish();
+        let mut headers = common_headers();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
+        let outgoing = Outgoing { method: Method::POST, url: &url, headers, body: form.into(), within: WITHIN };
+        let answer: TokenAnswer = json(&url, &exchanged(&self.issuer_client, outgoing).await?)?;
+        let lifetime = Duration::from_secs(answer.expires_in);
+        let renewed_at = Instant::now() + lifetime.saturating_sub(RENEWED_BEFORE.min(lifetime / 4));
+        *self.held() = Some(HeldToken { text: answer.access_token.clone(), renewed_at });
+        Ok(answer)
+    }
+
+    /// Sends a request, and returns the text of the answer. A token that is refused is renewed once: it may have been
+    /// revoked, or the keys of the issuer were replaced.
+    pub async fn text(&self, call: Call<'_>) -> Result<String, Failure> {
+        let (token, is_new) = self.token().await?;
+        match self.sent(&call, &token).await {
+            Err(failure) if failure.is_of_kind("unauthorized") && !is_new => {
+                let token = self.new_token().await?.access_token;
+                self.sent(&call, &token).await
+            }
+            answered => answered,
+        }
+    }
+
+    /// Sends a request, and returns the value of the answer.
+    pub async fn call<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<T, Failure> {
+        json(&self.url(call.path), &self.text(call).await?)
+    }
+
+    async fn token(&self) -> Result<(String, bool), Failure> {
+        let held = self.held().as_ref().filter(|held| Instant::now() < held.renewed_at).map(|held| held.text.clone());
+        match held {
+            Some(token) => Ok((token, false)),
+            None => Ok((self.new_token().await?.access_token, true)),
+        }
+    }
+
+    fn held(&self) -> std::sync::MutexGuard<'_, Option<HeldToken>> {
+        // A panic elsewhere leaves a complete value.
+        self.token.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn url(&self, path: &[&str]) -> Url {
+        let address = parsed(&self.login.address).expect("it was parsed when the service was opened");
+        let entity = ["api", "managing-entity", &self.login.entity];
+        with_path(&address, &entity.iter().chain(path).copied().collect::<Vec<_>>())
+    }
+
+    async fn sent(&self, call: &Call<'_>, token: &str) -> Result<String, Failure> {
+        let mut url = self.url(call.path);
+        if !call.query.is_empty() {
+            url.query_pairs_mut().extend_pairs(call.query);
+        }
+        let mut headers = common_headers();
+        let unusable = |_| Failure::Unexpected { address: self.issuer.to_string(), status: 200 };
+        let mut bearer = HeaderValue::try_from(format!("Bearer {token}")).map_err(unusable)?;
+        bearer.set_sensitive(true);
+        headers.insert(header::AUTHORIZATION, bearer);
+        let body = call.body.as_ref().map(|body| Bytes::from(body.to_string()));
+        if body.is_some() {
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        let body = body.unwrap_or_default();
+        let outgoing = Outgoing { method: call.method.clone(), url: &url, headers, body, within: call.within };
+        exchanged(&self.client, outgoing).await
+    }
+}
+
+/// The issuer that a service names (RFC 9728), or the service itself if it names none.
+async fn issuer_of(client: &Client, address: &str) -> Result<String, Failure> {
+    let url = with_path(&parsed(address)?, &[".well-known", "oauth-protected-resource"]);
+    let outgoing =
+        Outgoing { method: Method::GET, url: &url, headers: common_headers(), body: Bytes::new(), within: WITHIN };
+    let metadata = match exchanged(client, outgoing).await {
+        Ok(text) => serde_json::from_str::<ResourceMetadata>(&text).ok(),
+        Err(failure @ Failure::Unreachable { .. }) => return Err(failure),
+        Err(_) => None,
+    };
+    let named = metadata.and_then(|metadata| metadata.authorization_servers.into_iter().next());
+    named.map_or_else(|| Ok(address.to_owned()), |issuer| checked_address(&issuer))
+}
+
+fn common_headers() -> HeaderMap {
+    HeaderMap::from_iter([
+        (header::USER_AGENT, USER_AGENT),
+        (header::ACCEPT, HeaderValue::from_static("application/json")),
+        (HeaderName::from_static("service-version"), VERSION),
+    ])
+}
+
+/// Sends a request, and returns the text of a 2xx answer.
+async fn exchanged(client: &Client, outgoing: Outgoing<'_>) -> Result<String, Failure> {
+    let url = outgoing.url.clone();
+    let answer = client
+        .send(outgoing)
+        .await
+        .map_err(|reason| Failure::Unreachable { address: url.origin().ascii_serialization(), reason })?;
+    let text = String::from_utf8_lossy(&answer.body);
+    if (200..300).contains(&answer.status) { Ok(text.into_owned()) } else { Err(refusal(&url, &answer, &text)) }
+}
+
+fn refusal(url: &Url, answer: &Answer, text: &str) -> Failure {
+    let Ok(mut problem) = serde_json::from_str::<Problem>(text) else {
+        return Failure::Unexpected { address: url.origin().ascii_serialization(), status: answer.status };
+    };
+    let seconds = answer.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
+    problem.retry_after = seconds.and_then(|seconds| seconds.parse().ok());
+    Failure::Refused(problem)
+}
+
+fn json<T: DeserializeOwned>(url: &Url, text: &str) -> Result<T, Failure> {
+    let unexpected = |_| Failure::Unexpected { address: url.origin().ascii_serialization(), status: 200 };
+    serde_json::from_str(text).map_err(unexpected)
+}
+
+fn parsed(address: &str) -> Result<Url, Failure> {
+    address.parse().map_err(|_| Failure::Usage(format!("`{address}` is no address; run `waypost login`")))
+}
+
+/// An address with further segments, each encoded.
+fn with_path(base: &Url, segments: &[&str]) -> Url {
+    let mut url = base.clone();
+    if let Ok(mut path) = url.path_segments_mut() {
+        path.pop_if_empty().extend(segments);
+    }
+    url
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_encoded_in_paths() {
+        let url = with_path(&parsed("https://api.example/stage").expect("an address"), &["webhook", "a/b ?", "ü"]);
+        assert_eq!(url.as_str(), "https://api.example/stage/webhook/a%2Fb%20%3F/%C3%BC");
+        let root = with_path(&parsed("https://api.example").expect("an address"), &["oauth2", "token"]);
+        assert_eq!(root.as_str(), "https://api.example/oauth2/token");
+    }
+}

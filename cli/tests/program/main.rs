@@ -1,0 +1,304 @@
+//! The program against a fake of the service: files, exit codes, messages, forwarding. The contract tests of the
+//! project run it against the real service.
+
+mod fake;
+mod reference;
+
+use std::{
+    io::Write,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+};
+
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use self::fake::{Fake, SECRET, problem};
+
+const ME: &str = "/api/managing-entity/hotel";
+
+/// A person at a machine with an empty configuration.
+struct Person {
+    home: TempDir,
+}
+
+/// The result of a run.
+#[derive(Debug)]
+struct Ended {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+impl From<Output> for Ended {
+    fn from(output: Output) -> Self {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("it writes UTF-8");
+        Self { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    }
+}
+
+impl Ended {
+    fn done(self) -> String {
+        assert_eq!(self.code, Some(0), "{self:?}");
+        self.out
+    }
+
+    fn failed(self, code: i32) -> String {
+        assert_eq!((self.code, self.out.as_str()), (Some(code), ""), "{self:?}");
+        self.err
+    }
+}
+
+impl Person {
+    fn new() -> Self {
+        Self { home: tempfile::tempdir().expect("a folder") }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_waypost"));
+        command.args(arguments).env_clear().env("HOME", self.home.path());
+        command.env("XDG_CONFIG_HOME", self.home.path().join("config"));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// Runs the program beside the fake, which answers meanwhile.
+    async fn run(&self, arguments: &[&str]) -> Ended {
+        Self::ended(self.command(arguments).spawn().expect("it is built")).await
+    }
+
+    async fn ended(child: Child) -> Ended {
+        let output = tokio::task::spawn_blocking(|| child.wait_with_output()).await.expect("no panic");
+        output.expect("it ends").into()
+    }
+
+    async fn log_in(&self, fake: &Fake) -> Ended {
+        let arguments =
+            ["login", "--address", &fake.address, "--entity", "hotel", "--client-id", "app", "--client-secret-stdin"];
+        let mut child = self.command(&arguments).stdin(Stdio::piped()).spawn().expect("it is built");
+        child.stdin.take().expect("piped").write_all(b"s3cret\n").expect("it reads");
+        Self::ended(child).await
+    }
+
+    fn file(&self) -> PathBuf {
+        let folder = if cfg!(target_os = "macos") { "Library/Application Support" } else { "config" };
+        self.home.path().join(folder).join("waypost/login.json")
+    }
+}
+
+fn mode(path: &Path) -> u32 {
+    std::fs::metadata(path).expect("it exists").permissions().mode() & 0o777
+}
+
+#[tokio::test]
+async fn a_login_is_checked_and_kept_for_this_user_alone() {
+    let fake = Fake::start().await;
+    let person = Person::new();
+    let said = person.log_in(&fake).await.done();
+    assert!(said.contains("as app for hotel") && !said.contains("s3cret"), "{said}");
+    assert_eq!((mode(&person.file()), mode(person.file().parent().expect("a folder"))), (0o600, 0o700));
+    // The address names its issuer.
+    let asked = &fake.received("/issuer/oauth2/token")[0];
+    assert_eq!(asked.body, "grant_type=client_credentials&client_id=app&client_secret=s3cret");
+    assert_eq!(person.run(&["token"]).await.done(), "a.b.c\n");
+    for request in fake.everything() {
+        assert_eq!(request.header("service-version"), "2.0", "{request:?}");
+        assert!(request.header("user-agent").starts_with("waypost-cli/"), "{request:?}");
+    }
+    person.run(&["logout"]).await.done();
+    assert!(!person.file().exists());
+    assert!(person.run(&["token"]).await.failed(4).contains("waypost login"));
+}
+
+#[tokio::test]
+async fn a_refused_login_is_not_kept() {
+    let fake = Fake::start().await;
+    fake.on("/issuer/oauth2/token", problem(401, "invalid-client", "The client could not be authenticated."));
+    let person = Person::new();
+    let said = person.log_in(&fake).await.failed(4);
+    assert!(said.starts_with("error: The client could not be authenticated.\nnext: run `waypost login`"), "{said}");
+    assert!(!person.file().exists());
+    fake.on(&format!("{ME}/webhook/event/list"), problem(403, "entity-not-covered", "Not this hotel."));
+    let said = person.log_in(&fake).await.failed(4);
+    assert!(said.contains("Not this hotel.") && said.contains("managing entity of your application"), "{said}");
+    assert!(!person.file().exists());
+}
+
+#[tokio::test]
+async fn the_environment_replaces_a_login() {
+    let fake = Fake::start().await;
+    let person = Person::new();
+    let mut command = person.command(&["token"]);
+    command.env("WAYPOST_ADDRESS", &fake.address).env("WAYPOST_ENTITY", "hotel");
+    command.env("WAYPOST_CLIENT_ID", "app2").env("WAYPOST_CLIENT_SECRET", "other");
+    assert_eq!(Person::ended(command.spawn().expect("it is built")).await.done(), "a.b.c\n");
+    assert!(fake.received("/issuer/oauth2/token")[0].body.contains("client_id=app2&client_secret=other"));
+}
+
+#[tokio::test]
+async fn every_end_has_its_exit_code_and_says_what_to_do() {
+    let fake = Fake::start().await;
+    let person = Person::new();
+    person.log_in(&fake).await.done();
+    for wrong in [
+        &["nothing"][..],
+        &["deliveries", "--limit", "0"],
+        &["listen", "--forward", "ftp://localhost"],
+        &["login", "--address", "http://api.example", "--entity", "a", "--client-id", "b"],
+        &["login", "--entity", "a"],
+    ] {
+        person.run(wrong).await.failed(2);
+    }
+    let resend = format!("{ME}/webhook/delivery/dlv_1/resend");
+    fake.on(&resend, problem(403, "insufficient-scope", "The token lacks a scope."));
+    assert!(person.run(&["resend", "dlv_1"]).await.failed(4).contains("the scope integrations.write"));
+    fake.on(&resend, problem(503, "service-unavailable", "Later."));
+    assert!(person.run(&["resend", "dlv_1"]).await.failed(1).contains("urn:uuid:0c61d53d"));
+    fake.on(&resend, (502, json!("<html>")));
+    assert!(person.run(&["resend", "dlv_1"]).await.failed(1).contains("answered with status 502"));
+    drop(fake);
+    let said = person.run(&["show", "dlv_1"]).await.failed(3);
+    assert!(said.contains("cannot be reached") && said.contains("check the network"), "{said}");
+}
+
+#[tokio::test]
+async fn a_refused_token_is_renewed_once() {
+    let fake = Fake::start().await;
+    let person = Person::new();
+    person.log_in(&fake).await.done();
+    // `trigger` without a webhook makes two requests with one token.
+    fake.on(&format!("{ME}/webhook/whk_1/test"), problem(401, "unauthorized", "It is revoked."));
+    let before = fake.received("/issuer/oauth2/token").len();
+    let said = person.run(&["trigger", "booking.created"]).await.done();
+    assert!(said.contains("whk_1 (Booking sync): dlv_9"), "{said}");
+    assert_eq!(fake.received("/issuer/oauth2/token").len() - before, 2);
+    let sent = fake.received(&format!("{ME}/webhook/whk_1/test"));
+    assert_eq!(sent[1].json(), json!({ "type": "booking.created" }));
+}
+
+#[tokio::test]
+async fn deliveries_are_plain_when_piped_and_paged_to_the_limit() {
+    let fake = Fake::start().await;
+    let person = Person::new();
+    person.log_in(&fake).await.done();
+    let arguments = ["deliveries", "--failed", "--subject", "B-1 ü", "--webhook", "whk_1", "--limit", "150"];
+    let said = person.run(&arguments).await.done();
+    assert!(!said.contains('\u{1b}') && said.lines().count() == 3, "{said:?}");
+    assert!(said.contains("retrying") && said.contains("500") && said.contains("dlv_2"), "{said}");
+    let asked = fake.received(&format!("{ME}/webhook/delivery/list"));
+    let filters = "status=failed%2Cretrying&subject=B-1+%C3%BC&webhookIdentifier=whk_1";
+    assert_eq!(asked[0].query, format!("limit=100&{filters}"));
+    assert_eq!(asked[1].query, format!("limit=100&{filters}&cursor=more"));
+    let listed: Value = serde_json::from_str(&person.run(&["deliveries", "--json"]).await.done()).expect("JSON");
+    assert_eq!(listed[1]["id"], "dlv_2");
+    let shown = person.run(&["show", "dlv_1"]).await.done();
+    assert!(shown.contains("delivered") && shown.contains("204  87 ms"), "{shown}");
+    let shown: Value = serde_json::from_str(&person.run(&["resend", "dlv_1", "--json"]).await.done()).expect("JSON");
+    assert_eq!(shown["id"], "dlv_1");
+}
+
+/// Starts `listen`, and ends it by a signal when the fake has received this many acknowledgements.
+async fn listened(person: &Person, fake: &Fake, arguments: &[&str], acknowledged: usize, signal: Signal) -> Ended {
+    let child = person.command(&[&["listen"], arguments].concat()).spawn().expect("it is built");
+    let id = Pid::from_raw(child.id().try_into().expect("a process"));
+    let ended = tokio::spawn(Person::ended(child));
+    fake.until(&format!("{ME}/webhook/whk_1/feed/ack"), acknowledged).await;
+    // The line of an acknowledgement is written before the next read.
+    fake.until(&format!("{ME}/webhook/whk_1/feed"), 2).await;
+    kill(id, signal).expect("it runs");
+    ended.await.expect("no panic")
+}
+
+#[tokio::test]
+async fn listen_forwards_acknowledges_and_removes_its_webhook() {
+    let fake = Fake::start().await;
+    let person = Person::new();
+    person.log_in(&fake).await.done();
+    let first = r#"{"id":"evt_1","type":"booking.created","subject":"B-1","data":{"total":1.10}}"#;
+    fake.deliver(&[first, r#"{"id":"evt_2","type":"booking.created"}"#]);
+    fake.on("/hooks", (204, Value::Null));
+    fake.on("/hooks", (500, json!({})));
+    let target = format!("{}/hooks", fake.address);
+    let types = ["--forward", &target, "--types", "booking.created,payment.*"];
+    let ended = listened(&person, &fake, &types, 2, Signal::SIGINT).await;
+    assert!(ended.err.contains(SECRET) && ended.err.contains("whk_1 is removed"), "{ended:?}");
+    let said = ended.done();
+    assert!(said.contains("booking.created  B-1  dlv_0  204") && said.contains("evt_2  dlv_1  500"), "{said}");
+
+    let wanted = fake.received(&format!("{ME}/webhook"))[0].json();
+    assert_eq!(wanted["delivery"], "pull");
+    assert_eq!((&wanted["temporary"], &wanted["eventList"]), (&json!(true), &json!(["booking.created", "payment.*"])));
+    let forwarded = &fake.received("/hooks")[0];
+    assert_eq!((forwarded.body.as_str(), forwarded.header("webhook-signature")), (first, "v1,abc="));
+    assert_eq!(forwarded.header("authorization"), "");
+    let acknowledged = fake.received(&format!("{ME}/webhook/whk_1/feed/ack"));
+    assert_eq!(acknowledged[0].json(), json!({ "confirmed": ["rcp_0"] }));
+    assert_eq!(acknowledged[1].json(), json!({ "failed": [{ "receipt": "rcp_1", "reason": "HTTP 500" }] }));
+    let removed = fake.received(&format!("{ME}/webhook/whk_1"));
+    assert_eq!((removed.len(), removed[0].method.as_str()), (1, "DELETE"));
+}
+
+#[tokio::test]
+async fn listen_reports_a_closed_port_and_an_expired_receipt() {
+    let fake = Fake::start().await;
+    let person = Person::new();
+    person.log_in(&fake).await.done();
+    fake.deliver(&["{}"]);
+    let expired = json!({ "results": [{ "receipt": "r", "deliveryIdentifier": "d", "outcome": "expired" }] });
+    fake.on(&format!("{ME}/webhook/whk_1/feed/ack"), (200, expired));
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("it listens");
+    let ended = listened(&person, &fake, &["--forward", &closed.to_string()], 1, Signal::SIGTERM).await;
+    assert!(ended.err.contains("dlv_0 was answered after its time"), "{ended:?}");
+    assert!(ended.done().to_lowercase().contains("refused"));
+    let acknowledged = fake.received(&format!("{ME}/webhook/whk_1/feed/ack"))[0].json();
+    let reason = acknowledged["failed"][0]["reason"].as_str().expect("a reason").to_lowercase();
+    assert!(reason.contains("refused"), "{reason}");
+}
+
+#[tokio::test]
+async fn listen_without_an_address_prints_and_confirms_as_json() {
+    let fake = Fake::start().await;
+    let person = Person::new();
+    person.log_in(&fake).await.done();
+    let body = r#"{"id":"evt_1","type":"booking.created","data":{"total":1.10}}"#;
+    fake.deliver(&[body]);
+    let said = listened(&person, &fake, &["--json"], 1, Signal::SIGINT).await.done();
+    let lines: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!((&lines[0]["kind"], &lines[0]["signingSecret"]), (&json!("listening"), &json!(SECRET)));
+    assert_eq!((&lines[1]["deliveryIdentifier"], &lines[1]["body"]), (&json!("dlv_0"), &json!(body)));
+    assert_eq!(lines[2], json!({ "kind": "ended", "webhookIdentifier": "whk_1", "removed": true }));
+    let acknowledged = fake.received(&format!("{ME}/webhook/whk_1/feed/ack"));
+    assert_eq!(acknowledged[0].json(), json!({ "confirmed": ["rcp_0"] }));
+}
+
+#[tokio::test]
+async fn listen_waits_for_a_service_that_fails_and_says_so_once() {
+    let fake = Fake::start().await;
+    let person = Person::new();
+    person.log_in(&fake).await.done();
+    let feed = format!("{ME}/webhook/whk_1/feed");
+    for _ in 0..2 {
+        fake.on(&feed, problem(503, "service-unavailable", "Later."));
+    }
+    fake.deliver(&["{}"]);
+    let ended = listened(&person, &fake, &[], 1, Signal::SIGINT).await;
+    assert_eq!(ended.err.matches("Later.").count(), 1, "{ended:?}");
+    assert!(ended.err.contains("answers again"), "{ended:?}");
+}
+
+#[tokio::test]
+async fn listen_ends_when_its_webhook_is_removed_elsewhere() {
+    let fake = Fake::start().await;
+    let person = Person::new();
+    person.log_in(&fake).await.done();
+    fake.on(&format!("{ME}/webhook/whk_1/feed"), problem(404, "webhook-not-found", "There is no such webhook."));
+    let ended = person.run(&["listen"]).await;
+    assert!(ended.err.contains("Run `waypost listen` again"), "{ended:?}");
+    assert_eq!(ended.code, Some(1));
+    assert_eq!(fake.received(&format!("{ME}/webhook/whk_1")).len(), 0);
+}

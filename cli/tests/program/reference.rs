@@ -1,0 +1,32 @@
+//! docs/cli.md has the help of each command, word for word.
+
+use std::{fs, process::Command};
+
+const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/cli.md");
+const HEADING: &str = "\n## Help of each command\n";
+const COMMANDS: [&str; 9] =
+    ["login", "logout", "token", "listen", "trigger", "deliveries", "show", "resend", "completions"];
+
+fn help(arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_waypost")).args(arguments).arg("--help").output().expect("it runs");
+    let text = String::from_utf8(output.stdout).expect("help is text");
+    text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n").trim().to_owned()
+}
+
+#[test]
+fn the_page_of_the_command_line_is_current() {
+    let general = help(&[]);
+    for command in COMMANDS {
+        assert!(general.contains(&format!("\n  {command} ")), "{command}: {general}");
+    }
+    let sections = COMMANDS.map(|command| format!("\n### {command}\n\n```text\n{}\n```\n", help(&[command])));
+    let reference = format!("\n```text\n{general}\n```\n{}", sections.concat());
+    let document = fs::read_to_string(DOCUMENT).expect("docs/cli.md is text");
+    let (introduction, written) = document.split_once(HEADING).expect("docs/cli.md has the section");
+    if written == reference {
+        return;
+    }
+    let new = concat!(env!("CARGO_TARGET_TMPDIR"), "/cli.md");
+    fs::write(new, format!("{introduction}{HEADING}{reference}")).expect("cargo's folder can be written");
+    panic!("docs/cli.md is not current: cp {new} docs/cli.md");
+}
