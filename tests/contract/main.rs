@@ -33,6 +33,7 @@ mod browser_panel_speed;
 mod browser_panel_webhooks;
 mod canary;
 mod checks;
+mod cli;
 mod client_authentication;
 mod clients;
 mod crash;
