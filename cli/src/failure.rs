@@ -17,7 +17,7 @@ pub enum Failure {
     NotLoggedIn(&'static str),
     /// The service answered with an error.
     #[error("{}", visible(&.0.detail))]
-    Refused(Problem),
+    Refused(Box<Problem>),
     /// The service gave no answer.
     #[error("{address} cannot be reached: {reason}")]
     Unreachable { address: String, reason: String },
@@ -88,10 +88,10 @@ impl Failure {
     fn message(&self) -> String {
         let mut message = format!("error: {self}\n");
         // A single one is the message itself.
-        if let Self::Refused(Problem { properties: Properties { violations, .. }, .. }) = self
-            && violations.len() > 1
+        if let Self::Refused(problem) = self
+            && problem.properties.violations.len() > 1
         {
-            for Violation { field, message: requirement } in violations {
+            for Violation { field, message: requirement } in &problem.properties.violations {
                 writeln!(message, "  `{}` {}", visible(field), visible(requirement)).expect("a text takes everything");
             }
         }

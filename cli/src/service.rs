@@ -209,7 +209,7 @@ async fn exchanged(client: &Client, outgoing: Outgoing<'_>) -> Result<String, Fa
 }
 
 fn refusal(url: &Url, answer: &Answer, text: &str) -> Failure {
-    let Ok(mut problem) = serde_json::from_str::<Problem>(text) else {
+    let Ok(mut problem) = serde_json::from_str::<Box<Problem>>(text) else {
         return Failure::Unexpected { address: url.origin().ascii_serialization(), status: answer.status };
     };
     let seconds = answer.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
