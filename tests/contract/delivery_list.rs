@@ -1,43 +1,36 @@
-//! The list of deliveries: order, filters, and cursors that no client can make, change or use in another list.
+//! The list of deliveries: order, filters, and the state of what it shows.
 
-use std::{
-    collections::BTreeSet,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use contract_test::contract_test;
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
 
 use crate::{
-    harness::{Behaviour, Entity, Hook, LONG, Receiver, Settings, Suite, Table, now, stored, until},
+    harness::{Behaviour, Entity, Hook, LONG, Receiver, Settings, Suite, Table, until},
     pauses::paused_in,
     webhooks,
 };
 
 /// A page of a list; the query begins with a question mark, or is empty.
-async fn page(entity: &Entity, query: &str) -> Value {
+pub async fn page(entity: &Entity, query: &str) -> Value {
     entity.get(&format!("/webhook/delivery/list{query}")).expect(200).await.json()
 }
 
-fn items(page: &Value) -> Vec<Value> {
+pub fn items(page: &Value) -> Vec<Value> {
     page["items"].as_array().expect("openapi.yaml says so").clone()
 }
 
-fn id(delivery: &Value) -> String {
+pub fn id(delivery: &Value) -> String {
     delivery["id"].as_str().expect("openapi.yaml says so").to_owned()
 }
 
-fn ids(deliveries: &[Value]) -> Vec<String> {
+pub fn ids(deliveries: &[Value]) -> Vec<String> {
     deliveries.iter().map(id).collect()
 }
 
 /// The whole list for these parameters (`status=failed&…`), page by page.
-async fn whole(entity: &Entity, parameters: &str, limit: usize) -> Vec<Value> {
+pub async fn whole(entity: &Entity, parameters: &str, limit: usize) -> Vec<Value> {
     let mut found = Vec::new();
     let mut cursor = String::new();
     loop {
@@ -190,122 +183,6 @@ async fn every_filter_alone_and_with_others_finds_what_it_says(suite: Arc<Suite>
 }
 
 #[contract_test]
-async fn pages_neither_skip_nor_repeat_while_new_deliveries_come(suite: Arc<Suite>) {
-    let entity = suite.entity().await;
-    let receiver = Receiver::start().await;
-    entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
-    let mut expected = publish(&entity, "booking.created", 250).await;
-    expected.sort_by(|one, other| other.cmp(one));
-    let before = whole(&entity, "", 100).await;
-    assert_eq!(ids(&before).len(), 250);
-
-    let stop = Arc::new(AtomicBool::new(false));
-    let publisher = entity.clone();
-    let stopped = Arc::clone(&stop);
-    let publishing = tokio::spawn(async move {
-        let mut published = 0;
-        while !stopped.load(Ordering::Relaxed) {
-            published += publish(&publisher, "booking.created", 4).await.len();
-        }
-        published
-    });
-    // The pages' sizes vary, the list does not.
-    let mut seen = Vec::new();
-    let mut cursor = String::new();
-    for limit in [1, 7, 30, 2, 100].into_iter().cycle() {
-        let page = page(&entity, &format!("?limit={limit}{cursor}")).await;
-        seen.extend(ids(&items(&page)));
-        match page["nextCursor"].as_str() {
-            Some(next) => cursor = format!("&cursor={next}"),
-            None => break,
-        }
-    }
-    stop.store(true, Ordering::Relaxed);
-    assert!(publishing.await.expect("it did not panic") > 0);
-    let distinct: BTreeSet<&String> = seen.iter().collect();
-    assert_eq!(distinct.len(), seen.len(), "no delivery is listed twice");
-    let old: BTreeSet<&String> = expected.iter().collect();
-    let seen_of_old: Vec<&String> = seen.iter().filter(|id| old.contains(id)).collect();
-    assert_eq!(
-        seen_of_old,
-        ids(&before).iter().collect::<Vec<_>>(),
-        "no delivery is left out, and the order is stable"
-    );
-    // Identifiers are ordered by time: later pages contain no delivery that is newer than the first page.
-    assert!(seen.is_sorted_by(|newer, older| newer > older), "{seen:?}");
-}
-
-#[contract_test]
-async fn a_cursor_works_only_in_its_own_list(suite: Arc<Suite>) {
-    let (entity, other, receiver) = (suite.entity().await, suite.entity().await, Receiver::start().await);
-    for entity in [&entity, &other] {
-        entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
-        publish(entity, "booking.created", 3).await;
-    }
-    let filters = "type=booking.created&createdFrom=2020-01-01T00:00:00Z";
-    let first = page(&entity, &format!("?limit=1&{filters}")).await;
-    let cursor = first["nextCursor"].as_str().expect("there are more").to_owned();
-    let second = page(&entity, &format!("?limit=1&{filters}&cursor={cursor}")).await;
-    assert_ne!(items(&first), items(&second));
-    // Filters in another notation and order are the same list, and the limit is not a filter.
-    let reworded = format!("?cursor={cursor}&createdFrom=2020-01-01T01:00:00.000%2B01:00&type=booking.created");
-    assert_eq!(items(&page(&entity, &reworded).await).len(), 2);
-
-    let refused = async |entity: &Entity, query: String| {
-        let call = entity.get(&format!("/webhook/delivery/list?{query}"));
-        let problem = call.refused(400, "invalid-request").await;
-        let violations = problem["properties"]["violations"].as_array().expect("openapi.yaml says so");
-        assert!(violations.len() == 1 && violations[0]["field"] == "cursor", "{query}: {problem:#}");
-        let message = violations[0]["message"].as_str().expect("openapi.yaml says so");
-        assert!(message.contains("without cursor"), "{message}");
-    };
-    refused(&other, format!("{filters}&cursor={cursor}")).await;
-    for others in [
-        "",
-        "type=booking.created",
-        "type=booking.cancelled&createdFrom=2020-01-01T00:00:00Z",
-        "type=booking.created&createdFrom=2020-01-01T00:00:00.001Z",
-        "type=booking.created&createdTo=2020-01-01T00:00:00Z",
-        "type=booking.created&createdFrom=2020-01-01T00:00:00Z&status=delivered",
-        "type=booking.created&createdFrom=2020-01-01T00:00:00Z&webhookIdentifier=whk_00000000000000000000000000",
-        "type=booking.created&createdFrom=2020-01-01T00:00:00Z&subject=B-1001",
-        "type=booking.created&createdFrom=2020-01-01T00:00:00Z&lastHttpStatus=200",
-        "type=booking.created&createdFrom=2020-01-01T00:00:00Z&lastError=dns",
-    ] {
-        refused(&entity, format!("{others}&cursor={cursor}")).await;
-    }
-    let last = cursor.len() - 1;
-    let swapped = |position: usize| {
-        let other = if cursor[position..].starts_with('A') { "B" } else { "A" };
-        format!("{}{other}{}", &cursor[..position], &cursor[position + 1..])
-    };
-    for bad in [
-        swapped(0),
-        swapped(last / 2),
-        swapped(last),
-        cursor[..last].to_owned(),
-        cursor[1..].to_owned(),
-        cursor[..last / 2].to_owned(),
-        format!("{cursor}A"),
-        format!("{cursor}{cursor}"),
-        format!("{cursor}%3D"),
-        format!("%20{cursor}"),
-        cursor.to_lowercase(),
-        String::new(),
-        "x".to_owned(),
-        "AAAA".to_owned(),
-        "e30".to_owned(),
-        "%00".to_owned(),
-        "%FF%FE".to_owned(),
-        "..%2F..%2Fetc".to_owned(),
-        "x".repeat(4_000),
-        id(&items(&first)[0]),
-    ] {
-        refused(&entity, format!("{filters}&cursor={bad}")).await;
-    }
-}
-
-#[contract_test]
 async fn every_bad_value_is_refused_with_its_name(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let [longest, longer] = [256, 257].map(|length| format!("subject={}", "x".repeat(length)));
@@ -406,86 +283,6 @@ async fn an_entity_sees_only_its_own_deliveries(suite: Arc<Suite>) {
     let seen: BTreeSet<String> =
         ids(&items(&page(&owner, &format!("?webhookIdentifier={}", hook.id)).await)).into_iter().collect();
     assert_eq!(seen, own.into_iter().collect());
-}
-
-/// Follows the cursors of a list to its end; returns its deliveries, and the number of deliveries on each page.
-async fn pages(entity: &Entity, parameters: &str) -> (Vec<String>, Vec<usize>) {
-    let mut found = Vec::new();
-    let mut sizes = Vec::new();
-    let mut cursor = String::new();
-    loop {
-        let page = page(entity, &format!("?{parameters}{cursor}")).await;
-        sizes.push(items(&page).len());
-        found.extend(ids(&items(&page)));
-        match page["nextCursor"].as_str() {
-            Some(next) => cursor = format!("&cursor={next}"),
-            None => return (found, sizes),
-        }
-    }
-}
-
-#[contract_test]
-async fn a_page_with_a_rare_filter_ends_early_and_later_pages_find_the_rest(suite: Arc<Suite>) {
-    /// More deliveries than the service reads for one page.
-    const MANY: usize = 5_000;
-    let entity = suite.entity().await;
-    let receiver = Receiver::start().await;
-    let table = suite.table();
-    let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
-    let model = entity.publish(json!({})).await;
-    entity.until_status(&model, &["delivered"]).await;
-    let event = table.event(&stored::event_of(&model)).await.expect("it is there");
-    let head = table.head(&model).await.expect("it is there");
-    // Ten events a millisecond, of some minutes ago: the sweep has passed their time.
-    let began = (now() - 600) * 1_000;
-    let event_of = |number: usize| stored::event_id(began + i64::try_from(number / 10).expect("few"), number);
-    let copied = |original: &Value, (pk, sk): (String, String), changes: &[(&str, Value)]| {
-        let mut copy = original.clone();
-        copy["pk"] = json!({ "S": pk });
-        copy["sk"] = json!({ "S": sk });
-        changes.iter().for_each(|(name, value)| copy[*name] = value.clone());
-        copy
-    };
-    let text = |text: String| json!({ "S": text });
-    // All are delivered at the first attempt, except that the oldest is of another type and the second has failed.
-    let copies = (0..MANY).flat_map(|number| {
-        let id = event_of(number);
-        let delivery = stored::delivery_id(&id, 0);
-        let mut changes = vec![("id", text(delivery.clone()))];
-        let kind = [("type", text("booking.cancelled".to_owned()))];
-        let kind = if number == 0 { &kind[..] } else { &[] };
-        changes.extend_from_slice(kind);
-        if number == 1 {
-            changes.extend([
-                ("status", text("failed".to_owned())),
-                ("lastHttpStatus", json!({ "N": "503" })),
-                ("webhookKey", text(format!("RECOVERABLE#{}", hook.id))),
-                ("entityKey", text(format!("UNDELIVERED#{}", entity.id))),
-            ]);
-        }
-        let head = copied(&head, stored::head_key(&delivery), &changes);
-        [copied(&event, stored::event_key(&id), kind), head]
-    });
-    table.put_all(copies.collect::<Vec<_>>()).await;
-    let [other, failed] = [0, 1].map(|number| stored::delivery_id(&event_of(number), 0));
-    let of_webhook = format!("webhookIdentifier={}&", hook.id);
-    for (parameters, expected, least, most) in [
-        ("type=booking.cancelled".to_owned(), &other, 5, 7),
-        // A page reads less of each of a webhook's parts of the index.
-        (format!("{of_webhook}type=booking.cancelled"), &other, 5, 12),
-        ("lastHttpStatus=503".to_owned(), &failed, 12, 15),
-        (format!("{of_webhook}status=failed"), &failed, 1, 1),
-        // An index lists nothing else.
-        ("status=failed".to_owned(), &failed, 1, 1),
-    ] {
-        let (found, sizes) = pages(&entity, &parameters).await;
-        assert_eq!(found, std::slice::from_ref(expected), "{parameters}");
-        assert!((least..=most).contains(&sizes.len()), "{parameters}: a page reads a bounded number: {sizes:?}");
-    }
-    // A frequent filter fills its page at once.
-    for frequent in ["status=delivered", "lastHttpStatus=200"] {
-        assert_eq!(items(&page(&entity, &format!("?{frequent}&limit=100")).await).len(), 100, "{frequent}");
-    }
 }
 
 #[contract_test]

@@ -30,7 +30,7 @@ EMULATORS_OWN = {
     "the emulator accepts bodies of any size, and passes every JSON body on as text": [
         "bodies::a_connection_that_a_too_large_body_ends_is_not_used_again",
         "agents::an_invalid_message_gets_an_error_of_json_rpc",
-        "publish::a_body_that_is_not_json_is_refused_as_a_whole",
+        "publish_data::a_body_that_is_not_json_is_refused_as_a_whole",
         "token::a_request_that_is_too_large_is_a_problem",
     ],
     "the emulator's bus does not pass on `TraceHeader`": [
