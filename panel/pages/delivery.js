@@ -4,7 +4,7 @@ import { get, getText, post } from "../api.js";
 import { address, go } from "../address.js";
 import { Action } from "../parts/action.js";
 import { Attempts } from "../parts/attempts.js";
-import { Badge } from "../parts/badge.js";
+import { Badge, TestBadge } from "../parts/badge.js";
 import { Card } from "../parts/card.js";
 import { Copy, Identifier } from "../parts/copy.js";
 import { DataWarnings } from "../parts/data_warnings.js";
@@ -119,10 +119,12 @@ const Again = ({ resend, close }) => html`
       <${Action} kind="primary" scope="integrations.write" busy=${resend.busy} onClick=${() => resend.run()}>Resend<//></div>
   <//>`;
 
-function Lead({ delivery: { status, type }, webhook }) {
+function Lead({ delivery, webhook }) {
+  const { status, type } = delivery;
   const { tone, icon, word } = DELIVERY[status];
   const target = webhook ? html`<a href="/panel/webhooks/${webhook.id}">${webhook.name}</a>` : "a removed webhook";
-  return html`<${Badge} tone=${tone} icon=${icon}>${word}<//> <code>${type}</code> to ${target}`;
+  return html`<${Badge} tone=${tone} icon=${icon}>${word}<//> <${TestBadge} delivery=${delivery}
+    /><code>${type}</code> to ${target}`;
 }
 
 const Details = ({ delivery: { id, event, subject, webhookIdentifier, url, createdDate, lastUpdate } }) => html`

@@ -1,7 +1,7 @@
 // Deliveries as rows of one line, each a link to its page.
 import { html, useLayoutEffect, useRef } from "./html.js";
 import { may } from "../session.js";
-import { Badge } from "./badge.js";
+import { Badge, TestBadge } from "./badge.js";
 import { Countdown, Time, clockOf } from "./time.js";
 import { labelOf } from "./known.js";
 import { result as resultOf, shortResult } from "../words/results.js";
@@ -48,8 +48,8 @@ function Row({ item, types, webhook, areKnown, isFresh, selection }) {
         aria-label="Select ${label}${item.subject ? `, ${item.subject}` : ""}"
         onChange=${(event) => selection.set([item.id], event.target.checked)} /></label></td>`}
       <td class="state"><${Badge} tone=${tone} icon=${icon}>${word}<//></td>
-      <td class="main" title="${label}, ${item.type}"><a class="row-link" href="/panel/deliveries/${item.id}">${label}</a>${" "}
-        <code>${item.type}</code></td>
+      <td class="main" title="${label}, ${item.type}"><${TestBadge} delivery=${item} /><a class="row-link"
+        href="/panel/deliveries/${item.id}">${label}</a>${" "}<code>${item.type}</code></td>
       <td class="subject" title=${item.subject}>${item.subject}</td>
       <td class="webhook-cell" title=${item.url}>${webhook?.name
         ?? html`<span class="faint">${areKnown ? "Removed webhook" : "…"}</span>`}</td>

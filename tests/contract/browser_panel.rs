@@ -63,6 +63,8 @@ async fn a_webhook_is_created_and_its_first_delivery_shown(suite: Arc<Suite>) {
     assert!(question.contains("The signing secret is shown only once"), "{question}");
     let page = browser.until_says("Delivered at attempt 1").await;
     assert!(page.contains("thank you") && page.contains("webhook.test"), "{page}");
+    let badges = browser.run("return [...document.querySelectorAll('.lead .badge')].map((badge) => badge.textContent)");
+    assert_eq!(badges.await, json!(["Delivered", "Test"]));
     let webhooks = entity.get("/webhook/list").expect(200).await.json();
     assert_eq!(webhooks[0]["eventList"], json!(["booking.*"]));
     assert_eq!(receiver.received("/hook").len(), 1);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use contract_test::contract_test;
 use serde_json::{Value, json};
 
-use crate::harness::{Behaviour, Entity, Hook, Receiver, Suite, is_signed_by, time};
+use crate::harness::{Behaviour, Entity, Hook, LONG, Receiver, Suite, is_signed_by, time, until};
 
 /// Sends a test event to a webhook, and returns the delivery.
 async fn tested(entity: &Entity, hook: &Hook) -> String {
@@ -37,10 +37,12 @@ async fn a_test_event_goes_to_this_webhook_alone_regardless_of_its_list(suite: A
     assert_eq!(delivery["event"], event);
     assert_eq!((&delivery["type"], &delivery["webhookIdentifier"]), (&json!("webhook.test"), &json!(hook.id)));
     assert_eq!((&delivery["attemptCount"], &delivery["lastHttpStatus"]), (&json!(1), &json!(204)));
+    assert_eq!(delivery["test"], true);
     assert_eq!(time(&event["timestamp"]), time(&delivery["createdDate"]));
     // A test event to the other webhook would have arrived before this event.
     let published = entity.publish(json!({})).await;
-    entity.until_status(&published, &["delivered"]).await;
+    let published = entity.until_status(&published, &["delivered"]).await;
+    assert_eq!(published.get("test"), None);
     assert_eq!((receiver.received("/tested").len(), receiver.received("/other").len()), (1, 1));
 }
 
@@ -107,6 +109,26 @@ async fn the_sample_of_a_named_type_is_sent_and_says_that_it_is_a_test(suite: Ar
     assert_eq!((&delivery["event"], delivery.get("subject")), (&event, None), "people find no test by a booking");
     let shown = entity.get("/webhook/event/type/booking.created").expect(200).await.json();
     assert_eq!(event["data"], shown["samples"][0]);
+    assert_eq!(delivery["test"], true);
+    let listed = entity.get("/webhook/delivery/list?type=booking.created").expect(200).await.json();
+    assert_eq!((&listed["items"][0]["id"], &listed["items"][0]["test"]), (&json!(id), &json!(true)));
     let event = event["id"].as_str().expect("openapi.yaml says so");
     assert_eq!(entity.get(&format!("/webhook/event/{event}")).expect(200).await.json()["test"], true);
+}
+
+/// An operational event changes no health and does not become the probe of a breaker. A test with its sample does both.
+#[contract_test]
+async fn a_test_with_an_operational_sample_counts_like_any_test(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(500)])).await;
+    for _ in 0..2 {
+        let sent = entity.test(&hook.id).json(&json!({ "type": "webhook.failing" })).expect(202).await.json();
+        let id = sent["deliveryIdentifier"].as_str().expect("openapi.yaml says so");
+        entity.until_status(id, &["failed"]).await;
+    }
+    until("the failures of the tests are counted", LONG, async || {
+        (entity.listed(&hook).await["health"] == "failing").then_some(())
+    })
+    .await;
 }

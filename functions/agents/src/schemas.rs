@@ -38,6 +38,15 @@ pub fn described(mut schema: Value, description: &str) -> Value {
     schema
 }
 
+/// The schema of the cursor of a list's next page.
+pub fn cursor() -> Value {
+    json!({
+        "type": "string",
+        "maxLength": 1_000,
+        "description": "The `nextCursor` of the previous page.",
+    })
+}
+
 /// The schema of an object with additional members.
 pub fn with(mut object: Value, members: Value) -> Value {
     if let (Some(known), Value::Object(more)) = (object["properties"].as_object_mut(), members) {

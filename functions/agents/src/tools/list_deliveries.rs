@@ -17,10 +17,9 @@ pub const LIST_DELIVERIES: Tool = Tool {
     name: "list_deliveries",
     title: "List deliveries",
     description: "Lists deliveries, the newest first, page by page, each with its status and the answer to its last \
-                  attempt. Filter by status, event type, subject (such as a booking's number), webhook, event, last \
-                  answer or time; a delivery must match all filters. A page may have fewer deliveries than `limit`, \
-                  or none, and still a `nextCursor`: send it as `cursor` with the same filters to continue. \
-                  `show_delivery` shows one delivery with its event and attempts.",
+                  attempt. It matches all filters, such as a booking's number as `subject`. A page may have fewer \
+                  deliveries than `limit`, or none, and still a `nextCursor`: send it as `cursor` with the same \
+                  filters to continue. `show_delivery` shows one delivery with its event and attempts.",
     input,
     output: || schemas::of("DeliveryPage"),
     scopes: &[IntegrationsRead],
@@ -60,11 +59,7 @@ fn input() -> Value {
         "createdFrom": schemas::described(schemas::of("GivenTime"), "Only deliveries created at this time or later."),
         "createdTo": schemas::described(schemas::of("GivenTime"), "Only deliveries created before this time."),
         "limit": { "type": "integer", "minimum": 1, "maximum": 100, "default": 25, "description": "The maximum number of deliveries on a page." },
-        "cursor": {
-            "type": "string",
-            "maxLength": 1_000,
-            "description": "The `nextCursor` of the previous page, with the same filters.",
-        },
+        "cursor": schemas::cursor(),
     });
     schemas::with_examples(
         schemas::object(filters, &[]),

@@ -39,11 +39,7 @@ fn input() -> Value {
         "createdFrom": schemas::described(schemas::of("GivenTime"), "Only events published at this time or later."),
         "createdTo": schemas::described(schemas::of("GivenTime"), "Only events published before this time."),
         "limit": { "type": "integer", "minimum": 1, "maximum": 50, "default": 20, "description": "The maximum number of events on a page." },
-        "cursor": {
-            "type": "string",
-            "maxLength": 1_000,
-            "description": "The `nextCursor` of the previous page, with the same filters.",
-        },
+        "cursor": schemas::cursor(),
     });
     schemas::object(filters, &[])
 }

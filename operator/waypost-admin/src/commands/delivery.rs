@@ -80,7 +80,8 @@ impl Display for View {
         let delivery = &self.delivery;
         writeln!(f, "{}  {}", delivery.id, delivery.status.as_str())?;
         writeln!(f, "  of         {}", delivery.owner_identifier)?;
-        writeln!(f, "  event      {}  {}", delivery.id.event(), delivery.r#type)?;
+        let test = if delivery.test { "  (test)" } else { "" };
+        writeln!(f, "  event      {}  {}{test}", delivery.id.event(), delivery.r#type)?;
         if let Some(subject) = &delivery.subject {
             writeln!(f, "  subject    {}", printable(subject))?;
         }
@@ -171,6 +172,9 @@ dlv_01m7wh697q3m7qqm482zyh9200  retrying
           1  2026-11-20T09:45:00.100Z  500  12 ms
           2  2026-11-20T09:45:05.100Z  timeout: the endpoint did not answer in time  10000 ms";
         assert_eq!(View::of(found(), false).to_string(), expected);
+        let mut test = found();
+        test.delivery.test = true;
+        assert!(View::of(test, false).to_string().contains("booking.created  (test)\n"));
     }
 
     #[test]

@@ -100,6 +100,9 @@ pub struct Delivery {
     /// The subject of its event, such as a booking's number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
+    /// Whether its event was sent by a test of the webhook.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub test: bool,
     /// The event's type.
     pub r#type: String,
     /// The webhook's URL when the delivery was created, with the values of its query masked. Empty, and not shown, for
@@ -163,6 +166,7 @@ mod tests {
             owner_identifier: EntityId::parse(&"e".repeat(64)).expect("an entity"),
             status: Status::Failed,
             subject: Some("\"".repeat(256)),
+            test: true,
             r#type: "booking.created".to_owned(),
             url: "\"".repeat(2_048),
             waiting_for: Some(WaitingFor::Schedule),

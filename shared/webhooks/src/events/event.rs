@@ -33,8 +33,8 @@ pub struct Event {
     pub trace: Option<Trace>,
     /// The values of its data that do not conform to the schema of its type.
     pub warnings: Vec<DataWarning>,
-    /// Whether a person requested it, so that its first attempts do not wait for a breaker.
-    pub asked_for: bool,
+    /// Whether it was sent by a test of one webhook. Its first attempts do not wait for a breaker.
+    pub is_test: bool,
 }
 
 /// The event's body is too large.
@@ -45,14 +45,14 @@ pub struct TooLarge;
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Body<'a> {
-    id: &'a EventId,
-    r#type: &'a str,
+    id: EventId,
+    r#type: &'static str,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     test: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     subject: Option<&'a str>,
     timestamp: Time,
-    managing_entity_identifier: &'a EntityId,
+    managing_entity_identifier: EntityId,
     data: &'a serde_json::value::RawValue,
 }
 
@@ -82,11 +82,8 @@ impl Event {
         entity: EntityId,
         data: &serde_json::value::RawValue,
     ) -> Result<Self, TooLarge> {
-        let managing_entity_identifier = &entity;
-        let body =
-            Body { id: &id, r#type: kind.value, test: false, subject, timestamp, managing_entity_identifier, data };
-        let body = body.text()?;
-        Ok(Self::with_body(id, kind, timestamp, entity, body).about_subject(subject))
+        let managing_entity_identifier = entity;
+        Body { id, r#type: kind.value, test: false, subject, timestamp, managing_entity_identifier, data }.event()
     }
 
     /// An event without a subject whose data are a sample of its type. Its body says that it is a test.
@@ -97,44 +94,29 @@ impl Event {
         entity: EntityId,
         data: &serde_json::value::RawValue,
     ) -> Result<Self, TooLarge> {
-        let managing_entity_identifier = &entity;
-        let body = Body {
-            id: &id,
-            r#type: kind.value,
-            test: true,
-            subject: None,
-            timestamp,
-            managing_entity_identifier,
-            data,
-        };
-        let body = body.text()?;
-        Ok(Self::with_body(id, kind, timestamp, entity, body))
-    }
-
-    fn about_subject(self, subject: Option<&str>) -> Self {
-        Self { subject: subject.map(str::to_owned), ..self }
-    }
-
-    fn with_body(id: EventId, kind: &EventType, timestamp: Time, entity: EntityId, body: String) -> Self {
-        Self {
-            id,
-            kind: kind.value,
-            timestamp,
-            entity,
-            body,
-            subject: None,
-            about: Vec::new(),
-            trace: None,
-            warnings: Vec::new(),
-            asked_for: false,
-        }
+        let managing_entity_identifier = entity;
+        Body { id, r#type: kind.value, test: true, subject: None, timestamp, managing_entity_identifier, data }.event()
     }
 }
 
 impl Body<'_> {
-    fn text(&self) -> Result<String, TooLarge> {
-        let body = serde_json::to_string(self).expect("texts and raw JSON can always be written");
-        if body.len() > MAX_BYTES { Err(TooLarge) } else { Ok(body) }
+    fn event(self) -> Result<Event, TooLarge> {
+        let body = serde_json::to_string(&self).expect("texts and raw JSON can always be written");
+        if body.len() > MAX_BYTES {
+            return Err(TooLarge);
+        }
+        Ok(Event {
+            id: self.id,
+            kind: self.r#type,
+            timestamp: self.timestamp,
+            entity: self.managing_entity_identifier,
+            body,
+            subject: self.subject.map(str::to_owned),
+            about: Vec::new(),
+            trace: None,
+            warnings: Vec::new(),
+            is_test: self.test,
+        })
     }
 }
 

@@ -55,9 +55,9 @@ pub(crate) struct EventItem {
     /// When the first attempts are due; absent if they are due at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     first_attempt: Option<Time>,
-    /// Whether a person requested it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) asked_for: bool,
+    /// Whether it was sent by a test of one webhook.
+    #[serde(rename = "askedFor", default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_test: bool,
     /// The publisher's header of this name; absent if it sent none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     traceparent: Option<String>,
@@ -136,7 +136,7 @@ impl EventItem {
             targets,
             warnings: data_warning::stored(&event.warnings),
             first_attempt: Some(first_attempt).filter(|first| *first != event.timestamp),
-            asked_for: event.asked_for,
+            is_test: event.is_test,
             traceparent: event.trace.as_ref().map(Trace::traceparent),
             tracestate: event.trace.as_ref().and_then(Trace::tracestate).map(str::to_owned),
             content: None,
@@ -212,7 +212,7 @@ impl Events {
         let item = EventItem::new(event, targets, first_attempt, retention);
         let content = StoredBody::of(&event.body);
         // The service publishes few events and samples, and none is large.
-        let inline = content.size() <= MAX_INLINE || event.is_internal() || event.asked_for;
+        let inline = content.size() <= MAX_INLINE || event.is_internal() || event.is_test;
         let mut whole = item.clone();
         if inline {
             whole.content = Some(content);

@@ -1,9 +1,10 @@
 //! *Operational* events: events of the service about webhooks, delivered like any other to the webhooks that subscribe.
 //! Operational events never cause each other. No event is delivered to a webhook that it is about. An attempt that
 //! carries one changes no health and causes no event, with any response. The number of events per managing entity and
-//! hour is limited ([`super::announcing`]). A `webhook.test` is not operational: a person requests it to see whether
-//! the endpoint works, so its attempts count for the webhook's health. Only its permanent failure is not announced,
-//! since that person looks at the delivery. Attempts that carry events of payment connections count like any other.
+//! hour is limited ([`super::announcing`]). A test event is not operational, even as the sample of an operational type:
+//! a person requests it to see whether the endpoint works, so its attempts count for the webhook's health. Only its
+//! permanent failure is not announced, since that person looks at the delivery. Attempts that carry events of payment
+//! connections count like any other.
 
 use std::iter;
 
@@ -24,7 +25,7 @@ const EXHAUSTED: &EventType = catalogue::own("webhook.delivery.exhausted");
 /// The most webhooks that one event lists: an entity may have this many, and they fit into an event.
 const MAX_LISTED: usize = 200;
 
-/// Whether events of this type are operational.
+/// Whether events of this type are operational, except for a test of a webhook.
 pub fn is_operational(kind: &str) -> bool {
     [FAILING, DISABLED, UNREAD, EXHAUSTED].iter().any(|operational| operational.value == kind)
 }

@@ -103,7 +103,7 @@ impl Testing {
         let webhook = self.webhooks.sendable(entity, id).await?;
         let now = self.clock.now();
         let event = request.event(EventId::new(now, &*self.random), now, entity.id(), id);
-        let event = Event { trace: trace.if_named(), asked_for: true, ..event };
+        let event = Event { trace: trace.if_named(), is_test: true, ..event };
         let sent = TestSent { delivery_identifier: DeliveryId::of(&event.id, 0) };
         let record = self.answers.record(once, &sent, &sent.delivery_identifier, now).await?;
         self.publisher.publish_to(entity, &event, &webhook, record).await?;

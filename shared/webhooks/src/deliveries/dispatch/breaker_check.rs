@@ -5,7 +5,6 @@ use crate::{
     subscriptions::{
         breaker::{BreakerDecision, HealthItem, PROBE_LEASE},
         health::Healths,
-        operational::is_operational,
     },
 };
 use auth::AuthorizedEntity;
@@ -41,7 +40,7 @@ pub(crate) async fn admit(
         }
         // An operational event is never the probe, since its outcome is not counted. It does not wait for a probe
         // either, since the webhook may get no other events.
-        BreakerDecision::Probe if is_operational(&claimed.delivery().r#type) => AttemptDecision::Go(Some(health)),
+        BreakerDecision::Probe if claimed.is_operational() => AttemptDecision::Go(Some(health)),
         BreakerDecision::Probe => {
             let webhook = &claimed.delivery().webhook_identifier;
             let lease = now + PROBE_LEASE;

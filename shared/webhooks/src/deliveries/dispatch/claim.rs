@@ -23,6 +23,7 @@ use crate::{
         },
     },
     events::store::EventItem,
+    subscriptions::operational::is_operational,
 };
 use base::{DeliveryId, EventId, Time};
 use storage::table::{Change, Put, TableError, Transaction, Value, Write, Written, absent, at_most, is, is_new};
@@ -141,6 +142,13 @@ impl Claimed {
     /// Whether the attempt was requested by hand, in between those of the schedule.
     pub(crate) fn is_in_between(&self) -> bool {
         self.head.resume_at.is_some()
+    }
+
+    /// Whether the delivery carries an operational event. A test of the webhook does not, even with the sample of an
+    /// operational type: the person who sends it wants to see whether the endpoint works.
+    pub(crate) fn is_operational(&self) -> bool {
+        let delivery = self.delivery();
+        !delivery.test && is_operational(&delivery.r#type)
     }
 
     /// Whether a person requested this attempt recently.
@@ -375,4 +383,25 @@ fn is_own_claim(head: &HeadItem, lease: &str, made: u32) -> bool {
 fn with_attempt_item(head: &HeadItem, attempt: &Attempt, change: Change) -> Result<Transaction, TableError> {
     let put = Put::item(&AttemptItem::new(head, attempt.clone()), RECORDING)?.only_if(is_new());
     Ok(Transaction::new().with(put).with(change))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{deliveries::store::item::tests::head, events::catalogue};
+
+    #[test]
+    fn an_operational_event_is_operational_unless_it_is_a_test() {
+        let is_operational = |kind: &str, test: bool| {
+            let mut head = head();
+            head.delivery.r#type = kind.to_owned();
+            head.delivery.test = test;
+            Claimed { head, lease: String::new(), began: Instant::now() }.is_operational()
+        };
+        let operational = catalogue::all().iter().filter(|kind| is_operational(kind.value, false));
+        let operational: Vec<_> = operational.map(|kind| kind.value).collect();
+        assert_eq!(operational.len(), 3, "{operational:?}");
+        assert!(operational.contains(&"webhook.failing") && !operational.contains(&"webhook.test"));
+        assert!(catalogue::all().iter().all(|kind| !is_operational(kind.value, true)));
+    }
 }

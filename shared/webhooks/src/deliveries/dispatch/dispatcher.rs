@@ -29,8 +29,8 @@ use crate::{
     },
     events::store::Events,
     subscriptions::{
-        Webhooks, announcing::Announcer, breaker::BreakerSettings, health_tracker::HealthTracker,
-        operational::is_operational, resume::Pauses, stats::Stats,
+        Webhooks, announcing::Announcer, breaker::BreakerSettings, health_tracker::HealthTracker, resume::Pauses,
+        stats::Stats,
     },
 };
 use auth::AuthorizedEntity;
@@ -229,7 +229,7 @@ impl Dispatcher {
         let span = tracing::info_span!("attempt", trace_id = %trace.trace_id(), span_id = %trace.span_id());
         let attempt = self.attempt(&entity, claimed, webhook, &event, &trace).instrument(span);
         let Some(outcome) = attempt.await? else { return Ok(None) };
-        let operational = is_operational(&delivery.r#type);
+        let operational = claimed.is_operational();
         let pause_ends = health.as_ref().and_then(|health| health.open_until).filter(|_| !operational);
         let closes = outcome.completed();
         let recorded = RecordedAttempt {

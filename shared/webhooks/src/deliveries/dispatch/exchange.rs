@@ -19,10 +19,7 @@ use crate::{
     },
     events::{outbox::OutboxEvent, store::StoredEvent},
     subscriptions::{
-        disable::Reason,
-        operational::{DeliveryExhausted, is_operational},
-        pace::SLOW_EXCHANGE,
-        store::SigningWebhook,
+        disable::Reason, operational::DeliveryExhausted, pace::SLOW_EXCHANGE, store::SigningWebhook,
         tally::AttemptOutcome,
     },
 };
@@ -71,7 +68,7 @@ impl Dispatcher {
         }
         let outbox_event = match next {
             // The person who requested a test looks at its delivery.
-            Next::Exhausted if !event.item.asked_for => exhausted(claimed, &attempt, ended, &*self.random),
+            Next::Exhausted if !event.item.is_test => exhausted(claimed, &attempt, ended, &*self.random),
             _ => None,
         };
         let along = match outbox_event {
@@ -153,7 +150,7 @@ impl Dispatcher {
     /// between record and disabling, no message would lead to it again. An error is logged, and the next 410 disables
     /// the webhook.
     async fn disable_gone(&self, entity: &AuthorizedEntity, claimed: &Claimed, webhook: &SigningWebhook, now: Time) {
-        let operational = is_operational(&claimed.delivery().r#type);
+        let operational = claimed.is_operational();
         let id = &webhook.webhook.id;
         let reason = Reason::Gone { endpoint: &webhook.webhook.endpoint, operational };
         match timeout(STEP_LIMIT, self.health_tracker.disabler.disable(entity, id, reason, now)).await {

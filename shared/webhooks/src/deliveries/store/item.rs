@@ -97,7 +97,7 @@ impl HeadItem {
             resume_at: None,
             put_off: false,
             handed_out_at: None,
-            asked_at: event.asked_for.then_some(first_attempt),
+            asked_at: event.is_test.then_some(first_attempt),
             attempts: Vec::new(),
             entity_key: None,
             webhook_key: None,
@@ -115,6 +115,7 @@ impl HeadItem {
                 owner_identifier: event.owner_identifier.clone(),
                 status: Status::Pending,
                 subject: event.subject.clone(),
+                test: event.is_test,
                 r#type: event.r#type.clone(),
                 url: target.url.clone(),
                 waiting_for: None,
@@ -311,6 +312,19 @@ pub(crate) mod tests {
         let later = HeadItem { due_at: Some(LATER), ..head.clone() };
         assert!(!later.is_swept_soon_after(NOW), "a lost message would be noticed late");
         assert!(!HeadItem { sweeps: 1, ..head }.is_swept_soon_after(NOW), "the sweep counts from zero again");
+    }
+
+    #[test]
+    fn a_delivery_of_a_test_event_says_so_and_any_other_has_no_such_member() {
+        let (event, target) = (event_and_head("{}").0, head().delivery);
+        let target = Target { webhook: target.webhook_identifier, url: target.url };
+        for is_test in [true, false] {
+            let event = Event { is_test, ..event.clone() };
+            let item = EventItem::new(&event, vec![target.clone()], NOW, Duration::from_secs(60));
+            let head = HeadItem::new(&item, &DeliveryId::of(&event.id, 0)).expect("it is a target");
+            let shown = serde_json::to_value(head.shown(NOW)).expect("JSON");
+            assert_eq!(shown.get("test"), Some(&true.into()).filter(|_| is_test));
+        }
     }
 
     #[test]
