@@ -6,7 +6,7 @@ use contract_test::contract_test;
 use serde_json::{Value, json};
 
 use crate::{
-    harness::{Behaviour, Entity, Receiver, Settings, Suite},
+    harness::{Behaviour, Bus, Entity, Receiver, Settings, Suite},
     webhooks::fields,
 };
 
@@ -54,4 +54,36 @@ async fn a_strict_deployment_refuses_data_that_do_not_conform(suite: Arc<Suite>)
     assert_eq!(fields, ["data", "data/brandIdentifier"], "{problem:#}");
     let answer = published(json!({ "brandIdentifier": "BR-1", "removedAt": "2026-11-05T10:00:00Z" })).expect(202).await;
     assert_eq!(answer.json().get("warnings"), None);
+}
+
+/// A client repeats a request until it gets an answer, also after the operator has made the deployment strict.
+#[contract_test]
+async fn an_accepted_event_that_is_repeated_gets_its_answer_if_strict(suite: Arc<Suite>) {
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
+    let entity = Entity::new(&api, "strict".to_owned()).await;
+    let bus = Bus::of(&api.env);
+    let of_bus = |id: &str| {
+        let data = r#"{"brandIdentifier":4711}"#;
+        let kind = "managing_entity.brand.removed";
+        Bus::event(id, &format!(r#"{{"type":"{kind}","managingEntityIdentifier":"{}","data":{data}}}"#, entity.id))
+    };
+    let published = |key: &str, brand: u32| {
+        let body = json!({ "type": "managing_entity.brand.removed", "data": { "brandIdentifier": brand } });
+        entity.post("/webhook/event").header("idempotency-key", key).json(&body)
+    };
+    let first = published("key", 4711).expect(202).await.json();
+    assert_eq!(first["warnings"].as_array().map(Vec::len), Some(2), "{first:#}");
+    let first_of_bus = bus.hand_over(of_bus("first")).await.expect("taken");
+    assert!(bundle.stop().await.success());
+    bundle.start_again(Settings::default().with("EVENT_VALIDATION", "strict")).await;
+    let bus = Bus::of(&Arc::new(bundle.service_env()));
+
+    let again = published("key", 4711).expect(202).await;
+    assert_eq!((again.header("idempotency-replayed"), again.json()), ("true", first));
+    published("key", 4712).refused(409, "idempotency-conflict").await;
+    published("another key", 4711).refused(400, "invalid-request").await;
+    assert_eq!(bus.hand_over(of_bus("first")).await.expect("taken"), first_of_bus);
+    let rejected = bus.hand_over(of_bus("second")).await.expect("taken");
+    assert_eq!(rejected["rejected"]["reason"], "invalid-request", "{rejected:#}");
+    assert!(bundle.stop().await.success());
 }

@@ -32,7 +32,11 @@ async fn publish_within_share(
 
 async fn publish(publisher: &Publisher, validator: &DataValidator, call: &EntityCall) -> Result<Reply, Problem> {
     let mut event = NewEvent::read(&call.body, idempotency_key(call), sender(call)?)?;
-    validator.check(&mut event)?;
+    if let Err(refused) = validator.check(&mut event)
+        && !publisher.has_accepted(&event).await?
+    {
+        return Err(refused);
+    }
     let published = publisher.publish(&call.entity, event, &call.trace).await?;
     Ok(Reply::accepted(&published)?.replayed(published.is_repeated))
 }

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use aws_lc_rs::digest;
 use base64::{Engine, prelude::BASE64_STANDARD};
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{
+    Deserialize, Serialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
 
 use crate::sealing::SealError;
 use crate::table::{Condition, Put, Table, TableError, Written, at_most, is_new};
@@ -116,6 +119,13 @@ impl IdempotentRequest {
             Written::Done(item) | Written::Lost(Some(item)) => Ok(self.kept_in(item)),
             Written::Lost(None) => Err(TableError::Missing("the plan in the record of an idempotency key")),
         }
+    }
+
+    /// Whether a plan with this key is stored, of a request with this body or another.
+    pub async fn is_claimed(&self, table: &Table, now: Time) -> Result<bool, TableError> {
+        let item: Option<RecordItem<IgnoredAny>> =
+            table.read(self.key(PUBLICATION), "looking for a claimed idempotency key").await?;
+        Ok(item.is_some_and(|item| item.is_valid(now)))
     }
 
     fn kept_in<T>(&self, item: RecordItem<T>) -> Option<T> {

@@ -139,6 +139,20 @@ impl Publisher {
         }
     }
 
+    /// Whether a request with the key of this event was accepted before. Its repetition gets the first response, even
+    /// if its data would be refused now: the deployment may validate more strictly, or the schema may have changed.
+    pub async fn has_accepted(&self, event: &NewEvent<'_>) -> Result<bool, TableError> {
+        match &event.once {
+            Some(once) => self.has_plan(once).await,
+            None => Ok(false),
+        }
+    }
+
+    /// Whether a publication with this key is planned.
+    pub(super) async fn has_plan(&self, once: &IdempotentRequest) -> Result<bool, TableError> {
+        once.is_claimed(&self.table, self.clock.now()).await
+    }
+
     /// Publishes an event once for its key.
     pub(super) async fn publish_once(
         &self,

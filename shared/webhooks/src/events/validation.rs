@@ -74,7 +74,8 @@ impl DataValidator {
     /// Checks the data of a request to publish, and gives the event its warnings.
     ///
     /// # Errors
-    /// If the deployment is strict, a violation for each value that does not conform.
+    /// If the deployment is strict, a violation for each value that does not conform. A repetition of an accepted
+    /// request must not be refused: see [`super::publish::Publisher::has_accepted`].
     pub fn check(&self, event: &mut NewEvent<'_>) -> Result<(), Problem> {
         self.check_content(&mut event.content)
     }
