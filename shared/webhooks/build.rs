@@ -1,6 +1,9 @@
 //! Turns the catalogue of event types, their schemas and their samples into code. A malformed catalogue does not compile,
 //! and neither does a type without a schema, so that none is ever deployed.
 
+#[path = "src/events/json_text.rs"]
+mod json_text;
+
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
     env,
@@ -11,9 +14,12 @@ use std::{
 
 use serde_json::{Map, Value, value::RawValue};
 
+use json_text::without_space;
+
 const CATALOGUE: &str = "src/events/catalogue.json";
 /// A file for each area of the catalogue, and `common.json` with the parts that schemas share.
 const SCHEMAS: &str = "src/events/schemas";
+const JSON_TEXT: &str = "src/events/json_text.rs";
 /// The beginning of a reference to a shared part, and of the reference that replaces it in a self-contained schema.
 const SHARED: &str = "common.json#/$defs/";
 const LOCAL: &str = "#/$defs/";
@@ -27,6 +33,7 @@ fn main() {
     let entries: Vec<Map<String, Value>> = serde_json::from_str(&text).expect("the catalogue is an array of objects");
     assert!(!entries.is_empty(), "the catalogue is empty");
     println!("cargo::rerun-if-changed={SCHEMAS}");
+    println!("cargo::rerun-if-changed={JSON_TEXT}");
     let mut schemas = Schemas::read();
     let mut code = String::from("pub(super) const TYPES: &[EventType] = &[\n");
     let mut values = HashSet::new();
@@ -144,23 +151,6 @@ impl Schemas {
 /// The members of a JSON object, with their exact texts.
 fn members(json: &str) -> Members {
     serde_json::from_str(json).unwrap_or_else(|error| panic!("not a JSON object: {error}: {json:.60}"))
-}
-
-/// JSON without the white space between its tokens. Members stay in their order, which people read.
-fn without_space(json: &str) -> String {
-    let mut in_text = false;
-    let mut escaped = false;
-    let stays = |letter: &char| {
-        let was_in_text = in_text;
-        match letter {
-            _ if escaped => escaped = false,
-            '\\' => escaped = in_text,
-            '"' => in_text = !in_text,
-            _ => {}
-        }
-        was_in_text || !letter.is_ascii_whitespace()
-    };
-    json.chars().filter(stays).collect()
 }
 
 /// The variant of `Source` of an entry; `Platform` without a `source`, `None` for an unknown one.

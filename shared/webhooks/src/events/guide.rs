@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, fmt::Write, fs};
 
 use super::{
     catalogue::{self, EventType},
+    json_text::letters,
     type_details,
 };
 
@@ -63,18 +64,9 @@ fn title(area: &str) -> String {
 fn indented(json: &str) -> String {
     let mut text = String::new();
     let mut depth = 0;
-    let mut in_text = false;
-    let mut escaped = false;
-    for letter in json.chars() {
-        let was_in_text = in_text;
+    for (letter, in_text) in letters(json) {
         match letter {
-            _ if escaped => escaped = false,
-            '\\' => escaped = in_text,
-            '"' => in_text = !in_text,
-            _ => {}
-        }
-        match letter {
-            _ if was_in_text => text.push(letter),
+            _ if in_text => text.push(letter),
             '{' | '[' => {
                 depth += 1;
                 text.push(letter);

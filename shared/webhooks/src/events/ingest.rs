@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{
+    json_text::without_space,
     new_event::{Content, take_data, take_type},
     publish::{PublishError, Published, Publisher},
     rejected::{NotTaken, RejectedEvents, Rejection},
@@ -150,23 +151,6 @@ impl<'a> Detail<'a> {
             _ => Err(Rejection::invalid("detail", "lacks a value")),
         }
     }
-}
-
-/// JSON without the white space between its tokens, which is all that a bus may change in an event.
-fn without_space(json: &str) -> String {
-    let mut in_string = false;
-    let mut escaped = false;
-    let stays = |character: &char| {
-        let was_in_string = in_string;
-        match character {
-            _ if escaped => escaped = false,
-            '\\' => escaped = in_string,
-            '"' => in_string = !in_string,
-            _ => {}
-        }
-        was_in_string || !character.is_ascii_whitespace()
-    };
-    json.chars().filter(stays).collect()
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ pub mod event;
 #[cfg(test)]
 mod guide;
 pub mod ingest;
+mod json_text;
 pub mod new_event;
 pub mod outbox;
 mod packed;

@@ -1,0 +1,24 @@
+//! The text of JSON, letter by letter, for changes of its white space alone. build.rs includes this file as well, so it
+//! uses no other.
+
+/// The letters of JSON, each with whether it follows the opening quote of a text and belongs to that text.
+pub(crate) fn letters(json: &str) -> impl Iterator<Item = (char, bool)> {
+    let mut in_text = false;
+    let mut escaped = false;
+    json.chars().map(move |letter| {
+        let was_in_text = in_text;
+        match letter {
+            _ if escaped => escaped = false,
+            '\\' => escaped = in_text,
+            '"' => in_text = !in_text,
+            _ => {}
+        }
+        (letter, was_in_text)
+    })
+}
+
+/// JSON without the white space between its tokens. Members stay in their order.
+pub(crate) fn without_space(json: &str) -> String {
+    let stays = |(letter, in_text): &(char, bool)| *in_text || !letter.is_ascii_whitespace();
+    letters(json).filter(stays).map(|(letter, _)| letter).collect()
+}
