@@ -1,6 +1,6 @@
 //! The secrets and keys of applications: their rotation, and the tokens that end with them.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{collections::HashSet, fs, sync::Arc, time::Duration};
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use contract_test::contract_test;
@@ -296,6 +296,46 @@ async fn keys_differ_in_their_names_and_are_limited(suite: Arc<Suite>) {
     let kids: Vec<&Value> = left["publicKeys"].as_array().expect("a list").iter().map(|key| &key["kid"]).collect();
     assert_eq!(kids, ["kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k", "one", "three", "four"]);
     assert_eq!(left["version"], 7);
+}
+
+/// Some clients send their whole set of keys, with the private halves.
+#[contract_test]
+async fn a_private_key_is_named_in_the_answer_and_stored_nowhere(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let application = made(&entity).await;
+    let half = BASE64_URL_SAFE_NO_PAD.encode(format!("a private half of {}", entity.id));
+    let public = json!({ "kty": "OKP", "crv": "Ed25519", "x": KEY });
+    let private = json!({ "kty": "OKP", "crv": "Ed25519", "x": KEY, "d": half });
+    let set = json!({ "keys": [public, private] });
+    let register = |keys: Value| {
+        let body = json!({ "name": "n", "scopes": ["account.read"], "publicKeys": keys });
+        entity.post("/application").json(&body)
+    };
+    let add = |key: &Value| entity.post(&of(&application, "/key")).json(&json!({ "publicKey": key }));
+    for (call, field) in [
+        (register(json!([public, private])), "publicKeys[1]"),
+        (register(json!([set])), "publicKeys[0]"),
+        (register(set.clone()), "publicKeys"),
+        (add(&private), "publicKey"),
+        (add(&set), "publicKey"),
+    ] {
+        let problem = call.refused(400, "invalid-request").await;
+        let violation = &problem["properties"]["violations"][0];
+        assert_eq!(violation["field"], field, "{problem:#}");
+        assert!(text(violation, "message").contains("the member `d` of a private key"), "{problem:#}");
+        assert!(!problem.to_string().contains(&half), "{problem:#}");
+    }
+    for wrong in [json!(null), json!("key"), public.clone()] {
+        let problem = register(wrong).refused(400, "invalid-request").await;
+        let message = text(&problem["properties"]["violations"][0], "message");
+        assert_eq!(message, "must be a list of public keys, each a JSON Web Key");
+    }
+    let mut texts: Vec<_> = suite.table().scan().await.iter().map(Value::to_string).collect();
+    for log in fs::read_dir(suite.bundle().data().join("logs")).expect("the bundle writes logs") {
+        let log = fs::read(log.expect("the folder can be read").path()).expect("a log can be read");
+        texts.push(String::from_utf8_lossy(&log).into_owned());
+    }
+    assert!(texts.iter().all(|text| !text.contains(&half)), "the private half was stored or logged");
 }
 
 #[contract_test]

@@ -1,6 +1,8 @@
 //! The public keys that verify an application's assertions (RFC 7523). They are JSON Web Keys (RFC 7517), accepted only
 //! if they can verify an assertion and have no private member.
 
+use std::iter;
+
 use jsonwebtoken::{Algorithm, DecodingKey};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -50,10 +52,13 @@ impl ClientKey {
     /// The fault, as the second half of a sentence that begins with the key's path in the request.
     pub fn parse(jwk: &Value, now: Time) -> Result<Self, String> {
         let members = jwk.as_object().ok_or("must be a JSON Web Key: an object")?;
-        if let Some(name) = PRIVATE.iter().find(|name| members.contains_key(**name)) {
-            return Err(format!(
-                "has the member `{name}` of a private key; send a public key, and of another pair, since this one is no longer secret"
-            ));
+        if let Some(fault) = private_fault(members) {
+            return Err(fault);
+        }
+        if members.contains_key("keys") {
+            return Err(
+                "must be one JSON Web Key, and not a set of them; send each of its `keys` separately".to_owned()
+            );
         }
         let material = Material::parse(members)?;
         let alg = purpose(members, &material)?;
@@ -97,6 +102,16 @@ impl ClientKey {
     pub fn public(&self) -> Result<DecodingKey, jsonwebtoken::errors::Error> {
         self.jwk.material.public()
     }
+}
+
+/// The fault of a key, or of a set of keys, that has the member of a private key.
+pub(super) fn private_fault(members: &Map<String, Value>) -> Option<String> {
+    let in_set = members.get("keys").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_object);
+    let mut keys = iter::once(members).chain(in_set);
+    let name = keys.find_map(|key| PRIVATE.into_iter().find(|name| key.contains_key(*name)))?;
+    Some(format!(
+        "has the member `{name}` of a private key; send a public key, and of another pair, since this one is no longer secret"
+    ))
 }
 
 /// Whether a text can be a key's name. Names are used in logs and in paths, from which clients remove `.` and `..` (RFC

@@ -102,6 +102,18 @@ fn private_keys_of_every_type_are_refused() {
 }
 
 #[test]
+fn a_set_of_keys_is_refused_and_a_private_member_in_it_named() {
+    let ec = AssertionKey::generate("ES256").jwk();
+    let set = refusal(&json!({ "keys": [ec] }));
+    assert!(set.contains("separately"), "{set}");
+    let private = refusal(&json!({ "keys": [ec, with(ec.clone(), "d", json!("hunter2"))] }));
+    assert!(
+        private.contains("`d`") && private.contains("no longer secret") && !private.contains("hunter2"),
+        "{private}"
+    );
+}
+
+#[test]
 fn a_key_that_verifies_nothing_is_refused() {
     let ec = AssertionKey::generate("ES256").jwk();
     let p384 = AssertionKey::generate("ES384").jwk();

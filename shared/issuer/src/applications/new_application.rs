@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     application::Application,
-    client_key::{ClientKey, MAX_KEYS},
+    client_key::{self, ClientKey, MAX_KEYS},
     client_secret::{self, ClientSecret},
 };
 use auth::{Entities, EntityId, NotAnEntity, Scope, Scopes};
@@ -18,6 +18,7 @@ use storage::{SecretBytes, SecretText};
 pub const MAX_APPLICATIONS: usize = 100;
 
 const MAX_NAME_LENGTH: usize = 100;
+const PUBLIC_KEYS: &str = "a list of public keys, each a JSON Web Key";
 /// How many managing entities an application may be registered for, and how many bytes their identifiers may have
 /// together: every token carries them all.
 const MAX_ENTITIES: usize = 100;
@@ -73,7 +74,7 @@ impl NewApplication {
             if is_published { body.optional("scopes", scopes_are) } else { body.required("scopes", scopes_are) };
         let wanted_entities = body.optional("managingEntities", "a list of identifiers of managing entities");
         let may_publish = body.optional("mayPublish", "true or false").unwrap_or(false);
-        let keys = body.optional("publicKeys", "a list of public keys, each a JSON Web Key");
+        let keys = body.optional("publicKeys", PUBLIC_KEYS);
         let with_secret = body.optional("withSecret", "true or false");
 
         let violations = &mut body.violations;
@@ -84,7 +85,7 @@ impl NewApplication {
         };
         let wanted_entities = wanted_entities.unwrap_or_else(|| vec![owner.to_string()]);
         let entities = entities(wanted_entities, violations);
-        let keys = keys.map(|list: Vec<Value>| public_keys(&list, now, violations)).unwrap_or_default();
+        let keys = keys.map(|given: Value| public_keys(&given, now, violations)).unwrap_or_default();
         let with_secret = with_secret.unwrap_or(true);
         if !with_secret && keys.is_empty() {
             violations.add("withSecret", "may be false only where there are `publicKeys`");
@@ -188,7 +189,13 @@ pub fn checked_scopes(list: &[String], violations: &mut Violations) -> Scopes {
     known.into_iter().collect()
 }
 
-fn public_keys(list: &[Value], now: Time, violations: &mut Violations) -> Vec<ClientKey> {
+fn public_keys(given: &Value, now: Time, violations: &mut Violations) -> Vec<ClientKey> {
+    let Some(list) = given.as_array() else {
+        // Some clients send a JWK Set, and some of these have the private keys.
+        let fault = given.as_object().and_then(client_key::private_fault);
+        violations.add("publicKeys", fault.unwrap_or_else(|| format!("must be {PUBLIC_KEYS}")));
+        return Vec::new();
+    };
     if list.len() > MAX_KEYS {
         violations.add("publicKeys", format!("must have {MAX_KEYS} elements at most"));
         return Vec::new();
