@@ -184,7 +184,7 @@ impl From<SealError> for Problem {
 #[cfg(any(test, feature = "testing"))]
 pub fn ring(current: &str) -> KeyRing {
     let keys = [("a", 1), ("b", 2)].map(|(name, byte)| (name.to_owned(), SecretBytes::new(vec![byte; 32])));
-    KeyRing::new(current.into(), keys.into()).expect("a ring")
+    KeyRing::new(current.into(), keys.into()).expect("both keys have 32 bytes, and the current one is a or b")
 }
 
 #[cfg(test)]
