@@ -7,7 +7,11 @@ use std::{
 
 use base::pause;
 use template::Template;
-use tokio::{runtime::Builder, task::JoinSet, time::Instant};
+use tokio::{
+    runtime::{Builder, Runtime},
+    task::JoinSet,
+    time::Instant,
+};
 use webhooks::deliveries::queue::Lane;
 
 use crate::{
@@ -50,7 +54,7 @@ pub struct Outcome {
 }
 
 /// The table as template.yaml declares it.
-static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
+pub(crate) static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     const TEMPLATE: &str = include_str!("../../../template.yaml");
     let template = Template::parse(TEMPLATE).expect("a test of the template reads it");
     let table = template.tables().first().expect("the template has a table");
@@ -60,9 +64,13 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
 /// Carries out a plan, on a separate runtime with a paused clock.
 pub fn run(plan: &Plan, journal: Journal) -> Outcome {
     base::metric::switch_off();
+    paused_runtime().block_on(carry_out(plan, journal))
+}
+
+/// A runtime of one thread, whose clock jumps to the next timer.
+pub(crate) fn paused_runtime() -> Runtime {
     let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();
-    let runtime = runtime.expect("a runtime without input and output needs nothing from the system");
-    runtime.block_on(carry_out(plan, journal))
+    runtime.expect("a runtime without input and output needs nothing from the system")
 }
 
 async fn carry_out(plan: &Plan, journal: Journal) -> Outcome {

@@ -4,6 +4,8 @@ pub mod aws;
 mod bundle;
 mod clock;
 mod cloud;
+#[cfg(test)]
+mod crowded_lane;
 mod draws;
 mod endpoints;
 pub mod faults;

@@ -1,0 +1,67 @@
+//! The sweep opens the deliveries of new events later while the quick lane is crowded: their messages wait on the queue,
+//! and opening costs a write each. No history lasts long enough with so many messages.
+
+use std::{sync::Arc, time::Duration};
+
+use base::pause;
+use queue::NewMessage;
+
+use crate::{
+    aws::{QUICK, SLOW},
+    cloud::Cloud,
+    draws::Draws,
+    faults::Chances,
+    history::{SCHEMA, paused_runtime},
+    journal::Journal,
+    plan::{Action, Kind, Step},
+    tenants::Tenants,
+    world::World,
+};
+
+/// The ages of the event, in seconds, at which the test sweeps. The service opens at 20 and at 160; clocks differ by one.
+const SWEEPS: [u64; 4] = [10, 25, 155, 165];
+/// From this number of messages on, a lane is crowded.
+const CROWDED_FROM: usize = 250;
+
+/// Publishes an event while this many messages wait on a lane, from which nothing receives; returns at which of the ages
+/// the sweep opens its delivery.
+fn opened_at(lane: &'static str, messages: usize) -> u64 {
+    base::metric::switch_off();
+    paused_runtime().block_on(async {
+        let world = World::new(SCHEMA.clone(), Draws::new(1), Chances::none(), Journal::brief());
+        let cloud = Cloud::new(Arc::clone(&world));
+        let tenants = Tenants::new(Arc::clone(&cloud));
+        for number in 0..messages {
+            let message = NewMessage { body: format!("message {number}"), ..NewMessage::default() };
+            world.queues.send(lane, message).expect("the queue exists");
+        }
+        let steps = [Action::Register((0, 0), None), Action::Publish(0, Kind::BookingCreated, None)];
+        for (number, action) in steps.into_iter().enumerate() {
+            tenants.act(Step { number, at: Duration::ZERO, action }).await;
+        }
+        let mut age = 0;
+        for sweep in SWEEPS {
+            pause(Duration::from_secs(sweep - age)).await;
+            age = sweep;
+            cloud.sweep().await;
+            let state = world.state();
+            let mut heads = state.table.items().filter(|((_, sort), _)| sort.starts_with("dlv_"));
+            if heads.any(|(_, head)| head.contains_key("dueAt")) {
+                return age;
+            }
+        }
+        panic!("the sweep never opened the delivery");
+    })
+}
+
+#[test]
+fn events_are_opened_late_while_the_quick_lane_is_crowded() {
+    // The message of the event itself is on the quick lane.
+    assert_eq!(opened_at(QUICK, CROWDED_FROM - 2), 25);
+    assert_eq!(opened_at(QUICK, CROWDED_FROM - 1), 165);
+}
+
+#[test]
+fn a_crowded_slow_lane_does_not_delay_the_opening_of_events() {
+    assert_eq!(opened_at(SLOW, 2 * CROWDED_FROM), 25);
+}
