@@ -38,6 +38,7 @@ const TABLE: &[Row] = &[
     ("removeApplicationKey", None, 404),
     ("listEvents", None, 200),
     ("showEventType", None, 404),
+    ("checkEventFilter", Some(filter), 200),
     ("publishEvent", Some(event), 202),
     ("createWebhook", Some(webhook), 201),
     ("listWebhooks", None, 200),
@@ -104,6 +105,10 @@ fn range() -> Value {
 
 fn event() -> Value {
     json!({ "type": "booking.created", "data": {} })
+}
+
+fn filter() -> Value {
+    json!({ "eventFilter": { "currency": ["EUR"] } })
 }
 
 fn webhook() -> Value {

@@ -48,6 +48,7 @@ mod demo_provider;
 mod dispatching;
 mod documented_receivers;
 mod error_examples;
+mod event_filters;
 mod event_shown;
 mod event_validation;
 mod events;

@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 
 use crate::untrusted;
 
-/// Members that repeat another member for published clients of other platforms, and warnings for publishers. A model does
-/// not need them.
-const LEFT_OUT: [&str; 7] =
-    ["entity", "eventWarnings", "health", "ownerName", "ownerType", "userIdentifier", "warnings"];
+/// Members that repeat another member for published clients of other platforms, warnings for publishers, and filters of
+/// data, which people write and try in the panel. A model does not need them.
+const LEFT_OUT: [&str; 8] =
+    ["entity", "eventFilter", "eventWarnings", "health", "ownerName", "ownerType", "userIdentifier", "warnings"];
 
 /// The schemas of the contract, by name.
 static CONTRACT: LazyLock<Value> = LazyLock::new(|| {

@@ -70,6 +70,7 @@ endpoints! {
     // Events and their deliveries.
     LIST_EVENTS: EntityCall = "list-events", Endpoint::needs(IntegrationsRead);
     SHOW_EVENT_TYPE: EntityCall = "show-event-type", Endpoint::needs(IntegrationsRead);
+    CHECK_EVENT_FILTER: EntityCall = "check-event-filter", Endpoint::needs(IntegrationsRead).taking_json();
     PUBLISH_EVENT: EntityCall = "publish-event", Endpoint::needs(IntegrationsWrite).for_publishers().taking_json();
     SHOW_EVENT: EntityCall = "show-event", Endpoint::needs(IntegrationsRead);
     LIST_DELIVERIES: EntityCall = "list-deliveries", Endpoint::needs(IntegrationsRead);

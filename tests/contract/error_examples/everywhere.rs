@@ -18,8 +18,9 @@ const NOTHING: [(&str, &str); 8] = [
 ];
 
 /// Errors whose examples `provoked` provokes, at these operations.
-const SPECIAL: [(&str, &str); 8] = [
+const SPECIAL: [(&str, &str); 9] = [
     ("createWebhook", "invalidRequest"),
+    ("checkEventFilter", "invalidRequest"),
     ("upgradeGeoIPs", "invalidRequest"),
     ("publishEvent", "payloadTooLarge"),
     ("token", "payloadTooLarge"),

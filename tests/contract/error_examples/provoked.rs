@@ -106,6 +106,10 @@ pub(super) async fn of_webhooks(suite: &Suite, checked: &mut Checked) {
     let unknown = entity.get("/webhook/event/type/booking.create").send().await;
     checked.compare("showEventType", "eventTypeNotFound", &unknown);
 
+    let wrong = json!({ "eventFilter": { "propertyIdentifier": "PRP-118", "nights": [{ "number": [">", 0] }] } });
+    let answer = entity.post("/webhook/event/filter/check").json(&wrong).send().await;
+    checked.compare("checkEventFilter", "invalidRequest", &answer);
+
     let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/examples", [Behaviour::status(204)])).await;
     let at = format!("/webhook/{}", hook.id);

@@ -84,6 +84,11 @@ pub fn is_in_group(group: &str, kind: &str) -> bool {
     prefix.is_some_and(|prefix| kind.starts_with(prefix))
 }
 
+/// Whether a list of types and groups includes a type. An empty list includes every type.
+pub fn list_includes(list: &[String], kind: &str) -> bool {
+    list.is_empty() || list.iter().any(|wanted| wanted == kind || is_in_group(wanted, kind))
+}
+
 /// All groups of the catalogue, with repetitions.
 pub fn groups() -> impl Iterator<Item = String> {
     all().iter().flat_map(|known| known.value.match_indices('.').map(|(dot, _)| known.value[..=dot].to_owned() + "*"))

@@ -210,13 +210,6 @@ mod tests {
         assert!(violations[0].message.contains("262144"), "{violations:?}");
     }
 
-    #[test]
-    fn white_space_counts_only_within_the_texts_of_an_event() {
-        let json = "{ \"a b\" :\t\"c \\\" d \\\\\" ,\r\n \"e\" : [ 1 , 2.0 ] }";
-        assert_eq!(without_space(json), r#"{"a b":"c \" d \\","e":[1,2.0]}"#);
-        assert_eq!(without_space(&without_space(json)), without_space(json));
-    }
-
     proptest! {
         #[test]
         fn no_detail_makes_the_reader_panic(detail in "[\\[\\]{}\":,a0\\\\ ]{0,60}") {

@@ -4,7 +4,7 @@
 //! (`deliveries::open`). The queue comes last and may fail, since its messages are only hints. A repetition after a
 //! crash in between finds the same identifiers and creates nothing new.
 
-use std::{collections::HashMap, time::Duration};
+use std::{cell::LazyCell, collections::HashMap, time::Duration};
 
 use futures::{
     FutureExt,
@@ -26,7 +26,7 @@ use crate::{
         queue::message::{AttemptMessage, DeliveryOwner},
         queue::{Lane, Queue},
     },
-    subscriptions::{Webhook, Webhooks},
+    subscriptions::{Webhook, Webhooks, filter::data::EventData},
 };
 use auth::AuthorizedEntity;
 use base::{DeliveryId, EventId, SharedClock, SharedRandom, Time, WebhookId, random, trace::Trace};
@@ -292,10 +292,14 @@ impl Publisher {
     }
 }
 
-/// The targets of an event: each webhook that subscribes to it, except for the webhooks that it is about.
+/// The targets of an event: each webhook that subscribes to it and whose filter its data match, except for the webhooks
+/// that it is about.
 pub(crate) fn targets(event: &Event, webhooks: &[Webhook]) -> Vec<Target> {
     let others = webhooks.iter().filter(|webhook| !event.about.contains(&webhook.id));
-    others.filter(|webhook| webhook.subscribes_to(event.kind)).map(target).collect()
+    // Parsed once, and only if a webhook has a filter.
+    let data = LazyCell::new(|| EventData::of_body(&event.body));
+    let matches = |webhook: &Webhook| webhook.event_filter.as_ref().is_none_or(|filter| filter.matches(&data));
+    others.filter(|webhook| webhook.subscribes_to(event.kind) && matches(webhook)).map(target).collect()
 }
 
 fn target(webhook: &Webhook) -> Target {

@@ -251,7 +251,8 @@ impl Events {
         self.table.read_eventual(event_key(event), READING).await
     }
 
-    async fn with_body(&self, mut item: EventItem) -> Result<StoredEvent, TableError> {
+    /// An event of a list with its body.
+    pub(crate) async fn with_body(&self, mut item: EventItem) -> Result<StoredEvent, TableError> {
         let content = match item.content.take() {
             Some(content) => content,
             // It was written before the event.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, de::DeserializeOwned};
 
-use super::{endpoint::Part, masked::Headers, webhook::Delivering};
+use super::{endpoint::Part, filter::EventFilter, masked::Headers, webhook::Delivering};
 use crate::events::{catalogue, unknown};
 use auth::EntityId;
 use outbound::AddressRules;
@@ -20,6 +20,8 @@ pub struct Members {
     pub enabled: Option<bool>,
     /// In a change it may have masks for stored values.
     pub event_url: Option<String>,
+    /// `Some(None)` for `null`, which means no filter.
+    pub event_filter: Option<Option<EventFilter>>,
     /// Each type and each group once, as given.
     pub event_list: Option<Vec<String>>,
     /// In a change they may have masks as well.
@@ -109,6 +111,7 @@ impl Members {
         };
         let event_list =
             about.member(body, "eventList", "a list of event types and groups of them; an empty one means every type");
+        let event_filter = body.take_raw("eventFilter");
         let headers = body.optional_texts("headers", "an object of texts by header name");
         let temporary = match about {
             About::New if is_pulled => body.optional("temporary", "true or false"),
@@ -122,6 +125,10 @@ impl Members {
         let violations = &mut body.violations;
         let name = name.and_then(|text| violations.note("name", name::checked(&text, MAX_NAME_LENGTH)));
         about.check(event_url.as_ref(), rules, violations);
+        let event_filter = event_filter.map(|json| match json {
+            "null" => None,
+            json => EventFilter::take("eventFilter", json, violations),
+        });
         let event_list = event_list.map(|list| known_types(list, entity, violations));
         about.check(headers.as_ref(), rules, violations);
         if is_pulled && headers.as_ref().is_some_and(|headers| !headers.is_empty()) {
@@ -130,7 +137,7 @@ impl Members {
         if reference.is_some_and(|Reference(reference)| reference.identifier != entity.as_str()) {
             violations.add("entity.identifier", "must be the managing entity of the path, or be left out");
         }
-        Self { name, delivery, enabled, event_url, event_list, headers, temporary }
+        Self { name, delivery, enabled, event_url, event_filter, event_list, headers, temporary }
     }
 
     /// Whether all members are missing.
@@ -140,7 +147,7 @@ impl Members {
 }
 
 /// The types and groups of the list, each once; unknown ones are violations.
-fn known_types(list: Vec<String>, entity: &EntityId, violations: &mut Violations) -> Vec<String> {
+pub(crate) fn known_types(list: Vec<String>, entity: &EntityId, violations: &mut Violations) -> Vec<String> {
     let mut known = Vec::<String>::new();
     let mut compared = 0;
     if list.len() > catalogue::all().len() {
@@ -231,6 +238,17 @@ mod tests {
         assert_eq!(violations(About::New, body), fields);
         assert_eq!(violations(About::Existing, body), fields);
         assert_eq!(violations(About::New, "{}"), ["name", "eventUrl", "eventList"]);
+    }
+
+    #[test]
+    fn null_is_no_filter_and_a_fault_of_a_filter_has_its_path() {
+        let filter = |body: &str| read(About::Existing, body).expect("good").event_filter;
+        assert_eq!(filter("{}"), None);
+        assert_eq!(filter(r#"{"eventFilter":null}"#), Some(None));
+        let read_filter = EventFilter::read(r#"{"a":[1.50]}"#).expect("a filter");
+        assert_eq!(filter(r#"{"eventFilter":{ "a": [1.50] }}"#), Some(Some(read_filter)));
+        let body = r#"{"eventFilter":{"a":"x","b":{"c":[{"prefix":1}]}}}"#;
+        assert_eq!(violations(About::Existing, body), ["eventFilter.a", "eventFilter.b.c[0].prefix"]);
     }
 
     #[test]

@@ -8,13 +8,14 @@ pub(crate) mod disable;
 pub mod endpoint;
 pub mod error;
 pub mod failing;
+pub mod filter;
 pub(crate) mod headers;
 pub mod health;
 pub mod health_tracker;
 mod held_stats;
 mod histogram;
 pub mod masked;
-mod members;
+pub(crate) mod members;
 pub(crate) mod operational;
 #[cfg(test)]
 mod operational_tests;

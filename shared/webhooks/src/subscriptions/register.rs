@@ -4,6 +4,7 @@ use crate::deliveries::jobs::Jobs;
 use crate::subscriptions::{
     endpoint::{Kept, KeptEndpoint, SealContext},
     error::{MAX_WEBHOOKS, WebhookError},
+    filter::EventFilter,
     masked::Headers,
     members::{About, Members},
     secret::SigningSecret,
@@ -38,6 +39,7 @@ pub struct NewWebhook {
     enabled: bool,
     /// Empty if it is pulled.
     event_url: String,
+    event_filter: Option<EventFilter>,
     event_list: Vec<String>,
     headers: Headers,
 }
@@ -59,6 +61,7 @@ impl NewWebhook {
             temporary: false,
             enabled: true,
             event_url,
+            event_filter: None,
             event_list,
             headers: Headers::new(),
         }
@@ -73,6 +76,7 @@ impl NewWebhook {
             temporary: members.temporary.unwrap_or(false),
             enabled: members.enabled.unwrap_or(true),
             event_url: if delivery == Delivering::Pull { String::new() } else { members.event_url? },
+            event_filter: members.event_filter.flatten(),
             event_list: members.event_list?,
             headers: members.headers.unwrap_or_default(),
         })
@@ -85,6 +89,7 @@ impl NewWebhook {
             disabled_date: (!self.enabled).then_some(now),
             disabled_reason: None,
             enabled: self.enabled,
+            event_filter: self.event_filter,
             event_list: self.event_list,
             endpoint,
             id,
@@ -175,7 +180,10 @@ impl Registration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{events::catalogue, subscriptions::breaker::HealthItem};
+    use crate::{
+        events::catalogue,
+        subscriptions::{breaker::HealthItem, filter},
+    };
     use base::testing::CountingRandom;
 
     fn kept(url: &str, headers: Headers) -> KeptEndpoint {
@@ -200,6 +208,13 @@ mod tests {
         assert!(NewWebhook::of(Members::default()).is_none());
     }
 
+    /// The filter that takes most bytes in a response.
+    fn largest_filter() -> EventFilter {
+        let around = r#"{"a":[""]}"#.len();
+        let quotes = "\\\"".repeat((filter::MAX_BYTES - around) / 2);
+        EventFilter::read(&format!(r#"{{"a":["{quotes}"]}}"#)).expect("a filter")
+    }
+
     #[test]
     fn the_most_and_largest_webhooks_fit_into_one_answer() {
         /// The largest answer of a function
@@ -221,6 +236,7 @@ mod tests {
             name: Some(quotes(200)),
             enabled: Some(true),
             event_url: Some(quotes(2_048)),
+            event_filter: Some(Some(largest_filter())),
             event_list: Some(catalogue::all().iter().map(|kind| kind.value.to_owned()).collect()),
             headers: Some(headers.clone()),
             ..Members::default()

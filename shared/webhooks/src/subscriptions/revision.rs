@@ -3,6 +3,7 @@
 
 use crate::subscriptions::{
     endpoint::{Kept, Part},
+    filter::EventFilter,
     masked::Headers,
     members::Members,
     secret::SealedSecret,
@@ -10,7 +11,7 @@ use crate::subscriptions::{
     webhook::{Delivering, Webhook, key},
 };
 use base::Time;
-use storage::table::{Change, TableError, Value, absent, is};
+use storage::table::{Change, Condition, TableError, Value, absent, is};
 
 /// The change of an endpoint; a missing part stays unchanged.
 #[derive(Default)]
@@ -61,7 +62,7 @@ pub fn change(
     of_version: bool,
     now: Time,
 ) -> Result<Change, TableError> {
-    let Members { name, delivery, enabled, event_list, .. } = members;
+    let Members { name, delivery, enabled, event_filter, event_list, .. } = members;
     let event_list = event_list.as_ref().map(|list| Value::of(list, CHANGING)).transpose()?;
     let mut change = Change::of(key(&read.owner_identifier, &read.id))
         .set_some("name", name.as_deref())
@@ -71,7 +72,10 @@ pub fn change(
         .set("lastUpdate", now)
         .only_if(is("enabled", read.enabled))
         // An address belongs to the way in which the events are delivered.
-        .only_if(is("delivery", read.delivery.as_str()));
+        .only_if(of_delivery(read.delivery));
+    if let Some(filter) = event_filter {
+        change = change.set_or_remove("eventFilter", filter.as_ref().map(EventFilter::as_str));
+    }
     if of_version {
         change = change.only_if(is("version", read.version));
     }
@@ -84,6 +88,12 @@ pub fn change(
     let change = with_part(change, ["eventUrl", "sealedEventUrl"], endpoint.url.as_ref())?;
     let change = with_part(change, ["headers", "sealedHeaders"], endpoint.headers.as_ref())?;
     Ok(change.add("version", 1_u32))
+}
+
+/// The condition that a webhook delivers its events in this way. Items of the first release do not have the attribute.
+fn of_delivery(delivery: Delivering) -> Condition {
+    let condition = is("delivery", delivery.as_str());
+    if delivery == Delivering::Push { condition.or(absent("delivery")) } else { condition }
 }
 
 /// The change of a part of the endpoint, which is two attributes: the shown text and the sealed one.
@@ -139,7 +149,20 @@ mod tests {
     fn given_members_are_set_and_every_change_counts() {
         let expected = unchanged().set("name", "m").set("lastUpdate", NOW).add("version", 1_u32);
         let change = change(Members { name: Some("m".into()), ..Members::default() }, false);
-        assert_eq!(change, expected.only_if(is("enabled", false)).only_if(is("delivery", "push")));
+        assert_eq!(change, expected.only_if(is("enabled", false)).only_if(of_delivery(Delivering::Push)));
+    }
+
+    #[test]
+    fn a_filter_is_set_and_null_removes_it() {
+        let filter = EventFilter::read(r#"{ "a": [1] }"#).expect("a filter");
+        let with = |filter| change(Members { event_filter: Some(filter), ..Members::default() }, false);
+        let unchanged = || unchanged().set("lastUpdate", NOW);
+        let expected = unchanged().set("eventFilter", r#"{"a":[1]}"#).add("version", 1_u32);
+        let expected = expected.only_if(is("enabled", false)).only_if(of_delivery(Delivering::Push));
+        assert_eq!(with(Some(filter)), expected);
+        let expected = unchanged().remove("eventFilter").add("version", 1_u32);
+        let expected = expected.only_if(is("enabled", false)).only_if(of_delivery(Delivering::Push));
+        assert_eq!(with(None), expected);
     }
 
     #[test]
@@ -149,7 +172,7 @@ mod tests {
         let change = change(Members { event_list: Some(Vec::new()), ..Members::default() }, true);
         assert_eq!(
             change,
-            expected.only_if(is("enabled", false)).only_if(is("delivery", "push")).only_if(is("version", 7_u64))
+            expected.only_if(is("enabled", false)).only_if(of_delivery(Delivering::Push)).only_if(is("version", 7_u64))
         );
     }
 
@@ -173,7 +196,7 @@ mod tests {
             .remove("sealedHeaders")
             .add("version", 1_u32)
             .only_if(is("enabled", false))
-            .only_if(is("delivery", "push"))
+            .only_if(of_delivery(Delivering::Push))
             .only_if(is("eventUrl", url))
             .only_if(is("sealedEventUrl", "k.old"));
         assert_eq!(change_of(&endpoint), expected);
@@ -187,9 +210,9 @@ mod tests {
             .remove("disabledDate")
             .add("version", 1_u32)
             .only_if(is("enabled", false))
-            .only_if(is("delivery", "push"));
+            .only_if(of_delivery(Delivering::Push));
         assert_eq!(change(Members { enabled: Some(true), ..Members::default() }, false), enabling);
-        let disabling = set(false).add("version", 1_u32).only_if(is("enabled", false)).only_if(is("delivery", "push"));
+        let disabling = set(false).add("version", 1_u32).only_if(is("enabled", false)).only_if(of_delivery(Delivering::Push));
         assert_eq!(change(Members { enabled: Some(false), ..Members::default() }, false), disabling);
     }
 
@@ -199,7 +222,7 @@ mod tests {
         let members = Members { enabled: Some(false), ..Members::default() };
         let change = super::change(&enabled, &members, &EndpointChange::default(), false, NOW).expect("written");
         let expected = unchanged().set("enabled", false).set("lastUpdate", NOW).set("disabledDate", NOW);
-        assert_eq!(change, expected.add("version", 1_u32).only_if(is("enabled", true)).only_if(is("delivery", "push")));
+        assert_eq!(change, expected.add("version", 1_u32).only_if(is("enabled", true)).only_if(of_delivery(Delivering::Push)));
     }
 
     #[test]

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use super::{
     breaker::HealthItem,
     endpoint::{KeptEndpoint, SealContext},
+    filter::EventFilter,
     secret::RevealedSecret,
     webhook_status::WebhookStatus,
 };
@@ -49,6 +51,9 @@ pub struct Webhook {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) disabled_reason: Option<String>,
     pub(crate) enabled: bool,
+    /// The data of the wanted events; absent if all are wanted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) event_filter: Option<EventFilter>,
     /// The wanted types and groups of types; empty for every type.
     pub(crate) event_list: Vec<String>,
     #[serde(flatten)]
@@ -97,6 +102,8 @@ pub struct WebhookView {
     #[serde(skip_serializing_if = "Option::is_none")]
     disabled_reason: Option<String>,
     enabled: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event_filter: Option<Box<RawValue>>,
     event_list: Vec<String>,
     /// Absent if the webhook is pulled.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -132,9 +139,7 @@ pub struct WebhookView {
 impl Webhook {
     /// Whether it is enabled and subscribes to this type of event.
     pub fn subscribes_to(&self, kind: &str) -> bool {
-        self.enabled
-            && (self.event_list.is_empty()
-                || self.event_list.iter().any(|wanted| wanted == kind || catalogue::is_in_group(wanted, kind)))
+        self.enabled && catalogue::list_includes(&self.event_list, kind)
     }
 
     /// The owner's view of the webhook with this health, without a secret.
@@ -145,6 +150,7 @@ impl Webhook {
             disabled_date: self.disabled_date,
             disabled_reason: self.disabled_reason.clone(),
             enabled: self.enabled,
+            event_filter: self.event_filter.as_ref().and_then(EventFilter::shown),
             event_list: self.event_list.clone(),
             event_url: (!self.is_pulled()).then(|| self.endpoint.shown_url()),
             headers: self.endpoint.shown_headers(),
@@ -211,6 +217,7 @@ pub(super) mod tests {
             disabled_date: Some(now),
             disabled_reason: Some("The endpoint answered 410 Gone.".into()),
             enabled: false,
+            event_filter: None,
             event_list: Vec::new(),
             endpoint: KeptEndpoint::new(
                 Kept { shown: "https://example.com/".into(), sealed: None },

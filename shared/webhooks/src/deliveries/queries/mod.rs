@@ -2,6 +2,7 @@
 
 pub mod advice;
 pub(crate) mod by_webhook;
+pub mod check_filter;
 pub mod cursor;
 pub mod diagnosis;
 pub mod filters;

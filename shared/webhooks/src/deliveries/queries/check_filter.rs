@@ -1,0 +1,152 @@
+//! A dry run of a filter on an entity's recent events. An event that no webhook wanted is not kept, and so not looked at.
+
+use futures::{StreamExt, TryStreamExt, stream};
+use serde::Serialize;
+
+use crate::{
+    deliveries::{
+        error::DeliveryError,
+        queries::{filters::Filters, range::KeyRange},
+        store::Deliveries,
+    },
+    events::{catalogue, store::EventItem},
+    subscriptions::{
+        filter::{EventFilter, data::EventData},
+        members,
+    },
+};
+use auth::{AuthorizedEntity, EntityId};
+use base::{EventId, Time, logging};
+use problem::{JsonBody, Problem};
+use storage::TableError;
+
+/// The most events that are looked at, and the number unless the request says otherwise.
+const MAX_EVENTS: u16 = 100;
+/// How many bodies are read at once: each may have 256 KiB.
+const AT_ONCE: usize = 20;
+
+/// A request for a dry run.
+#[derive(Debug)]
+pub struct FilterCheckRequest {
+    filter: EventFilter,
+    /// The types and groups; empty for every type.
+    event_list: Vec<String>,
+    limit: u16,
+}
+
+/// The outcome of a dry run.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FilterCheck {
+    /// How many events were looked at, of any type.
+    events_read: usize,
+    /// How many events would be delivered.
+    match_count: usize,
+    /// The events of the wanted types, the newest first.
+    items: Vec<CheckedEvent>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct CheckedEvent {
+    event_identifier: EventId,
+    r#type: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subject: Option<String>,
+    created_date: Time,
+    matches: bool,
+}
+
+impl FilterCheckRequest {
+    /// Reads a request's body.
+    pub fn read(body: &[u8], entity: &EntityId) -> Result<Self, Problem> {
+        const MISSING: &str = "is missing; it must be an object, such as {\"currency\": [\"EUR\"]}";
+        let mut body = JsonBody::read(body)?;
+        let filter = body.take_raw("eventFilter");
+        let event_list = body.optional("eventList", "a list of event types and groups of them");
+        let limit = body.optional::<u16>("limit", "a number from 1 to 100");
+        let violations = &mut body.violations;
+        let filter = match filter {
+            Some(json) => EventFilter::take("eventFilter", json, violations),
+            None => violations.note("eventFilter", Err(MISSING)),
+        };
+        let event_list = event_list.map(|list| members::known_types(list, entity, violations)).unwrap_or_default();
+        let limit = limit.unwrap_or(MAX_EVENTS);
+        if !(1..=MAX_EVENTS).contains(&limit) {
+            violations.add("limit", format!("must be a number from 1 to {MAX_EVENTS}"));
+        }
+        body.finish_with(filter.map(|filter| Self { filter, event_list, limit }))
+    }
+}
+
+impl Deliveries {
+    /// Compares a filter with the newest events of an entity. The index of events may lag behind by moments.
+    pub async fn check_filter(
+        &self,
+        entity: &AuthorizedEntity,
+        request: &FilterCheckRequest,
+        now: Time,
+    ) -> Result<FilterCheck, DeliveryError> {
+        let range = KeyRange::since(Time::from_millis(0));
+        let page = self.events_of(entity.id(), &range, &Filters::default(), i32::from(request.limit)).await?;
+        let kept: Vec<_> = page.found.into_iter().filter(|event| event.is_kept(now)).collect();
+        let events_read = kept.len();
+        let wanted = kept.into_iter().filter(|event| catalogue::list_includes(&request.event_list, &event.r#type));
+        let checked = stream::iter(wanted).map(|event| self.checked(event, &request.filter)).buffered(AT_ONCE);
+        let items: Vec<_> = checked.try_filter_map(async |checked| Ok(checked)).try_collect().await?;
+        let match_count = items.iter().filter(|checked| checked.matches).count();
+        Ok(FilterCheck { events_read, match_count, items })
+    }
+
+    /// An event with its match; `None` if its body cannot be read, which does not hold up others.
+    async fn checked(&self, event: EventItem, filter: &EventFilter) -> Result<Option<CheckedEvent>, TableError> {
+        let id = event.id().clone();
+        let stored = match self.events.with_body(event).await {
+            Ok(stored) => stored,
+            Err(error @ (TableError::Missing(_) | TableError::Item { .. })) => {
+                tracing::error!(
+                    error = %logging::chain(&error),
+                    eventId = %id,
+                    "an event is left out of the dry run of a filter, since its body cannot be read"
+                );
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        let EventItem { r#type, subject, .. } = stored.item;
+        let matches = filter.matches(&EventData::of_body(&stored.body));
+        Ok(Some(CheckedEvent { created_date: id.time(), event_identifier: id, r#type, subject, matches }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(body: &str) -> Result<FilterCheckRequest, Problem> {
+        FilterCheckRequest::read(body.as_bytes(), &EntityId::parse("demo-hotel").expect("an entity"))
+    }
+
+    #[test]
+    fn a_request_has_a_filter_and_perhaps_types_and_a_limit() {
+        let request = read(r#"{"eventFilter":{"a":[1]}}"#).expect("good");
+        assert_eq!((request.event_list.len(), request.limit), (0, MAX_EVENTS));
+        let request = read(r#"{"eventFilter":{"a":[1]},"eventList":["booking.*"],"limit":2}"#).expect("good");
+        assert_eq!((request.event_list, request.limit), (vec!["booking.*".to_owned()], 2));
+    }
+
+    #[test]
+    fn every_violation_of_a_request_is_listed() {
+        for (body, expected) in [
+            ("{}", &["eventFilter"][..]),
+            (r#"{"eventFilter":null}"#, &["eventFilter"]),
+            (
+                r#"{"eventFilter":{"a":"x"},"eventList":["nope"],"limit":101,"more":1}"#,
+                &["eventFilter.a", "eventList[0]", "limit", "more"],
+            ),
+            (r#"{"eventFilter":{"a":[1]},"limit":0}"#, &["limit"]),
+        ] {
+            assert_eq!(crate::testing::fields(&read(body).expect_err(body)), expected, "{body}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The filter of a webhook: the members of an event's data that must match, in the syntax of EventBridge's event
+//! patterns. It is stored as its owner's JSON, so that numbers keep their digits, and parsed when an event is published.
+
+pub mod data;
+mod decimal;
+mod matching;
+pub mod pattern;
+#[cfg(test)]
+mod tests;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use self::{
+    data::EventData,
+    pattern::{Fault, Pattern},
+};
+use crate::events::json_text::without_space;
+use problem::Violations;
+
+/// The largest filter, in bytes of JSON without white space: publishing reads the filters of all webhooks of an entity.
+pub const MAX_BYTES: usize = 4 * 1024;
+
+/// A filter, as JSON without white space.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct EventFilter(String);
+
+impl EventFilter {
+    /// Reads a filter from the JSON of a request.
+    ///
+    /// # Errors
+    /// All faults that were found.
+    pub fn read(json: &str) -> Result<Self, Vec<Fault>> {
+        let text = without_space(json);
+        let whole = |message: String| vec![Fault { path: String::new(), message }];
+        if text.len() > MAX_BYTES {
+            return Err(whole(format!("must not take more than {MAX_BYTES} bytes as JSON without white space")));
+        }
+        let raw: &RawValue = serde_json::from_str(&text).map_err(|_| whole("must be well-formed JSON".to_owned()))?;
+        Pattern::read(raw)?;
+        Ok(Self(text))
+    }
+
+    /// Takes the filter from the member of this name; the faults become violations.
+    pub(crate) fn take(name: &str, json: &str, violations: &mut Violations) -> Option<Self> {
+        let noted = |faults: Vec<Fault>| {
+            faults.into_iter().for_each(|Fault { path, message }| violations.add(format!("{name}{path}"), message));
+        };
+        Self::read(json).map_err(noted).ok()
+    }
+
+    /// The filter as JSON.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The filter as JSON for a response; `None` if the stored text is damaged.
+    pub(crate) fn shown(&self) -> Option<Box<RawValue>> {
+        RawValue::from_string(self.0.clone()).ok()
+    }
+
+    /// Whether an event with these data is delivered. A filter that cannot be read, such as one of a newer release, lets
+    /// every event pass: a receiver can ignore an event, and cannot notice a missing one.
+    pub fn matches(&self, data: &EventData<'_>) -> bool {
+        let raw = serde_json::from_str::<&RawValue>(&self.0).ok();
+        match raw.and_then(|raw| Pattern::read(raw).ok()) {
+            Some(pattern) => pattern.matches(data),
+            None => {
+                tracing::error!("the filter of a webhook cannot be read; the event is delivered");
+                true
+            }
+        }
+    }
+}

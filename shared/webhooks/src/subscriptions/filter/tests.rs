@@ -1,0 +1,254 @@
+use super::*;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+fn raw(json: impl ToString) -> Box<RawValue> {
+    RawValue::from_string(json.to_string()).expect("JSON")
+}
+
+fn matches(filter: &str, data: &str) -> bool {
+    let filter = EventFilter::read(filter).unwrap_or_else(|faults| panic!("{filter}: {faults:?}"));
+    filter.matches(&EventData::read(&raw(data)))
+}
+
+/// The paths of the faults of a filter.
+fn faults(filter: &str) -> Vec<String> {
+    EventFilter::read(filter).expect_err(filter).into_iter().map(|fault| fault.path).collect()
+}
+
+#[test]
+fn each_operator_accepts_and_refuses() {
+    for (filter, accepted, refused) in [
+        (
+            r#"{"a":["x",1,true,null]}"#,
+            &[r#""x""#, "1", "1.0", "true", "null"][..],
+            &[r#""y""#, "2", "false", "{}"][..],
+        ),
+        (r#"{"a":[""]}"#, &[r#""""#], &["null", r#"" ""#]),
+        (r#"{"a":[{"prefix":"B-"}]}"#, &[r#""B-1""#, r#""\u0042-""#], &[r#""b-1""#, "1"]),
+        (r#"{"a":[{"suffix":".png"}]}"#, &[r#""x.png""#], &[r#""x.pngs""#]),
+        (r#"{"a":[{"equals-ignore-case":"Überblick"}]}"#, &[r#""üBERBLICK""#], &[r#""Uberblick""#]),
+        (r#"{"a":[{"anything-but":"x"}]}"#, &[r#""y""#, "1", "null", "true"], &[r#""x""#, "{}", "[]"]),
+        (r#"{"a":[{"anything-but":["x",2]}]}"#, &[r#""y""#, "1"], &[r#""x""#, "2.00"]),
+        (r#"{"a":[{"anything-but":{"prefix":"us-"}}]}"#, &[r#""eu-1""#, "1"], &[r#""us-1""#]),
+        (r#"{"a":[{"anything-but":{"suffix":["a","b"]}}]}"#, &[r#""c""#], &[r#""xa""#, r#""xb""#]),
+        (r#"{"a":[{"anything-but":{"equals-ignore-case":"x"}}]}"#, &[r#""y""#], &[r#""X""#]),
+        (r#"{"a":[{"numeric":["<",5]}]}"#, &["4", "-1e9", "4.999"], &["5", "5.0", r#""5""#, r#""4 ""#]),
+        (
+            r#"{"a":[{"numeric":[">",0,"<=",10.50]}]}"#,
+            &["0.1", "10.5", "10.500", r#""10.50""#],
+            &["0", "10.51", r#""x""#],
+        ),
+        (r#"{"a":[{"numeric":["=",1e2]}]}"#, &["100", "100.0"], &["101"]),
+        (r#"{"a":[{"numeric":[">=",1152921504606846977]}]}"#, &["1152921504606846977"], &["1152921504606846976"]),
+        (r#"{"a":[{"exists":true}]}"#, &["null", "{}", "[]", "0"], &[]),
+        (r#"{"a":[{"exists":false},"x"]}"#, &[r#""x""#], &["null", r#""y""#]),
+    ] {
+        for value in accepted {
+            assert!(matches(filter, &format!(r#"{{"a":{value}}}"#)), "{filter} accepts {value}");
+            assert!(
+                matches(filter, &format!(r#"{{"b":0,"a":[[{value}],9999]}}"#)),
+                "{filter} accepts an element {value}"
+            );
+        }
+        for value in refused {
+            assert!(!matches(filter, &format!(r#"{{"a":{value}}}"#)), "{filter} refuses {value}");
+        }
+        assert_eq!(matches(filter, "{}"), filter.contains(r#""exists":false"#), "{filter} without the member");
+    }
+}
+
+#[test]
+fn a_nested_pattern_holds_for_one_element_as_a_whole() {
+    let filter = r#"{"rooms":{"type":["DBL"],"price":[{"numeric":[">",100]}]}}"#;
+    assert!(matches(filter, r#"{"rooms":{"type":"DBL","price":120}}"#));
+    assert!(matches(filter, r#"{"rooms":[{"type":"SGL","price":90},{"type":"DBL","price":120}]}"#));
+    assert!(!matches(filter, r#"{"rooms":[{"type":"SGL","price":120},{"type":"DBL","price":90}]}"#));
+    for other in [r#"{"rooms":[]}"#, r#"{"rooms":"DBL"}"#, "{}", r#"{"rooms":null}"#] {
+        assert!(!matches(filter, other), "{other}");
+    }
+}
+
+#[test]
+fn a_member_is_missing_within_a_missing_object() {
+    let filter = r#"{"guest":{"email":[{"exists":false}]}}"#;
+    for data in ["{}", r#"{"guest":{}}"#, r#"{"guest":null}"#, r#"{"guest":[]}"#] {
+        assert!(matches(filter, data), "{data}");
+    }
+    assert!(!matches(filter, r#"{"guest":{"email":"a@example.com"}}"#));
+}
+
+#[test]
+fn members_are_joined_by_and_and_alternatives_by_or() {
+    let filter = r#"{"currency":["EUR"],"$or":[{"total":[{"numeric":[">",1000]}]},{"guest":{"vip":[true]}}]}"#;
+    for (data, matching) in [
+        (r#"{"currency":"EUR","total":2000}"#, true),
+        (r#"{"currency":"EUR","total":10,"guest":{"vip":true}}"#, true),
+        (r#"{"currency":"EUR","total":10}"#, false),
+        (r#"{"currency":"USD","total":2000,"guest":{"vip":true}}"#, false),
+    ] {
+        assert_eq!(matches(filter, data), matching, "{data}");
+    }
+}
+
+#[test]
+fn each_fault_is_named_with_its_path() {
+    for (filter, paths) in [
+        ("[]", &[""][..]),
+        ("{}", &[""]),
+        ("null", &[""]),
+        (r#""x""#, &[""]),
+        (r#"{"a":"EUR"}"#, &[".a"]),
+        (r#"{"a":[]}"#, &[".a"]),
+        (r#"{"a":{}}"#, &[".a"]),
+        (r#"{"a":[["x"]]}"#, &[".a[0]"]),
+        (r#"{"a":["x"],"a":["y"]}"#, &[".a"]),
+        (r#"{"a":[{}]}"#, &[".a[0]"]),
+        (r#"{"a":[{"prefix":"x","suffix":"y"}]}"#, &[".a[0]"]),
+        (r#"{"a":["x",{"prefx":"y"}]}"#, &[".a[1].prefx"]),
+        (r#"{"a":[{"wildcard":"*"}],"b":[{"cidr":"10.0.0.0/8"}]}"#, &[".a[0].wildcard", ".b[0].cidr"]),
+        (r#"{"a":[{"prefix":1}],"b":[{"suffix":""}]}"#, &[".a[0].prefix", ".b[0].suffix"]),
+        (r#"{"a":[{"exists":"yes"}]}"#, &[".a[0].exists"]),
+        (r#"{"a":[{"anything-but":[]}]}"#, &[".a[0].anything-but"]),
+        (r#"{"a":[{"anything-but":["x",["y"]]}]}"#, &[".a[0].anything-but[1]"]),
+        (r#"{"a":[{"anything-but":{"numeric":["<",1]}}]}"#, &[".a[0].anything-but.numeric"]),
+        (r#"{"a":[{"anything-but":{"prefix":[1]}}]}"#, &[".a[0].anything-but.prefix[0]"]),
+        (r#"{"a":[{"numeric":[]}]}"#, &[".a[0].numeric"]),
+        (r#"{"a":[{"numeric":["<"]}]}"#, &[".a[0].numeric"]),
+        (r#"{"a":[{"numeric":["!=",1]}]}"#, &[".a[0].numeric"]),
+        (r#"{"a":[{"numeric":["<","1"]}]}"#, &[".a[0].numeric"]),
+        (r#"{"a":[{"numeric":["<",1,"<",2,"<",3]}]}"#, &[".a[0].numeric"]),
+        (r#"{"a":["\ud800"]}"#, &[".a[0]"]),
+        (r#"{"$or":{}}"#, &[".$or"]),
+        (r#"{"$or":[{"a":["x"]},{}]}"#, &[".$or[1]"]),
+        (r#"{"a":{"b":"x"},"c":[{"exists":1}]}"#, &[".a.b", ".c[0].exists"]),
+    ] {
+        assert_eq!(faults(filter), paths, "{filter}");
+    }
+    assert_eq!(faults(&format!(r#"{{"a":[{}]}}"#, "1".repeat(65))), [".a[0]"]);
+}
+
+#[test]
+fn filters_are_limited_in_size_depth_and_values() {
+    let nested = |depth: usize| format!("{}[1]{}", r#"{"a":"#.repeat(depth), "}".repeat(depth));
+    assert!(EventFilter::read(&nested(pattern::MAX_DEPTH)).is_ok());
+    assert_eq!(faults(&nested(pattern::MAX_DEPTH + 1)), [".a".repeat(pattern::MAX_DEPTH)]);
+    let values = |count: usize| json!({ "a": vec![1; count] }).to_string();
+    assert!(EventFilter::read(&values(pattern::MAX_VALUES)).is_ok());
+    assert_eq!(faults(&values(pattern::MAX_VALUES + 1)), [""]);
+    let sized = |bytes: usize| format!(r#"{{ "a" : [ "{}" ] }}"#, "x".repeat(bytes - r#"{"a":[""]}"#.len()));
+    assert_eq!(EventFilter::read(&sized(MAX_BYTES)).expect("fits").as_str().len(), MAX_BYTES);
+    assert_eq!(faults(&sized(MAX_BYTES + 1)), [""]);
+}
+
+#[test]
+fn an_unreadable_stored_filter_lets_every_event_pass() {
+    for stored in [r#"{"a":[{"of_a_newer_release":1}]}"#, "{", ""] {
+        assert!(EventFilter(stored.to_owned()).matches(&EventData::read(&raw("{}"))), "{stored}");
+    }
+}
+
+/// A value that a pattern can name.
+fn leaf() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        (-1_000_000_i64..1_000_000).prop_map(|cents| Value::from(cents as f64 / 100.0)),
+        "[a-c\\\\\"é ]{0,3}".prop_map(Value::from),
+    ]
+}
+
+/// Data with arrays and objects of up to three levels, whose members do not look like operators.
+fn data() -> impl Strategy<Value = Value> {
+    let inner = leaf().prop_recursive(3, 24, 4, |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            proptest::collection::btree_map("[a-e]", inner, 1..4).prop_map(|members| json!(members)),
+        ]
+    });
+    proptest::collection::btree_map("[a-e]", inner, 1..4).prop_map(|members| json!(members))
+}
+
+/// A filter that names every leaf of the data outside of arrays, and the first leaf of each array of leaves.
+fn filter_of(value: &Value) -> Option<Value> {
+    match value {
+        Value::Object(members) => {
+            let named = members.iter().filter_map(|(name, value)| Some((name.clone(), filter_of(value)?)));
+            let named: serde_json::Map<_, _> = named.collect();
+            (!named.is_empty()).then(|| named.into())
+        }
+        Value::Array(elements) => elements.iter().find_map(filter_of),
+        leaf => Some(json!([leaf])),
+    }
+}
+
+/// Any JSON that looks like a filter, valid or not.
+fn almost_a_filter() -> impl Strategy<Value = Value> {
+    let name = prop_oneof![
+        Just("$or".to_owned()),
+        Just("prefix".to_owned()),
+        Just("suffix".to_owned()),
+        Just("exists".to_owned()),
+        Just("numeric".to_owned()),
+        Just("anything-but".to_owned()),
+        Just("equals-ignore-case".to_owned()),
+        "[a-e]",
+    ];
+    let word = prop_oneof![leaf(), Just(json!("<")), Just(json!(">=")), Just(json!("="))];
+    word.prop_recursive(4, 32, 4, move |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            proptest::collection::btree_map(name.clone(), inner, 0..3).prop_map(|members| json!(members)),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_filter_of_the_values_of_an_event_matches_it(data in data()) {
+        if let Some(filter) = filter_of(&data) {
+            prop_assert!(matches(&filter.to_string(), &data.to_string()), "{filter}");
+        }
+    }
+
+    #[test]
+    fn anything_but_is_the_negation_of_equality(value in leaf(), wanted in leaf()) {
+        let data = json!({ "a": value }).to_string();
+        let equal = matches(&json!({ "a": [wanted] }).to_string(), &data);
+        let other = matches(&json!({ "a": [{ "anything-but": wanted }] }).to_string(), &data);
+        prop_assert_ne!(equal, other);
+    }
+
+    #[test]
+    fn a_member_exists_or_does_not(data in data()) {
+        let wanting = |exists: bool| matches(&json!({ "a": [{ "exists": exists }] }).to_string(), &data.to_string());
+        prop_assert_ne!(wanting(true), wanting(false));
+        prop_assert_eq!(wanting(true), data.get("a").is_some());
+    }
+
+    #[test]
+    fn alternatives_match_if_one_of_them_does(data in data(), one in leaf(), other in leaf()) {
+        let of = |value: &Value| json!({ "a": [value] });
+        let single = [&one, &other].map(|value| matches(&of(value).to_string(), &data.to_string()));
+        let either = json!({ "$or": [of(&one), of(&other)] }).to_string();
+        prop_assert_eq!(matches(&either, &data.to_string()), single[0] || single[1]);
+    }
+
+    #[test]
+    fn a_filter_as_it_is_stored_reads_as_the_same_filter(filter in almost_a_filter()) {
+        let pretty = serde_json::to_string_pretty(&filter).expect("JSON");
+        if let Ok(read) = EventFilter::read(&pretty) {
+            let again = EventFilter::read(read.as_str());
+            prop_assert_eq!(again.as_ref(), Ok(&read));
+            prop_assert_eq!(Pattern::read(&raw(read.as_str())), Pattern::read(&raw(pretty)));
+        }
+    }
+
+    #[test]
+    fn no_text_makes_the_reader_panic(text in "[\\[\\]{}\":,a0<$or\\\\ ]{0,60}", data in data()) {
+        if let Ok(filter) = EventFilter::read(&text) {
+            let _ = filter.matches(&EventData::read(&raw(data)));
+        }
+    }
+}
