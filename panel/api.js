@@ -17,7 +17,7 @@ async function call(method, path, { query, body, signal, read = JSON.parse } = {
   for (let attempt = 0; ; ) {
     const token = await accessToken();
     const headers = { Authorization: `Bearer ${token}`, "Service-Version": "2.0", ...key, ...type };
-    const answer = await answered(address, { method, headers, body: body && JSON.stringify(body), signal });
+    const answer = await answered(address, { method, headers, body: written(body), signal });
     if (answer.ok) return read(await answer.text());
     if (answer.status === 401 && mayRenew) {
       mayRenew = false;
@@ -29,6 +29,9 @@ async function call(method, path, { query, body, signal, read = JSON.parse } = {
     }
   }
 }
+
+/** A body as JSON. A text is JSON already: writing it from its values would lose digits of numbers. */
+const written = (body) => (typeof body === "string" ? body : body && JSON.stringify(body));
 
 async function answered(address, request) {
   try {

@@ -19,7 +19,9 @@ import { Ending, Rotation } from "../parts/webhook_rotation.js";
 import { Disabling, Stop } from "../parts/webhook_stop.js";
 import { Waiting } from "../parts/empty.js";
 import { focusTitle } from "../parts/focus.js";
+import { webhookOf } from "../parts/event_filter.js";
 import { labelOf, useTypes } from "../parts/known.js";
+import { Text } from "../parts/json.js";
 import { latestOf } from "../parts/counts.js";
 import { say } from "../parts/notices.js";
 import { useAction, useLoad, usePolling } from "../parts/load.js";
@@ -27,7 +29,7 @@ import { healthOf } from "../words/health.js";
 
 async function read(id) {
   const path = `/webhook/${encodeURIComponent(id)}`;
-  const [webhook, stats, latest] = await Promise.all([get(path), get(`${path}/stats`), latestOf(id, 5)]);
+  const [webhook, stats, latest] = await Promise.all([webhookOf(id), get(`${path}/stats`), latestOf(id, 5)]);
   return { webhook, stats, latest };
 }
 
@@ -83,7 +85,7 @@ function Shown({ webhook, stats, latest, above, error, reload }) {
       <${Health} webhook=${webhook} resume=${resume} recover=${() => show("recovery")} />
       <${Card} title="Performance"><${Chart} stats=${stats} /><//>
       <${Latest} webhook=${webhook} latest=${latest} stats=${stats} types=${types} recover=${() => show("recovery")} />
-      <${Card} title="Events"><${Wanted} eventList=${webhook.eventList} types=${types} /><//>
+      <${Card} title="Events"><${Wanted} webhook=${webhook} types=${types} /><//>
       <${Card} title="Signing secret">
         <${Signing} until=${webhook.previousSecretExpiresDate} />
         <div class="actions">
@@ -127,10 +129,12 @@ function Latest({ webhook, latest, stats, types, recover }) {
     <//>`;
 }
 
-const Wanted = ({ eventList, types }) =>
-  eventList.length === 0
+const Wanted = ({ webhook: { eventList, eventFilter }, types }) => html`
+  ${eventList.length === 0
     ? html`<p>All types, including types added later.</p>`
-    : html`<ul class="tags">${eventList.map((key) => html`<li title=${key}>${labelOf(types, key)}</li>`)}</ul>`;
+    : html`<ul class="tags">${eventList.map((key) => html`<li title=${key}>${labelOf(types, key)}</li>`)}</ul>`}
+  ${eventFilter && html`<p>Only events whose data match this filter:</p>
+    <${Text} text=${eventFilter} what="The filter of this webhook" />`}`;
 
 const Signing = ({ until }) => html`
   <p>${until

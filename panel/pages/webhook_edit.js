@@ -1,12 +1,13 @@
 // The page that edits a webhook. If another person changed it meanwhile, both versions are shown for a choice.
 import { html, useState } from "../parts/html.js";
-import { get, patch } from "../api.js";
+import { patch } from "../api.js";
 import { go } from "../address.js";
 import { Action } from "../parts/action.js";
 import { Conflict, merged } from "../parts/conflict.js";
 import { Page } from "../parts/page.js";
 import { Problem } from "../parts/problem.js";
 import { Waiting } from "../parts/empty.js";
+import { webhookOf } from "../parts/event_filter.js";
 import { FIELDS, WebhookFields, finished, typed } from "../parts/webhook_form.js";
 import { say } from "../parts/notices.js";
 import { useFaultFocus } from "../parts/focus.js";
@@ -14,7 +15,7 @@ import { useUnsaved } from "../parts/unsaved.js";
 import { useAction, useLoad } from "../parts/load.js";
 
 export default function EditWebhook({ parts: [, id] }) {
-  const loaded = useLoad(() => get(`/webhook/${encodeURIComponent(id)}`), [id]);
+  const loaded = useLoad(() => webhookOf(id), [id]);
   if (!loaded.data) {
     return html`<${Page} title="Edit webhook">
       ${loaded.error ? html`<${Problem} refusal=${loaded.error} retry=${loaded.reload} />`
@@ -31,12 +32,12 @@ function Editor({ webhook }) {
   useUnsaved(form, typed(base));
   const save = useAction(async (wanted = form, version = base.version) => {
     try {
-      await patch(path, { ...finished(wanted), version });
+      await patch(path, finished(wanted, { version }));
       say("The webhook was saved.");
       go(`/panel/webhooks/${webhook.id}`);
     } catch (refusal) {
       if (refusal.kind !== "version-conflict") throw refusal;
-      oppose(await get(path));
+      oppose(await webhookOf(webhook.id));
     }
   });
   const box = useFaultFocus(save);

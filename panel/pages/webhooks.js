@@ -42,7 +42,7 @@ function Card({ webhook, day }) {
       <p class="cut"><code>${webhook.eventUrl}</code></p>
       <p class="faint">${webhook.eventList.length
         ? `${counted(webhook.eventList.length, "event type or group", "event types and groups")}` : "All event types"}
-        </p>
+        ${webhook.eventFilter && ", filtered by data"}</p>
       ${webhook.enabled && html`<${Success} day=${day} />`}
       <${Trouble} webhook=${webhook} />
     </li>`;

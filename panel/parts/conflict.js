@@ -3,7 +3,7 @@ import { html, useState } from "./html.js";
 import { Dialog } from "./dialog.js";
 import { Time } from "./time.js";
 
-const LABELS = { name: "Name", eventUrl: "Address", eventList: "Events", headers: "Custom headers" };
+const LABELS = { name: "Name", eventUrl: "Address", eventList: "Events", eventFilter: "Filter", headers: "Custom headers" };
 
 const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 
@@ -26,7 +26,7 @@ export function merged(base, mine, theirs, choices) {
 function shown(field, value) {
   if (field === "eventList") return value?.join(", ") ?? "All types";
   if (field === "headers") return value.map(({ name, value: text }) => `${name}: ${text}`).join("\n") || "None";
-  return value;
+  return value || "None";
 }
 
 export function Conflict({ base, mine, theirs, when, settle, close }) {

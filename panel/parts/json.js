@@ -51,6 +51,9 @@ function laidOut(text) {
   return parts;
 }
 
+/** JSON on several lines; an empty text stays empty. */
+export const formatted = (text) => (text ? laidOut(text).map((part) => part.text).join("") : "");
+
 /** The source text of a member of a JSON object, byte for byte. */
 export function memberOf(text, name) {
   let depth = 0;

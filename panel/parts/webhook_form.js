@@ -3,18 +3,21 @@ import { html } from "./html.js";
 import { Icon } from "./icon.js";
 import { TextField } from "./field.js";
 import { EventPicker } from "./event_picker.js";
+import { FilterField, withFilter } from "./event_filter.js";
+import { formatted } from "./json.js";
 import { Refusal } from "../refusal.js";
 
 /** The members with a field, which shows their violations. */
-export const FIELDS = ["name", "eventUrl", "eventList", "headers"];
+export const FIELDS = ["name", "eventUrl", "eventList", "eventFilter", "headers"];
 
-export const BLANK = { name: "", eventUrl: "", eventList: null, headers: [] };
+export const BLANK = { name: "", eventUrl: "", eventList: null, eventFilter: "", headers: [] };
 
-/** The form of a webhook: `eventList` is null for every type. */
-export const typed = ({ name, eventUrl, eventList, headers }) => ({
+/** The form of a webhook: `eventList` is null for every type, and the filter is text. */
+export const typed = ({ name, eventUrl, eventList, eventFilter, headers }) => ({
   name,
   eventUrl,
   eventList: eventList.length ? eventList : null,
+  eventFilter: formatted(eventFilter),
   headers: Object.entries(headers).map(([header, value]) => ({ name: header, value })),
 });
 
@@ -26,9 +29,12 @@ const asked = ({ name, eventUrl, eventList, headers }) => ({
     [header.name.trim(), header.value])),
 });
 
-/** The request to the API. "Selected types" without a selection would mean every type to the API, so it is refused here. */
-export function finished(form) {
-  if (form.eventList?.length !== 0) return asked(form);
+/**
+ * The request to the API as JSON, with more members. "Selected types" without a selection would mean every type to the API, so
+ * it is refused here.
+ */
+export function finished(form, more = {}) {
+  if (form.eventList?.length !== 0) return withFilter({ ...asked(form), ...more }, form.eventFilter);
   const violations = [{ field: "eventList", message: "need at least one type; or choose all types" }];
   throw new Refusal({ title: "Not complete yet", detail: "Look at the field that is marked.",
     properties: { violations } });
@@ -48,6 +54,8 @@ export function WebhookFields({ form, change, refusal, forgive, kept = false }) 
       value=${form.eventUrl} change=${set("eventUrl")} fault=${fault("eventUrl")}
       placeholder="https://hooks.example.com/waypost" autocomplete="off" spellcheck="false" required />
     <${EventPicker} chosen=${form.eventList} change=${set("eventList")} fault=${fault("eventList")} />
+    <${FilterField} value=${form.eventFilter} eventList=${form.eventList} change=${(text) =>
+      change({ ...form, eventFilter: text })} refusal=${refusal} forgive=${forgive} />
     <${HeaderFields} headers=${form.headers} change=${set("headers")} fault=${fault("headers")}
       kept=${kept} />`;
 }

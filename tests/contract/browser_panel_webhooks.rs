@@ -64,6 +64,46 @@ async fn a_disabled_webhook_offers_enable_and_no_test_event(suite: Arc<Suite>) {
 }
 
 #[contract_test(on_demand)]
+async fn a_filter_is_tried_saved_and_shown_to_the_last_digit(suite: Arc<Suite>) {
+    const FILTER: &str = r#"{"bookingNumber": [1152921504606846977]}"#;
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let hook = entity.hook(&receiver.on("/hook", [Behaviour::status(204)])).await;
+    for number in [1_152_921_504_606_846_977_u64, 1_152_921_504_606_846_976] {
+        let delivery = entity.publish(json!({ "bookingNumber": number })).await;
+        entity.until_status(&delivery, &["delivered"]).await;
+    }
+    let browser = Browser::open().await;
+    let place = format!("/panel/webhooks/{}/edit", hook.id);
+    browser.go(&entity.panel_link(json!({ "place": place })).await).await;
+    browser.until_says("Custom headers").await;
+    browser.fill("Filter", "{").await;
+    browser.click("Save").await;
+    browser.until_says("Filter must be JSON").await;
+    browser.fill("Filter", r#"{"bookingNumber": "1"}"#).await;
+    browser.click("Try on recent events").await;
+    browser.until_says("Filter bookingNumber must be a list").await;
+    browser.fill("Filter", FILTER).await;
+    browser.click("Try on recent events").await;
+    let page = browser.until_says("1 of 2 recent events").await;
+    assert!(page.contains("Does not match"), "{page}");
+    browser.click("Save").await;
+    browser.until_says("Only events whose data match this filter").await;
+    let shown = entity.get(&format!("/webhook/{}", hook.id)).expect(200).await;
+    assert!(shown.text().contains(r#""eventFilter":{"bookingNumber":[1152921504606846977]}"#), "{}", shown.exchange);
+    browser.click("Edit").await;
+    browser.until_says("Custom headers").await;
+    let kept = browser.run("return document.querySelector('textarea').value").await;
+    assert_eq!(kept.as_str().map(|text| text.replace(char::is_whitespace, "")), Some(FILTER.replace(' ', "")));
+    browser.fill("Filter", "").await;
+    browser.click("Save").await;
+    browser.until_says("The webhook was saved.").await;
+    assert_eq!(entity.webhook(&hook.id).await.get("eventFilter"), None);
+    assert_eq!(browser.complaints().await, "");
+    browser.close().await;
+}
+
+#[contract_test(on_demand)]
 async fn the_list_and_the_page_agree_on_the_health_of_a_webhook(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;

@@ -10,7 +10,7 @@ pub mod event;
 #[cfg(test)]
 mod guide;
 pub mod ingest;
-mod json_text;
+pub(crate) mod json_text;
 pub mod new_event;
 pub mod outbox;
 mod packed;

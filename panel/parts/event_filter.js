@@ -1,0 +1,96 @@
+// The filter of a webhook: JSON that the data of its events must match. It stays text, since parsing loses digits of numbers.
+import { html, useEffect, useState } from "./html.js";
+import { getText, post } from "../api.js";
+import { Refusal } from "../refusal.js";
+import { Action } from "./action.js";
+import { Badge } from "./badge.js";
+import { Field } from "./field.js";
+import { Problem } from "./problem.js";
+import { Time } from "./time.js";
+import { labelOf, useTypes } from "./known.js";
+import { memberOf } from "./json.js";
+import { useAction } from "./load.js";
+import { counted } from "./words.js";
+
+const MEMBER = "eventFilter";
+
+const PLACEHOLDER = `{
+  "propertyIdentifier": ["PRP-118", "PRP-204"],
+  "booking": {"price": {"total": {"amount": [{"numeric": [">=", 1000]}]}}}
+}`;
+
+/** The most events that are shown. */
+const SHOWN = 20;
+
+const MATCHES = { tone: "good", icon: "delivered" };
+const DIFFERS = { tone: "mute", icon: "cancelled" };
+
+/** A webhook, with its filter as text; an empty text without a filter. */
+export async function webhookOf(id) {
+  const text = await getText(`/webhook/${encodeURIComponent(id)}`);
+  return { ...JSON.parse(text), [MEMBER]: memberOf(text, MEMBER) ?? "" };
+}
+
+/** The JSON text of a request's body with this filter; `null` for no filter. Throws a `Refusal` for a text that is not JSON. */
+export function withFilter(members, filter) {
+  const text = filter.trim() || "null";
+  try {
+    JSON.parse(text);
+  } catch (error) {
+    throw new Refusal({ title: "Not complete yet", detail: "Look at the field that is marked.",
+      properties: { violations: [{ field: MEMBER, message: `must be JSON: ${error.message}` }] } });
+  }
+  return `${JSON.stringify(members).slice(0, -1)},${JSON.stringify(MEMBER)}:${text}}`;
+}
+
+/** The violations of the filter, each with its path in the filter. */
+function faultOf(refusal) {
+  const path = (field) => field.slice(MEMBER.length).replace(/^\./, "");
+  const faults = (refusal?.violations ?? []).filter(({ field }) => field.split(/[[.]/)[0] === MEMBER);
+  return faults.map(({ field, message }) => [path(field), message].filter(Boolean).join(" ")).join("; ");
+}
+
+const HINT = "Optional: which data the events have, as a JSON object in the syntax of EventBridge’s event patterns. Empty " +
+  "means all data.";
+
+/** `eventList` is null for every type. */
+export function FilterField({ value, eventList, change, refusal, forgive }) {
+  const [outcome, show] = useState(null);
+  const trial = useAction(async () => {
+    show(null);
+    show(await post("/webhook/event/filter/check", withFilter({ eventList: eventList ?? [] }, value)));
+  });
+  useEffect(() => show(null), [value, eventList]);
+  const type = (text) => {
+    change(text);
+    forgive(MEMBER);
+    trial.forgive(MEMBER);
+  };
+  return html`
+    <div class="event-filter">
+      <${Field} label="Filter" hint=${HINT} fault=${faultOf(refusal) || faultOf(trial.refusal)}>${(tied) => html`
+        <textarea ...${tied} rows="6" spellcheck="false" autocomplete="off" value=${value} placeholder=${PLACEHOLDER}
+          onInput=${(event) => type(event.target.value)}></textarea>`}<//>
+      ${value.trim() && html`<div class="actions"><${Action} scope="integrations.read" busy=${trial.busy}
+        onClick=${() => trial.run()}>Try on recent events<//></div>`}
+      ${trial.refusal && !faultOf(trial.refusal) && html`<${Problem} refusal=${trial.refusal} />`}
+      <div role="status">${outcome && html`<${Outcome} outcome=${outcome} />`}</div>
+    </div>`;
+}
+
+function Outcome({ outcome: { eventsRead, matchCount, items } }) {
+  const types = useTypes();
+  if (eventsRead === 0) return html`<p class="faint">There are no events yet to try the filter on.</p>`;
+  return html`
+    <p><strong>${matchCount} of ${counted(items.length, "recent event", "recent events")}</strong>${" "}
+      ${matchCount === 1 ? "matches" : "match"}. ${counted(eventsRead, "event was", "events were")} looked at, of all types;
+      events that no webhook received are not stored.</p>
+    <ul class="checked-events">${items.slice(0, SHOWN).map(({ eventIdentifier, type, subject, createdDate, matches }) => html`
+      <li key=${eventIdentifier}>
+        <${Badge} ...${matches ? MATCHES : DIFFERS}>${matches ? "Matches" : "Does not match"}<//>
+        <span title="${type}, ${eventIdentifier}">${labelOf(types, type)}${subject && html` <code class="break">${subject}
+          </code>`}</span>
+        <${Time} date=${createdDate} as="distance" />
+      </li>`)}</ul>
+    ${items.length > SHOWN && html`<p class="faint">and ${items.length - SHOWN} older ones</p>`}`;
+}
