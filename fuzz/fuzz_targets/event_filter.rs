@@ -1,0 +1,19 @@
+//! Filters of webhooks: an accepted filter keeps the limits, reads the same from its stored text, and is compared with any
+//! data without a panic. The first line is the filter, the rest are the data.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use serde_json::value::RawValue;
+use webhooks::subscriptions::filter::{EventFilter, MAX_BYTES, data::EventData, pattern::Pattern};
+
+fuzz_target!(|text: &str| {
+    let (filter, data) = text.split_once('\n').unwrap_or((text, "{}"));
+    let Ok(filter) = EventFilter::read(filter) else { return };
+    assert!(filter.as_str().len() <= MAX_BYTES);
+    assert_eq!(EventFilter::read(filter.as_str()).as_ref(), Ok(&filter));
+    let Ok(data) = serde_json::from_str::<&RawValue>(data) else { return };
+    let data = EventData::read(data);
+    let raw = serde_json::from_str::<&RawValue>(filter.as_str()).expect("a filter is JSON");
+    let pattern = Pattern::read(raw).expect("an accepted filter is accepted again");
+    assert_eq!(pattern.matches(&data), filter.matches(&data));
+});
