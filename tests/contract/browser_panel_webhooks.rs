@@ -95,7 +95,7 @@ async fn a_filter_is_tried_saved_and_shown_to_the_last_digit(suite: Arc<Suite>) 
     browser.until_says("Custom headers").await;
     let kept = browser.run("return document.querySelector('textarea').value").await;
     assert_eq!(kept.as_str().map(|text| text.replace(char::is_whitespace, "")), Some(FILTER.replace(' ', "")));
-    browser.fill("Filter", "").await;
+    browser.fill("Filter", " ").await;
     browser.click("Save").await;
     browser.until_says("The webhook was saved.").await;
     assert_eq!(entity.webhook(&hook.id).await.get("eventFilter"), None);
