@@ -15,6 +15,7 @@ import { Page } from "../parts/page.js";
 import { Problem } from "../parts/problem.js";
 import { Recovery } from "../parts/recovery.js";
 import { Removal } from "../parts/webhook_removal.js";
+import { PublicKeys } from "../parts/webhook_keys.js";
 import { Ending, Rotation } from "../parts/webhook_rotation.js";
 import { Disabling, Stop } from "../parts/webhook_stop.js";
 import { Waiting } from "../parts/empty.js";
@@ -88,6 +89,7 @@ function Shown({ webhook, stats, latest, above, error, reload }) {
       <${Card} title="Events"><${Wanted} webhook=${webhook} types=${types} /><//>
       <${Card} title="Signing secret">
         <${Signing} until=${webhook.previousSecretExpiresDate} />
+        <${PublicKeys} keys=${webhook.publicKeys} />
         <div class="actions">
           <${Action} icon="key" scope="integrations.write" onClick=${() => show("rotation")}>Rotate secret<//>
           ${webhook.previousSecretExpiresDate && html`

@@ -5,6 +5,7 @@ import { go, mayLeave } from "../address.js";
 import { Action, LinkButton } from "../parts/action.js";
 import { Page } from "../parts/page.js";
 import { Problem } from "../parts/problem.js";
+import { PublicKeys } from "../parts/webhook_keys.js";
 import { Secret } from "../parts/secret.js";
 import { BLANK, FIELDS, WebhookFields, finished } from "../parts/webhook_form.js";
 import { Guide } from "../parts/guide.js";
@@ -47,6 +48,9 @@ function Made({ webhook }) {
           <p>Give it to the endpoint at <code class="break">${webhook.eventUrl}
             </code>. With it, the endpoint verifies that a request comes from this service. <${Guide}>How to verify
             requests<//></p>
+          ${webhook.publicKeys && html`<p>Or give it the public key, which verifies requests as well and is no secret. You
+            find it again on the page of the webhook.</p>`}
+          <${PublicKeys} keys=${webhook.publicKeys} />
         <//>
         <h2>Next: send a test event</h2>
         <p>A test event is signed and sent like any other. You see the response of the endpoint.</p>

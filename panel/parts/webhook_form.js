@@ -1,32 +1,35 @@
 // The fields of a webhook: as typed, and as the API accepts them.
 import { html } from "./html.js";
 import { Icon } from "./icon.js";
-import { TextField } from "./field.js";
+import { SelectField, TextField } from "./field.js";
 import { EventPicker } from "./event_picker.js";
 import { FilterField, withFilter } from "./event_filter.js";
 import { formatted } from "./json.js";
 import { Refusal } from "../refusal.js";
+import { SIGNATURES } from "../words/signatures.js";
 
 /** The members with a field, which shows their violations. */
-export const FIELDS = ["name", "eventUrl", "eventList", "eventFilter", "headers"];
+export const FIELDS = ["name", "eventUrl", "eventList", "eventFilter", "headers", "signature"];
 
-export const BLANK = { name: "", eventUrl: "", eventList: null, eventFilter: "", headers: [] };
+export const BLANK = { name: "", eventUrl: "", eventList: null, eventFilter: "", headers: [], signature: "hmac" };
 
 /** The form of a webhook: `eventList` is null for every type, and the filter is text. */
-export const typed = ({ name, eventUrl, eventList, eventFilter, headers }) => ({
+export const typed = ({ name, eventUrl, eventList, eventFilter, headers, signature }) => ({
   name,
   eventUrl,
   eventList: eventList.length ? eventList : null,
   eventFilter: formatted(eventFilter),
   headers: Object.entries(headers).map(([header, value]) => ({ name: header, value })),
+  signature,
 });
 
-const asked = ({ name, eventUrl, eventList, headers }) => ({
+const asked = ({ name, eventUrl, eventList, headers, signature }) => ({
   name: name.trim(),
   eventUrl: eventUrl.trim(),
   eventList: eventList ?? [],
   headers: Object.fromEntries(headers.filter((header) => header.name.trim()).map((header) =>
     [header.name.trim(), header.value])),
+  signature,
 });
 
 /**
@@ -57,7 +60,10 @@ export function WebhookFields({ form, change, refusal, forgive, kept = false }) 
     <${FilterField} value=${form.eventFilter} eventList=${form.eventList} change=${(text) =>
       change({ ...form, eventFilter: text })} refusal=${refusal} forgive=${forgive} />
     <${HeaderFields} headers=${form.headers} change=${set("headers")} fault=${fault("headers")}
-      kept=${kept} />`;
+      kept=${kept} />
+    <${SelectField} label="Signature" value=${form.signature} change=${set("signature")} fault=${fault("signature")}
+      hint=${`With a key pair, the endpoint can verify requests with a public key, and needs no secret.${
+        kept ? " Without one again, the public keys end at once." : ""}`} options=${SIGNATURES} />`;
 }
 
 function HeaderFields({ headers, change, fault, kept }) {

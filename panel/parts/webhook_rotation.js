@@ -9,6 +9,7 @@ import { SelectField } from "./field.js";
 import { Time } from "./time.js";
 import { say } from "./notices.js";
 import { useAction } from "./load.js";
+import { PublicKeys } from "./webhook_keys.js";
 import { OVERLAPS } from "../words/overlaps.js";
 
 export function Rotation({ webhook, close }) {
@@ -28,12 +29,14 @@ export function Rotation({ webhook, close }) {
           <${Time} date=${made.previousSecretExpiresDate} as="both" />
           </strong> every request has two signatures, one of each secret. Give the new secret to the endpoint before
           then.`}</p>
+        <${PublicKeys} keys=${made.publicKeys} />
       <//>`;
   }
   return html`
     <${Dialog} title="Rotate the signing secret" close=${close}>
       <p>A new secret signs from now on. The old one signs beside it for a while, so that the endpoint can verify every
-        request until you give it the new secret.</p>
+        request until you give it the new secret.${webhook.publicKeys &&
+          " The key pair is replaced in the same way."}</p>
       ${webhook.previousSecretExpiresDate &&
         html`<p class="note">Two secrets sign at present, the older one until${" "}
           <${Time} date=${webhook.previousSecretExpiresDate} as="both" />. If you rotate now, the older one ends at once:

@@ -104,6 +104,30 @@ async fn a_filter_is_tried_saved_and_shown_to_the_last_digit(suite: Arc<Suite>) 
 }
 
 #[contract_test(on_demand)]
+async fn a_key_pair_is_chosen_and_its_public_key_stays_visible(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let hook = entity.hook("https://hooks.example.com/").await;
+    let browser = Browser::open().await;
+    browser.go(&entity.panel_link(json!({ "place": format!("/panel/webhooks/{}/edit", hook.id) })).await).await;
+    browser.until_says("Signature").await;
+    browser.choose("Signature", "With the signing secret, and with a key pair (Ed25519)").await;
+    browser.click("Save").await;
+    browser.until_says("Public key").await;
+    let webhook = entity.webhook(&hook.id).await;
+    let key = webhook["publicKeys"][0]["key"].as_str().expect("a key pair was chosen");
+    let page = browser.text().await;
+    assert!(page.contains(key), "{page}");
+    browser.click("Rotate secret").await;
+    browser.until_says("The key pair is replaced in the same way").await;
+    browser.click("Rotate secret").await;
+    browser.until_says("Old public key").await;
+    browser.click("I have copied it").await;
+    let page = browser.until_says("Two secrets sign at present").await;
+    assert!(page.contains("Old public key") && page.contains(key), "{page}");
+    browser.close().await;
+}
+
+#[contract_test(on_demand)]
 async fn the_list_and_the_page_agree_on_the_health_of_a_webhook(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;

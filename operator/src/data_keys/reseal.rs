@@ -14,7 +14,7 @@ use storage::table::{Change, Key, Path, Scan, Scanned, Table, TableError, Writte
 use storage::{KeyRing, SealError};
 use webhooks::subscriptions::{
     endpoint::{KeptEndpoint, SealContext},
-    masked, secret,
+    key_pair, masked, secret,
 };
 
 /// The number of tries for an item with concurrent changes. The next pass finds it again.
@@ -190,7 +190,8 @@ impl Kind {
         match self {
             Self::Webhook => {
                 let (owner, webhook) = webhook_of(key)?;
-                let context = secret::context(&owner, &webhook);
+                let of_secret = secret::context(&owner, &webhook);
+                let of_key = key_pair::context(&owner, &webhook);
                 let endpoint = SealContext { owner: &owner, webhook: &webhook };
                 let kept = KeptEndpoint::deserialize(item)?;
                 let parts = [
@@ -201,12 +202,18 @@ impl Kind {
                     .into_iter()
                     .filter_map(|(path, context, text)| Some(SealedText { path: path.into(), context, text: text? }));
                 let secrets = WebhookItem::deserialize(item)?.signing_secrets.into_iter().enumerate();
-                let text = |(position, secret): (usize, SigningSecretItem)| SealedText {
-                    path: ("signingSecrets", position, "sealed").into(),
-                    context: context.clone(),
-                    text: secret.sealed,
+                let texts = |(position, secret): (usize, SigningSecretItem)| {
+                    const LIST: &str = "signingSecrets";
+                    let path = (LIST, position, "sealed").into();
+                    let text = SealedText { path, context: of_secret.clone(), text: secret.sealed };
+                    let key = secret.key_pair.map(|pair| SealedText {
+                        path: (LIST, position, "keyPair", "sealed").into(),
+                        context: of_key.clone(),
+                        text: pair.sealed,
+                    });
+                    [text].into_iter().chain(key)
                 };
-                Ok(secrets.map(text).chain(parts).collect())
+                Ok(secrets.flat_map(texts).chain(parts).collect())
             }
             Self::Connection => {
                 let (owner, name) = owner_and_name(self, key)?;
@@ -239,7 +246,14 @@ struct WebhookItem {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct SigningSecretItem {
+    sealed: String,
+    key_pair: Option<KeyPairItem>,
+}
+
+#[derive(Deserialize)]
+struct KeyPairItem {
     sealed: String,
 }
 

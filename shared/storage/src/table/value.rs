@@ -127,6 +127,15 @@ impl From<(&str, usize, &str)> for Path {
     }
 }
 
+/// A member of a map in an element of a list.
+impl From<(&str, usize, &str, &str)> for Path {
+    fn from((attribute, position, member, inner): (&str, usize, &str, &str)) -> Self {
+        let Self(mut parts) = Self::from((attribute, position, member));
+        parts.push(Part::Member(inner.to_owned()));
+        Self(parts)
+    }
+}
+
 /// An item that is not parsed yet: its sort key decides its type.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row(pub(super) HashMap<String, AttributeValue>);

@@ -110,7 +110,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{deliveries::dispatch::signature, subscriptions::secret::SigningSecret};
+    use crate::{
+        deliveries::dispatch::signature,
+        subscriptions::{key_pair::SignatureScheme, secret::SigningSecret},
+    };
     use base::{SystemRandom, testing::CountingRandom};
 
     const NOW: Time = Time::from_millis(1_795_167_900_123);
@@ -126,8 +129,8 @@ mod tests {
 
     #[test]
     fn a_delivery_verifies_by_key_body_time_and_id_for_five_minutes() {
-        let key = SigningSecret::new(&SystemRandom);
-        let other = SigningSecret::new(&SystemRandom);
+        let key = SigningSecret::new(&SystemRandom, SignatureScheme::Hmac);
+        let other = SigningSecret::new(&SystemRandom, SignatureScheme::Hmac);
         let event = EventId::new(NOW, &CountingRandom::default());
         let timestamp = NOW.as_seconds().to_string();
         // A webhook whose secret was rotated signs with both.
@@ -135,7 +138,7 @@ mod tests {
         let good =
             Received { id: event.as_str(), timestamp: &timestamp, signature: &signatures, body: BODY.as_bytes() };
         assert!(good.is_of(&secret(&key)) && good.is_of(&secret(&other)));
-        assert!(!good.is_of(&secret(&SigningSecret::new(&SystemRandom))));
+        assert!(!good.is_of(&secret(&SigningSecret::new(&SystemRandom, SignatureScheme::Hmac))));
         for bad in [
             Received { id: "evt_other", ..good },
             Received { timestamp: "1795167901", ..good },

@@ -1,18 +1,23 @@
 //! Changing a webhook. A change that names a version fails when that version is no longer current. A change without a
 //! version sets only the members that it names: it undoes no concurrent change and loses no new secret. A mask in a
 //! change means the stored value: such a change is built from that value, and tried again when the value has changed.
-//! No stored value moves to another server with the webhook.
+//! No stored value moves to another server with the webhook. A change of the signature adds a key pair to the current
+//! signing secret, or removes all key pairs: the secrets continue to sign, so that a receiver that knows them accepts every
+//! delivery before and after.
 
 use std::num::NonZeroU64;
 
 use crate::subscriptions::{
-    endpoint::{Kept, KeptEndpoint, Part},
+    endpoint::{Kept, KeptEndpoint, Part, SealContext},
     error::WebhookError,
+    key_pair::{SignatureScheme, SigningKeyPair},
     masked::MASK,
     members::{About, Members},
     resume::Pauses,
     revision::{self, EndpointChange, PartChange},
+    secret::{self, SealedSecret},
     show::Showing,
+    store::SigningWebhook,
     webhook::{Delivering, Webhook, WebhookView},
 };
 use auth::{AuthorizedEntity, EntityId};
@@ -37,7 +42,7 @@ pub struct Changing {
     pub rules: AddressRules,
     /// Seals endpoints.
     pub rings: KeyRings,
-    /// Random source of the nonces for sealing.
+    /// Random source of key pairs, and of the nonces for sealing.
     pub random: SharedRandom,
 }
 
@@ -57,14 +62,15 @@ impl Changing {
         change: &WebhookChange,
     ) -> Result<WebhookView, WebhookError> {
         for _ in 0..TRIES {
-            let read = self.showing.webhooks.find(entity, id).await?.ok_or(WebhookError::NotFound)?.webhook;
+            let found = self.showing.webhooks.find(entity, id).await?.ok_or(WebhookError::NotFound)?;
+            let read = &found.webhook;
             if change.version.is_some_and(|version| version != read.version) {
                 return Err(WebhookError::VersionConflict(read.version));
             }
             if change.members.is_empty() {
-                return Ok(self.showing.read(entity, &read, self.clock.now()).await?);
+                return Ok(self.showing.read(entity, read, self.clock.now()).await?);
             }
-            if let Written::Done(changed) = self.write(entity, &read, change).await? {
+            if let Written::Done(changed) = self.write(entity, &found, change).await? {
                 tracing::info!(webhookId = %id, entity = %entity.id(), version = changed.version, "changed a webhook");
                 return Ok(self.showing.read(entity, &changed, self.clock.now()).await?);
             }
@@ -76,9 +82,10 @@ impl Changing {
     async fn write(
         &self,
         entity: &AuthorizedEntity,
-        read: &Webhook,
+        found: &SigningWebhook,
         change: &WebhookChange,
     ) -> Result<Written<Webhook>, WebhookError> {
+        let read = &found.webhook;
         let members = &change.members;
         let pulled = members.delivery.map_or(read.is_pulled(), |delivery| delivery == Delivering::Pull);
         check_delivery(read, members, pulled)?;
@@ -106,6 +113,10 @@ impl Changing {
         let moved = endpoint.url.as_ref().is_some_and(|url| url.differs);
         let now = self.clock.now();
         let change = revision::change(read, members, &endpoint, change.version.is_some(), now)?;
+        let change = match self.secrets(found, members.signature).await? {
+            Some(secrets) => revision::with_secrets(change, found, &secrets)?,
+            None => change,
+        };
         // Past failures must not disable the webhook again at its next failure, and a new address has not failed yet.
         let resets = enabled || moved;
         // Nobody reads the feed any more.
@@ -125,6 +136,27 @@ impl Changing {
                 Ok(Written::Done(found.webhook))
             }
         }
+    }
+
+    /// The signing secrets with the key pairs of this scheme; `None` when they stay as they are.
+    async fn secrets(
+        &self,
+        found: &SigningWebhook,
+        wanted: Option<SignatureScheme>,
+    ) -> Result<Option<Vec<SealedSecret>>, WebhookError> {
+        let Some(wanted) = wanted.filter(|wanted| *wanted != secret::scheme(&found.secrets)) else { return Ok(None) };
+        let mut secrets = found.secrets.clone();
+        match wanted {
+            SignatureScheme::Hmac => secrets.iter_mut().for_each(|secret| secret.key_pair = None),
+            SignatureScheme::Ed25519 => {
+                let SealContext { owner, webhook } = found.webhook.seal_context();
+                let ring = self.rings.get().await?;
+                let pair = SigningKeyPair::new(&*self.random).seal(&ring, &*self.random, owner, webhook);
+                // The first one signs until it is replaced. A previous secret ends soon, and gets no new key.
+                secrets.iter_mut().take(1).for_each(|secret| secret.key_pair = Some(pair.clone()));
+            }
+        }
+        Ok(Some(secrets))
     }
 
     /// The change of a part of the endpoint; `None` when the part stays as it is.

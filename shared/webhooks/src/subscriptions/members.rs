@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, de::DeserializeOwned};
 
-use super::{endpoint::Part, filter::EventFilter, masked::Headers, webhook::Delivering};
+use super::{endpoint::Part, filter::EventFilter, key_pair::SignatureScheme, masked::Headers, webhook::Delivering};
 use crate::events::{catalogue, unknown};
 use auth::EntityId;
 use outbound::AddressRules;
@@ -26,6 +26,7 @@ pub struct Members {
     pub event_list: Option<Vec<String>>,
     /// In a change they may have masks as well.
     pub headers: Option<Headers>,
+    pub signature: Option<SignatureScheme>,
     /// Of a new webhook only.
     pub temporary: Option<bool>,
 }
@@ -33,10 +34,10 @@ pub struct Members {
 /// Leaves out the endpoint, whose values must not be logged.
 impl fmt::Debug for Members {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, delivery, enabled, event_list, .. } = self;
+        let Self { name, delivery, enabled, event_list, signature, .. } = self;
         let mut members = f.debug_struct("Members");
         members.field("name", name).field("delivery", delivery).field("enabled", enabled);
-        members.field("event_list", event_list).finish_non_exhaustive()
+        members.field("event_list", event_list).field("signature", signature).finish_non_exhaustive()
     }
 }
 
@@ -113,6 +114,7 @@ impl Members {
             about.member(body, "eventList", "a list of event types and groups of them; an empty one means every type");
         let event_filter = body.take_raw("eventFilter");
         let headers = body.optional_texts("headers", "an object of texts by header name");
+        let signature = body.optional("signature", "`hmac` or `ed25519`");
         let temporary = match about {
             About::New if is_pulled => body.optional("temporary", "true or false"),
             _ => {
@@ -137,7 +139,7 @@ impl Members {
         if reference.is_some_and(|Reference(reference)| reference.identifier != entity.as_str()) {
             violations.add("entity.identifier", "must be the managing entity of the path, or be left out");
         }
-        Self { name, delivery, enabled, event_url, event_filter, event_list, headers, temporary }
+        Self { name, delivery, enabled, event_url, event_filter, event_list, headers, signature, temporary }
     }
 
     /// Whether all members are missing.
@@ -260,8 +262,19 @@ mod tests {
     }
 
     #[test]
+    fn a_signature_is_one_of_two_names() {
+        for (name, scheme) in [("hmac", SignatureScheme::Hmac), ("ed25519", SignatureScheme::Ed25519)] {
+            let members = read(About::Existing, &format!(r#"{{"signature":"{name}"}}"#)).expect("good");
+            assert_eq!(members.signature, Some(scheme));
+        }
+        for bad in ["\"Ed25519\"", "\"v1a\"", "\"\"", "[\"hmac\"]", "true", "1"] {
+            assert_eq!(violations(About::Existing, &format!(r#"{{"signature":{bad}}}"#)), ["signature"], "{bad}");
+        }
+    }
+
+    #[test]
     fn null_is_a_value_of_no_member() {
-        for member in ["name", "enabled", "eventUrl", "eventList", "headers", "entity"] {
+        for member in ["name", "enabled", "eventUrl", "eventList", "headers", "signature", "entity"] {
             assert_eq!(violations(About::Existing, &format!(r#"{{"{member}":null}}"#)), [member]);
         }
     }

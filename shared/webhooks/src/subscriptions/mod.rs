@@ -14,6 +14,7 @@ pub mod health;
 pub mod health_tracker;
 mod held_stats;
 mod histogram;
+pub mod key_pair;
 pub mod masked;
 pub(crate) mod members;
 pub(crate) mod operational;

@@ -1,13 +1,16 @@
 //! Registering a webhook.
 
+use std::slice;
+
 use crate::deliveries::jobs::Jobs;
 use crate::subscriptions::{
     endpoint::{Kept, KeptEndpoint, SealContext},
     error::{MAX_WEBHOOKS, WebhookError},
     filter::EventFilter,
+    key_pair::SignatureScheme,
     masked::Headers,
     members::{About, Members},
-    secret::SigningSecret,
+    secret::{self, SealedSecret, SigningSecret},
     store::Webhooks,
     webhook::{Delivering, Webhook, WebhookView},
 };
@@ -42,6 +45,7 @@ pub struct NewWebhook {
     event_filter: Option<EventFilter>,
     event_list: Vec<String>,
     headers: Headers,
+    signature: SignatureScheme,
 }
 
 impl NewWebhook {
@@ -54,7 +58,6 @@ impl NewWebhook {
 
     /// An internal webhook of the service for events of one type.
     pub(crate) fn plain(name: &str, event_url: String, kind: &str) -> Self {
-        let event_list = vec![kind.to_owned()];
         Self {
             name: name.to_owned(),
             delivery: Delivering::Push,
@@ -62,8 +65,9 @@ impl NewWebhook {
             enabled: true,
             event_url,
             event_filter: None,
-            event_list,
+            event_list: vec![kind.to_owned()],
             headers: Headers::new(),
+            signature: SignatureScheme::default(),
         }
     }
 
@@ -79,10 +83,18 @@ impl NewWebhook {
             event_filter: members.event_filter.flatten(),
             event_list: members.event_list?,
             headers: members.headers.unwrap_or_default(),
+            signature: members.signature.unwrap_or_default(),
         })
     }
 
-    fn into_webhook(self, endpoint: KeptEndpoint, owner: EntityId, id: WebhookId, now: Time) -> Webhook {
+    fn into_webhook(
+        self,
+        endpoint: KeptEndpoint,
+        secret: &SealedSecret,
+        owner: EntityId,
+        id: WebhookId,
+        now: Time,
+    ) -> Webhook {
         Webhook {
             created_date: now,
             delivery: self.delivery,
@@ -99,6 +111,7 @@ impl NewWebhook {
             read_at: None,
             temporary: self.temporary,
             previous_secret_ends: None,
+            public_keys: secret::public_keys(slice::from_ref(secret)),
             slow_until: None,
             version: 1,
         }
@@ -129,9 +142,9 @@ impl Registration {
         let now = self.clock.now();
         let id = WebhookId::new(now, &*self.random);
         let endpoint = self.endpoint(&new, SealContext { owner: entity.id(), webhook: &id }).await?;
-        let webhook = new.into_webhook(endpoint, entity.id().clone(), id, now);
-        let secret = SigningSecret::new(&*self.random);
-        let sealed = secret.seal(&*self.rings.get().await?, &*self.random, entity.id(), &webhook.id);
+        let secret = SigningSecret::new(&*self.random, new.signature);
+        let sealed = secret.seal(&*self.rings.get().await?, &*self.random, entity.id(), &id);
+        let webhook = new.into_webhook(endpoint, &sealed, entity.id().clone(), id, now);
         let view = webhook.view(None, now).with_secret(secret.reveal());
         let record = self.answers.record(once, &view, &webhook.id, now).await?;
         let along = if webhook.temporary {
@@ -165,8 +178,8 @@ impl Registration {
             return Ok(());
         }
         let endpoint = self.endpoint(&new, SealContext { owner: entity.id(), webhook: id }).await?;
-        let webhook = new.into_webhook(endpoint, entity.id().clone(), id.clone(), now);
         let sealed = secret.seal(&*self.rings.get().await?, &*self.random, entity.id(), id);
+        let webhook = new.into_webhook(endpoint, &sealed, entity.id().clone(), id.clone(), now);
         Ok(self.webhooks.add(entity, &webhook, sealed, Vec::new(), None).await?)
     }
 
@@ -182,12 +195,20 @@ mod tests {
     use super::*;
     use crate::{
         events::catalogue,
-        subscriptions::{breaker::HealthItem, filter},
+        subscriptions::{breaker::HealthItem, filter, key_pair::PublishedKey},
     };
     use base::testing::CountingRandom;
+    use storage::sealing::ring;
 
     fn kept(url: &str, headers: Headers) -> KeptEndpoint {
         KeptEndpoint::new(Kept { shown: url.to_owned(), sealed: None }, Kept { shown: headers, sealed: None })
+    }
+
+    fn made(members: Members, endpoint: KeptEndpoint, owner: EntityId, id: WebhookId, now: Time) -> Webhook {
+        let random = CountingRandom::default();
+        let new = NewWebhook::of(members).expect("complete");
+        let sealed = SigningSecret::new(&random, new.signature).seal(&ring("a"), &random, &owner, &id);
+        new.into_webhook(endpoint, &sealed, owner, id, now)
     }
 
     #[test]
@@ -202,9 +223,11 @@ mod tests {
         let now = Time::from_millis(0);
         let id = WebhookId::new(now, &CountingRandom::default());
         let endpoint = kept("https://example.com/", Headers::new());
-        let webhook = NewWebhook::of(members).expect("complete").into_webhook(endpoint, entity, id, now);
+        let webhook = made(members, endpoint, entity, id, now);
         assert!(webhook.enabled && webhook.disabled_reason.is_none());
         assert_eq!(webhook.version, 1);
+        let view = serde_json::to_value(webhook.view(None, now)).expect("JSON");
+        assert!(view["signature"] == "hmac" && view.get("publicKeys").is_none(), "{view}");
         assert!(NewWebhook::of(Members::default()).is_none());
     }
 
@@ -239,16 +262,19 @@ mod tests {
             event_filter: Some(Some(largest_filter())),
             event_list: Some(catalogue::all().iter().map(|kind| kind.value.to_owned()).collect()),
             headers: Some(headers.clone()),
+            signature: Some(SignatureScheme::Ed25519),
             ..Members::default()
         };
         let endpoint = kept(&quotes(2_048), headers);
         let id = WebhookId::new(now, &random);
-        let webhook = NewWebhook::of(members).expect("complete").into_webhook(endpoint, entity, id, now);
+        let webhook = made(members, endpoint, entity, id, now);
+        let previous = PublishedKey { expires_date: Some(Time::from_millis(1)), ..webhook.public_keys[0].clone() };
         let webhook = Webhook {
             enabled: false,
             disabled_date: Some(now),
             disabled_reason: Some("x".repeat(100)),
             previous_secret_ends: Some(Time::from_millis(1)),
+            public_keys: vec![webhook.public_keys[0].clone(), previous],
             ..webhook
         };
         let health = HealthItem { failures_in_row: u32::MAX, failing_since: Some(now), ..HealthItem::default() };

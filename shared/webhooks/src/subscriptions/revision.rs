@@ -114,12 +114,17 @@ fn with_part<T: Part>(
 /// Replaces the signing secrets that were read. The version stays: it guards the members that a change sets, and a new
 /// secret makes no change obsolete.
 pub fn secrets(read: &SigningWebhook, new: &[SealedSecret], now: Time) -> Result<Change, TableError> {
+    let webhook = &read.webhook;
+    let change = Change::of(key(&webhook.owner_identifier, &webhook.id)).set("lastUpdate", now);
+    with_secrets(change, read, new)
+}
+
+/// The change that also replaces the signing secrets that were read.
+pub fn with_secrets(change: Change, read: &SigningWebhook, new: &[SealedSecret]) -> Result<Change, TableError> {
     const DOING: &str = "replacing a signing secret";
-    let SigningWebhook { webhook, secrets } = read;
-    Ok(Change::of(key(&webhook.owner_identifier, &webhook.id))
+    Ok(change
         .set("signingSecrets", Value::of(&new, DOING)?)
-        .set("lastUpdate", now)
-        .only_if(is("signingSecrets", Value::of(secrets, DOING)?)))
+        .only_if(is("signingSecrets", Value::of(&read.secrets, DOING)?)))
 }
 
 #[cfg(test)]
@@ -226,12 +231,18 @@ mod tests {
     }
 
     #[test]
+    fn a_secret_without_a_key_pair_is_written_as_by_the_release_before() {
+        let secret = SealedSecret { sealed: "a".into(), expires_date: None, key_pair: None };
+        assert_eq!(serde_json::to_string(&secret).expect("JSON"), r#"{"sealed":"a"}"#);
+    }
+
+    #[test]
     fn secrets_are_replaced_if_unchanged_and_the_version_stays() {
-        let secret = |sealed: &str| SealedSecret { sealed: sealed.into(), expires_date: None };
+        let secret = |sealed: &str| SealedSecret { sealed: sealed.into(), expires_date: None, key_pair: None };
         let read = SigningWebhook { webhook: webhook(), secrets: vec![secret("a")] };
         let new = [secret("b"), secret("a")];
         let list = |secrets: &[SealedSecret]| Value::of(&secrets, "").expect("a list");
-        let expected = unchanged().set("signingSecrets", list(&new)).set("lastUpdate", NOW);
+        let expected = unchanged().set("lastUpdate", NOW).set("signingSecrets", list(&new));
         let expected = expected.only_if(is("signingSecrets", list(&read.secrets)));
         assert_eq!(secrets(&read, &new, NOW).expect("written"), expected);
     }

@@ -3,7 +3,8 @@
 //! The new secret signs at once. The previous secret continues to sign for the overlap that the owner chooses, so that
 //! an endpoint can verify a signature with either. At most two secrets sign: while two do, a rotation is refused unless
 //! the owner ends the older one, since it would end before the time that its owner knows. The webhook's version stays:
-//! it guards the members that a change sets, and a new secret makes no change obsolete.
+//! it guards the members that a change sets, and a new secret makes no change obsolete. The key pair of a webhook that
+//! signs with Ed25519 is replaced and ends with the secret beside it.
 
 use std::time::Duration;
 
@@ -11,8 +12,9 @@ use serde::Serialize;
 
 use crate::subscriptions::{
     error::WebhookError,
+    key_pair::PublishedKey,
     revision,
-    secret::{RevealedSecret, SealedSecret, SigningSecret},
+    secret::{self, RevealedSecret, SealedSecret, SigningSecret},
     store::Webhooks,
 };
 use auth::AuthorizedEntity;
@@ -45,6 +47,9 @@ pub struct Rotated {
     signing_secret: RevealedSecret,
     /// The moment of the rotation, if there is no overlap.
     previous_secret_expires_date: Time,
+    /// Empty if the webhook has no key pairs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    public_keys: Vec<PublishedKey>,
 }
 
 /// A request for a new secret.
@@ -104,24 +109,28 @@ impl Rotation {
         request: RotationRequest,
         once: Option<&IdempotentRequest>,
     ) -> Result<Rotated, WebhookError> {
-        let mut last_try: Option<(String, Rotated)> = None;
+        let mut last_try: Option<(SealedSecret, Rotated)> = None;
         for _ in 0..TRIES {
             let found = self.webhooks.find(entity, id).await?.ok_or(WebhookError::NotFound)?;
             // The response to the previous write was lost, and the AWS client repeated the write. A further rotation
             // would end the only secret that the receiver has.
             if let Some((sealed, rotated)) = last_try.take()
-                && found.secrets.first().is_some_and(|first| first.sealed == sealed)
+                && found.secrets.first() == Some(&sealed)
             {
                 return Ok(rotated);
             }
             let now = self.clock.now();
             request.may_replace(&found.secrets, now)?;
-            let secret = SigningSecret::new(&*self.random);
+            let secret = SigningSecret::new(&*self.random, secret::scheme(&found.secrets));
             let sealed = secret.seal(&*self.rings.get().await?, &*self.random, entity.id(), id);
             let end = now + request.overlap;
             let secrets = replaced(&found.secrets, sealed.clone(), end, now);
             let change = revision::secrets(&found, &secrets, now)?;
-            let rotated = Rotated { signing_secret: secret.reveal(), previous_secret_expires_date: end };
+            let rotated = Rotated {
+                signing_secret: secret.reveal(),
+                previous_secret_expires_date: end,
+                public_keys: secret::public_keys(&secrets),
+            };
             let record = self.answers.record(once, &rotated, id, now).await?;
             if self.webhooks.change_once(change, record).await?.is_done() {
                 tracing::info!(
@@ -139,9 +148,8 @@ impl Rotation {
 }
 
 /// The secrets after a rotation: the new one first, then the previous one if it continues to sign.
-fn replaced(old: &[SealedSecret], sealed: String, end: Time, now: Time) -> Vec<SealedSecret> {
-    let new = SealedSecret { sealed, expires_date: None };
-    let former = old.first().map(|former| SealedSecret { sealed: former.sealed.clone(), expires_date: Some(end) });
+fn replaced(old: &[SealedSecret], new: SealedSecret, end: Time, now: Time) -> Vec<SealedSecret> {
+    let former = old.first().map(|former| SealedSecret { expires_date: Some(end), ..former.clone() });
     [new].into_iter().chain(former.filter(|former| former.is_live(now))).collect()
 }
 
@@ -181,18 +189,26 @@ impl Webhooks {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::subscriptions::key_pair::{SignatureScheme, SigningKeyPair};
+    use auth::EntityId;
+    use base::{SystemRandom, testing::CountingRandom};
     use proptest::prelude::*;
+    use storage::sealing::ring;
+
+    fn id() -> WebhookId {
+        WebhookId::new(after(0), &CountingRandom::default())
+    }
 
     fn after(hours: u64) -> Time {
         Time::from_millis(1_795_167_900_123) + Duration::from_secs(hours * 60 * 60)
     }
 
     fn secret(name: &str, end: Option<Time>) -> SealedSecret {
-        SealedSecret { sealed: name.into(), expires_date: end }
+        SealedSecret { sealed: name.into(), expires_date: end, key_pair: None }
     }
 
     fn rotated(old: &[SealedSecret], name: &str, overlap: u64, hour: u64) -> Vec<SealedSecret> {
-        replaced(old, name.into(), after(hour + overlap), after(hour))
+        replaced(old, secret(name, None), after(hour + overlap), after(hour))
     }
 
     #[test]
@@ -223,6 +239,27 @@ mod tests {
     fn a_rotation_while_two_sign_ends_the_older_one_at_once() {
         let two = [secret("b", None), secret("a", Some(after(24)))];
         assert_eq!(rotated(&two, "c", 24, 1), [secret("c", None), secret("b", Some(after(25)))]);
+    }
+
+    #[test]
+    fn a_key_pair_ends_with_the_secret_beside_it() {
+        let paired = |name: &str| {
+            let pair = SigningKeyPair::new(&SystemRandom);
+            let pair = pair.seal(&ring("a"), &SystemRandom, &EntityId::parse("h").expect("an entity"), &id());
+            SealedSecret { key_pair: Some(pair), ..secret(name, None) }
+        };
+        let first = paired("a");
+        let second = paired("b");
+        let both = replaced(std::slice::from_ref(&first), second.clone(), after(24), after(0));
+        let keys = secret::public_keys(&both);
+        let public = |secret: &SealedSecret| secret.key_pair.as_ref().expect("it has one").public.clone();
+        let expected = [(public(&second), None), (public(&first), Some(after(24)))];
+        assert_eq!(keys.into_iter().map(|key| (key.key, key.expires_date)).collect::<Vec<_>>(), expected);
+        assert_eq!(secret::scheme(&both), SignatureScheme::Ed25519);
+        // A secret of the time before the webhook had key pairs has none.
+        let mixed = replaced(&[secret("a", None)], second, after(24), after(0));
+        assert_eq!((secret::public_keys(&mixed).len(), secret::scheme(&mixed)), (1, SignatureScheme::Ed25519));
+        assert_eq!(secret::scheme(&[secret("a", None)]), SignatureScheme::Hmac);
     }
 
     #[test]

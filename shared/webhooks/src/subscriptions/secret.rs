@@ -1,4 +1,5 @@
-//! Signing secrets of webhooks, in the form of Standard Webhooks: `whsec_` and base 64.
+//! Signing secrets of webhooks, in the form of Standard Webhooks: `whsec_` and base 64. A webhook that signs with Ed25519
+//! has a key pair beside each secret, which begins and ends with it.
 //! <https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md>
 
 use std::fmt;
@@ -6,30 +7,39 @@ use std::fmt;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Serialize};
 
+use super::key_pair::{PublishedKey, SealedKeyPair, SignatureScheme, SigningKeyPair};
 use auth::EntityId;
 use base::{Random, Time, WebhookId, random};
-use storage::{KeyRing, SealError, SecretBytes};
+use storage::{KeyRing, KeyRings, SealError, SecretBytes};
 
 const PREFIX: &str = "whsec_";
 
-/// The key that a webhook's deliveries are signed with.
-#[derive(Clone)]
-pub struct SigningSecret(SecretBytes);
+/// The key that a webhook's deliveries are signed with, and the key pair beside it, if the webhook has one.
+pub struct SigningSecret {
+    key: SecretBytes,
+    key_pair: Option<SigningKeyPair>,
+}
 
 impl SigningSecret {
-    /// A new secret of 256 bits.
-    pub fn new(random: &dyn Random) -> Self {
-        Self(SecretBytes::new(random::bytes::<32>(random).to_vec()))
+    /// A new secret of 256 bits, with a new key pair if the scheme needs one.
+    pub fn new(random: &dyn Random, scheme: SignatureScheme) -> Self {
+        let key = SecretBytes::new(random::bytes::<32>(random).to_vec());
+        Self { key, key_pair: (scheme == SignatureScheme::Ed25519).then(|| SigningKeyPair::new(random)) }
     }
 
     /// The secret with this key.
     pub(crate) fn of(key: SecretBytes) -> Self {
-        Self(key)
+        Self { key, key_pair: None }
     }
 
     /// The bytes of the key.
     pub fn key(&self) -> &[u8] {
-        self.0.expose()
+        self.key.expose()
+    }
+
+    /// The key pair, if there is one.
+    pub(crate) fn key_pair(&self) -> Option<&SigningKeyPair> {
+        self.key_pair.as_ref()
     }
 
     /// The secret as its owner sees it.
@@ -37,14 +47,27 @@ impl SigningSecret {
         RevealedSecret(format!("{PREFIX}{}", BASE64_STANDARD.encode(self.key())))
     }
 
-    /// The sealed secret for the table.
-    pub fn seal(&self, ring: &KeyRing, random: &dyn Random, owner: &EntityId, webhook: &WebhookId) -> String {
-        ring.seal(random, &context(owner, webhook), self.key())
+    /// The sealed secret for the table, which signs until it is replaced.
+    pub fn seal(&self, ring: &KeyRing, random: &dyn Random, owner: &EntityId, webhook: &WebhookId) -> SealedSecret {
+        let sealed = ring.seal(random, &context(owner, webhook), self.key());
+        let key_pair = self.key_pair.as_ref().map(|pair| pair.seal(ring, random, owner, webhook));
+        SealedSecret { sealed, expires_date: None, key_pair }
     }
 
     /// Opens the sealed secret of this webhook.
-    pub fn open(sealed: &str, ring: &KeyRing, owner: &EntityId, webhook: &WebhookId) -> Result<Self, SealError> {
-        ring.open(&context(owner, webhook), sealed).map(Self)
+    pub(crate) async fn open(
+        kept: &SealedSecret,
+        rings: &KeyRings,
+        owner: &EntityId,
+        webhook: &WebhookId,
+    ) -> Result<Self, SealError> {
+        let key = rings.for_text(&kept.sealed).await?.open(&context(owner, webhook), &kept.sealed)?;
+        let key_pair = match &kept.key_pair {
+            // It may be sealed with another key of the ring, since it may be newer.
+            Some(pair) => Some(SigningKeyPair::open(pair, &*rings.for_text(&pair.sealed).await?, owner, webhook)?),
+            None => None,
+        };
+        Ok(Self { key, key_pair })
     }
 }
 
@@ -73,6 +96,24 @@ pub struct SealedSecret {
     /// When it stops signing, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_date: Option<Time>,
+    /// The key pair beside it, if the webhook signs with Ed25519.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_pair: Option<SealedKeyPair>,
+}
+
+/// The scheme of a webhook with these secrets, the newest first.
+pub(super) fn scheme(secrets: &[SealedSecret]) -> SignatureScheme {
+    let has_pair = secrets.first().is_some_and(|current| current.key_pair.is_some());
+    if has_pair { SignatureScheme::Ed25519 } else { SignatureScheme::Hmac }
+}
+
+/// The public keys of these secrets, in their order.
+pub(super) fn public_keys(secrets: &[SealedSecret]) -> Vec<PublishedKey> {
+    let published = |secret: &SealedSecret| {
+        let key = secret.key_pair.as_ref()?.public.clone();
+        Some(PublishedKey { key, expires_date: secret.expires_date })
+    };
+    secrets.iter().filter_map(published).collect()
 }
 
 impl SealedSecret {

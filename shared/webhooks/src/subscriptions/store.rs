@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::subscriptions::{
     error::WebhookError,
     masked::Headers,
-    secret::{SealedSecret, SigningSecret},
+    secret::{self, SealedSecret, SigningSecret},
     webhook::{PREFIX, Webhook, key, partition},
 };
 use auth::AuthorizedEntity;
@@ -35,7 +35,7 @@ struct WebhookItem {
 impl From<WebhookItem> for Webhook {
     fn from(WebhookItem { webhook, signing_secrets, .. }: WebhookItem) -> Self {
         let previous_secret_ends = signing_secrets.iter().find_map(|secret| secret.expires_date);
-        Self { previous_secret_ends, ..webhook }
+        Self { previous_secret_ends, public_keys: secret::public_keys(&signing_secrets), ..webhook }
     }
 }
 
@@ -66,8 +66,7 @@ impl SigningWebhook {
         let id = &self.webhook.id;
         let mut live = Vec::new();
         for secret in self.secrets.iter().filter(|secret| secret.is_live(now)) {
-            let ring = rings.for_text(&secret.sealed).await?;
-            live.push(SigningSecret::open(&secret.sealed, &ring, owner, id)?);
+            live.push(SigningSecret::open(secret, rings, owner, id).await?);
         }
         Ok(live)
     }
@@ -88,13 +87,13 @@ impl Webhooks {
         &self,
         entity: &AuthorizedEntity,
         webhook: &Webhook,
-        sealed: String,
+        secret: SealedSecret,
         along: Vec<Write>,
         record: Option<Record>,
     ) -> Result<(), IdempotencyError> {
         const DOING: &str = "adding a webhook";
         let (pk, sk) = key(entity.id(), &webhook.id);
-        let signing_secrets = vec![SealedSecret { sealed, expires_date: None }];
+        let signing_secrets = vec![secret];
         let put = Put::item(&WebhookItem { pk, sk, webhook: webhook.clone(), signing_secrets }, DOING)?;
         self.0.write_recorded(Transaction::new().with(put).with_all(along), record, DOING).await.map(drop)
     }

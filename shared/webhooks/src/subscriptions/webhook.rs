@@ -9,6 +9,7 @@ use super::{
     breaker::HealthItem,
     endpoint::{KeptEndpoint, SealContext},
     filter::EventFilter,
+    key_pair::{PublishedKey, SignatureScheme},
     secret::RevealedSecret,
     webhook_status::WebhookStatus,
 };
@@ -72,6 +73,9 @@ pub struct Webhook {
     /// The end of the previous signing secret, derived from the secrets and not written.
     #[serde(skip)]
     pub(crate) previous_secret_ends: Option<Time>,
+    /// The public keys, derived from the secrets and not written.
+    #[serde(skip)]
+    pub(crate) public_keys: Vec<PublishedKey>,
     /// The end of its mark as slow: see [`super::pace`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) slow_until: Option<Time>,
@@ -126,6 +130,10 @@ pub struct WebhookView {
     /// Absent unless a previous secret signs.
     #[serde(skip_serializing_if = "Option::is_none")]
     previous_secret_expires_date: Option<Time>,
+    /// Empty if the webhook has no key pairs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    public_keys: Vec<PublishedKey>,
+    signature: SignatureScheme,
     /// Shown once, when the webhook is registered.
     #[serde(skip_serializing_if = "Option::is_none")]
     signing_secret: Option<RevealedSecret>,
@@ -162,6 +170,8 @@ impl Webhook {
             oldest_unread_date: None,
             owner: OwnerView::of(&self.owner_identifier),
             previous_secret_expires_date: self.previous_secret_ends.filter(|end| now < *end),
+            public_keys: self.live_public_keys(now),
+            signature: self.signature(),
             signing_secret: None,
             temporary: self.temporary,
             user_identifier: self.owner_identifier.clone(),
@@ -172,6 +182,17 @@ impl Webhook {
     /// Whether its subscriber reads its feed.
     pub fn is_pulled(&self) -> bool {
         self.delivery == Delivering::Pull
+    }
+
+    fn live_public_keys(&self, now: Time) -> Vec<PublishedKey> {
+        let live = self.public_keys.iter().filter(|key| key.expires_date.is_none_or(|end| now < end));
+        live.cloned().collect()
+    }
+
+    /// The signatures that its deliveries carry: they follow from its keys, so that the two cannot differ.
+    fn signature(&self) -> SignatureScheme {
+        let has_current = self.public_keys.iter().any(|key| key.expires_date.is_none());
+        if has_current { SignatureScheme::Ed25519 } else { SignatureScheme::Hmac }
     }
 
     /// The context that its endpoint is sealed for.
@@ -230,6 +251,7 @@ pub(super) mod tests {
             read_at: None,
             temporary: false,
             previous_secret_ends: None,
+            public_keys: Vec::new(),
             slow_until: None,
             version: 7,
         }
