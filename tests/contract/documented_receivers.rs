@@ -145,8 +145,8 @@ async fn the_receiver_in_rust_verifies_with_a_public_key(suite: Arc<Suite>) {
     verifies_with_a_public_key(&suite, port, command).await;
 }
 
-/// Starts a receiver with the public key of a webhook: it accepts the webhook's deliveries, also after a rotation, and no
-/// request that is signed otherwise.
+/// Starts a receiver with the public key of a webhook: it accepts the webhook's deliveries, also after a rotation, and
+/// no request that is signed otherwise.
 async fn verifies_with_a_public_key(suite: &Suite, port: u16, mut command: Command) {
     let entity = suite.entity().await;
     let url = format!("http://127.0.0.1:{port}/events");

@@ -1,5 +1,5 @@
-//! Webhooks whose deliveries are signed with Ed25519 as well: receivers verify with a public key, before and after every
-//! change. Another library than the service's verifies the signatures.
+//! Webhooks whose deliveries are signed with Ed25519 as well: receivers verify with a public key, before and after
+//! every change. Another library than the service's verifies the signatures.
 
 use std::{collections::HashSet, sync::Arc};
 

@@ -2,8 +2,8 @@
 //! version sets only the members that it names: it undoes no concurrent change and loses no new secret. A mask in a
 //! change means the stored value: such a change is built from that value, and tried again when the value has changed.
 //! No stored value moves to another server with the webhook. A change of the signature adds a key pair to the current
-//! signing secret, or removes all key pairs: the secrets continue to sign, so that a receiver that knows them accepts every
-//! delivery before and after.
+//! signing secret, or removes all key pairs: the secrets continue to sign, so that a receiver that knows them accepts
+//! every delivery before and after.
 
 use std::num::NonZeroU64;
 

@@ -1,5 +1,5 @@
-//! Key pairs of webhooks whose deliveries are signed with Ed25519 as well, in the form of Standard Webhooks: `whpk_` and
-//! base 64 for a public key. The private key leaves the service for no one, so it has no such form here.
+//! Key pairs of webhooks whose deliveries are signed with Ed25519 as well, in the form of Standard Webhooks: `whpk_`
+//! and base 64 for a public key. The private key never leaves the service, so it has no such form here.
 //! <https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md>
 
 use std::fmt;
@@ -83,8 +83,8 @@ impl SigningKeyPair {
         SealedKeyPair { sealed, public: self.public_key() }
     }
 
-    /// Opens the key pair of this webhook. Fails if its public key belongs to another private key: its owner would see a
-    /// key that signs nothing.
+    /// Opens the key pair of this webhook. Fails if its public key belongs to another private key: its owner would see
+    /// a key that signs nothing.
     pub fn open(
         kept: &SealedKeyPair,
         ring: &KeyRing,
@@ -122,8 +122,8 @@ pub(crate) mod tests {
     use base::{SystemRandom, testing::CountingRandom};
     use storage::sealing::ring;
 
-    /// The key pair of `test_asymmetric_key_signing` in the server of Svix, whose signature is the example of `v1a` in the
-    /// specification. Its `whsk_` is the private key followed by the public one.
+    /// The key pair of `test_asymmetric_key_signing` in the server of Svix, whose signature is the example of `v1a` in
+    /// the specification. Its `whsk_` is the private key followed by the public one.
     pub(crate) fn of_the_specification() -> SigningKeyPair {
         let seed = BASE64_STANDARD.decode("6Xb/dCcHpPea21PS1N9VY/NZW723CEc77N4rJCubMbc=").expect("base64");
         SigningKeyPair::of(SecretBytes::new(seed)).expect("32 bytes")

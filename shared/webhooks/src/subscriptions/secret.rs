@@ -1,5 +1,5 @@
-//! Signing secrets of webhooks, in the form of Standard Webhooks: `whsec_` and base 64. A webhook that signs with Ed25519
-//! has a key pair beside each secret, which begins and ends with it.
+//! Signing secrets of webhooks, in the form of Standard Webhooks: `whsec_` and base 64. A webhook that signs with
+//! Ed25519 has a key pair beside each secret, which begins and ends with it.
 //! <https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md>
 
 use std::fmt;
