@@ -26,6 +26,7 @@ import { Text } from "../parts/json.js";
 import { latestOf } from "../parts/counts.js";
 import { say } from "../parts/notices.js";
 import { useAction, useLoad, usePolling } from "../parts/load.js";
+import { addressOf } from "../words/address.js";
 import { healthOf } from "../words/health.js";
 
 async function read(id) {
@@ -81,7 +82,7 @@ function Shown({ webhook, stats, latest, above, error, reload }) {
     <${LinkButton} to="/panel/webhooks/${webhook.id}/edit">Edit<//>`;
   return html`
     <${Page} title=${webhook.name} above=${above} beside=${beside}
-      lead=${html`<${Badge} tone=${tone} icon=${icon}>${word}<//> <code class="break">${webhook.eventUrl}</code>`}>
+      lead=${html`<${Badge} tone=${tone} icon=${icon}>${word}<//> <code class="break">${addressOf(webhook)}</code>`}>
       <${Problem} refusal=${test.refusal ?? enable.refusal ?? resume.refusal ?? error} />
       <${Health} webhook=${webhook} resume=${resume} recover=${() => show("recovery")} />
       <${Card} title="Performance"><${Chart} stats=${stats} /><//>
@@ -144,10 +145,14 @@ const Signing = ({ until }) => html`
     : "One secret signs all requests. Rotate it if it may have leaked, or as often as your policy requires."}${" "}
     <${Guide}>How an endpoint verifies requests<//></p>`;
 
-const Details = ({ webhook: { id, headers, createdDate, lastUpdate, version } }) => html`
+const Details = ({ webhook: { id, delivery, headers, createdDate, lastReadDate, lastUpdate, oldestUnreadDate, version } }) => html`
   <dl class="facts">
     <div><dt>Identifier</dt><dd><${Identifier} id=${id} what="the webhook’s identifier" /></dd></div>
-    <div><dt>Custom headers</dt><dd>${Object.keys(headers).join(", ") || "None"}</dd></div>
+    ${delivery === "pull" ? html`
+      <div><dt>Feed last read</dt><dd>${lastReadDate ? html`<${Time} date=${lastReadDate} as="both" />` : "Never"}</dd></div>
+      <div><dt>Oldest unread delivery</dt><dd>${oldestUnreadDate
+        ? html`<${Time} date=${oldestUnreadDate} as="both" />` : "None"}</dd></div>`
+    : html`<div><dt>Custom headers</dt><dd>${Object.keys(headers).join(", ") || "None"}</dd></div>`}
     <div><dt>Created</dt><dd><${Time} date=${createdDate} as="both" /></dd></div>
     <div><dt>Last changed</dt><dd><${Time} date=${lastUpdate} as="both" />, version ${version}</dd></div>
   </dl>`;

@@ -45,8 +45,10 @@ function Made({ webhook }) {
     <${Page} title="${webhook.name} was created" above=${html`<a href="/panel/webhooks">Webhooks</a>`}>
       <section class="card">
         <${Secret} label="Signing secret" secret=${webhook.signingSecret}>
-          <p>Give it to the endpoint at <code class="break">${webhook.eventUrl}
-            </code>. With it, the endpoint verifies that a request comes from this service. <${Guide}>How to verify
+          <p>${webhook.eventUrl
+            ? html`Give it to the endpoint at <code class="break">${webhook.eventUrl}</code>. With it, the endpoint verifies`
+            : "Give it to the program that reads the feed. With it, the program verifies"} that a request comes from this
+            service. <${Guide}>How to verify
             requests<//></p>
           ${webhook.publicKeys && html`<p>Or give it the public key, which verifies requests as well and is no secret. You
             find it again on the page of the webhook.</p>`}

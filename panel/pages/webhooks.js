@@ -11,6 +11,7 @@ import { Trouble } from "../parts/webhook_trouble.js";
 import { counted } from "../parts/words.js";
 import { webhooks } from "../parts/known.js";
 import { useLoad, usePolling } from "../parts/load.js";
+import { addressOf } from "../words/address.js";
 import { healthOf } from "../words/health.js";
 
 export default function Webhooks() {
@@ -39,7 +40,7 @@ function Card({ webhook, day }) {
     <li class="card">
       <div class="card-head"><h2><a class="row-link" href="/panel/webhooks/${webhook.id}">${webhook.name}</a></h2>
         <${Badge} tone=${tone} icon=${icon}>${word}<//></div>
-      <p class="cut"><code>${webhook.eventUrl}</code></p>
+      <p class="cut"><code>${addressOf(webhook)}</code></p>
       <p class="faint">${webhook.eventList.length
         ? `${counted(webhook.eventList.length, "event type or group", "event types and groups")}` : "All event types"}
         ${webhook.eventFilter && ", filtered by data"}</p>

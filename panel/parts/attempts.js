@@ -48,12 +48,14 @@ function Response({ attempt }) {
     ${attempt.responseBody
       ? html`<h3>Body <span class="fine">as the endpoint sent it, at most 4 KB</span></h3>
         <${Text} text=${attempt.responseBody} what="the response body" />`
-      : html`<p class="faint">${attempt.httpStatus ? "The response had no body." : "There was no response."}</p>`}`;
+      : html`<p class="faint">${attempt.httpStatus ? "The response had no body." : attempt.confirmed ? "A reader has no response body."
+        : "There was no response."}</p>`}`;
 }
 
 function Request({ delivery, attempt }) {
   if (!attempt.requestHeaders) {
     const isBlocked = attempt.error?.startsWith("blocked");
+    if (!delivery.url) return html`<p class="faint">A program read the delivery from the feed of its webhook.</p>`;
     return html`<p class="faint">${isBlocked ? "No request was sent: the address is not allowed."
       : "The address and headers of this attempt are not stored."}</p>`;
   }

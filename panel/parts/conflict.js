@@ -2,9 +2,10 @@
 import { html, useState } from "./html.js";
 import { Dialog } from "./dialog.js";
 import { Time } from "./time.js";
+import { deliveryInWords } from "../words/address.js";
 import { signatureInWords } from "../words/signatures.js";
 
-const LABELS = { name: "Name", eventUrl: "Address", eventList: "Events", eventFilter: "Filter", headers: "Custom headers",
+const LABELS = { name: "Name", delivery: "Delivery", eventUrl: "Address", eventList: "Events", eventFilter: "Filter", headers: "Custom headers",
   signature: "Signature" };
 
 const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
@@ -28,6 +29,7 @@ export function merged(base, mine, theirs, choices) {
 function shown(field, value) {
   if (field === "eventList") return value?.join(", ") ?? "All types";
   if (field === "headers") return value.map(({ name, value: text }) => `${name}: ${text}`).join("\n") || "None";
+  if (field === "delivery") return deliveryInWords(value);
   if (field === "signature") return signatureInWords(value);
   return value || "None";
 }

@@ -59,7 +59,9 @@ function Row({ item, types, webhook, areKnown, isFresh, selection }) {
     </tr>`;
 }
 
-const lastAttempt = ({ lastHttpStatus, lastError }) => ({ httpStatus: lastHttpStatus, error: lastError });
+/** A delivery without a response was confirmed by a reader of the feed. */
+const lastAttempt = ({ lastHttpStatus, lastError, status }) => ({ httpStatus: lastHttpStatus, error: lastError,
+  confirmed: status === "delivered" && !lastHttpStatus });
 
 const lastResult = (item) => (item.attemptCount > 0 ? resultOf(lastAttempt(item)) : undefined);
 

@@ -6,16 +6,18 @@ import { EventPicker } from "./event_picker.js";
 import { FilterField, withFilter } from "./event_filter.js";
 import { formatted } from "./json.js";
 import { Refusal } from "../refusal.js";
+import { DELIVERIES } from "../words/address.js";
 import { SIGNATURES } from "../words/signatures.js";
 
 /** The members with a field, which shows their violations. */
-export const FIELDS = ["name", "eventUrl", "eventList", "eventFilter", "headers", "signature"];
+export const FIELDS = ["name", "delivery", "eventUrl", "eventList", "eventFilter", "headers", "signature"];
 
-export const BLANK = { name: "", eventUrl: "", eventList: null, eventFilter: "", headers: [], signature: "hmac" };
+export const BLANK = { name: "", delivery: "push", eventUrl: "", eventList: null, eventFilter: "", headers: [], signature: "hmac" };
 
 /** The form of a webhook: `eventList` is null for every type, and the filter is text. */
-export const typed = ({ name, eventUrl, eventList, eventFilter, headers, signature }) => ({
+export const typed = ({ name, delivery, eventUrl = "", eventList, eventFilter, headers, signature }) => ({
   name,
+  delivery,
   eventUrl,
   eventList: eventList.length ? eventList : null,
   eventFilter: formatted(eventFilter),
@@ -23,13 +25,17 @@ export const typed = ({ name, eventUrl, eventList, eventFilter, headers, signatu
   signature,
 });
 
-const asked = ({ name, eventUrl, eventList, headers, signature }) => ({
+const asked = ({ name, delivery, eventUrl, eventList, headers, signature }) => ({
   name: name.trim(),
-  eventUrl: eventUrl.trim(),
+  delivery,
   eventList: eventList ?? [],
-  headers: Object.fromEntries(headers.filter((header) => header.name.trim()).map((header) =>
-    [header.name.trim(), header.value])),
   signature,
+  // A webhook with a feed has neither.
+  ...delivery === "push" && {
+    eventUrl: eventUrl.trim(),
+    headers: Object.fromEntries(headers.filter((header) => header.name.trim()).map((header) =>
+      [header.name.trim(), header.value])),
+  },
 });
 
 /**
@@ -52,15 +58,17 @@ export function WebhookFields({ form, change, refusal, forgive, kept = false }) 
   return html`
     <${TextField} label="Name" hint="To recognize the webhook in lists." value=${form.name} change=${set("name")}
       fault=${fault("name")} autocomplete="off" required />
-    <${TextField} label="Address" type="url"
+    <${SelectField} label="Delivery" value=${form.delivery} change=${set("delivery")} fault=${fault("delivery")}
+      hint="A program behind a firewall can read the events from a feed, and needs no address." options=${DELIVERIES} />
+    ${form.delivery === "push" && html`<${TextField} label="Address" type="url"
       hint="The endpoint that receives the events: https, at a public host. Values in its query are not shown again."
       value=${form.eventUrl} change=${set("eventUrl")} fault=${fault("eventUrl")}
-      placeholder="https://hooks.example.com/waypost" autocomplete="off" spellcheck="false" required />
+      placeholder="https://hooks.example.com/waypost" autocomplete="off" spellcheck="false" required />`}
     <${EventPicker} chosen=${form.eventList} change=${set("eventList")} fault=${fault("eventList")} />
     <${FilterField} value=${form.eventFilter} eventList=${form.eventList} change=${(text) =>
       change({ ...form, eventFilter: text })} refusal=${refusal} forgive=${forgive} />
-    <${HeaderFields} headers=${form.headers} change=${set("headers")} fault=${fault("headers")}
-      kept=${kept} />
+    ${form.delivery === "push" && html`<${HeaderFields} headers=${form.headers} change=${set("headers")}
+      fault=${fault("headers")} kept=${kept} />`}
     <${SelectField} label="Signature" value=${form.signature} change=${set("signature")} fault=${fault("signature")}
       hint=${`With a key pair, the endpoint can verify requests with a public key, and needs no secret.${
         kept ? " Without one again, the public keys end at once." : ""}`} options=${SIGNATURES} />`;

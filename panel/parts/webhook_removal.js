@@ -18,7 +18,9 @@ export function Removal({ webhook, close }) {
   return html`
     <${Dialog} title="Remove ${webhook.name}?" close=${close}>
       <${OpenDeliveries} webhook=${webhook} fate="Open deliveries are cancelled, and cannot be retried." />
-      <p>Events are no longer sent to <code class="break">${webhook.eventUrl}</code>. This cannot be undone. To stop
+      <p>${webhook.eventUrl
+        ? html`Events are no longer sent to <code class="break">${webhook.eventUrl}</code>.`
+        : "Its feed gets no more events."} This cannot be undone. To stop
         the webhook for a while, disable it instead.</p>
       <${Problem} refusal=${removal.refusal} />
       <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>

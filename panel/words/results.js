@@ -12,25 +12,32 @@ const STATUSES = {
 const ERRORS = { dns: "Host not found", connect: "Connection failed", tls: "TLS failed", timeout: "Timed out",
   blocked: "Address not allowed" };
 
+/** The failures of a program that reads the feed of a webhook, by the code of their error. */
+const OF_READERS = { reported: "Reported as failed", unconfirmed: "Not confirmed in time" };
+
 /** A text within a sentence: "timed out", "TLS failed". */
 const within = (words) => words.toLowerCase().replace("tls", "TLS");
 
 /** The results by which the list can be filtered, as value and words. */
 export const RESULTS = [
   ...Object.entries(ERRORS).map(([code, words]) => [code, `No response: ${within(words)}`]),
+  ...Object.entries(OF_READERS),
   ...Object.entries(STATUSES).map(([status, words]) => [status, `${status} ${words}`]),
 ];
 
-export const succeeded = ({ httpStatus }) => httpStatus >= 200 && httpStatus < 300;
+export const succeeded = ({ httpStatus, confirmed }) => confirmed || httpStatus >= 200 && httpStatus < 300;
 
 /** "500 Internal Server Error", "Timed out". */
-export function result({ httpStatus, error }) {
+export function result({ httpStatus, error, confirmed }) {
+  if (confirmed) return "Confirmed by the reader";
   if (httpStatus) return STATUSES[httpStatus] ? `${httpStatus} ${STATUSES[httpStatus]}` : String(httpStatus);
-  return ERRORS[error?.split(":")[0]] ?? "No response";
+  const code = error?.split(":")[0];
+  return ERRORS[code] ?? OF_READERS[code] ?? "No response";
 }
 
 /** The result within a sentence: "500 Internal Server Error", "timed out". */
 export const resultInSentence = (attempt) => (attempt.httpStatus ? result(attempt) : within(result(attempt)));
 
 /** The result in a few characters, for the timeline. */
-export const shortResult = ({ httpStatus, error }) => (httpStatus ? String(httpStatus) : error?.split(":")[0] ?? "–");
+export const shortResult = ({ httpStatus, error, confirmed }) => (httpStatus ? String(httpStatus)
+  : confirmed ? "confirmed" : error?.split(":")[0] ?? "–");

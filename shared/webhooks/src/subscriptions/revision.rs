@@ -217,7 +217,8 @@ mod tests {
             .only_if(is("enabled", false))
             .only_if(of_delivery(Delivering::Push));
         assert_eq!(change(Members { enabled: Some(true), ..Members::default() }, false), enabling);
-        let disabling = set(false).add("version", 1_u32).only_if(is("enabled", false)).only_if(of_delivery(Delivering::Push));
+        let disabling =
+            set(false).add("version", 1_u32).only_if(is("enabled", false)).only_if(of_delivery(Delivering::Push));
         assert_eq!(change(Members { enabled: Some(false), ..Members::default() }, false), disabling);
     }
 
@@ -227,7 +228,10 @@ mod tests {
         let members = Members { enabled: Some(false), ..Members::default() };
         let change = super::change(&enabled, &members, &EndpointChange::default(), false, NOW).expect("written");
         let expected = unchanged().set("enabled", false).set("lastUpdate", NOW).set("disabledDate", NOW);
-        assert_eq!(change, expected.add("version", 1_u32).only_if(is("enabled", true)).only_if(of_delivery(Delivering::Push)));
+        assert_eq!(
+            change,
+            expected.add("version", 1_u32).only_if(is("enabled", true)).only_if(of_delivery(Delivering::Push))
+        );
     }
 
     #[test]

@@ -23,7 +23,6 @@ use crate::{
         },
     },
     events::store::EventItem,
-    subscriptions::operational::is_operational,
 };
 use base::{DeliveryId, EventId, Time};
 use storage::table::{Change, Put, TableError, Transaction, Value, Write, Written, absent, at_most, is, is_new};
@@ -144,11 +143,9 @@ impl Claimed {
         self.head.resume_at.is_some()
     }
 
-    /// Whether the delivery carries an operational event. A test of the webhook does not, even with the sample of an
-    /// operational type: the person who sends it wants to see whether the endpoint works.
+    /// Whether the delivery carries an operational event.
     pub(crate) fn is_operational(&self) -> bool {
-        let delivery = self.delivery();
-        !delivery.test && is_operational(&delivery.r#type)
+        self.delivery().is_operational()
     }
 
     /// Whether a person requested this attempt recently.

@@ -15,11 +15,7 @@ use crate::{
         queue::Lane,
         store::{Deliveries, item::UNREAD_LIMIT},
     },
-    subscriptions::{
-        Webhook,
-        breaker::HealthItem,
-        operational::{WebhookUnread, is_operational},
-    },
+    subscriptions::{Webhook, breaker::HealthItem, operational::WebhookUnread},
 };
 use auth::AuthorizedEntity;
 use base::{DeliveryId, Time};
@@ -49,7 +45,7 @@ impl Dispatcher {
         let change = Deliveries::to_feed(claimed, now);
         let delivery = claimed.delivery();
         let was_there = delivery.waiting_for == Some(WaitingFor::Reader);
-        if was_there && now.since(delivery.created_date) >= UNREAD_LIMIT && !is_operational(&delivery.r#type) {
+        if was_there && now.since(delivery.created_date) >= UNREAD_LIMIT && !delivery.is_operational() {
             let unread = WebhookUnread {
                 webhook_identifier: &webhook.id,
                 name: &webhook.name,
@@ -86,7 +82,7 @@ impl Dispatcher {
             let message = claimed.message(claimed.attempt().saturating_add(1));
             self.queue.announce(Lane::Quick, message, time, now).await;
         }
-        let operational = is_operational(&claimed.delivery().r#type);
+        let operational = claimed.is_operational();
         let webhook = claimed.delivery().webhook_identifier.clone();
         let entity = entity.clone();
         Ok(Some(RecordedAttempt { entity, webhook, outcome, health_before: health, operational }))

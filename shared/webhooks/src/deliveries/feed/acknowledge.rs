@@ -14,7 +14,7 @@ use crate::{
         error::DeliveryError,
         feed::{Feeds, MAX_AT_ONCE, PARALLEL, outcome::Outcome, receipt::Receipt},
     },
-    subscriptions::{WebhookError, operational::is_operational, tally::AttemptOutcome},
+    subscriptions::{WebhookError, tally::AttemptOutcome},
 };
 use auth::AuthorizedEntity;
 use base::{DeliveryId, Time, WebhookId, logging};
@@ -196,7 +196,7 @@ impl Feeds {
                 return;
             }
         };
-        let operational = is_operational(&delivery.r#type);
+        let operational = delivery.is_operational();
         let recorded = outcomes.into_iter().map(|outcome| RecordedAttempt {
             entity: entity.clone(),
             webhook: webhook.clone(),
@@ -212,8 +212,8 @@ impl Feeds {
 fn grouped(counted: impl Iterator<Item = (Delivery, AttemptOutcome)>) -> Vec<(Delivery, Vec<AttemptOutcome>)> {
     let mut groups: Vec<(Delivery, Vec<AttemptOutcome>)> = Vec::new();
     for (delivery, outcome) in counted {
-        let operational = is_operational(&delivery.r#type);
-        match groups.iter_mut().find(|(known, _)| is_operational(&known.r#type) == operational) {
+        let operational = delivery.is_operational();
+        match groups.iter_mut().find(|(known, _)| known.is_operational() == operational) {
             Some((_, outcomes)) => outcomes.push(outcome),
             None => groups.push((delivery, vec![outcome])),
         }

@@ -70,7 +70,8 @@ impl OutcomeRecorder<'_> {
         let next = self.next(claimed, outcome, now);
         log(claimed, &attempt, next);
         let event = match next {
-            Next::Exhausted => exhausted(claimed, &attempt, now, self.random),
+            // The person who requested a test looks at its delivery.
+            Next::Exhausted if !claimed.delivery().test => exhausted(claimed, &attempt, now, self.random),
             _ => None,
         };
         let along = match event {

@@ -222,8 +222,8 @@ impl AttemptItem {
     }
 }
 
-/// The first age at which the dispatcher looks again at a delivery that waits in a feed. Its owner is then told that the
-/// feed is not read.
+/// The first age at which the dispatcher looks again at a delivery that waits in a feed. An event then says that the feed
+/// is not read.
 pub(crate) const UNREAD_LIMIT: Duration = Duration::from_secs(60 * 60);
 /// The longest time between two such looks.
 const LONGEST_LOOK: Duration = Duration::from_secs(24 * 60 * 60);

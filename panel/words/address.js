@@ -1,0 +1,7 @@
+// How the events of a webhook reach its subscriber, as the API names it and in words.
+export const DELIVERIES = [["push", "The service calls an address"], ["pull", "A program reads the feed"]];
+
+export const deliveryInWords = (delivery) => new Map(DELIVERIES).get(delivery) ?? delivery;
+
+/** The address of a webhook, or the words for its absence. */
+export const addressOf = ({ eventUrl }) => eventUrl ?? "A program reads the feed";
