@@ -2,7 +2,7 @@
 //! contract's members, and keeps the limits of size and depth.
 #![no_main]
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, value::RawValue};
@@ -10,6 +10,9 @@ use auth::EntityId;
 use base::{EventId, Time, testing::CountingRandom};
 use storage::Sender;
 use webhooks::events::{Event, NewEvent, event::MAX_BYTES, subject::{self, SubjectMembers}};
+
+/// The retention of the deployment.
+const LONGEST: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 
 fuzz_target!(|body: &[u8]| {
     let Some(event) = event_of(body) else { return };
@@ -57,5 +60,5 @@ fn event_of(body: &[u8]) -> Option<Event> {
     let id = EventId::new(now, &CountingRandom::default());
     let entity = EntityId::parse("demo-hotel").expect("an entity");
     let sender = Sender { entity: "demo-hotel", client: "app", path: "/webhook/event" };
-    NewEvent::read(body, Ok(None), sender).ok()?.event(id, now, entity, &SubjectMembers::default()).ok()
+    NewEvent::read(body, Ok(None), sender, LONGEST).ok()?.event(id, now, entity, &SubjectMembers::default()).ok()
 }

@@ -9,7 +9,8 @@ import { Card } from "../parts/card.js";
 import { Copy, Identifier } from "../parts/copy.js";
 import { DataWarnings } from "../parts/data_warnings.js";
 import { Dialog } from "../parts/dialog.js";
-import { Text, memberOf } from "../parts/json.js";
+import { EventContent } from "../parts/event_content.js";
+import { memberOf } from "../parts/json.js";
 import { Page } from "../parts/page.js";
 import { Problem } from "../parts/problem.js";
 import { Recovery } from "../parts/recovery.js";
@@ -82,7 +83,7 @@ function Shown({ delivery, webhook, types, above, query, recovered, reload, erro
   const choose = (attempt) => go(address(`/deliveries/${delivery.id}`, { attempt }), { replace: true });
   const title = labelOf(types, delivery.type);
   const isDelivered = delivery.status === "delivered";
-  const beside = html`
+  const beside = !delivery.erasedDate && html`
     ${webhook && html`
       <${Action} kind=${isDelivered ? "" : "primary"} icon="resend" scope="integrations.write" busy=${resend.busy}
         onClick=${() => (isDelivered ? show("again") : resend.run())}>Resend<//>
@@ -103,7 +104,7 @@ function Shown({ delivery, webhook, types, above, query, recovered, reload, erro
           ? html`<${Attempts} ...${{ delivery, chosen, choose }} />`
           : html`<p class="faint">No attempts yet.</p>`}
       <//>
-      <${Card} title="Event"><${Text} text=${delivery.body} what="the event" /><//>
+      <${EventContent} delivery=${delivery} erased=${reload} />
       <${Card} title="Details"><${Details} delivery=${delivery} /><//>
       ${open === "again" && html`<${Again} resend=${resend} close=${close} />`}
       ${open === "recovery" && html`

@@ -28,14 +28,16 @@ const AttemptLabel = ({ attempt }) => html`
 function Attempt({ delivery, attempt }) {
   const [side, turn] = useState("response");
   const tabs = [
-    { id: "response", label: "Response", content: () => html`<${Response} attempt=${attempt} />` },
+    { id: "response", label: "Response", content: () => html`<${Response} ...${{ delivery, attempt }} />` },
     { id: "request", label: "Request", content: () => html`<${Request} ...${{ delivery, attempt }} />` },
   ];
   return html`<${Tabs} label="Attempt ${attempt.attemptNumber}" tabs=${tabs} chosen=${side} choose=${turn} />`;
 }
 
-function Response({ attempt }) {
+function Response({ delivery, attempt }) {
   const cause = causeOf(attempt);
+  const without = delivery.erasedDate ? "If the response had a body, it was erased with the event."
+    : "The response had no body.";
   return html`
     <dl class="facts in-line">
       <div><dt>Result</dt><dd>${result(attempt)}</dd></div>
@@ -48,7 +50,7 @@ function Response({ attempt }) {
     ${attempt.responseBody
       ? html`<h3>Body <span class="fine">as the endpoint sent it, at most 4 KB</span></h3>
         <${Text} text=${attempt.responseBody} what="the response body" />`
-      : html`<p class="faint">${attempt.httpStatus ? "The response had no body." : attempt.confirmed ? "A reader has no response body."
+      : html`<p class="faint">${attempt.httpStatus ? without : attempt.confirmed ? "A reader has no response body."
         : "There was no response."}</p>`}`;
 }
 

@@ -10,19 +10,20 @@ import { DELIVERY, waits } from "../words/statuses.js";
 
 const attempts = (count) => counted(count, "attempt", "attempts");
 
-function headline({ status, attemptCount, attempts: made }) {
+function headline({ status, attemptCount, attempts: made, cancelReason }) {
   const last = made.at(-1);
   if (status === "delivered") return `Delivered at attempt ${attemptCount}, in ${span(last.durationMs / 1000)}`;
   if (status === "failed") return `Not delivered, after ${attempts(attemptCount)}: ${result(last)}`;
+  if (cancelReason === "erased") return "Cancelled: the content of the event was erased";
   if (status === "cancelled") return "Cancelled: the webhook was disabled or removed before the delivery";
   if (status === "retrying") return `Not delivered yet, after ${attempts(attemptCount)}: ${result(last)}`;
   return attemptCount ? "Waiting to be resent" : "Waiting for the first attempt";
 }
 
 /** The cause of the status: that of the last attempt, or that of the whole webhook. */
-function causeFor({ status, waitingFor, attempts: made }, webhook) {
+function causeFor({ status, waitingFor, attempts: made, erasedDate }, webhook) {
   if (status === "delivered") return null;
-  if (status === "cancelled") return webhook && !webhook.enabled ? causeNamed("disabled") : null;
+  if (status === "cancelled") return webhook && !webhook.enabled && !erasedDate ? causeNamed("disabled") : null;
   if (waitingFor === "breaker") return causeNamed("paused");
   return status === "pending" || !made.length ? null : causeOf(made.at(-1));
 }
@@ -66,7 +67,7 @@ export function Verdict({ delivery, webhook }) {
         ${delivery.nextAttemptDate && html`<p>${"Next attempt: "}<${Next} delivery=${delivery} /></p>`}
         ${cause && html`<${Why} cause=${cause} />`}
         ${cause && answer && html`<p>Response: <span class="outside">${answer}</span></p>`}
-        ${delivery.status === "cancelled" && !cause && html`<p>${webhook ? ENABLED_AGAIN : REMOVED}</p>`}
+        ${delivery.status === "cancelled" && !cause && !delivery.erasedDate && html`<p>${webhook ? ENABLED_AGAIN : REMOVED}</p>`}
       </div>
     </section>`;
 }

@@ -13,7 +13,7 @@ const known = (delivery) => ({
 export function headersOf(delivery, attempt) {
   const values = {
     ...known(delivery),
-    "content-length": String(new TextEncoder().encode(delivery.body).length),
+    "content-length": delivery.erasedDate ? null : String(new TextEncoder().encode(delivery.body).length),
     "host": URL.canParse(attempt.url) ? new URL(attempt.url).host : null,
     "webhook-timestamp": String(Math.floor(new Date(attempt.attemptDate) / 1000)),
   };

@@ -298,3 +298,22 @@ async fn forced_colours_show_the_selection(suite: Arc<Suite>) {
     assert_eq!(browser.serious_faults().await, [""; 0]);
     browser.close().await;
 }
+
+#[contract_test(on_demand)]
+async fn a_person_erases_the_content_of_an_event_after_a_question(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    hook(&entity, "Front desk", &receiver.on("/hook", [Behaviour::answer(200, &[], "Welcome, Marlene")])).await;
+    let id = entity.publish(json!({ "bookingIdentifier": "B-1", "guest": "Marlene" })).await;
+    entity.until_status(&id, &["delivered"]).await;
+    let browser = at(&entity, &format!("/panel/deliveries/{id}")).await;
+    browser.until_says("Welcome, Marlene").await;
+    browser.click("Erase content …").await;
+    browser.until_says("This cannot be undone").await;
+    assert_eq!(entity.delivery(&id).await.get("erasedDate"), None, "it asks first");
+    browser.click("Erase content").await;
+    let page = browser.until_says("Content erased on").await;
+    assert!(!page.contains("Marlene") && !page.contains("B-1") && !page.contains("Resend"), "{page}");
+    assert!(page.contains("200 OK"), "the outcome stays: {page}");
+    browser.close().await;
+}

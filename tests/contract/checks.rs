@@ -51,6 +51,7 @@ const TABLE: &[Row] = &[
     ("resumeWebhook", Some(nothing), 404),
     ("webhookStats", None, 404),
     ("showEvent", None, 404),
+    ("eraseEvent", None, 404),
     ("showDelivery", None, 404),
     ("listDeliveries", None, 200),
     ("resendDelivery", Some(nothing), 404),

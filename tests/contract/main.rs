@@ -47,6 +47,7 @@ mod delivery_pages;
 mod demo_provider;
 mod dispatching;
 mod documented_receivers;
+mod erasing;
 mod error_examples;
 mod event_filters;
 mod event_shown;

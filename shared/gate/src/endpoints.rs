@@ -73,6 +73,7 @@ endpoints! {
     CHECK_EVENT_FILTER: EntityCall = "check-event-filter", Endpoint::needs(IntegrationsRead).taking_json();
     PUBLISH_EVENT: EntityCall = "publish-event", Endpoint::needs(IntegrationsWrite).for_publishers().taking_json();
     SHOW_EVENT: EntityCall = "show-event", Endpoint::needs(IntegrationsRead);
+    ERASE_EVENT: EntityCall = "erase-event", Endpoint::needs(IntegrationsRemove);
     LIST_DELIVERIES: EntityCall = "list-deliveries", Endpoint::needs(IntegrationsRead);
     SHOW_DELIVERY: EntityCall = "show-delivery", Endpoint::needs(IntegrationsRead);
     RESEND_DELIVERY: EntityCall = "resend-delivery", Endpoint::needs(IntegrationsWrite).taking_json();

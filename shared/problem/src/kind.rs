@@ -117,6 +117,8 @@ kinds! {
         "The request would remove the application whose access token it carries, or its last secret or key. This application could no longer manage applications, and if no other application of the managing entity may do so, only the operator of the service could help. Nothing was done. To continue, send the request again with `?confirm=true`.";
     WebhookRemoved = "webhook-removed", CONFLICT, "The webhook was removed",
         "The webhook of this delivery was removed, so that the delivery cannot be sent again; its history can still be read. Publish the event again if another webhook is to get it.";
+    EventErased = "event-erased", CONFLICT, "The content of the event was erased",
+        "The content of this delivery's event was erased at its owner's request, so that there is nothing to send. The delivery still shows when it was attempted and with which outcome. Publish the event again from its source if it is needed after all.";
     AttemptLimit = "attempt-limit", CONFLICT, "The delivery has had as many attempts as it may have",
         "A delivery may have a limited number of attempts, which the detail names, so that its whole history can be shown. Its event can still be read; publish it again if it is still needed.";
     RecoveryLimit = "recovery-limit", CONFLICT, "Too many ranges are being recovered",

@@ -5,6 +5,7 @@
 mod calling;
 mod creating;
 mod dispatching;
+mod erasing;
 mod feeding;
 mod pausing;
 mod publishing;
@@ -42,6 +43,13 @@ async fn a_publish_can_be_killed_at_every_point(suite: Arc<Suite>) {
 async fn a_dispatch_can_be_killed_at_every_point(suite: Arc<Suite>) {
     let stage = Stage::set(&suite, Settings::default()).await;
     dispatching::play(&stage).await;
+    stage.end().await;
+}
+
+#[contract_test]
+async fn an_erasure_can_be_killed_at_every_write_and_completes(suite: Arc<Suite>) {
+    let stage = Stage::set(&suite, Settings::default()).await;
+    erasing::play(&stage).await;
     stage.end().await;
 }
 

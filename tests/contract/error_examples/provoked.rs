@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Checked;
-use crate::harness::{Application, Behaviour, Call, Choice, Entity, Receiver, Suite};
+use crate::harness::{Application, Behaviour, Call, Choice, Entity, Receiver, Suite, stored};
 
 /// The scopes of an application that may manage its entity, and no more.
 const SOME: [&str; 8] = [
@@ -134,6 +134,11 @@ pub(super) async fn of_webhooks(suite: &Suite, checked: &mut Checked) {
     let delivery = entity.publish(json!({ "for": "a resend" })).await;
     entity.until_status(&delivery, &["delivered"]).await;
     let resend = || entity.post(&format!("/webhook/delivery/{delivery}/resend"));
+    let erased = entity.publish(json!({ "for": "an erasure" })).await;
+    entity.until_status(&erased, &["delivered"]).await;
+    entity.call("DELETE", &format!("/webhook/event/{}/content", stored::event_of(&erased))).expect(200).await;
+    let again = entity.post(&format!("/webhook/delivery/{erased}/resend")).send().await;
+    checked.compare("resendDelivery", "eventErased", &again);
     entity.call("PATCH", &at).json(&json!({ "enabled": false })).expect(200).await;
     let range = json!({ "since": "2026-01-01T00:00:00.000Z" });
     for (operation, call) in [

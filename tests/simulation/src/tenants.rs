@@ -155,10 +155,12 @@ impl Tenants {
                         async move {
                             let read = key.as_ref().map(|key| IdempotencyKey::read([key.as_bytes()])).transpose();
                             let sender = sender(tenant, "event");
-                            let event =
-                                NewEvent::read(body.as_bytes(), read.map(Option::flatten), Sender { ..sender })?;
+                            let publisher = bundle.publisher();
+                            let longest = publisher.retention();
+                            let read = read.map(Option::flatten);
+                            let event = NewEvent::read(body.as_bytes(), read, Sender { ..sender }, longest)?;
                             let trace = Trace::derived_from(&body);
-                            done(bundle.publisher().publish(&entity(tenant), event, &trace).await)
+                            done(publisher.publish(&entity(tenant), event, &trace).await)
                         }
                     })
                     .await;

@@ -31,7 +31,7 @@ async fn publish_within_share(
 }
 
 async fn publish(publisher: &Publisher, validator: &DataValidator, call: &EntityCall) -> Result<Reply, Problem> {
-    let mut event = NewEvent::read(&call.body, idempotency_key(call), sender(call)?)?;
+    let mut event = NewEvent::read(&call.body, idempotency_key(call), sender(call)?, publisher.retention())?;
     if let Err(refused) = validator.check(&mut event)
         && !publisher.has_accepted(&event).await?
     {

@@ -86,6 +86,9 @@ impl Display for View {
             writeln!(f, "  subject    {}", printable(subject))?;
         }
         writeln!(f, "  published  {}", delivery.created_date)?;
+        if let Some(erased) = delivery.erased_date {
+            writeln!(f, "  erased     {erased}")?;
+        }
         writeln!(f, "  webhook    {}", delivery.webhook_identifier)?;
         write!(f, "  endpoint   {}", delivery.url)?;
         if let Some(next) = delivery.next_attempt_date {

@@ -136,6 +136,11 @@ impl Attempt {
         Self { url, request_headers, ..self }
     }
 
+    /// The attempt without the response's body, which may repeat what the event said.
+    pub(crate) fn without_response_body(self) -> Self {
+        Self { response_body: None, ..self }
+    }
+
     /// Bytes of its address and its header names.
     pub(crate) fn request_size(&self) -> usize {
         let names = self.request_headers.iter().flatten().map(|name| name.len() + 8).sum::<usize>();

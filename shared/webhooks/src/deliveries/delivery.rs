@@ -26,7 +26,7 @@ pub enum Status {
     Delivered,
     /// No attempt succeeded, and none is due.
     Failed,
-    /// Its webhook is removed or disabled.
+    /// Its webhook is removed or disabled, or the content of its event is erased.
     Cancelled,
 }
 
@@ -75,14 +75,37 @@ impl WaitingFor {
     }
 }
 
+/// Why a delivery was cancelled, if not because its webhook was removed or disabled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CancelReason {
+    /// The content of its event was erased, so that there is nothing to send.
+    Erased,
+}
+
+impl CancelReason {
+    /// The name on the wire and in the table.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Erased => "erased",
+        }
+    }
+}
+
 /// A delivery, without its event and attempts.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Delivery {
     /// Attempts of all its schedules.
     pub attempt_count: u32,
+    /// Why it was cancelled; `None` if it was not, or because its webhook was removed or disabled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cancel_reason: Option<CancelReason>,
     /// When its event was published.
     pub created_date: Time,
+    /// When the content of its event was erased, with the answers in its attempts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub erased_date: Option<Time>,
     /// The delivery's identifier.
     pub id: DeliveryId,
     /// Why the last attempt never completed; `None` if it did.
@@ -168,7 +191,9 @@ mod tests {
         let random = CountingRandom::default();
         let delivery = Delivery {
             attempt_count: MAX_ATTEMPTS,
+            cancel_reason: Some(CancelReason::Erased),
             created_date: now,
+            erased_date: Some(now),
             id: DeliveryId::of(&EventId::new(now, &random), 0),
             last_error: Some(ErrorCode::Timeout),
             last_http_status: None,

@@ -8,6 +8,7 @@ use crate::{
     },
     subscriptions::error::WebhookError,
 };
+use base::Time;
 use problem::{Problem, ProblemKind};
 use storage::{IdempotencyError, SealError, TableError};
 
@@ -20,6 +21,9 @@ pub enum DeliveryError {
     /// The entity has no such event, or it is no longer kept. An event of another entity gives the same error.
     #[error("the entity has no such event")]
     EventNotFound,
+    /// The content of the event was erased, so there is nothing to send.
+    #[error("the content of the event was erased on {0}")]
+    EventErased(Time),
     /// The webhook of the delivery was removed, so it cannot be sent.
     #[error("the webhook of the delivery was removed")]
     WebhookRemoved,
@@ -57,6 +61,10 @@ impl From<DeliveryError> for Problem {
                 let detail = "This managing entity has no event with this identifier, or no longer; an event \
                     that no webhook wanted is not kept.";
                 Self::new(ProblemKind::EventNotFound, detail)
+            }
+            DeliveryError::EventErased(erased) => {
+                let detail = format!("The content of this event was erased on {erased}; there is nothing to send.");
+                Self::new(ProblemKind::EventErased, detail).with_property("erasedDate", erased.to_string())
             }
             DeliveryError::WebhookRemoved => {
                 let detail = "The webhook of this delivery was removed; it cannot be sent again.";

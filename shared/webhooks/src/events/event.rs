@@ -35,6 +35,8 @@ pub struct Event {
     pub warnings: Vec<DataWarning>,
     /// Whether it was sent by a test of one webhook. Its first attempts do not wait for a breaker.
     pub is_test: bool,
+    /// For how many days it is kept, if its publisher wants less than the deployment's retention.
+    pub retention_days: Option<u32>,
 }
 
 /// The event's body is too large.
@@ -46,7 +48,7 @@ pub struct TooLarge;
 #[serde(rename_all = "camelCase")]
 struct Body<'a> {
     id: EventId,
-    r#type: &'static str,
+    r#type: &'a str,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     test: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,7 +85,8 @@ impl Event {
         data: &serde_json::value::RawValue,
     ) -> Result<Self, TooLarge> {
         let managing_entity_identifier = entity;
-        Body { id, r#type: kind.value, test: false, subject, timestamp, managing_entity_identifier, data }.event()
+        Body { id, r#type: kind.value, test: false, subject, timestamp, managing_entity_identifier, data }
+            .event(kind.value)
     }
 
     /// An event without a subject whose data are a sample of its type. Its body says that it is a test.
@@ -95,19 +98,38 @@ impl Event {
         data: &serde_json::value::RawValue,
     ) -> Result<Self, TooLarge> {
         let managing_entity_identifier = entity;
-        Body { id, r#type: kind.value, test: true, subject: None, timestamp, managing_entity_identifier, data }.event()
+        Body { id, r#type: kind.value, test: true, subject: None, timestamp, managing_entity_identifier, data }
+            .event(kind.value)
+    }
+
+    /// The body of an event with these data and without a subject. It is not too large, since it has no data of a
+    /// publisher.
+    pub(super) fn envelope(
+        id: &EventId,
+        kind: &str,
+        test: bool,
+        timestamp: Time,
+        entity: &EntityId,
+        data: &serde_json::value::RawValue,
+    ) -> String {
+        let (id, managing_entity_identifier) = (id.clone(), entity.clone());
+        Body { id, r#type: kind, test, subject: None, timestamp, managing_entity_identifier, data }.text()
     }
 }
 
 impl Body<'_> {
-    fn event(self) -> Result<Event, TooLarge> {
-        let body = serde_json::to_string(&self).expect("texts and raw JSON can always be written");
+    fn text(&self) -> String {
+        serde_json::to_string(self).expect("texts and raw JSON can always be written")
+    }
+
+    fn event(self, kind: &'static str) -> Result<Event, TooLarge> {
+        let body = self.text();
         if body.len() > MAX_BYTES {
             return Err(TooLarge);
         }
         Ok(Event {
             id: self.id,
-            kind: self.r#type,
+            kind,
             timestamp: self.timestamp,
             entity: self.managing_entity_identifier,
             body,
@@ -116,6 +138,7 @@ impl Body<'_> {
             trace: None,
             warnings: Vec::new(),
             is_test: self.test,
+            retention_days: None,
         })
     }
 }

@@ -5,6 +5,8 @@
 //! of the bus event is an idempotency key in a separate namespace: a repeated event creates nothing new, even if
 //! webhooks changed meanwhile.
 
+use std::time::Duration;
+
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -13,7 +15,7 @@ use super::{
     new_event::{Content, take_data, take_type},
     publish::{PublishError, Published, Publisher},
     rejected::{NotTaken, RejectedEvents, Rejection},
-    subject,
+    retention, subject,
     validation::DataValidator,
 };
 use auth::{AuthorizedEntity, EntityId};
@@ -110,7 +112,8 @@ impl Ingestion {
     }
 
     async fn publish(&self, BusEvent { id, detail }: &BusEvent<'_>, trace: &Trace) -> Result<Published, Unpublished> {
-        let Detail { entity, mut content } = Detail::read(detail).map_err(Unpublished::Rejected)?;
+        let longest = self.publisher.retention();
+        let Detail { entity, mut content } = Detail::read(detail, longest).map_err(Unpublished::Rejected)?;
         // A bus may change the white space between tokens, and nothing else in an event.
         let once = IdempotentRequest::of_bus(entity.as_str(), id, without_space(detail.get()).as_bytes());
         // An event that was published before is not rejected when the bus repeats it.
@@ -133,7 +136,7 @@ impl Ingestion {
 }
 
 impl<'a> Detail<'a> {
-    fn read(detail: &'a RawValue) -> Result<Self, Rejection> {
+    fn read(detail: &'a RawValue, longest: Duration) -> Result<Self, Rejection> {
         let members = JsonBody::read(detail.get().as_bytes());
         let mut members = members.map_err(|problem| Rejection::whole(&problem, "detail"))?;
         let entity = members.required::<String>("managingEntityIdentifier", "the identifier of a managing entity");
@@ -143,10 +146,11 @@ impl<'a> Detail<'a> {
         let kind = take_type(&mut members, listed_for);
         let data = take_data(&mut members);
         let subject = subject::take(&mut members);
+        let retention_days = retention::take(&mut members, longest);
         members.finish().map_err(|problem| Rejection::members(&problem, "detail"))?;
         match (entity, kind, data) {
             (Some(entity), Some(kind), Some(data)) => {
-                Ok(Self { entity, content: Content { kind, subject, data, warnings: Vec::new() } })
+                Ok(Self { entity, content: Content { kind, subject, data, retention_days, warnings: Vec::new() } })
             }
             _ => Err(Rejection::invalid("detail", "lacks a value")),
         }
@@ -158,9 +162,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const LONGEST: Duration = Duration::from_secs(90 * 24 * 60 * 60);
+
     fn read(detail: &str) -> Result<(String, String), (String, Vec<String>)> {
         let detail = RawValue::from_string(detail.to_owned()).expect("JSON");
-        match Detail::read(&detail) {
+        match Detail::read(&detail, LONGEST) {
             Ok(detail) => Ok((detail.entity.to_string(), detail.content.data.get().to_owned())),
             Err(Rejection { reason, violations }) => {
                 Err((reason.to_owned(), violations.into_iter().map(|violation| violation.field).collect()))
@@ -214,7 +220,7 @@ mod tests {
         #[test]
         fn no_detail_makes_the_reader_panic(detail in "[\\[\\]{}\":,a0\\\\ ]{0,60}") {
             if let Ok(detail) = RawValue::from_string(detail) {
-                let _ = Detail::read(&detail);
+                let _ = Detail::read(&detail, LONGEST);
             }
         }
     }

@@ -16,6 +16,7 @@ pub mod outbox;
 mod packed;
 pub mod publish;
 pub mod rejected;
+mod retention;
 pub mod share;
 pub mod store;
 pub mod subject;

@@ -1,11 +1,14 @@
 //! Requests to publish an event, and the members that describe an event both in requests and in events of the bus.
 
+use std::time::Duration;
+
 use serde_json::value::RawValue;
 
 use super::{
     catalogue::{self, EventType, Source},
     data_warning::DataWarning,
     event::{Event, TooLarge},
+    retention,
     subject::{self, SubjectMembers},
     unknown,
 };
@@ -23,23 +26,26 @@ pub struct NewEvent<'a> {
 }
 
 impl<'a> NewEvent<'a> {
-    /// Reads a request to publish: its body, and the `Idempotency-Key` of this sender.
+    /// Reads a request to publish: its body, and the `Idempotency-Key` of this sender. `longest` is the deployment's
+    /// retention.
     pub fn read(
         body: &'a [u8],
         key: Result<Option<IdempotencyKey<'_>>, String>,
         sender: Sender<'_>,
+        longest: Duration,
     ) -> Result<Self, Problem> {
         let mut members = JsonBody::read(body)?;
         let kind = take_type(&mut members, sender.entity);
         let data = take_data(&mut members);
         let subject = subject::take(&mut members);
+        let retention_days = retention::take(&mut members, longest);
         for name in ["id", "timestamp", "managingEntityIdentifier"] {
             members.refuse(name, "is set by the service when it publishes the event; leave it out");
         }
         let key = members.violations.note("Idempotency-Key", key);
         let ((kind, data), key) = members.finish_with(kind.zip(data).zip(key))?;
         let once = key.map(|key| IdempotentRequest::of_request(sender, key, body));
-        Ok(Self { content: Content { kind, subject, data, warnings: Vec::new() }, once })
+        Ok(Self { content: Content { kind, subject, data, retention_days, warnings: Vec::new() }, once })
     }
 
     /// The event with this identifier, published at this time.
@@ -61,6 +67,8 @@ pub(super) struct Content<'a> {
     /// The subject that the publisher gave.
     pub(super) subject: Option<String>,
     pub(super) data: &'a RawValue,
+    /// For how many days the event is kept, if the publisher says so.
+    pub(super) retention_days: Option<u32>,
     /// The values that do not conform to the schema of the type; none before the data are validated.
     pub(super) warnings: Vec<DataWarning>,
 }
@@ -78,7 +86,7 @@ impl Content<'_> {
         let given = self.subject.as_deref();
         let event = Event::with_subject(id, self.kind, given, timestamp, entity, self.data)?;
         let subject = event.subject.or_else(|| subjects.subject_of(self.data, self.kind.subject));
-        Ok(Event { subject, warnings: self.warnings.clone(), ..event })
+        Ok(Event { subject, warnings: self.warnings.clone(), retention_days: self.retention_days, ..event })
     }
 }
 
@@ -114,10 +122,11 @@ mod tests {
     use super::*;
 
     const SENDER: Sender<'_> = Sender { entity: "hotel", client: "app1", path: "/webhook/event" };
+    const LONGEST: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 
     fn fields(key: Option<&str>, body: &str) -> Vec<String> {
         let key = IdempotencyKey::read(key.map(str::as_bytes));
-        crate::testing::fields(&NewEvent::read(body.as_bytes(), key, SENDER).expect_err("refused"))
+        crate::testing::fields(&NewEvent::read(body.as_bytes(), key, SENDER, LONGEST).expect_err("refused"))
     }
 
     #[test]
@@ -134,7 +143,7 @@ mod tests {
     #[test]
     fn members_that_the_service_sets_are_refused_with_that_reason() {
         let body = br#"{"type":"booking.created","data":{},"timestamp":"2026-11-20T09:45:00Z"}"#;
-        let problem = NewEvent::read(body, Ok(None), SENDER).expect_err("refused");
+        let problem = NewEvent::read(body, Ok(None), SENDER, LONGEST).expect_err("refused");
         let violation = &problem.properties["violations"][0];
         assert_eq!(violation["field"], "timestamp");
         assert!(violation["message"].as_str().is_some_and(|message| message.starts_with("is set by the service")));
@@ -143,7 +152,7 @@ mod tests {
     #[test]
     fn the_data_is_taken_as_it_was_sent() {
         let body = br#"{"type":"booking.created","data":{ "a" : 1.50 }}"#;
-        let event = NewEvent::read(body, Ok(None), SENDER).expect("read");
+        let event = NewEvent::read(body, Ok(None), SENDER, LONGEST).expect("read");
         assert_eq!(event.content.data.get(), r#"{ "a" : 1.50 }"#);
         assert!(event.once.is_none());
     }

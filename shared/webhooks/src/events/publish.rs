@@ -212,6 +212,11 @@ impl Publisher {
         Ok(())
     }
 
+    /// How long this deployment keeps an event whose publisher does not say so.
+    pub fn retention(&self) -> Duration {
+        self.schedule.retention
+    }
+
     fn first_attempt(&self, event: &Event) -> Time {
         event.timestamp + self.schedule.schedule.first_wait(random::unit(&*self.random))
     }

@@ -8,11 +8,12 @@ use crate::events::{
     data_warning::{self, DataWarning},
     event::Event,
     packed::Packed,
+    retention,
 };
 use auth::EntityId;
 use base::{DeliveryId, EventId, Time, WebhookId, ids::body_at, trace::Trace};
 use storage::IdempotentRequest;
-use storage::table::{Page, PageEnd, Put, Query, Table, TableError, is_new};
+use storage::table::{Change, Page, PageEnd, Put, Query, Table, TableError, absent, is, is_new};
 
 /// The largest body, as stored, in the item of its event, in bytes. Events share their partitions with those of other
 /// entities, so larger bodies have separate items in other partitions.
@@ -63,18 +64,35 @@ pub(crate) struct EventItem {
     traceparent: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tracestate: Option<String>,
-    /// The body; absent if it has a separate item.
+    /// The body; absent if it has a separate item, or is erased.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     content: Option<StoredBody>,
+    /// When its content was erased: the body, the subject and the warnings are gone since then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) erased_date: Option<Time>,
     entity_key: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     subject_key: Option<String>,
+    /// For how many days it is kept, if its publisher said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) retention_days: Option<u32>,
     pub(crate) expires_at: i64,
 }
 
 /// The attributes of an event apart from its body, its warnings and its trace.
-const ATTRIBUTES: [&str; 10] =
-    ["pk", "sk", "ownerIdentifier", "type", "subject", "targets", "firstAttempt", "askedFor", "entityKey", "expiresAt"];
+const ATTRIBUTES: [&str; 11] = [
+    "pk",
+    "sk",
+    "ownerIdentifier",
+    "type",
+    "subject",
+    "targets",
+    "firstAttempt",
+    "askedFor",
+    "erasedDate",
+    "entityKey",
+    "expiresAt",
+];
 
 /// A webhook that an event is delivered to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,7 +116,9 @@ enum StoredBody {
 struct BodyItem {
     pk: String,
     sk: String,
-    content: StoredBody,
+    /// Absent if it is erased. The item stays, so that a repeated publication does not write the body again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    content: Option<StoredBody>,
     expires_at: i64,
 }
 
@@ -140,9 +160,11 @@ impl EventItem {
             traceparent: event.trace.as_ref().map(Trace::traceparent),
             tracestate: event.trace.as_ref().and_then(Trace::tracestate).map(str::to_owned),
             content: None,
+            erased_date: None,
             entity_key: entity_key(&event.entity),
             subject_key,
-            expires_at: (event.timestamp + retention).as_seconds(),
+            retention_days: event.retention_days,
+            expires_at: (event.timestamp + event.retention_days.map_or(retention, retention::of_days)).as_seconds(),
         }
     }
 
@@ -167,6 +189,13 @@ impl EventItem {
         self.expires_at > now.as_seconds()
     }
 
+    /// The body of an erased event: its envelope with empty data, so that programs that read `data` continue to work.
+    fn body_without_content(&self) -> String {
+        let data = serde_json::value::RawValue::from_string("{}".to_owned()).expect("it is JSON");
+        let entity = &self.owner_identifier;
+        Event::envelope(&self.sk, &self.r#type, self.asked_for, self.sk.time(), entity, &data)
+    }
+
     /// The span of its publication. Without a trace of the publisher it is derived from the event's identifier, for the
     /// log only.
     pub(crate) fn trace(&self) -> Trace {
@@ -175,7 +204,7 @@ impl EventItem {
     }
 }
 
-/// An event with its body.
+/// An event with its body. The body of an erased event has no data.
 #[derive(Debug, Clone)]
 pub(crate) struct StoredEvent {
     pub(crate) item: EventItem,
@@ -218,7 +247,7 @@ impl Events {
             whole.content = Some(content);
         } else {
             let (pk, sk) = body_key(&event.id);
-            let body = BodyItem { pk, sk, content, expires_at: item.expires_at };
+            let body = BodyItem { pk, sk, content: Some(content), expires_at: item.expires_at };
             self.table.write(Put::item(&body, KEEPING)?.only_if(is_new()), KEEPING).await?;
         }
         Ok((item, Put::item(&whole, KEEPING)?.only_if(is_new())))
@@ -238,7 +267,7 @@ impl Events {
     }
 
     /// An eventually consistent read of an event, at half the cost; also `None` when the event was written moments ago.
-    /// A stored event never changes.
+    /// A stored event never changes, unless it is erased: then a stale read still has the content.
     pub(crate) async fn read_eventual(&self, event: &EventId) -> Result<Option<StoredEvent>, TableError> {
         match self.item_eventual(event).await? {
             Some(item) => self.with_body(item).await.map(Some),
@@ -253,12 +282,19 @@ impl Events {
 
     /// An event of a list with its body.
     pub(crate) async fn with_body(&self, mut item: EventItem) -> Result<StoredEvent, TableError> {
+        if item.erased_date.is_some() {
+            return Ok(StoredEvent { body: item.body_without_content(), item });
+        }
         let content = match item.content.take() {
             Some(content) => content,
             // It was written before the event.
             None => {
                 let body: Option<BodyItem> = self.table.read(body_key(&item.sk), READING).await?;
-                body.ok_or(TableError::Missing("the body of an event"))?.content
+                match body.ok_or(TableError::Missing("the body of an event"))?.content {
+                    Some(content) => content,
+                    // It was erased between the two reads.
+                    None => return Ok(StoredEvent { body: item.body_without_content(), item }),
+                }
             }
         };
         let key = Some(event_key(&item.sk).into());
@@ -285,6 +321,24 @@ impl Events {
         let query = Query::partition(shard_key(shard)).between("sk", from, to).attributes(&ATTRIBUTES).limit(limit);
         let query = query.after(start).skipping_unreadable();
         self.table.page(query, "looking through new events").await
+    }
+
+    /// The writes that erase an event's content, for one transaction: the body wherever it is stored, the subject with
+    /// its entry in the index, and the warnings, which name members of the data. Lost if the event is erased already.
+    pub(crate) fn erasing(&self, item: &EventItem, now: Time) -> Vec<Change> {
+        let event = Change::of(event_key(&item.sk))
+            .set("erasedDate", now)
+            .remove("content")
+            .remove("subject")
+            .remove("subjectKey")
+            .remove("warnings")
+            .only_if(is("entityKey", item.entity_key.as_str()))
+            .only_if(absent("erasedDate"));
+        let has_body_item = item.content.is_none();
+        // The condition on the event is that of the transaction.
+        let body = || Change::of(body_key(&item.sk)).remove("content").set("expiresAt", item.expires_at);
+        let body = has_body_item.then(body);
+        [event].into_iter().chain(body).collect()
     }
 
     /// Claims an idempotency key for a plan, or returns the earlier plan of the key; `None` if that had another body.

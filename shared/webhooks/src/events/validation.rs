@@ -221,7 +221,7 @@ mod tests {
         let kind = catalogue::find("managing_entity.brand.removed").expect("it exists");
         let data = RawValue::from_string("{}".to_owned()).expect("JSON");
         let checked = |mode| {
-            let mut content = Content { kind, subject: None, data: &data, warnings: Vec::new() };
+            let mut content = Content { kind, subject: None, data: &data, retention_days: None, warnings: Vec::new() };
             let checked = validator(mode).check_content(&mut content);
             checked.map(|()| content.warnings.len())
         };

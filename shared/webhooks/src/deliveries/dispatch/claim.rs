@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use crate::{
     deliveries::{
         attempt::Attempt,
-        delivery::{Delivery, Status, WaitingFor},
+        delivery::{CancelReason, Delivery, Status, WaitingFor},
         dispatch::{schedule::Next, transition::HeadTransition},
         lease_times::{BEGIN_LIMIT, CLAIM_LIMIT, CLOCK_SKEW, LEASE},
         queue::message::AttemptMessage,
@@ -95,6 +95,11 @@ impl Claimed {
         Time::from_millis(self.head.expires_at.saturating_mul(1000))
     }
 
+    /// Whether the content of the event is erased, so that there is nothing to send.
+    pub(crate) fn is_erased(&self) -> bool {
+        self.head.is_erased()
+    }
+
     /// A change of the head, on condition that the claim still holds.
     fn change(&self) -> Change {
         Change::of(head_key(&self.head.delivery.id)).only_if(is("lease", self.lease.as_str()))
@@ -164,7 +169,8 @@ impl Deliveries {
         now: Time,
     ) -> Result<Option<Claimed>, TableError> {
         let began = Instant::now();
-        let Some(head) = HeadItem::new(event, id).filter(|head| head.is_kept(now)) else { return Ok(None) };
+        let head = HeadItem::new(event, id).filter(|head| head.is_kept(now) && !head.is_final());
+        let Some(head) = head else { return Ok(None) };
         if event.first_attempt() > now + CLOCK_SKEW {
             return Ok(None);
         }
@@ -201,7 +207,8 @@ impl Deliveries {
             .only_if(is("webhookKey", IndexGroup::Unread.key(&read.delivery.webhook_identifier)))
             .only_if(at_most("claimableAt", now))
             // A former reader's attempt is recorded before.
-            .only_if(absent("handedOutAt"));
+            .only_if(absent("handedOutAt"))
+            .only_if(absent("erasedDate"));
         let table = self.table.until(Instant::now() + CLAIM_LIMIT);
         Ok(match table.write_together_and_read(claim, CLAIMING).await? {
             Written::Done(head) => Some(head),
@@ -276,6 +283,8 @@ impl Deliveries {
     /// if there are any. If a write of `along` loses its condition, the attempt is recorded without `along`. `Lost`
     /// means that the lease had expired and another worker makes the attempt as well. The record is repeated until
     /// shortly before the lease ends, since an attempt that is not recorded is made again.
+    ///
+    /// If the event was erased during the attempt, the record has no response body, and no retry follows.
     pub(crate) async fn record<W: Into<Write>>(
         &self,
         claimed: &Claimed,
@@ -284,37 +293,73 @@ impl Deliveries {
         now: Time,
         along: Vec<W>,
     ) -> Result<Written<()>, TableError> {
-        let head = &claimed.head;
+        let erased = match self.record_with_content(claimed, attempt.clone(), next, now, along).await? {
+            Written::Lost(Some(head)) if head.is_erased() && head.lease.as_ref() == Some(&claimed.lease) => head,
+            written => return Ok(written.map(drop)),
+        };
+        // An erased delivery stays erased, so that the condition need not be checked again.
+        let head = &erased;
+        let attempt = attempt.without_response_body();
+        let next = if next.retry_at().is_some() { Next::Cancelled } else { next };
         let change = HeadTransition::after(head, &attempt, next, now).complete(claimed.change(), head);
+        Ok(self.record_attempt(claimed, head, &attempt, change, now).await?.map(drop))
+    }
+
+    /// Records an attempt with its response body, unless the event was erased meanwhile. A lost record returns the head.
+    async fn record_with_content<W: Into<Write>>(
+        &self,
+        claimed: &Claimed,
+        attempt: Attempt,
+        next: Next,
+        now: Time,
+        along: Vec<W>,
+    ) -> Result<Written<HeadItem>, TableError> {
+        let head = &claimed.head;
+        let change = claimed.change().only_if(absent("erasedDate"));
+        let change = HeadTransition::after(head, &attempt, next, now).complete(change, head);
         if !along.is_empty() {
             let together = with_attempt_item(head, &attempt, change.clone())?.with_all(along);
             let table = self.table.until(claimed.deadline().min(Instant::now() + TOGETHER_LIMIT));
             match table.write_all(together, RECORDING).await {
-                Ok(Written::Done(())) => return Ok(Written::Done(())),
+                Ok(Written::Done(())) => return Ok(Written::Done(head.clone())),
                 // Possibly a condition of `along` failed, or one of its items was throttled.
                 Ok(Written::Lost(_)) | Err(TableError::Unavailable { .. }) => {}
                 Err(error) => return Err(error),
             }
         }
+        self.record_attempt(claimed, head, &attempt, change, now).await
+    }
+
+    /// Writes an attempt with a change of its head, which was read as `head`. A lost write returns the head as it is by
+    /// then.
+    async fn record_attempt(
+        &self,
+        claimed: &Claimed,
+        head: &HeadItem,
+        attempt: &Attempt,
+        change: Change,
+        now: Time,
+    ) -> Result<Written<HeadItem>, TableError> {
+        let done = || Ok(Written::Done(head.clone()));
         let table = self.table.until(claimed.deadline());
-        if head.has_room_for(&attempt) {
-            let attempts: Vec<_> = head.attempts.iter().chain([&attempt]).collect();
+        if head.has_room_for(attempt) {
+            let attempts: Vec<_> = head.attempts.iter().chain([attempt]).collect();
             let change = change.set("attempts", Value::of(&attempts, RECORDING)?);
             match table.write_together_or_read::<HeadItem>(change, RECORDING).await? {
-                Written::Done(()) => return Ok(Written::Done(())),
+                Written::Done(()) => return done(),
                 // The response to the first write may have been lost.
-                Written::Lost(Some(found)) if found.attempts.contains(&attempt) => return Ok(Written::Done(())),
+                Written::Lost(Some(found)) if found.attempts.contains(attempt) => return done(),
                 Written::Lost(_) => {}
             }
-        } else if table.write_all(with_attempt_item(head, &attempt, change)?, RECORDING).await?.is_done() {
-            return Ok(Written::Done(()));
+        } else if table.write_all(with_attempt_item(head, attempt, change)?, RECORDING).await?.is_done() {
+            return done();
         }
         // The response to a transaction may have been lost.
         let found = table.read::<HeadItem>(head_key(&head.delivery.id), RECORDING).await?;
         let is_own = |found: &HeadItem| {
             found.delivery.attempt_count == attempt.attempt_number && found.delivery.last_update == now
         };
-        Ok(if found.as_ref().is_some_and(is_own) { Written::Done(()) } else { Written::Lost(None) })
+        if found.as_ref().is_some_and(is_own) { done() } else { Ok(Written::Lost(found)) }
     }
 
     /// Releases a claim: no attempt is counted, and the next one stays due.
@@ -340,14 +385,17 @@ impl Deliveries {
             ..HeadTransition::without_attempt(&claimed.head, now)
         };
         let transition = HeadTransition { asked_at, waiting_for, ..waits };
-        self.table
-            .until(claimed.deadline())
-            .write_together(transition.complete(claimed.change(), &claimed.head), RELEASING)
-            .await
-            .map(drop)
+        let change = claimed.change().only_if(absent("erasedDate"));
+        let table = self.table.until(claimed.deadline());
+        if table.write_together(transition.complete(change, &claimed.head), RELEASING).await?.is_done() {
+            return Ok(());
+        }
+        // Lost with the claim, and then this is lost as well; or the event was erased meanwhile.
+        self.cancel(claimed, Some(CancelReason::Erased), now).await
     }
 
-    /// Puts a claimed delivery into the feed of its webhook, whether it was there before or not.
+    /// The change that puts a claimed delivery into the feed of its webhook, whether it was there before or not. Lost
+    /// when the event was erased meanwhile.
     pub(crate) fn to_feed(claimed: &Claimed, now: Time) -> Change {
         let HeadItem { resume_at, .. } = claimed.head;
         let waits = HeadTransition {
@@ -357,13 +405,18 @@ impl Deliveries {
             waiting_for: Some(WaitingFor::Reader),
             ..HeadTransition::without_attempt(&claimed.head, now)
         };
-        waits.complete(claimed.change(), &claimed.head)
+        waits.complete(claimed.change().only_if(absent("erasedDate")), &claimed.head)
     }
 
-    /// Cancels a claimed delivery without an attempt: its webhook is removed or disabled.
-    pub(crate) async fn cancel(&self, claimed: &Claimed, now: Time) -> Result<(), TableError> {
-        let transition =
-            HeadTransition { status: Status::Cancelled, ..HeadTransition::without_attempt(&claimed.head, now) };
+    /// Cancels a claimed delivery without an attempt: its webhook is removed or disabled, unless there is another reason.
+    pub(crate) async fn cancel(
+        &self,
+        claimed: &Claimed,
+        cancel_reason: Option<CancelReason>,
+        now: Time,
+    ) -> Result<(), TableError> {
+        let before = HeadTransition::without_attempt(&claimed.head, now);
+        let transition = HeadTransition { status: Status::Cancelled, cancel_reason, ..before };
         self.table
             .until(claimed.deadline())
             .write_together(transition.complete(claimed.change(), &claimed.head), RELEASING)

@@ -10,7 +10,7 @@ use tracing::Instrument;
 
 use crate::{
     deliveries::{
-        delivery::WaitingFor,
+        delivery::{CancelReason, WaitingFor},
         dispatch::{
             breaker_check::{AttemptDecision, admit},
             claim::{Claim, Claimed},
@@ -202,6 +202,12 @@ impl Dispatcher {
         if claimed.handed_out_at().is_some() {
             return self.unconfirmed(&entity, claimed, health, now).await;
         }
+        // The prefetched event may be stale, and the head may be erased after its event.
+        if claimed.is_erased() || event.as_ref().is_some_and(|event| event.item.erased_date.is_some()) {
+            tracing::info!(deliveryId = %delivery.id, "cancelled: the content of its event is erased");
+            self.deliveries.cancel(claimed, Some(CancelReason::Erased), now).await?;
+            return Ok(None);
+        }
         let Some(webhook) = webhook.filter(|current| current.webhook.webhook.enabled) else {
             self.cancel(claimed).await?;
             return Ok(None);
@@ -261,7 +267,7 @@ impl Dispatcher {
     /// Cancels a claimed delivery whose webhook is removed or disabled.
     pub(crate) async fn cancel(&self, claimed: &Claimed) -> Result<(), TableError> {
         tracing::info!(deliveryId = %claimed.delivery().id, "cancelled: its webhook is removed or disabled");
-        self.deliveries.cancel(claimed, self.clock.now()).await
+        self.deliveries.cancel(claimed, None, self.clock.now()).await
     }
 
     /// The stores of an attempt's inputs.
@@ -282,7 +288,7 @@ impl Dispatcher {
         let age = now.since(delivery.created_date);
         if age > idempotency::RETENTION {
             tracing::error!(deliveryId = %delivery.id, "cancelled: its event was never written");
-            return Ok(self.deliveries.cancel(claimed, now).await?);
+            return Ok(self.deliveries.cancel(claimed, None, now).await?);
         }
         tracing::warn!(deliveryId = %delivery.id, "put off: its event is not written yet");
         self.wait(claimed, now).await

@@ -3,7 +3,7 @@
 
 use crate::{
     deliveries::{
-        delivery::WaitingFor,
+        delivery::{CancelReason, WaitingFor},
         dispatch::{
             claim::Claimed,
             counting::RecordedAttempt,
@@ -28,7 +28,7 @@ impl Dispatcher {
     /// if the delivery exists already, returns false.
     pub(super) async fn added_to_feed(&self, prefetch: &Prefetch, delivery: &DeliveryId) -> Result<bool, TableError> {
         let is_pulled = prefetch.webhook().is_some_and(|found| found.webhook.is_pulled());
-        match prefetch.event.as_ref().filter(|_| is_pulled) {
+        match prefetch.event.as_ref().filter(|event| is_pulled && event.item.erased_date.is_none()) {
             Some(event) => self.deliveries.add_unread(&event.item, delivery, self.clock.now()).await,
             None => Ok(false),
         }
@@ -55,9 +55,14 @@ impl Dispatcher {
             };
             let outbox_event = unread.outbox_event(&delivery.owner_identifier, now, &*self.random);
             let change = Transaction::new().with(change);
-            return self.announcer.change(change, &webhook.id, &outbox_event, now).await.map(drop);
+            if self.announcer.change(change, &webhook.id, &outbox_event, now).await?.is_done() {
+                return Ok(());
+            }
+        } else if self.deliveries.table.until(claimed.deadline()).write_together(change, PUTTING).await?.is_done() {
+            return Ok(());
         }
-        self.deliveries.table.until(claimed.deadline()).write_together(change, PUTTING).await.map(drop)
+        // Lost with the claim, and then this is lost as well; or the event was erased meanwhile.
+        self.deliveries.cancel(claimed, Some(CancelReason::Erased), now).await
     }
 
     /// Records the attempt of a reader that got the delivery and did not confirm it in time, and announces the next.

@@ -2,7 +2,7 @@
 
 use crate::deliveries::{
     attempt::{Attempt, ErrorCode},
-    delivery::{Status, WaitingFor},
+    delivery::{CancelReason, Status, WaitingFor},
     dispatch::schedule::Next,
     lease_times::{GRACE, MAX_DELAY},
     store::{
@@ -26,6 +26,7 @@ pub(crate) struct HeadTransition {
     pub(crate) put_off: bool,
     pub(crate) asked_at: Option<Time>,
     pub(crate) waiting_for: Option<WaitingFor>,
+    pub(crate) cancel_reason: Option<CancelReason>,
     pub(crate) now: Time,
 }
 
@@ -44,6 +45,7 @@ impl HeadTransition {
             put_off: false,
             asked_at: None,
             waiting_for: None,
+            cancel_reason: None,
             now,
         }
     }
@@ -51,6 +53,7 @@ impl HeadTransition {
     /// The transition after an attempt.
     pub(crate) fn after(head: &HeadItem, attempt: &Attempt, next: Next, now: Time) -> Self {
         let in_feed = matches!(next, Next::ReadFrom(_));
+        let cancel_reason = (next == Next::Cancelled && head.is_erased()).then_some(CancelReason::Erased);
         let (status, next) = match next {
             Next::Delivered => (Status::Delivered, None),
             Next::RetryAt(time) | Next::ReadFrom(time) => (Status::Retrying, Some(time)),
@@ -69,6 +72,7 @@ impl HeadTransition {
             next,
             put_off: in_feed,
             waiting_for: in_feed.then_some(WaitingFor::Reader),
+            cancel_reason,
             ..before
         }
     }
@@ -78,6 +82,12 @@ impl HeadTransition {
     fn is_announced(&self, next: Time) -> bool {
         let waits_for_its_event = self.put_off && self.waiting_for.is_none();
         !waits_for_its_event && next.since(self.now) <= MAX_DELAY
+    }
+
+    /// Whether no recovery may send the delivery again, because it has no content.
+    fn is_undelivered_and_erased(&self, head: &HeadItem) -> bool {
+        let is_erased = head.is_erased() || self.cancel_reason == Some(CancelReason::Erased);
+        is_erased && matches!(self.status, Status::Failed | Status::Cancelled)
     }
 
     /// Completes a change of the head.
@@ -90,6 +100,7 @@ impl HeadTransition {
             .set("scheduleBase", self.schedule_base)
             .set("lastHttpStatus", self.last_http_status)
             .set_or_remove("lastError", self.last_error.map(ErrorCode::as_str))
+            .set_some("cancelReason", self.cancel_reason.map(CancelReason::as_str))
             .set("lastUpdate", self.now)
             .set_or_remove("resumeAt", self.resume_at)
             .set_or_remove("putOff", self.put_off.then_some(true))
@@ -101,6 +112,7 @@ impl HeadTransition {
             // Regardless of the wait's length: deliveries that wait for a breaker must be found when it closes.
             Some(WaitingFor::Reader) => IndexGroup::Unread,
             Some(_) => IndexGroup::Waiting,
+            None if self.is_undelivered_and_erased(head) => IndexGroup::Unrecoverable,
             None => IndexGroup::of(self.status, self.attempt_count, self.next, self.now),
         };
         let group = group.key(&head.delivery.webhook_identifier);

@@ -203,7 +203,9 @@ impl Feeds {
         let (mut chosen, mut bytes) = (Vec::new(), 0);
         while let Some(event) = events.try_next().await? {
             // Without its event it waits: a late publication opens its deliveries before it writes the event.
-            let Some((head, event)) = event.filter(|(head, _)| head.delivery.owner_identifier == *entity.id()) else {
+            let Some((head, event)) = event.filter(|(head, event)| {
+                head.delivery.owner_identifier == *entity.id() && event.item.erased_date.is_none()
+            }) else {
                 continue;
             };
             bytes += event.body.len();

@@ -16,7 +16,7 @@ use crate::deliveries::{
     store::index_group::IndexGroup,
 };
 use auth::EntityId;
-use base::{DeliveryId, Time, WebhookId};
+use base::{DeliveryId, EventId, Time, WebhookId};
 use storage::{TableError, table::Change};
 
 /// The prefix of the partition keys of turns.
@@ -34,6 +34,8 @@ const CANCEL: &str = "CANCEL";
 const RELEASE: &str = "RELEASE";
 /// The sort key of jobs that remove temporary webhooks.
 const EXPIRE: &str = "EXPIRE";
+/// The sort key of erasures.
+pub(super) const ERASE: &str = "ERASE";
 /// How long a sweep holds a job after its last write: longer than a page takes.
 pub(super) const LEASE: Duration = Duration::from_secs(15);
 /// How many deliveries of a page are read.
@@ -48,7 +50,9 @@ pub(super) struct JobItem {
     pub(super) pk: String,
     pub(super) sk: String,
     pub(super) entity: EntityId,
-    pub(super) webhook: WebhookId,
+    /// The webhook of the deliveries; `None` if they are those of an event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) webhook: Option<WebhookId>,
     /// The number of its writes.
     pub(super) version: u64,
     pub(super) work: Work,
@@ -72,6 +76,17 @@ pub(super) enum Work {
     Release(Passes),
     /// Remove a temporary webhook when its feed has not been read for long.
     Expire,
+    /// Erase the content in the deliveries of an event.
+    Erase(Erasure),
+}
+
+/// Progress of erasing the content in the deliveries of an event.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Erasure {
+    pub(super) event: EventId,
+    /// The number of the first delivery that is left.
+    pub(super) next: usize,
 }
 
 /// Progress of a page of work. It is applied to the current state of the job, since requests may have added to it.
@@ -83,6 +98,8 @@ pub(super) enum Progress {
     Passed(Passes),
     /// The feed of a temporary webhook was read.
     Seen,
+    /// Deliveries of an event were erased; this erasure remains.
+    Erased(Erasure),
 }
 
 /// A part of a recovery.
@@ -149,6 +166,7 @@ impl Work {
             Self::Cancel(_) => CANCEL,
             Self::Release(_) => RELEASE,
             Self::Expire => EXPIRE,
+            Self::Erase(_) => ERASE,
         }
     }
 
@@ -156,7 +174,8 @@ impl Work {
         match self {
             Self::Recover(ranges) => ranges.is_empty(),
             Self::Cancel(passes) | Self::Release(passes) => passes.is_done(),
-            Self::Expire => false,
+            // Its last page ends it.
+            Self::Expire | Self::Erase(_) => false,
         }
     }
 }
@@ -169,11 +188,21 @@ pub(super) fn turn(entity: &EntityId, due: Time) -> Change {
 
 impl JobItem {
     pub(super) fn new(entity: &EntityId, webhook: &WebhookId, work: Work, now: Time) -> Self {
+        Self { webhook: Some(webhook.clone()), ..Self::of(entity, partition(webhook), work, now) }
+    }
+
+    /// The job that erases the content in the deliveries of an event, which is due at this time.
+    pub(super) fn erasure(entity: &EntityId, event: &EventId, due: Time) -> Self {
+        let work = Work::Erase(Erasure { event: event.clone(), next: 0 });
+        Self::of(entity, partition_of_event(event), work, due)
+    }
+
+    fn of(entity: &EntityId, pk: String, work: Work, now: Time) -> Self {
         Self {
-            pk: partition(webhook),
+            pk,
             sk: work.sort_key().to_owned(),
             entity: entity.clone(),
-            webhook: webhook.clone(),
+            webhook: None,
             version: 0,
             work,
             expedited: ExpeditedRanges::default(),
@@ -227,6 +256,7 @@ impl JobItem {
             },
             // They are replaced, since only the sweep that holds the job changes them.
             (Work::Cancel(passes) | Work::Release(passes), Progress::Passed(left)) => *passes = left.clone(),
+            (Work::Erase(erasure), Progress::Erased(left)) => *erasure = left.clone(),
             _ => {}
         }
     }
@@ -243,6 +273,10 @@ pub(super) async fn count_done<F: Future<Output = Result<bool, TableError>>>(
 
 pub(super) fn partition(webhook: &WebhookId) -> String {
     format!("JOB#{webhook}")
+}
+
+pub(super) fn partition_of_event(event: &EventId) -> String {
+    format!("JOB#{event}")
 }
 
 /// The shard of an entity's jobs in the index `byDue`.

@@ -9,24 +9,24 @@ use crate::{
     subscriptions::store::Webhooks,
 };
 use auth::AuthorizedEntity;
-use base::{Clock, DeliveryId, Time, logging};
+use base::{Clock, DeliveryId, Time, WebhookId, logging};
 use storage::TableError;
 
 /// Works through a page; also returns the number of deliveries that it made due.
 pub(super) async fn work_through(
     deliveries: &Deliveries,
     webhooks: &Webhooks,
-    job: &JobItem,
+    (job, webhook): (&JobItem, &WebhookId),
     clock: &dyn Clock,
 ) -> Result<(PageResult, usize), TableError> {
     let entity = AuthorizedEntity::owning_delivery(job.entity.clone());
-    let webhook = webhooks.find(&entity, &job.webhook).await?;
-    let Some(part) = job.part().filter(|_| webhook.is_some_and(|found| found.webhook.enabled)) else {
+    let found = webhooks.find(&entity, webhook).await?;
+    let Some(part) = job.part().filter(|_| found.is_some_and(|found| found.webhook.enabled)) else {
         // A delivery that became due now would be cancelled.
-        tracing::info!(webhookId = %job.webhook, "a recovery ended: its webhook is removed or disabled");
+        tracing::info!(webhookId = %webhook, "a recovery ended: its webhook is removed or disabled");
         return Ok((PageResult::Over, 0));
     };
-    let page = deliveries.of_group(&job.webhook, part.group(), part.left(), PAGE).await?;
+    let page = deliveries.of_group(webhook, part.group(), part.left(), PAGE).await?;
     let now = clock.now();
     let recovered = |id| {
         let part = &part;
@@ -34,7 +34,7 @@ pub(super) async fn work_through(
     };
     let made_due = count_done(page.found, recovered).await?;
     let group = part.group().as_str();
-    tracing::info!(webhookId = %job.webhook, group, madeDue = made_due, lookedAt = page.looked_at, "recovered a page");
+    tracing::info!(webhookId = %webhook, group, madeDue = made_due, lookedAt = page.looked_at, "recovered a page");
     Ok((PageResult::Next(Progress::Recovered { part, up_to: page.end }), made_due))
 }
 
@@ -60,7 +60,7 @@ async fn recover(
     };
     let head = head.filter(|head| {
         let delivery = head.delivery();
-        delivery.owner_identifier == job.entity && delivery.webhook_identifier == job.webhook
+        delivery.owner_identifier == job.entity && Some(&delivery.webhook_identifier) == job.webhook.as_ref()
     });
     let Some(head) = head.filter(|head| is_wanted(head, part, now)) else { return Ok(false) };
     let written = match part {
@@ -73,6 +73,9 @@ async fn recover(
 /// Whether this part recovers the delivery.
 fn is_wanted(head: &HeadItem, part: &Part, now: Time) -> bool {
     let delivery = head.delivery();
+    if head.is_erased() {
+        return false;
+    }
     match part {
         Part::Failed(_) => {
             IndexGroup::of(delivery.status, delivery.attempt_count, delivery.next_attempt_date, now)
@@ -94,7 +97,7 @@ mod tests {
         store::item::tests::{LATER, NOW, head},
     };
     use auth::EntityId;
-    use base::{WebhookId, testing::CountingRandom};
+    use base::testing::CountingRandom;
 
     /// A part of each kind.
     fn parts() -> [Part; 3] {

@@ -5,36 +5,36 @@
 use crate::{
     deliveries::{
         jobs::{
-            job::{JobItem, PAGE, PageResult, Progress, count_done},
+            job::{PAGE, PageResult, Progress, count_done},
             passes::Passes,
         },
         store::{Deliveries, index_group::IndexGroup},
     },
     subscriptions::store::Webhooks,
 };
-use auth::AuthorizedEntity;
-use base::Time;
+use auth::{AuthorizedEntity, EntityId};
+use base::{Time, WebhookId};
 use storage::TableError;
 
 /// Works through a page of a feed; also returns the number of deliveries that it made due.
 pub(super) async fn work_through(
     deliveries: &Deliveries,
     webhooks: &Webhooks,
-    job: &JobItem,
+    (entity, webhook): (&EntityId, &WebhookId),
     passes: &Passes,
     now: Time,
 ) -> Result<(PageResult, usize), TableError> {
-    let entity = AuthorizedEntity::owning_delivery(job.entity.clone());
-    let webhook = webhooks.find(&entity, &job.webhook).await?.map(|found| found.webhook);
-    if webhook.is_some_and(|webhook| webhook.enabled && webhook.is_pulled()) {
+    let owner = AuthorizedEntity::owning_delivery(entity.clone());
+    let found = webhooks.find(&owner, webhook).await?.map(|found| found.webhook);
+    if found.is_some_and(|found| found.enabled && found.is_pulled()) {
         return Ok((PageResult::Over, 0));
     }
     let pass = passes.next_pass(now);
-    let page = deliveries.of_group(&job.webhook, IndexGroup::Unread, &pass.left, PAGE).await?;
+    let page = deliveries.of_group(webhook, IndexGroup::Unread, &pass.left, PAGE).await?;
     let unread = page.found.len();
     let released =
-        count_done(page.found, |id| async move { deliveries.release_unread(&id, &job.webhook, now).await }).await?;
-    tracing::info!(webhookId = %job.webhook, released, unread, "took a page out of a feed");
+        count_done(page.found, |id| async move { deliveries.release_unread(&id, webhook, now).await }).await?;
+    tracing::info!(webhookId = %webhook, released, unread, "took a page out of a feed");
     let pass = pass.after_page(unread > 0, page.end.as_ref());
     let is_over = pass.left.is_empty() && !pass.is_done();
     let next = pass.next(now);

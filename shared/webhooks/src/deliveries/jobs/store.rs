@@ -5,15 +5,15 @@ use std::time::Duration;
 use crate::deliveries::{
     error::DeliveryError,
     jobs::{
-        job::{JobItem, RECOVER, Work, partition, turn},
+        job::{ERASE, JobItem, RECOVER, Work, partition, partition_of_event, turn},
         passes::Passes,
         scope::RecoveryScope,
     },
     queries::range::KeyRange,
 };
 use auth::AuthorizedEntity;
-use base::{Time, WebhookId};
-use storage::table::{Delete, Put, Table, TableError, Transaction, Write, Written, is, is_new};
+use base::{EventId, Time, WebhookId};
+use storage::table::{Delete, Put, Table, TableError, Transaction, Write, Written, exists, is, is_new};
 use storage::{IdempotencyError, Record};
 
 /// The number of tries of a write that conflicts with others.
@@ -25,6 +25,8 @@ const REMOVING: &str = "removing a job";
 
 /// How long a temporary webhook exists after its feed was last read.
 pub(super) const TEMPORARY: Duration = Duration::from_secs(60 * 60);
+/// How long the job of an erasure waits for the request that wrote it.
+const ERASURE_WAIT: Duration = Duration::from_secs(20);
 
 /// The remaining ranges of a recovery, for each kind.
 #[derive(Debug)]
@@ -92,6 +94,32 @@ impl Jobs {
         let version = now.as_millis().unsigned_abs();
         let job = Put::item(&JobItem { version, ..JobItem::new(entity.id(), webhook, work, due) }, WRITING)?;
         Ok([job.into(), turn(entity.id(), now).into()])
+    }
+
+    /// The writes of the job that erases the content in the deliveries of an event, with a turn of its entity, for the
+    /// transaction that erases the event. The job begins when the request that writes it must have ended: usually that
+    /// request does the work itself and removes the job.
+    pub(in crate::deliveries) fn erasure(
+        &self,
+        entity: &AuthorizedEntity,
+        event: &EventId,
+        now: Time,
+    ) -> Result<[Write; 2], TableError> {
+        let due = now + ERASURE_WAIT;
+        let job = Put::item(&JobItem { version: 1, ..JobItem::erasure(entity.id(), event, due) }, WRITING)?;
+        // Due now, as in `Self::job`.
+        Ok([job.into(), turn(entity.id(), now).into()])
+    }
+
+    /// Whether the content in the deliveries of an erased event is still being erased.
+    pub(in crate::deliveries) async fn is_erasing(&self, event: &EventId) -> Result<bool, TableError> {
+        Ok(self.get(&partition_of_event(event), ERASE).await?.is_some())
+    }
+
+    /// Removes the job of an event whose deliveries have no content any more. A sweep that works on it finds it gone.
+    pub(in crate::deliveries) async fn end_erasure(&self, event: &EventId) -> Result<(), TableError> {
+        let job = Delete::of((partition_of_event(event), ERASE.to_owned())).only_if(exists());
+        self.0.write(job, REMOVING).await.map(drop)
     }
 
     /// The ranges of a scope that a recovery would still have to work on: less than the whole scope if a recovery is

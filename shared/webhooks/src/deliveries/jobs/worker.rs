@@ -7,7 +7,7 @@ use futures::{FutureExt, future::join_all};
 use crate::{
     deliveries::{
         jobs::{
-            cancel_page, entity_turns,
+            cancel_page, entity_turns, erase_page,
             job::{DueJob, JobItem, LEASE, PageResult, Progress, Work},
             recover_page, release_page,
             store::{Jobs, TEMPORARY, TRIES, WRITING},
@@ -16,8 +16,8 @@ use crate::{
     },
     subscriptions::{error::WebhookError, health::Healths, remove::Removal, store::Webhooks},
 };
-use auth::AuthorizedEntity;
-use base::{SharedClock, SharedRandom, Time, random};
+use auth::{AuthorizedEntity, EntityId};
+use base::{SharedClock, SharedRandom, Time, WebhookId, random};
 use storage::TableError;
 
 /// How many turns are taken at once.
@@ -153,26 +153,33 @@ impl Worker {
 
     /// Works through a page of a job; also returns the number of deliveries that it made due.
     async fn page(&self, item: &JobItem) -> Result<(PageResult, usize), TableError> {
-        match &item.work {
+        match (&item.work, &item.webhook) {
             _ if item.is_done() => Ok((PageResult::Over, 0)),
-            Work::Recover(_) => recover_page::work_through(&self.deliveries, &self.webhooks, item, &*self.clock).await,
-            Work::Cancel(passes) => {
-                let of = (&item.entity, &item.webhook);
+            (Work::Erase(erasure), _) => {
+                let page = erase_page::work_through(&self.deliveries, &item.entity, erasure, self.clock.now()).await?;
+                Ok((page, 0))
+            }
+            (_, None) => Err(TableError::Missing("the webhook of a job")),
+            (Work::Recover(_), Some(webhook)) => {
+                recover_page::work_through(&self.deliveries, &self.webhooks, (item, webhook), &*self.clock).await
+            }
+            (Work::Cancel(passes), Some(webhook)) => {
+                let of = (&item.entity, webhook);
                 let page = cancel_page::work_through(&self.deliveries, of, passes, self.clock.now()).await?;
                 Ok((page, 0))
             }
-            Work::Release(passes) => {
-                let now = self.clock.now();
-                release_page::work_through(&self.deliveries, &self.webhooks, item, passes, now).await
+            (Work::Release(passes), Some(webhook)) => {
+                let of = (&item.entity, webhook);
+                release_page::work_through(&self.deliveries, &self.webhooks, of, passes, self.clock.now()).await
             }
-            Work::Expire => Ok((self.expire(item).await?, 0)),
+            (Work::Expire, Some(webhook)) => Ok((self.expire(&item.entity, webhook).await?, 0)),
         }
     }
 
     /// Removes a temporary webhook whose feed has not been read for long.
-    async fn expire(&self, item: &JobItem) -> Result<PageResult, TableError> {
-        let entity = AuthorizedEntity::owning_delivery(item.entity.clone());
-        let found = self.webhooks.find(&entity, &item.webhook).await?;
+    async fn expire(&self, entity: &EntityId, id: &WebhookId) -> Result<PageResult, TableError> {
+        let entity = AuthorizedEntity::owning_delivery(entity.clone());
+        let found = self.webhooks.find(&entity, id).await?;
         let Some(webhook) = found.map(|found| found.webhook).filter(|webhook| webhook.temporary) else {
             return Ok(PageResult::Over);
         };
@@ -181,14 +188,14 @@ impl Worker {
         if now < end {
             return Ok(PageResult::Wait(Progress::Seen, end));
         }
-        tracing::info!(webhookId = %item.webhook, "the feed of a temporary webhook is not read any more");
+        tracing::info!(webhookId = %id, "the feed of a temporary webhook is not read any more");
         let removal = Removal {
             webhooks: self.webhooks.clone(),
             healths: Healths::new(self.webhooks.table().clone()),
             jobs: self.jobs.clone(),
             clock: self.clock.clone(),
         };
-        match removal.remove(&entity, &item.webhook).await {
+        match removal.remove(&entity, id).await {
             Ok(()) | Err(WebhookError::NotFound) => Ok(PageResult::Over),
             Err(WebhookError::Table(error)) => Err(error),
             // A removal has no other errors; the job is tried again.

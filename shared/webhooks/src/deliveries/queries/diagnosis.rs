@@ -122,7 +122,7 @@ impl Diagnosing {
     ) -> Result<Vec<FailedDelivery>, TableError> {
         let statuses = vec![Status::Failed, Status::Retrying];
         let filters = Filters { statuses, webhook: Some(webhook.clone()), ..Filters::default() };
-        let (found, _) = self.deliveries.page(entity, &filters, kept, FAILURES).await?;
+        let (found, _) = self.deliveries.page(entity, &filters, kept, FAILURES, now).await?;
         let whole = found.iter().map(|head| self.deliveries.with_attempts(entity, &head.delivery().id, now));
         Ok(try_join_all(whole).await?.into_iter().flatten().filter_map(FailedDelivery::of).collect())
     }

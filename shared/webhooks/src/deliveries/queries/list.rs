@@ -98,7 +98,7 @@ impl Listing {
             None => None,
         };
         let range = range(filters, self.clock.now() - self.retention, behind.as_ref());
-        let (heads, end) = self.deliveries.page(entity, filters, range, *limit).await?;
+        let (heads, end) = self.deliveries.page(entity, filters, range, *limit, self.clock.now()).await?;
         let now = self.clock.now();
         let items = heads.into_iter().map(|head| head.shown(now)).collect();
         let next_cursor = match end {
@@ -201,8 +201,9 @@ impl Deliveries {
         filters: &Filters,
         range: KeyRange,
         limit: usize,
+        now: Time,
     ) -> Result<(Vec<HeadItem>, Option<ListPosition>), TableError> {
-        let mut filling = Filling { entity: entity.id(), filters, heads: Vec::new(), limit, read: 0 };
+        let mut filling = Filling { entity: entity.id(), filters, heads: Vec::new(), limit, read: 0, now };
         let end = if let Some(event) = &filters.event {
             let event = self.events.item_eventual(event).await?;
             let candidates = filters.candidates(event.into_iter().collect(), &range);
@@ -386,6 +387,7 @@ struct Filling<'a> {
     limit: usize,
     /// How many deliveries were read.
     read: usize,
+    now: Time,
 }
 
 impl Filling<'_> {
@@ -394,7 +396,9 @@ impl Filling<'_> {
     fn add(&mut self, deliveries: impl Iterator<Item = HeadItem>) -> Option<ListPosition> {
         // The identifier of a webhook in the query, or of an event, may be that of another entity.
         let is_own = |head: &HeadItem| head.delivery.owner_identifier == *self.entity;
-        self.heads.extend(deliveries.filter(|head| is_own(head) && self.filters.wants(&head.delivery)));
+        // The range begins at the deployment's retention, and an event may be kept for less.
+        let is_listed = |head: &HeadItem| is_own(head) && head.is_kept(self.now) && self.filters.wants(&head.delivery);
+        self.heads.extend(deliveries.filter(is_listed));
         if self.heads.len() <= self.limit {
             return None;
         }

@@ -50,6 +50,9 @@ struct ListedEvent {
     #[serde(skip_serializing_if = "Option::is_none")]
     subject: Option<String>,
     created_date: Time,
+    /// When its content was erased.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    erased_date: Option<Time>,
     deliveries: Vec<DeliveriesInState>,
 }
 
@@ -86,7 +89,7 @@ impl Listing {
             None => None,
         };
         let range = range(filters, self.clock.now() - self.retention, behind.as_ref());
-        let (items, end) = self.deliveries.page_of_events(entity, filters, range, *limit).await?;
+        let (items, end) = self.deliveries.page_of_events(entity, filters, range, *limit, self.clock.now()).await?;
         let next_cursor = match end {
             Some(end) => {
                 Some(cursor::write(List::Events, &end, &*self.rings.get().await?, &*self.random, entity.id(), filters))
@@ -106,6 +109,7 @@ impl Deliveries {
         filters: &Filters,
         mut range: KeyRange,
         limit: usize,
+        now: Time,
     ) -> Result<(Vec<ListedEvent>, Option<ListPosition>), TableError> {
         let mut found = Vec::new();
         let mut entries = 0;
@@ -115,7 +119,8 @@ impl Deliveries {
             let most = i32::try_from(look).unwrap_or(i32::MAX);
             let page = self.events_of(entity.id(), &range, filters, most).await?;
             entries += page.looked_at;
-            found.extend(page.found);
+            // The range begins at the deployment's retention, and an event may be kept for less.
+            found.extend(page.found.into_iter().filter(|event| event.is_kept(now)));
             if found.len() > limit {
                 found.truncate(limit);
                 break found.last().map(|event| position(event.id()));
@@ -155,6 +160,7 @@ impl ListedEvent {
             r#type: event.r#type.clone(),
             subject: event.subject.clone(),
             created_date: event.id().time(),
+            erased_date: event.erased_date,
             deliveries: Vec::new(),
         };
         deliveries.into_iter().for_each(|head| listed.add(head.delivery.status, head.delivery.webhook_identifier));

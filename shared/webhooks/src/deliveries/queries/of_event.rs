@@ -30,6 +30,12 @@ pub struct EventWithDeliveries {
     /// What does not conform to the schema of its type in its data. Not part of the stored body either.
     #[serde(skip_deserializing, skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
+    /// For how many days it is kept, if its publisher said so. Not part of the stored body either.
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    retention_days: Option<u32>,
+    /// When its content was erased; its data are empty then.
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    erased_date: Option<Time>,
     /// One for each webhook that wanted the event, the newest first. They are not part of the stored body.
     #[serde(skip_deserializing)]
     deliveries: Vec<Delivery>,
@@ -53,9 +59,10 @@ impl Deliveries {
         let event: EventWithDeliveries =
             serde_json::from_str(&stored.body).map_err(|_| TableError::Missing("the members of an event"))?;
         let heads = self.of_event(&stored.item).await?;
-        let deliveries = heads.into_iter().rev().map(|head| head.shown(now)).collect();
-        let EventItem { subject, warnings, .. } = stored.item;
-        Ok(EventWithDeliveries { subject, warnings, deliveries, ..event })
+        let EventItem { subject, warnings, retention_days, erased_date, .. } = stored.item;
+        let heads = heads.into_iter().rev().map(|head| head.erased_with_its_event(erased_date));
+        let deliveries = heads.map(|head| head.shown(now)).collect();
+        Ok(EventWithDeliveries { subject, warnings, retention_days, erased_date, deliveries, ..event })
     }
 }
 

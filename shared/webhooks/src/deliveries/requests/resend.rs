@@ -114,6 +114,9 @@ impl Resending {
         self.limits.count(Allowance::Resends, entity, self.clock.now()).await?;
         let stored = self.deliveries.find(entity, id, self.clock.now()).await?.ok_or(DeliveryError::NotFound)?;
         let head = &stored.head;
+        if let Some(erased) = head.delivery.erased_date {
+            return Err(DeliveryError::EventErased(erased));
+        }
         let webhook = self.webhooks.sendable(entity, &head.delivery.webhook_identifier).await;
         let webhook = webhook.map_err(|error| match error {
             WebhookError::NotFound => DeliveryError::WebhookRemoved,

@@ -19,9 +19,9 @@ use serde::{Deserialize, Serialize};
 use crate::{
     deliveries::{
         attempt::Attempt,
-        delivery::{Delivery, Status, WaitingFor},
+        delivery::{CancelReason, Delivery, Status, WaitingFor},
         lease_times::{GRACE, LEASE, MAX_DELAY, OPENS_AFTER},
-        store::index_group::IndexGroup,
+        store::index_group::{self, IndexGroup},
     },
     events::store::EventItem,
 };
@@ -87,7 +87,7 @@ impl HeadItem {
         let first_attempt = event.first_attempt();
         let created = event.id().time();
         let (pk, sk) = head_key(id);
-        Some(Self {
+        let new = Self {
             pk,
             sk,
             schedule_base: 0,
@@ -106,7 +106,9 @@ impl HeadItem {
             expires_at: event.expires_at,
             delivery: Delivery {
                 attempt_count: 0,
+                cancel_reason: None,
                 created_date: created,
+                erased_date: None,
                 id: id.clone(),
                 last_error: None,
                 last_http_status: None,
@@ -121,7 +123,27 @@ impl HeadItem {
                 waiting_for: None,
                 webhook_identifier: target.webhook.clone(),
             },
+        };
+        Some(match event.erased_date {
+            Some(erased) => new.cancelled_by_erasing(erased),
+            None => new,
         })
+    }
+
+    /// The head of a delivery that no worker has claimed when its event is erased: final, so that none claims it later.
+    fn cancelled_by_erasing(self, erased: Time) -> Self {
+        let delivery = Delivery {
+            cancel_reason: Some(CancelReason::Erased),
+            erased_date: Some(erased),
+            last_update: erased,
+            next_attempt_date: None,
+            status: Status::Cancelled,
+            subject: None,
+            ..self.delivery
+        };
+        let webhook_key = Some(IndexGroup::Unrecoverable.key(&delivery.webhook_identifier));
+        let entity_key = index_group::entity_key(Status::Cancelled, &delivery.owner_identifier);
+        Self { claimable_at: None, asked_at: None, entity_key, webhook_key, delivery, ..self }
     }
 
     /// The head, claimed with this lease.
@@ -184,6 +206,19 @@ impl HeadItem {
     pub(crate) fn is_swept_soon_after(&self, next_attempt: Time) -> bool {
         let soon = next_attempt..=next_attempt + GRACE;
         self.sweeps == 0 && self.due_at.is_some_and(|due| soon.contains(&due))
+    }
+
+    /// The delivery with the erasure of its event, if that has not reached the head yet.
+    pub(crate) fn erased_with_its_event(self, erased: Option<Time>) -> Self {
+        let Some(erased) = erased.filter(|_| !self.is_erased()) else { return self };
+        let attempts = self.attempts.into_iter().map(Attempt::without_response_body).collect();
+        let delivery = Delivery { subject: None, erased_date: Some(erased), ..self.delivery };
+        Self { delivery, attempts, ..self }
+    }
+
+    /// Whether the content of its event is erased.
+    pub(crate) fn is_erased(&self) -> bool {
+        self.delivery.erased_date.is_some()
     }
 
     /// Whether no attempt is due.
@@ -299,6 +334,15 @@ pub(crate) mod tests {
         let item = EventItem::new(&event, vec![target], NOW, Duration::from_secs(60));
         let head = HeadItem::new(&item, &DeliveryId::of(&event.id, 0)).expect("it is a target");
         (event, head.due(NOW + GRACE))
+    }
+
+    /// An erased event, and its delivery as it was before.
+    pub fn erased_event_and_head() -> (EventItem, HeadItem) {
+        let (event, head) = event_and_head("{}");
+        let target = Target { webhook: head.delivery.webhook_identifier.clone(), url: head.delivery.url.clone() };
+        let mut item = EventItem::new(&event, vec![target], NOW, Duration::from_secs(60));
+        item.erased_date = Some(NOW);
+        (item, head)
     }
 
     #[test]

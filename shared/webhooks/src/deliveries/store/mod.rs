@@ -1,6 +1,7 @@
 //! Deliveries in the table: opening and reading them, and finding overdue ones. Every change is conditional, so that a
 //! repeated, late or reordered change is lost.
 
+mod erase;
 pub mod index_group;
 pub mod item;
 pub mod open;
@@ -164,6 +165,7 @@ impl Deliveries {
         if head.delivery.owner_identifier != *entity.id() || !head.is_kept(now) {
             return Ok(None);
         }
+        let head = head.erased_with_its_event(event.item.erased_date);
         let mut attempts = head.attempts.clone();
         if head.has_large_attempts() {
             for row in self.table.rows(Query::partition(partition(id)), DOING).await? {
@@ -173,6 +175,10 @@ impl Deliveries {
             }
             // A later head may have come between the reads.
             attempts.retain(|attempt| attempt.attempt_number <= head.delivery.attempt_count);
+        }
+        if head.is_erased() {
+            // The job that erases them may be under way.
+            attempts = attempts.into_iter().map(Attempt::without_response_body).collect();
         }
         attempts.sort_by_key(|attempt| attempt.attempt_number);
         let event_warnings = event.item.warnings;

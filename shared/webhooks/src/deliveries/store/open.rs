@@ -58,7 +58,9 @@ impl Deliveries {
                 StoredHead::Unreadable => return Ok(false),
                 StoredHead::Head(head) => self.table.write_together(opening(head, now), OPENING).await?,
                 StoredHead::Missing => {
-                    let Some(new) = HeadItem::new(event, id) else { return Ok(false) };
+                    let new = HeadItem::new(event, id);
+                    // The deliveries of an erased event are left to the job that erases them.
+                    let Some(new) = new.filter(|head| !head.is_final()) else { return Ok(false) };
                     let put = Put::item(&new.due(now), OPENING)?.only_if(is_new());
                     self.table.write_together(put, OPENING).await?
                 }

@@ -70,6 +70,8 @@ fn reopening(read: &Delivery, requester: Requester, now: Time) -> Change {
         .only_if(is("status", read.status.as_str()))
         .only_if(is("attemptCount", read.attempt_count))
         .only_if(more("expiresAt", now.as_seconds()))
+        // Its content may be erased since it was read.
+        .only_if(absent("erasedDate"))
 }
 
 /// The change that makes an open delivery's next attempt due now, and keeps its scheduled time in `resumeAt`. A put-off
@@ -88,6 +90,7 @@ fn attempt_now(read: &HeadItem, requester: Requester, now: Time) -> Change {
         .set("webhookKey", IndexGroup::Open.key(&read.delivery.webhook_identifier))
         .only_if(is("attemptCount", read.delivery.attempt_count))
         .only_if(more("expiresAt", now.as_seconds()))
+        .only_if(absent("erasedDate"))
         .only_if(absent("lease"));
     read.claimable_at.iter().fold(change, |change, time| change.only_if(is("claimableAt", *time)))
 }

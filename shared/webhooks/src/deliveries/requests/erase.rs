@@ -1,0 +1,119 @@
+//! Erasing the content of an event at its owner's request: the body, the subject, and the responses of endpoints. Who
+//! got the event, when, and with which outcome stays until the retention is over.
+//!
+//! One transaction erases the event and writes a job for its deliveries. From then on the erasure completes, even if
+//! this process dies: the sweep works on the job. The request works through the deliveries itself while it has time,
+//! which is all of them for most events, and then removes the job.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use tokio::time::Instant;
+
+use crate::{
+    deliveries::{error::DeliveryError, jobs::Jobs, store::Deliveries},
+    events::store::EventItem,
+};
+use auth::AuthorizedEntity;
+use base::{EventId, SharedClock, Time, logging};
+use storage::table::{TableError, Transaction};
+
+/// The longest time for the transaction that erases the event.
+const EVENT_LIMIT: Duration = Duration::from_secs(3);
+/// After this time the request begins no further deliveries, and leaves them to the job.
+const DELIVERIES_LIMIT: Duration = Duration::from_secs(3);
+
+/// Erases the content of events.
+pub struct Erasing {
+    /// The deliveries, with their events.
+    pub deliveries: Deliveries,
+    /// The jobs that complete erasures.
+    pub jobs: Jobs,
+    /// The clock for the time of an erasure.
+    pub clock: SharedClock,
+}
+
+/// An erased event.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Erased {
+    id: EventId,
+    success: bool,
+    erased_date: Time,
+    message: &'static str,
+    /// Whether all its deliveries are erased as well. Otherwise a job erases the rest.
+    #[serde(skip)]
+    pub is_complete: bool,
+}
+
+impl Erasing {
+    /// Erases the content of an event. A repetition completes an erasure that was interrupted.
+    ///
+    /// # Errors
+    /// [`DeliveryError::EventNotFound`] when the entity has no such event, or its retention is over.
+    pub async fn erase(&self, entity: &AuthorizedEntity, id: &EventId) -> Result<Erased, DeliveryError> {
+        let began = Instant::now();
+        let mut event = self.event(entity, id).await?;
+        if event.erased_date.is_none() {
+            self.erase_event(entity, &event, began + EVENT_LIMIT).await?;
+            event = self.event(entity, id).await?;
+        }
+        // Only an event that another request removed or restored meanwhile has no date here.
+        let erased_date = event.erased_date.ok_or(TableError::code(ERASING, "TransactionConflict"))?;
+        let is_complete = self.erase_deliveries(&event).await.unwrap_or_else(|error| {
+            tracing::warn!(
+                error = %logging::chain(&error),
+                eventId = %id,
+                "not all deliveries of an event could be erased; the sweep erases the rest"
+            );
+            false
+        });
+        let message = if is_complete {
+            "The content of the event is erased; when, where to and with which outcome it was sent is still shown."
+        } else {
+            "The content of the event is erased; the responses in its remaining deliveries are being erased."
+        };
+        Ok(Erased { id: id.clone(), success: true, erased_date, message, is_complete })
+    }
+
+    async fn event(&self, entity: &AuthorizedEntity, id: &EventId) -> Result<EventItem, DeliveryError> {
+        let now = self.clock.now();
+        let event = self.deliveries.events.item(id).await?;
+        let event = event.filter(|event| event.is_kept(now) && event.owner_identifier == *entity.id());
+        event.ok_or(DeliveryError::EventNotFound)
+    }
+
+    async fn erase_event(
+        &self,
+        entity: &AuthorizedEntity,
+        event: &EventItem,
+        until: Instant,
+    ) -> Result<(), DeliveryError> {
+        let now = self.clock.now();
+        let job = self.jobs.erasure(entity, event.id(), now)?;
+        let writes = Transaction::new().with_all(self.deliveries.events.erasing(event, now)).with_all(job);
+        // Lost if another request has erased it meanwhile.
+        let written = self.deliveries.table.until(until).write_all(writes, ERASING).await?;
+        tracing::info!(eventId = %event.id(), entity = %entity.id(), done = written.is_done(), "erased an event");
+        Ok(())
+    }
+
+    /// Erases the deliveries of an event, unless that is done; returns whether none is left.
+    async fn erase_deliveries(&self, event: &EventItem) -> Result<bool, TableError> {
+        if !self.jobs.is_erasing(event.id()).await? {
+            return Ok(true);
+        }
+        let until = Instant::now() + DELIVERIES_LIMIT;
+        let mut next = Some(0);
+        while let Some(from) = next {
+            if Instant::now() >= until {
+                return Ok(false);
+            }
+            next = self.deliveries.erase_page(event, from, self.clock.now()).await?;
+        }
+        self.jobs.end_erasure(event.id()).await?;
+        Ok(true)
+    }
+}
+
+const ERASING: &str = "erasing the content of an event";

@@ -1,0 +1,207 @@
+//! Erasing the content in the deliveries of an erased event: the subject, and the responses of endpoints, which may
+//! repeat the event. An open delivery is cancelled, since there is nothing to send.
+//!
+//! A delivery whose attempt is under way stays with its worker: the mark `erasedDate` makes the record of that attempt
+//! leave out the response body. A delivery without a head gets one, so that no worker can claim it with a stale event.
+
+use std::time::Duration;
+
+use futures::{FutureExt, StreamExt, future::try_join_all, stream};
+use tokio::time::Instant;
+
+use crate::{
+    deliveries::{
+        attempt::Attempt,
+        delivery::{CancelReason, Status},
+        lease_times::CLOCK_SKEW,
+        store::{
+            Deliveries,
+            index_group::{self, IndexGroup},
+            item::{ATTEMPT, AttemptItem, HeadItem, head_key, partition},
+        },
+    },
+    events::store::EventItem,
+};
+use base::{DeliveryId, Time, logging};
+use storage::table::{Change, Condition, Put, Query, Table, TableError, Value, absent, is, is_new};
+
+/// How many deliveries of an event are erased together. Each may have a hundred large attempts and more.
+const PAGE: usize = 10;
+/// The longest time for a delivery; a page takes as long at most, which is less than the lease of a job.
+const LIMIT: Duration = Duration::from_secs(5);
+/// How many large attempts of a delivery are changed at once.
+const ATTEMPTS_AT_ONCE: usize = 25;
+/// How often a delivery is read again that changes meanwhile. Each change is a claim or a record.
+const TRIES: usize = 5;
+
+const ERASING: &str = "erasing the content of a delivery";
+
+impl Deliveries {
+    /// Erases the content in some deliveries of an erased event, beginning with this number. Returns the number of the
+    /// next; `None` after the last. A repetition changes nothing more.
+    pub(crate) async fn erase_page(
+        &self,
+        event: &EventItem,
+        from: usize,
+        now: Time,
+    ) -> Result<Option<usize>, TableError> {
+        let ids: Vec<_> = event.deliveries().map(|(id, _)| id).skip(from).take(PAGE).collect();
+        let table = self.table.until(Instant::now() + LIMIT);
+        // Boxed: the nested types of futures exceed the compiler's limits.
+        try_join_all(ids.iter().map(|id| erase_delivery(&table, event, id, now).boxed())).await?;
+        let next = from + ids.len();
+        Ok((next < event.targets.len()).then_some(next))
+    }
+}
+
+/// Marks the head before the large attempts are read: after the mark, no attempt with a response body is added.
+async fn erase_delivery(table: &Table, event: &EventItem, id: &DeliveryId, now: Time) -> Result<(), TableError> {
+    for _ in 0..TRIES {
+        let head = match table.read::<HeadItem>(head_key(id), ERASING).await {
+            Err(error @ TableError::Item { .. }) => {
+                tracing::error!(
+                    error = %logging::chain(&error),
+                    deliveryId = %id,
+                    "the delivery is not erased, since its item cannot be read; an operator must remove the item"
+                );
+                return Ok(());
+            }
+            head => head?,
+        };
+        let Some(head) = head else {
+            let Some(cancelled) = HeadItem::new(event, id) else { return Ok(()) };
+            let put = Put::item(&cancelled, ERASING)?.only_if(is_new());
+            if table.write_together(put, ERASING).await?.is_done() {
+                return Ok(());
+            }
+            continue;
+        };
+        if head.is_erased() || table.write_together(erasing(&head, event, now)?, ERASING).await?.is_done() {
+            return if head.has_large_attempts() { erase_large_attempts(table, id).await } else { Ok(()) };
+        }
+    }
+    Err(TableError::code(ERASING, "TransactionConflict"))
+}
+
+/// The change of a head. Lost when the delivery has changed since it was read.
+fn erasing(head: &HeadItem, event: &EventItem, now: Time) -> Result<Change, TableError> {
+    let delivery = &head.delivery;
+    let change = Change::of(head_key(&delivery.id))
+        .set_some("erasedDate", event.erased_date)
+        .remove("subject")
+        .only_if(is("attemptCount", delivery.attempt_count))
+        .only_if(is("status", delivery.status.as_str()))
+        .only_if(as_read("lease", head.lease.as_deref()))
+        .only_if(as_read("claimableAt", head.claimable_at));
+    let change = if head.attempts.is_empty() {
+        change
+    } else {
+        let attempts: Vec<_> = head.attempts.iter().cloned().map(Attempt::without_response_body).collect();
+        change.set("attempts", Value::of(&attempts, ERASING)?)
+    };
+    let no_recovery = IndexGroup::Unrecoverable.key(&delivery.webhook_identifier);
+    Ok(match delivery.status {
+        Status::Delivered => change,
+        Status::Failed | Status::Cancelled => change.set("webhookKey", no_recovery),
+        Status::Pending | Status::Retrying if is_under_way(head, now) => change,
+        Status::Pending | Status::Retrying => change
+            .set("status", Status::Cancelled.as_str())
+            .set("cancelReason", CancelReason::Erased.as_str())
+            .set("lastUpdate", now)
+            .set("webhookKey", no_recovery)
+            .set_some("entityKey", index_group::entity_key(Status::Cancelled, &delivery.owner_identifier))
+            .remove("lease")
+            .remove("nextAttemptDate")
+            .remove("claimableAt")
+            .remove("resumeAt")
+            .remove("putOff")
+            .remove("askedAt")
+            .remove("waitingFor")
+            .remove("dueShard")
+            .remove("dueAt"),
+    })
+}
+
+/// Whether a worker may still record an attempt. Clocks differ.
+fn is_under_way(head: &HeadItem, now: Time) -> bool {
+    head.lease.is_some() && head.claimable_at.is_some_and(|end| now < end + CLOCK_SKEW)
+}
+
+fn as_read(attribute: &'static str, value: Option<impl Into<Value>>) -> Condition {
+    value.map_or_else(|| absent(attribute), |value| is(attribute, value))
+}
+
+async fn erase_large_attempts(table: &Table, id: &DeliveryId) -> Result<(), TableError> {
+    let rows = table.rows(Query::partition(partition(id)), ERASING).await?;
+    let mut changes = Vec::new();
+    for row in rows {
+        if !row.sort().starts_with(ATTEMPT) {
+            continue;
+        }
+        let key = (partition(id), row.sort().to_owned());
+        let attempt = row.read::<AttemptItem>(ERASING)?.attempt;
+        if attempt.response_body.is_some() {
+            changes.push(Change::of(key).remove("responseBody").only_if(is("attemptNumber", attempt.attempt_number)));
+        }
+    }
+    let writes: Vec<_> = changes.into_iter().map(|change| table.write_together(change, ERASING).boxed()).collect();
+    let written: Vec<_> = stream::iter(writes).buffer_unordered(ATTEMPTS_AT_ONCE).collect().await;
+    written.into_iter().try_for_each(|written| written.map(drop))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::deliveries::{
+        lease_times::LEASE,
+        store::item::tests::{LATER, NOW, erased_event_and_head},
+    };
+
+    fn change_of(head: &HeadItem, event: &EventItem) -> String {
+        format!("{:?}", erasing(head, event, NOW).expect("it can be written"))
+    }
+
+    #[test]
+    fn an_open_delivery_is_cancelled_and_one_under_way_is_marked() {
+        let (event, head) = erased_event_and_head();
+        let waiting = HeadItem { claimable_at: Some(LATER), ..head };
+        assert!(change_of(&waiting, &event).contains("cancelled"));
+        let leased = HeadItem { lease: Some("worker".into()), claimable_at: Some(NOW + LEASE), ..waiting.clone() };
+        let marked = change_of(&leased, &event);
+        assert!(!marked.contains("cancelled") && marked.contains("erasedDate") && marked.contains("subject"));
+        let dead = HeadItem { claimable_at: Some(NOW - CLOCK_SKEW), ..leased };
+        assert!(change_of(&dead, &event).contains("cancelled"), "its worker has died");
+    }
+
+    #[test]
+    fn a_final_delivery_keeps_its_outcome_and_is_not_recovered() {
+        let (event, head) = erased_event_and_head();
+        for (status, moves) in [(Status::Delivered, false), (Status::Failed, true), (Status::Cancelled, true)] {
+            let mut head = HeadItem { claimable_at: None, ..head.clone() };
+            head.delivery.status = status;
+            let change = change_of(&head, &event);
+            assert_eq!(change.contains("UNRECOVERABLE"), moves, "{status:?}");
+            assert!(!change.contains("cancelReason"), "{status:?}");
+        }
+    }
+
+    #[test]
+    fn no_response_stays_in_a_head() {
+        let (event, mut head) = erased_event_and_head();
+        let attempt: Attempt = serde_json::from_str(
+            r#"{"attemptDate":"2026-11-20T09:45:00.000Z","attemptNumber":1,"durationMs":5,"httpStatus":200,"responseBody":"Jane Doe"}"#,
+        )
+        .expect("an attempt");
+        head.attempts = vec![attempt];
+        let change = change_of(&head, &event);
+        assert!(change.contains("attemptDate") && !change.contains("Jane Doe"), "{change}");
+    }
+
+    #[test]
+    fn a_delivery_that_no_worker_has_claimed_is_cancelled_from_the_start() {
+        let (event, head) = erased_event_and_head();
+        let new = HeadItem::new(&event, &head.delivery.id).expect("a target");
+        assert!(new.is_final() && new.is_erased() && new.delivery.subject.is_none());
+        assert_eq!(new.delivery.cancel_reason, Some(CancelReason::Erased));
+    }
+}

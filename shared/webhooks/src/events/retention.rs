@@ -1,0 +1,60 @@
+//! How long one event is kept, if its publisher wants less than the deployment's retention: `retentionDays`.
+
+use std::time::Duration;
+
+use problem::JsonBody;
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Takes the retention of an event, in days. `longest` is the deployment's retention, which an event may shorten only.
+pub(super) fn take(body: &mut JsonBody<'_>, longest: Duration) -> Option<u32> {
+    let most = longest.as_secs() / DAY.as_secs();
+    let what = match most {
+        0 => "left out: this deployment keeps events for less than a day".to_owned(),
+        most => format!("a whole number of days from 1 to {most}, for which this deployment keeps events"),
+    };
+    let days = body.optional::<u64>("retentionDays", &what)?;
+    let is_within = (1..=most).contains(&days);
+    let checked = u32::try_from(days).ok().filter(|_| is_within).ok_or_else(|| format!("must be {what}"));
+    body.violations.note("retentionDays", checked)
+}
+
+/// The retention of so many days.
+pub(super) fn of_days(days: u32) -> Duration {
+    DAY * days
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use problem::Problem;
+
+    fn taken(json: &str, longest: Duration) -> Result<Option<u32>, Problem> {
+        let mut body = JsonBody::read(json.as_bytes())?;
+        let retention = take(&mut body, longest);
+        body.finish().map(|()| retention)
+    }
+
+    #[test]
+    fn an_event_is_kept_for_whole_days_and_no_longer_than_others() {
+        let longest = DAY * 90;
+        assert_eq!(taken("{}", longest).expect("optional"), None);
+        for days in [1, 30, 90] {
+            let json = format!(r#"{{"retentionDays":{days}}}"#);
+            assert_eq!(taken(&json, longest).expect(&json), Some(days), "{json}");
+        }
+        for bad in ["0", "91", "-1", "1.5", "\"30\"", "null", "true", "18446744073709551615", "1e400"] {
+            let json = format!(r#"{{"retentionDays":{bad}}}"#);
+            let problem = taken(&json, longest).expect_err(&json);
+            let violation = problem.properties["violations"][0].clone();
+            assert_eq!(violation["field"], "retentionDays", "{json}");
+            assert!(violation["message"].as_str().is_some_and(|text| text.contains("1 to 90")), "{violation}");
+        }
+    }
+
+    #[test]
+    fn a_deployment_that_keeps_events_for_hours_refuses_days() {
+        let problem = taken(r#"{"retentionDays":1}"#, DAY / 2).expect_err("refused");
+        assert!(problem.properties["violations"].to_string().contains("less than a day"));
+    }
+}

@@ -1,0 +1,176 @@
+//! erase-event is killed at each of its writes, and dispatch-deliveries meets an erasure at its claim and at its record. In
+//! the end nothing of the event's content is left.
+
+use serde_json::json;
+
+use super::stage::{Scene, Stage, acknowledged, writes};
+use crate::{
+    erasing::{items_about, left_in},
+    harness::{AwsCall, Behaviour, LONG, Moment, Table, stored, until},
+};
+
+/// Plays every point. Each ends later, when the sweep has completed the erasure.
+pub async fn play(stage: &Stage<'_>) {
+    let event = |event: &str, _: &str| transaction_on_event(event);
+    let head = |_: &str, delivery: &str| statement_on(delivery, "SET erasedDate=?");
+    let large = |_: &str, delivery: &str| statement_on(delivery, "REMOVE responseBody");
+    let job = |event: &str, _: &str| removal_of_job(event);
+    let (before, after) = (Moment::Before, Moment::After);
+    let played = [
+        killed_at(stage, "erase: before the transaction", before, event, true).await,
+        killed_at(stage, "erase: event erased and job written, answer lost", after, event, true).await,
+        killed_at(stage, "erase: event erased, answer lost, no process killed", after, event, false).await,
+        killed_at(stage, "erase: delivery not marked", before, head, true).await,
+        killed_at(stage, "erase: delivery marked, answer lost", after, head, true).await,
+        killed_at(stage, "erase: large attempt not erased", before, large, true).await,
+        killed_at(stage, "erase: large attempt erased, answer lost", after, large, true).await,
+        killed_at(stage, "erase: all erased, job not removed", before, job, true).await,
+        killed_at(stage, "erase: job removed, answer lost", after, job, true).await,
+        unclaimed(stage, "erase: meanwhile, a worker begins the first claim").await,
+        recorded(stage, "erase: meanwhile, a small answer waits for its record", GUEST.len(), false).await,
+        recorded(stage, "erase: meanwhile, a large answer waits for its record", LARGE, false).await,
+        recorded(stage, "erase: meanwhile, an answer is not recorded, and its worker dies", LARGE, true).await,
+    ];
+    for Played { point, scene, event, delivery, on_disk, ends } in played {
+        scene.entity.until_status(&delivery, &[ends]).await;
+        let table = Table::of(&stage.setup.api.env);
+        let guest = guest_of(&scene);
+        until(&format!("{point}: nothing is left"), LONG, async || {
+            let items = items_about(&table, &event, &guest).await;
+            let is_job = |pk: &str| pk.starts_with("JOB#");
+            let has_job = items.iter().any(|item| item["pk"]["S"].as_str().is_some_and(is_job));
+            (!has_job && left_in(&items, &guest).is_empty()).then_some(())
+        })
+        .await;
+        stage.played(point, on_disk, &scene, vec![delivery], ends);
+    }
+}
+
+/// The name of the guest in an event, with that of its entity.
+const GUEST: &str = "guest-of";
+/// The bytes of an answer that has no room in the head.
+const LARGE: usize = 3_000;
+
+/// A played point whose erasure has to complete.
+struct Played {
+    point: &'static str,
+    scene: Scene,
+    event: String,
+    delivery: String,
+    on_disk: String,
+    ends: &'static str,
+}
+
+fn guest_of(scene: &Scene) -> String {
+    format!("{GUEST}-{}", scene.entity.id)
+}
+
+/// A scene whose event names a guest, and whose endpoint repeats the name in an answer of so many bytes.
+async fn scene(stage: &Stage<'_>, bytes: usize) -> Scene {
+    let scene = stage.scene(1, [Behaviour::status(200)]).await;
+    let guest = guest_of(&scene);
+    stage.receiver_does(&scene, [Behaviour::answer(200, &[], format!("{guest}{}", "x".repeat(bytes)))]);
+    Scene { data: json!({ "scene": scene.entity.id, "guest": guest }), ..scene }
+}
+
+fn content(event: &str) -> String {
+    format!("/webhook/event/{event}/content")
+}
+
+/// Matches the transaction that erases an event.
+fn transaction_on_event(event: &str) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static + use<> {
+    let job = format!("JOB#{event}");
+    move |call| call.operation == "TransactWriteItems" && call.mentions(&job)
+}
+
+/// Matches a write outside of transactions with these words.
+fn statement_on(delivery: &str, words: &'static str) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static + use<> {
+    let key = delivery.to_owned();
+    move |call| call.operation != "TransactWriteItems" && writes(call, &key, words)
+}
+
+/// Matches the removal of the job of an event.
+fn removal_of_job(event: &str) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static + use<> {
+    let job = format!("JOB#{event}");
+    move |call| call.operation == "DeleteItem" && call.mentions(&job)
+}
+
+/// Kills the function, or only loses the answer, while this call of an erasure is held.
+async fn killed_at<W>(
+    stage: &Stage<'_>,
+    point: &'static str,
+    moment: Moment,
+    wanted: impl FnOnce(&str, &str) -> W,
+    kills: bool,
+) -> Played
+where
+    W: Fn(&AwsCall) -> bool + Send + Sync + 'static,
+{
+    let scene = scene(stage, LARGE).await;
+    let delivery = scene.acknowledged().await.remove(0);
+    scene.entity.until_status(&delivery, &["delivered"]).await;
+    let event = stored::event_of(&delivery);
+    let mut held = stage.table().hold(point, moment, wanted(&event, &delivery));
+    let erasing = {
+        let call = scene.entity.call("DELETE", &content(&event));
+        tokio::spawn(async move { call.attempt().await })
+    };
+    held.reached().await;
+    if kills {
+        stage.kill("erase-event").await;
+    }
+    held.lose();
+    let _answer = erasing.await.expect("no panic");
+    let on_disk = stage.on_disk(&scene).await;
+    let shown = scene.entity.get(&format!("/webhook/event/{event}")).expect(200).await.json();
+    if shown.get("erasedDate").is_none() {
+        assert_eq!(shown["data"], scene.data, "{point}: all or nothing");
+        scene.entity.call("DELETE", &content(&event)).expect(200).await;
+    } else {
+        assert_eq!(shown["data"], json!({}), "{point}");
+    }
+    // From the transaction on, no answer shows it, even if the job is still to come.
+    assert!(!scene.entity.delivery(&delivery).await.to_string().contains(&guest_of(&scene)), "{point}");
+    Played { point, scene, event, delivery, on_disk, ends: "delivered" }
+}
+
+/// A worker has read the event and not yet claimed its delivery when the event is erased.
+async fn unclaimed(stage: &Stage<'_>, point: &'static str) -> Played {
+    let scene = scene(stage, LARGE).await;
+    let (delivery, announced, publication) = stage.publish_and_hold(&scene).await;
+    let mut held = stage.table().hold(point, Moment::Before, statement_on(&delivery, "'lease': ?"));
+    announced.release();
+    acknowledged(publication).await;
+    held.reached().await;
+    let event = stored::event_of(&delivery);
+    scene.entity.call("DELETE", &content(&event)).expect(200).await;
+    let on_disk = stage.on_disk(&scene).await;
+    held.release();
+    Played { point, scene, event, delivery, on_disk, ends: "cancelled" }
+}
+
+/// The endpoint has answered, and the attempt is not recorded yet, when the event is erased.
+async fn recorded(stage: &Stage<'_>, point: &'static str, bytes: usize, kills: bool) -> Played {
+    let scene = scene(stage, bytes).await;
+    let (delivery, announced, publication) = stage.publish_and_hold(&scene).await;
+    let (pk, sk) = stored::head_key(&delivery);
+    let key = delivery.clone();
+    let record = move |call: &AwsCall| match call.operation.as_str() {
+        "TransactWriteItems" => call.mentions(&pk) && call.mentions(&sk),
+        _ => writes(call, &key, "SET attemptCount=?"),
+    };
+    let mut held = stage.table().hold(point, Moment::Before, record);
+    announced.release();
+    acknowledged(publication).await;
+    held.reached().await;
+    let event = stored::event_of(&delivery);
+    scene.entity.call("DELETE", &content(&event)).expect(200).await;
+    let on_disk = stage.on_disk(&scene).await;
+    if kills {
+        stage.kill("dispatch-deliveries").await;
+        held.lose();
+    } else {
+        held.release();
+    }
+    Played { point, scene, event, delivery, on_disk, ends: if kills { "cancelled" } else { "delivered" } }
+}

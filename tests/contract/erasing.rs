@@ -1,0 +1,288 @@
+//! Erasing the content of an event: nothing of it is left in the table, and who got it, when and with which outcome is
+//! still shown. And `retentionDays`, with which a publisher keeps one event for less time than others.
+
+use std::{sync::Arc, time::Duration};
+
+use base::{SystemRandom, random::uuid};
+use contract_test::contract_test;
+use serde_json::{Value, json};
+
+use crate::harness::{Behaviour, Entity, LONG, Receiver, Settings, Suite, Table, stored, time, until};
+
+/// The guest whom the event names, and the answers of endpoints repeat.
+const GUEST: &str = "guest-Marlene-Quint";
+const DAY: i64 = 24 * 60 * 60;
+
+fn text(value: &Value) -> String {
+    value.as_str().expect("openapi.yaml says so").to_owned()
+}
+
+/// Publishes an event about the guest; returns its identifier and its deliveries.
+async fn published(entity: &Entity, members: Value) -> (String, Vec<String>) {
+    let mut body = json!({ "type": "booking.created", "subject": GUEST, "data": { "guest": GUEST } });
+    let all = body.as_object_mut().expect("it is an object");
+    all.extend(members.as_object().expect("members of an object").clone());
+    let published = entity.post("/webhook/event").json(&body).expect(202).await.json();
+    let deliveries = published["deliveries"].as_array().expect("openapi.yaml says so");
+    let deliveries = deliveries.iter().map(|delivery| text(&delivery["deliveryIdentifier"])).collect();
+    (text(&published["eventIdentifier"]), deliveries)
+}
+
+fn content(event: &str) -> String {
+    format!("/webhook/event/{event}/content")
+}
+
+async fn erase(entity: &Entity, event: &str) -> Value {
+    entity.call("DELETE", &content(event)).expect(200).await.json()
+}
+
+/// Waits for a delivery's end; returns the delivery.
+async fn ended(entity: &Entity, delivery: &str) -> Value {
+    entity.until_status(delivery, &["delivered", "failed", "cancelled"]).await
+}
+
+/// The items of the table that belong to an event or contain the guest's name.
+pub async fn items_about(table: &Table, event: &str, guest: &str) -> Vec<Value> {
+    let body = event.trim_start_matches("evt_");
+    let body = &body[..body.len() - 2];
+    let is_about = |item: &Value| {
+        let all = item.to_string();
+        all.contains(guest) || all.contains(body)
+    };
+    table.scan().await.into_iter().filter(is_about).collect()
+}
+
+/// The items among these that still have content.
+pub fn left_in(items: &[Value], guest: &str) -> Vec<String> {
+    let has_left = |item: &&Value| {
+        let all = item.to_string();
+        let names = ["content", "subject", "subjectKey", "warnings", "responseBody"];
+        all.contains(guest) || names.iter().any(|name| all.contains(&format!("\"{name}\":")))
+    };
+    // The plan of an idempotency key names what does not conform, for a day.
+    let is_plan = |item: &&Value| item["pk"]["S"].as_str().is_some_and(|pk| pk.starts_with("IDEMPOTENCY#"));
+    items.iter().filter(|item| !is_plan(item)).filter(has_left).map(Value::to_string).collect()
+}
+
+async fn nothing_is_left(table: &Table, event: &str) {
+    let left = left_in(&items_about(table, event, GUEST).await, GUEST);
+    assert!(left.is_empty(), "{left:#?}");
+}
+
+#[contract_test]
+async fn an_erased_event_leaves_who_when_and_outcome(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let large = format!("{GUEST}{}", "x".repeat(3_900));
+    for (path, answer) in [("/small", GUEST.to_owned()), ("/large", large)] {
+        entity.hook(&receiver.on(path, [Behaviour::answer(200, &[], answer)])).await;
+    }
+    let (event, deliveries) = published(&entity, json!({})).await;
+    let mut before = Vec::new();
+    for delivery in &deliveries {
+        before.push(ended(&entity, delivery).await);
+    }
+    let kept = items_about(&suite.table(), &event, GUEST).await;
+    assert!(left_in(&kept, GUEST).len() >= 4, "event, two heads, and a large attempt: {kept:#?}");
+
+    let erased = erase(&entity, &event).await;
+    assert_eq!((&erased["id"], &erased["success"]), (&json!(event), &json!(true)));
+    nothing_is_left(&suite.table(), &event).await;
+
+    let shown = entity.get(&format!("/webhook/event/{event}")).expect(200).await.json();
+    assert_eq!((&shown["data"], &shown["erasedDate"]), (&json!({}), &erased["erasedDate"]));
+    assert!(shown.get("subject").is_none() && shown["deliveries"].as_array().is_some_and(|all| all.len() == 2));
+    for (delivery, before) in deliveries.iter().zip(before) {
+        let after = entity.delivery(delivery).await;
+        assert_eq!(after["erasedDate"], erased["erasedDate"]);
+        for member in ["status", "attemptCount", "lastUpdate", "url", "webhookIdentifier", "type", "createdDate"] {
+            assert_eq!(after[member], before[member], "{member}");
+        }
+        assert!(after.get("subject").is_none() && after.get("cancelReason").is_none(), "{after:#}");
+        assert_eq!(after["event"]["data"], json!({}));
+        let attempt = &after["attempts"][0];
+        assert!(before["attempts"][0]["responseBody"].is_string() && attempt.get("responseBody").is_none());
+        for member in ["attemptDate", "durationMs", "httpStatus", "url", "requestHeaders"] {
+            assert_eq!(attempt[member], before["attempts"][0][member], "{member}");
+        }
+        let resent = entity.post(&format!("/webhook/delivery/{delivery}/resend"));
+        let problem = resent.refused(409, "event-erased").await;
+        assert_eq!(problem["properties"]["erasedDate"], erased["erasedDate"]);
+    }
+    let listed = entity.get(&format!("/webhook/delivery/list?subject={GUEST}")).expect(200).await.json();
+    assert_eq!(listed["items"], json!([]), "it is no longer found by its subject");
+    assert_eq!(erase(&entity, &event).await, erased, "a repetition gets the same answer");
+}
+
+#[contract_test]
+async fn open_deliveries_of_an_erased_event_are_cancelled(suite: Arc<Suite>) {
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("RETRY_SCHEDULE", "0s,1h")).await;
+    let entity = Entity::new(&api, "open".to_owned()).await;
+    let receiver = Receiver::start().await;
+    let hook = entity.hook(&receiver.on("/", [Behaviour::answer(500, &[], GUEST)])).await;
+    let (event, deliveries) = published(&entity, json!({})).await;
+    let delivery = &deliveries[0];
+    entity.until_status(delivery, &["retrying"]).await;
+    erase(&entity, &event).await;
+    let cancelled = entity.delivery(delivery).await;
+    assert_eq!((&cancelled["status"], &cancelled["cancelReason"]), (&json!("cancelled"), &json!("erased")));
+    assert!(cancelled.get("nextAttemptDate").is_none() && cancelled["attemptCount"] == 1, "{cancelled:#}");
+    let table = Table::of(&api.env);
+    nothing_is_left(&table, &event).await;
+
+    let since = json!({ "since": "2026-01-01T00:00:00Z" });
+    let recovery = entity.post(&format!("/webhook/{}/recover", hook.id)).json(&since).expect(202).await.json();
+    assert_eq!(recovery["count"], 0, "{recovery:#}");
+    entity.post(&format!("/webhook/delivery/{delivery}/resend")).refused(409, "event-erased").await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(entity.delivery(delivery).await["status"], "cancelled");
+    assert_eq!(receiver.received("/").len(), 1);
+    assert!(bundle.stop().await.success());
+}
+
+#[contract_test]
+async fn a_delivery_that_no_worker_has_claimed_is_never_sent_after_erasing(suite: Arc<Suite>) {
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("RETRY_SCHEDULE", "25s,1s")).await;
+    let entity = Entity::new(&api, "unclaimed".to_owned()).await;
+    let receiver = Receiver::start().await;
+    entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    let (event, deliveries) = published(&entity, json!({})).await;
+    let table = Table::of(&api.env);
+    assert_eq!(table.head(&deliveries[0]).await, None);
+    erase(&entity, &event).await;
+    assert_eq!(entity.delivery(&deliveries[0]).await["cancelReason"], "erased");
+    // The sweep would open it, and the message would be due.
+    tokio::time::sleep(Duration::from_secs(32)).await;
+    assert_eq!(entity.delivery(&deliveries[0]).await["status"], "cancelled");
+    assert_eq!(receiver.received("/").len(), 0);
+    nothing_is_left(&table, &event).await;
+    assert!(bundle.stop().await.success());
+}
+
+#[contract_test]
+async fn an_attempt_under_way_is_recorded_without_its_response(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let large = || format!("{GUEST}{}", "x".repeat(3_900));
+    for (path, status, answer, ends) in [
+        ("/delivered", 200, GUEST.to_owned(), "delivered"),
+        ("/large", 200, large(), "delivered"),
+        ("/failed", 500, GUEST.to_owned(), "cancelled"),
+        ("/failed-large", 500, large(), "cancelled"),
+    ] {
+        let slow = Behaviour::answer(status, &[], answer).after(Duration::from_secs(3));
+        let hook = entity.hook(&receiver.on(path, [slow])).await;
+        let (event, deliveries) = published(&entity, json!({})).await;
+        receiver.until(path, 1).await;
+        erase(&entity, &event).await;
+        let delivery = ended(&entity, &deliveries[0]).await;
+        assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!(ends), &json!(1)), "{path}");
+        assert_eq!(delivery["attempts"][0]["httpStatus"], status, "{path}");
+        assert_eq!(delivery.get("cancelReason").is_some(), ends == "cancelled", "{path}: {delivery:#}");
+        nothing_is_left(&suite.table(), &event).await;
+        entity.call("DELETE", &format!("/webhook/{}", hook.id)).expect(200).await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(receiver.received(path).len(), 1, "{path}: no retry");
+    }
+}
+
+#[contract_test]
+async fn a_repeated_publication_does_not_bring_erased_content_back(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    let random: Vec<String> = (0..200).map(|_| uuid(&SystemRandom)).collect();
+    let body = json!({ "type": "booking.created", "data": { "guest": GUEST, "random": random } });
+    let publish = async || {
+        let call = entity.post("/webhook/event").header("idempotency-key", "erased").json(&body);
+        text(&call.expect(202).await.json()["eventIdentifier"])
+    };
+    let event = publish().await;
+    ended(&entity, &stored::delivery_id(&event, 0)).await;
+    let (pk, sk) = stored::body_key(&event);
+    let stored_body = async || suite.table().item(&pk, &sk).await.expect("it stays");
+    assert!(stored_body().await.get("content").is_some());
+    erase(&entity, &event).await;
+    assert!(stored_body().await.get("content").is_none());
+    assert_eq!(publish().await, event);
+    assert!(stored_body().await.get("content").is_none());
+    nothing_is_left(&suite.table(), &event).await;
+}
+
+#[contract_test]
+async fn only_its_owner_erases_an_event_that_is_kept(suite: Arc<Suite>) {
+    let (entity, stranger) = (suite.entity().await, suite.entity().await);
+    entity.hook("http://127.0.0.1:9/").await;
+    let (event, _) = published(&entity, json!({})).await;
+    stranger.call("DELETE", &content(&event)).refused(404, "event-not-found").await;
+    for other in ["evt_00000000000000000000000000", "nothing", "%00"] {
+        entity.call("DELETE", &content(other)).refused(404, "event-not-found").await;
+    }
+    let shown = entity.get(&format!("/webhook/event/{event}")).expect(200).await.json();
+    assert_eq!(shown["data"], json!({ "guest": GUEST }));
+    let mut item = suite.table().event(&event).await.expect("it is kept");
+    item["expiresAt"] = json!({ "N": "1" });
+    suite.table().put(item).await;
+    entity.call("DELETE", &content(&event)).refused(404, "event-not-found").await;
+}
+
+#[contract_test]
+async fn a_large_event_is_erased_in_all_its_deliveries(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let address = receiver.on("/", [Behaviour::answer(200, &[], GUEST)]);
+    for _ in 0..45 {
+        entity.hook(&address).await;
+    }
+    let (event, deliveries) = published(&entity, json!({})).await;
+    for delivery in &deliveries {
+        ended(&entity, delivery).await;
+    }
+    let answer = entity.call("DELETE", &content(&event)).send().await;
+    assert!([200, 202].contains(&answer.status), "{}", answer.exchange);
+    until("the rest is erased", LONG, async || {
+        left_in(&items_about(&suite.table(), &event, GUEST).await, GUEST).is_empty().then_some(())
+    })
+    .await;
+}
+
+#[contract_test]
+async fn an_event_is_kept_for_the_days_that_its_publisher_wants(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    entity.hook(&receiver.on("/", [Behaviour::answer(200, &[], "x".repeat(4_000))])).await;
+    let (event, deliveries) = published(&entity, json!({ "retentionDays": 2 })).await;
+    ended(&entity, &deliveries[0]).await;
+    let shown = entity.get(&format!("/webhook/event/{event}")).expect(200).await.json();
+    assert_eq!(shown["retentionDays"], 2);
+    let expires = time(&shown["timestamp"]).as_second() + 2 * DAY;
+    let is_kept = |item: &Value| item.get("expiresAt").is_some();
+    let items = items_about(&suite.table(), &event, &event).await;
+    let kept: Vec<_> = items.iter().filter(|item| is_kept(item)).collect();
+    assert!(kept.len() >= 3, "event, head and attempt: {items:#?}");
+    for item in kept {
+        assert_eq!(item["expiresAt"]["N"], expires.to_string(), "{item:#}");
+    }
+    // Its retention is over, and the table has not removed it yet.
+    let (pk, sk) = stored::head_key(&deliveries[0]);
+    for key in [stored::event_key(&event), (pk, sk)] {
+        let mut item = suite.table().item(&key.0, &key.1).await.expect("it is kept");
+        item["expiresAt"] = json!({ "N": "1" });
+        suite.table().put(item).await;
+    }
+    entity.get(&format!("/webhook/event/{event}")).refused(404, "event-not-found").await;
+    entity.post(&format!("/webhook/delivery/{}/resend", deliveries[0])).refused(404, "delivery-not-found").await;
+    let listed = entity.get("/webhook/delivery/list").expect(200).await.json();
+    assert_eq!(listed["items"], json!([]));
+
+    let (other, _) = published(&entity, json!({})).await;
+    let shown = entity.get(&format!("/webhook/event/{other}")).expect(200).await.json();
+    assert!(shown.get("retentionDays").is_none(), "{shown:#}");
+    for bad in [json!(0), json!(91), json!(-1), json!(1.5), json!("2"), json!(null)] {
+        let body = json!({ "type": "booking.created", "data": {}, "retentionDays": bad });
+        let problem = entity.post("/webhook/event").json(&body).refused(400, "invalid-request").await;
+        let violation = &problem["properties"]["violations"][0];
+        assert_eq!(violation["field"], "retentionDays", "{problem:#}");
+        assert!(text(&violation["message"]).contains("1 to 90"), "{problem:#}");
+    }
+}
