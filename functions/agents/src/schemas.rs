@@ -7,17 +7,24 @@ use serde_json::{Map, Value, json};
 
 use crate::untrusted;
 
-/// Members that repeat another member for published clients of other platforms, warnings for publishers, keys for the
-/// authors of receivers, and filters of data, which people write and try in the panel. A model does not need them.
-const LEFT_OUT: [&str; 10] = [
+/// Members that repeat another member for published clients of other platforms, members for publishers, for the authors of
+/// receivers and for readers of feeds, and filters of data, which people write and try in the panel. A model does not need
+/// them; the Problem `event-erased` explains an event without content when a model wants to resend it.
+const LEFT_OUT: [&str; 16] = [
+    "cancelReason",
     "entity",
+    "erasedDate",
     "eventFilter",
     "eventWarnings",
     "health",
+    "lastReadDate",
+    "oldestUnreadDate",
     "ownerName",
     "ownerType",
     "publicKeys",
+    "retentionDays",
     "signature",
+    "temporary",
     "userIdentifier",
     "warnings",
 ];

@@ -57,7 +57,6 @@ fn output() -> Value {
         "type": schemas::of("EventTypeKey"),
         "subject": schemas::of("EventWithDeliveries")["properties"]["subject"],
         "createdDate": schemas::described(schemas::of("Timestamp"), "When the event was published."),
-        "erasedDate": schemas::of("EventWithDeliveries")["properties"]["erasedDate"],
         "deliveries": schemas::list(in_state, "One for each webhook, counted by status."),
     });
     let event = schemas::object(event, &["eventIdentifier", "type", "createdDate", "deliveries"]);

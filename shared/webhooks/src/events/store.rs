@@ -193,7 +193,7 @@ impl EventItem {
     fn body_without_content(&self) -> String {
         let data = serde_json::value::RawValue::from_string("{}".to_owned()).expect("it is JSON");
         let entity = &self.owner_identifier;
-        Event::envelope(&self.sk, &self.r#type, self.asked_for, self.sk.time(), entity, &data)
+        Event::envelope(&self.sk, &self.r#type, self.is_test, self.sk.time(), entity, &data)
     }
 
     /// The span of its publication. Without a trace of the publisher it is derived from the event's identifier, for the
