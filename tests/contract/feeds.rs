@@ -67,13 +67,17 @@ async fn a_delivery_is_read_as_it_would_be_sent_and_confirmed(suite: Arc<Suite>)
     assert_eq!((&shown["status"], &shown["attemptCount"]), (&json!("pending"), &json!(0)));
     assert!(shown.get("url").is_none() && shown.get("nextAttemptDate").is_some(), "{shown:#}");
 
-    assert_eq!(confirm(&entity, &hook, &[delivery.clone()]).await, ["confirmed"]);
+    assert_eq!(confirm(&entity, &hook, std::slice::from_ref(delivery)).await, ["confirmed"]);
     let shown = entity.delivery(&published).await;
     assert_eq!(shown["status"], "delivered");
     let [attempt] = &shown["attempts"].as_array().expect("a list")[..] else { panic!("one attempt: {shown:#}") };
     assert_eq!((&attempt["confirmed"], &attempt["httpStatus"]), (&json!(true), &Value::Null));
     assert!(attempt.get("error").is_none() && attempt.get("url").is_none(), "{attempt:#}");
-    assert_eq!(confirm(&entity, &hook, &[delivery.clone()]).await, ["confirmed"], "a repeated answer is the first");
+    assert_eq!(
+        confirm(&entity, &hook, std::slice::from_ref(delivery)).await,
+        ["confirmed"],
+        "a repeated answer is the first"
+    );
     assert_eq!(entity.delivery(&published).await["attemptCount"], 1);
     assert!(read(&entity, &hook, "").await.is_empty());
     let stats = until("the attempt is counted", LONG, async || {

@@ -93,7 +93,7 @@ async fn answering(stage: &Stage<'_>, moment: Moment) {
     ended(stage, &point, on_disk, &scene, &delivery).await;
 }
 
-/// The request of the next reader dies around the record of an attempt that nobody confirmed.
+/// The request of the next reader dies around the record of an unconfirmed attempt.
 async fn recording_an_unconfirmed_attempt(stage: &Stage<'_>, moment: Moment) {
     let (scene, hook) = scene(stage).await;
     let delivery = unread(&scene).await;

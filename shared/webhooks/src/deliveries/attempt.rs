@@ -58,6 +58,11 @@ impl ErrorCode {
         Self::parse(error.split(':').next()?)
     }
 
+    /// Whether it is the error of a reader of a feed.
+    pub const fn is_of_reader(self) -> bool {
+        matches!(self, Self::Reported | Self::Unconfirmed)
+    }
+
     /// The name.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -123,6 +128,8 @@ impl Attempt {
         AttemptOutcome {
             http_status: self.http_status,
             confirmed: self.confirmed,
+            of_reader: self.confirmed
+                || self.error.as_deref().and_then(ErrorCode::of).is_some_and(ErrorCode::is_of_reader),
             error: self.error.clone(),
             duration: Duration::from_millis(self.duration_ms),
         }

@@ -3,10 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{
-    deliveries::attempt::{Attempt, ErrorCode},
-    subscriptions::operational::is_operational,
-};
+use crate::deliveries::attempt::{Attempt, ErrorCode};
 use auth::EntityId;
 use base::{DeliveryId, Time, WebhookId};
 
@@ -141,14 +138,6 @@ pub struct Delivery {
     pub waiting_for: Option<WaitingFor>,
     /// The webhook.
     pub webhook_identifier: WebhookId,
-}
-
-impl Delivery {
-    /// Whether it carries an operational event. A test of the webhook does not, even with the sample of an operational
-    /// type: the person who sends it wants to see whether the endpoint works.
-    pub(crate) fn is_operational(&self) -> bool {
-        !self.test && is_operational(&self.r#type)
-    }
 }
 
 /// A delivery with its event and its attempts.

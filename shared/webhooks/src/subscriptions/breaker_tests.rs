@@ -13,13 +13,20 @@ const SETTINGS: BreakerSettings = BreakerSettings {
 };
 
 fn answered(status: u16) -> AttemptOutcome {
-    AttemptOutcome { http_status: Some(status), confirmed: false, error: None, duration: Duration::from_millis(7) }
+    AttemptOutcome {
+        http_status: Some(status),
+        confirmed: false,
+        of_reader: false,
+        error: None,
+        duration: Duration::from_millis(7),
+    }
 }
 
 fn broken() -> AttemptOutcome {
     AttemptOutcome {
         http_status: None,
         confirmed: false,
+        of_reader: false,
         error: Some("connect: refused".into()),
         duration: Duration::from_millis(7),
     }

@@ -119,7 +119,7 @@ impl Changing {
         };
         // Past failures must not disable the webhook again at its next failure, and a new address has not failed yet.
         let resets = enabled || moved;
-        // Nobody reads the feed any more.
+        // The feed ends.
         let leaves_feed = read.is_pulled() && (!pulled || members.enabled == Some(false));
         let release = if leaves_feed { Some(self.pauses.jobs.release(entity, &read.id, now)?) } else { None };
         let reset = if resets || leaves_feed {

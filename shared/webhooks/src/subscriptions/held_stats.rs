@@ -109,6 +109,7 @@ mod tests {
         Count::of(&[AttemptOutcome {
             http_status: Some(200),
             confirmed: false,
+            of_reader: false,
             error: None,
             duration: Duration::from_millis(5),
         }])

@@ -108,8 +108,13 @@ impl World {
         }
         self.requests += 1;
         let attempts = attempts + 1;
-        let outcome =
-            AttemptOutcome { http_status: answer, confirmed: false, error: None, duration: Duration::from_millis(7) };
+        let outcome = AttemptOutcome {
+            http_status: answer,
+            confirmed: false,
+            of_reader: false,
+            error: None,
+            duration: Duration::from_millis(7),
+        };
         if answer == Some(410) {
             self.disable(webhook, !is_operational(kind));
         } else if !outcome.succeeded() && attempts < ATTEMPTS {

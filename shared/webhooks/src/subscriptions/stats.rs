@@ -217,7 +217,13 @@ mod tests {
     const NOW: Time = Time::from_millis(1_795_167_900_123); // 2026-11-20T09:45:00.123Z
 
     fn outcome(status: Option<u16>, millis: u64) -> AttemptOutcome {
-        AttemptOutcome { http_status: status, confirmed: false, error: None, duration: Duration::from_millis(millis) }
+        AttemptOutcome {
+            http_status: status,
+            confirmed: false,
+            of_reader: false,
+            error: None,
+            duration: Duration::from_millis(millis),
+        }
     }
 
     fn row(hour: &str, count: &Count) -> HourItem {

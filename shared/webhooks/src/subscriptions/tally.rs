@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use crate::deliveries::attempt::ErrorCode;
-
 /// The outcome of an attempt, for its webhook's health and statistics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttemptOutcome {
@@ -11,6 +9,8 @@ pub struct AttemptOutcome {
     pub http_status: Option<u16>,
     /// Whether a reader of the webhook's feed confirmed it.
     pub confirmed: bool,
+    /// Whether it is the attempt of a reader of the webhook's feed.
+    pub of_reader: bool,
     /// Why the attempt never completed: a stable code and a sentence.
     pub error: Option<String>,
     /// The time from its beginning to its end.
@@ -25,10 +25,8 @@ impl AttemptOutcome {
 
     /// Whether there was a response, of any status. A feed has no endpoint that could fail to respond: an attempt of its
     /// reader counts as completed, so that it opens no breaker.
-    pub fn completed(&self) -> bool {
-        let code = self.error.as_deref().and_then(ErrorCode::of);
-        let of_reader = matches!(code, Some(ErrorCode::Reported | ErrorCode::Unconfirmed));
-        self.confirmed || self.http_status.is_some() || of_reader
+    pub const fn completed(&self) -> bool {
+        self.of_reader || self.http_status.is_some()
     }
 }
 

@@ -23,6 +23,7 @@ use crate::{
         },
     },
     events::store::EventItem,
+    subscriptions::operational::is_operational,
 };
 use base::{DeliveryId, EventId, Time};
 use storage::table::{Change, Put, TableError, Transaction, Value, Write, Written, absent, at_most, is, is_new};
@@ -150,7 +151,7 @@ impl Claimed {
 
     /// Whether the delivery carries an operational event.
     pub(crate) fn is_operational(&self) -> bool {
-        self.delivery().is_operational()
+        carries_operational(self.delivery())
     }
 
     /// Whether a person requested this attempt recently.
@@ -423,6 +424,12 @@ impl Deliveries {
             .await
             .map(drop)
     }
+}
+
+/// Whether a delivery carries an operational event. A test of the webhook does not, even with the sample of an operational
+/// type: the person who sends it wants to see whether the endpoint works.
+pub(crate) fn carries_operational(delivery: &Delivery) -> bool {
+    !delivery.test && is_operational(&delivery.r#type)
 }
 
 fn is_own_claim(head: &HeadItem, lease: &str, made: u32) -> bool {

@@ -1,5 +1,5 @@
 //! Deliveries of webhooks that are pulled: the dispatcher sends nothing, and puts them into the feed of their webhook.
-//! It looks at them again while nobody reads them, since their webhook may be removed or changed meanwhile.
+//! It looks at them again while they are unread, since their webhook may be removed or changed meanwhile.
 
 use crate::{
     deliveries::{
@@ -45,7 +45,7 @@ impl Dispatcher {
         let change = Deliveries::to_feed(claimed, now);
         let delivery = claimed.delivery();
         let was_there = delivery.waiting_for == Some(WaitingFor::Reader);
-        if was_there && now.since(delivery.created_date) >= UNREAD_LIMIT && !delivery.is_operational() {
+        if was_there && now.since(delivery.created_date) >= UNREAD_LIMIT && !claimed.is_operational() {
             let unread = WebhookUnread {
                 webhook_identifier: &webhook.id,
                 name: &webhook.name,

@@ -8,7 +8,7 @@ use crate::{
         attempt::ErrorCode,
         delivery::{Delivery, Status},
         dispatch::{
-            claim::Claimed,
+            claim::{Claimed, carries_operational},
             counting::{self, RecordedAttempt},
         },
         error::DeliveryError,
@@ -196,7 +196,7 @@ impl Feeds {
                 return;
             }
         };
-        let operational = delivery.is_operational();
+        let operational = carries_operational(delivery);
         let recorded = outcomes.into_iter().map(|outcome| RecordedAttempt {
             entity: entity.clone(),
             webhook: webhook.clone(),
@@ -212,8 +212,8 @@ impl Feeds {
 fn grouped(counted: impl Iterator<Item = (Delivery, AttemptOutcome)>) -> Vec<(Delivery, Vec<AttemptOutcome>)> {
     let mut groups: Vec<(Delivery, Vec<AttemptOutcome>)> = Vec::new();
     for (delivery, outcome) in counted {
-        let operational = delivery.is_operational();
-        match groups.iter_mut().find(|(known, _)| known.is_operational() == operational) {
+        let operational = carries_operational(&delivery);
+        match groups.iter_mut().find(|(known, _)| carries_operational(known) == operational) {
             Some((_, outcomes)) => outcomes.push(outcome),
             None => groups.push((delivery, vec![outcome])),
         }

@@ -3,7 +3,7 @@
 //! The dispatcher puts a delivery into the feed (`IndexGroup::Unread`) instead of sending it. A reader gets the oldest
 //! deliveries, each with a lease that lasts for the visibility time that it asked for, and a receipt that names the
 //! lease. Its answer is recorded as an attempt on condition of the lease, like the answer of an endpoint. After the
-//! lease another reader gets the delivery, and the attempt that nobody answered is recorded as `unconfirmed`.
+//! lease another reader gets the delivery, and the attempt without an answer is recorded as `unconfirmed`.
 
 pub mod acknowledge;
 pub(crate) mod outcome;

@@ -7,7 +7,7 @@ use std::{
 
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::Serialize;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use crate::{
     deliveries::{
@@ -21,7 +21,7 @@ use crate::{
     subscriptions::{WebhookError, masked::Headers, secret::SigningSecret, store::SigningWebhook},
 };
 use auth::AuthorizedEntity;
-use base::{DeliveryId, Time, WebhookId, random};
+use base::{DeliveryId, Time, WebhookId, pause, random};
 use problem::{Problem, Query};
 use storage::{Allowance, KeyRings, TableError};
 
@@ -129,7 +129,7 @@ impl Feeds {
             if left.is_zero() {
                 return Ok(FeedPage { deliveries: Vec::new() });
             }
-            sleep(LOOK_INTERVAL.min(left)).await;
+            pause(LOOK_INTERVAL.min(left)).await;
         }
     }
 

@@ -66,7 +66,7 @@ pub(super) enum Comparison {
 pub struct Fault {
     /// Such as `.totalAmount[0].numeric`; empty for the pattern itself.
     pub path: String,
-    /// What is wrong, and what to write.
+    /// The fault, and the remedy.
     pub message: String,
 }
 
