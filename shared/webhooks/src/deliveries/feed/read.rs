@@ -116,11 +116,15 @@ impl Feeds {
         let mut held = HashMap::new();
         loop {
             let found = self.readable(webhook, request.limit, &mut held).await?;
-            if !found.is_empty() {
+            let free = self.free(entity, found, request).await?;
+            if !free.is_empty() {
+                // Last, since the steps before may have taken seconds.
                 if signing.read.elapsed() > MAX_READING_AGE {
                     signing = self.signing(rings, entity, webhook).await?;
                 }
-                let deliveries = self.hand_out(entity, &signing, found, request).await?;
+                let given = free.into_iter().map(|(head, event)| self.give(&signing, head, event, request.visibility));
+                let given: Vec<_> = stream::iter(given).buffered(PARALLEL).try_collect().await?;
+                let deliveries: Vec<_> = given.into_iter().flatten().collect();
                 if !deliveries.is_empty() {
                     return Ok(FeedPage { deliveries });
                 }
@@ -187,14 +191,14 @@ impl Feeds {
         Ok(found)
     }
 
-    /// Gives deliveries to a reader, up to the limits of the request and of a response, in their order.
-    async fn hand_out(
+    /// The deliveries that can be given to a reader, with their events, up to the limits of the request and of a response,
+    /// in their order. The attempts of former readers that did not answer in time are recorded.
+    async fn free(
         &self,
         entity: &AuthorizedEntity,
-        signing: &Signing,
         found: Vec<HeadItem>,
         request: FeedRequest,
-    ) -> Result<Vec<FeedDelivery>, DeliveryError> {
+    ) -> Result<Vec<(HeadItem, StoredEvent)>, TableError> {
         let events = stream::iter(found).map(async |head| {
             let event = self.deliveries.events.find(&head.event()).await?;
             Ok::<_, TableError>(event.map(|event| (head, event)))
@@ -215,9 +219,12 @@ impl Feeds {
             chosen.push((head, event));
         }
         drop(events);
-        let given = chosen.into_iter().map(|(head, event)| self.give(signing, head, event, request.visibility));
-        let given: Vec<_> = stream::iter(given).buffered(PARALLEL).try_collect().await?;
-        Ok(given.into_iter().flatten().collect())
+        let free = chosen.into_iter().map(|(head, event)| async move {
+            let head = self.without_former_reader(head).await?;
+            Ok::<_, TableError>(head.map(|head| (head, event)))
+        });
+        let free: Vec<_> = stream::iter(free).buffered(PARALLEL).try_collect().await?;
+        Ok(free.into_iter().flatten().collect())
     }
 
     /// Gives a delivery to a reader; `None` when another has it.
@@ -228,7 +235,6 @@ impl Feeds {
         event: StoredEvent,
         visibility: Duration,
     ) -> Result<Option<FeedDelivery>, TableError> {
-        let Some(head) = self.without_former_reader(head).await? else { return Ok(None) };
         let now = self.clock.now();
         if !head.is_kept(now) {
             return Ok(None);
