@@ -57,9 +57,9 @@ test: tools ## Runs all tests, including those that start the whole service
 	cargo test --workspace --no-fail-fast
 
 # With the service, so that the shared crates are not compiled a second time with fewer features.
-simulate: rust ## Checks the promises in simulated histories (SEEDS=1000 FIRST=1 MINUTES= KEEP_GOING=1), or replays SEED=
+simulate: rust ## Checks the promises in simulated histories (SEEDS=1000 FIRST=1 MINUTES= KEEP_GOING=1 KIND=), or replays SEED=
 	$(BUILD_SERVICE) --package simulation
-	@target/debug/simulate $(FIRST:%=--first %) $(SEEDS:%=--seeds %) $(MINUTES:%=--minutes %) $(if $(KEEP_GOING),--keep-going) \
+	@target/debug/simulate $(FIRST:%=--first %) $(SEEDS:%=--seeds %) $(MINUTES:%=--minutes %) $(if $(KEEP_GOING),--keep-going) $(KIND:%=--kind %) \
 		$(SEED:%=--seed %) $(STEPS:%=--steps %) $(FAULTS:%=--faults %) $(SPEED:%=--speed %)
 
 # Uses the debug build of `make test`: a release build would take longer than the test.

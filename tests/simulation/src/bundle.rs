@@ -20,6 +20,7 @@ use webhooks::{
     deliveries::{
         Deliveries,
         dispatch::{dispatcher::Dispatcher, schedule::ScheduleSettings},
+        feed::Feeds,
         jobs::{Jobs, Worker},
         queue::{Queue, QueueSettings},
         requests::{recover::Recovery, resend::Resending},
@@ -76,6 +77,7 @@ pub struct Bundle {
     queue: OnceLock<Queue>,
     dispatcher: OnceLock<Dispatcher>,
     sweeper: OnceLock<Sweeper>,
+    feeds: OnceLock<Feeds>,
     world: Arc<World>,
     /// The folder for temporary files.
     disk: OnceLock<TempDir>,
@@ -153,6 +155,7 @@ impl Bundle {
             queue: OnceLock::new(),
             dispatcher: OnceLock::new(),
             sweeper: OnceLock::new(),
+            feeds: OnceLock::new(),
             world: Arc::clone(world),
             disk: OnceLock::new(),
         }
@@ -240,6 +243,12 @@ impl Bundle {
             clock: self.clock.clone(),
             environment: "simulation".to_owned(),
         })
+    }
+
+    /// Reads feeds, and records the answers of readers.
+    pub fn feeds(&self) -> &Feeds {
+        let clock_and_random = || (self.clock.clone(), self.random.clone());
+        self.feeds.get_or_init(|| Feeds::new(&self.table, (schedule(), breaker()), clock_and_random()))
     }
 
     /// Registers webhooks.

@@ -1,6 +1,7 @@
 //! One history: a plan, carried out until everything is at rest.
 
 use std::{
+    collections::BTreeMap,
     sync::{Arc, LazyLock},
     time::Duration,
 };
@@ -49,6 +50,8 @@ pub struct Outcome {
     pub happened: u64,
     /// Where faults occurred.
     pub coverage: Coverage,
+    /// How many answers of readers of feeds had each outcome.
+    pub answers: BTreeMap<String, usize>,
     /// The log, if it was asked for.
     pub log: Vec<Line>,
 }
@@ -105,9 +108,11 @@ async fn carry_out(plan: &Plan, journal: Journal) -> Outcome {
     if plan.kind == PlanKind::GeoIp {
         geo_ip::finish(&cloud).await;
     }
-    let rested = rest(&cloud).await;
+    let rested = rest(&tenants, plan.kind).await;
     // A sandbox writes its held statistics with its next invocation.
-    cloud.wake_all(Function::DispatchDeliveries).await;
+    for function in [Function::DispatchDeliveries, Function::ReadFeed, Function::AcknowledgeFeed] {
+        cloud.wake_all(function).await;
+    }
     drop(sources);
     let broken = promises::check(&world, &tenants.records(), rested);
     let mut state = world.state();
@@ -117,6 +122,7 @@ async fn carry_out(plan: &Plan, journal: Journal) -> Outcome {
         fingerprint: journal.fingerprint(),
         happened: journal.steps,
         coverage: std::mem::take(&mut state.coverage),
+        answers: tenants.records().readers.outcomes(),
         log: log.map(|log| log.lines()).unwrap_or_default(),
     }
 }
@@ -141,19 +147,36 @@ fn quiet(world: &World) {
 }
 
 /// Waits until nothing is due any more. Returns whether that came in time.
-async fn rest(cloud: &Arc<Cloud>) -> bool {
+async fn rest(tenants: &Arc<Tenants>, kind: PlanKind) -> bool {
+    let cloud = &tenants.cloud;
     let began = Instant::now();
+    if !until_nothing_is_due(tenants, began, kind).await {
+        return false;
+    }
+    // Zombies that were frozen for an hour may still continue.
+    pause(Duration::from_secs(2 * 60 * 60)).await;
+    // They may have put deliveries into a feed.
+    if kind == PlanKind::Feeds && !until_nothing_is_due(tenants, began, kind).await {
+        return false;
+    }
+    // Connections are refreshed at the beginning of a minute, and until the end of all days.
+    let into_minute = cloud.world.clock.millis() % 60_000;
+    pause(Duration::from_millis(60_000 + 45_000 - into_minute)).await;
+    true
+}
+
+/// Waits until nothing is due any more, while readers empty the feeds. Returns whether that came in time.
+async fn until_nothing_is_due(tenants: &Arc<Tenants>, began: Instant, kind: PlanKind) -> bool {
+    let cloud = &tenants.cloud;
     while let Some(due) = cloud.next_due() {
         if began.elapsed() > REST || cloud.world.state().journal.steps > MOST {
             return false;
         }
+        if kind == PlanKind::Feeds {
+            tenants.empty_feeds().await;
+        }
         let now = cloud.world.now();
         pause(due.since(now).max(Duration::from_secs(61))).await;
     }
-    // Zombies that were frozen for an hour may still continue.
-    pause(Duration::from_secs(2 * 60 * 60)).await;
-    // Connections are refreshed at the beginning of a minute, and until the end of all days.
-    let into_minute = cloud.world.clock.millis() % 60_000;
-    pause(Duration::from_millis(60_000 + 45_000 - into_minute)).await;
     true
 }

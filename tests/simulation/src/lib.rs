@@ -16,6 +16,7 @@ pub mod oauth;
 pub mod plan;
 pub mod promises;
 pub mod providers;
+mod readers;
 pub mod report;
 mod sandbox;
 mod service_log;

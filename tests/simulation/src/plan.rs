@@ -2,6 +2,7 @@
 //! removes parts of it.
 
 pub mod apart;
+mod feeds;
 pub mod geo_ip;
 
 use std::time::Duration;
@@ -14,6 +15,7 @@ use crate::{
     faults::{Chances, Fault},
     geo_ip::GeoIpAction,
     oauth, providers,
+    readers::Reading,
 };
 
 /// The number of tenants.
@@ -50,6 +52,20 @@ pub enum PlanKind {
     },
     /// Published geo-IP databases.
     GeoIp,
+    /// Webhooks that are pulled, with every fault for every tenant.
+    Feeds,
+}
+
+impl PlanKind {
+    /// The name, for options.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mixed => "mixed",
+            Self::Apart { .. } => "apart",
+            Self::GeoIp => "geo-ip",
+            Self::Feeds => "feeds",
+        }
+    }
 }
 
 /// One step of a plan.
@@ -102,6 +118,12 @@ pub enum Action {
     Providers(providers::Action),
     /// Something happens to the geo-IP databases.
     GeoIp(GeoIpAction),
+    /// A tenant registers a webhook that is pulled, for all types or for one.
+    RegisterPulled(Slot, Option<Kind>),
+    /// A tenant changes a webhook to be pulled from now on, or not any more.
+    Pull(Slot, bool),
+    /// A reader asks for deliveries of a feed, and reacts to them.
+    Read(Slot, Reading),
 }
 
 /// The types of events that tenants publish.
@@ -134,10 +156,15 @@ impl Plan {
     pub fn draw(seed: u64) -> Self {
         let draws = Draws::new(seed);
         match draws.about(&"kind of plan").u8(0..64) {
-            0 => return apart::draw(seed, draws),
-            1..=3 => return geo_ip::draw(seed, draws),
-            _ => {}
+            0 => apart::draw(seed, draws),
+            1..=3 => geo_ip::draw(seed, draws),
+            4..=7 => feeds::draw(seed, draws),
+            _ => Self::mixed(seed, draws, true),
         }
+    }
+
+    /// A plan of steps about webhooks, and also about the other parts if `with_others`.
+    fn mixed(seed: u64, draws: Draws, with_others: bool) -> Self {
         let rng = &mut draws.about(&"plan");
         let chances = if rng.u8(0..10) == 0 { Chances::none() } else { Chances::draw(rng) };
         let mut steps = Vec::new();
@@ -165,8 +192,9 @@ impl Plan {
         let of_providers =
             providers::plan(draws, length).into_iter().map(|(at, action)| (at, Action::Providers(action)));
         let mut steps: Vec<_> = numbered(0, steps).collect();
-        let others: Vec<_> =
+        let mut others: Vec<_> =
             numbered(10_000, of_tokens.collect()).chain(numbered(20_000, of_providers.collect())).collect();
+        others.retain(|_| with_others);
         // Most histories about other parts have few steps about webhooks, which would take most of their time.
         if !others.is_empty() && draws.about(&"few webhooks").u8(0..4) > 0 {
             steps.retain(|step| step.number % 8 == 0);

@@ -57,7 +57,7 @@ pub fn run(options: &Options) -> ExitCode {
         let seeds = &seeds;
         for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
             let sender = sender.clone();
-            scope.spawn(move || seeds.work(sender));
+            scope.spawn(move || seeds.work(sender, options.kind.as_deref()));
         }
         drop(sender);
         let mut shown = began;
@@ -89,9 +89,13 @@ pub fn run(options: &Options) -> ExitCode {
 }
 
 impl Seeds {
-    fn work(&self, ended: Sender<Ended>) {
+    fn work(&self, ended: Sender<Ended>, kind: Option<&str>) {
         while let Some(seed) = self.take() {
-            let outcome = catch_unwind(AssertUnwindSafe(|| history::run(&Plan::draw(seed), Journal::brief())));
+            let plan = Plan::draw(seed);
+            if kind.is_some_and(|kind| kind != plan.kind.name()) {
+                continue;
+            }
+            let outcome = catch_unwind(AssertUnwindSafe(|| history::run(&plan, Journal::brief())));
             // The receiver exists until all senders are dropped.
             let _ = ended.send(Ended { seed, outcome: outcome.ok() });
         }

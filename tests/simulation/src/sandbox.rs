@@ -41,6 +41,8 @@ pub enum Function {
     UpdateGeoIp,
     /// The program of an operator, on the operator's machine.
     ManageGeoIp,
+    ReadFeed,
+    AcknowledgeFeed,
 }
 
 impl Function {
@@ -66,6 +68,8 @@ impl Function {
             Self::RevokeToken => "revoke-token",
             Self::UpdateGeoIp => "geo-ip-update",
             Self::ManageGeoIp => "waypost-admin geo-ip",
+            Self::ReadFeed => "read-feed",
+            Self::AcknowledgeFeed => "acknowledge-feed",
         }
     }
 
@@ -80,6 +84,8 @@ impl Function {
             Self::DispatchDeliveries => Duration::from_secs(150),
             Self::SweepDeliveries => Duration::from_secs(60),
             Self::RefreshConnections => Duration::from_secs(90),
+            Self::ReadFeed => Duration::from_secs(25),
+            Self::AcknowledgeFeed => Duration::from_secs(15),
             Self::UpdateGeoIp | Self::ManageGeoIp => Duration::from_secs(900),
             _ => Duration::from_secs(29),
         }

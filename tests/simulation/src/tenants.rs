@@ -31,6 +31,7 @@ use crate::{
     oauth,
     plan::{Action, Step},
     providers,
+    readers::Readers,
     sandbox::Function,
 };
 
@@ -62,6 +63,8 @@ pub struct Records {
     pub oauth: oauth::Records,
     /// The memory of the tenants about connections to payment providers.
     pub providers: providers::Records,
+    /// The memory of the readers of feeds.
+    pub(crate) readers: Readers,
 }
 
 /// A request of a tenant, with all its tries.
@@ -118,10 +121,14 @@ impl Tenants {
         let world = &self.cloud.world;
         world.note_of(Actor::Step(step.number), || format!("{:?}", step.action));
         match step.action {
-            Action::Register(slot, kind) => {
+            Action::Register(slot, kind) | Action::RegisterPulled(slot, kind) => {
                 let types: Vec<_> = kind.iter().map(|kind| kind.name()).collect();
                 let name = format!("Webhook {slot:?}");
-                let body = json!({ "name": name, "eventUrl": address(slot, 0), "eventList": types }).to_string();
+                let body = match step.action {
+                    Action::RegisterPulled(..) => json!({ "name": name, "delivery": "pull", "eventList": types }),
+                    _ => json!({ "name": name, "eventUrl": address(slot, 0), "eventList": types }),
+                };
+                let body = body.to_string();
                 let key = format!("step-{}", step.number);
                 let made = self
                     .request(step, None, Some(key.clone()), Function::ManageWebhooks, move |bundle| {
@@ -194,13 +201,17 @@ impl Tenants {
             }
             Action::Enable(slot, enabled) => self.change(step, slot, json!({ "enabled": enabled })).await,
             Action::Move(slot) => {
-                let version = {
-                    let mut records = self.records();
-                    let version = records.addresses.entry(slot).or_default();
-                    *version += 1;
-                    *version
-                };
-                self.change(step, slot, json!({ "eventUrl": address(slot, version) })).await;
+                let url = self.next_address(slot);
+                self.change(step, slot, json!({ "eventUrl": url })).await;
+            }
+            Action::Pull(slot, true) => self.change(step, slot, json!({ "delivery": "pull" })).await,
+            Action::Pull(slot, false) => {
+                let url = self.next_address(slot);
+                self.change(step, slot, json!({ "delivery": "push", "eventUrl": url })).await;
+            }
+            Action::Read(slot, reading) => {
+                let Some(webhook) = self.webhook(slot) else { return };
+                self.read(step, slot, webhook, reading).await;
             }
             Action::Remove(slot) => {
                 let Some(webhook) = self.webhook(slot) else { return };
@@ -326,6 +337,14 @@ impl Tenants {
 
     fn webhook(&self, slot: Slot) -> Option<WebhookId> {
         self.records().webhooks.get(&slot).cloned()
+    }
+
+    /// A new address for a webhook.
+    fn next_address(&self, slot: Slot) -> String {
+        let mut records = self.records();
+        let version = records.addresses.entry(slot).or_default();
+        *version += 1;
+        address(slot, *version)
     }
 
     async fn change(&self, step: Step, slot: Slot, body: Value) {

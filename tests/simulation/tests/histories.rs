@@ -1,13 +1,19 @@
 //! Histories with new seeds, a repeated one, and those that once broke a promise.
 
 use std::{
+    collections::BTreeMap,
     hash::{BuildHasher, RandomState},
     sync::atomic::{AtomicU64, Ordering::Relaxed},
     thread,
     time::{Duration, Instant},
 };
 
-use simulation::{history, journal::Journal, plan::Plan};
+use simulation::{
+    faults::Fault,
+    history,
+    journal::Journal,
+    plan::{Plan, PlanKind},
+};
 
 /// How long new seeds are tried.
 const TIME: Duration = Duration::from_secs(45);
@@ -46,6 +52,30 @@ fn a_history_is_repeated_exactly() {
         let numbers = outcomes.map(|outcome| (outcome.fingerprint, outcome.happened));
         assert!(numbers.iter().all(|other| *other == numbers[0]), "seed {seed}: {numbers:?}");
     }
+}
+
+/// A promise about readers that no history puts to the test would always be kept.
+#[test]
+fn readers_of_feeds_confirm_fail_and_answer_too_late() {
+    let plans = (1..).map(Plan::draw).filter(|plan| plan.kind == PlanKind::Feeds);
+    let mut answers = BTreeMap::<_, usize>::new();
+    for plan in plans.take(12) {
+        let outcome = history::run(&plan, Journal::brief());
+        assert!(outcome.broken.is_empty(), "{}: {:#?}", plan.command(), outcome.broken);
+        for (outcome, count) in outcome.answers {
+            *answers.entry(outcome).or_default() += count;
+        }
+    }
+    let of = |outcome: &str| answers.get(outcome).copied().unwrap_or_default();
+    assert!(of("confirmed") > 20 && of("failed") > 3 && of("expired") > 0, "{answers:?}");
+}
+
+/// A reader got a delivery seconds after its webhook was removed: the webhook was read before the event of the delivery,
+/// and the read of the event took seconds.
+#[test]
+fn a_removed_webhook_gives_nothing_to_a_waiting_reader() {
+    let steps = [2, 4, 5, 8, 11, 40_000, 40_001, 40_002];
+    keeps_every_promise(&Plan::draw(6_930).only(&steps).with_faults(&[Fault::AnswerLost, Fault::OldRead]));
 }
 
 /// The SDK repeated an addition whose answer was lost, and the statistics counted its attempts twice.

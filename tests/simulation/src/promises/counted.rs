@@ -17,7 +17,10 @@ use crate::{
 /// a read of values of a second before, and the difference of two clocks.
 const COUNTED_WITHIN: u64 = 12_000;
 
-/// The faults of a dispatcher that may keep attempts from being counted. The README of webhooks names the first ones
+/// The functions that record attempts, and count them afterwards.
+const COUNTING: [Function; 3] = [Function::DispatchDeliveries, Function::ReadFeed, Function::AcknowledgeFeed];
+
+/// The faults of these functions that may keep attempts from being counted. The README of webhooks names the first ones
 /// under "Crashes": "recorded, not counted". A count that the table refuses is only logged, and so is a breaker that a
 /// requested probe could not close.
 const EXCUSES: [Fault; 9] =
@@ -59,12 +62,8 @@ pub fn check(facts: &Facts<'_>, note: &mut impl FnMut(Promise, String)) {
 /// Whether a fault may have kept an attempt from being counted.
 fn is_excused(facts: &Facts<'_>) -> bool {
     let mut faults = facts.state.coverage.faults.keys();
-    faults.any(|(function, _, fault)| *function == Function::DispatchDeliveries && EXCUSES.contains(fault))
+    faults.any(|(function, _, fault)| COUNTING.contains(function) && EXCUSES.contains(fault))
         || !facts.state.interrupted.is_empty()
-}
-
-fn is_success(attempt: &AttemptFacts) -> bool {
-    attempt.status.is_some_and(|status| (200..300).contains(&status))
 }
 
 /// The attempts in the histories of each webhook's deliveries.
@@ -73,7 +72,7 @@ fn recorded<'a>(facts: &'a Facts<'_>) -> BTreeMap<&'a str, Count> {
     for delivery in facts.deliveries.values() {
         let count = counts.entry(text(delivery.head, "webhookIdentifier")).or_default();
         count.attempts += delivery.attempts.len() as u64;
-        count.succeeded += delivery.attempts.iter().filter(|attempt| is_success(attempt)).count() as u64;
+        count.succeeded += delivery.attempts.iter().filter(|attempt| attempt.succeeded()).count() as u64;
     }
     counts
 }
@@ -101,14 +100,14 @@ fn wrong_health(facts: &Facts<'_>, id: &str, health: &Item, is_excused: bool) ->
     let of_webhook = |delivery: &&DeliveryFacts<'_>| text(delivery.head, "webhookIdentifier") == id;
     let deliveries = facts.deliveries.values().filter(of_webhook).filter(|delivery| !is_operational(delivery));
     let attempts: Vec<_> = deliveries.flat_map(|delivery| &delivery.attempts).collect();
-    let failures = || attempts.iter().filter(|attempt| !is_success(attempt));
+    let failures = || attempts.iter().filter(|attempt| !attempt.succeeded());
     let in_row = number(health, "failuresInRow");
     let failed = failures().count() as u64;
     if in_row > failed && !is_excused {
         return Some(format!("has {in_row} failures, and the history has {failed}"));
     }
     let last_failure = failures().map(|attempt| attempt.ended).max().unwrap_or_default();
-    let is_later = |attempt: &&&AttemptFacts| is_success(attempt) && attempt.began > last_failure + COUNTED_WITHIN;
+    let is_later = |attempt: &&&AttemptFacts| attempt.succeeded() && attempt.began > last_failure + COUNTED_WITHIN;
     let success = attempts.iter().find(is_later)?;
     (!is_excused && in_row > 0)
         .then(|| format!("has {in_row} failures, although its last attempts succeeded from {} on", success.began))

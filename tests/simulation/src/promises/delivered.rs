@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     Promise,
-    facts::{DeliveryFacts, Facts, number, text},
+    facts::{DeliveryFacts, Facts, ReaderOutcome, number, text},
 };
 use crate::{
     bundle::{SCHEDULE, entity_id},
@@ -28,7 +28,7 @@ pub fn check(facts: &Facts<'_>, records: &Records, note: &mut impl FnMut(Promise
         note(Promise::Delivered, missing);
     }
     for (id, delivery) in &facts.deliveries {
-        if let Some(fault) = unexplained(facts, delivery) {
+        if let Some(fault) = unexplained(facts, records, id, delivery) {
             note(Promise::Delivered, format!("{id} is {}, but {fault}", text(delivery.head, "status")));
         }
     }
@@ -100,10 +100,14 @@ fn same_tenant(request: &Request, tenant: usize) -> bool {
 }
 
 /// Why the final state of a delivery is not explained by the facts.
-fn unexplained(facts: &Facts<'_>, delivery: &DeliveryFacts<'_>) -> Option<String> {
+fn unexplained(facts: &Facts<'_>, records: &Records, id: &str, delivery: &DeliveryFacts<'_>) -> Option<String> {
     let last = delivery.attempts.last();
     let is_good = |status: u64| (200..300).contains(&status);
     match text(delivery.head, "status") {
+        "delivered" if last.is_some_and(|last| last.reader == Some(ReaderOutcome::Confirmed)) => {
+            let attempt = last.map(|last| last.number).unwrap_or_default();
+            (!records.readers.confirmed(id, attempt)).then(|| "no reader confirmed its last attempt".to_owned())
+        }
         "delivered" => {
             let seen = delivery.seen.iter().any(|seen| seen.answered.is_some_and(|(status, _)| is_good(status.into())));
             if !seen {

@@ -48,13 +48,33 @@ pub struct AttemptFacts {
     pub ended: u64,
     /// The status of the response.
     pub status: Option<u64>,
+    /// The outcome, if it is the attempt of a reader of a feed.
+    pub reader: Option<ReaderOutcome>,
+}
+
+/// The outcome of the attempt of a reader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReaderOutcome {
+    /// The reader confirmed the delivery.
+    Confirmed,
+    /// The reader reported a failure.
+    Reported,
+    /// The reader did not answer in time.
+    Unconfirmed,
+}
+
+impl AttemptFacts {
+    /// Whether the endpoint or the reader accepted the event.
+    pub fn succeeded(&self) -> bool {
+        self.reader == Some(ReaderOutcome::Confirmed) || self.status.is_some_and(|status| (200..300).contains(&status))
+    }
 }
 
 /// A webhook over time.
 pub struct WebhookFacts<'a> {
     /// All versions of its item.
     pub versions: Vec<&'a Version>,
-    /// Its slot, which its address contains.
+    /// Its slot, which its name contains.
     pub slot: Slot,
 }
 
@@ -63,8 +83,10 @@ pub struct WebhookFacts<'a> {
 pub struct WebhookState<'a> {
     /// Whether it is enabled.
     pub enabled: bool,
-    /// Its address.
+    /// Its address; empty while it is pulled.
     pub url: &'a str,
+    /// Whether it is pulled.
+    pub pulled: bool,
 }
 
 /// The text of an attribute.
@@ -97,8 +119,8 @@ impl<'a> Facts<'a> {
         let mut webhooks = BTreeMap::new();
         for ((_, sort), versions) in &versions {
             let Some(id) = sort.strip_prefix("WHK#") else { continue };
-            let url = versions.iter().find_map(|version| Some(text(version.item.as_deref()?, "eventUrl")));
-            let Some(slot) = url.and_then(slot) else { continue };
+            let slot = versions.iter().find_map(|version| slot_of(version.item.as_deref()?));
+            let Some(slot) = slot else { continue };
             webhooks.insert(id.to_owned(), WebhookFacts { versions: versions.clone(), slot });
         }
         let written = versions.iter().filter(|((partition, _), _)| partition.starts_with("EVENTS#"));
@@ -146,13 +168,25 @@ fn attempt_of(item: Item) -> Option<AttemptFacts> {
         began,
         ended: began + number(&item, "durationMs"),
         status: item.get("httpStatus").and_then(|status| number_of(status)),
+        reader: reader_outcome(&item),
     })
 }
 
-/// The slot that an address names.
-fn slot(url: &str) -> Option<Slot> {
-    let mut parts = url.split('/').skip(3);
-    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+fn reader_outcome(attempt: &Item) -> Option<ReaderOutcome> {
+    if attempt.get("confirmed").is_some_and(|confirmed| confirmed["BOOL"] == true) {
+        return Some(ReaderOutcome::Confirmed);
+    }
+    match text(attempt, "error").split(':').next() {
+        Some("reported") => Some(ReaderOutcome::Reported),
+        Some("unconfirmed") => Some(ReaderOutcome::Unconfirmed),
+        _ => None,
+    }
+}
+
+/// The slot of a webhook, which its name contains.
+pub(crate) fn slot_of(webhook: &Item) -> Option<Slot> {
+    let (tenant, number) = text(webhook, "name").strip_prefix("Webhook (")?.strip_suffix(')')?.split_once(", ")?;
+    Some((tenant.parse().ok()?, number.parse().ok()?))
 }
 
 impl WebhookFacts<'_> {
@@ -166,7 +200,7 @@ impl WebhookFacts<'_> {
         let states = versions.map(|version| {
             let item = version.item.as_deref()?;
             let enabled = item.get("enabled").is_some_and(|enabled| enabled["BOOL"] == true);
-            Some(WebhookState { enabled, url: text(item, "eventUrl") })
+            Some(WebhookState { enabled, url: text(item, "eventUrl"), pulled: text(item, "delivery") == "pull" })
         });
         begins_absent.into_iter().chain(states)
     }

@@ -9,17 +9,17 @@ use super::{
 use crate::endpoints::SeenRequest;
 
 /// The longest that two clocks differ, with some milliseconds for the way.
-const SKEW: u64 = 1_100;
+pub(super) const SKEW: u64 = 1_100;
 /// How long a lease protects an exchange, from its request: a lease of 45 s, of which the claim may take 5 s and the
 /// reads before the request 8 s.
-const PROTECTED: u64 = 30_000;
+pub(super) const PROTECTED: u64 = 30_000;
 /// The length of a lease.
 const LEASE: u64 = 45_000;
 /// The longest throttling that a record outlasts, less the time between two of its tries.
 const OUTLASTED: u64 = 18_000;
 /// How long after a change of a webhook a claim may still use the state before: an eventually consistent read returns
 /// values of up to a second before, and is used for a quarter of a second.
-const OBEYED_WITHIN: u64 = 1_300;
+pub(super) const OBEYED_WITHIN: u64 = 1_300;
 
 /// Checks the requests for each delivery.
 pub fn check(facts: &Facts<'_>, note: &mut impl FnMut(Promise, String)) {
@@ -39,13 +39,18 @@ pub fn check(facts: &Facts<'_>, note: &mut impl FnMut(Promise, String)) {
 }
 
 fn at(seen: &SeenRequest) -> String {
-    base::Time::from_millis(i64::try_from(seen.arrived).unwrap_or_default()).to_string()
+    time(seen.arrived)
+}
+
+/// A time in milliseconds, for a message.
+pub(super) fn time(millis: u64) -> String {
+    base::Time::from_millis(i64::try_from(millis).unwrap_or_default()).to_string()
 }
 
 /// The requests that the history lacks without an excuse. A death, and a table that takes nothing for longer than a
 /// record can wait, excuse one request of a delivery each.
 fn unrecorded<'a>(facts: &Facts<'_>, id: &str, delivery: &DeliveryFacts<'a>) -> Vec<&'a SeenRequest> {
-    let mut attempts: Vec<_> = delivery.attempts.iter().collect();
+    let mut attempts: Vec<_> = delivery.attempts.iter().filter(|attempt| attempt.reader.is_none()).collect();
     let mut lost = Vec::new();
     for seen in &delivery.seen {
         let fits = |began: u64, ended: u64| began <= seen.arrived + SKEW && seen.arrived <= ended + SKEW;
@@ -68,7 +73,7 @@ fn throttled_after(facts: &Facts<'_>, id: &str, delivery: &DeliveryFacts<'_>, se
     let versions = delivery.versions.iter().filter_map(|version| version.item.as_deref());
     let shards = versions.map(|head| format!("byDue/{}", text(head, "dueShard")));
     let webhook = text(delivery.head, "webhookIdentifier");
-    let groups = ["OPEN", "WAITING", "RECOVERABLE", "UNRECOVERABLE", "DELIVERED"]
+    let groups = ["OPEN", "WAITING", "UNREAD", "RECOVERABLE", "UNRECOVERABLE", "DELIVERED"]
         .map(|group| format!("byWebhook/{group}#{webhook}"));
     let undelivered = format!("byEntity/UNDELIVERED#{}", text(delivery.head, "ownerIdentifier"));
     let items = [undelivered, format!("EVT#{}", delivery.event), format!("DLV#{id}")];

@@ -1,0 +1,266 @@
+//! The readers of feeds: clients that get deliveries of webhooks that are pulled, and answer for them or die.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use base::{WebhookId, pause};
+use fastrand::Rng;
+use problem::{Problem, Query};
+use serde_json::{Value, json};
+use webhooks::deliveries::feed::{acknowledge::Acknowledgement, read::FeedRequest};
+
+use crate::{
+    bundle::entity,
+    endpoints::Slot,
+    plan::{Action, Step},
+    promises::facts::{millis, slot_of, text},
+    sandbox::Function,
+    tenants::{Answer, Tenants, done},
+};
+
+/// The request of a reader for deliveries, and its reaction to them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Reading {
+    /// The most deliveries that it takes.
+    pub limit: u8,
+    /// For how many seconds it holds them.
+    pub visibility: u8,
+    /// For how many seconds it waits for the first.
+    pub wait: u8,
+    /// For how many milliseconds it works on them.
+    pub works: u64,
+    /// Its reaction.
+    pub reaction: Reaction,
+}
+
+/// The reaction of a reader to the deliveries that it got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Reaction {
+    /// It confirms them all.
+    Confirms,
+    /// It reports some as failed, and confirms the others.
+    Reports,
+    /// It confirms them all, and repeats that later.
+    Repeats,
+    /// It dies, and answers for none.
+    Dies,
+}
+
+/// The memory of the readers.
+#[derive(Debug, Default)]
+pub struct Readers {
+    /// The deliveries that readers got, in the order of their arrival.
+    pub handed_out: Vec<HandedOut>,
+    /// The answers that readers sent.
+    pub answers: Vec<ReaderAnswer>,
+}
+
+/// A delivery that a reader got.
+#[derive(Debug, Clone)]
+pub struct HandedOut {
+    /// The delivery.
+    pub delivery: String,
+    /// The number of the attempt.
+    pub attempt: u64,
+    /// The receipt.
+    pub receipt: String,
+    /// When the function gave it out, by its clock, in milliseconds.
+    pub claimed: u64,
+    /// When the reader had it, in milliseconds.
+    pub received: u64,
+    /// Until when the reader holds it, by the clock of the function, in milliseconds.
+    pub visible_from: u64,
+}
+
+/// The answer of a reader for one delivery.
+#[derive(Debug, Clone)]
+pub struct ReaderAnswer {
+    /// The receipt.
+    pub receipt: String,
+    /// Whether it confirms the delivery; otherwise it reports a failure.
+    pub confirms: bool,
+    /// When it was first sent, in milliseconds.
+    pub sent: u64,
+    /// How many times it was sent.
+    pub tries: u32,
+    /// The outcome and when it came, in milliseconds; `None` if no try had an answer.
+    pub outcome: Option<(String, u64)>,
+}
+
+impl Readers {
+    /// How many answers had each outcome.
+    pub fn outcomes(&self) -> BTreeMap<String, usize> {
+        let mut counts = BTreeMap::new();
+        for (outcome, _) in self.answers.iter().filter_map(|answer| answer.outcome.as_ref()) {
+            *counts.entry(outcome.clone()).or_default() += 1;
+        }
+        counts
+    }
+
+    /// Whether a reader sent a confirmation for this attempt of a delivery.
+    pub fn confirmed(&self, delivery: &str, attempt: u64) -> bool {
+        let is_of = |held: &&HandedOut| held.delivery == delivery && held.attempt == attempt;
+        let receipts: Vec<_> = self.handed_out.iter().filter(is_of).map(|held| &held.receipt).collect();
+        self.answers.iter().any(|answer| answer.confirms && receipts.contains(&&answer.receipt))
+    }
+}
+
+impl Reading {
+    /// A random reader.
+    pub fn draw(rng: &mut Rng) -> Self {
+        let visibility = if rng.bool() { 10 } else { rng.u8(10..=60) };
+        // Most are quick, and some take longer than they may.
+        let works = match rng.u8(0..4) {
+            0 => (f64::from(visibility) * 1_500.0 * rng.f64()) as u64,
+            _ => (2_000.0 * rng.f64().powi(2)) as u64,
+        };
+        let reaction = match rng.u8(0..10) {
+            0..=4 => Reaction::Confirms,
+            5..=6 => Reaction::Reports,
+            7 => Reaction::Repeats,
+            _ => Reaction::Dies,
+        };
+        let limit = if rng.bool() { 10 } else { rng.u8(1..=3) };
+        Self { limit, visibility, wait: rng.u8(0..=5), works, reaction }
+    }
+
+    /// A random reader that answers after its time.
+    pub fn late(rng: &mut Rng) -> Self {
+        let works = rng.u64(10_000..25_000);
+        let reaction = if rng.bool() { Reaction::Confirms } else { Reaction::Reports };
+        Self { limit: 10, visibility: 10, wait: 5, works, reaction }
+    }
+
+    /// A reader that takes all that it can get, and confirms it at once.
+    const fn diligent() -> Self {
+        Self { limit: 100, visibility: 60, wait: 0, works: 0, reaction: Reaction::Confirms }
+    }
+}
+
+impl Tenants {
+    /// A reader gets deliveries, and reacts to them. Returns how many it got.
+    pub(crate) async fn read(&self, step: Step, slot: Slot, webhook: WebhookId, reading: Reading) -> usize {
+        let page = self.ask(step, slot, webhook.clone(), reading).await;
+        let got = page.len();
+        self.records().readers.handed_out.extend(page.iter().cloned());
+        if got == 0 || reading.reaction == Reaction::Dies {
+            return got;
+        }
+        pause(Duration::from_millis(reading.works)).await;
+        let mut rng = self.cloud.world.draws.about(&("reader", step.number));
+        let reports = reading.reaction == Reaction::Reports;
+        let answers: Vec<_> = page.into_iter().map(|got| (got.receipt, !(reports && rng.bool()))).collect();
+        self.answer(step, slot, webhook.clone(), answers.clone()).await;
+        if reading.reaction == Reaction::Repeats {
+            pause(Duration::from_secs_f64(20.0 * rng.f64().powi(3))).await;
+            self.answer(step, slot, webhook, answers).await;
+        }
+        got
+    }
+
+    /// Asks for deliveries. A reader without an answer asks again, and may hold deliveries that it does not know.
+    async fn ask(&self, step: Step, slot: Slot, webhook: WebhookId, reading: Reading) -> Vec<HandedOut> {
+        let id = webhook.clone();
+        let answer = self
+            .request(step, Some(webhook), None, Function::ReadFeed, move |bundle| {
+                let id = id.clone();
+                async move {
+                    let Reading { limit, visibility, wait, .. } = reading;
+                    let [limit, visibility, wait] = [limit, visibility, wait].map(|number| number.to_string());
+                    let pairs = [("limit", &*limit), ("visibility", &*visibility), ("wait", &*wait)];
+                    let request = FeedRequest::read(Query::new(pairs))?;
+                    done(bundle.feeds().read(&bundle.rings, &entity(slot.0), &id, request).await)
+                }
+            })
+            .await;
+        let Some(Answer::Done(page)) = answer else { return Vec::new() };
+        let received = self.cloud.world.clock.millis();
+        let deliveries = page["deliveries"].as_array().into_iter().flatten();
+        let handed_out = |delivery: &Value| {
+            let visible_from = delivery["visibleFrom"].as_str().and_then(millis).unwrap_or_default();
+            HandedOut {
+                delivery: delivery["deliveryIdentifier"].as_str().unwrap_or_default().to_owned(),
+                attempt: delivery["attemptNumber"].as_u64().unwrap_or_default(),
+                receipt: delivery["receipt"].as_str().unwrap_or_default().to_owned(),
+                claimed: visible_from.saturating_sub(1_000 * u64::from(reading.visibility)),
+                received,
+                visible_from,
+            }
+        };
+        deliveries.map(handed_out).collect()
+    }
+
+    /// Sends answers: for each receipt, whether it confirms the delivery.
+    async fn answer(&self, step: Step, slot: Slot, webhook: WebhookId, answers: Vec<(String, bool)>) {
+        let first = {
+            let sent = self.cloud.world.clock.millis();
+            let mut records = self.records();
+            let known = &mut records.readers.answers;
+            let first = known.len();
+            let answer = |(receipt, confirms): &(String, bool)| {
+                let (receipt, confirms) = (receipt.clone(), *confirms);
+                ReaderAnswer { receipt, confirms, sent, tries: 0, outcome: None }
+            };
+            known.extend(answers.iter().map(answer));
+            first
+        };
+        let count = answers.len();
+        let (confirmed, failed): (Vec<_>, Vec<_>) = answers.into_iter().partition(|(_, confirms)| *confirms);
+        let confirmed: Vec<_> = confirmed.into_iter().map(|(receipt, _)| receipt).collect();
+        let failed: Vec<_> =
+            failed.into_iter().map(|(receipt, _)| json!({ "receipt": receipt, "reason": "full" })).collect();
+        let body = json!({ "confirmed": confirmed, "failed": failed }).to_string();
+        let number = self.records().requests.len();
+        let id = webhook.clone();
+        let answer = self
+            .request(step, Some(webhook), None, Function::AcknowledgeFeed, move |bundle| {
+                let (id, body) = (id.clone(), body.clone());
+                async move {
+                    let answers = Acknowledgement::read(body.as_bytes())?;
+                    done(bundle.feeds().acknowledge(&entity(slot.0), &id, answers).await.map_err(Problem::from))
+                }
+            })
+            .await;
+        let now = self.cloud.world.clock.millis();
+        let mut records = self.records();
+        let tries = records.requests[number].tries;
+        let sent = &mut records.readers.answers[first..first + count];
+        sent.iter_mut().for_each(|sent| sent.tries = tries);
+        let Some(Answer::Done(answer)) = answer else { return };
+        for result in answer["results"].as_array().into_iter().flatten() {
+            let outcome = result["outcome"].as_str().unwrap_or_default().to_owned();
+            let sent = sent.iter_mut().find(|sent| result["receipt"] == sent.receipt.as_str());
+            if let Some(sent) = sent {
+                sent.outcome = Some((outcome, now));
+            }
+        }
+    }
+
+    /// Reads all feeds until they have nothing more to give, and confirms everything. A tenant may not know a webhook whose
+    /// registration had no answer, so the webhooks are those of the table.
+    pub async fn empty_feeds(&self) {
+        /// More than the deliveries of a history need.
+        const MOST: usize = 50;
+        for (slot, webhook) in self.pulled() {
+            for _ in 0..MOST {
+                let reading = Reading::diligent();
+                let number = 50_000 + self.records().requests.len();
+                let step = Step { number, at: Duration::ZERO, action: Action::Read(slot, reading) };
+                if self.read(step, slot, webhook.clone(), reading).await == 0 {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// The webhooks that are pulled and enabled at this moment.
+    fn pulled(&self) -> Vec<(Slot, WebhookId)> {
+        let state = self.cloud.world.state();
+        let webhooks = state.table.items().filter_map(|((_, sort), item)| {
+            let id = WebhookId::parse(sort.strip_prefix("WHK#")?)?;
+            let is_enabled = item.get("enabled").is_some_and(|enabled| enabled["BOOL"] == true);
+            let slot = slot_of(item)?;
+            (is_enabled && text(item, "delivery") == "pull").then_some((slot, id))
+        });
+        webhooks.collect()
+    }
+}
