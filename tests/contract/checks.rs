@@ -50,6 +50,8 @@ const TABLE: &[Row] = &[
     ("testWebhook", Some(nothing), 404),
     ("resumeWebhook", Some(nothing), 404),
     ("webhookStats", None, 404),
+    ("readFeed", None, 404),
+    ("acknowledgeFeed", Some(answers), 404),
     ("showEvent", None, 404),
     ("eraseEvent", None, 404),
     ("showDelivery", None, 404),
@@ -98,6 +100,10 @@ const PUBLIC: [&str; 2] = ["/api/public/{provider}/oauth2/callback", "/api/publi
 
 fn nothing() -> Value {
     json!({})
+}
+
+fn answers() -> Value {
+    json!({ "confirmed": ["dlv_00000000000000000000000000.1.00000000-0000-4000-8000-000000000000"] })
 }
 
 fn range() -> Value {

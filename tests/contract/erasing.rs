@@ -9,8 +9,11 @@ use serde_json::{Value, json};
 
 use crate::harness::{Behaviour, Entity, LONG, Receiver, Settings, Suite, Table, stored, time, until};
 
-/// The guest whom the event names, and the answers of endpoints repeat.
-const GUEST: &str = "guest-Marlene-Quint";
+/// The guest of an entity, whom its event names, and the answers of endpoints repeat.
+fn guest_of(entity: &Entity) -> String {
+    format!("guest-of-{}-Marlene-Quint", entity.id)
+}
+
 const DAY: i64 = 24 * 60 * 60;
 
 fn text(value: &Value) -> String {
@@ -19,7 +22,8 @@ fn text(value: &Value) -> String {
 
 /// Publishes an event about the guest; returns its identifier and its deliveries.
 async fn published(entity: &Entity, members: Value) -> (String, Vec<String>) {
-    let mut body = json!({ "type": "booking.created", "subject": GUEST, "data": { "guest": GUEST } });
+    let guest = guest_of(entity);
+    let mut body = json!({ "type": "booking.created", "subject": guest, "data": { "guest": guest } });
     let all = body.as_object_mut().expect("it is an object");
     all.extend(members.as_object().expect("members of an object").clone());
     let published = entity.post("/webhook/event").json(&body).expect(202).await.json();
@@ -64,17 +68,19 @@ pub fn left_in(items: &[Value], guest: &str) -> Vec<String> {
     items.iter().filter(|item| !is_plan(item)).filter(has_left).map(Value::to_string).collect()
 }
 
-async fn nothing_is_left(table: &Table, event: &str) {
-    let left = left_in(&items_about(table, event, GUEST).await, GUEST);
+async fn nothing_is_left(table: &Table, entity: &Entity, event: &str) {
+    let guest = guest_of(entity);
+    let left = left_in(&items_about(table, event, &guest).await, &guest);
     assert!(left.is_empty(), "{left:#?}");
 }
 
 #[contract_test]
 async fn an_erased_event_leaves_who_when_and_outcome(suite: Arc<Suite>) {
     let entity = suite.entity().await;
+    let guest = guest_of(&entity);
     let receiver = Receiver::start().await;
-    let large = format!("{GUEST}{}", "x".repeat(3_900));
-    for (path, answer) in [("/small", GUEST.to_owned()), ("/large", large)] {
+    let large = format!("{guest}{}", "x".repeat(3_900));
+    for (path, answer) in [("/small", guest.clone()), ("/large", large)] {
         entity.hook(&receiver.on(path, [Behaviour::answer(200, &[], answer)])).await;
     }
     let (event, deliveries) = published(&entity, json!({})).await;
@@ -82,12 +88,12 @@ async fn an_erased_event_leaves_who_when_and_outcome(suite: Arc<Suite>) {
     for delivery in &deliveries {
         before.push(ended(&entity, delivery).await);
     }
-    let kept = items_about(&suite.table(), &event, GUEST).await;
-    assert!(left_in(&kept, GUEST).len() >= 4, "event, two heads, and a large attempt: {kept:#?}");
+    let kept = items_about(&suite.table(), &event, &guest).await;
+    assert!(left_in(&kept, &guest).len() >= 4, "event, two heads, and a large attempt: {kept:#?}");
 
     let erased = erase(&entity, &event).await;
     assert_eq!((&erased["id"], &erased["success"]), (&json!(event), &json!(true)));
-    nothing_is_left(&suite.table(), &event).await;
+    nothing_is_left(&suite.table(), &entity, &event).await;
 
     let shown = entity.get(&format!("/webhook/event/{event}")).expect(200).await.json();
     assert_eq!((&shown["data"], &shown["erasedDate"]), (&json!({}), &erased["erasedDate"]));
@@ -109,7 +115,7 @@ async fn an_erased_event_leaves_who_when_and_outcome(suite: Arc<Suite>) {
         let problem = resent.refused(409, "event-erased").await;
         assert_eq!(problem["properties"]["erasedDate"], erased["erasedDate"]);
     }
-    let listed = entity.get(&format!("/webhook/delivery/list?subject={GUEST}")).expect(200).await.json();
+    let listed = entity.get(&format!("/webhook/delivery/list?subject={guest}")).expect(200).await.json();
     assert_eq!(listed["items"], json!([]), "it is no longer found by its subject");
     assert_eq!(erase(&entity, &event).await, erased, "a repetition gets the same answer");
 }
@@ -118,8 +124,9 @@ async fn an_erased_event_leaves_who_when_and_outcome(suite: Arc<Suite>) {
 async fn open_deliveries_of_an_erased_event_are_cancelled(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("RETRY_SCHEDULE", "0s,1h")).await;
     let entity = Entity::new(&api, "open".to_owned()).await;
+    let guest = guest_of(&entity);
     let receiver = Receiver::start().await;
-    let hook = entity.hook(&receiver.on("/", [Behaviour::answer(500, &[], GUEST)])).await;
+    let hook = entity.hook(&receiver.on("/", [Behaviour::answer(500, &[], guest.as_str())])).await;
     let (event, deliveries) = published(&entity, json!({})).await;
     let delivery = &deliveries[0];
     entity.until_status(delivery, &["retrying"]).await;
@@ -128,7 +135,7 @@ async fn open_deliveries_of_an_erased_event_are_cancelled(suite: Arc<Suite>) {
     assert_eq!((&cancelled["status"], &cancelled["cancelReason"]), (&json!("cancelled"), &json!("erased")));
     assert!(cancelled.get("nextAttemptDate").is_none() && cancelled["attemptCount"] == 1, "{cancelled:#}");
     let table = Table::of(&api.env);
-    nothing_is_left(&table, &event).await;
+    nothing_is_left(&table, &entity, &event).await;
 
     let since = json!({ "since": "2026-01-01T00:00:00Z" });
     let recovery = entity.post(&format!("/webhook/{}/recover", hook.id)).json(&since).expect(202).await.json();
@@ -155,19 +162,20 @@ async fn a_delivery_that_no_worker_has_claimed_is_never_sent_after_erasing(suite
     tokio::time::sleep(Duration::from_secs(32)).await;
     assert_eq!(entity.delivery(&deliveries[0]).await["status"], "cancelled");
     assert_eq!(receiver.received("/").len(), 0);
-    nothing_is_left(&table, &event).await;
+    nothing_is_left(&table, &entity, &event).await;
     assert!(bundle.stop().await.success());
 }
 
 #[contract_test]
 async fn an_attempt_under_way_is_recorded_without_its_response(suite: Arc<Suite>) {
     let entity = suite.entity().await;
+    let guest = guest_of(&entity);
     let receiver = Receiver::start().await;
-    let large = || format!("{GUEST}{}", "x".repeat(3_900));
+    let large = || format!("{guest}{}", "x".repeat(3_900));
     for (path, status, answer, ends) in [
-        ("/delivered", 200, GUEST.to_owned(), "delivered"),
+        ("/delivered", 200, guest.clone(), "delivered"),
         ("/large", 200, large(), "delivered"),
-        ("/failed", 500, GUEST.to_owned(), "cancelled"),
+        ("/failed", 500, guest.clone(), "cancelled"),
         ("/failed-large", 500, large(), "cancelled"),
     ] {
         let slow = Behaviour::answer(status, &[], answer).after(Duration::from_secs(3));
@@ -179,7 +187,7 @@ async fn an_attempt_under_way_is_recorded_without_its_response(suite: Arc<Suite>
         assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!(ends), &json!(1)), "{path}");
         assert_eq!(delivery["attempts"][0]["httpStatus"], status, "{path}");
         assert_eq!(delivery.get("cancelReason").is_some(), ends == "cancelled", "{path}: {delivery:#}");
-        nothing_is_left(&suite.table(), &event).await;
+        nothing_is_left(&suite.table(), &entity, &event).await;
         entity.call("DELETE", &format!("/webhook/{}", hook.id)).expect(200).await;
         tokio::time::sleep(Duration::from_secs(2)).await;
         assert_eq!(receiver.received(path).len(), 1, "{path}: no retry");
@@ -189,10 +197,11 @@ async fn an_attempt_under_way_is_recorded_without_its_response(suite: Arc<Suite>
 #[contract_test]
 async fn a_repeated_publication_does_not_bring_erased_content_back(suite: Arc<Suite>) {
     let entity = suite.entity().await;
+    let guest = guest_of(&entity);
     let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let random: Vec<String> = (0..200).map(|_| uuid(&SystemRandom)).collect();
-    let body = json!({ "type": "booking.created", "data": { "guest": GUEST, "random": random } });
+    let body = json!({ "type": "booking.created", "data": { "guest": guest, "random": random } });
     let publish = async || {
         let call = entity.post("/webhook/event").header("idempotency-key", "erased").json(&body);
         text(&call.expect(202).await.json()["eventIdentifier"])
@@ -206,12 +215,13 @@ async fn a_repeated_publication_does_not_bring_erased_content_back(suite: Arc<Su
     assert!(stored_body().await.get("content").is_none());
     assert_eq!(publish().await, event);
     assert!(stored_body().await.get("content").is_none());
-    nothing_is_left(&suite.table(), &event).await;
+    nothing_is_left(&suite.table(), &entity, &event).await;
 }
 
 #[contract_test]
 async fn only_its_owner_erases_an_event_that_is_kept(suite: Arc<Suite>) {
     let (entity, stranger) = (suite.entity().await, suite.entity().await);
+    let guest = guest_of(&entity);
     entity.hook("http://127.0.0.1:9/").await;
     let (event, _) = published(&entity, json!({})).await;
     stranger.call("DELETE", &content(&event)).refused(404, "event-not-found").await;
@@ -219,7 +229,7 @@ async fn only_its_owner_erases_an_event_that_is_kept(suite: Arc<Suite>) {
         entity.call("DELETE", &content(other)).refused(404, "event-not-found").await;
     }
     let shown = entity.get(&format!("/webhook/event/{event}")).expect(200).await.json();
-    assert_eq!(shown["data"], json!({ "guest": GUEST }));
+    assert_eq!(shown["data"], json!({ "guest": guest }));
     let mut item = suite.table().event(&event).await.expect("it is kept");
     item["expiresAt"] = json!({ "N": "1" });
     suite.table().put(item).await;
@@ -229,8 +239,9 @@ async fn only_its_owner_erases_an_event_that_is_kept(suite: Arc<Suite>) {
 #[contract_test]
 async fn a_large_event_is_erased_in_all_its_deliveries(suite: Arc<Suite>) {
     let entity = suite.entity().await;
+    let guest = guest_of(&entity);
     let receiver = Receiver::start().await;
-    let address = receiver.on("/", [Behaviour::answer(200, &[], GUEST)]);
+    let address = receiver.on("/", [Behaviour::answer(200, &[], guest.as_str())]);
     for _ in 0..45 {
         entity.hook(&address).await;
     }
@@ -241,7 +252,7 @@ async fn a_large_event_is_erased_in_all_its_deliveries(suite: Arc<Suite>) {
     let answer = entity.call("DELETE", &content(&event)).send().await;
     assert!([200, 202].contains(&answer.status), "{}", answer.exchange);
     until("the rest is erased", LONG, async || {
-        left_in(&items_about(&suite.table(), &event, GUEST).await, GUEST).is_empty().then_some(())
+        left_in(&items_about(&suite.table(), &event, &guest).await, &guest).is_empty().then_some(())
     })
     .await;
 }

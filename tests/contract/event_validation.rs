@@ -60,7 +60,7 @@ async fn a_strict_deployment_refuses_data_that_do_not_conform(suite: Arc<Suite>)
 #[contract_test]
 async fn an_accepted_event_that_is_repeated_gets_its_answer_if_strict(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
-    let entity = Entity::new(&api, "strict".to_owned()).await;
+    let entity = Entity::new(&api, "lenient".to_owned()).await;
     let bus = Bus::of(&api.env);
     let of_bus = |id: &str| {
         let data = r#"{"brandIdentifier":4711}"#;

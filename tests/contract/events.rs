@@ -103,7 +103,7 @@ async fn every_type_except_operational_ones_can_be_published(suite: Arc<Suite>) 
     // Webhooks may still subscribe to them.
     let wanting = json!({ "name": "own", "eventUrl": receiver.url("/"), "eventList": own });
     entity.hook_with(wanting).await;
-    assert_eq!(own.len(), 7, "{own:?}");
+    assert_eq!(own.len(), 8, "{own:?}");
 }
 
 /// The webhooks that get an event of this type, in the order of their identifiers.

@@ -8,7 +8,7 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::harness::{Behaviour, Entity, Hook, LONG, Receiver, Suite, signature, until};
+use crate::harness::{Behaviour, Entity, Hook, LONG, Received, Receiver, Suite, signature, stored, until};
 
 const LONG_AGO: &str = "2026-01-01T00:00:00.000Z";
 
@@ -43,6 +43,10 @@ pub(crate) async fn answer(entity: &Entity, hook: &Hook, body: Value) -> Vec<Str
 pub(crate) async fn confirm(entity: &Entity, hook: &Hook, read: &[Value]) -> Vec<String> {
     let receipts: Vec<_> = read.iter().map(|delivery| &delivery["receipt"]).collect();
     answer(entity, hook, json!({ "confirmed": receipts })).await
+}
+
+fn body_of(request: &Received) -> Value {
+    serde_json::from_slice(&request.body).expect("the body is JSON")
 }
 
 fn id(delivery: &Value) -> &str {
@@ -157,6 +161,70 @@ async fn an_unconfirmed_delivery_comes_again_and_its_receipt_expires(suite: Arc<
         "{shown:#}"
     );
     assert_eq!(shown["attempts"][1]["confirmed"], true);
+}
+
+/// Reads a delivery and does not answer; returns when its visibility time is over.
+async fn abandoned(suite: &Suite, entity: &Entity, hook: &Hook) {
+    let read = read_some(entity, hook, "visibility=10").await;
+    let (pk, sk) = stored::head_key(id(&read[0]));
+    let mut head = suite.table().item(&pk, &sk).await.expect("it is leased");
+    head["claimableAt"] = json!({ "S": LONG_AGO });
+    suite.table().put(head).await;
+}
+
+/// Reports the next delivery of the feed as failed.
+async fn reported(entity: &Entity, hook: &Hook) {
+    let read = read_some(entity, hook, "limit=1").await;
+    let failure = json!({ "failed": [{ "receipt": read[0]["receipt"], "reason": "x".repeat(500) }] });
+    assert_eq!(answer(entity, hook, failure).await, ["failed"]);
+}
+
+#[contract_test]
+async fn a_delivery_that_no_reader_confirms_fails_and_is_announced(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let listener = receiver.on("/", [Behaviour::status(204)]);
+    let kinds = ["webhook.failing", "webhook.delivery.exhausted"];
+    entity.hook_with(json!({ "name": "listener", "eventUrl": listener, "eventList": kinds })).await;
+    let body = json!({ "name": "feed", "delivery": "pull", "eventList": ["booking.created"] });
+    for last_is_unconfirmed in [true, false] {
+        // The fifth failure in a row is announced, and the last attempt of a schedule.
+        let hook = entity.hook_with(body.clone()).await;
+        let first = entity.publish(json!({})).await;
+        for _ in 0..3 {
+            reported(&entity, &hook).await;
+        }
+        assert_eq!(entity.delivery(&first).await["status"], "failed");
+        let second = entity.publish(json!({})).await;
+        reported(&entity, &hook).await;
+        if last_is_unconfirmed {
+            abandoned(&suite, &entity, &hook).await;
+            let third = read_some(&entity, &hook, "").await;
+            assert_eq!(third[0]["attemptNumber"], 3);
+            confirm(&entity, &hook, &third).await;
+        } else {
+            reported(&entity, &hook).await;
+            abandoned(&suite, &entity, &hook).await;
+            until("the last attempt is recorded", LONG, async || {
+                assert!(read(&entity, &hook, "").await.is_empty());
+                (entity.delivery(&second).await["status"] == "failed").then_some(())
+            })
+            .await;
+            let failed = entity.delivery(&second).await;
+            assert_eq!(
+                (&failed["lastError"], &failed["attemptCount"]),
+                (&json!("unconfirmed"), &json!(3)),
+                "{failed:#}"
+            );
+        }
+        entity.call("DELETE", &format!("/webhook/{}", hook.id)).expect(200).await;
+    }
+    let types = until("both kinds are announced", LONG, async || {
+        let received = receiver.received("/");
+        let types: BTreeSet<_> = received.iter().map(|one| body_of(one)["type"].to_string()).collect();
+        (types.len() == 2).then_some(types)
+    });
+    assert_eq!(types.await.len(), 2);
 }
 
 #[contract_test]

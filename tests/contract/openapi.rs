@@ -48,7 +48,7 @@ async fn head_is_deployed_beside_each_get_that_does_not_act(_: Arc<Suite>) {
         routes.map(|route| (route.path, route.function)).collect()
     };
     let mut gets = of("GET");
-    gets.retain(|(path, _)| path != NO_HEAD);
+    gets.retain(|(path, _)| !NO_HEAD.contains(&path.as_str()));
     assert_eq!(of("HEAD"), gets);
 }
 

@@ -15,8 +15,11 @@ use super::project;
 
 /// The verbs that a path of an OpenAPI document can have.
 const VERBS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
-/// The only path whose GET has an effect, and therefore no HEAD.
-pub const NO_HEAD: &str = "/api/public/{provider}/oauth2/callback";
+/// The paths whose GET has an effect, and therefore no HEAD.
+pub const NO_HEAD: [&str; 2] = [
+    "/api/public/{provider}/oauth2/callback",
+    "/api/managing-entity/{managingEntityIdentifier}/webhook/{webhookIdentifier}/feed",
+];
 /// The only path whose parameter matches the rest of an address, including slashes.
 const GREEDY: &str = "/panel/{page}";
 /// The responses for unknown paths and verbs, which no operation can list.
@@ -84,7 +87,7 @@ impl Contract {
     pub fn verbs(&self, path: &str) -> BTreeSet<String> {
         let operations = self.operations().into_iter().filter(|operation| operation.path == path);
         let mut verbs: BTreeSet<String> = operations.map(|operation| operation.method).collect();
-        if verbs.contains("GET") && path != NO_HEAD {
+        if verbs.contains("GET") && !NO_HEAD.contains(&path) {
             verbs.insert("HEAD".to_owned());
         }
         verbs
@@ -129,7 +132,8 @@ impl Contract {
                 Err(format!("{status} on a path that openapi.yaml does not have"))
             };
         };
-        let verb = if *method == Method::HEAD && template != NO_HEAD { Method::GET } else { method.clone() };
+        let verb =
+            if *method == Method::HEAD && !NO_HEAD.contains(&template.as_str()) { Method::GET } else { method.clone() };
         let Some(operation) = item.get(verb.as_str().to_ascii_lowercase()) else {
             return if status == 405 {
                 Ok(&self.unknown_verb)

@@ -90,3 +90,11 @@ fn no_attempt_counts_twice_in_the_statistics() {
 fn a_permission_that_is_replaced_during_its_refresh_loses_nothing() {
     keeps_every_promise(&Plan::draw(9_001_144));
 }
+
+/// An attempt was counted only when all attempts of its message had ended. Beside one whose endpoint was silent, a
+/// failure was counted after a later success, and the webhook seemed to fail.
+#[test]
+fn an_attempt_beside_a_silent_one_is_counted_within_a_second() {
+    let plan = Plan { speed: 4, ..Plan::draw(6_003_496).only(&[0, 1, 4, 5, 29, 30]).with_faults(&[]) };
+    keeps_every_promise(&plan);
+}

@@ -7,7 +7,11 @@
 //! that it received itself. If it dies, they become visible again after their visibility timeout, like the messages of
 //! its batch; the sweep announces their deliveries sooner.
 
-use std::time::Duration;
+use std::{
+    mem,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use futures::{
     FutureExt, StreamExt,
@@ -55,14 +59,8 @@ const PERMIT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The number of deliveries waiting in memory from which a run receives no more messages, unless it has room.
 const MAX_WAITING: usize = MESSAGES_AT_ONCE / 2;
 
-/// The effects of a message.
-#[derive(Default)]
-struct Handled {
-    /// The attempts that were recorded.
-    recorded: Vec<RecordedAttempt>,
-    /// Why the queue must deliver the message again. Its other attempts are dropped then.
-    error: Option<DispatchError>,
-}
+/// Why the queue must deliver a message again, if it must. Its other attempts are dropped then.
+type Handled = Result<(), DispatchError>;
 
 /// A random time between `least` and `least + more`.
 struct Spread {
@@ -91,6 +89,8 @@ struct DispatchRun<'a> {
     dispatcher: &'a Dispatcher,
     inbox: &'a Inbox,
     limiter: ConcurrencyLimiter,
+    /// Recorded attempts that are to be counted. The other attempts of their messages may last much longer.
+    recorded: Mutex<Vec<RecordedAttempt>>,
 }
 
 impl Dispatcher {
@@ -108,7 +108,8 @@ impl Dispatcher {
             Lane::Quick => quick,
             Lane::Slow => slow,
         };
-        DispatchRun { dispatcher: self, inbox, limiter: ConcurrencyLimiter::new(lane) }.run(batch).await
+        let limiter = ConcurrencyLimiter::new(lane);
+        DispatchRun { dispatcher: self, inbox, limiter, recorded: Mutex::default() }.run(batch).await
     }
 }
 
@@ -121,7 +122,6 @@ impl DispatchRun<'_> {
 
         let mut receives = false;
         let mut messages = batch.len();
-        let mut recorded = Vec::new();
         let mut again = Vec::new();
         let mut under_way: FuturesUnordered<BoxFuture<'_, Step>> =
             batch.into_iter().map(|message| self.handle_of_batch(message).boxed()).collect();
@@ -144,8 +144,8 @@ impl DispatchRun<'_> {
                 biased; // a fixed order, so that a simulation can be repeated; the rarest first
                 _ = ticks.tick() => {
                     receives = true;
+                    let recorded = self.take_recorded();
                     if !recorded.is_empty() {
-                        let recorded = std::mem::take(&mut recorded);
                         under_way.push(self.dispatcher.count(recorded).map(|()| Step::Counted).boxed());
                     }
                 }
@@ -156,8 +156,7 @@ impl DispatchRun<'_> {
                         Step::Counted => continue,
                     };
                     messages -= 1;
-                    recorded.extend(handled.recorded);
-                    if let Some(error) = handled.error {
+                    if let Err(error) = handled {
                         tracing::error!(error = %logging::chain(&error), messageId = message_id, "{NOT_HANDLED}");
                         again.extend(message_id);
                     }
@@ -169,9 +168,17 @@ impl DispatchRun<'_> {
                 }
             }
         }
-        self.dispatcher.count(recorded).await;
+        self.dispatcher.count(self.take_recorded()).await;
         self.dispatcher.meter.publish(self.inbox.lane(), self.limiter.most(), self.dispatcher.clock.now());
         again
+    }
+
+    fn take_recorded(&self) -> Vec<RecordedAttempt> {
+        mem::take(&mut *self.recorded())
+    }
+
+    fn recorded(&self) -> MutexGuard<'_, Vec<RecordedAttempt>> {
+        self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn receive(&self, most: usize) -> Vec<Received> {
@@ -191,7 +198,7 @@ impl DispatchRun<'_> {
 
     async fn handle_received(&self, Received { attempts, receipt }: Received) -> Step {
         let handled = self.handle(attempts).await;
-        if handled.error.is_none()
+        if handled.is_ok()
             && let Err(error) = self.inbox.delete(receipt).await
         {
             tracing::warn!(
@@ -204,30 +211,23 @@ impl DispatchRun<'_> {
 
     /// Makes the attempts that a message announces, concurrently.
     async fn handle(&self, attempts: Result<Vec<AttemptMessage>, MalformedMessage>) -> Handled {
-        let attempts = match attempts {
-            Ok(attempts) => attempts,
-            Err(error) => return Handled { error: Some(DispatchError::Message(error)), ..Handled::default() },
-        };
-        let mut handled = Handled::default();
-        for outcome in join_all(attempts.into_iter().map(|message| self.handle_one(message))).await {
-            match outcome {
-                Ok(recorded) => handled.recorded.extend(recorded),
-                Err(error) => handled.error = Some(error),
-            }
-        }
-        handled
+        let attempts = attempts.map_err(DispatchError::Message)?;
+        // All end, whether or not one fails.
+        join_all(attempts.into_iter().map(|message| self.handle_one(message))).await.into_iter().collect()
     }
 
     /// Makes an attempt, if it gets a permit; otherwise the delivery waits, unclaimed and unchanged.
-    async fn handle_one(&self, message: AttemptMessage) -> Result<Option<RecordedAttempt>, DispatchError> {
+    async fn handle_one(&self, message: AttemptMessage) -> Handled {
         let _permit = match self.permit(&message.owner(), message.due.has_waited).await {
             Ok(permit) => permit,
             Err(_waiting) => {
                 self.wait(message).await;
-                return Ok(None);
+                return Ok(());
             }
         };
-        self.dispatcher.one(&message, self.inbox.lane()).await
+        let recorded = self.dispatcher.one(&message, self.inbox.lane()).await?;
+        self.recorded().extend(recorded);
+        Ok(())
     }
 
     /// Takes a permit for a delivery. The error, when none is free in time, counts the delivery as waiting in memory.
