@@ -52,6 +52,15 @@ async fn a_strict_deployment_refuses_data_that_do_not_conform(suite: Arc<Suite>)
     let mut fields = fields(&problem);
     fields.sort();
     assert_eq!(fields, ["data", "data/brandIdentifier"], "{problem:#}");
+    let with_key = published(json!({ "brandIdentifier": 4711 })).header("idempotency-key", "new");
+    with_key.refused(400, "invalid-request").await;
+    let data = r#"{"brandIdentifier":4711}"#;
+    let detail = format!(
+        r#"{{"type":"managing_entity.brand.removed","managingEntityIdentifier":"{}","data":{data}}}"#,
+        entity.id
+    );
+    let rejected = Bus::of(&api.env).hand_over(Bus::event("refused", &detail)).await.expect("taken");
+    assert_eq!(rejected["rejected"]["reason"], "invalid-request", "{rejected:#}");
     let answer = published(json!({ "brandIdentifier": "BR-1", "removedAt": "2026-11-05T10:00:00Z" })).expect(202).await;
     assert_eq!(answer.json().get("warnings"), None);
 }

@@ -64,7 +64,7 @@ async fn a_function_in_a_container_reaches_the_stand_ins(suite: Arc<Suite>) {
 async fn missing_tools_are_reported_before_anything_is_installed_or_built(_: Arc<Suite>) {
     let cases = [
         ("--function=", "make sam-local FUNCTION=token"),
-        ("--function=tokens", "There is no function `tokens`. The functions are: add-application-key, "),
+        ("--function=tokens", "There is no function `tokens`. The functions are: acknowledge-feed, "),
         ("--function=token", "No container engine answers at unix:///nonexistent"),
     ];
     for (function, said) in cases {

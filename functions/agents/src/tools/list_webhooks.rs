@@ -15,7 +15,7 @@ use crate::{
 pub const LIST_WEBHOOKS: Tool = Tool {
     name: "list_webhooks",
     title: "List webhooks",
-    description: "Lists all webhooks of a managing entity, the oldest first, each with its endpoint, its event types \
+    description: "Lists a managing entity's webhooks, the oldest first, each with its endpoint, its event types \
                   and the state of its deliveries (`deliveryState`): `active`, `failing` (the last attempts failed), \
                   `paused` (the endpoint does not answer, and deliveries wait) or `disabled`. No signing secret is \
                   shown. Use it to find the identifier of a webhook; call `diagnose_webhook` for a webhook that is \
