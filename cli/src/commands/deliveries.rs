@@ -105,6 +105,8 @@ fn row(delivery: &Listed) -> Vec<(String, Style)> {
     let last = match (delivery.last_http_status, &delivery.last_error) {
         (Some(status), _) => (status.to_string(), colour_of_answer(Some(status))),
         (None, Some(error)) => (visible_line(error), colour_of_answer(None)),
+        // A reader of a feed gives no status.
+        (None, None) if delivery.status == "delivered" => ("confirmed".to_owned(), colour_of(&delivery.status)),
         (None, None) => ("-".to_owned(), DIM),
     };
     let plain = |text: &str| (visible_line(text), Style::new());
