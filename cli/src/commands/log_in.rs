@@ -24,7 +24,7 @@ const SCOPES: [&str; 3] = ["integrations.read", "integrations.write", "integrati
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Login {
-    /// The base address of the API, such as https://api.waypost.example.
+    /// The base address of the API, such as `https://api.waypost.example`.
     #[arg(long, value_name = "URL")]
     address: Option<String>,
     /// The address of the token issuer. By default, the API names it.
