@@ -26,7 +26,7 @@ import { Text } from "../parts/json.js";
 import { latestOf } from "../parts/counts.js";
 import { say } from "../parts/notices.js";
 import { useAction, useLoad, usePolling } from "../parts/load.js";
-import { addressOf } from "../words/address.js";
+import { addressOf, payloadInWords } from "../words/address.js";
 import { healthOf } from "../words/health.js";
 
 async function read(id) {
@@ -145,14 +145,21 @@ const Signing = ({ until }) => html`
     : "One secret signs all requests. Rotate it if it may have leaked, or as often as your policy requires."}${" "}
     <${Guide}>How an endpoint verifies requests<//></p>`;
 
-const Details = ({ webhook: { id, delivery, headers, createdDate, lastReadDate, lastUpdate, oldestUnreadDate, version } }) => html`
+const Details = ({ webhook }) => {
+  const { id, delivery, headers, createdDate, lastReadDate, lastUpdate, maxAttemptsPerSecond, oldestUnreadDate, payload, version } =
+    webhook;
+  return html`
   <dl class="facts">
     <div><dt>Identifier</dt><dd><${Identifier} id=${id} what="the webhook’s identifier" /></dd></div>
     ${delivery === "pull" ? html`
       <div><dt>Feed last read</dt><dd>${lastReadDate ? html`<${Time} date=${lastReadDate} as="both" />` : "Never"}</dd></div>
       <div><dt>Oldest unread delivery</dt><dd>${oldestUnreadDate
         ? html`<${Time} date=${oldestUnreadDate} as="both" />` : "None"}</dd></div>`
-    : html`<div><dt>Custom headers</dt><dd>${Object.keys(headers).join(", ") || "None"}</dd></div>`}
+    : html`
+      <div><dt>Custom headers</dt><dd>${Object.keys(headers).join(", ") || "None"}</dd></div>
+      <div><dt>Attempts per second</dt><dd>${maxAttemptsPerSecond ? `${maxAttemptsPerSecond} at most` : "No limit"}</dd></div>`}
+    <div><dt>Body</dt><dd>${payloadInWords(payload)}</dd></div>
     <div><dt>Created</dt><dd><${Time} date=${createdDate} as="both" /></dd></div>
     <div><dt>Last changed</dt><dd><${Time} date=${lastUpdate} as="both" />, version ${version}</dd></div>
   </dl>`;
+};

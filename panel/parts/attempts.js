@@ -67,5 +67,6 @@ function Request({ delivery, attempt }) {
       <tbody>${headersOf(delivery, attempt).map(([name, value]) => html`<tr><th scope="row">${name}</th>
         ${value === null ? html`<td class="faint">not stored</td>` : html`<td>${value}</td>`}</tr>`)}</tbody></table>
     <p class="faint">This attempt used this address and these headers. Their values are not stored: those that follow from the
-      delivery are shown. The body is the event below, with the same bytes at each attempt.</p>`;
+      delivery are shown. ${attempt.payload === "thin" ? "The body was the event without its data."
+      : "The body is the event below, with the same bytes at each attempt."}</p>`;
 }

@@ -6,35 +6,44 @@ import { EventPicker } from "./event_picker.js";
 import { FilterField, withFilter } from "./event_filter.js";
 import { formatted } from "./json.js";
 import { Refusal } from "../refusal.js";
-import { DELIVERIES } from "../words/address.js";
+import { DELIVERIES, PAYLOADS } from "../words/address.js";
 import { SIGNATURES } from "../words/signatures.js";
 
 /** The members with a field, which shows their violations. */
-export const FIELDS = ["name", "delivery", "eventUrl", "eventList", "eventFilter", "headers", "signature"];
+export const FIELDS = ["name", "delivery", "eventUrl", "eventList", "eventFilter", "headers", "payload",
+  "maxAttemptsPerSecond", "signature"];
 
-export const BLANK = { name: "", delivery: "push", eventUrl: "", eventList: null, eventFilter: "", headers: [], signature: "hmac" };
+export const BLANK = { name: "", delivery: "push", eventUrl: "", eventList: null, eventFilter: "", headers: [], payload: "full",
+  maxAttemptsPerSecond: "", signature: "hmac" };
 
 /** The form of a webhook: `eventList` is null for every type, and the filter is text. */
-export const typed = ({ name, delivery, eventUrl = "", eventList, eventFilter, headers, signature }) => ({
+export const typed = ({ name, delivery, eventUrl = "", eventList, eventFilter, headers, payload, maxAttemptsPerSecond, signature }) => ({
   name,
   delivery,
   eventUrl,
   eventList: eventList.length ? eventList : null,
   eventFilter: formatted(eventFilter),
   headers: Object.entries(headers).map(([header, value]) => ({ name: header, value })),
+  payload,
+  maxAttemptsPerSecond: String(maxAttemptsPerSecond ?? ""),
   signature,
 });
 
-const asked = ({ name, delivery, eventUrl, eventList, headers, signature }) => ({
+/** An empty limit is none; a text that is no number is sent as it is, so that the API names the fault. */
+const limitOf = (text) => (text.trim() === "" ? null : Number.isNaN(Number(text)) ? text : Number(text));
+
+const asked = ({ name, delivery, eventUrl, eventList, headers, payload, maxAttemptsPerSecond, signature }) => ({
   name: name.trim(),
   delivery,
   eventList: eventList ?? [],
+  payload,
   signature,
-  // A webhook with a feed has neither.
+  // A webhook with a feed has none of these.
   ...delivery === "push" && {
     eventUrl: eventUrl.trim(),
     headers: Object.fromEntries(headers.filter((header) => header.name.trim()).map((header) =>
       [header.name.trim(), header.value])),
+    maxAttemptsPerSecond: limitOf(maxAttemptsPerSecond),
   },
 });
 
@@ -69,6 +78,13 @@ export function WebhookFields({ form, change, refusal, forgive, kept = false }) 
       change({ ...form, eventFilter: text })} refusal=${refusal} forgive=${forgive} />
     ${form.delivery === "push" && html`<${HeaderFields} headers=${form.headers} change=${set("headers")}
       fault=${fault("headers")} kept=${kept} />`}
+    <${SelectField} label="Body" value=${form.payload} change=${set("payload")} fault=${fault("payload")}
+      hint="Without its data, an event has only its identifier, type and subject; the receiver reads the rest from the API."
+      options=${PAYLOADS} />
+    ${form.delivery === "push" && html`<${TextField} label="Attempts per second" inputmode="numeric"
+      hint="The most requests per second that the endpoint gets, from 1 to 100. Empty means no limit."
+      value=${form.maxAttemptsPerSecond} change=${set("maxAttemptsPerSecond")} fault=${fault("maxAttemptsPerSecond")}
+      autocomplete="off" />`}
     <${SelectField} label="Signature" value=${form.signature} change=${set("signature")} fault=${fault("signature")}
       hint=${`With a key pair, the endpoint can verify requests with a public key, and needs no secret.${
         kept ? " Without one again, the public keys end at once." : ""}`} options=${SIGNATURES} />`;

@@ -3,5 +3,10 @@ export const DELIVERIES = [["push", "The service calls an address"], ["pull", "A
 
 export const deliveryInWords = (delivery) => new Map(DELIVERIES).get(delivery) ?? delivery;
 
+/** What the body of a delivery has, as the API names it and in words. */
+export const PAYLOADS = [["full", "The whole event"], ["thin", "The event without its data"]];
+
+export const payloadInWords = (payload) => new Map(PAYLOADS).get(payload) ?? payload;
+
 /** The address of a webhook, or the words for its absence. */
 export const addressOf = ({ eventUrl }) => eventUrl ?? "A program reads the feed";

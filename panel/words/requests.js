@@ -9,11 +9,18 @@ const known = (delivery) => ({
   "webhook-id": delivery.event.id,
 });
 
+/** The body of an attempt, as sent. That of a webhook that gets no data has the other members, in their order. */
+export function bodyOf({ body, event, subject }, attempt) {
+  if (attempt?.payload !== "thin") return body;
+  const { id, type, test, timestamp, managingEntityIdentifier } = event;
+  return JSON.stringify({ id, type, test, subject, timestamp, managingEntityIdentifier });
+}
+
 /** The headers of an attempt, as names and values; `null` for a value that is not stored. */
 export function headersOf(delivery, attempt) {
   const values = {
     ...known(delivery),
-    "content-length": delivery.erasedDate ? null : String(new TextEncoder().encode(delivery.body).length),
+    "content-length": delivery.erasedDate ? null : String(new TextEncoder().encode(bodyOf(delivery, attempt)).length),
     "host": URL.canParse(attempt.url) ? new URL(attempt.url).host : null,
     "webhook-timestamp": String(Math.floor(new Date(attempt.attemptDate) / 1000)),
   };
@@ -32,6 +39,6 @@ export function curlOf(delivery, webhook) {
   const own = Object.keys(webhook?.headers ?? {}).map((name) => [name, "***"]);
   const all = [...Object.entries(known(delivery)), ...own];
   const headers = all.map(([name, value]) => `  -H ${quoted(`${name}: ${value}`)}`);
-  const body = `  --data-binary ${quoted(delivery.body)}`;
+  const body = `  --data-binary ${quoted(bodyOf(delivery, delivery.attempts.at(-1)))}`;
   return [`curl -i -X POST ${quoted(webhook?.eventUrl ?? delivery.url)}`, ...headers, body].join(" \\\n");
 }

@@ -26,6 +26,7 @@ export const CONNECTION = {
 export function waits({ waitingFor }) {
   if (waitingFor === "schedule") return "by the retry schedule";
   if (waitingFor === "breaker") return "when the paused webhook is checked again; it waits until the endpoint responds";
+  if (waitingFor === "rate") return "when it is its turn; the webhook has a limit of attempts per second";
   if (waitingFor === "reader") return "when a program reads the feed of the webhook";
   if (waitingFor === "limit") return "when other deliveries have finished; too many are being sent at once";
   return "";

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::subscriptions::tally::AttemptOutcome;
+use crate::{events::payload::Payload, subscriptions::tally::AttemptOutcome};
 use base::{Time, version::SERVICE_VERSION_HEADER};
 use outbound::{AttemptError, HttpResponse};
 
@@ -94,6 +94,9 @@ pub struct Attempt {
     /// A stable code and a sentence, if the attempt never completed, or failed in the reader of a feed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// What the body of the request was: [`Payload::Thin`] if it had no data. Attempts of readers do not say so.
+    #[serde(default, skip_serializing_if = "Payload::is_full")]
+    pub payload: Payload,
     /// The status of the response; `None` if the attempt never completed.
     #[serde(default)]
     pub http_status: Option<u16>,
@@ -120,6 +123,8 @@ pub struct SentTo {
     pub url: String,
     /// The names of the headers that are not in `HEADERS`; `None` when no request could be made.
     pub headers: Option<Vec<String>>,
+    /// What the body was.
+    pub payload: Payload,
 }
 
 impl Attempt {
@@ -178,6 +183,7 @@ impl Attempt {
             confirmed: error.is_none(),
             duration_ms: u64::try_from(ended.since(began).as_millis()).unwrap_or(u64::MAX),
             error,
+            payload: Payload::Full,
             http_status: None,
             response_body: None,
             retry_after_seconds: None,
@@ -202,6 +208,7 @@ impl Attempt {
             confirmed: false,
             duration_ms,
             error: None,
+            payload: sent_to.payload,
             http_status: None,
             response_body: None,
             retry_after_seconds: None,

@@ -54,6 +54,8 @@ pub enum WaitingFor {
     Breaker,
     /// A permit: it is due, and the limits of attempts under way are reached.
     Limit,
+    /// Its slot: its webhook has a rate limit.
+    Rate,
     /// The time of its next attempt.
     Schedule,
     /// A reader of the feed of its webhook, which is pulled.
@@ -66,6 +68,7 @@ impl WaitingFor {
         match self {
             Self::Breaker => "breaker",
             Self::Limit => "limit",
+            Self::Rate => "rate",
             Self::Schedule => "schedule",
             Self::Reader => "reader",
         }
@@ -132,7 +135,7 @@ pub struct Delivery {
     /// a webhook that is pulled.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub url: String,
-    /// The reason for its wait. The table stores only [`WaitingFor::Breaker`] and [`WaitingFor::Reader`]; the others are
+    /// The reason for its wait. The table does not store [`WaitingFor::Limit`] and [`WaitingFor::Schedule`], which are
     /// derived from times and cost no write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_for: Option<WaitingFor>,
@@ -159,7 +162,10 @@ pub struct WholeDelivery {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deliveries::{attempt::SentTo, store::shown};
+    use crate::{
+        deliveries::{attempt::SentTo, store::shown},
+        events::payload::Payload,
+    };
     use base::{EventId, testing::CountingRandom};
     use outbound::HttpResponse;
 
@@ -199,7 +205,7 @@ mod tests {
         };
         let attempt = |number| {
             let headers = Some((0..20).map(|header| format!("{}{header:02}", "x".repeat(126))).collect());
-            let sent_to = SentTo { url: "x".repeat(2_048), headers };
+            let sent_to = SentTo { url: "x".repeat(2_048), headers, payload: Payload::Thin };
             Attempt::of(number, now, now, &outcome, sent_to, "")
         };
         let attempts = shown((1..MAX_ATTEMPTS + LONGEST_SCHEDULE).map(attempt).collect(), "");

@@ -161,7 +161,7 @@ fn message(kind: &'static EventType) -> Message {
 fn envelope() -> Value {
     json!({
         "type": "object",
-        "required": ["id", "type", "timestamp", "managingEntityIdentifier", "data"],
+        "required": ["id", "type", "timestamp", "managingEntityIdentifier"],
         "properties": {
             "id": { "type": "string", "description": "The event's identifier, the same on every attempt." },
             "type": { "type": "string", "description": "The key of its type." },
@@ -169,7 +169,7 @@ fn envelope() -> Value {
             "subject": { "type": "string", "description": "The subject that its publisher named, if any." },
             "timestamp": { "type": "string", "format": "date-time", "description": "When it was published." },
             "managingEntityIdentifier": { "type": "string", "description": "The managing entity of the event." },
-            "data": { "type": "object", "description": "Its data, by its type." },
+            "data": { "type": "object", "description": "Its data, by its type. Absent if the webhook's `payload` is `thin`." },
         },
     })
 }

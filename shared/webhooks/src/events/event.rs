@@ -55,7 +55,8 @@ struct Body<'a> {
     subject: Option<&'a str>,
     timestamp: Time,
     managing_entity_identifier: EntityId,
-    data: &'a serde_json::value::RawValue,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<&'a serde_json::value::RawValue>,
 }
 
 impl Event {
@@ -85,7 +86,7 @@ impl Event {
         data: &serde_json::value::RawValue,
     ) -> Result<Self, TooLarge> {
         let managing_entity_identifier = entity;
-        Body { id, r#type: kind.value, test: false, subject, timestamp, managing_entity_identifier, data }
+        Body { id, r#type: kind.value, test: false, subject, timestamp, managing_entity_identifier, data: Some(data) }
             .event(kind.value)
     }
 
@@ -98,8 +99,16 @@ impl Event {
         data: &serde_json::value::RawValue,
     ) -> Result<Self, TooLarge> {
         let managing_entity_identifier = entity;
-        Body { id, r#type: kind.value, test: true, subject: None, timestamp, managing_entity_identifier, data }
-            .event(kind.value)
+        Body {
+            id,
+            r#type: kind.value,
+            test: true,
+            subject: None,
+            timestamp,
+            managing_entity_identifier,
+            data: Some(data),
+        }
+        .event(kind.value)
     }
 
     /// The body of an event with these data and without a subject. It is not too large, since it has no data of a
@@ -113,7 +122,20 @@ impl Event {
         data: &serde_json::value::RawValue,
     ) -> String {
         let (id, managing_entity_identifier) = (id.clone(), entity.clone());
-        Body { id, r#type: kind, test, subject: None, timestamp, managing_entity_identifier, data }.text()
+        Body { id, r#type: kind, test, subject: None, timestamp, managing_entity_identifier, data: Some(data) }.text()
+    }
+
+    /// The body of an event without its data, with its subject whether its publisher gave it or its data did.
+    pub(super) fn thin(
+        id: &EventId,
+        kind: &str,
+        test: bool,
+        subject: Option<&str>,
+        timestamp: Time,
+        entity: &EntityId,
+    ) -> String {
+        let (id, managing_entity_identifier) = (id.clone(), entity.clone());
+        Body { id, r#type: kind, test, subject, timestamp, managing_entity_identifier, data: None }.text()
     }
 }
 
@@ -171,6 +193,14 @@ mod tests {
             event.id
         );
         assert_eq!(event.body, format!("{start}{data}}}"));
+    }
+
+    #[test]
+    fn a_thin_body_has_every_member_but_the_data() {
+        let event = event(r#"{"a":1}"#.to_owned()).expect("an event");
+        let thin = |subject| Event::thin(&event.id, event.kind, false, subject, event.timestamp, &event.entity);
+        assert_eq!(event.body, thin(None).replace("\"}", "\",\"data\":{\"a\":1}}"));
+        assert!(thin(Some("B-1001")).contains(r#""subject":"B-1001""#));
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub(crate) mod json_text;
 pub mod new_event;
 pub mod outbox;
 mod packed;
+pub(crate) mod payload;
 pub mod publish;
 pub mod rejected;
 mod retention;

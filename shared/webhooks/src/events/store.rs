@@ -1,6 +1,6 @@
 //! Events in the table, and the plans of idempotency keys.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{borrow::Cow, io, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
@@ -8,6 +8,7 @@ use crate::events::{
     data_warning::{self, DataWarning},
     event::Event,
     packed::Packed,
+    payload::Payload,
     retention,
 };
 use auth::EntityId;
@@ -209,6 +210,19 @@ impl EventItem {
 pub(crate) struct StoredEvent {
     pub(crate) item: EventItem,
     pub(crate) body: String,
+}
+
+impl StoredEvent {
+    /// The body that a webhook with this payload is sent.
+    pub(crate) fn payload(&self, payload: Payload) -> Cow<'_, str> {
+        match payload {
+            Payload::Full => Cow::Borrowed(&self.body),
+            Payload::Thin => {
+                let EventItem { sk, r#type, is_test, subject, owner_identifier, .. } = &self.item;
+                Cow::Owned(Event::thin(sk, r#type, *is_test, subject.as_deref(), sk.time(), owner_identifier))
+            }
+        }
+    }
 }
 
 /// The plan of a publication with an idempotency key. A repetition carries out the same plan, and so gives the same

@@ -13,6 +13,7 @@ use crate::subscriptions::{
     key_pair::{SignatureScheme, SigningKeyPair},
     masked::MASK,
     members::{About, Members},
+    rate_limit::NOT_PULLED,
     resume::Pauses,
     revision::{self, EndpointChange, PartChange},
     secret::{self, SealedSecret},
@@ -119,11 +120,12 @@ impl Changing {
         };
         // Past failures must not disable the webhook again at its next failure, and a new address has not failed yet.
         let resets = enabled || moved;
+        let paced = revision::changed_limit(read, members).is_some();
         // The feed ends.
         let leaves_feed = read.is_pulled() && (!pulled || members.enabled == Some(false));
         let release = if leaves_feed { Some(self.pauses.jobs.release(entity, &read.id, now)?) } else { None };
-        let reset = if resets || leaves_feed {
-            self.pauses.change_and_reset(entity, &read.id, (&change, release), resets, now).await?
+        let reset = if resets || leaves_feed || paced {
+            self.pauses.change_and_reset(entity, &read.id, (&change, release), (resets, paced), now).await?
         } else {
             None
         };
@@ -200,6 +202,9 @@ fn check_delivery(read: &Webhook, members: &Members, pulled: bool) -> Result<(),
     }
     if pulled && members.event_url.is_some() {
         violations.add("eventUrl", "needs `delivery` as `push`: a webhook that is pulled has no address");
+    }
+    if pulled && matches!(members.max_attempts_per_second, Some(Some(_))) {
+        violations.add("maxAttemptsPerSecond", NOT_PULLED);
     }
     if pulled && members.headers.as_ref().is_some_and(|headers| !headers.is_empty()) {
         violations.add("headers", "need `delivery` as `push`: a webhook that is pulled has no headers");

@@ -4,8 +4,15 @@ use std::fmt;
 
 use serde::{Deserialize, de::DeserializeOwned};
 
-use super::{endpoint::Part, filter::EventFilter, key_pair::SignatureScheme, masked::Headers, webhook::Delivering};
-use crate::events::{catalogue, unknown};
+use super::{
+    endpoint::Part,
+    filter::EventFilter,
+    key_pair::SignatureScheme,
+    masked::Headers,
+    rate_limit::{self, PerSecond},
+    webhook::Delivering,
+};
+use crate::events::{catalogue, payload::Payload, unknown};
 use auth::EntityId;
 use outbound::AddressRules;
 use problem::{JsonBody, Violations, name, near::MAX_COMPARED};
@@ -26,6 +33,9 @@ pub struct Members {
     pub event_list: Option<Vec<String>>,
     /// In a change they may have masks as well.
     pub headers: Option<Headers>,
+    /// `Some(None)` for `null`, which means no limit.
+    pub max_attempts_per_second: Option<Option<PerSecond>>,
+    pub payload: Option<Payload>,
     pub signature: Option<SignatureScheme>,
     /// Of a new webhook only.
     pub temporary: Option<bool>,
@@ -114,6 +124,8 @@ impl Members {
             about.member(body, "eventList", "a list of event types and groups of them; an empty one means every type");
         let event_filter = body.take_raw("eventFilter");
         let headers = body.optional_texts("headers", "an object of texts by header name");
+        let rate_limit = body.take_raw("maxAttemptsPerSecond");
+        let payload = body.optional("payload", "`full` or `thin`");
         let signature = body.optional("signature", "`hmac` or `ed25519`");
         let temporary = match about {
             About::New if is_pulled => body.optional("temporary", "true or false"),
@@ -131,15 +143,31 @@ impl Members {
             "null" => None,
             json => EventFilter::take("eventFilter", json, violations),
         });
+        let max_attempts_per_second = rate_limit.map(|json| rate_limit::take("maxAttemptsPerSecond", json, violations));
         let event_list = event_list.map(|list| known_types(list, entity, violations));
         about.check(headers.as_ref(), rules, violations);
         if is_pulled && headers.as_ref().is_some_and(|headers| !headers.is_empty()) {
             violations.add("headers", "must be left out: a webhook that is pulled has no headers");
         }
+        if is_pulled && matches!(max_attempts_per_second, Some(Some(_))) {
+            violations.add("maxAttemptsPerSecond", rate_limit::NOT_PULLED);
+        }
         if reference.is_some_and(|Reference(reference)| reference.identifier != entity.as_str()) {
             violations.add("entity.identifier", "must be the managing entity of the path, or be left out");
         }
-        Self { name, delivery, enabled, event_url, event_filter, event_list, headers, signature, temporary }
+        Self {
+            name,
+            delivery,
+            enabled,
+            event_url,
+            event_filter,
+            event_list,
+            headers,
+            max_attempts_per_second,
+            payload,
+            signature,
+            temporary,
+        }
     }
 
     /// Whether all members are missing.
@@ -243,6 +271,17 @@ mod tests {
     }
 
     #[test]
+    fn null_is_no_rate_limit_and_a_webhook_that_is_pulled_has_none() {
+        let limit = |body: &str| read(About::Existing, body).expect("good").max_attempts_per_second;
+        assert_eq!(limit("{}"), None);
+        assert_eq!(limit(r#"{"maxAttemptsPerSecond":null}"#), Some(None));
+        assert_eq!(limit(r#"{"maxAttemptsPerSecond":5}"#).flatten().map(PerSecond::get), Some(5));
+        assert_eq!(violations(About::Existing, r#"{"maxAttemptsPerSecond":0}"#), ["maxAttemptsPerSecond"]);
+        let pulled = r#"{"name":"n","delivery":"pull","eventList":[],"maxAttemptsPerSecond":5}"#;
+        assert_eq!(violations(About::New, pulled), ["maxAttemptsPerSecond"]);
+    }
+
+    #[test]
     fn null_is_no_filter_and_a_fault_of_a_filter_has_its_path() {
         let filter = |body: &str| read(About::Existing, body).expect("good").event_filter;
         assert_eq!(filter("{}"), None);
@@ -274,7 +313,7 @@ mod tests {
 
     #[test]
     fn null_is_a_value_of_no_member() {
-        for member in ["name", "enabled", "eventUrl", "eventList", "headers", "signature", "entity"] {
+        for member in ["name", "enabled", "eventUrl", "eventList", "headers", "payload", "signature", "entity"] {
             assert_eq!(violations(About::Existing, &format!(r#"{{"{member}":null}}"#)), [member]);
         }
     }

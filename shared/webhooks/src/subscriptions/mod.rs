@@ -21,6 +21,7 @@ pub(crate) mod operational;
 #[cfg(test)]
 mod operational_tests;
 pub(crate) mod pace;
+pub(crate) mod rate_limit;
 pub mod register;
 pub mod remove;
 pub mod request_limits;

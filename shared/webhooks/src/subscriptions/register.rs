@@ -2,7 +2,6 @@
 
 use std::slice;
 
-use crate::deliveries::jobs::Jobs;
 use crate::subscriptions::{
     endpoint::{Kept, KeptEndpoint, SealContext},
     error::{MAX_WEBHOOKS, WebhookError},
@@ -10,10 +9,12 @@ use crate::subscriptions::{
     key_pair::SignatureScheme,
     masked::Headers,
     members::{About, Members},
+    rate_limit::{PerSecond, RateLimit},
     secret::{self, SealedSecret, SigningSecret},
     store::Webhooks,
     webhook::{Delivering, Webhook, WebhookView},
 };
+use crate::{deliveries::jobs::Jobs, events::payload::Payload};
 use auth::{AuthorizedEntity, EntityId};
 use base::{SharedClock, SharedRandom, Time, WebhookId};
 use outbound::AddressRules;
@@ -45,6 +46,8 @@ pub struct NewWebhook {
     event_filter: Option<EventFilter>,
     event_list: Vec<String>,
     headers: Headers,
+    max_attempts_per_second: Option<PerSecond>,
+    payload: Payload,
     signature: SignatureScheme,
 }
 
@@ -67,6 +70,8 @@ impl NewWebhook {
             event_filter: None,
             event_list: vec![kind.to_owned()],
             headers: Headers::new(),
+            max_attempts_per_second: None,
+            payload: Payload::Full,
             signature: SignatureScheme::default(),
         }
     }
@@ -83,6 +88,8 @@ impl NewWebhook {
             event_filter: members.event_filter.flatten(),
             event_list: members.event_list?,
             headers: members.headers.unwrap_or_default(),
+            max_attempts_per_second: members.max_attempts_per_second.flatten(),
+            payload: members.payload.unwrap_or_default(),
             signature: members.signature.unwrap_or_default(),
         })
     }
@@ -108,6 +115,8 @@ impl NewWebhook {
             last_update: now,
             name: self.name,
             owner_identifier: owner,
+            payload: self.payload,
+            rate_limit: self.max_attempts_per_second.map(|per_second| RateLimit { per_second, since: now }),
             read_at: None,
             temporary: self.temporary,
             previous_secret_ends: None,

@@ -63,27 +63,28 @@ impl Pauses {
         Ok(self.jobs.expedite_put_off(entity, webhook, vec![closing], now).await?.is_done())
     }
 
-    /// Makes a change atomically with this job, and its turn, that takes deliveries out of a feed. If it `resets` the webhook's health, the failures are removed, and
-    /// the deliveries that wait for the breaker become due now: past failures do not disable the webhook again, and no
-    /// delivery waits for the former address. `None` when nothing else is to be written with the change, which is still
-    /// to be made.
+    /// Makes a change atomically with this job, and its turn, that takes deliveries out of a feed. If it `resets` the
+    /// webhook's health, the failures are removed, and the deliveries that wait for the breaker become due now: past
+    /// failures do not disable the webhook again, and no delivery waits for the former address. They also become due now
+    /// if the webhook is `paced` by another rate limit than before: they reserve other slots then. `None` when nothing
+    /// else is to be written with the change, which is still to be made.
     pub(super) async fn change_and_reset(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
         (change, release): (&Change, Option<[Write; 2]>),
-        resets: bool,
+        (resets, paced): (bool, bool),
         now: Time,
     ) -> Result<Option<Written<()>>, TableError> {
         let health = if resets { self.healths.find(entity, webhook).await? } else { None };
-        if health.is_none() && release.is_none() {
+        if health.is_none() && release.is_none() && !paced {
             return Ok(None);
         }
         let mut writes: Vec<Write> = vec![change.clone().into()];
         writes.extend(health.is_some().then(|| self.healths.removal(entity, webhook).into()));
         let (job, turn) = release.map(|[job, turn]| (job, turn)).unzip();
         writes.extend(job);
-        if health.is_some_and(|health| health.open_until.is_some()) {
+        if paced || health.is_some_and(|health| health.open_until.is_some()) {
             // This writes the turn as well.
             return self.jobs.expedite_put_off(entity, webhook, writes, now).await.map(Some);
         }

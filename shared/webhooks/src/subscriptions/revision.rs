@@ -1,11 +1,13 @@
 //! Changes of an existing webhook: the attributes that they set, and those that must not have changed since they were
 //! read. Attributes that a change does not name stay, so that concurrent changes never undo each other.
 
+use crate::events::payload::Payload;
 use crate::subscriptions::{
     endpoint::{Kept, Part},
     filter::EventFilter,
     masked::Headers,
     members::Members,
+    rate_limit::{PerSecond, RateLimit},
     secret::SealedSecret,
     store::SigningWebhook,
     webhook::{Delivering, Webhook, key},
@@ -62,19 +64,24 @@ pub fn change(
     of_version: bool,
     now: Time,
 ) -> Result<Change, TableError> {
-    let Members { name, delivery, enabled, event_filter, event_list, .. } = members;
+    let Members { name, delivery, enabled, event_filter, event_list, payload, .. } = members;
     let event_list = event_list.as_ref().map(|list| Value::of(list, CHANGING)).transpose()?;
     let mut change = Change::of(key(&read.owner_identifier, &read.id))
         .set_some("name", name.as_deref())
         .set_some("delivery", delivery.map(Delivering::as_str))
         .set_some("enabled", *enabled)
         .set_some("eventList", event_list)
+        .set_some("payload", payload.map(Payload::as_str))
         .set("lastUpdate", now)
         .only_if(is("enabled", read.enabled))
         // An address belongs to the way in which the events are delivered.
         .only_if(of_delivery(read.delivery));
     if let Some(filter) = event_filter {
         change = change.set_or_remove("eventFilter", filter.as_ref().map(EventFilter::as_str));
+    }
+    if let Some(limit) = changed_limit(read, members) {
+        let limit = limit.map(|per_second| Value::of(&RateLimit { per_second, since: now }, CHANGING)).transpose()?;
+        change = change.set_or_remove("rateLimit", limit);
     }
     if of_version {
         change = change.only_if(is("version", read.version));
@@ -88,6 +95,12 @@ pub fn change(
     let change = with_part(change, ["eventUrl", "sealedEventUrl"], endpoint.url.as_ref())?;
     let change = with_part(change, ["headers", "sealedHeaders"], endpoint.headers.as_ref())?;
     Ok(change.add("version", 1_u32))
+}
+
+/// The rate limit that a change sets, if it is another than the one that was read. A webhook that is pulled has none.
+pub fn changed_limit(read: &Webhook, members: &Members) -> Option<Option<PerSecond>> {
+    let wanted = if members.delivery == Some(Delivering::Pull) { Some(None) } else { members.max_attempts_per_second };
+    wanted.filter(|wanted| *wanted != read.rate_limit.map(|limit| limit.per_second))
 }
 
 /// The condition that a webhook delivers its events in this way. Items of the first release do not have the attribute.

@@ -10,10 +10,14 @@ use super::{
     endpoint::{KeptEndpoint, SealContext},
     filter::EventFilter,
     key_pair::{PublishedKey, SignatureScheme},
+    rate_limit::RateLimit,
     secret::RevealedSecret,
     webhook_status::WebhookStatus,
 };
-use crate::{deliveries::queries::advice::Cause, events::catalogue};
+use crate::{
+    deliveries::queries::advice::Cause,
+    events::{catalogue, payload::Payload},
+};
 use auth::{EntityId, OwnerView};
 use base::{Time, WebhookId};
 
@@ -64,6 +68,11 @@ pub struct Webhook {
     pub(crate) last_update: Time,
     pub(crate) name: String,
     pub(crate) owner_identifier: EntityId,
+    #[serde(default, skip_serializing_if = "Payload::is_full")]
+    pub(crate) payload: Payload,
+    /// The greatest rate of its attempts; absent if there is no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rate_limit: Option<RateLimit>,
     /// When its feed was last read, to some minutes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) read_at: Option<Time>,
@@ -121,12 +130,15 @@ pub struct WebhookView {
     #[serde(skip_serializing_if = "Option::is_none")]
     last_read_date: Option<Time>,
     last_update: Time,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_attempts_per_second: Option<u32>,
     name: String,
     /// When the oldest delivery in its feed was published; shown with a single webhook.
     #[serde(skip_serializing_if = "Option::is_none")]
     oldest_unread_date: Option<Time>,
     #[serde(flatten)]
     owner: OwnerView,
+    payload: Payload,
     /// Absent unless a previous secret signs.
     #[serde(skip_serializing_if = "Option::is_none")]
     previous_secret_expires_date: Option<Time>,
@@ -166,9 +178,11 @@ impl Webhook {
             id: self.id.clone(),
             last_read_date: self.read_at,
             last_update: self.last_update,
+            max_attempts_per_second: self.rate_limit.map(|limit| limit.per_second.get()),
             name: self.name.clone(),
             oldest_unread_date: None,
             owner: OwnerView::of(&self.owner_identifier),
+            payload: self.payload,
             previous_secret_expires_date: self.previous_secret_ends.filter(|end| now < *end),
             public_keys: self.live_public_keys(now),
             signature: self.signature(),
@@ -248,6 +262,8 @@ pub(super) mod tests {
             last_update: now,
             name: "n".into(),
             owner_identifier: EntityId::parse("demo-hotel").expect("an entity"),
+            payload: Payload::Full,
+            rate_limit: None,
             read_at: None,
             temporary: false,
             previous_secret_ends: None,

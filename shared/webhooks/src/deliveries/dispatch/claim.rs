@@ -20,6 +20,7 @@ use crate::{
             Deliveries,
             index_group::IndexGroup,
             item::{AttemptItem, HeadItem, head_key},
+            slot::Slot,
         },
     },
     events::store::EventItem,
@@ -79,6 +80,11 @@ impl Claimed {
     /// When a reader of the webhook's feed got the attempt, if one did and has not answered.
     pub(crate) fn handed_out_at(&self) -> Option<Time> {
         self.head.handed_out_at
+    }
+
+    /// The slot that the attempt has waited for, if any.
+    pub(crate) fn slot(&self) -> Option<Slot> {
+        self.head.slot
     }
 
     /// The latest time to write the outcome: before another worker, whose clock may be ahead, can claim.
@@ -378,17 +384,27 @@ impl Deliveries {
         waiting_for: Option<WaitingFor>,
         now: Time,
     ) -> Result<(), TableError> {
-        let HeadItem { resume_at, asked_at, .. } = claimed.head;
-        let waits = HeadTransition {
-            next: Some(until),
-            resume_at,
-            put_off: true,
-            ..HeadTransition::without_attempt(&claimed.head, now)
-        };
-        let transition = HeadTransition { asked_at, waiting_for, ..waits };
+        let waits = HeadTransition { waiting_for, ..HeadTransition::put_off(&claimed.head, until, now) };
+        self.release_waiting(claimed, &waits, now).await
+    }
+
+    /// Releases a claim without an attempt: the delivery waits for its slot, and can be claimed from `until` on.
+    pub(crate) async fn release_to_slot(
+        &self,
+        claimed: &Claimed,
+        slot: Slot,
+        until: Time,
+        now: Time,
+    ) -> Result<(), TableError> {
+        let waits = HeadTransition::put_off(&claimed.head, until, now);
+        let waits = HeadTransition { waiting_for: Some(WaitingFor::Rate), slot: Some(slot), ..waits };
+        self.release_waiting(claimed, &waits, now).await
+    }
+
+    async fn release_waiting(&self, claimed: &Claimed, waits: &HeadTransition, now: Time) -> Result<(), TableError> {
         let change = claimed.change().only_if(absent("erasedDate"));
         let table = self.table.until(claimed.deadline());
-        if table.write_together(transition.complete(change, &claimed.head), RELEASING).await?.is_done() {
+        if table.write_together(waits.complete(change, &claimed.head), RELEASING).await?.is_done() {
             return Ok(());
         }
         // Lost with the claim, and then this is lost as well; or the event was erased meanwhile.
@@ -457,7 +473,7 @@ mod tests {
         };
         let operational = catalogue::all().iter().filter(|kind| is_operational(kind.value, false));
         let operational: Vec<_> = operational.map(|kind| kind.value).collect();
-        assert_eq!(operational.len(), 3, "{operational:?}");
+        assert_eq!(operational.len(), 4, "{operational:?}");
         assert!(operational.contains(&"webhook.failing") && !operational.contains(&"webhook.test"));
         assert!(catalogue::all().iter().all(|kind| !is_operational(kind.value, true)));
     }

@@ -231,6 +231,9 @@ impl Dispatcher {
                 return Ok(None);
             }
         };
+        if !self.reaches_its_slot(claimed, &webhook.webhook.webhook).await? {
+            return Ok(None);
+        }
         let trace = event.item.trace().next_span(&*self.random);
         let span = tracing::info_span!("attempt", trace_id = %trace.trace_id(), span_id = %trace.span_id());
         let attempt = self.attempt(&entity, claimed, webhook, &event, &trace).instrument(span);

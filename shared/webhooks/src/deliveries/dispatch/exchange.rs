@@ -45,7 +45,7 @@ impl Dispatcher {
         event: &StoredEvent,
         trace: &Trace,
     ) -> Result<Option<AttemptOutcome>, DispatchError> {
-        let Some((webhook, prepared)) = self.prepare(entity, claimed, webhook, &event.body, trace).await? else {
+        let Some((webhook, prepared)) = self.prepare(entity, claimed, webhook, event, trace).await? else {
             return Ok(None);
         };
         let sent_to = prepared.sent_to(&webhook);
@@ -99,11 +99,11 @@ impl Dispatcher {
         entity: &AuthorizedEntity,
         claimed: &Claimed,
         webhook: CurrentWebhook,
-        body: &str,
+        event: &StoredEvent,
         trace: &Trace,
     ) -> Result<Option<(SigningWebhook, Prepared)>, DispatchError> {
         let CurrentWebhook { mut webhook, read } = webhook;
-        let mut prepared = self.request(claimed, &webhook, body, trace).await?;
+        let mut prepared = self.request(claimed, &webhook, event, trace).await?;
         if read.elapsed() > MAX_READING_AGE {
             let current = self.sources().webhook(entity, &DeliveryOwner::of(claimed.delivery())).await?;
             let Some(current) = current.filter(|current| current.webhook.webhook.enabled) else {
@@ -112,7 +112,7 @@ impl Dispatcher {
             };
             webhook = current.webhook;
             // This is quick: the keys that open the secrets were read above.
-            prepared = self.request(claimed, &webhook, body, trace).await?;
+            prepared = self.request(claimed, &webhook, event, trace).await?;
         }
         if !claimed.may_begin() {
             tracing::warn!(
@@ -129,10 +129,10 @@ impl Dispatcher {
         &self,
         claimed: &Claimed,
         webhook: &SigningWebhook,
-        body: &str,
+        event: &StoredEvent,
         trace: &Trace,
     ) -> Result<Prepared, SealError> {
-        Prepared::new(claimed, webhook, body, trace, &self.rings, &self.outbound, &self.clock).await
+        Prepared::new(claimed, webhook, event, trace, &self.rings, &self.outbound, &self.clock).await
     }
 
     /// Cancels the delivery instead of a retry if its webhook was removed during the attempt. If the webhook cannot be

@@ -17,6 +17,7 @@ mod limiter;
 mod metrics;
 mod prefetch;
 mod pulled;
+mod rate;
 pub(crate) mod request;
 mod run;
 pub mod schedule;

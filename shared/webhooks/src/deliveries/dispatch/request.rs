@@ -8,6 +8,7 @@ use crate::{
         attempt::{HEADERS, SentTo},
         dispatch::{claim::Claimed, signature},
     },
+    events::store::StoredEvent,
     subscriptions::{headers, masked::Headers, secret::SigningSecret, store::SigningWebhook},
 };
 use auth::EntityId;
@@ -34,7 +35,7 @@ impl Prepared {
     pub(crate) async fn new(
         claimed: &Claimed,
         webhook: &SigningWebhook,
-        body: &str,
+        event: &StoredEvent,
         trace: &Trace,
         rings: &KeyRings,
         outbound: &Outbound,
@@ -49,7 +50,8 @@ impl Prepared {
             let blocked = AttemptError::Blocked("the URL of the endpoint is not allowed");
             return Ok(Self { signed, request: Err(blocked) });
         };
-        let headers = signed_headers(&claimed.delivery().id, &secrets, signed, body, trace, &custom);
+        let body = event.payload(webhook.webhook.payload);
+        let headers = signed_headers(&claimed.delivery().id, &secrets, signed, &body, trace, &custom);
         let body = Bytes::copy_from_slice(body.as_bytes());
         Ok(Self { signed, request: Ok(Request { url, headers, body }) })
     }
@@ -61,7 +63,7 @@ impl Prepared {
             names.filter(|name| !HEADERS.contains(name)).map(str::to_owned).collect()
         };
         let headers = self.request.as_ref().ok().map(|request| names(&request.headers));
-        SentTo { url: webhook.webhook.endpoint.shown_url(), headers }
+        SentTo { url: webhook.webhook.endpoint.shown_url(), headers, payload: webhook.webhook.payload }
     }
 
     /// Exchanges request and response with the endpoint, on a connection for this entity only.

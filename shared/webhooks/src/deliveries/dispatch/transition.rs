@@ -8,6 +8,7 @@ use crate::deliveries::{
     store::{
         index_group::{self, IndexGroup},
         item::{HeadItem, due_shard, next_look},
+        slot::Slot,
     },
 };
 use base::Time;
@@ -26,6 +27,7 @@ pub(crate) struct HeadTransition {
     pub(crate) put_off: bool,
     pub(crate) asked_at: Option<Time>,
     pub(crate) waiting_for: Option<WaitingFor>,
+    pub(crate) slot: Option<Slot>,
     pub(crate) cancel_reason: Option<CancelReason>,
     pub(crate) now: Time,
 }
@@ -45,9 +47,16 @@ impl HeadTransition {
             put_off: false,
             asked_at: None,
             waiting_for: None,
+            slot: None,
             cancel_reason: None,
             now,
         }
+    }
+
+    /// The transition of an attempt that is put off until this time.
+    pub(crate) fn put_off(head: &HeadItem, until: Time, now: Time) -> Self {
+        let HeadItem { resume_at, asked_at, .. } = *head;
+        Self { next: Some(until), resume_at, asked_at, put_off: true, ..Self::without_attempt(head, now) }
     }
 
     /// The transition after an attempt.
@@ -106,6 +115,8 @@ impl HeadTransition {
             .set_or_remove("putOff", self.put_off.then_some(true))
             .set_or_remove("askedAt", self.asked_at)
             .set_or_remove("waitingFor", self.waiting_for.map(WaitingFor::as_str))
+            .set_or_remove("slotAt", self.slot.map(|slot| slot.at))
+            .set_or_remove("slotSince", self.slot.map(|slot| slot.since))
             .set_or_remove("nextAttemptDate", self.next)
             .set_or_remove("claimableAt", self.next);
         let group = match self.waiting_for {

@@ -244,7 +244,8 @@ impl Feeds {
         let Some(head) = self.deliveries.hand_out(&head, &lease, until, now).await? else { return Ok(None) };
         let delivery = head.delivery.id.clone();
         let trace = event.item.trace().next_span(&*self.random);
-        let headers = signed_headers(&delivery, &signing.secrets, now, &event.body, &trace, &Headers::new());
+        let body = event.payload(signing.webhook.webhook.payload).into_owned();
+        let headers = signed_headers(&delivery, &signing.secrets, now, &body, &trace, &Headers::new());
         let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
         let attempt = head.delivery.attempt_count.saturating_add(1);
         Ok(Some(FeedDelivery {
@@ -253,7 +254,7 @@ impl Feeds {
             attempt_number: attempt,
             visible_from: until,
             headers: headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect(),
-            body: event.body,
+            body,
         }))
     }
 

@@ -21,7 +21,10 @@ use crate::{
         attempt::Attempt,
         delivery::{CancelReason, Delivery, Status, WaitingFor},
         lease_times::{GRACE, LEASE, MAX_DELAY, OPENS_AFTER},
-        store::index_group::{self, IndexGroup},
+        store::{
+            index_group::{self, IndexGroup},
+            slot::Slot,
+        },
     },
     events::store::EventItem,
 };
@@ -61,6 +64,9 @@ pub struct HeadItem {
     /// When a reader of the webhook's feed got the attempt that is under way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) handed_out_at: Option<Time>,
+    /// The slot of the next attempt, if its webhook has a rate limit and the attempt waits for it.
+    #[serde(flatten)]
+    pub(crate) slot: Option<Slot>,
     /// When a person requested the next attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) asked_at: Option<Time>,
@@ -97,6 +103,7 @@ impl HeadItem {
             resume_at: None,
             put_off: false,
             handed_out_at: None,
+            slot: None,
             asked_at: event.is_test.then_some(first_attempt),
             attempts: Vec::new(),
             entity_key: None,
@@ -176,7 +183,9 @@ impl HeadItem {
     pub(crate) fn shown(self, now: Time) -> Delivery {
         let waiting_for = self.waiting_for(now);
         // A reader may get it at any time.
-        let next_attempt_date = self.delivery.next_attempt_date.filter(|_| waiting_for != Some(WaitingFor::Reader));
+        let next = self.delivery.next_attempt_date.filter(|_| waiting_for != Some(WaitingFor::Reader));
+        let slot = self.slot.filter(|_| waiting_for == Some(WaitingFor::Rate)).map(|slot| slot.at);
+        let next_attempt_date = slot.or(next);
         Delivery { waiting_for, next_attempt_date, ..self.delivery }
     }
 

@@ -6,6 +6,7 @@ pub mod index_group;
 pub mod item;
 pub mod open;
 mod reopen;
+pub(crate) mod slot;
 mod waiting;
 
 use futures::{

@@ -1,0 +1,62 @@
+//! The slot of a delivery of a webhook with a rate limit.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{deliveries::lease_times::MAX_DELAY, subscriptions::rate_limit::RateLimit};
+use base::Time;
+
+/// How late an attempt may use its slot. After a longer delay many would come at once.
+const LATENESS: Duration = Duration::from_secs(5);
+/// A delivery whose slot is farther away than a message can be delayed is claimed this much earlier, and then gets a
+/// message for the very slot: the sweep, which announces it, comes once a minute.
+const EARLIER: Duration = Duration::from_secs(10 * 60);
+const _: () = assert!(EARLIER.as_secs() < MAX_DELAY.as_secs());
+/// The slot of a delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Slot {
+    /// The earliest time of its attempt.
+    #[serde(rename = "slotAt")]
+    pub(crate) at: Time,
+    /// When the limit was set under which it is reserved.
+    #[serde(rename = "slotSince")]
+    pub(crate) since: Time,
+}
+
+impl Slot {
+    /// Whether an attempt may still use it under this limit.
+    pub(crate) fn is_valid(self, limit: RateLimit, now: Time) -> bool {
+        self.since == limit.since && now < self.at + LATENESS
+    }
+
+    /// When its delivery can be claimed, if it waits from now on.
+    pub(crate) fn claimable_at(self, now: Time) -> Time {
+        if self.at.since(now) > MAX_DELAY { self.at - EARLIER } else { self.at }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::subscriptions::rate_limit::tests::per_second;
+
+    const NOW: Time = Time::from_millis(1_795_167_900_000);
+
+    #[test]
+    fn a_slot_holds_until_it_is_late_or_the_limit_is_another() {
+        let limit = RateLimit { per_second: per_second(5), since: NOW };
+        let slot = Slot { at: NOW + MAX_DELAY, since: NOW };
+        assert!(slot.is_valid(limit, NOW) && slot.is_valid(limit, slot.at));
+        assert!(!slot.is_valid(limit, slot.at + LATENESS));
+        assert!(!slot.is_valid(RateLimit { since: NOW + LATENESS, ..limit }, NOW));
+    }
+
+    #[test]
+    fn a_delivery_with_a_far_slot_is_looked_at_before_it() {
+        let claimable = |wait: Duration| Slot { at: NOW + wait, since: NOW }.claimable_at(NOW).since(NOW);
+        assert_eq!(claimable(MAX_DELAY), MAX_DELAY);
+        let day = Duration::from_secs(24 * 60 * 60);
+        assert_eq!(claimable(day), day - EARLIER);
+    }
+}

@@ -1,0 +1,82 @@
+//! The rate limit of a webhook: how many attempts a second its endpoint gets at most.
+
+use std::{num::NonZeroU32, time::Duration};
+
+use serde::{Deserialize, Serialize};
+
+use base::Time;
+use problem::Violations;
+
+/// The greatest limit. A webhook that may get more needs none: one run of the dispatcher has 20 attempts of a webhook
+/// under way at most.
+const MAX: u32 = 100;
+
+/// Why a webhook that is pulled has no limit.
+pub const NOT_PULLED: &str = "must be left out: the readers of a webhook that is pulled decide how fast they read";
+
+/// A number of attempts per second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PerSecond(NonZeroU32);
+
+impl PerSecond {
+    /// The number, from 1 to 100.
+    pub const fn get(self) -> u32 {
+        self.0.get()
+    }
+
+    /// The time between two attempts.
+    pub fn interval(self) -> Duration {
+        Duration::from_secs(1) / self.get()
+    }
+}
+
+/// The rate limit of a webhook.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RateLimit {
+    /// The limit.
+    pub(crate) per_second: PerSecond,
+    /// When it was set. A slot that was reserved under another limit is void.
+    pub(crate) since: Time,
+}
+
+/// Reads a limit; `null` means none, and a bad value is a violation.
+pub fn take(field: &'static str, json: &str, violations: &mut Violations) -> Option<PerSecond> {
+    if json == "null" {
+        return None;
+    }
+    let limit = serde_json::from_str::<NonZeroU32>(json).ok().filter(|limit| limit.get() <= MAX).map(PerSecond);
+    if limit.is_none() {
+        violations.add(field, format!("must be an integer from 1 to {MAX}, or null for no limit"));
+    }
+    limit
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A limit for tests.
+    pub(crate) fn per_second(limit: u32) -> PerSecond {
+        PerSecond(NonZeroU32::new(limit).expect("at least one"))
+    }
+
+    #[test]
+    fn a_limit_is_an_integer_from_1_to_100_and_null_is_none() {
+        let read = |json: &str| {
+            let mut violations = Violations::default();
+            let limit = take("limit", json, &mut violations);
+            if violations.into_list().is_empty() { Ok(limit.map(PerSecond::get)) } else { Err(()) }
+        };
+        assert_eq!([read("null"), read("1"), read("100")], [Ok(None), Ok(Some(1)), Ok(Some(100))]);
+        for bad in ["0", "101", "-1", "1.5", "\"5\"", "true", "[1]", "{}", "1e1"] {
+            assert_eq!(read(bad), Err(()), "{bad}");
+        }
+    }
+
+    #[test]
+    fn attempts_are_spaced_evenly() {
+        assert_eq!(per_second(1).interval(), Duration::from_secs(1));
+        assert_eq!(per_second(100).interval(), Duration::from_millis(10));
+    }
+}

@@ -1,0 +1,111 @@
+//! The rate limit of a webhook: its attempts are spaced, further deliveries wait in line, and those of other webhooks do
+//! not wait.
+
+use std::{sync::Arc, time::Duration};
+
+use contract_test::contract_test;
+use futures::future::join_all;
+use serde_json::{Value, json};
+
+use crate::harness::{Behaviour, Entity, Hook, Receiver, Settings, Suite};
+
+fn limited(url: &str, limit: u32) -> Value {
+    json!({ "name": "limited", "eventUrl": url, "eventList": [], "maxAttemptsPerSecond": limit })
+}
+
+async fn change(entity: &Entity, hook: &Hook, members: Value) -> Value {
+    entity.call("PATCH", &format!("/webhook/{}", hook.id)).json(&members).expect(200).await.json()
+}
+
+#[contract_test]
+async fn attempts_are_spaced_and_other_webhooks_do_not_wait(suite: Arc<Suite>) {
+    const EVENTS: usize = 20;
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let url = receiver.on("/limited", [Behaviour::status(503), Behaviour::status(200)]);
+    let hook = entity.hook_with(limited(&url, 5)).await;
+    assert_eq!(hook.json["maxAttemptsPerSecond"], 5);
+    join_all((0..EVENTS).map(|_| entity.publish(json!({})))).await;
+    let other = entity.hook(&receiver.on("/other", [Behaviour::status(200)])).await;
+    let published = entity.publish_of_type("booking.created", json!({})).await.json();
+    let of_other = published["deliveries"].as_array().expect("a list").iter();
+    let of_other = of_other.clone().find(|one| one["webhookIdentifier"] == other.id.as_str()).expect("one of two");
+    let of_other = of_other["deliveryIdentifier"].as_str().expect("a text");
+    entity.until_status(of_other, &["delivered"]).await;
+    assert!(receiver.received("/limited").len() < EVENTS, "the line of one webhook held up another");
+
+    // The first one fails, so that its retry is a further attempt; the other webhook's event is one, too.
+    let received = receiver.until("/limited", EVENTS + 2).await;
+    let times: Vec<_> = received.iter().map(|request| request.at).collect();
+    for (number, window) in times.windows(11).enumerate() {
+        // Eleven attempts are ten intervals of 200 ms. A slow machine delays some, and then the next ones come closer.
+        let span = window[10].duration_since(window[0]);
+        assert!(span >= Duration::from_millis(1_500), "from attempt {number} on, 11 came within {span:?}");
+    }
+}
+
+#[contract_test]
+async fn a_delivery_in_line_says_so_and_goes_when_the_limit_is_removed(suite: Arc<Suite>) {
+    const EVENTS: usize = 120;
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let hook = entity.hook_with(limited(&receiver.on("/", [Behaviour::status(200)]), 1)).await;
+    let deliveries = join_all((0..EVENTS).map(|_| entity.publish(json!({})))).await;
+    let is_in_line = |shown: &Value| shown["waitingFor"] == "rate" || shown["status"] == "delivered";
+    let mut shown = Vec::new();
+    for delivery in &deliveries {
+        shown.push(entity.until_delivery(delivery, "is in line or delivered", is_in_line).await);
+    }
+    let turns = shown.iter().filter(|shown| shown["waitingFor"] == "rate").map(|shown| &shown["nextAttemptDate"]);
+    let mut turns: Vec<_> = turns.map(|date| date.as_str().expect("a time").to_owned()).collect();
+    assert!(turns.len() > EVENTS / 3, "{}", turns.len());
+    turns.sort();
+    turns.dedup();
+    assert!(turns.len() > EVENTS / 3, "each has another turn");
+
+    let changed = change(&entity, &hook, json!({ "maxAttemptsPerSecond": null })).await;
+    assert!(changed.get("maxAttemptsPerSecond").is_none(), "{changed:#}");
+    // In line they would take two minutes.
+    receiver.until("/", EVENTS).await;
+    for delivery in &deliveries {
+        assert_eq!(entity.until_status(delivery, &["delivered"]).await["attemptCount"], 1);
+    }
+}
+
+#[contract_test]
+async fn a_line_is_not_lost_with_its_workers(suite: Arc<Suite>) {
+    const EVENTS: usize = 12;
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
+    let entity = Entity::new(&api, "limited".to_owned()).await;
+    let receiver = Receiver::start().await;
+    entity.hook_with(limited(&receiver.on("/", [Behaviour::status(200)]), 2)).await;
+    let deliveries = join_all((0..EVENTS).map(|_| entity.publish(json!({})))).await;
+    receiver.until("/", 3).await;
+    bundle.cut_power().await;
+    bundle.start_again(Settings::default()).await;
+    for delivery in &deliveries {
+        entity.until_status(delivery, &["delivered"]).await;
+    }
+    assert!(bundle.stop().await.success());
+}
+
+#[contract_test]
+async fn a_bad_limit_is_refused_and_a_pulled_webhook_has_none(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let url = receiver.on("/", [Behaviour::status(200)]);
+    for bad in [json!(0), json!(101), json!(1.5), json!("5"), json!(true)] {
+        let body = json!({ "name": "n", "eventUrl": url, "eventList": [], "maxAttemptsPerSecond": bad });
+        let refused = entity.post("/webhook").json(&body).expect(400).await.json();
+        assert_eq!(refused["properties"]["violations"][0]["field"], "maxAttemptsPerSecond", "{bad}: {refused:#}");
+    }
+    let pulled = json!({ "name": "n", "delivery": "pull", "eventList": [], "maxAttemptsPerSecond": 5 });
+    let refused = entity.post("/webhook").json(&pulled).expect(400).await.json();
+    assert_eq!(refused["properties"]["violations"][0]["field"], "maxAttemptsPerSecond");
+
+    let hook = entity.hook_with(limited(&url, 5)).await;
+    let same = change(&entity, &hook, json!({ "name": "another" })).await;
+    assert_eq!(same["maxAttemptsPerSecond"], 5, "a change without the member keeps it");
+    let pulled = change(&entity, &hook, json!({ "delivery": "pull" })).await;
+    assert!(pulled.get("maxAttemptsPerSecond").is_none(), "{pulled:#}");
+}
