@@ -17,9 +17,10 @@ CARGO_FUZZ = .tools/cargo-fuzz-$(CARGO_FUZZ_VERSION)/bin/cargo-fuzz
 FUNCTIONS = $(addprefix functions-,$(notdir $(wildcard functions/*)))
 BENCHED_lambda = hello list-events token show-delivery mcp publish-event dispatch-deliveries
 BENCHED_deliveries = publish-event dispatch-deliveries
+BENCHED_feed = publish-event dispatch-deliveries read-feed acknowledge-feed
 BENCHED_growth = list-deliveries show-event recover-deliveries create-webhook remove-webhook publish-event dispatch-deliveries token list-events
 BENCHED_geo-ip = geo-ip-update
-BENCHED = $(or $(BENCHED_$(PART)),$(sort $(BENCHED_lambda) $(BENCHED_deliveries) $(BENCHED_growth) $(BENCHED_geo-ip)))
+BENCHED = $(or $(BENCHED_$(PART)),$(sort $(BENCHED_lambda) $(BENCHED_deliveries) $(BENCHED_feed) $(BENCHED_growth) $(BENCHED_geo-ip)))
 TARGET_ARM = --arm64
 TARGET_X86 = --x86-64
 ARCHITECTURE ?= arm64
@@ -83,7 +84,7 @@ panel-pictures: tools ## Renders the pictures of docs/panel.md again (on Debian:
 		pngquant --force --strip --output "docs/panel/$${picture#*/panel-}" "$$picture" || exit 1; done
 
 # The release profile optimises whole programs, so only the measured programs are built with it.
-bench: rust ## Measures the deployed programs (PART=lambda, deliveries, growth or geo-ip for one part)
+bench: rust ## Measures the deployed programs (PART=lambda, deliveries, feed, growth or geo-ip for one part)
 	$(BUILD)
 	cargo build --release --package 'functions-*' --package hello $(BENCHED:%=--bin %)
 	@target/debug/bench $(PART)

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
-use crate::{counting_proxy::CountingProxy, load::Target};
+use crate::{counting_proxy::CountingProxy, load::Target, reader::Feed};
 
 /// A running bundle, its variables and tokens.
 pub struct Bundle {
@@ -148,6 +148,15 @@ impl Bundle {
         let webhook = json!({"name": "bench", "eventUrl": url, "eventList": ["booking.created"]});
         let made = self.post(entity, "webhook", &webhook).await?;
         Ok(made["id"].as_str().ok_or("no webhook")?.to_owned())
+    }
+
+    /// Creates a webhook that is pulled, of a managing entity.
+    pub async fn feed(&self, entity: &str) -> Result<Feed, Box<dyn Error>> {
+        let webhook = json!({"name": "bench", "delivery": "pull", "eventList": ["booking.created"]});
+        let made = self.post(entity, "webhook", &webhook).await?;
+        let webhook = made["id"].as_str().ok_or("no webhook")?;
+        let path = format!("/api/managing-entity/{entity}/webhook/{webhook}/feed");
+        Ok(Feed::new(Target { path, ..self.target(entity) }))
     }
 
     /// Reads a resource of a managing entity.

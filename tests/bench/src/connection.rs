@@ -62,11 +62,26 @@ impl Connection {
         headers: Headers<'_>,
         body: impl Into<Bytes>,
     ) -> TaskResult<TimedResponse> {
-        let mut request = Request::builder().method(Method::POST).uri(path).header(HOST, &self.server);
+        self.request(Method::POST, path, headers, body.into()).await
+    }
+
+    /// Gets a resource, and reads the whole answer.
+    pub async fn get(&mut self, path: &str, headers: Headers<'_>) -> TaskResult<TimedResponse> {
+        self.request(Method::GET, path, headers, Bytes::new()).await
+    }
+
+    async fn request(
+        &mut self,
+        method: Method,
+        path: &str,
+        headers: Headers<'_>,
+        body: Bytes,
+    ) -> TaskResult<TimedResponse> {
+        let mut request = Request::builder().method(method).uri(path).header(HOST, &self.server);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let request = request.body(Full::new(body.into()))?;
+        let request = request.body(Full::new(body))?;
         let began = Instant::now();
         let answer = async {
             self.sender.ready().await?;

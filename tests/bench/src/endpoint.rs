@@ -116,7 +116,8 @@ async fn receive(State(seen): State<Arc<Seen>>, Path(path): Path<usize>, body: B
     StatusCode::NO_CONTENT
 }
 
-fn number(body: &[u8]) -> Option<usize> {
+/// The number of the event in this body.
+pub fn number(body: &[u8]) -> Option<usize> {
     let mark = MARK.as_bytes();
     let start = body.windows(mark.len()).position(|window| window == mark)? + mark.len();
     let digits = body[start..].iter().take_while(|byte| byte.is_ascii_digit());

@@ -1,5 +1,5 @@
-//! `make bench`: the cost of functions as Lambda runs them and of a million deliveries; publishing and delivering; slowdown
-//! with growing data; and an update of a large geo-IP database.
+//! `make bench`: the cost of functions as Lambda runs them and of a million deliveries; publishing and delivering; feeds
+//! and their readers; slowdown with growing data; and an update of a large geo-IP database.
 //!
 //! Machines are noisy, so only figures of the same run can be compared. The measured functions are the deployed
 //! binaries; their surroundings are a bundle as `make run` starts it.
@@ -12,6 +12,7 @@ mod counting_proxy;
 mod deliveries;
 mod emulator;
 mod endpoint;
+mod feed;
 mod filling;
 mod function;
 mod geo_ip;
@@ -22,6 +23,7 @@ mod network;
 mod new_deliveries;
 mod prices;
 mod process;
+mod reader;
 mod report;
 mod run;
 mod runtime_api;
@@ -48,14 +50,16 @@ async fn measure() -> Result<(), Box<dyn Error>> {
     match part.as_str() {
         "lambda" => lambda::measure().await,
         "deliveries" => deliveries::measure().await,
+        "feed" => feed::measure().await,
         "growth" => growth::measure().await,
         "geo-ip" => geo_ip::measure().await,
         "" => {
             lambda::measure().await?;
             deliveries::measure().await?;
+            feed::measure().await?;
             growth::measure().await?;
             geo_ip::measure().await
         }
-        part => Err(format!("there is no part `{part}`: lambda, deliveries, growth, geo-ip").into()),
+        part => Err(format!("there is no part `{part}`: lambda, deliveries, feed, growth, geo-ip").into()),
     }
 }

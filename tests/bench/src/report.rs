@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use crate::{
     deliveries::{Measured, Requests},
-    geo_ip,
+    feed, geo_ip,
     growth::Growth,
     lambda::{Figures, ROUND_TRIPS, USUAL},
     prices::Price,
@@ -145,6 +145,49 @@ pub fn speed(calm: &[Measured], full: &[Measured]) {
     row("acknowledgement, 50/s, ms", acknowledgement);
     row("events", each(full, &|run| run.published.to_string()));
     row("received more than once", each(full, &|run| run.duplicates.to_string()));
+}
+
+/// Prints throughput and latency of feeds.
+pub fn feed(measured: &feed::Measured) {
+    let rate = |count: usize, time: Duration| format!("{:.0}", count as f64 / time.as_secs_f64());
+    let waiting = feed::WAITING;
+    let [first, second] = feed::READERS;
+    println!("\n| feeds, {SIZE} bytes, p50 / p95 / p99 | push | pull, {first} reader | pull, {second} readers |");
+    println!("|---|---|---|---|");
+    let row = |name: &str, push: &dyn Fn(&Run) -> String, pull: &dyn Fn(&feed::FeedRun) -> String| {
+        let pull: Vec<String> = measured.pull.iter().map(pull).collect();
+        println!("| {name} | {} | {} |", push(&measured.push), pull.join(" | "));
+    };
+    let both = |name: &str, value: &dyn Fn(&Run) -> String| row(name, value, &|pull| value(&pull.run));
+    let none = |_: &Run| "–".to_owned();
+    both("publishes/s acknowledged", &|run| rate(run.published, run.publishing));
+    both("deliveries/s", &|run| rate(run.deliveries(), run.delivering));
+    both("acknowledgement to arrival, full load, ms", &|run| run.after_acknowledgement.in_millis());
+    both("events", &|run| run.published.to_string());
+    row("received more than once", &|run| run.duplicates.to_string(), &|pull| pull.reading.duplicates().to_string());
+    row("deliveries per read", &none, &|pull| format!("{:.1}", pull.reading.deliveries_per_read()));
+    row("reads refused with 429", &none, &|pull| pull.reading.refused.to_string());
+    let drained = |name: &str, value: &dyn Fn(&feed::Draining) -> String| {
+        let values: Vec<String> = measured.draining.iter().map(value).collect();
+        println!("| {waiting} waiting: {name} | – | {} |", values.join(" | "));
+    };
+    drained("draining, s", &|run| format!("{:.1}", run.time.as_secs_f64()));
+    drained("deliveries/s", &|run| rate(run.reading.confirmed, run.time));
+    drained("deliveries per read", &|run| format!("{:.1}", run.reading.deliveries_per_read()));
+    drained("reads refused with 429", &|run| run.reading.refused.to_string());
+
+    println!("\n| acknowledgement to arrival, 50/s, p50 / p95 / p99 ms | push | pull, 1 reader that waits |");
+    println!("|---|---|---|");
+    for feed::CalmRuns { waiting, push, pull } in &measured.calm {
+        let [push, pull] = [push, pull].map(|run| run.after_acknowledgement.in_millis());
+        println!("| {waiting} in the feed when it began | {push} | {pull} |");
+    }
+
+    println!("\n| a read of limit 1 | p50 / p95 / p99 ms |");
+    println!("|---|---|");
+    for (waiting, times) in &measured.single_reads {
+        println!("| {waiting} in the feed | {} |", times.in_millis());
+    }
 }
 
 /// The column heads, one for each number of endpoints.

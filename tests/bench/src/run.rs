@@ -6,6 +6,7 @@ use std::{
 };
 
 use crate::{
+    connection::in_words,
     endpoint::Endpoint,
     load::{Published, Publisher},
     times::Times,
@@ -51,6 +52,26 @@ pub struct Run {
     pub acknowledgement: Times,
     /// From the publication to the arrival.
     pub arrival: Times,
+    /// From the acknowledgement to the arrival; zero if the event arrived before.
+    pub after_acknowledgement: Times,
+}
+
+/// An event that arrived.
+#[derive(Clone, Copy)]
+pub struct Arrival {
+    pub event: Published,
+    pub at: Instant,
+}
+
+impl Load {
+    /// Publishes the events of this load.
+    pub async fn publish(self, publisher: &Publisher) -> Result<Vec<Published>, Box<dyn Error>> {
+        let published = match self {
+            Self::Full(events, limit) => publisher.at_full_speed(events, limit).await,
+            Self::Calm(events) => publisher.at_rate(CALM_RATE, events).await,
+        };
+        Ok(published.map_err(in_words)?)
+    }
 }
 
 impl Run {
@@ -63,26 +84,32 @@ impl Run {
     ) -> Result<Self, Box<dyn Error>> {
         let arrived = endpoint.arrived();
         let received = endpoint.received();
-        let began = Instant::now();
-        let published = match load {
-            Load::Full(events, limit) => publisher.at_full_speed(events, limit).await,
-            Load::Calm(events) => publisher.at_rate(CALM_RATE, events).await,
-        };
-        let published = published.map_err(|error| error.to_string())?;
+        let published = load.publish(publisher).await?;
         let deliveries = u64::try_from(published.len() * endpoints)?;
         endpoint.until(arrived + deliveries).await?;
-        let arrivals = arrivals(endpoint, endpoints, &published);
+        let run = Self::of_arrivals(&published, &arrivals(endpoint, endpoints, &published));
+        Ok(Self { endpoints, duplicates: endpoint.received() - received - deliveries, ..run })
+    }
+
+    /// The figures of events that have arrived at one endpoint, without duplicates.
+    pub fn of_arrivals(published: &[Published], arrivals: &[Arrival]) -> Self {
+        let now = Instant::now();
+        let began = published.iter().map(|event| event.began).min().unwrap_or(now);
         let acknowledged = published.iter().map(|event| event.began + event.acknowledged).max();
-        let last = arrivals.iter().map(|(_, arrival)| *arrival).max();
-        Ok(Self {
-            endpoints,
+        let last = arrivals.iter().map(|arrival| arrival.at).max();
+        let since = |time: fn(&Arrival) -> Duration| Times::of(arrivals.iter().map(time).collect());
+        Self {
+            endpoints: 1,
             published: published.len(),
             publishing: acknowledged.unwrap_or(began) - began,
             delivering: last.unwrap_or(began) - began,
-            duplicates: endpoint.received() - received - deliveries,
+            duplicates: 0,
             acknowledgement: Times::of(published.iter().map(|event| event.acknowledged).collect()),
-            arrival: Times::of(arrivals.iter().map(|(began, arrival)| *arrival - *began).collect()),
-        })
+            arrival: since(|arrival| arrival.at - arrival.event.began),
+            after_acknowledgement: since(|arrival| {
+                arrival.at.saturating_duration_since(arrival.event.began + arrival.event.acknowledged)
+            }),
+        }
     }
 
     /// Events times webhooks.
@@ -91,8 +118,10 @@ impl Run {
     }
 }
 
-/// The times of each event's publication and of its arrival at each path.
-fn arrivals(endpoint: &Endpoint, endpoints: usize, published: &[Published]) -> Vec<(Instant, Instant)> {
+/// The arrivals of each event at each path.
+fn arrivals(endpoint: &Endpoint, endpoints: usize, published: &[Published]) -> Vec<Arrival> {
     let pairs = published.iter().flat_map(|event| (0..endpoints).map(move |path| (event, path)));
-    pairs.filter_map(|(event, path)| Some((event.began, endpoint.arrival(path, event.number)?))).collect()
+    pairs
+        .filter_map(|(event, path)| Some(Arrival { event: *event, at: endpoint.arrival(path, event.number)? }))
+        .collect()
 }
