@@ -457,7 +457,7 @@ mod tests {
         };
         let operational = catalogue::all().iter().filter(|kind| is_operational(kind.value, false));
         let operational: Vec<_> = operational.map(|kind| kind.value).collect();
-        assert_eq!(operational.len(), 3, "{operational:?}");
+        assert_eq!(operational.len(), 4, "{operational:?}");
         assert!(operational.contains(&"webhook.failing") && !operational.contains(&"webhook.test"));
         assert!(catalogue::all().iter().all(|kind| !is_operational(kind.value, true)));
     }
