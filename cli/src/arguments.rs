@@ -25,7 +25,7 @@ stored login. Results go to standard output, everything else to standard error. 
 /// The position of the common options in the help of a subcommand: after its options.
 const LAST: usize = 900;
 
-/// Receives events of Waypost on this machine, and shows and resends deliveries.
+/// Receives events of Waypost on this machine, and shows, resends and cancels deliveries.
 #[derive(Debug, Parser)]
 #[command(name = "waypost", version, after_help = EXAMPLES)]
 pub struct Arguments {
@@ -64,6 +64,13 @@ Example:
 Example:
   waypost resend dlv_01m7w5gmev32p3wwt3y0b8j32h")]
     Resend(WhichDelivery),
+    /// Cancels an open delivery: no further attempt is made.
+    #[command(after_help = "\
+Example:
+  waypost cancel dlv_01m7w5gmev32p3wwt3y0b8j32h
+
+An attempt that is under way cannot be stopped: the service refuses then, and a later cancellation may succeed.")]
+    Cancel(WhichDelivery),
     /// Prints completions for a shell.
     #[command(after_help = "\
 Example:

@@ -39,6 +39,7 @@ async fn run(Arguments { json, command }: Arguments) -> Result<(), Failure> {
         Command::Deliveries(deliveries) => deliveries.run(output).await,
         Command::Show(which) => which.show(output).await,
         Command::Resend(which) => which.resend(output).await,
+        Command::Cancel(which) => which.cancel(output).await,
         Command::Completions { shell } => commands::completions(shell, output),
     }
 }

@@ -5,6 +5,7 @@ import { address, go } from "../address.js";
 import { Action } from "../parts/action.js";
 import { Attempts } from "../parts/attempts.js";
 import { Badge, TestBadge } from "../parts/badge.js";
+import { Cancelling } from "../parts/cancelling.js";
 import { Card } from "../parts/card.js";
 import { Copy, Identifier } from "../parts/copy.js";
 import { DataWarnings } from "../parts/data_warnings.js";
@@ -83,6 +84,7 @@ function Shown({ delivery, webhook, types, above, query, recovered, reload, erro
   const choose = (attempt) => go(address(`/deliveries/${delivery.id}`, { attempt }), { replace: true });
   const title = labelOf(types, delivery.type);
   const isDelivered = delivery.status === "delivered";
+  const isOpen = ["pending", "retrying"].includes(delivery.status);
   const beside = !delivery.erasedDate && html`
     ${webhook && html`
       <${Action} kind=${isDelivered ? "" : "primary"} icon="resend" scope="integrations.write" busy=${resend.busy}
@@ -90,6 +92,8 @@ function Shown({ delivery, webhook, types, above, query, recovered, reload, erro
       <${Action} icon="retrying" scope="integrations.write" onClick=${() => show("recovery")}>
         Retry failed deliveries …
       <//>`}
+    ${isOpen && html`
+      <${Action} icon="cancelled" scope="integrations.write" onClick=${() => show("cancel")}>Cancel …<//>`}
     <${Copy} text=${() => curlOf(delivery, webhook)} what=${curlWords(delivery, webhook)} label="Copy as curl" kind=""
       />`;
   return html`
@@ -107,6 +111,7 @@ function Shown({ delivery, webhook, types, above, query, recovered, reload, erro
       <${EventContent} delivery=${delivery} erased=${reload} />
       <${Card} title="Details"><${Details} delivery=${delivery} /><//>
       ${open === "again" && html`<${Again} resend=${resend} close=${close} />`}
+      ${open === "cancel" && html`<${Cancelling} delivery=${delivery} close=${close} cancelled=${reload} />`}
       ${open === "recovery" && html`
         <${Recovery} webhook=${webhook} delivery=${delivery} close=${close} done=${recovered} />`}
     <//>`;

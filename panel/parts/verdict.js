@@ -15,14 +15,17 @@ function headline({ status, attemptCount, attempts: made, cancelReason }) {
   if (status === "delivered") return `Delivered at attempt ${attemptCount}, in ${span(last.durationMs / 1000)}`;
   if (status === "failed") return `Not delivered, after ${attempts(attemptCount)}: ${result(last)}`;
   if (cancelReason === "erased") return "Cancelled: the content of the event was erased";
+  if (cancelReason === "owner") {
+    return `Cancelled on request, ${attemptCount ? `after ${attempts(attemptCount)}` : "before the first attempt"}`;
+  }
   if (status === "cancelled") return "Cancelled: the webhook was disabled or removed before the delivery";
   if (status === "retrying") return `Not delivered yet, after ${attempts(attemptCount)}: ${result(last)}`;
   return attemptCount ? "Waiting to be resent" : "Waiting for the first attempt";
 }
 
 /** The cause of the status: that of the last attempt, or that of the whole webhook. */
-function causeFor({ status, waitingFor, attempts: made, erasedDate }, webhook) {
-  if (status === "delivered") return null;
+function causeFor({ status, waitingFor, attempts: made, erasedDate, cancelReason }, webhook) {
+  if (status === "delivered" || cancelReason === "owner") return null;
   if (status === "cancelled") return webhook && !webhook.enabled && !erasedDate ? causeNamed("disabled") : null;
   if (waitingFor === "breaker") return causeNamed("paused");
   return status === "pending" || !made.length ? null : causeOf(made.at(-1));
@@ -34,6 +37,7 @@ const QUOTED = 200;
 const beginning = (text = "") => (text?.length > QUOTED ? `${text.slice(0, QUOTED)} …` : text);
 
 const ENABLED_AGAIN = "The webhook is enabled again. Resend this delivery, or retry all failed deliveries.";
+const ON_REQUEST = "You can resend this delivery. Retrying failed deliveries leaves it out.";
 const REMOVED = "The webhook was removed, so this delivery cannot be resent.";
 
 /** The difference in milliseconds up to which a wait is the one that the endpoint asked for. */
@@ -67,7 +71,8 @@ export function Verdict({ delivery, webhook }) {
         ${delivery.nextAttemptDate && html`<p>${"Next attempt: "}<${Next} delivery=${delivery} /></p>`}
         ${cause && html`<${Why} cause=${cause} />`}
         ${cause && answer && html`<p>Response: <span class="outside">${answer}</span></p>`}
-        ${delivery.status === "cancelled" && !cause && !delivery.erasedDate && html`<p>${webhook ? ENABLED_AGAIN : REMOVED}</p>`}
+        ${delivery.status === "cancelled" && !cause && !delivery.erasedDate && html`<p>${
+          webhook ? (delivery.cancelReason === "owner" ? ON_REQUEST : ENABLED_AGAIN) : REMOVED}</p>`}
       </div>
     </section>`;
 }

@@ -149,6 +149,31 @@ async fn the_wait_that_an_endpoint_asked_for_is_named(suite: Arc<Suite>) {
 }
 
 #[contract_test(on_demand)]
+async fn an_open_delivery_is_cancelled_after_a_question_and_can_be_resent(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let address = receiver.on("/hook", [Behaviour::answer(429, &[("Retry-After", "7200")], "")]);
+    hook(&entity, "Busy", &address).await;
+    let id = entity.publish(json!({})).await;
+    entity.until_status(&id, &["retrying"]).await;
+    let browser = at(&entity, &format!("/panel/deliveries/{id}")).await;
+    browser.click("Cancel …").await;
+    browser.until_says("Cancel this delivery?").await;
+    browser.click("Keep").await;
+    assert_eq!(entity.delivery(&id).await["status"], "retrying");
+    browser.click("Cancel …").await;
+    browser.click("Cancel delivery").await;
+    let page = browser.until_says("Cancelled on request, after 1 attempt").await;
+    assert!(!page.contains("Cancel …") && page.contains("You can resend this delivery."), "{page}");
+    assert_eq!(entity.delivery(&id).await["cancelReason"], "owner");
+    receiver.on("/hook", [Behaviour::status(204)]);
+    browser.click("Resend").await;
+    browser.until_says("Delivered at attempt 2").await;
+    assert_eq!(browser.complaints().await, "");
+    browser.close().await;
+}
+
+#[contract_test(on_demand)]
 async fn selected_deliveries_are_resent_with_a_result_for_each(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;

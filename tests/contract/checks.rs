@@ -57,6 +57,7 @@ const TABLE: &[Row] = &[
     ("showDelivery", None, 404),
     ("listDeliveries", None, 200),
     ("resendDelivery", Some(nothing), 404),
+    ("cancelDelivery", Some(nothing), 404),
     ("recoverDeliveries", Some(range), 404),
     ("createPanelLink", Some(nothing), 201),
     ("listPanelLinks", None, 200),

@@ -33,6 +33,7 @@ mod browser_panel_pictures;
 mod browser_panel_speed;
 mod browser_panel_webhooks;
 mod canary;
+mod cancel_delivery;
 mod checks;
 mod cli;
 mod client_authentication;

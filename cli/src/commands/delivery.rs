@@ -1,4 +1,4 @@
-//! `waypost show` and `waypost resend`: one delivery.
+//! `waypost show`, `waypost resend` and `waypost cancel`: one delivery.
 
 use std::fmt::Write as _;
 
@@ -67,6 +67,17 @@ impl WhichDelivery {
             format!(
                 "{id} is {colour}{status}{colour:#}; its next attempt is made now. `waypost show {id}` shows the result."
             )
+        })
+    }
+
+    /// Cancels the delivery, and prints its status.
+    pub async fn cancel(self, output: Output) -> Result<(), Failure> {
+        let service = Service::of_login().await?;
+        let text = service.text(Call::post(&["webhook", "delivery", &self.id, "cancel"], json!({}))).await?;
+        print(&service, &text, output, |Delivery { id, status, .. }| {
+            let colour = colour_of(status);
+            let [id, status] = [id, status].map(|text| visible_line(text));
+            format!("{id} is {colour}{status}{colour:#}; `waypost resend {id}` sends it after all.")
         })
     }
 }

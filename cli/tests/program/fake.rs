@@ -167,7 +167,8 @@ fn usual(shared: &Shared, received: &Received) -> (u16, Value) {
             (200, json!({ "results": [{ "receipt": "r", "deliveryIdentifier": "dlv", "outcome": outcome }] }))
         }
         ("GET", "/webhook/delivery/list") => (200, page(received)),
-        ("GET" | "POST", "/webhook/delivery/dlv_1" | "/webhook/delivery/dlv_1/resend") => (200, delivery()),
+        ("GET", "/webhook/delivery/dlv_1") => (200, delivery()),
+        ("POST", "/webhook/delivery/dlv_1/resend" | "/webhook/delivery/dlv_1/cancel") => (200, delivery()),
         ("POST", "/hooks") => (200, json!({})),
         _ => problem(404, "not-found", "There is nothing here."),
     }

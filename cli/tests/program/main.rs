@@ -198,8 +198,11 @@ async fn deliveries_are_plain_when_piped_and_paged_to_the_limit() {
     assert_eq!(listed[1]["id"], "dlv_2");
     let shown = person.run(&["show", "dlv_1"]).await.done();
     assert!(shown.contains("delivered") && shown.contains("204  87 ms"), "{shown}");
-    let shown: Value = serde_json::from_str(&person.run(&["resend", "dlv_1", "--json"]).await.done()).expect("JSON");
-    assert_eq!(shown["id"], "dlv_1");
+    for command in ["resend", "cancel"] {
+        let shown: Value = serde_json::from_str(&person.run(&[command, "dlv_1", "--json"]).await.done()).expect("JSON");
+        assert_eq!(shown["id"], "dlv_1");
+        assert_eq!(fake.received(&format!("{ME}/webhook/delivery/dlv_1/{command}")).len(), 1);
+    }
 }
 
 /// Starts `listen`, and ends it by a signal when the fake has received this many acknowledgements.

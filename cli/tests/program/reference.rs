@@ -4,8 +4,8 @@ use std::{fs, process::Command};
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/cli.md");
 const HEADING: &str = "\n## Help of each command\n";
-const COMMANDS: [&str; 9] =
-    ["login", "logout", "token", "listen", "trigger", "deliveries", "show", "resend", "completions"];
+const COMMANDS: [&str; 10] =
+    ["login", "logout", "token", "listen", "trigger", "deliveries", "show", "resend", "cancel", "completions"];
 
 fn help(arguments: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_waypost")).args(arguments).arg("--help").output().expect("it runs");

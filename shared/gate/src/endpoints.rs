@@ -77,6 +77,7 @@ endpoints! {
     LIST_DELIVERIES: EntityCall = "list-deliveries", Endpoint::needs(IntegrationsRead);
     SHOW_DELIVERY: EntityCall = "show-delivery", Endpoint::needs(IntegrationsRead);
     RESEND_DELIVERY: EntityCall = "resend-delivery", Endpoint::needs(IntegrationsWrite).taking_json();
+    CANCEL_DELIVERY: EntityCall = "cancel-delivery", Endpoint::needs(IntegrationsWrite).taking_json();
     RECOVER_DELIVERIES: EntityCall = "recover-deliveries", Endpoint::needs(IntegrationsWrite).taking_json();
 
     // Connections to payment providers.

@@ -121,6 +121,10 @@ kinds! {
         "The content of this delivery's event was erased at its owner's request, so that there is nothing to send. The delivery still shows when it was attempted and with which outcome. Publish the event again from its source if it is needed after all.";
     AttemptLimit = "attempt-limit", CONFLICT, "The delivery has had as many attempts as it may have",
         "A delivery may have a limited number of attempts, which the detail names, so that its whole history can be shown. Its event can still be read; publish it again if it is still needed.";
+    AttemptUnderWay = "attempt-under-way", CONFLICT, "An attempt of the delivery is under way",
+        "A request that was sent, or given to a reader of a feed, cannot be taken back, so that the delivery cannot be cancelled now. Nothing was changed. Most attempts end within seconds, and all by `properties.attemptEndsBy`: send the request again then. If the attempt succeeds, the delivery is delivered.";
+    DeliveryFinal = "delivery-final", CONFLICT, "The delivery is final",
+        "Only a delivery that is pending or retrying can be cancelled. This one was delivered or has failed (`properties.status`), so that no attempt follows. Nothing was changed.";
     RecoveryLimit = "recovery-limit", CONFLICT, "Too many ranges are being recovered",
         "The deliveries of a webhook can be recovered in a limited number of separate ranges at a time, which the detail names. Send the request again when some are done, or for one range that includes the others.";
     WebhookDisabled = "webhook-disabled", CONFLICT, "The webhook is disabled",

@@ -3,6 +3,7 @@
 //! stuck, and the history contains every request that the receiver saw, except requests whose record the crash lost.
 
 mod calling;
+mod cancelling;
 mod creating;
 mod dispatching;
 mod erasing;
@@ -22,6 +23,13 @@ use stage::Stage;
 async fn a_call_of_a_tool_can_be_killed_before_and_after_its_transaction(suite: Arc<Suite>) {
     let stage = Stage::set(&suite, Settings::default()).await;
     calling::play(&stage).await;
+    stage.end().await;
+}
+
+#[contract_test]
+async fn a_cancellation_can_be_killed_before_and_after_its_write(suite: Arc<Suite>) {
+    let stage = Stage::set(&suite, Settings::default().with("RETRY_SCHEDULE", "20s,600s")).await;
+    cancelling::play(&stage).await;
     stage.end().await;
 }
 

@@ -1,5 +1,7 @@
 //! Errors that need a prepared state, by subject.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::Checked;
@@ -134,6 +136,15 @@ pub(super) async fn of_webhooks(suite: &Suite, checked: &mut Checked) {
     let delivery = entity.publish(json!({ "for": "a resend" })).await;
     entity.until_status(&delivery, &["delivered"]).await;
     let resend = || entity.post(&format!("/webhook/delivery/{delivery}/resend"));
+    let late = entity.post(&format!("/webhook/delivery/{delivery}/cancel")).send().await;
+    checked.compare("cancelDelivery", "deliveryFinal", &late);
+    receiver.on("/examples", [Behaviour::status(204).after(Duration::from_secs(3))]);
+    let before = receiver.received("/examples").len();
+    let slow = entity.publish(json!({ "for": "a cancellation" })).await;
+    receiver.until("/examples", before + 1).await;
+    let early = entity.post(&format!("/webhook/delivery/{slow}/cancel")).send().await;
+    checked.compare("cancelDelivery", "attemptUnderWay", &early);
+    receiver.on("/examples", [Behaviour::status(204)]);
     let erased = entity.publish(json!({ "for": "an erasure" })).await;
     entity.until_status(&erased, &["delivered"]).await;
     entity.call("DELETE", &format!("/webhook/event/{}/content", stored::event_of(&erased))).expect(200).await;

@@ -23,7 +23,7 @@ pub enum Status {
     Delivered,
     /// No attempt succeeded, and none is due.
     Failed,
-    /// Its webhook is removed or disabled, or the content of its event is erased.
+    /// Its webhook is removed or disabled, the content of its event is erased, or its owner cancelled it.
     Cancelled,
 }
 
@@ -81,6 +81,8 @@ impl WaitingFor {
 pub enum CancelReason {
     /// The content of its event was erased, so that there is nothing to send.
     Erased,
+    /// Its owner cancelled it alone.
+    Owner,
 }
 
 impl CancelReason {
@@ -88,6 +90,7 @@ impl CancelReason {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Erased => "erased",
+            Self::Owner => "owner",
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     deliveries::{
-        delivery::MAX_ATTEMPTS,
+        delivery::{MAX_ATTEMPTS, Status},
         jobs::{MAX_RANGES, TooManyRanges},
         queries::cursor::NotACursor,
     },
@@ -12,7 +12,7 @@ use base::Time;
 use problem::{Problem, ProblemKind};
 use storage::{IdempotencyError, SealError, TableError};
 
-/// Why deliveries were not shown, listed, recovered or sent again.
+/// Why deliveries were not shown, listed, recovered, cancelled or sent again.
 #[derive(Debug, thiserror::Error)]
 pub enum DeliveryError {
     /// The entity has no such delivery. A delivery of another entity gives the same error.
@@ -33,6 +33,12 @@ pub enum DeliveryError {
     /// The delivery has had too many attempts to be sent again.
     #[error("the delivery has had {MAX_ATTEMPTS} attempts or more")]
     TooManyAttempts,
+    /// An attempt of the delivery is under way until this time at the latest, so it cannot be cancelled.
+    #[error("an attempt of the delivery is under way until {0} at the latest")]
+    AttemptUnderWay(Time),
+    /// The delivery was delivered or has failed, so there is nothing to cancel.
+    #[error("the delivery is final: {}", .0.as_str())]
+    Final(Status),
     /// Too many ranges are being recovered.
     #[error(transparent)]
     TooManyRanges(#[from] TooManyRanges),
@@ -74,6 +80,17 @@ impl From<DeliveryError> for Problem {
             DeliveryError::TooManyAttempts => {
                 let detail = format!("The delivery has had {MAX_ATTEMPTS} attempts or more; it cannot be sent again.");
                 Self::new(ProblemKind::AttemptLimit, detail).with_property("limit", MAX_ATTEMPTS)
+            }
+            DeliveryError::AttemptUnderWay(until) => {
+                let detail = format!(
+                    "An attempt of this delivery is under way and cannot be stopped. It ends by {until} at the latest; \
+                     ask again when it has ended."
+                );
+                Self::new(ProblemKind::AttemptUnderWay, detail).with_property("attemptEndsBy", until.to_string())
+            }
+            DeliveryError::Final(status) => {
+                let detail = format!("The delivery is `{}`; only an open delivery can be cancelled.", status.as_str());
+                Self::new(ProblemKind::DeliveryFinal, detail).with_property("status", status.as_str())
             }
             DeliveryError::TooManyRanges(TooManyRanges) => {
                 let detail =

@@ -10,7 +10,7 @@
 //! | `dispatch` | an attempt, from its message to its record |
 //! | `feed` | the feed of a webhook that is pulled: reading it, and the answers of its readers |
 //! | `sweep` | announces overdue deliveries again |
-//! | `requests` | resend a delivery, recover a range |
+//! | `requests` | resend or cancel a delivery, recover a range, erase an event |
 //! | `jobs` | recoveries and cancellations of many deliveries, a page at a time |
 //! | `queries` | show, list and diagnose |
 //! | `lease_times` | the times that claims, messages and the sweep agree on |

@@ -73,7 +73,7 @@ async fn recover(
 /// Whether this part recovers the delivery.
 fn is_wanted(head: &HeadItem, part: &Part, now: Time) -> bool {
     let delivery = head.delivery();
-    if head.is_erased() {
+    if head.is_erased() || delivery.cancel_reason.is_some() {
         return false;
     }
     match part {
@@ -91,7 +91,7 @@ fn is_wanted(head: &HeadItem, part: &Part, now: Time) -> bool {
 mod tests {
     use super::*;
     use crate::deliveries::{
-        delivery::Status,
+        delivery::{CancelReason, Status},
         jobs::{Include, RecoveryScope},
         queries::range::KeyRange,
         store::item::tests::{LATER, NOW, head},
@@ -132,5 +132,7 @@ mod tests {
         failed.delivery.status = Status::Failed;
         failed.delivery.next_attempt_date = None;
         assert_eq!(wanted(&failed), [true, false, false]);
+        failed.delivery.cancel_reason = Some(CancelReason::Owner);
+        assert_eq!(wanted(&failed), [false; 3], "its owner cancelled it");
     }
 }

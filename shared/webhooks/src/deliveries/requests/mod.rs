@@ -1,5 +1,6 @@
-//! Requests of an owner: attempting deliveries again, and erasing the content of an event.
+//! Requests of an owner: attempting deliveries again, cancelling one, and erasing the content of an event.
 
+pub mod cancel;
 pub mod erase;
 pub mod recover;
 pub mod resend;

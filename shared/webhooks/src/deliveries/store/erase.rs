@@ -13,17 +13,17 @@ use crate::{
     deliveries::{
         attempt::Attempt,
         delivery::{CancelReason, Status},
-        lease_times::CLOCK_SKEW,
         store::{
             Deliveries,
-            index_group::{self, IndexGroup},
+            cancel::{cancelling, if_unchanged},
+            index_group::IndexGroup,
             item::{ATTEMPT, AttemptItem, HeadItem, head_key, partition},
         },
     },
     events::store::EventItem,
 };
 use base::{DeliveryId, Time, logging};
-use storage::table::{Change, Condition, Put, Query, Table, TableError, Value, absent, is, is_new};
+use storage::table::{Change, Put, Query, Table, TableError, Value, is, is_new};
 
 /// How many deliveries of an event are erased together. Each may have a hundred large attempts and more.
 const PAGE: usize = 10;
@@ -86,13 +86,7 @@ async fn erase_delivery(table: &Table, event: &EventItem, id: &DeliveryId, now: 
 /// The change of a head. Lost when the delivery has changed since it was read.
 fn erasing(head: &HeadItem, event: &EventItem, now: Time) -> Result<Change, TableError> {
     let delivery = &head.delivery;
-    let change = Change::of(head_key(&delivery.id))
-        .set_some("erasedDate", event.erased_date)
-        .remove("subject")
-        .only_if(is("attemptCount", delivery.attempt_count))
-        .only_if(is("status", delivery.status.as_str()))
-        .only_if(as_read("lease", head.lease.as_deref()))
-        .only_if(as_read("claimableAt", head.claimable_at));
+    let change = if_unchanged(head).set_some("erasedDate", event.erased_date).remove("subject");
     let change = if head.attempts.is_empty() {
         change
     } else {
@@ -103,32 +97,9 @@ fn erasing(head: &HeadItem, event: &EventItem, now: Time) -> Result<Change, Tabl
     Ok(match delivery.status {
         Status::Delivered => change,
         Status::Failed | Status::Cancelled => change.set("webhookKey", no_recovery),
-        Status::Pending | Status::Retrying if is_under_way(head, now) => change,
-        Status::Pending | Status::Retrying => change
-            .set("status", Status::Cancelled.as_str())
-            .set("cancelReason", CancelReason::Erased.as_str())
-            .set("lastUpdate", now)
-            .set("webhookKey", no_recovery)
-            .set_some("entityKey", index_group::entity_key(Status::Cancelled, &delivery.owner_identifier))
-            .remove("lease")
-            .remove("nextAttemptDate")
-            .remove("claimableAt")
-            .remove("resumeAt")
-            .remove("putOff")
-            .remove("askedAt")
-            .remove("waitingFor")
-            .remove("dueShard")
-            .remove("dueAt"),
+        Status::Pending | Status::Retrying if head.under_way_until(now).is_some() => change,
+        Status::Pending | Status::Retrying => cancelling(change, delivery, CancelReason::Erased, now),
     })
-}
-
-/// Whether a worker may still record an attempt. Clocks differ.
-fn is_under_way(head: &HeadItem, now: Time) -> bool {
-    head.lease.is_some() && head.claimable_at.is_some_and(|end| now < end + CLOCK_SKEW)
-}
-
-fn as_read(attribute: &'static str, value: Option<impl Into<Value>>) -> Condition {
-    value.map_or_else(|| absent(attribute), |value| is(attribute, value))
 }
 
 async fn erase_large_attempts(table: &Table, id: &DeliveryId) -> Result<(), TableError> {
@@ -153,7 +124,7 @@ async fn erase_large_attempts(table: &Table, id: &DeliveryId) -> Result<(), Tabl
 mod tests {
     use super::*;
     use crate::deliveries::{
-        lease_times::LEASE,
+        lease_times::{CLOCK_SKEW, LEASE},
         store::item::tests::{LATER, NOW, erased_event_and_head},
     };
 

@@ -20,10 +20,10 @@ pub enum IndexGroup {
     Waiting,
     /// Open, and waiting in the feed of a webhook that is pulled, or with a reader of the feed.
     Unread,
-    /// Failed or cancelled, with fewer attempts than the limit. An existing webhook has cancelled deliveries only
-    /// because it was disabled for a while, so they can be recovered.
+    /// Failed, or cancelled because the webhook was disabled for a while, with fewer attempts than the limit.
     Recoverable,
-    /// Failed or cancelled for good: it has had as many attempts as there may be, or its webhook is removed.
+    /// Failed or cancelled, and no recovery sends it again: it has had as many attempts as there may be, its webhook is
+    /// removed, its event is erased, or its owner cancelled it.
     Unrecoverable,
     /// Delivered.
     Delivered,

@@ -20,7 +20,7 @@ use crate::{
     deliveries::{
         attempt::Attempt,
         delivery::{CancelReason, Delivery, Status, WaitingFor},
-        lease_times::{GRACE, LEASE, MAX_DELAY, OPENS_AFTER},
+        lease_times::{CLOCK_SKEW, GRACE, LEASE, MAX_DELAY, OPENS_AFTER},
         store::{
             index_group::{self, IndexGroup},
             slot::Slot,
@@ -137,15 +137,20 @@ impl HeadItem {
         })
     }
 
-    /// The head of a delivery that no worker has claimed when its event is erased: final, so that none claims it later.
+    /// The head of a delivery that no worker has claimed when its event is erased.
     fn cancelled_by_erasing(self, erased: Time) -> Self {
+        let cancelled = self.cancelled(CancelReason::Erased, erased);
+        let delivery = Delivery { erased_date: Some(erased), subject: None, ..cancelled.delivery };
+        Self { delivery, ..cancelled }
+    }
+
+    /// The cancelled head of a delivery that no worker has claimed: final, so that none claims it later.
+    pub(crate) fn cancelled(self, reason: CancelReason, now: Time) -> Self {
         let delivery = Delivery {
-            cancel_reason: Some(CancelReason::Erased),
-            erased_date: Some(erased),
-            last_update: erased,
+            cancel_reason: Some(reason),
+            last_update: now,
             next_attempt_date: None,
             status: Status::Cancelled,
-            subject: None,
             ..self.delivery
         };
         let webhook_key = Some(IndexGroup::Unrecoverable.key(&delivery.webhook_identifier));
@@ -233,6 +238,11 @@ impl HeadItem {
     /// Whether no attempt is due.
     pub(crate) fn is_final(&self) -> bool {
         self.claimable_at.is_none()
+    }
+
+    /// The end of the lease, while a worker or a reader may still record the attempt. Clocks differ.
+    pub(crate) fn under_way_until(&self, now: Time) -> Option<Time> {
+        self.claimable_at.filter(|end| self.lease.is_some() && now < *end + CLOCK_SKEW)
     }
 
     /// Whether some attempts had no room in the head.

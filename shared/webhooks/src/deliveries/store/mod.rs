@@ -1,6 +1,7 @@
 //! Deliveries in the table: opening and reading them, and finding overdue ones. Every change is conditional, so that a
 //! repeated, late or reordered change is lost.
 
+mod cancel;
 mod erase;
 pub mod index_group;
 pub mod item;
@@ -43,6 +44,8 @@ pub struct Deliveries {
 #[derive(Debug)]
 pub(crate) struct StoredDelivery {
     pub(crate) head: HeadItem,
+    /// Whether the table has the head. Otherwise no worker has claimed the delivery.
+    has_head: bool,
     /// Every attempt, the oldest first.
     attempts: Vec<Attempt>,
     event: Box<RawValue>,
@@ -54,12 +57,13 @@ impl StoredDelivery {
     /// history has to be read again.
     pub(crate) fn with_head(self, head: HeadItem) -> Option<Self> {
         let has_all_attempts = head.delivery.attempt_count == self.head.delivery.attempt_count;
-        has_all_attempts.then_some(Self { head, ..self })
+        let head = head.erased_with_its_event(self.head.delivery.erased_date);
+        has_all_attempts.then_some(Self { head, has_head: true, ..self })
     }
 
     /// The delivery as its owner sees it at this moment.
     pub(crate) fn whole(self, now: Time) -> WholeDelivery {
-        let Self { head, attempts, event, event_warnings } = self;
+        let Self { head, attempts, event, event_warnings, .. } = self;
         let attempts = shown(attempts, &head.delivery.url);
         WholeDelivery { delivery: head.shown(now), attempts, event, event_warnings }
     }
@@ -162,6 +166,7 @@ impl Deliveries {
         let (stored, event) = tokio::try_join!(head, self.events.find(&event_id))?;
         // Event and delivery are kept equally long, but not removed in the same second.
         let Some(event) = event else { return Ok(None) };
+        let has_head = stored.is_some();
         let Some(head) = stored.or_else(|| HeadItem::new(&event.item, id)) else { return Ok(None) };
         if head.delivery.owner_identifier != *entity.id() || !head.is_kept(now) {
             return Ok(None);
@@ -185,7 +190,7 @@ impl Deliveries {
         let event_warnings = event.item.warnings;
         let event =
             RawValue::from_string(event.body).map_err(|_| TableError::Missing("well-formed JSON in an event"))?;
-        Ok(Some(StoredDelivery { head, attempts, event, event_warnings }))
+        Ok(Some(StoredDelivery { head, has_head, attempts, event, event_warnings }))
     }
 
     /// The head of a delivery that a worker has claimed or the sweep has opened.

@@ -66,6 +66,7 @@ fn reopening(read: &Delivery, requester: Requester, now: Time) -> Change {
         .remove("putOff")
         .remove("waitingFor")
         .remove("entityKey")
+        .remove("cancelReason")
         .set("webhookKey", IndexGroup::Open.key(&read.webhook_identifier))
         .only_if(is("status", read.status.as_str()))
         .only_if(is("attemptCount", read.attempt_count))

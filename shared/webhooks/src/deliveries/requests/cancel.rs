@@ -1,0 +1,70 @@
+//! Cancelling one delivery at its owner's request. One conditional write ends an open delivery, whether it waits for its
+//! schedule, a breaker, a permit or a reader. An attempt that is under way cannot be stopped.
+
+use std::time::Duration;
+
+use crate::deliveries::{
+    delivery::{Status, WholeDelivery},
+    error::DeliveryError,
+    store::{Deliveries, StoredDelivery},
+};
+use auth::AuthorizedEntity;
+use base::{DeliveryId, SharedClock};
+use storage::table::{TableError, Written};
+
+/// How often a delivery is read again that changes meanwhile. Each change is a claim, a record or another request.
+const TRIES: usize = 5;
+
+/// Within this time the sweep finds the delivery of a reader that did not answer, and the dispatcher records the attempt.
+const RECORDED_WITHIN: Duration = Duration::from_secs(60);
+
+/// Cancels single deliveries.
+pub struct Cancelling {
+    /// The deliveries.
+    pub deliveries: Deliveries,
+    /// The clock for the time of a cancellation.
+    pub clock: SharedClock,
+}
+
+impl Cancelling {
+    /// Cancels an open delivery, and returns it. A repetition changes nothing.
+    ///
+    /// # Errors
+    /// [`DeliveryError::AttemptUnderWay`] while an attempt may still be recorded, and [`DeliveryError::Final`] for a
+    /// delivery that was delivered or has failed.
+    pub async fn cancel(&self, entity: &AuthorizedEntity, id: &DeliveryId) -> Result<WholeDelivery, DeliveryError> {
+        let cancelled = self.cancelled(entity, id).await?;
+        // A repetition comes here as well, so that it completes a request that died after its write.
+        Ok(cancelled.whole(self.clock.now()))
+    }
+
+    /// The delivery, cancelled now or before.
+    async fn cancelled(&self, entity: &AuthorizedEntity, id: &DeliveryId) -> Result<StoredDelivery, DeliveryError> {
+        for _ in 0..TRIES {
+            let now = self.clock.now();
+            let read = self.deliveries.find(entity, id, now).await?.ok_or(DeliveryError::NotFound)?;
+            if read.head.is_final() {
+                return match read.head.delivery.status {
+                    Status::Cancelled => Ok(read),
+                    status => Err(DeliveryError::Final(status)),
+                };
+            }
+            if let Some(end) = read.head.under_way_until(now) {
+                return Err(DeliveryError::AttemptUnderWay(end));
+            }
+            if read.head.handed_out_at.is_some() {
+                // A reader of the feed did not answer in time. That is an attempt, which the dispatcher records first.
+                self.deliveries.set_due_at_lease_end(&read.head).await?;
+                return Err(DeliveryError::AttemptUnderWay(now + RECORDED_WITHIN));
+            }
+            // Lost when a worker has claimed the delivery meanwhile, or another request has changed it.
+            if let Written::Done(head) = self.deliveries.cancel_open(&read, now).await? {
+                tracing::info!(deliveryId = %id, "cancelled by its owner");
+                if let Some(cancelled) = read.with_head(head) {
+                    return Ok(cancelled);
+                }
+            }
+        }
+        Err(TableError::code("cancelling a delivery", "TransactionConflict").into())
+    }
+}

@@ -1,0 +1,39 @@
+//! cancel-delivery is killed before and after its write. The client repeats the request, and nothing is sent.
+
+use super::stage::{Stage, writes};
+use crate::harness::{Behaviour, LONG, Moment, until};
+
+/// Plays every point, one after the other. The first attempt comes 20 s after the publication, the next much later.
+pub async fn play(stage: &Stage<'_>) {
+    for moment in [Moment::Before, Moment::After] {
+        killed_at(stage, "unclaimed", moment, 0).await;
+        killed_at(stage, "waiting", moment, 1).await;
+    }
+}
+
+/// The delivery has had so many attempts.
+async fn killed_at(stage: &Stage<'_>, state: &str, moment: Moment, attempts: u64) {
+    let point = format!("cancel: {moment:?} the write, {state}");
+    let scene = stage.scene(1, [Behaviour::status(500)]).await;
+    let delivery = scene.acknowledged().await.remove(0);
+    scene.entity.until_delivery(&delivery, state, |shown| shown["attemptCount"] == attempts).await;
+    let id = delivery.clone();
+    let mut held = stage.table().hold(&point, moment, move |call| writes(call, &id, "cancelReason"));
+    let path = format!("/webhook/delivery/{delivery}/cancel");
+    let cancel = || scene.entity.post(&path).attempt();
+    let request = tokio::spawn(cancel());
+    held.reached().await;
+    stage.kill("cancel-delivery").await;
+    held.lose();
+    let died = request.await.expect("no panic");
+    assert!(!died.is_ok_and(|answer| answer.status < 300), "{point}: acknowledged by a dead function");
+    let status =
+        if moment == Moment::Before { ["pending", "retrying"][usize::from(attempts > 0)] } else { "cancelled" };
+    assert_eq!(scene.entity.delivery(&delivery).await["status"], status, "{point}");
+    let again = until("the cancellation is acknowledged", LONG, async || {
+        cancel().await.ok().filter(|answer| answer.status == 200)
+    });
+    let again = again.await.json();
+    assert_eq!((&again["attemptCount"], &again["cancelReason"]), (&attempts.into(), &"owner".into()), "{point}");
+    stage.note(&point, &scene, vec![delivery], "cancelled").await;
+}
