@@ -117,6 +117,7 @@ fn erasing(head: &HeadItem, event: &EventItem, now: Time) -> Result<Change, Tabl
             .remove("putOff")
             .remove("askedAt")
             .remove("waitingFor")
+            .remove("heldBy")
             .remove("dueShard")
             .remove("dueAt"),
     })

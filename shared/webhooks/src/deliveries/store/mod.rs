@@ -2,6 +2,7 @@
 //! repeated, late or reordered change is lost.
 
 mod erase;
+pub(crate) mod held;
 pub mod index_group;
 pub mod item;
 pub mod open;
