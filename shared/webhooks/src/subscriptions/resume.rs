@@ -20,7 +20,7 @@ use base::{SharedClock, Time, WebhookId};
 use storage::table::{Change, Transaction, Write, Written};
 use storage::{Allowance, Table, TableError};
 
-/// What a change of a webhook resets.
+/// The parts of a webhook's state that a change of it resets.
 pub(super) struct Reset {
     /// Removes the failures, and makes the deliveries that wait for an open breaker due now: past failures do not
     /// disable the webhook again, and no delivery waits for the former address.
