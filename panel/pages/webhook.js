@@ -28,6 +28,7 @@ import { say } from "../parts/notices.js";
 import { useAction, useLoad, usePolling } from "../parts/load.js";
 import { addressOf, payloadInWords } from "../words/address.js";
 import { healthOf } from "../words/health.js";
+import { orderInWords } from "../words/orders.js";
 
 async function read(id) {
   const path = `/webhook/${encodeURIComponent(id)}`;
@@ -146,8 +147,8 @@ const Signing = ({ until }) => html`
     <${Guide}>How an endpoint verifies requests<//></p>`;
 
 const Details = ({ webhook }) => {
-  const { id, delivery, headers, createdDate, lastReadDate, lastUpdate, maxAttemptsPerSecond, oldestUnreadDate, payload, version } =
-    webhook;
+  const { id, delivery, headers, createdDate, lastReadDate, lastUpdate, maxAttemptsPerSecond, oldestUnreadDate, order, payload,
+    version } = webhook;
   return html`
   <dl class="facts">
     <div><dt>Identifier</dt><dd><${Identifier} id=${id} what="the webhook’s identifier" /></dd></div>
@@ -158,6 +159,7 @@ const Details = ({ webhook }) => {
     : html`
       <div><dt>Custom headers</dt><dd>${Object.keys(headers).join(", ") || "None"}</dd></div>
       <div><dt>Attempts per second</dt><dd>${maxAttemptsPerSecond ? `${maxAttemptsPerSecond} at most` : "No limit"}</dd></div>`}
+    <div><dt>Order</dt><dd>${orderInWords(order)}</dd></div>
     <div><dt>Body</dt><dd>${payloadInWords(payload)}</dd></div>
     <div><dt>Created</dt><dd><${Time} date=${createdDate} as="both" /></dd></div>
     <div><dt>Last changed</dt><dd><${Time} date=${lastUpdate} as="both" />, version ${version}</dd></div>

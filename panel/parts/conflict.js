@@ -3,10 +3,11 @@ import { html, useState } from "./html.js";
 import { Dialog } from "./dialog.js";
 import { Time } from "./time.js";
 import { deliveryInWords, payloadInWords } from "../words/address.js";
+import { orderInWords } from "../words/orders.js";
 import { signatureInWords } from "../words/signatures.js";
 
 const LABELS = { name: "Name", delivery: "Delivery", eventUrl: "Address", eventList: "Events", eventFilter: "Filter", headers: "Custom headers",
-  payload: "Body", maxAttemptsPerSecond: "Attempts per second", signature: "Signature" };
+  order: "Order", payload: "Body", maxAttemptsPerSecond: "Attempts per second", signature: "Signature" };
 
 const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 
@@ -31,6 +32,7 @@ function shown(field, value) {
   if (field === "headers") return value.map(({ name, value: text }) => `${name}: ${text}`).join("\n") || "None";
   if (field === "delivery") return deliveryInWords(value);
   if (field === "payload") return payloadInWords(value);
+  if (field === "order") return orderInWords(value);
   if (field === "signature") return signatureInWords(value);
   return value || "None";
 }

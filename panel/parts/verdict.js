@@ -10,7 +10,7 @@ import { DELIVERY, waits } from "../words/statuses.js";
 
 const attempts = (count) => counted(count, "attempt", "attempts");
 
-function headline({ status, attemptCount, attempts: made, cancelReason }) {
+function headline({ status, attemptCount, attempts: made, cancelReason, heldBy }) {
   const last = made.at(-1);
   if (status === "delivered") return `Delivered at attempt ${attemptCount}, in ${span(last.durationMs / 1000)}`;
   if (status === "failed") return `Not delivered, after ${attempts(attemptCount)}: ${result(last)}`;
@@ -20,6 +20,7 @@ function headline({ status, attemptCount, attempts: made, cancelReason }) {
   }
   if (status === "cancelled") return "Cancelled: the webhook was disabled or removed before the delivery";
   if (status === "retrying") return `Not delivered yet, after ${attempts(attemptCount)}: ${result(last)}`;
+  if (heldBy) return "Waiting for the delivery before it about the same subject";
   return attemptCount ? "Waiting to be resent" : "Waiting for the first attempt";
 }
 
@@ -28,6 +29,7 @@ function causeFor({ status, waitingFor, attempts: made, erasedDate, cancelReason
   if (status === "delivered" || cancelReason === "owner") return null;
   if (status === "cancelled") return webhook && !webhook.enabled && !erasedDate ? causeNamed("disabled") : null;
   if (waitingFor === "breaker") return causeNamed("paused");
+  if (waitingFor === "order") return causeNamed("held");
   return status === "pending" || !made.length ? null : causeOf(made.at(-1));
 }
 
@@ -69,6 +71,8 @@ export function Verdict({ delivery, webhook }) {
       <div>
         <h2>${headline(delivery)}</h2>
         ${delivery.nextAttemptDate && html`<p>${"Next attempt: "}<${Next} delivery=${delivery} /></p>`}
+        ${delivery.heldBy && html`<p>It is sent when <a href="/panel/deliveries/${delivery.heldBy}">the delivery before it</a>
+          is delivered, has failed permanently or is cancelled.</p>`}
         ${cause && html`<${Why} cause=${cause} />`}
         ${cause && answer && html`<p>Response: <span class="outside">${answer}</span></p>`}
         ${delivery.status === "cancelled" && !cause && !delivery.erasedDate && html`<p>${

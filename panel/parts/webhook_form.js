@@ -7,23 +7,26 @@ import { FilterField, withFilter } from "./event_filter.js";
 import { formatted } from "./json.js";
 import { Refusal } from "../refusal.js";
 import { DELIVERIES, PAYLOADS } from "../words/address.js";
+import { ORDERS } from "../words/orders.js";
 import { SIGNATURES } from "../words/signatures.js";
 
 /** The members with a field, which shows their violations. */
-export const FIELDS = ["name", "delivery", "eventUrl", "eventList", "eventFilter", "headers", "payload",
+export const FIELDS = ["name", "delivery", "eventUrl", "eventList", "eventFilter", "headers", "order", "payload",
   "maxAttemptsPerSecond", "signature"];
 
-export const BLANK = { name: "", delivery: "push", eventUrl: "", eventList: null, eventFilter: "", headers: [], payload: "full",
-  maxAttemptsPerSecond: "", signature: "hmac" };
+export const BLANK = { name: "", delivery: "push", eventUrl: "", eventList: null, eventFilter: "", headers: [], order: "none",
+  payload: "full", maxAttemptsPerSecond: "", signature: "hmac" };
 
 /** The form of a webhook: `eventList` is null for every type, and the filter is text. */
-export const typed = ({ name, delivery, eventUrl = "", eventList, eventFilter, headers, payload, maxAttemptsPerSecond, signature }) => ({
+export const typed = ({ name, delivery, eventUrl = "", eventList, eventFilter, headers, order, payload, maxAttemptsPerSecond,
+  signature }) => ({
   name,
   delivery,
   eventUrl,
   eventList: eventList.length ? eventList : null,
   eventFilter: formatted(eventFilter),
   headers: Object.entries(headers).map(([header, value]) => ({ name: header, value })),
+  order,
   payload,
   maxAttemptsPerSecond: String(maxAttemptsPerSecond ?? ""),
   signature,
@@ -32,10 +35,11 @@ export const typed = ({ name, delivery, eventUrl = "", eventList, eventFilter, h
 /** An empty limit is none; a text that is no number is sent as it is, so that the API names the fault. */
 const limitOf = (text) => (text.trim() === "" ? null : Number.isNaN(Number(text)) ? text : Number(text));
 
-const asked = ({ name, delivery, eventUrl, eventList, headers, payload, maxAttemptsPerSecond, signature }) => ({
+const asked = ({ name, delivery, eventUrl, eventList, headers, order, payload, maxAttemptsPerSecond, signature }) => ({
   name: name.trim(),
   delivery,
   eventList: eventList ?? [],
+  order,
   payload,
   signature,
   // A webhook with a feed has none of these.
@@ -85,6 +89,9 @@ export function WebhookFields({ form, change, refusal, forgive, kept = false }) 
       hint="The most requests per second that the endpoint gets, from 1 to 100. Empty means no limit."
       value=${form.maxAttemptsPerSecond} change=${set("maxAttemptsPerSecond")} fault=${fault("maxAttemptsPerSecond")}
       autocomplete="off" />`}
+    <${SelectField} label="Order" value=${form.order} change=${set("order")} fault=${fault("order")}
+      hint="By subject, an event about a booking waits until the one before it about that booking has arrived or failed."
+      options=${ORDERS} />
     <${SelectField} label="Signature" value=${form.signature} change=${set("signature")} fault=${fault("signature")}
       hint=${`With a key pair, the endpoint can verify requests with a public key, and needs no secret.${
         kept ? " Without one again, the public keys end at once." : ""}`} options=${SIGNATURES} />`;

@@ -239,6 +239,24 @@ async fn a_delivery_that_no_reader_confirms_fails_and_is_announced(suite: Arc<Su
     until_announced(&receiver, "/", "webhook.delivery.exhausted").await;
 }
 
+/// The reader that notices the end of the last attempt puts the next delivery about the subject into the feed.
+#[contract_test]
+async fn the_next_of_a_subject_follows_one_that_no_reader_confirms(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let body = json!({ "name": "feed", "delivery": "pull", "eventList": [], "order": "subject" });
+    let hook = entity.hook_with(body).await;
+    let data = json!({ "bookingNumber": "B-1001" });
+    let first = entity.publish(data.clone()).await;
+    let second = entity.publish(data).await;
+    entity.until_delivery(&second, "is held", |shown| shown["heldBy"] == first.as_str()).await;
+    for _ in 0..2 {
+        reported(&entity, &hook).await;
+    }
+    abandoned(&suite, &entity, &hook).await;
+    assert_eq!(id(&read_some(&entity, &hook, "").await[0]), second);
+    assert_eq!(entity.delivery(&first).await["status"], "failed");
+}
+
 #[contract_test]
 async fn a_late_answer_counts_while_no_other_reader_has_the_delivery(suite: Arc<Suite>) {
     let entity = suite.entity().await;

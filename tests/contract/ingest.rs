@@ -75,6 +75,26 @@ async fn a_repeated_event_of_the_bus_creates_nothing_new(suite: Arc<Suite>) {
 }
 
 #[contract_test]
+async fn events_of_the_bus_about_a_subject_arrive_one_after_another(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let bus = Bus::of(&suite.api.env);
+    let url = receiver.on("/", [Behaviour::answer(503, &[("Retry-After", "600")], ""), Behaviour::status(204)]);
+    entity.hook_with(json!({ "name": "ordered", "eventUrl": url, "eventList": [], "order": "subject" })).await;
+    let publish = async |name: &str| {
+        let event = Bus::event(&id(&entity, name), &detail(&entity, r#"{"bookingNumber":"B-1001"}"#));
+        deliveries(&bus.hand_over(event).await.expect("taken")).remove(0)
+    };
+    let first = publish("1").await;
+    entity.until_status(&first, &["retrying"]).await;
+    let second = publish("2").await;
+    entity.until_delivery(&second, "is held", |shown| shown["heldBy"] == first.as_str()).await;
+    entity.post(&format!("/webhook/delivery/{first}/resend")).expect(202).await;
+    entity.until_status(&second, &["delivered"]).await;
+    assert_eq!(entity.delivery(&first).await["status"], "delivered");
+}
+
+#[contract_test]
 async fn an_event_of_the_bus_that_comes_twenty_times_at_once_is_published_once(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;

@@ -10,7 +10,7 @@ use crate::untrusted;
 /// Members that repeat another member for published clients of other platforms, members for publishers, for the authors of
 /// receivers and for readers of feeds, and filters of data, which people write and try in the panel. A model does not need
 /// them; the Problem `event-erased` explains an event without content when a model wants to resend it.
-const LEFT_OUT: [&str; 18] = [
+const LEFT_OUT: [&str; 20] = [
     "cancelReason",
     "confirmed",
     "delivery",
@@ -19,8 +19,10 @@ const LEFT_OUT: [&str; 18] = [
     "eventFilter",
     "eventWarnings",
     "health",
+    "heldBy",
     "lastReadDate",
     "oldestUnreadDate",
+    "order",
     "ownerName",
     "ownerType",
     "publicKeys",

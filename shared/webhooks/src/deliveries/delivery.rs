@@ -56,6 +56,8 @@ pub enum WaitingFor {
     Limit,
     /// Its slot: its webhook has a rate limit.
     Rate,
+    /// The end of the delivery before it: the webhook gets the events about a subject one after another.
+    Order,
     /// The time of its next attempt.
     Schedule,
     /// A reader of the feed of its webhook, which is pulled.
@@ -69,6 +71,7 @@ impl WaitingFor {
             Self::Breaker => "breaker",
             Self::Limit => "limit",
             Self::Rate => "rate",
+            Self::Order => "order",
             Self::Schedule => "schedule",
             Self::Reader => "reader",
         }
@@ -109,6 +112,9 @@ pub struct Delivery {
     /// When the content of its event was erased, with the answers in its attempts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub erased_date: Option<Time>,
+    /// The delivery that must be final before this one is sent, while it waits for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_by: Option<DeliveryId>,
     /// The delivery's identifier.
     pub id: DeliveryId,
     /// Why the last attempt never completed; `None` if it did.
@@ -192,6 +198,7 @@ mod tests {
             cancel_reason: Some(CancelReason::Erased),
             created_date: now,
             erased_date: Some(now),
+            held_by: Some(DeliveryId::of(&EventId::new(now, &random), 1)),
             id: DeliveryId::of(&EventId::new(now, &random), 0),
             last_error: Some(ErrorCode::Timeout),
             last_http_status: None,

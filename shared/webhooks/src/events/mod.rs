@@ -11,6 +11,7 @@ pub mod event;
 mod guide;
 pub mod ingest;
 pub(crate) mod json_text;
+mod line;
 pub mod new_event;
 pub mod outbox;
 mod packed;

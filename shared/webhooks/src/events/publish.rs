@@ -15,6 +15,7 @@ use serde::Serialize;
 use super::{
     data_warning::DataWarning,
     event::{Event, MAX_BYTES, TooLarge},
+    line::Ordered,
     new_event::{Content, NewEvent},
     store::{EventItem, Events, PublicationPlan, Target},
     subject::SubjectMembers,
@@ -242,10 +243,16 @@ impl Publisher {
             if was_late {
                 self.open(&item).await?;
             }
-            let kept = self.table.write_together(put, "keeping an event").await?;
-            if !kept.is_done() {
-                // The first version of an event stays, with its targets.
-                item = self.events.item(&event.id).await?.unwrap_or(item);
+            match Ordered::of(event, &targets, webhooks) {
+                // Boxed, as above.
+                Some(ordered) => {
+                    item = self.events.keep_in_line(item, &put, &ordered, &*self.random).boxed().await?;
+                }
+                None if !self.table.write_together(put, "keeping an event").await?.is_done() => {
+                    // The first version of an event stays, with its targets.
+                    item = self.events.item(&event.id).await?.unwrap_or(item);
+                }
+                None => {}
             }
             if !was_late && self.is_late(event) {
                 self.open(&item).await?;
@@ -308,7 +315,7 @@ pub(crate) fn targets(event: &Event, webhooks: &[Webhook]) -> Vec<Target> {
 }
 
 fn target(webhook: &Webhook) -> Target {
-    Target { webhook: webhook.id.clone(), url: cut(webhook.endpoint.shown_url()) }
+    Target::of(webhook.id.clone(), cut(webhook.endpoint.shown_url()))
 }
 
 /// The beginning of an address: the event is read with the addresses of its targets, of which there may be 200.

@@ -30,7 +30,7 @@ const READING: &str = "reading an event";
 /// The events in the table.
 #[derive(Debug, Clone)]
 pub struct Events {
-    table: Table,
+    pub(super) table: Table,
 }
 
 /// An event as an item: what all its deliveries have in common, and the webhooks that they go to.
@@ -101,6 +101,16 @@ pub(crate) struct Target {
     pub(crate) webhook: WebhookId,
     /// The webhook's URL at the publication, with the values of its query masked.
     pub(crate) url: String,
+    /// The delivery to this webhook that must be final before this one is sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) after: Option<DeliveryId>,
+}
+
+impl Target {
+    /// A target that waits for no other delivery.
+    pub(crate) fn of(webhook: WebhookId, url: String) -> Self {
+        Self { webhook, url, after: None }
+    }
 }
 
 /// A body as stored: packed, unless that saves nothing.

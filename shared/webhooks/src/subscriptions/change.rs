@@ -14,12 +14,12 @@ use crate::subscriptions::{
     masked::MASK,
     members::{About, Members},
     rate_limit::NOT_PULLED,
-    resume::Pauses,
+    resume::{Pauses, Reset},
     revision::{self, EndpointChange, PartChange},
     secret::{self, SealedSecret},
     show::Showing,
     store::SigningWebhook,
-    webhook::{Delivering, Webhook, WebhookView},
+    webhook::{Delivering, DeliveryOrder, Webhook, WebhookView},
 };
 use auth::{AuthorizedEntity, EntityId};
 use base::{SharedClock, SharedRandom, WebhookId};
@@ -123,9 +123,12 @@ impl Changing {
         let paced = revision::changed_limit(read, members).is_some();
         // The feed ends.
         let leaves_feed = read.is_pulled() && (!pulled || members.enabled == Some(false));
+        // Deliveries that are held until others are final are due at once.
+        let ends_order = read.is_ordered() && members.order == Some(DeliveryOrder::None);
         let release = if leaves_feed { Some(self.pauses.jobs.release(entity, &read.id, now)?) } else { None };
-        let reset = if resets || leaves_feed || paced {
-            self.pauses.change_and_reset(entity, &read.id, (&change, release), (resets, paced), now).await?
+        let reset = if resets || leaves_feed || paced || ends_order {
+            let reset = Reset { failures: resets, put_off: paced || ends_order, release };
+            self.pauses.change_and_reset(entity, &read.id, &change, reset, now).await?
         } else {
             None
         };

@@ -10,7 +10,7 @@ use super::{
     key_pair::SignatureScheme,
     masked::Headers,
     rate_limit::{self, PerSecond},
-    webhook::Delivering,
+    webhook::{Delivering, DeliveryOrder},
 };
 use crate::events::{catalogue, payload::Payload, unknown};
 use auth::EntityId;
@@ -36,6 +36,7 @@ pub struct Members {
     /// `Some(None)` for `null`, which means no limit.
     pub max_attempts_per_second: Option<Option<PerSecond>>,
     pub payload: Option<Payload>,
+    pub order: Option<DeliveryOrder>,
     pub signature: Option<SignatureScheme>,
     /// Of a new webhook only.
     pub temporary: Option<bool>,
@@ -44,10 +45,14 @@ pub struct Members {
 /// Leaves out the endpoint, whose values must not be logged.
 impl fmt::Debug for Members {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, delivery, enabled, event_list, signature, .. } = self;
+        let Self { name, delivery, enabled, event_list, order, signature, .. } = self;
         let mut members = f.debug_struct("Members");
         members.field("name", name).field("delivery", delivery).field("enabled", enabled);
-        members.field("event_list", event_list).field("signature", signature).finish_non_exhaustive()
+        members
+            .field("event_list", event_list)
+            .field("order", order)
+            .field("signature", signature)
+            .finish_non_exhaustive()
     }
 }
 
@@ -126,6 +131,7 @@ impl Members {
         let headers = body.optional_texts("headers", "an object of texts by header name");
         let rate_limit = body.take_raw("maxAttemptsPerSecond");
         let payload = body.optional("payload", "`full` or `thin`");
+        let order = body.optional("order", "`none` or `subject`");
         let signature = body.optional("signature", "`hmac` or `ed25519`");
         let temporary = match about {
             About::New if is_pulled => body.optional("temporary", "true or false"),
@@ -164,6 +170,7 @@ impl Members {
             event_list,
             headers,
             max_attempts_per_second,
+            order,
             payload,
             signature,
             temporary,
@@ -312,8 +319,20 @@ mod tests {
     }
 
     #[test]
+    fn an_order_is_one_of_two_names() {
+        for (name, order) in [("none", DeliveryOrder::None), ("subject", DeliveryOrder::Subject)] {
+            let members = read(About::Existing, &format!(r#"{{"order":"{name}"}}"#)).expect("good");
+            assert_eq!(members.order, Some(order));
+        }
+        for bad in ["\"Subject\"", "\"\"", "true", "[]"] {
+            assert_eq!(violations(About::Existing, &format!(r#"{{"order":{bad}}}"#)), ["order"], "{bad}");
+        }
+    }
+
+    #[test]
     fn null_is_a_value_of_no_member() {
-        for member in ["name", "enabled", "eventUrl", "eventList", "headers", "payload", "signature", "entity"] {
+        for member in ["name", "enabled", "eventUrl", "eventList", "headers", "order", "payload", "signature", "entity"]
+        {
             assert_eq!(violations(About::Existing, &format!(r#"{{"{member}":null}}"#)), [member]);
         }
     }

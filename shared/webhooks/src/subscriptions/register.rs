@@ -12,7 +12,7 @@ use crate::subscriptions::{
     rate_limit::{PerSecond, RateLimit},
     secret::{self, SealedSecret, SigningSecret},
     store::Webhooks,
-    webhook::{Delivering, Webhook, WebhookView},
+    webhook::{Delivering, DeliveryOrder, Webhook, WebhookView},
 };
 use crate::{deliveries::jobs::Jobs, events::payload::Payload};
 use auth::{AuthorizedEntity, EntityId};
@@ -48,6 +48,7 @@ pub struct NewWebhook {
     headers: Headers,
     max_attempts_per_second: Option<PerSecond>,
     payload: Payload,
+    order: DeliveryOrder,
     signature: SignatureScheme,
 }
 
@@ -72,6 +73,7 @@ impl NewWebhook {
             headers: Headers::new(),
             max_attempts_per_second: None,
             payload: Payload::Full,
+            order: DeliveryOrder::None,
             signature: SignatureScheme::default(),
         }
     }
@@ -90,6 +92,7 @@ impl NewWebhook {
             headers: members.headers.unwrap_or_default(),
             max_attempts_per_second: members.max_attempts_per_second.flatten(),
             payload: members.payload.unwrap_or_default(),
+            order: members.order.unwrap_or_default(),
             signature: members.signature.unwrap_or_default(),
         })
     }
@@ -114,6 +117,7 @@ impl NewWebhook {
             id,
             last_update: now,
             name: self.name,
+            order: self.order,
             owner_identifier: owner,
             payload: self.payload,
             rate_limit: self.max_attempts_per_second.map(|per_second| RateLimit { per_second, since: now }),
@@ -236,7 +240,7 @@ mod tests {
         assert!(webhook.enabled && webhook.disabled_reason.is_none());
         assert_eq!(webhook.version, 1);
         let view = serde_json::to_value(webhook.view(None, now)).expect("JSON");
-        assert!(view["signature"] == "hmac" && view.get("publicKeys").is_none(), "{view}");
+        assert!(view["signature"] == "hmac" && view["order"] == "none" && view.get("publicKeys").is_none(), "{view}");
         assert!(NewWebhook::of(Members::default()).is_none());
     }
 

@@ -20,6 +20,17 @@ use base::{SharedClock, Time, WebhookId};
 use storage::table::{Change, Transaction, Write, Written};
 use storage::{Allowance, Table, TableError};
 
+/// The parts of a webhook's state that a change of it resets.
+pub(super) struct Reset {
+    /// Removes the failures, and makes the deliveries that wait for an open breaker due now: past failures do not
+    /// disable the webhook again, and no delivery waits for the former address.
+    pub(super) failures: bool,
+    /// Makes the deliveries that wait for a breaker, for their slot or for the one before them due now.
+    pub(super) put_off: bool,
+    /// The job that takes deliveries out of a feed, and its turn.
+    pub(super) release: Option<[Write; 2]>,
+}
+
 /// The pauses of webhooks whose breakers are open.
 #[derive(Debug, Clone)]
 pub struct Pauses {
@@ -63,28 +74,25 @@ impl Pauses {
         Ok(self.jobs.expedite_put_off(entity, webhook, vec![closing], now).await?.is_done())
     }
 
-    /// Makes a change atomically with this job, and its turn, that takes deliveries out of a feed. If it `resets` the
-    /// webhook's health, the failures are removed, and the deliveries that wait for the breaker become due now: past
-    /// failures do not disable the webhook again, and no delivery waits for the former address. They also become due now
-    /// if the webhook is `paced` by another rate limit than before: they reserve other slots then. `None` when nothing
-    /// else is to be written with the change, which is still to be made.
+    /// Makes a change atomically with the writes of a reset. `None` when nothing else is to be written with the change,
+    /// which is still to be made.
     pub(super) async fn change_and_reset(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
-        (change, release): (&Change, Option<[Write; 2]>),
-        (resets, paced): (bool, bool),
+        change: &Change,
+        Reset { failures, put_off, release }: Reset,
         now: Time,
     ) -> Result<Option<Written<()>>, TableError> {
-        let health = if resets { self.healths.find(entity, webhook).await? } else { None };
-        if health.is_none() && release.is_none() && !paced {
+        let health = if failures { self.healths.find(entity, webhook).await? } else { None };
+        if health.is_none() && release.is_none() && !put_off {
             return Ok(None);
         }
         let mut writes: Vec<Write> = vec![change.clone().into()];
         writes.extend(health.is_some().then(|| self.healths.removal(entity, webhook).into()));
         let (job, turn) = release.map(|[job, turn]| (job, turn)).unzip();
         writes.extend(job);
-        if paced || health.is_some_and(|health| health.open_until.is_some()) {
+        if put_off || health.is_some_and(|health| health.open_until.is_some()) {
             // This writes the turn as well.
             return self.jobs.expedite_put_off(entity, webhook, writes, now).await.map(Some);
         }

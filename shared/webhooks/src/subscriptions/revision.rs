@@ -10,7 +10,7 @@ use crate::subscriptions::{
     rate_limit::{PerSecond, RateLimit},
     secret::SealedSecret,
     store::SigningWebhook,
-    webhook::{Delivering, Webhook, key},
+    webhook::{Delivering, DeliveryOrder, Webhook, key},
 };
 use base::Time;
 use storage::table::{Change, Condition, TableError, Value, absent, is};
@@ -64,7 +64,7 @@ pub fn change(
     of_version: bool,
     now: Time,
 ) -> Result<Change, TableError> {
-    let Members { name, delivery, enabled, event_filter, event_list, payload, .. } = members;
+    let Members { name, delivery, enabled, event_filter, event_list, order, payload, .. } = members;
     let event_list = event_list.as_ref().map(|list| Value::of(list, CHANGING)).transpose()?;
     let mut change = Change::of(key(&read.owner_identifier, &read.id))
         .set_some("name", name.as_deref())
@@ -72,6 +72,7 @@ pub fn change(
         .set_some("enabled", *enabled)
         .set_some("eventList", event_list)
         .set_some("payload", payload.map(Payload::as_str))
+        .set_some("order", order.map(DeliveryOrder::as_str))
         .set("lastUpdate", now)
         .only_if(is("enabled", read.enabled))
         // An address belongs to the way in which the events are delivered.

@@ -42,6 +42,31 @@ impl Delivering {
     }
 }
 
+/// The order in which the deliveries of a webhook are sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DeliveryOrder {
+    /// Each when it is due, regardless of others.
+    #[default]
+    None,
+    /// Those of events about the same subject one after another, in the order of acceptance.
+    Subject,
+}
+
+impl DeliveryOrder {
+    /// The name on the wire and in the table.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Subject => "subject",
+        }
+    }
+
+    fn is_none(&self) -> bool {
+        *self == Self::None
+    }
+}
+
 /// A webhook as stored in the table.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -67,6 +92,8 @@ pub struct Webhook {
     /// When it was last changed, or its signing secret was replaced.
     pub(crate) last_update: Time,
     pub(crate) name: String,
+    #[serde(default, skip_serializing_if = "DeliveryOrder::is_none")]
+    pub(crate) order: DeliveryOrder,
     pub(crate) owner_identifier: EntityId,
     #[serde(default, skip_serializing_if = "Payload::is_full")]
     pub(crate) payload: Payload,
@@ -136,6 +163,7 @@ pub struct WebhookView {
     /// When the oldest delivery in its feed was published; shown with a single webhook.
     #[serde(skip_serializing_if = "Option::is_none")]
     oldest_unread_date: Option<Time>,
+    order: DeliveryOrder,
     #[serde(flatten)]
     owner: OwnerView,
     payload: Payload,
@@ -181,6 +209,7 @@ impl Webhook {
             max_attempts_per_second: self.rate_limit.map(|limit| limit.per_second.get()),
             name: self.name.clone(),
             oldest_unread_date: None,
+            order: self.order,
             owner: OwnerView::of(&self.owner_identifier),
             payload: self.payload,
             previous_secret_expires_date: self.previous_secret_ends.filter(|end| now < *end),
@@ -196,6 +225,11 @@ impl Webhook {
     /// Whether its subscriber reads its feed.
     pub fn is_pulled(&self) -> bool {
         self.delivery == Delivering::Pull
+    }
+
+    /// Whether deliveries about the same subject are sent one after another.
+    pub fn is_ordered(&self) -> bool {
+        self.order == DeliveryOrder::Subject
     }
 
     fn live_public_keys(&self, now: Time) -> Vec<PublishedKey> {
@@ -261,6 +295,7 @@ pub(super) mod tests {
             id: WebhookId::new(now, &CountingRandom::default()),
             last_update: now,
             name: "n".into(),
+            order: DeliveryOrder::None,
             owner_identifier: EntityId::parse("demo-hotel").expect("an entity"),
             payload: Payload::Full,
             rate_limit: None,

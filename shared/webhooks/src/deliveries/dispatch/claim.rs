@@ -19,7 +19,7 @@ use crate::{
         store::{
             Deliveries,
             index_group::IndexGroup,
-            item::{AttemptItem, HeadItem, head_key},
+            item::{AttemptItem, HeadItem, head_key, next_look_at_held},
             slot::Slot,
         },
     },
@@ -158,6 +158,11 @@ impl Claimed {
     /// Whether the delivery carries an operational event.
     pub(crate) fn is_operational(&self) -> bool {
         carries_operational(self.delivery())
+    }
+
+    /// Whether a person requested this attempt.
+    pub(crate) fn is_requested(&self) -> bool {
+        self.head.asked_at.is_some()
     }
 
     /// Whether a person requested this attempt recently.
@@ -399,6 +404,19 @@ impl Deliveries {
         let waits = HeadTransition::put_off(&claimed.head, until, now);
         let waits = HeadTransition { waiting_for: Some(WaitingFor::Rate), slot: Some(slot), ..waits };
         self.release_waiting(claimed, &waits, now).await
+    }
+
+    /// Releases a claim without an attempt: the delivery is held until this one is final.
+    pub(crate) async fn release_held(
+        &self,
+        claimed: &Claimed,
+        before: &DeliveryId,
+        now: Time,
+    ) -> Result<(), TableError> {
+        let until = next_look_at_held(claimed.delivery().created_date, now);
+        let waits = HeadTransition::put_off(&claimed.head, until, now);
+        let (waiting_for, held_by) = (Some(WaitingFor::Order), Some(before.clone()));
+        self.release_waiting(claimed, &HeadTransition { waiting_for, held_by, ..waits }, now).await
     }
 
     async fn release_waiting(&self, claimed: &Claimed, waits: &HeadTransition, now: Time) -> Result<(), TableError> {

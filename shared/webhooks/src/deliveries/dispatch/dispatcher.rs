@@ -178,6 +178,9 @@ impl Dispatcher {
         if prefetch.event.is_none() {
             prefetch.event = self.events.find(&due.delivery.event()).await?;
         }
+        if self.held_without_claim(&prefetch, &due.delivery).await? {
+            return Ok((None, prefetch));
+        }
         if self.added_to_feed(&prefetch, &due.delivery).await? {
             return Ok((None, prefetch));
         }
@@ -200,22 +203,34 @@ impl Dispatcher {
         let AttemptInputs { webhook, event, health } = self.sources().inputs(claimed, prefetch).await?;
         let now = self.clock.now();
         if claimed.handed_out_at().is_some() {
-            return self.unconfirmed(&entity, claimed, health, now).await;
+            let webhook = webhook.as_ref().map(|current| &current.webhook.webhook);
+            return self.unconfirmed(&entity, claimed, webhook, health, now).await;
         }
         // The prefetched event may be stale, and the head may be erased after its event.
         if claimed.is_erased() || event.as_ref().is_some_and(|event| event.item.erased_date.is_some()) {
             tracing::info!(deliveryId = %delivery.id, "cancelled: the content of its event is erased");
             self.deliveries.cancel(claimed, Some(CancelReason::Erased), now).await?;
+            if let Some(current) = &webhook {
+                self.wake_next(delivery, &current.webhook.webhook, now).await;
+            }
             return Ok(None);
         }
-        let Some(webhook) = webhook.filter(|current| current.webhook.webhook.enabled) else {
+        let Some(webhook) = webhook else {
             self.cancel(claimed).await?;
             return Ok(None);
         };
+        if !webhook.webhook.webhook.enabled {
+            self.cancel(claimed).await?;
+            self.wake_next(delivery, &webhook.webhook.webhook, now).await;
+            return Ok(None);
+        }
         let Some(event) = event else {
             self.wait_for_event(claimed, now).await?;
             return Ok(None);
         };
+        if self.held(claimed, &webhook.webhook.webhook, &event.item, now).await? {
+            return Ok(None);
+        }
         if webhook.webhook.webhook.is_pulled() {
             self.put_into_feed(claimed, &webhook.webhook.webhook, now).await?;
             return Ok(None);

@@ -88,6 +88,8 @@ impl Dispatcher {
             let lane = Lane::of(was_slow || webhook.webhook.is_slow(time));
             let message = claimed.message(claimed.attempt().saturating_add(1)).since(webhook.webhook.last_update);
             self.queue.announce(lane, message, time, ended).await;
+        } else {
+            self.wake_next(claimed.delivery(), &webhook.webhook, ended).await;
         }
         Ok(Some(outcome))
     }
@@ -106,10 +108,15 @@ impl Dispatcher {
         let mut prepared = self.request(claimed, &webhook, event, trace).await?;
         if read.elapsed() > MAX_READING_AGE {
             let current = self.sources().webhook(entity, &DeliveryOwner::of(claimed.delivery())).await?;
-            let Some(current) = current.filter(|current| current.webhook.webhook.enabled) else {
+            let Some(current) = current else {
                 self.cancel(claimed).await?;
                 return Ok(None);
             };
+            if !current.webhook.webhook.enabled {
+                self.cancel(claimed).await?;
+                self.wake_next(claimed.delivery(), &current.webhook.webhook, self.clock.now()).await;
+                return Ok(None);
+            }
             webhook = current.webhook;
             // This is quick: the keys that open the secrets were read above.
             prepared = self.request(claimed, &webhook, event, trace).await?;

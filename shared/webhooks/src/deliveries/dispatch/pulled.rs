@@ -70,6 +70,7 @@ impl Dispatcher {
         &self,
         entity: &AuthorizedEntity,
         claimed: &Claimed,
+        webhook: Option<&Webhook>,
         health: Option<HealthItem>,
         now: Time,
     ) -> Result<Option<RecordedAttempt>, DispatchError> {
@@ -86,6 +87,8 @@ impl Dispatcher {
         if let Next::RetryAt(time) = next {
             let message = claimed.message(claimed.attempt().saturating_add(1));
             self.queue.announce(Lane::Quick, message, time, now).await;
+        } else if let Some(webhook) = webhook {
+            self.wake_next(claimed.delivery(), webhook, now).await;
         }
         let operational = claimed.is_operational();
         let webhook = claimed.delivery().webhook_identifier.clone();

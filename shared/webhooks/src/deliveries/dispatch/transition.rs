@@ -11,7 +11,7 @@ use crate::deliveries::{
         slot::Slot,
     },
 };
-use base::Time;
+use base::{DeliveryId, Time};
 use storage::table::Change;
 
 /// The new state of a delivery at the end of a claim.
@@ -28,6 +28,8 @@ pub(crate) struct HeadTransition {
     pub(crate) asked_at: Option<Time>,
     pub(crate) waiting_for: Option<WaitingFor>,
     pub(crate) slot: Option<Slot>,
+    /// The delivery that it is held by, if it waits for its order.
+    pub(crate) held_by: Option<DeliveryId>,
     pub(crate) cancel_reason: Option<CancelReason>,
     pub(crate) now: Time,
 }
@@ -48,6 +50,7 @@ impl HeadTransition {
             asked_at: None,
             waiting_for: None,
             slot: None,
+            held_by: None,
             cancel_reason: None,
             now,
         }
@@ -117,6 +120,7 @@ impl HeadTransition {
             .set_or_remove("waitingFor", self.waiting_for.map(WaitingFor::as_str))
             .set_or_remove("slotAt", self.slot.map(|slot| slot.at))
             .set_or_remove("slotSince", self.slot.map(|slot| slot.since))
+            .set_or_remove("heldBy", self.held_by.as_ref().map(DeliveryId::as_str))
             .set_or_remove("nextAttemptDate", self.next)
             .set_or_remove("claimableAt", self.next);
         let group = match self.waiting_for {
@@ -131,6 +135,12 @@ impl HeadTransition {
             // The feed has it. No message announces it, and the due time only makes the dispatcher look again.
             Some(_) if self.waiting_for == Some(WaitingFor::Reader) => change
                 .set("dueAt", next_look(head.delivery.created_date, self.now))
+                .set("dueShard", due_shard(&head.delivery.id))
+                .set("sweeps", 1_u32)
+                .set("webhookKey", group),
+            // The end of the delivery before makes it due, and no message announces the next look.
+            Some(look) if self.held_by.is_some() => change
+                .set("dueAt", look)
                 .set("dueShard", due_shard(&head.delivery.id))
                 .set("sweeps", 1_u32)
                 .set("webhookKey", group),

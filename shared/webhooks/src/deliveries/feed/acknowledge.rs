@@ -14,7 +14,7 @@ use crate::{
         error::DeliveryError,
         feed::{Feeds, MAX_AT_ONCE, PARALLEL, outcome::Outcome, receipt::Receipt},
     },
-    subscriptions::{WebhookError, tally::AttemptOutcome},
+    subscriptions::{Webhook, WebhookError, tally::AttemptOutcome},
 };
 use auth::AuthorizedEntity;
 use base::{DeliveryId, Time, WebhookId, logging};
@@ -128,9 +128,10 @@ impl Feeds {
         webhook: &WebhookId,
         Acknowledgement(answers): Acknowledgement,
     ) -> Result<Acknowledged, DeliveryError> {
-        self.webhooks.find(entity, webhook).await?.ok_or(WebhookError::NotFound)?;
+        let found = self.webhooks.find(entity, webhook).await?.ok_or(WebhookError::NotFound)?.webhook;
+        let read = &found;
         let recorded = answers.into_iter().map(|(receipt, outcome)| async move {
-            let (result, counted) = self.answer(entity, webhook, &receipt, &outcome).await?;
+            let (result, counted) = self.answer(entity, read, &receipt, &outcome).await?;
             Ok::<_, TableError>((result, counted))
         });
         let recorded: Vec<_> = stream::iter(recorded).buffered(PARALLEL).try_collect().await?;
@@ -145,7 +146,7 @@ impl Feeds {
     async fn answer(
         &self,
         entity: &AuthorizedEntity,
-        webhook: &WebhookId,
+        webhook: &Webhook,
         receipt: &Receipt,
         outcome: &Outcome,
     ) -> Result<(AnswerResult, Option<(Delivery, AttemptOutcome)>), TableError> {
@@ -155,8 +156,9 @@ impl Feeds {
             outcome,
             next_attempt_date,
         };
-        let is_own =
-            |delivery: &Delivery| delivery.owner_identifier == *entity.id() && delivery.webhook_identifier == *webhook;
+        let is_own = |delivery: &Delivery| {
+            delivery.owner_identifier == *entity.id() && delivery.webhook_identifier == webhook.id
+        };
         let head = self.deliveries.head(&receipt.delivery).await?.filter(|head| is_own(head.delivery()));
         let Some(head) = head else { return Ok((result(Recorded::Expired, None), None)) };
         let delivery = head.delivery().clone();
@@ -164,6 +166,9 @@ impl Feeds {
         if head.lease.as_ref() == Some(&receipt.lease) && delivery.attempt_count.saturating_add(1) == receipt.attempt {
             let claimed = Claimed::by_reader(head, receipt.lease.clone());
             if let Some((counted, next)) = self.recorder().record(&claimed, outcome, now).await? {
+                if next.retry_at().is_none() {
+                    self.wake_next(&delivery, webhook, now).await;
+                }
                 let recorded = if *outcome == Outcome::Confirmed { Recorded::Confirmed } else { Recorded::Failed };
                 return Ok((result(recorded, next.retry_at()), Some((delivery, counted))));
             }

@@ -12,15 +12,16 @@ mod receipt;
 
 use crate::{
     deliveries::{
+        Delivery,
         dispatch::schedule::{RetrySchedule, ScheduleSettings},
         store::Deliveries,
     },
     subscriptions::{
-        Webhooks, announcing::Announcer, breaker::BreakerSettings, health_tracker::HealthTracker,
+        Webhook, Webhooks, announcing::Announcer, breaker::BreakerSettings, health_tracker::HealthTracker,
         request_limits::RequestLimits, stats::Stats,
     },
 };
-use base::{SharedClock, SharedRandom};
+use base::{SharedClock, SharedRandom, Time};
 use outcome::OutcomeRecorder;
 use storage::Table;
 
@@ -60,6 +61,12 @@ impl Feeds {
             clock,
             random,
         }
+    }
+
+    /// Puts the delivery that is held by this one, which is final, into the feed.
+    async fn wake_next(&self, last: &Delivery, webhook: &Webhook, now: Time) {
+        // The sweep announces a delivery of a webhook that is disabled or was changed meanwhile.
+        let _woken = self.deliveries.wake_next_or_log(last, webhook, now).await;
     }
 
     fn recorder(&self) -> OutcomeRecorder<'_> {

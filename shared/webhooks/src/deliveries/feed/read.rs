@@ -18,7 +18,7 @@ use crate::{
         store::{index_group::IndexGroup, item::HeadItem},
     },
     events::store::StoredEvent,
-    subscriptions::{WebhookError, masked::Headers, secret::SigningSecret, store::SigningWebhook},
+    subscriptions::{Webhook, WebhookError, masked::Headers, secret::SigningSecret, store::SigningWebhook},
 };
 use auth::AuthorizedEntity;
 use base::{DeliveryId, Time, WebhookId, pause, random};
@@ -116,7 +116,7 @@ impl Feeds {
         let mut held = HashMap::new();
         loop {
             let found = self.readable(webhook, request.limit, &mut held).await?;
-            let free = self.free(entity, found, request).await?;
+            let free = self.free(entity, &signing.webhook.webhook, found, request).await?;
             if !free.is_empty() {
                 // Last, since the steps before may have taken seconds.
                 if signing.read.elapsed() > MAX_READING_AGE {
@@ -196,6 +196,7 @@ impl Feeds {
     async fn free(
         &self,
         entity: &AuthorizedEntity,
+        webhook: &Webhook,
         found: Vec<HeadItem>,
         request: FeedRequest,
     ) -> Result<Vec<(HeadItem, StoredEvent)>, TableError> {
@@ -220,7 +221,7 @@ impl Feeds {
         }
         drop(events);
         let free = chosen.into_iter().map(|(head, event)| async move {
-            let head = self.without_former_reader(head).await?;
+            let head = self.without_former_reader(webhook, head).await?;
             Ok::<_, TableError>(head.map(|head| (head, event)))
         });
         let free: Vec<_> = stream::iter(free).buffered(PARALLEL).try_collect().await?;
@@ -260,7 +261,7 @@ impl Feeds {
 
     /// Records the attempt of a former reader that did not answer in time. `None` when nothing is left to read, or
     /// another reader is about to get it.
-    async fn without_former_reader(&self, head: HeadItem) -> Result<Option<HeadItem>, TableError> {
+    async fn without_former_reader(&self, webhook: &Webhook, head: HeadItem) -> Result<Option<HeadItem>, TableError> {
         if head.handed_out_at.is_none() {
             return Ok(Some(head));
         }
@@ -273,6 +274,7 @@ impl Feeds {
         let Some((counted, next)) = self.recorder().record(&claimed, &outcome, now).await? else { return Ok(None) };
         self.count(claimed.delivery(), vec![counted]).await;
         if next.retry_at().is_none() {
+            self.wake_next(claimed.delivery(), webhook, now).await;
             return Ok(None);
         }
         self.deliveries.head(id).await

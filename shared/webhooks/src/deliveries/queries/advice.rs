@@ -14,6 +14,8 @@ pub enum Cause {
     Disabled,
     /// Its breaker is open.
     Paused,
+    /// The delivery before it about the same subject is not final.
+    Held,
     /// The host has no address.
     Dns,
     /// No connection was made, or it broke.
@@ -76,10 +78,11 @@ static TABLE: LazyLock<Vec<Row>> =
     LazyLock::new(|| serde_json::from_str(include_str!("advice.json")).expect("a test reads the compiled-in table"));
 
 impl Cause {
-    /// All causes: first those that hold up a whole webhook, then those of failed attempts.
+    /// All causes: first those that hold up a whole webhook or a delivery, then those of failed attempts.
     pub const ALL: &[Cause] = &[
         Self::Disabled,
         Self::Paused,
+        Self::Held,
         Self::Dns,
         Self::Connect,
         Self::Tls,

@@ -16,7 +16,7 @@ use crate::{
             filters::Filters,
             range::KeyRange,
         },
-        store::{Deliveries, index_group::IndexGroup},
+        store::{Deliveries, StoredHead, index_group::IndexGroup},
     },
     subscriptions::{WebhookView, show::Showing, stats::WebhookStats},
 };
@@ -26,6 +26,8 @@ use storage::TableError;
 
 /// How many of the newest failures are shown.
 const FAILURES: usize = 5;
+/// How many of the oldest waiting deliveries are looked at.
+const WAITING: i32 = 5;
 /// The limit up to which recoverable and waiting deliveries are counted.
 const MAX_COUNT: usize = 1_000;
 
@@ -49,7 +51,7 @@ pub struct Diagnosis {
     recoverable: Recoverable,
     /// Deliveries that wait for an attempt that is more than a minute away, or for the end of a pause.
     waiting: Counted,
-    /// The cause that holds up the whole webhook, then the causes of failed attempts, the most frequent first.
+    /// The causes that hold up the whole webhook or some deliveries, then the causes of failed attempts, the most frequent first.
     findings: Vec<Finding>,
     /// The newest failures first.
     failures: Vec<FailedDelivery>,
@@ -99,17 +101,25 @@ impl Diagnosing {
             tokio::try_join!(self.showing.one(entity, id, now), self.showing.stats(entity, id, now))?;
         let kept = KeyRange::since(now - self.retention);
         let count = |group| self.deliveries.count_up_to(MAX_COUNT, id, group, vec![kept.clone()]);
-        let (counted, oldest, waiting, failures) = tokio::try_join!(
+        let (counted, oldest, waiting, is_held, failures) = tokio::try_join!(
             count(IndexGroup::Recoverable),
             self.deliveries.of_group(id, IndexGroup::Recoverable, &kept, 1),
             count(IndexGroup::Waiting),
+            self.holds_deliveries(id, &kept),
             self.failures(entity, id, kept.clone(), now),
         )?;
         let oldest_created_date = oldest.found.first().map(DeliveryId::time);
         let recoverable = Recoverable { counted, oldest_created_date };
-        let findings =
-            findings(webhook.held_up_by(), webhook.last_failure(), failures.iter().map(|failure| failure.cause));
+        let held_up_by = webhook.held_up_by().into_iter().chain(is_held.then_some(Cause::Held));
+        let findings = findings(held_up_by, webhook.last_failure(), failures.iter().map(|failure| failure.cause));
         Ok(Diagnosis { webhook, stats, recoverable, waiting, findings, failures })
+    }
+
+    /// Whether one of the oldest waiting deliveries is held until another is final.
+    async fn holds_deliveries(&self, webhook: &WebhookId, kept: &KeyRange) -> Result<bool, TableError> {
+        let waiting = self.deliveries.of_group(webhook, IndexGroup::Waiting, kept, WAITING).await?;
+        let heads = self.deliveries.heads(&waiting.found).await?;
+        Ok(heads.into_iter().filter_map(StoredHead::head).any(|head| head.delivery.held_by.is_some()))
     }
 
     /// The newest failed and retrying deliveries, among those that one page of a list reads.
@@ -136,10 +146,10 @@ impl FailedDelivery {
     }
 }
 
-/// The findings on a webhook, which may be held up as a whole, and on its failures. The last failure in its health may
+/// The findings on a webhook, which may be held up as a whole or hold deliveries, and on its failures. The last failure in its health may
 /// belong to a delivery that is not shown.
 fn findings(
-    held_up_by: Option<Cause>,
+    held_up_by: impl Iterator<Item = Cause>,
     last_failure: Option<Cause>,
     shown: impl Iterator<Item = Cause>,
 ) -> Vec<Finding> {
@@ -149,8 +159,8 @@ fn findings(
     }
     let mut causes = Vec::from_iter(causes);
     causes.sort_by_key(|(_, failures)| Reverse(*failures));
-    let whole = held_up_by.map(|cause| (cause, 0));
-    whole.into_iter().chain(causes).map(|(cause, failures)| Finding { advice: cause.advice(), failures }).collect()
+    let held_up_by = held_up_by.map(|cause| (cause, 0));
+    held_up_by.chain(causes).map(|(cause, failures)| Finding { advice: cause.advice(), failures }).collect()
 }
 
 #[cfg(test)]
@@ -158,7 +168,7 @@ mod tests {
     use super::*;
 
     fn found(held_up_by: Option<Cause>, last_failure: Option<Cause>, shown: &[Cause]) -> Vec<(&'static str, usize)> {
-        let findings = findings(held_up_by, last_failure, shown.iter().copied());
+        let findings = findings(held_up_by.into_iter(), last_failure, shown.iter().copied());
         findings.iter().map(|finding| (finding.advice.cause, finding.failures)).collect()
     }
 

@@ -193,7 +193,7 @@ mod tests {
         let random = CountingRandom::default();
         let (event, head) = event_and_head("{}");
         let webhooks = [1, 2, 3].map(|_| WebhookId::new(NOW, &random));
-        let targets = webhooks.iter().map(|webhook| Target { webhook: webhook.clone(), url: String::new() });
+        let targets = webhooks.iter().map(|webhook| Target::of(webhook.clone(), String::new()));
         let item = EventItem::new(&event, targets.collect(), NOW, Duration::from_secs(60));
         let states = [Status::Delivered, Status::Retrying, Status::Delivered];
         let deliveries = webhooks.iter().zip(states).map(|(webhook, status)| {

@@ -3,10 +3,14 @@
 
 use std::time::Duration;
 
-use crate::deliveries::{
-    delivery::{Status, WholeDelivery},
-    error::DeliveryError,
-    store::{Deliveries, StoredDelivery},
+use crate::{
+    deliveries::{
+        delivery::{Delivery, Status, WholeDelivery},
+        error::DeliveryError,
+        queue::{Lane, Queue},
+        store::{Deliveries, StoredDelivery, held::Woken},
+    },
+    subscriptions::Webhooks,
 };
 use auth::AuthorizedEntity;
 use base::{DeliveryId, SharedClock};
@@ -22,6 +26,10 @@ const RECORDED_WITHIN: Duration = Duration::from_secs(60);
 pub struct Cancelling {
     /// The deliveries.
     pub deliveries: Deliveries,
+    /// The webhooks, whose order decides on the delivery that comes next.
+    pub webhooks: Webhooks,
+    /// Where the next delivery is announced.
+    pub queue: Queue,
     /// The clock for the time of a cancellation.
     pub clock: SharedClock,
 }
@@ -35,7 +43,22 @@ impl Cancelling {
     pub async fn cancel(&self, entity: &AuthorizedEntity, id: &DeliveryId) -> Result<WholeDelivery, DeliveryError> {
         let cancelled = self.cancelled(entity, id).await?;
         // A repetition comes here as well, so that it completes a request that died after its write.
+        self.wake_next(entity, &cancelled.head.delivery).await?;
         Ok(cancelled.whole(self.clock.now()))
+    }
+
+    /// Lets the next delivery about the subject go, if this one held it. Its person waits for it, so that it uses the
+    /// quick lane.
+    async fn wake_next(&self, entity: &AuthorizedEntity, cancelled: &Delivery) -> Result<(), TableError> {
+        if cancelled.subject.is_none() {
+            return Ok(());
+        }
+        let Some(webhook) = self.webhooks.find(entity, &cancelled.webhook_identifier).await? else { return Ok(()) };
+        let now = self.clock.now();
+        if let Some(Woken::Due(message)) = self.deliveries.wake_next(cancelled, &webhook.webhook, now).await? {
+            self.queue.announce(Lane::Quick, message, now, now).await;
+        }
+        Ok(())
     }
 
     /// The delivery, cancelled now or before.

@@ -58,6 +58,7 @@ pub(super) fn cancelling(change: Change, read: &Delivery, reason: CancelReason, 
         .remove("putOff")
         .remove("askedAt")
         .remove("waitingFor")
+        .remove("heldBy")
         .remove("dueShard")
         .remove("dueAt")
 }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | head | `EVT#{event}` / `{delivery}` |
 //! | large attempt | `DLV#{delivery}` / `ATT#0001` |
+//! | next of its subject | `DLV#{delivery}` / `NEXT` (`events::line`) |
 //!
 //! The first claim inserts the head, or the sweep does (`open.rs`). Until then the delivery is the event's target with
 //! its number, and `HeadItem::new` is its state. A head is in the index `byDue` while the sweep has to look at it, in
@@ -116,6 +117,7 @@ impl HeadItem {
                 cancel_reason: None,
                 created_date: created,
                 erased_date: None,
+                held_by: None,
                 id: id.clone(),
                 last_error: None,
                 last_http_status: None,
@@ -184,14 +186,32 @@ impl HeadItem {
         Self { delivery, put_off: true, sweeps: 1, due_at, due_shard, webhook_key, ..self }
     }
 
+    /// The head, held until this delivery before it is final.
+    pub(crate) fn held(self, before: &DeliveryId, now: Time) -> Self {
+        let Self { delivery, .. } = &self;
+        let look = next_look_at_held(delivery.created_date, now);
+        let webhook_key = Some(IndexGroup::Waiting.key(&delivery.webhook_identifier));
+        let due_shard = Some(due_shard(&delivery.id));
+        let delivery = Delivery {
+            held_by: Some(before.clone()),
+            next_attempt_date: Some(look),
+            waiting_for: Some(WaitingFor::Order),
+            ..self.delivery
+        };
+        let (claimable_at, due_at) = (Some(look), Some(look));
+        Self { delivery, put_off: true, sweeps: 1, claimable_at, due_at, due_shard, webhook_key, ..self }
+    }
+
     /// The delivery as its owner sees it at this moment.
     pub(crate) fn shown(self, now: Time) -> Delivery {
         let waiting_for = self.waiting_for(now);
-        // A reader may get it at any time.
-        let next = self.delivery.next_attempt_date.filter(|_| waiting_for != Some(WaitingFor::Reader));
+        // A reader may get it at any time, and the delivery before may become final at any time.
+        let has_no_time = matches!(waiting_for, Some(WaitingFor::Reader | WaitingFor::Order));
+        let next = self.delivery.next_attempt_date.filter(|_| !has_no_time);
         let slot = self.slot.filter(|_| waiting_for == Some(WaitingFor::Rate)).map(|slot| slot.at);
         let next_attempt_date = slot.or(next);
-        Delivery { waiting_for, next_attempt_date, ..self.delivery }
+        let held_by = self.delivery.held_by.filter(|_| waiting_for == Some(WaitingFor::Order));
+        Delivery { waiting_for, next_attempt_date, held_by, ..self.delivery }
     }
 
     /// The delivery as stored in the table.
@@ -289,6 +309,15 @@ pub(crate) fn next_look(created: Time, now: Time) -> Time {
     if age < UNREAD_LIMIT { created + UNREAD_LIMIT } else { now + age.min(LONGEST_LOOK) }
 }
 
+/// The longest time between two looks at a held delivery.
+const LONGEST_LOOK_AT_HELD: Duration = Duration::from_secs(6 * 60 * 60);
+
+/// When the dispatcher looks again at a delivery that is held until the one before it is final. The end of that one makes
+/// it due; the look is for crashes, and for deliveries that a job cancelled.
+pub(crate) fn next_look_at_held(created: Time, now: Time) -> Time {
+    now + now.since(created).clamp(OPENS_AFTER, LONGEST_LOOK_AT_HELD)
+}
+
 /// The prefix of the sort keys of attempts.
 pub(crate) const ATTEMPT: &str = "ATT#";
 
@@ -349,7 +378,7 @@ pub(crate) mod tests {
         let data = RawValue::from_string(data.to_owned()).expect("JSON");
         let kind = catalogue::find("booking.created").expect("it exists");
         let event = Event::new(EventId::new(NOW, &random), kind, NOW, entity.clone(), &data).expect("small");
-        let target = Target { webhook: WebhookId::new(NOW, &random), url: "https://hooks.example.com/".to_owned() };
+        let target = Target::of(WebhookId::new(NOW, &random), "https://hooks.example.com/".to_owned());
         let item = EventItem::new(&event, vec![target], NOW, Duration::from_secs(60));
         let head = HeadItem::new(&item, &DeliveryId::of(&event.id, 0)).expect("it is a target");
         (event, head.due(NOW + GRACE))
@@ -358,7 +387,7 @@ pub(crate) mod tests {
     /// An erased event, and its delivery as it was before.
     pub fn erased_event_and_head() -> (EventItem, HeadItem) {
         let (event, head) = event_and_head("{}");
-        let target = Target { webhook: head.delivery.webhook_identifier.clone(), url: head.delivery.url.clone() };
+        let target = Target::of(head.delivery.webhook_identifier.clone(), head.delivery.url.clone());
         let mut item = EventItem::new(&event, vec![target], NOW, Duration::from_secs(60));
         item.erased_date = Some(NOW);
         (item, head)
@@ -380,7 +409,7 @@ pub(crate) mod tests {
     #[test]
     fn a_delivery_of_a_test_event_says_so_and_any_other_has_no_such_member() {
         let (event, target) = (event_and_head("{}").0, head().delivery);
-        let target = Target { webhook: target.webhook_identifier, url: target.url };
+        let target = Target::of(target.webhook_identifier, target.url);
         for is_test in [true, false] {
             let event = Event { is_test, ..event.clone() };
             let item = EventItem::new(&event, vec![target.clone()], NOW, Duration::from_secs(60));

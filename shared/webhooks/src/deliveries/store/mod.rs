@@ -3,6 +3,7 @@
 
 mod cancel;
 mod erase;
+pub(crate) mod held;
 pub mod index_group;
 pub mod item;
 pub mod open;

@@ -10,6 +10,9 @@ impl HeadItem {
         let next = self.delivery.next_attempt_date?;
         if self.lease.is_some() && self.claimable_at.is_some_and(|end| now < end) {
             None
+        } else if self.delivery.held_by.is_some() {
+            // Its time is only that of the next look.
+            Some(WaitingFor::Order)
         } else if now < next && self.delivery.waiting_for == Some(WaitingFor::Reader) {
             // A reader reported a failure: the feed has it again after the wait of the schedule.
             Some(WaitingFor::Schedule)
@@ -62,8 +65,21 @@ mod tests {
     }
 
     #[test]
+    fn a_held_delivery_waits_for_its_order_until_it_is_made_due() {
+        let mut held = waiting(Some(LATER), Some(WaitingFor::Order));
+        held.delivery.held_by = Some(held.delivery.id.clone());
+        for now in [NOW, LATER + GRACE] {
+            assert_eq!(held.waiting_for(now), Some(WaitingFor::Order));
+            let shown = held.clone().shown(now);
+            assert!(shown.held_by.is_some() && shown.next_attempt_date.is_none());
+        }
+        let leased = HeadItem { lease: Some("worker".into()), ..held };
+        assert!(leased.shown(NOW).held_by.is_none(), "its attempt may be under way");
+    }
+
+    #[test]
     fn the_words_are_those_of_the_contract() {
-        for word in [WaitingFor::Breaker, WaitingFor::Limit, WaitingFor::Schedule] {
+        for word in [WaitingFor::Breaker, WaitingFor::Limit, WaitingFor::Order, WaitingFor::Schedule] {
             assert_eq!(serde_json::to_value(word).expect("JSON"), word.as_str());
         }
     }

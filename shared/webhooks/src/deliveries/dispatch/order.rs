@@ -1,0 +1,99 @@
+//! The order of a webhook's deliveries: before its first attempt, a delivery is held until the one before it in the line
+//! of its subject is final. Later attempts, and those that a person requested, are not held.
+
+use crate::{
+    deliveries::{
+        delivery::{Delivery, WaitingFor},
+        dispatch::{
+            claim::Claimed,
+            dispatcher::{DispatchError, Dispatcher},
+            prefetch::Prefetch,
+        },
+        queue::Lane,
+        store::held::Woken,
+    },
+    events::store::EventItem,
+    subscriptions::Webhook,
+};
+use base::{DeliveryId, Time};
+use storage::TableError;
+
+impl Dispatcher {
+    /// Holds a new delivery by one write and without a claim, if the one before it is not final. Otherwise, and if the
+    /// delivery exists already, returns false.
+    pub(super) async fn held_without_claim(
+        &self,
+        prefetch: &Prefetch,
+        delivery: &DeliveryId,
+    ) -> Result<bool, TableError> {
+        let webhook = prefetch.webhook().map(|found| &found.webhook).filter(|webhook| webhook.is_ordered());
+        let event = prefetch.event.as_ref().filter(|event| event.item.erased_date.is_none());
+        let (Some(webhook), Some(event)) = (webhook, event) else { return Ok(false) };
+        let Some(before) = before(&event.item, delivery) else { return Ok(false) };
+        let now = self.clock.now();
+        if self.deliveries.is_over(before, now).await?
+            || !self.deliveries.add_held(&event.item, delivery, before, now).await?
+        {
+            return Ok(false);
+        }
+        self.after_holding(delivery, before, webhook).await?;
+        Ok(true)
+    }
+
+    /// Holds a claimed delivery if the one before it is not final. Returns whether it did.
+    pub(super) async fn held(
+        &self,
+        claimed: &Claimed,
+        webhook: &Webhook,
+        event: &EventItem,
+        now: Time,
+    ) -> Result<bool, DispatchError> {
+        let delivery = claimed.delivery();
+        let is_first = claimed.attempt() == 1 && !claimed.is_requested();
+        // In the feed it was put after this check.
+        let is_in_feed = delivery.waiting_for == Some(WaitingFor::Reader);
+        if !webhook.is_ordered() || !is_first || is_in_feed {
+            return Ok(false);
+        }
+        let Some(before) = before(event, &delivery.id) else { return Ok(false) };
+        if self.deliveries.is_over(before, now).await? {
+            return Ok(false);
+        }
+        self.deliveries.release_held(claimed, before, now).await?;
+        self.after_holding(&delivery.id, before, webhook).await?;
+        Ok(true)
+    }
+
+    /// The delivery before may have become final before the write of this one, and then its worker did not wake it.
+    async fn after_holding(
+        &self,
+        delivery: &DeliveryId,
+        before: &DeliveryId,
+        webhook: &Webhook,
+    ) -> Result<(), TableError> {
+        tracing::info!(deliveryId = %delivery, %before, "held: the delivery before it about its subject is not final");
+        let now = self.clock.now();
+        if self.deliveries.is_over(before, now).await? {
+            let woken = self.deliveries.wake(delivery, before, webhook, now).await?;
+            self.announce_woken(woken, webhook, now).await;
+        }
+        Ok(())
+    }
+
+    /// Wakes the delivery that is held by this one, which is final.
+    pub(super) async fn wake_next(&self, last: &Delivery, webhook: &Webhook, now: Time) {
+        let woken = self.deliveries.wake_next_or_log(last, webhook, now).await;
+        self.announce_woken(woken, webhook, now).await;
+    }
+
+    async fn announce_woken(&self, woken: Option<Woken>, webhook: &Webhook, now: Time) {
+        if let Some(Woken::Due(message)) = woken {
+            self.queue.announce(Lane::of(webhook.is_slow(now)), message, now, now).await;
+        }
+    }
+}
+
+/// The delivery before this one in the line of its subject.
+fn before<'a>(event: &'a EventItem, delivery: &DeliveryId) -> Option<&'a DeliveryId> {
+    event.targets.get(delivery.ordinal()).and_then(|target| target.after.as_ref())
+}

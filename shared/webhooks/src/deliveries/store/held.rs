@@ -1,0 +1,159 @@
+//! Held deliveries: a webhook that is ordered gets the events about a subject one after another. A delivery is held until
+//! the one before it in the line of its subject (`events::line`) is final.
+//!
+//! The holder writes that the delivery is held, and then looks again at the one before it. The worker that made that one
+//! final looks for the held delivery afterwards. So at least one of the two sees that the delivery can be sent.
+
+use tokio::time::Instant;
+
+use crate::{
+    deliveries::{
+        delivery::{Delivery, WaitingFor},
+        lease_times::{CLAIM_LIMIT, CLOCK_SKEW, GRACE},
+        queue::message::{AttemptMessage, DeliveryOwner},
+        store::{
+            Deliveries,
+            index_group::IndexGroup,
+            item::{HeadItem, due_shard, head_key, next_look},
+        },
+    },
+    events::store::EventItem,
+    subscriptions::Webhook,
+};
+use base::{DeliveryId, Time, logging};
+use storage::table::{Change, Put, TableError, Written, absent, is, is_new, more};
+
+const HOLDING: &str = "holding a delivery";
+const WAKING: &str = "waking a held delivery";
+
+/// A delivery that became due because the one before it is final.
+#[derive(Debug)]
+pub(crate) enum Woken {
+    /// It is due, and the caller announces it with this message.
+    Due(AttemptMessage),
+    /// The feed of its webhook has it.
+    InFeed,
+}
+
+impl Deliveries {
+    /// Whether a delivery is final or gone, so that the next of its line may be sent.
+    pub(crate) async fn is_over(&self, id: &DeliveryId, now: Time) -> Result<bool, TableError> {
+        match self.head(id).await {
+            Ok(Some(head)) => Ok(head.is_final() || !head.is_kept(now)),
+            Ok(None) => {
+                let event = self.events.item(&id.event()).await?.filter(|event| event.is_kept(now));
+                let new = event.and_then(|event| HeadItem::new(&event, id));
+                Ok(new.is_none_or(|new| new.is_final()))
+            }
+            Err(error @ TableError::Item { .. }) => {
+                tracing::error!(
+                    error = %logging::chain(&error),
+                    deliveryId = %id,
+                    "the item of a delivery cannot be read; the next delivery about its subject does not wait for it"
+                );
+                Ok(true)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Holds a delivery without a head until this one is final. Lost when it has a head already, or is not due.
+    pub(crate) async fn add_held(
+        &self,
+        event: &EventItem,
+        id: &DeliveryId,
+        before: &DeliveryId,
+        now: Time,
+    ) -> Result<bool, TableError> {
+        let head = HeadItem::new(event, id).filter(|head| head.is_kept(now) && !head.is_final());
+        let Some(head) = head.filter(|_| event.first_attempt() <= now + CLOCK_SKEW) else { return Ok(false) };
+        let put = Put::item(&head.held(before, now), HOLDING)?.only_if(is_new());
+        Ok(self.table.until(Instant::now() + CLAIM_LIMIT).write_together(put, HOLDING).await?.is_done())
+    }
+
+    /// Wakes the delivery that is held by this one, which is final. `None` when there is none: then its own attempt finds
+    /// that this one is final. Costs nothing for a webhook that is not ordered.
+    pub(crate) async fn wake_next(
+        &self,
+        last: &Delivery,
+        webhook: &Webhook,
+        now: Time,
+    ) -> Result<Option<Woken>, TableError> {
+        // An erased delivery has lost its subject.
+        let may_have_next = !last.test && (last.subject.is_some() || last.erased_date.is_some());
+        if !webhook.is_ordered() || !may_have_next {
+            return Ok(None);
+        }
+        let Some(next) = self.events.next_in_line(&last.id).await? else { return Ok(None) };
+        self.wake(&next, &last.id, webhook, now).await
+    }
+
+    /// Makes a delivery due that is held by this one. `None` when it is not held by it.
+    pub(crate) async fn wake(
+        &self,
+        held: &DeliveryId,
+        by: &DeliveryId,
+        webhook: &Webhook,
+        now: Time,
+    ) -> Result<Option<Woken>, TableError> {
+        let in_feed = webhook.is_pulled() && webhook.enabled;
+        let change = if in_feed { into_feed(held, webhook, now) } else { due_now(held, webhook, now) };
+        let change = change
+            .set("nextAttemptDate", now)
+            .set("claimableAt", now)
+            .set("dueShard", due_shard(held))
+            .set("lastUpdate", now)
+            .remove("heldBy")
+            .only_if(is("heldBy", by.as_str()))
+            .only_if(is("attemptCount", 0_u32))
+            // Any time matches: only a final delivery has none.
+            .only_if(more("claimableAt", Time::from_millis(0)))
+            .only_if(absent("erasedDate"))
+            .only_if(absent("lease"));
+        let table = self.table.until(Instant::now() + CLAIM_LIMIT);
+        let written: Written<HeadItem> = table.write_together_and_read(change, WAKING).await?;
+        let Some(head) = written.done() else { return Ok(None) };
+        tracing::info!(deliveryId = %held, before = %by, "woken: the delivery before it about its subject is final");
+        if in_feed {
+            return Ok(Some(Woken::InFeed));
+        }
+        let message = AttemptMessage::new(held.clone(), 1, DeliveryOwner::of(head.delivery()));
+        Ok(Some(Woken::Due(message.since(webhook.last_update).waiting())))
+    }
+
+    /// Wakes the delivery that is held by this one, as [`Self::wake_next`]. An error is logged: the dispatcher looks at
+    /// held deliveries from time to time.
+    pub(crate) async fn wake_next_or_log(&self, last: &Delivery, webhook: &Webhook, now: Time) -> Option<Woken> {
+        match self.wake_next(last, webhook, now).await {
+            Ok(woken) => woken,
+            Err(error) => {
+                tracing::warn!(
+                    error = %logging::chain(&error),
+                    deliveryId = %last.id,
+                    "the next delivery about a subject was not woken; it is sent when the dispatcher looks at it again"
+                );
+                None
+            }
+        }
+    }
+}
+
+/// The change of a held delivery that is to be sent.
+fn due_now(held: &DeliveryId, webhook: &Webhook, now: Time) -> Change {
+    Change::of(head_key(held))
+        .set("dueAt", now + GRACE)
+        .set("sweeps", 0_u32)
+        .set("webhookKey", IndexGroup::Open.key(&webhook.id))
+        .remove("putOff")
+        .remove("waitingFor")
+}
+
+/// The change of a held delivery that a reader of its webhook's feed gets. No dispatcher has to look at it before.
+fn into_feed(held: &DeliveryId, webhook: &Webhook, now: Time) -> Change {
+    Change::of(head_key(held))
+        .set("dueAt", next_look(held.time(), now))
+        .set("sweeps", 1_u32)
+        .set("webhookKey", IndexGroup::Unread.key(&webhook.id))
+        .set("putOff", true)
+        .set("waitingFor", WaitingFor::Reader.as_str())
+}

@@ -1,0 +1,292 @@
+//! The line of a subject: the last delivery to each webhook that gets the events about a subject one after another. It
+//! is read and moved by the publication of an event, in one transaction with the event. So each delivery knows the one
+//! before it, and concurrent publications form one line.
+//!
+//! | item | pk / sk |
+//! |---|---|
+//! | line of a subject | `LINE#{entity}` / hash of the subject |
+//! | next delivery of the line | `DLV#{delivery}` / `NEXT` |
+//!
+//! The key has a hash of the subject, since an erased event leaves its line behind.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use aws_lc_rs::digest;
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+
+use crate::{
+    events::{
+        event::Event,
+        store::{EventItem, Events, Target},
+    },
+    subscriptions::Webhook,
+};
+use auth::EntityId;
+use base::{DeliveryId, EventId, Random, WebhookId, pause, random};
+use storage::table::{Put, TableError, Transaction, Value, is, is_new};
+
+/// How long a publication tries to join a line that others move at the same time.
+const LIMIT: Duration = Duration::from_secs(4);
+/// The longest pause before another try.
+const PAUSE: Duration = Duration::from_millis(100);
+/// The age of the last delivery to a webhook that is not ordered after which the webhook leaves the line. It is longer
+/// than a publication takes.
+const LEAVES_AFTER: Duration = Duration::from_secs(5 * 60);
+/// The most deliveries whose predecessors learn of them: a transaction has at most 100 items, among them the event and
+/// the line. Further ones find the end of their predecessors when the dispatcher looks again.
+const MAX_NEXT: usize = 98;
+
+const JOINING: &str = "keeping an event in the line of its subject";
+
+/// The webhooks of an event's entity that are ordered, if the event has a place in a line.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Ordered(BTreeSet<WebhookId>);
+
+/// The line of a subject.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Line {
+    /// The last delivery to each webhook.
+    last: BTreeMap<String, DeliveryId>,
+    /// The number of its moves; 0 for a line that is not stored yet.
+    version: u64,
+    expires_at: i64,
+}
+
+/// The delivery that comes after another in its line.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct NextItem {
+    next: DeliveryId,
+    expires_at: i64,
+}
+
+impl Ordered {
+    /// The ordered webhooks, unless the event has no subject, is a test, or goes to none of them.
+    pub(super) fn of(event: &Event, targets: &[Target], webhooks: &[Webhook]) -> Option<Self> {
+        if event.subject.is_none() || event.is_test || event.is_internal() {
+            return None;
+        }
+        let ordered: BTreeSet<_> =
+            webhooks.iter().filter(|webhook| webhook.is_ordered()).map(|webhook| webhook.id.clone()).collect();
+        targets.iter().any(|target| ordered.contains(&target.webhook)).then_some(Self(ordered))
+    }
+}
+
+impl Line {
+    /// Adds the deliveries of an event to the end of the line, each after the last one to its webhook. A webhook that is
+    /// not ordered any more leaves the line.
+    fn join(&mut self, event: &EventId, targets: &mut [Target], Ordered(ordered): &Ordered, expires_at: i64) {
+        let is_ordered = |webhook: &str| ordered.iter().any(|known| known.as_str() == webhook);
+        // A publication may have read the webhooks just before this one became ordered, and must not break its line.
+        let is_recent = |last: &DeliveryId| event.time().since(last.time()) < LEAVES_AFTER;
+        self.last.retain(|webhook, last| is_ordered(webhook) || is_recent(last));
+        for (ordinal, target) in targets.iter_mut().enumerate() {
+            target.after = None;
+            if ordered.contains(&target.webhook) {
+                target.after = self.last.insert(target.webhook.to_string(), DeliveryId::of(event, ordinal));
+            }
+        }
+        self.version = self.version.saturating_add(1);
+        self.expires_at = self.expires_at.max(expires_at);
+    }
+}
+
+impl Events {
+    /// Writes an event that is not stored yet, in the line of its subject. Returns the stored item, which is that of an
+    /// earlier publication if there was one.
+    pub(super) async fn keep_in_line(
+        &self,
+        mut item: EventItem,
+        put: &Put,
+        ordered: &Ordered,
+        random: &dyn Random,
+    ) -> Result<EventItem, TableError> {
+        let deadline = Instant::now() + LIMIT;
+        let table = self.table.until(deadline);
+        let key = line_key(&item.owner_identifier, item.subject.as_deref().unwrap_or_default());
+        loop {
+            let line: Option<Line> = table.read(key.clone(), JOINING).await?;
+            let mut line = line.unwrap_or_default();
+            let read = line.version;
+            let id = item.id().clone();
+            line.join(&id, &mut item.targets, ordered, item.expires_at);
+            let moved = Put::at(key.clone(), &line, JOINING)?;
+            let moved = moved.only_if(if read == 0 { is_new() } else { is("version", read) });
+            let event = put.clone().with("targets", Value::of(&item.targets, JOINING)?);
+            let writes = Transaction::new().with(event).with(moved).with_all(next_items(&item)?);
+            if table.write_all(writes, JOINING).await?.is_done() {
+                return Ok(item);
+            }
+            // The first version of an event stays, with its targets.
+            if let Some(stored) = self.item(&id).await? {
+                return Ok(stored);
+            }
+            let wait = PAUSE.mul_f64(random::unit(random));
+            if Instant::now() + wait >= deadline {
+                return Err(TableError::code(JOINING, "TransactionConflict"));
+            }
+            pause(wait).await;
+        }
+    }
+
+    /// The delivery that comes after this one in the line of its subject.
+    pub(crate) async fn next_in_line(&self, delivery: &DeliveryId) -> Result<Option<DeliveryId>, TableError> {
+        let item: Option<NextItem> = self.table.read(next_key(delivery), "looking for the next of a line").await?;
+        Ok(item.map(|item| item.next))
+    }
+}
+
+/// The writes that let the deliveries before those of an event find them. They need no condition: the line has one, and
+/// gives each delivery one successor.
+fn next_items(item: &EventItem) -> Result<Vec<Put>, TableError> {
+    let followers = item.deliveries().filter_map(|(id, target)| Some((target.after.as_ref()?, id)));
+    let puts = followers
+        .take(MAX_NEXT)
+        .map(|(before, id)| Put::at(next_key(before), &NextItem { next: id, expires_at: item.expires_at }, JOINING));
+    puts.collect()
+}
+
+fn line_key(entity: &EntityId, subject: &str) -> (String, String) {
+    let hash = digest::digest(&digest::SHA256, subject.as_bytes());
+    (format!("LINE#{entity}"), BASE64_URL_SAFE_NO_PAD.encode(hash))
+}
+
+fn next_key(delivery: &DeliveryId) -> (String, String) {
+    (format!("DLV#{delivery}"), "NEXT".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::{Time, testing::CountingRandom};
+    use proptest::{collection::vec, prelude::*};
+    use std::collections::HashMap;
+
+    const WEBHOOKS: usize = 4;
+    const SUBJECTS: usize = 3;
+
+    /// A publication about a subject.
+    #[derive(Debug, Clone)]
+    struct Publication {
+        subject: usize,
+        /// Which webhooks are ordered by then.
+        ordered: Vec<bool>,
+        /// Which webhooks want the event.
+        wanted: Vec<bool>,
+    }
+
+    fn publication() -> impl Strategy<Value = Publication> {
+        let ordered = vec(prop::bool::weighted(0.9), WEBHOOKS);
+        (0..SUBJECTS, ordered, vec(any::<bool>(), WEBHOOKS)).prop_map(|(subject, ordered, wanted)| Publication {
+            subject,
+            ordered,
+            wanted,
+        })
+    }
+
+    fn webhooks() -> Vec<WebhookId> {
+        let random = CountingRandom::default();
+        (0..WEBHOOKS).map(|_| WebhookId::new(Time::from_millis(0), &random)).collect()
+    }
+
+    /// The deliveries of these publications, in their order: the subject, the webhook, the delivery, and its
+    /// predecessor.
+    fn deliveries(publications: &[Publication]) -> Vec<(usize, usize, DeliveryId, Option<DeliveryId>)> {
+        let webhooks = webhooks();
+        let random = CountingRandom::default();
+        let mut lines = vec![Line::default(); SUBJECTS];
+        let mut made = Vec::new();
+        for (number, publication) in publications.iter().enumerate() {
+            let minutes = i64::try_from(number).expect("few");
+            let event = EventId::new(Time::from_millis(minutes * 60_000), &random);
+            let wanting: Vec<_> = (0..WEBHOOKS).filter(|webhook| publication.wanted[*webhook]).collect();
+            let mut targets: Vec<_> =
+                wanting.iter().map(|webhook| Target::of(webhooks[*webhook].clone(), String::new())).collect();
+            let is_ordered = |webhook: &usize| publication.ordered[*webhook];
+            let ordered = Ordered((0..WEBHOOKS).filter(is_ordered).map(|webhook| webhooks[webhook].clone()).collect());
+            lines[publication.subject].join(&event, &mut targets, &ordered, 0);
+            for (ordinal, (webhook, target)) in wanting.into_iter().zip(targets).enumerate() {
+                made.push((publication.subject, webhook, DeliveryId::of(&event, ordinal), target.after));
+            }
+        }
+        made
+    }
+
+    proptest! {
+        #[test]
+        fn each_webhook_and_subject_has_one_chain_without_gaps(
+            publications in vec(publication(), 0..40)
+        ) {
+            // Ordered all the time: each delivery follows the one before it, and only the first follows none.
+            let publications: Vec<_> = publications
+                .into_iter()
+                .map(|publication| Publication { ordered: vec![true; WEBHOOKS], ..publication })
+                .collect();
+            let mut last = HashMap::new();
+            for (subject, webhook, delivery, after) in deliveries(&publications) {
+                prop_assert_eq!(after, last.insert((subject, webhook), delivery));
+            }
+        }
+
+        #[test]
+        fn no_delivery_has_two_successors_when_webhooks_change_their_order(
+            publications in vec(publication(), 0..40)
+        ) {
+            let mut successors = HashMap::new();
+            let mut known = HashMap::new();
+            for (subject, webhook, delivery, after) in deliveries(&publications) {
+                if let Some(after) = after {
+                    // A chain neither leaves its subject and webhook nor leads to a later delivery.
+                    prop_assert_eq!(known.get(&after), Some(&(subject, webhook)));
+                    prop_assert!(successors.insert(after, delivery.clone()).is_none());
+                }
+                known.insert(delivery, (subject, webhook));
+            }
+        }
+    }
+
+    #[test]
+    fn a_webhook_that_an_event_does_not_go_to_keeps_its_place_in_the_line() {
+        let one = |wanted: [bool; WEBHOOKS], ordered: bool| Publication {
+            subject: 0,
+            ordered: vec![ordered; WEBHOOKS],
+            wanted: wanted.to_vec(),
+        };
+        let first = [true, true, false, false];
+        let only_second = [false, true, false, false];
+        let made = deliveries(&[one(first, true), one(only_second, true), one(first, true)]);
+        assert_eq!(made[3].3.as_ref(), Some(&made[0].2), "the event in between did not go to it");
+        assert_eq!(made[4].3.as_ref(), Some(&made[2].2));
+    }
+
+    #[test]
+    fn a_webhook_that_is_not_ordered_any_more_leaves_the_line_after_some_minutes() {
+        let one = |ordered: bool| Publication {
+            subject: 0,
+            ordered: vec![ordered, true, true, true],
+            wanted: vec![true, false, false, false],
+        };
+        let follows = |between: usize| {
+            let unordered = std::iter::repeat_n(one(false), between);
+            let made = deliveries(&[one(true)].into_iter().chain(unordered).chain([one(true)]).collect::<Vec<_>>());
+            made.last().is_some_and(|(_, _, _, after)| after.as_ref() == Some(&made[0].2))
+        };
+        assert!(follows(0) && follows(1), "the publication in between may have read the webhooks before");
+        assert!(!follows(6));
+    }
+
+    #[test]
+    fn the_key_of_a_line_does_not_contain_the_subject() {
+        let entity = EntityId::parse("hotel").expect("an entity");
+        let [one, other] = ["BK-1", "BK-2"].map(|subject| line_key(&entity, subject));
+        assert!(one.0 == "LINE#hotel" && one.0 == other.0 && one.1 != other.1 && !one.1.contains("BK"));
+        let long = line_key(&entity, &"é".repeat(256));
+        assert_eq!(long.1.len(), one.1.len());
+    }
+}
