@@ -82,6 +82,7 @@ mod openapi;
 mod operational_events;
 mod operator_deliveries;
 mod operator_lists;
+mod order;
 mod pages;
 mod panel_embedding;
 mod panel_links;

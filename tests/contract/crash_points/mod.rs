@@ -8,6 +8,7 @@ mod creating;
 mod dispatching;
 mod erasing;
 mod feeding;
+mod ordering;
 mod pausing;
 mod publishing;
 mod stage;
@@ -79,5 +80,12 @@ async fn the_end_of_a_pause_can_be_killed_before_and_after_its_transaction(suite
 async fn the_functions_of_a_feed_can_be_killed_around_each_write(suite: Arc<Suite>) {
     let stage = Stage::set(&suite, Settings::default()).await;
     feeding::play(&stage).await;
+    stage.end().await;
+}
+
+#[contract_test]
+async fn the_functions_of_an_ordered_webhook_can_be_killed_around_each_write(suite: Arc<Suite>) {
+    let stage = Stage::set(&suite, Settings::default()).await;
+    ordering::play(&stage).await;
     stage.end().await;
 }

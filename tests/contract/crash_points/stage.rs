@@ -230,6 +230,7 @@ impl<'a> Stage<'a> {
                 Some("EVENTS") => "event".to_owned(),
                 Some("OUTBOX") => "outbox".to_owned(),
                 Some("JOB") => "job".to_owned(),
+                Some("LINE") => "line".to_owned(),
                 Some("EVT") if stored::is_head(&item) => {
                     let lease = if item.get("lease").is_some() { ", leased" } else { "" };
                     format!(

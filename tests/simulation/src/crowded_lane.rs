@@ -30,7 +30,7 @@ fn opened_at(lane: &'static str, messages: usize) -> u64 {
     paused_runtime().block_on(async {
         let world = World::new(SCHEMA.clone(), Draws::new(1), Chances::none(), Journal::brief());
         let cloud = Cloud::new(Arc::clone(&world));
-        let tenants = Tenants::new(Arc::clone(&cloud));
+        let tenants = Tenants::new(Arc::clone(&cloud), None);
         for number in 0..messages {
             let message = NewMessage { body: format!("message {number}"), ..NewMessage::default() };
             world.queues.send(lane, message).expect("the queue exists");

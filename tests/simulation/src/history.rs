@@ -52,6 +52,8 @@ pub struct Outcome {
     pub coverage: Coverage,
     /// How many answers of readers of feeds had each outcome.
     pub answers: BTreeMap<String, usize>,
+    /// How many deliveries waited for the one before of their subject.
+    pub held: usize,
     /// The log, if it was asked for.
     pub log: Vec<Line>,
 }
@@ -85,7 +87,7 @@ async fn carry_out(plan: &Plan, journal: Journal) -> Outcome {
     }
     oauth::publish_keys(&world);
     let cloud = Cloud::new(Arc::clone(&world));
-    let tenants = Tenants::new(Arc::clone(&cloud));
+    let tenants = Tenants::new(Arc::clone(&cloud), plan.order.clone());
     let mut sources = JoinSet::new();
     if plan.kind != PlanKind::GeoIp {
         sources.spawn(Arc::clone(&cloud).map_queue(Lane::Quick));
@@ -116,6 +118,7 @@ async fn carry_out(plan: &Plan, journal: Journal) -> Outcome {
     drop(sources);
     let broken = promises::check(&world, &tenants.records(), rested);
     let mut state = world.state();
+    let held = promises::ordered::held(&state);
     let journal = std::mem::take(&mut state.journal);
     Outcome {
         broken,
@@ -123,6 +126,7 @@ async fn carry_out(plan: &Plan, journal: Journal) -> Outcome {
         happened: journal.steps,
         coverage: std::mem::take(&mut state.coverage),
         answers: tenants.records().readers.outcomes(),
+        held,
         log: log.map(|log| log.lines()).unwrap_or_default(),
     }
 }

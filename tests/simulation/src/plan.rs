@@ -4,6 +4,7 @@
 pub mod apart;
 mod feeds;
 pub mod geo_ip;
+pub mod ordered;
 
 use std::time::Duration;
 
@@ -38,6 +39,8 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// How many times faster the steps follow each other than in the plan of the seed.
     pub speed: u32,
+    /// The order of deliveries by subject; `None` in most histories.
+    pub order: Option<Order>,
 }
 
 /// The subject of a history.
@@ -66,6 +69,15 @@ impl PlanKind {
             Self::Feeds => "feeds",
         }
     }
+}
+
+/// The order of deliveries by subject in a history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Order {
+    /// The webhooks that are registered with it.
+    pub webhooks: Vec<Slot>,
+    /// The number of subjects of a tenant's events.
+    pub subjects: usize,
 }
 
 /// One step of a plan.
@@ -124,6 +136,8 @@ pub enum Action {
     Pull(Slot, bool),
     /// A reader asks for deliveries of a feed, and reacts to them.
     Read(Slot, Reading),
+    /// A tenant changes a webhook to get its deliveries in the order of their subject from now on, or not any more.
+    Order(Slot, bool),
 }
 
 /// The types of events that tenants publish.
@@ -158,8 +172,8 @@ impl Plan {
         match draws.about(&"kind of plan").u8(0..64) {
             0 => apart::draw(seed, draws),
             1..=3 => geo_ip::draw(seed, draws),
-            4..=7 => feeds::draw(seed, draws),
-            _ => Self::mixed(seed, draws, true),
+            4..=7 => feeds::draw(seed, draws).ordered(draws),
+            _ => Self::mixed(seed, draws, true).ordered(draws),
         }
     }
 
@@ -201,7 +215,7 @@ impl Plan {
         }
         steps.extend(others);
         steps.sort_by_key(|step| step.at);
-        let plan = Self { seed, kind: PlanKind::Mixed, chances, steps, speed: 1 };
+        let plan = Self { seed, kind: PlanKind::Mixed, chances, steps, speed: 1, order: None };
         if draws.about(&"short").u8(0..8) > 0 { plan.shortened(&mut draws.about(&"shortened")) } else { plan }
     }
 

@@ -41,6 +41,9 @@ fn show(plan: &Plan) -> Outcome {
     let faults: Vec<_> = plan.chances.kinds().map(|kind| kind.name()).collect();
     let faults = if faults.is_empty() { "no faults".to_owned() } else { faults.join(", ") };
     println!("\nSeed {}, with {faults}", plan.seed);
+    if let Some(order) = &plan.order {
+        println!("Order by subject, with {} subjects, for the webhooks {:?}", order.subjects, order.webhooks);
+    }
     println!("\nSteps");
     for step in &plan.steps {
         println!("{:>12.3} s  step {:<3}  {:?}", step.at.as_secs_f64(), step.number, step.action);

@@ -82,7 +82,7 @@ mod tests {
             Step { number: number.into(), at, action: Action::Expire }
         };
         let steps = (0..50).map(step).collect();
-        Plan { seed: 7, kind: PlanKind::Mixed, chances: Chances::all(), steps, speed: 1 }
+        Plan { seed: 7, kind: PlanKind::Mixed, chances: Chances::all(), steps, speed: 1, order: None }
     }
 
     fn numbers(plan: &Plan) -> Vec<usize> {

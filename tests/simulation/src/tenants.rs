@@ -29,7 +29,7 @@ use crate::{
     geo_ip,
     journal::Actor,
     oauth,
-    plan::{Action, Step},
+    plan::{Action, Order, Step},
     providers,
     readers::Readers,
     sandbox::Function,
@@ -41,6 +41,7 @@ const TRIES: u32 = 6;
 /// The clients of all tenants.
 pub struct Tenants {
     pub(crate) cloud: Arc<Cloud>,
+    order: Option<Order>,
     records: Mutex<Records>,
 }
 
@@ -107,8 +108,8 @@ type Tried = Result<Value, Problem>;
 
 impl Tenants {
     /// Tenants without webhooks.
-    pub fn new(cloud: Arc<Cloud>) -> Arc<Self> {
-        Arc::new(Self { cloud, records: Mutex::default() })
+    pub fn new(cloud: Arc<Cloud>, order: Option<Order>) -> Arc<Self> {
+        Arc::new(Self { cloud, order, records: Mutex::default() })
     }
 
     /// The memory of the tenants.
@@ -124,10 +125,13 @@ impl Tenants {
             Action::Register(slot, kind) | Action::RegisterPulled(slot, kind) => {
                 let types: Vec<_> = kind.iter().map(|kind| kind.name()).collect();
                 let name = format!("Webhook {slot:?}");
-                let body = match step.action {
+                let mut body = match step.action {
                     Action::RegisterPulled(..) => json!({ "name": name, "delivery": "pull", "eventList": types }),
                     _ => json!({ "name": name, "eventUrl": address(slot, 0), "eventList": types }),
                 };
+                if self.order.as_ref().is_some_and(|order| order.webhooks.contains(&slot)) {
+                    body["order"] = "subject".into();
+                }
                 let body = body.to_string();
                 let key = format!("step-{}", step.number);
                 let made = self
@@ -153,7 +157,9 @@ impl Tenants {
                     Some(key) => ("booking.cancelled", 1_000 + usize::from(key)),
                     None => (kind.name(), step.number),
                 };
-                let body = json!({ "type": kind, "data": { "number": number } }).to_string();
+                let mut body = json!({ "type": kind, "data": { "number": number } });
+                self.add_subject(&mut body, number);
+                let body = body.to_string();
                 let key = key.map(|key| format!("key-{key}"));
                 let again = key.clone();
                 let published = self
@@ -179,9 +185,10 @@ impl Tenants {
                 }
             }
             Action::PutOnBus(tenant, kind) => {
-                let detail = json!({
+                let mut detail = json!({
                     "type": kind.name(), "managingEntityIdentifier": entity_id(tenant), "data": { "number": step.number },
                 });
+                self.add_subject(&mut detail, step.number);
                 let detail = RawValue::from_string(detail.to_string()).expect("JSON");
                 let id = format!("bus-{}", step.number);
                 let key = Some(id.clone());
@@ -209,6 +216,8 @@ impl Tenants {
                 let url = self.next_address(slot);
                 self.change(step, slot, json!({ "delivery": "push", "eventUrl": url })).await;
             }
+            Action::Order(slot, true) => self.change(step, slot, json!({ "order": "subject" })).await,
+            Action::Order(slot, false) => self.change(step, slot, json!({ "order": "none" })).await,
             Action::Read(slot, reading) => {
                 let Some(webhook) = self.webhook(slot) else { return };
                 self.read(step, slot, webhook, reading).await;
@@ -337,6 +346,13 @@ impl Tenants {
 
     fn webhook(&self, slot: Slot) -> Option<WebhookId> {
         self.records().webhooks.get(&slot).cloned()
+    }
+
+    /// Gives an event with this number its subject, if the history has subjects.
+    fn add_subject(&self, event: &mut Value, number: usize) {
+        if let Some(order) = &self.order {
+            event["subject"] = format!("B-{}", number % order.subjects.max(1)).into();
+        }
     }
 
     /// A new address for a webhook.

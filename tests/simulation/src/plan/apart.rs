@@ -56,7 +56,14 @@ pub fn draw(seed: u64, draws: Draws) -> Plan {
     }
     // The table throttles the partitions of the troubled tenant in most of these histories.
     let throttles = if rng.u8(0..4) == 0 { 0 } else { rng.u16(1..200) };
-    Plan { seed, kind: PlanKind::Apart { throttles }, chances: Chances::none(), steps: in_order(steps), speed: 1 }
+    Plan {
+        seed,
+        kind: PlanKind::Apart { throttles },
+        chances: Chances::none(),
+        steps: in_order(steps),
+        speed: 1,
+        order: None,
+    }
 }
 
 /// A reaction that holds permits, or causes many attempts.

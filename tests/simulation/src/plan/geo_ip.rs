@@ -39,7 +39,7 @@ pub fn draw(seed: u64, draws: Draws) -> Plan {
         }
     }
     let steps = steps.into_iter().map(|(at, action)| (between_turns(at), Action::GeoIp(action)));
-    Plan { seed, kind: PlanKind::GeoIp, chances, steps: in_order(steps.collect()), speed: 1 }
+    Plan { seed, kind: PlanKind::GeoIp, chances, steps: in_order(steps.collect()), speed: 1, order: None }
 }
 
 /// An update, or two within seconds.

@@ -87,6 +87,8 @@ pub struct WebhookState<'a> {
     pub url: &'a str,
     /// Whether it is pulled.
     pub pulled: bool,
+    /// Whether it gets the deliveries of a subject in order.
+    pub ordered: bool,
 }
 
 /// The text of an attribute.
@@ -200,7 +202,12 @@ impl WebhookFacts<'_> {
         let states = versions.map(|version| {
             let item = version.item.as_deref()?;
             let enabled = item.get("enabled").is_some_and(|enabled| enabled["BOOL"] == true);
-            Some(WebhookState { enabled, url: text(item, "eventUrl"), pulled: text(item, "delivery") == "pull" })
+            Some(WebhookState {
+                enabled,
+                url: text(item, "eventUrl"),
+                pulled: text(item, "delivery") == "pull",
+                ordered: text(item, "order") == "subject",
+            })
         });
         begins_absent.into_iter().chain(states)
     }
@@ -214,6 +221,11 @@ impl WebhookFacts<'_> {
         let types = types.unwrap_or_default();
         (types.is_empty() || types.iter().any(|wanted| wanted == kind))
             && self.between(from, until).all(|state| state.is_some_and(|state| state.enabled))
+    }
+
+    /// Whether the webhook was ordered during the whole of this time, in which it may have been registered and removed.
+    pub fn is_ordered_between(&self, from: u64, until: u64) -> bool {
+        self.between(from, until).flatten().all(|state| state.ordered)
     }
 
     /// Whether the webhook was removed or disabled at any moment of this time.

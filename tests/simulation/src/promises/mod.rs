@@ -7,6 +7,7 @@ mod delivered;
 mod exchanged;
 pub(crate) mod facts;
 mod keys;
+pub(crate) mod ordered;
 mod published;
 mod readers;
 mod requests;
@@ -30,6 +31,8 @@ pub enum Promise {
     Recorded,
     /// The attempts of a delivery do not overlap.
     OneAtATime,
+    /// An ordered webhook gets the deliveries of a subject one after another, in the order of acceptance.
+    Order,
     /// A repeated idempotency key has one effect and one answer.
     Once,
     /// A removed, disabled or moved webhook gets no request that was claimed more than a second later.
@@ -62,6 +65,7 @@ impl Promise {
             Self::LookedAt => "looked-at",
             Self::Recorded => "recorded",
             Self::OneAtATime => "one-at-a-time",
+            Self::Order => "order",
             Self::Once => "once",
             Self::Obeyed => "obeyed",
             Self::Counted => "counted",
@@ -108,6 +112,7 @@ pub fn check(world: &World, records: &Records, rested: bool) -> Vec<Broken> {
     delivered::check(&facts, records, &mut note);
     requests::check(&facts, &mut note);
     readers::check(&facts, &records.readers, &mut note);
+    ordered::check(&facts, records, &mut note);
     keys::check(&facts, records, &mut note);
     exchanged::check(&state, records, world.clock.millis(), &mut note);
     revoked::check(&state, records, &mut note);

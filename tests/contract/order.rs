@@ -1,0 +1,385 @@
+//! Order by subject: an ordered webhook gets the deliveries of a subject one after another, in the order in which their
+//! events were accepted. Each waits until the one before is final, and shows which one that is.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use contract_test::contract_test;
+use futures::future::join_all;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use crate::{
+    feeds::{answer, confirm, read, read_some},
+    harness::{ApiResponse, Behaviour, Entity, Hook, LONG, Receiver, Suite, until},
+    webhooks::fields,
+};
+
+/// Less than the time after which a waiting delivery looks again at the one before: a delivery that is sent earlier was
+/// woken.
+const WOKEN_WITHIN: Duration = Duration::from_secs(12);
+
+/// An answer after which a delivery waits for ten minutes, unless a person resends it.
+pub fn later() -> Behaviour {
+    Behaviour::answer(503, &[("Retry-After", "600")], "")
+}
+
+/// A webhook for these types, with order by subject.
+pub async fn ordered(entity: &Entity, url: &str, types: &[&str]) -> Hook {
+    let body = json!({ "name": "ordered", "eventUrl": url, "eventList": types, "order": "subject" });
+    entity.hook_with(body).await
+}
+
+async fn ordered_feed(entity: &Entity) -> Hook {
+    let body = json!({ "name": "feed", "delivery": "pull", "eventList": [], "order": "subject" });
+    entity.hook_with(body).await
+}
+
+fn event(kind: &str, subject: &str) -> Value {
+    json!({ "type": kind, "subject": subject, "data": {} })
+}
+
+/// Publishes an event about a subject; returns its deliveries by their webhook.
+async fn deliveries_about(entity: &Entity, kind: &str, subject: &str) -> BTreeMap<String, String> {
+    deliveries(&entity.post("/webhook/event").json(&event(kind, subject)).expect(202).await)
+}
+
+fn deliveries(published: &ApiResponse) -> BTreeMap<String, String> {
+    let published = published.json();
+    let deliveries = published["deliveries"].as_array().expect("openapi.yaml says so").iter();
+    let text = |value: &Value| value.as_str().expect("openapi.yaml says so").to_owned();
+    deliveries.map(|one| (text(&one["webhookIdentifier"]), text(&one["deliveryIdentifier"]))).collect()
+}
+
+/// Publishes an event about a subject to the only webhook; returns its delivery.
+async fn about(entity: &Entity, subject: &str) -> String {
+    let deliveries = deliveries_about(entity, "booking.created", subject).await;
+    assert_eq!(deliveries.len(), 1, "one webhook, one delivery: {deliveries:?}");
+    deliveries.into_values().next().expect("one")
+}
+
+/// Waits until a delivery waits for this one.
+pub async fn until_held_by(entity: &Entity, id: &str, before: &str) -> Value {
+    let is_held = |shown: &Value| shown["heldBy"] == before;
+    let shown = entity.until_delivery(id, &format!("waits for {before}"), is_held).await;
+    assert_eq!((&shown["status"], &shown["attemptCount"]), (&json!("pending"), &json!(0)), "{shown:#}");
+    assert_eq!(shown["waitingFor"], "order", "{shown:#}");
+    shown
+}
+
+/// Publishes an event whose first attempt fails, and waits until its delivery waits for the next one. The receiver has
+/// [`later`] as the next behaviour.
+async fn poisoned(entity: &Entity, subject: &str) -> String {
+    let id = about(entity, subject).await;
+    entity.until_status(&id, &["retrying"]).await;
+    id
+}
+
+pub async fn resend(entity: &Entity, id: &str) {
+    entity.post(&format!("/webhook/delivery/{id}/resend")).expect(202).await;
+}
+
+/// Waits until the deliveries are delivered, and returns the deliveries of all requests to this path, in their order.
+async fn delivered(entity: &Entity, receiver: &Receiver, path: &str, ids: &[&str]) -> Vec<String> {
+    for id in ids {
+        let shown = entity.until_status(id, &["delivered", "failed", "cancelled"]).await;
+        assert_eq!(shown["status"], "delivered", "{shown:#}");
+        assert!(shown.get("heldBy").is_none() && shown.get("waitingFor").is_none(), "{shown:#}");
+    }
+    sent(receiver, path)
+}
+
+fn sent(receiver: &Receiver, path: &str) -> Vec<String> {
+    receiver.received(path).iter().map(|request| request.header("service-delivery-id").to_owned()).collect()
+}
+
+#[contract_test]
+async fn a_poisoned_subject_holds_up_only_itself_and_shows_that(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    ordered(&entity, &receiver.on("/", [later(), Behaviour::status(200)]), &[]).await;
+    let first = poisoned(&entity, "A").await;
+    let second = about(&entity, "A").await;
+    let third = about(&entity, "A").await;
+    let other = about(&entity, "B").await;
+    let none = entity.publish(json!({})).await;
+    until_held_by(&entity, &second, &first).await;
+    let held = until_held_by(&entity, &third, &second).await;
+    assert!(held.get("nextAttemptDate").is_none(), "its time is the end of the one before: {held:#}");
+    let list = entity.get("/webhook/delivery/list?subject=A&status=pending").expect(200).await.json();
+    let items = list["items"].as_array().expect("openapi.yaml says so");
+    let held_by: Vec<_> = items.iter().map(|item| [&item["id"], &item["heldBy"]]).collect();
+    assert_eq!(json!(held_by), json!([[third, second], [second, first]]));
+    let before = delivered(&entity, &receiver, "/", &[&other, &none]).await;
+    assert_eq!(before.len(), 3, "nothing else of the subject was sent: {before:?}");
+
+    // The first one succeeds at last, and wakes the others one after another.
+    resend(&entity, &first).await;
+    let all = delivered(&entity, &receiver, "/", &[&first, &second, &third]).await;
+    assert_eq!(all[3..], [first, second, third]);
+    let received = receiver.received("/");
+    assert!(received[5].at - received[3].at < WOKEN_WITHIN, "{:?}", received[5].at - received[3].at);
+}
+
+#[contract_test]
+async fn a_webhook_without_order_is_not_held_up_by_an_ordered_one(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let ordered = ordered(&entity, &receiver.on("/ordered", [later()]), &[]).await;
+    let other = entity.hook(&receiver.on("/other", [later(), Behaviour::status(200)])).await;
+    let first = deliveries_about(&entity, "booking.created", "A").await;
+    for id in first.values() {
+        entity.until_status(id, &["retrying"]).await;
+    }
+    let second = deliveries_about(&entity, "booking.created", "A").await;
+    until_held_by(&entity, &second[&ordered.id], &first[&ordered.id]).await;
+    let shown = entity.until_status(&second[&other.id], &["delivered"]).await;
+    assert!(shown.get("heldBy").is_none(), "{shown:#}");
+}
+
+#[contract_test]
+async fn the_next_goes_when_the_one_before_succeeds_after_a_retry(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    ordered(&entity, &receiver.on("/", [Behaviour::status(500), Behaviour::status(200)]), &[]).await;
+    let ids = [about(&entity, "A").await, about(&entity, "A").await, about(&entity, "A").await];
+    let [first, second, third] = ids.each_ref().map(String::as_str);
+    let all = delivered(&entity, &receiver, "/", &[first, second, third]).await;
+    assert_eq!(all, [first, first, second, third]);
+}
+
+#[contract_test]
+async fn the_next_goes_when_the_one_before_is_exhausted(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let fails = Behaviour::status(500);
+    let script = [fails.clone(), fails.clone(), fails, Behaviour::status(200)];
+    ordered(&entity, &receiver.on("/", script), &[]).await;
+    let ids = [about(&entity, "A").await, about(&entity, "A").await, about(&entity, "A").await];
+    let [first, second, third] = ids.each_ref().map(String::as_str);
+    let all = delivered(&entity, &receiver, "/", &[second, third]).await;
+    assert_eq!(all, [first, first, first, second, third]);
+    assert_eq!(entity.delivery(first).await["status"], "failed");
+    // A resend of a final delivery goes at once, out of order.
+    resend(&entity, first).await;
+    let all = delivered(&entity, &receiver, "/", &[first]).await;
+    assert_eq!(all[5..], [first]);
+}
+
+#[contract_test]
+async fn a_burst_of_one_subject_arrives_in_the_order_of_publication(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    ordered(&entity, &receiver.on("/", [Behaviour::status(200)]), &[]).await;
+    let mut ids = Vec::new();
+    for _ in 0..20 {
+        ids.push(about(&entity, "A").await);
+    }
+    let all: Vec<_> = ids.iter().map(String::as_str).collect();
+    assert_eq!(delivered(&entity, &receiver, "/", &all).await, ids);
+}
+
+#[contract_test]
+async fn concurrent_publications_of_a_subject_never_overlap(suite: Arc<Suite>) {
+    /// The time that the endpoint needs for a request.
+    const WORKS: Duration = Duration::from_millis(150);
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    ordered(&entity, &receiver.on("/", [Behaviour::status(200).after(WORKS)]), &[]).await;
+    let publish = async |number: usize| {
+        let subject = ["A", "B"][number % 2];
+        // Concurrent publications of a subject conflict, and a client may have to repeat one.
+        let answer = until("a publication is acknowledged", LONG, async || {
+            let call = entity.post("/webhook/event").header("idempotency-key", format!("key-{number}"));
+            call.json(&event("booking.created", subject)).attempt().await.ok().filter(|answer| answer.status == 202)
+        });
+        (subject, deliveries(&answer.await).into_values().next().expect("one webhook"))
+    };
+    let published = join_all((0..16).map(publish)).await;
+    let ids: Vec<_> = published.iter().map(|(_, id)| id.as_str()).collect();
+    assert_eq!(delivered(&entity, &receiver, "/", &ids).await.len(), 16, "each is sent once");
+    let received = receiver.received("/");
+    for subject in ["A", "B"] {
+        let is_about = |id: &str| published.iter().any(|(about, other)| *about == subject && other == id);
+        let of_subject: Vec<_> =
+            received.iter().filter(|request| is_about(request.header("service-delivery-id"))).collect();
+        assert_eq!(of_subject.len(), 8);
+        for pair in of_subject.windows(2) {
+            let between = pair[1].at - pair[0].at;
+            assert!(between >= WORKS, "two requests about {subject} came within {between:?}");
+        }
+    }
+}
+
+#[contract_test]
+async fn a_repeated_key_gives_its_delivery_no_second_link(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    ordered(&entity, &receiver.on("/", [later(), Behaviour::status(200)]), &[]).await;
+    let first = poisoned(&entity, "A").await;
+    let publish = async || {
+        let call = entity.post("/webhook/event").header("idempotency-key", "second");
+        let answer = call.json(&event("booking.created", "A")).expect(202).await;
+        deliveries(&answer).into_values().next().expect("one webhook")
+    };
+    let second = publish().await;
+    assert_eq!(publish().await, second);
+    until_held_by(&entity, &second, &first).await;
+    let third = about(&entity, "A").await;
+    until_held_by(&entity, &third, &second).await;
+    // A repetition after the next event does not come after that.
+    assert_eq!(publish().await, second);
+    let fourth = about(&entity, "A").await;
+    until_held_by(&entity, &fourth, &third).await;
+    until_held_by(&entity, &second, &first).await;
+    resend(&entity, &first).await;
+    let all = delivered(&entity, &receiver, "/", &[&first, &second, &third, &fourth]).await;
+    assert_eq!(all[1..], [first, second, third, fourth]);
+}
+
+#[contract_test]
+async fn events_that_a_webhook_does_not_want_are_no_part_of_its_order(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let created = ordered(&entity, &receiver.on("/created", [later()]), &["booking.created"]).await;
+    let all = ordered(&entity, &receiver.on("/all", [later()]), &[]).await;
+    let first = deliveries_about(&entity, "booking.created", "A").await;
+    for id in first.values() {
+        entity.until_status(id, &["retrying"]).await;
+    }
+    let second = deliveries_about(&entity, "booking.cancelled", "A").await;
+    assert_eq!(second.keys().collect::<Vec<_>>(), [&all.id]);
+    let third = deliveries_about(&entity, "booking.created", "A").await;
+    until_held_by(&entity, &second[&all.id], &first[&all.id]).await;
+    until_held_by(&entity, &third[&all.id], &second[&all.id]).await;
+    until_held_by(&entity, &third[&created.id], &first[&created.id]).await;
+}
+
+#[contract_test]
+async fn a_feed_gives_one_delivery_of_a_subject_at_a_time(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let hook = ordered_feed(&entity).await;
+    let mut expected = BTreeMap::<_, Vec<_>>::new();
+    for subject in ["A", "A", "B", "A", "B"] {
+        expected.entry(subject.to_owned()).or_default().push(about(&entity, subject).await);
+    }
+    until_held_by(&entity, &expected["A"][1], &expected["A"][0]).await;
+    until_held_by(&entity, &expected["A"][2], &expected["A"][1]).await;
+    let text = |value: &Value| value.as_str().expect("openapi.yaml says so").to_owned();
+    let subject = |delivery: &Value| {
+        let body: Value = serde_json::from_str(delivery["body"].as_str().expect("a text")).expect("JSON");
+        text(&body["subject"])
+    };
+    let mut got = BTreeMap::<_, Vec<_>>::new();
+    let mut is_first = true;
+    while got.values().map(Vec::len).sum::<usize>() < 5 {
+        let page = read_some(&entity, &hook, "").await;
+        for delivery in &page {
+            got.entry(subject(delivery)).or_default().push(text(&delivery["deliveryIdentifier"]));
+        }
+        // The reader holds them, and so gets nothing else about their subjects.
+        if std::mem::take(&mut is_first) {
+            sleep(Duration::from_secs(1)).await;
+            let held: Vec<_> = page.iter().map(subject).collect();
+            let more = read(&entity, &hook, "").await;
+            assert!(more.iter().all(|delivery| !held.contains(&subject(delivery))), "{more:#?}");
+            for delivery in &more {
+                got.entry(subject(delivery)).or_default().push(text(&delivery["deliveryIdentifier"]));
+            }
+            confirm(&entity, &hook, &more).await;
+        }
+        assert!(confirm(&entity, &hook, &page).await.iter().all(|outcome| outcome == "confirmed"));
+    }
+    assert_eq!(got, expected);
+}
+
+#[contract_test]
+async fn a_failure_in_a_feed_holds_up_its_subject(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let hook = ordered_feed(&entity).await;
+    let ids = [about(&entity, "A").await, about(&entity, "A").await];
+    let mut got = Vec::new();
+    // The first one fails by its schedule of three attempts, and the second comes afterwards.
+    for _ in 0..3 {
+        let page = read_some(&entity, &hook, "").await;
+        got.extend(page.iter().map(|delivery| delivery["deliveryIdentifier"].clone()));
+        let failure = json!({ "failed": [{ "receipt": page[0]["receipt"], "reason": "the room is unknown" }] });
+        assert_eq!(answer(&entity, &hook, failure).await, ["failed"]);
+    }
+    let page = read_some(&entity, &hook, "").await;
+    got.extend(page.iter().map(|delivery| delivery["deliveryIdentifier"].clone()));
+    assert_eq!(confirm(&entity, &hook, &page).await, ["confirmed"]);
+    assert_eq!(got, [&ids[0], &ids[0], &ids[0], &ids[1]].map(|id| json!(id)));
+    assert_eq!(entity.delivery(&ids[0]).await["status"], "failed");
+}
+
+#[contract_test]
+async fn deliveries_go_at_once_when_their_webhook_is_not_ordered_any_more(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let hook = ordered(&entity, &receiver.on("/", [later(), Behaviour::status(200)]), &[]).await;
+    assert_eq!(hook.json["order"], "subject");
+    let first = poisoned(&entity, "A").await;
+    let second = about(&entity, "A").await;
+    let third = about(&entity, "A").await;
+    until_held_by(&entity, &second, &first).await;
+    until_held_by(&entity, &third, &second).await;
+    let changed = entity.changed(&hook.id, json!({ "order": "none" })).await;
+    assert_eq!(changed["order"], "none", "{changed:#}");
+    delivered(&entity, &receiver, "/", &[&second, &third]).await;
+    assert_eq!(entity.delivery(&first).await["status"], "retrying");
+    // From the change back on, only later events are ordered.
+    receiver.on("/", [later(), Behaviour::status(200)]);
+    entity.changed(&hook.id, json!({ "order": "subject" })).await;
+    let fourth = poisoned(&entity, "A").await;
+    let fifth = about(&entity, "A").await;
+    until_held_by(&entity, &fifth, &fourth).await;
+}
+
+#[contract_test]
+async fn a_disabled_webhook_cancels_deliveries_that_wait_for_their_order(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let hook = ordered(&entity, &receiver.on("/", [later(), Behaviour::status(200)]), &[]).await;
+    let first = poisoned(&entity, "A").await;
+    let second = about(&entity, "A").await;
+    until_held_by(&entity, &second, &first).await;
+    entity.changed(&hook.id, json!({ "enabled": false })).await;
+    for id in [&first, &second] {
+        let shown = entity.until_status(id, &["cancelled"]).await;
+        assert!(shown.get("heldBy").is_none(), "{shown:#}");
+    }
+    entity.changed(&hook.id, json!({ "enabled": true })).await;
+    let third = about(&entity, "A").await;
+    let all = delivered(&entity, &receiver, "/", &[&third]).await;
+    assert_eq!(all, [first, third]);
+}
+
+#[contract_test]
+async fn a_resend_of_a_delivery_that_waits_goes_at_once(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    ordered(&entity, &receiver.on("/", [later(), Behaviour::status(200)]), &[]).await;
+    let first = poisoned(&entity, "A").await;
+    let second = about(&entity, "A").await;
+    let third = about(&entity, "A").await;
+    until_held_by(&entity, &third, &second).await;
+    resend(&entity, &second).await;
+    // The one that waited for it goes, too.
+    let all = delivered(&entity, &receiver, "/", &[&second, &third]).await;
+    assert_eq!(all, [first.clone(), second, third]);
+    assert_eq!(entity.delivery(&first).await["status"], "retrying");
+}
+
+#[contract_test]
+async fn the_order_of_a_webhook_is_none_or_subject(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let hook = entity.hook("http://127.0.0.1:9/").await;
+    assert_eq!(hook.json["order"], "none", "{:#}", hook.json);
+    for order in [json!("type"), json!(""), json!(true)] {
+        let body = json!({ "name": "n", "eventUrl": "http://127.0.0.1:9/", "eventList": [], "order": order });
+        let problem = entity.post("/webhook").json(&body).refused(400, "invalid-request").await;
+        assert_eq!(fields(&problem), ["order"], "{order}");
+        let problem = entity.change(&hook.id, &json!({ "order": order })).refused(400, "invalid-request").await;
+        assert_eq!(fields(&problem), ["order"], "{order}");
+    }
+}

@@ -1,0 +1,75 @@
+//! The order of deliveries by subject, in a part of the mixed histories and of those with feeds.
+
+use std::time::Duration;
+
+use fastrand::Rng;
+
+use super::{Action, Kind, Order, Plan, Step};
+use crate::{
+    draws::Draws,
+    endpoints::{Mood, Slot},
+};
+
+/// The number of the first step that is added. It stays below the numbers in events with an idempotency key.
+const FIRST: usize = 500;
+
+impl Plan {
+    /// The plan with webhooks that are ordered, events with few subjects, and bursts of publications; in most histories
+    /// the plan as it was.
+    pub(super) fn ordered(mut self, draws: Draws) -> Self {
+        let rng = &mut draws.about(&"ordered by subject");
+        if rng.u8(0..4) > 0 {
+            return self;
+        }
+        let registered: Vec<_> = self.steps.iter().filter_map(registered).collect();
+        let webhooks: Vec<_> = registered.iter().copied().filter(|_| rng.u8(0..4) > 0).collect();
+        let mut added = Vec::new();
+        for slot in &webhooks {
+            for _ in 0..rng.usize(1..=2) {
+                added.extend(burst(*slot, any_time(self.length(), rng), rng));
+            }
+        }
+        if rng.u8(0..3) == 0 {
+            for _ in 0..rng.usize(1..=3) {
+                let Some(slot) = rng.choice(&registered) else { break };
+                added.push((any_time(self.length(), rng), Action::Order(*slot, rng.bool())));
+            }
+        }
+        let added = added.into_iter().enumerate();
+        self.steps.extend(added.map(|(number, (at, action))| Step { number: FIRST + number, at, action }));
+        self.steps.sort_by_key(|step| step.at);
+        self.order = Some(Order { webhooks, subjects: rng.usize(1..=3) });
+        self
+    }
+}
+
+fn registered(step: &Step) -> Option<Slot> {
+    match step.action {
+        Action::Register(slot, _) | Action::RegisterPulled(slot, _) => Some(slot),
+        _ => None,
+    }
+}
+
+fn any_time(length: Duration, rng: &mut Rng) -> Duration {
+    Duration::from_secs(2) + length.mul_f64(rng.f64())
+}
+
+/// Publications soon after each other, mostly while the endpoint of this webhook has trouble.
+fn burst(slot: Slot, from: Duration, rng: &mut Rng) -> Vec<(Duration, Action)> {
+    let mut steps = Vec::new();
+    if rng.u8(0..3) > 0 {
+        steps.push((from, Action::React(slot, Mood::draw(rng))));
+        let recovers = from + Duration::from_secs_f64(5.0 + 90.0 * rng.f64().powi(2));
+        steps.push((recovers, Action::React(slot, Mood::Answers(200, rng.u64(1..2_000)))));
+    }
+    let mut at = from;
+    for _ in 0..rng.usize(2..=6) {
+        // Some are concurrent, and most begin when the one before is acknowledged.
+        at += Duration::from_secs_f64(3.0 * rng.f64().powi(2));
+        let kind = Kind::draw(rng);
+        let is_on_bus = rng.u8(0..4) == 0;
+        let action = if is_on_bus { Action::PutOnBus(slot.0, kind) } else { Action::Publish(slot.0, kind, None) };
+        steps.push((at, action));
+    }
+    steps
+}

@@ -1,0 +1,167 @@
+//! The promise that an ordered webhook gets the deliveries of a subject one after another.
+//!
+//! The order of acceptance is that in which the table got the events: a publication that was acknowledged before another
+//! one began was written before it, and concurrent ones were written in some order, which their deliveries keep as well.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{
+    Promise,
+    facts::{DeliveryFacts, Facts, WebhookFacts, text},
+    requests::{OBEYED_WITHIN, time},
+};
+use crate::{
+    aws::table::Item,
+    tenants::{Answer, Records},
+    world::State,
+};
+
+/// An event with a subject.
+struct Accepted<'a> {
+    event: &'a str,
+    /// When the first try of its publication began, in milliseconds; the beginning of the history if that is unknown.
+    began: u64,
+}
+
+/// How long a delivery may wait for one that is final, in milliseconds, if no fault occurs.
+const WOKEN_WITHIN: u64 = 5_000;
+
+/// Checks each ordered webhook and subject.
+pub fn check(facts: &Facts<'_>, records: &Records, note: &mut impl FnMut(Promise, String)) {
+    check_wakes(facts, note);
+    let mut deliveries: BTreeMap<_, Vec<(&str, &DeliveryFacts<'_>)>> = BTreeMap::new();
+    for (id, delivery) in &facts.deliveries {
+        deliveries.entry(delivery.event.as_str()).or_default().push((id.as_str(), delivery));
+    }
+    for line in lines(facts, records).values() {
+        for (id, webhook) in &facts.webhooks {
+            // The delivery before, and the earliest beginning of the publications since.
+            let mut before: Option<(&str, &DeliveryFacts<'_>)> = None;
+            let mut since = u64::MAX;
+            for accepted in line {
+                since = since.min(accepted.began);
+                let of_event = deliveries.get(accepted.event).into_iter().flatten();
+                let mut of_webhook = of_event.filter(|(_, delivery)| text(delivery.head, "webhookIdentifier") == id);
+                let Some(next) = of_webhook.next().copied() else { continue };
+                if let Some(before) = before
+                    && let Some(at) = overtakes(records, webhook, before.1, next, since)
+                {
+                    let (before, next) = (before.0, next.0);
+                    note(Promise::Order, format!("{next} was first sent at {at}, before {before} was final"));
+                }
+                before = Some(next);
+                since = accepted.began;
+            }
+        }
+    }
+}
+
+/// Checks that a delivery which waits for another one is woken when that is final. A fault may delay that, and a job that
+/// cancels many deliveries wakes none.
+fn check_wakes(facts: &Facts<'_>, note: &mut impl FnMut(Promise, String)) {
+    let state = facts.state;
+    if !(state.coverage.faults.is_empty() && state.interrupted.is_empty() && state.throttles.is_empty()) {
+        return;
+    }
+    for (id, delivery) in &facts.deliveries {
+        let Some(webhook) = facts.webhooks.get(text(delivery.head, "webhookIdentifier")) else { continue };
+        for (from, until, head) in states(delivery) {
+            let Some(before) = facts.deliveries.get(text(head, "heldBy")) else { continue };
+            let ended = states(before).filter(|(.., head)| ["delivered", "failed"].contains(&text(head, "status")));
+            for (final_from, final_until, _) in ended {
+                let waits_from = from.max(final_from);
+                let checked = (waits_from.saturating_sub(OBEYED_WITHIN), waits_from + WOKEN_WITHIN);
+                let waits_long = until.min(final_until) > checked.1;
+                let is_on = !webhook.was_off(checked.0, checked.1);
+                if waits_long && is_on && webhook.is_ordered_between(checked.0, checked.1) {
+                    let held_by = text(head, "heldBy");
+                    note(
+                        Promise::Order,
+                        format!("{id} waits since {} for {held_by}, which is final", time(waits_from)),
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// The versions of a delivery, each with the times in milliseconds between which it was the present one.
+fn states<'a>(delivery: &'a DeliveryFacts<'_>) -> impl Iterator<Item = (u64, u64, &'a Item)> {
+    let ends = delivery.versions.iter().skip(1).map(|version| version.at).chain([u64::MAX]);
+    let states = delivery.versions.iter().zip(ends);
+    states.filter_map(|(version, end)| Some((version.at, end, version.item.as_deref()?)))
+}
+
+/// How many deliveries waited for the one before at any moment of a history.
+pub fn held(state: &State) -> usize {
+    let versions = state.table.versions().iter();
+    let held =
+        versions.filter(|version| version.item.as_deref().is_some_and(|item| text(item, "waitingFor") == "order"));
+    held.map(|version| &version.key).collect::<BTreeSet<_>>().len()
+}
+
+/// The events of each entity and subject, in the order in which they were written. Test events have no order.
+fn lines<'a>(facts: &Facts<'a>, records: &Records) -> BTreeMap<(&'a str, &'a str), Vec<Accepted<'a>>> {
+    let began = began(records);
+    let mut lines: BTreeMap<_, Vec<Accepted<'a>>> = BTreeMap::new();
+    let mut known = BTreeSet::new();
+    for version in facts.state.table.versions() {
+        let (partition, event) = &version.key;
+        let Some(item) = version.item.as_deref().filter(|_| partition.starts_with("EVENTS#")) else { continue };
+        let subject = text(item, "subject");
+        let is_test = item.get("askedFor").is_some();
+        if known.insert(event) && !subject.is_empty() && !is_test {
+            let accepted = Accepted { event, began: began.get(event.as_str()).copied().unwrap_or_default() };
+            lines.entry((text(item, "ownerIdentifier"), subject)).or_default().push(accepted);
+        }
+    }
+    lines
+}
+
+/// When the publication of each acknowledged event began. A key may have been used by several requests.
+fn began(records: &Records) -> BTreeMap<&str, u64> {
+    let mut began: BTreeMap<_, u64> = BTreeMap::new();
+    for request in &records.requests {
+        let Some((Answer::Done(answer), _)) = &request.answer else { continue };
+        let Some(event) = answer["eventIdentifier"].as_str() else { continue };
+        let same = records.requests.iter().filter(|other| other.key.is_some() && other.key == request.key);
+        let first = same.map(|other| other.began).min().unwrap_or(request.began);
+        let began = began.entry(event).or_insert(first);
+        *began = first.min(*began);
+    }
+    began
+}
+
+/// When the first attempt of a delivery was seen, if that was before the delivery before it was final, and nothing
+/// allowed that.
+fn overtakes(
+    records: &Records,
+    webhook: &WebhookFacts<'_>,
+    before: &DeliveryFacts<'_>,
+    (id, next): (&str, &DeliveryFacts<'_>),
+    since: u64,
+) -> Option<String> {
+    let sent = next.seen.iter().map(|seen| seen.arrived);
+    let read = records.readers.handed_out.iter().filter(|held| held.delivery == id).map(|held| held.received);
+    let first = sent.chain(read).min()?;
+    let final_at = finals(before).next().unwrap_or(u64::MAX);
+    if first >= final_at {
+        return None;
+    }
+    // A resend, or the recovery of a cancelled delivery, goes at once.
+    let is_asked = next.versions.iter().any(|version| {
+        version.at <= first && version.item.as_deref().is_some_and(|head| !text(head, "askedAt").is_empty())
+    });
+    let was_final = finals(next).any(|at| at <= first);
+    let was_ordered = webhook.is_ordered_between(since.saturating_sub(OBEYED_WITHIN), first);
+    (!is_asked && !was_final && was_ordered).then(|| time(first))
+}
+
+/// The times of the versions of a delivery that are final.
+fn finals<'a>(delivery: &'a DeliveryFacts<'_>) -> impl Iterator<Item = u64> + 'a {
+    let finals = delivery.versions.iter().filter(|version| {
+        let head = version.item.as_deref();
+        head.is_some_and(|head| ["delivered", "failed", "cancelled"].contains(&text(head, "status")))
+    });
+    finals.map(|version| version.at)
+}
