@@ -3,7 +3,7 @@ export const DELIVERIES = [["push", "The service calls an address"], ["pull", "A
 
 export const deliveryInWords = (delivery) => new Map(DELIVERIES).get(delivery) ?? delivery;
 
-/** What the body of a delivery has, as the API names it and in words. */
+/** The content of a delivery's body, as the API names it and in words. */
 export const PAYLOADS = [["full", "The whole event"], ["thin", "The event without its data"]];
 
 export const payloadInWords = (payload) => new Map(PAYLOADS).get(payload) ?? payload;

@@ -121,6 +121,20 @@ async fn a_poisoned_subject_holds_up_only_itself_and_shows_that(suite: Arc<Suite
 }
 
 #[contract_test]
+async fn a_cancelled_delivery_lets_the_next_one_go(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    ordered(&entity, &receiver.on("/", [later(), Behaviour::status(200)]), &[]).await;
+    let first = poisoned(&entity, "A").await;
+    let second = about(&entity, "A").await;
+    until_held_by(&entity, &second, &first).await;
+    entity.post(&format!("/webhook/delivery/{first}/cancel")).expect(200).await;
+    let cancelled = std::time::Instant::now();
+    assert_eq!(delivered(&entity, &receiver, "/", &[&second]).await, [first, second]);
+    assert!(cancelled.elapsed() < WOKEN_WITHIN, "{:?}", cancelled.elapsed());
+}
+
+#[contract_test]
 async fn a_webhook_without_order_is_not_held_up_by_an_ordered_one(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
@@ -285,7 +299,9 @@ async fn a_feed_gives_one_delivery_of_a_subject_at_a_time(suite: Arc<Suite>) {
             for delivery in &more {
                 got.entry(subject(delivery)).or_default().push(text(&delivery["deliveryIdentifier"]));
             }
-            confirm(&entity, &hook, &more).await;
+            if !more.is_empty() {
+                confirm(&entity, &hook, &more).await;
+            }
         }
         assert!(confirm(&entity, &hook, &page).await.iter().all(|outcome| outcome == "confirmed"));
     }
@@ -344,10 +360,9 @@ async fn a_disabled_webhook_cancels_deliveries_that_wait_for_their_order(suite: 
     let second = about(&entity, "A").await;
     until_held_by(&entity, &second, &first).await;
     entity.changed(&hook.id, json!({ "enabled": false })).await;
-    for id in [&first, &second] {
-        let shown = entity.until_status(id, &["cancelled"]).await;
-        assert!(shown.get("heldBy").is_none(), "{shown:#}");
-    }
+    // The first one waits for its retry, which would find the webhook disabled.
+    let shown = entity.until_status(&second, &["cancelled"]).await;
+    assert!(shown.get("heldBy").is_none(), "{shown:#}");
     entity.changed(&hook.id, json!({ "enabled": true })).await;
     let third = about(&entity, "A").await;
     let all = delivered(&entity, &receiver, "/", &[&third]).await;

@@ -65,7 +65,7 @@ impl WhichDelivery {
             let colour = colour_of(status);
             let [id, status] = [id, status].map(|text| visible_line(text));
             format!(
-                "{id} is {colour}{status}{colour:#}; its next attempt is made now. `waypost show {id}` shows the result."
+                "{id} is {colour}{status}{colour:#}; the next attempt follows. `waypost show {id}` shows it, or the wait."
             )
         })
     }

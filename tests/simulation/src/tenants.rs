@@ -132,6 +132,9 @@ impl Tenants {
                 if self.order.as_ref().is_some_and(|order| order.webhooks.contains(&slot)) {
                     body["order"] = "subject".into();
                 }
+                if self.order.is_some() && slot.1 % 2 == 1 && matches!(step.action, Action::Register(..)) {
+                    body["maxAttemptsPerSecond"] = 2.into();
+                }
                 let body = body.to_string();
                 let key = format!("step-{}", step.number);
                 let made = self

@@ -1,8 +1,8 @@
-//! What the body of a delivery has.
+//! The content of a delivery's body.
 
 use serde::{Deserialize, Serialize};
 
-/// What the body of a delivery has.
+/// The content of a delivery's body.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Payload {
