@@ -94,7 +94,7 @@ pub struct Attempt {
     /// A stable code and a sentence, if the attempt never completed, or failed in the reader of a feed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The content of the request's body: [`Payload::Thin`] if it had no data. Attempts of readers do not say so.
+    /// The content of the request's body: `thin` if it had no data. Attempts of readers do not say so.
     #[serde(default, skip_serializing_if = "Payload::is_full")]
     pub payload: Payload,
     /// The status of the response; `None` if the attempt never completed.
