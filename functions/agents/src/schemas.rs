@@ -10,7 +10,7 @@ use crate::untrusted;
 /// Members that repeat another member for published clients of other platforms, members for publishers, for the authors of
 /// receivers and for readers of feeds, and filters of data, which people write and try in the panel. A model does not need
 /// them; the Problem `event-erased` explains an event without content when a model wants to resend it.
-const LEFT_OUT: [&str; 20] = [
+const LEFT_OUT: [&str; 22] = [
     "cancelReason",
     "confirmed",
     "delivery",
@@ -21,10 +21,12 @@ const LEFT_OUT: [&str; 20] = [
     "health",
     "heldBy",
     "lastReadDate",
+    "maxAttemptsPerSecond",
     "oldestUnreadDate",
     "order",
     "ownerName",
     "ownerType",
+    "payload",
     "publicKeys",
     "retentionDays",
     "signature",
