@@ -87,8 +87,8 @@ fn key(members: &Value) -> ItemKey {
 fn kind((partition, sort): &ItemKey) -> String {
     let partition = partition.split('#').next().unwrap_or_default();
     let sort = sort.split(|sign: char| sign == '#' || sign.is_ascii_digit()).next().unwrap_or_default();
-    // The sort key of a pointer to an application is the identifier.
-    let sort = if partition == "APPS" { "" } else { sort };
+    // The sort key of a pointer to an application is the identifier; that of guesses and of a line is a hash.
+    let sort = if ["APPS", "GUESSES", "LINE"].contains(&partition) { "" } else { sort };
     if sort.is_empty() { partition.to_owned() } else { format!("{partition}/{sort}") }
 }
 
