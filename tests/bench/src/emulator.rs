@@ -1,5 +1,6 @@
 //! Calls of a bundle's table and queue in the protocol of the AWS SDKs.
 
+use fakes::AwsCaller;
 use serde_json::Value;
 
 use crate::{
@@ -10,16 +11,13 @@ use crate::{
 /// An emulator, and the credentials that it requires.
 pub struct Emulator {
     pub address: String,
-    authorization: String,
+    caller: AwsCaller,
 }
 
 impl Emulator {
     /// The emulator whose address is in this variable of the bundle.
     pub fn of(bundle: &Bundle, name: &str) -> Self {
-        let credential = format!("{}/20260101/us-east-1/any/aws4_request", bundle.var("AWS_ACCESS_KEY_ID"));
-        let authorization =
-            format!("AWS4-HMAC-SHA256 Credential={credential}, SignedHeaders=host;x-amz-date, Signature=00");
-        Self { address: bundle.var(name).to_owned(), authorization }
+        Self { address: bundle.var(name).to_owned(), caller: bundle.aws_caller() }
     }
 }
 
@@ -30,13 +28,13 @@ pub async fn call(
     operation: &str,
     request: &Value,
 ) -> TaskResult<Value> {
-    let headers = [
-        ("content-type", "application/x-amz-json-1.0"),
-        ("x-amz-target", operation),
-        ("authorization", &emulator.authorization),
-        ("x-amz-date", "20260101T000000Z"),
-    ];
-    let answer = connection.post("/", &headers, request.to_string()).await?;
+    let body = request.to_string();
+    let url = format!("{}/", emulator.address.trim_end_matches('/'));
+    let named = [("content-type", "application/x-amz-json-1.0"), ("x-amz-target", operation)];
+    let signature = emulator.caller.signature("POST", &url, named.into_iter(), body.as_bytes());
+    let signature = signature.iter().map(|(name, value)| (*name, value.as_str()));
+    let headers: Vec<_> = named.into_iter().chain(signature).collect();
+    let answer = connection.post("/", &headers, body).await?;
     if !answer.status.is_success() {
         return Err(format!("{operation}: {} {}", answer.status, String::from_utf8_lossy(&answer.body)).into());
     }

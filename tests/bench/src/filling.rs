@@ -33,10 +33,10 @@ impl<'a> Filling<'a> {
         Ok(Self { bundle, table: Connection::open(&emulator.address).await?, emulator })
     }
 
-    /// Adds events of an entity with one delivery each, which arrived, to a webhook that does not exist.
-    pub async fn deliveries(&mut self, entity: &str, count: usize) -> TaskResult<()> {
+    /// Adds events of an entity with one delivery each, which arrived, to this webhook.
+    pub async fn deliveries(&mut self, entity: &str, webhook: &str, count: usize) -> TaskResult<()> {
         let began = Time::from_millis(SystemClock.now().as_millis() - AGO);
-        self.put_all(count, |number| event_and_head(entity, number, began)).await
+        self.put_all(count, |number| event_and_head(entity, webhook, number, began)).await
     }
 
     /// Adds copies of the demo application under other identifiers.
@@ -82,13 +82,12 @@ impl<'a> Filling<'a> {
 }
 
 /// An event with one delivery, which arrived at the first attempt.
-fn event_and_head(entity: &str, number: usize, began: Time) -> [Value; 2] {
+fn event_and_head(entity: &str, webhook: &str, number: usize, began: Time) -> [Value; 2] {
     let created = began + Duration::from_millis(number as u64);
     // A digit for each entity, so that entities share no event.
     let event = stored::event_id(created.as_millis(), entity.len() % 10 * PER_ENTITY + number);
     let delivery = stored::delivery_id(&event, 0);
     let created = created.to_string();
-    let webhook = "whk_00000000000000000000000000";
     let url = "https://hooks.example.com/bookings";
     let (pk, sk) = stored::event_key(&event);
     let subject = format!("B-{number}");

@@ -100,8 +100,9 @@ impl Subject {
         let parameters = json!({ "managingEntityIdentifier": entity });
         let authorization = ("authorization", format!("Bearer {}", bundle.platform_token));
         let headers = [authorization, ("content-type", "application/json".to_owned())];
-        let envelope = json!({ "type": "booking.created", "data": {} }).to_string().len() - "{}".len();
-        let body = json!({ "type": "booking.created", "data": booking(size - envelope) }).to_string();
+        let event = |data: Value| json!({ "type": "booking.created", "data": data }).to_string();
+        let rest = booking(size + "{}".len() - event(conforming_booking(json!({}))).len());
+        let body = event(conforming_booking(rest));
         let event = http_event("POST", &path, &parameters, &headers, &body);
         Self { name: "publish-event", event, answer: Answer::Status(202) }
     }
@@ -162,6 +163,24 @@ impl Subject {
 
 fn bearer(bundle: &Bundle) -> (&'static str, String) {
     ("authorization", format!("Bearer {}", bundle.token))
+}
+
+/// A booking that conforms to its schema, so that the function logs no warning, with further data.
+fn conforming_booking(rest: Value) -> Value {
+    let amount = json!({ "amount": "129.00", "currency": "EUR" });
+    json!({
+        "bookingIdentifier": "B-20417", "propertyIdentifier": "PRP-118", "status": "confirmed",
+        "arrivalDate": "2027-02-12", "departureDate": "2027-02-13",
+        "booking": {
+            "source": { "type": "direct" },
+            "units": [{
+                "unitStayIdentifier": "1", "unitTypeIdentifier": "UT-DBL", "ratePlanIdentifier": "RP-FLEX",
+                "occupancy": { "adults": 2 },
+            }],
+            "guests": [], "price": { "lines": [], "total": amount }, "balanceDue": amount,
+            "cancellationTerms": { "isRefundable": true }, "createdAt": "2026-11-20T09:45:00Z", "details": rest,
+        },
+    })
 }
 
 /// An event of API Gateway's HTTP API, payload version 2.0.

@@ -28,6 +28,8 @@ const APPLICATIONS: [usize; 2] = [0, 5_000];
 const REVOCATIONS: [usize; 3] = [0, 5_000, 50_000];
 /// The number of requests of each kind.
 const REQUESTS: usize = 30;
+/// Fewer than the service accepts of one managing entity in a minute.
+const RECOVERIES: usize = 15;
 const WALKS: usize = 3;
 const STARTS: usize = 9;
 const THOUSAND: usize = 1_000;
@@ -146,8 +148,8 @@ async fn of_deliveries(bundle: &Bundle, filling: &mut Filling<'_>) -> Result<Vec
     };
     for deliveries in DELIVERIES {
         let entity = &format!("growth-{deliveries}");
-        filling.deliveries(entity, deliveries).await.map_err(in_words)?;
         let hook = bundle.hook(entity, "http://127.0.0.1:1/").await?;
+        filling.deliveries(entity, &hook, deliveries).await.map_err(in_words)?;
         let event = json!({ "type": "booking.created", "data": {} });
         let event = bundle.post(entity, "webhook/event", &event).await?;
         let event = event["eventIdentifier"].as_str().ok_or("an event has an identifier")?;
@@ -159,7 +161,7 @@ async fn of_deliveries(bundle: &Bundle, filling: &mut Filling<'_>) -> Result<Vec
             ("`status=cancelled`: none", "status=cancelled".to_owned()),
             ("`type`: all", "type=booking.created".to_owned()),
             ("`type`: none", "type=booking.cancelled".to_owned()),
-            ("`webhookIdentifier`: one", format!("webhookIdentifier={hook}")),
+            ("`webhookIdentifier`: all", format!("webhookIdentifier={hook}")),
             ("`eventIdentifier`: one", format!("eventIdentifier={event}")),
             ("`subject`: one", "subject=B-7".to_owned()),
             ("`lastHttpStatus`: none", "lastHttpStatus=503".to_owned()),
@@ -179,7 +181,7 @@ async fn of_deliveries(bundle: &Bundle, filling: &mut Filling<'_>) -> Result<Vec
         add("an event with its deliveries", deliveries, times);
         let range = json!({ "since": "2020-01-01T00:00:00Z" });
         let path = format!("webhook/{hook}/recover");
-        let times = timed(REQUESTS, async || bundle.post(entity, &path, &range).await.map(drop)).await?;
+        let times = timed(RECOVERIES, async || bundle.post(entity, &path, &range).await.map(drop)).await?;
         add("a recovery of nothing", deliveries, times);
         let renewed = timed(REQUESTS, async || {
             let made = bundle.hook(entity, "http://127.0.0.1:1/").await?;
