@@ -100,6 +100,8 @@ const EVENT_LIMIT: Duration = Duration::from_secs(5);
 
 /// The opening of new events by one sweep.
 struct Opening {
+    /// Events that are younger than this are left alone.
+    before: Time,
     until: Time,
     /// Room for deliveries in memory.
     room: Semaphore,
@@ -120,8 +122,6 @@ struct Overdue {
     longest: Longest,
     /// Whether both lanes together are crowded; read once, if any delivery is overdue.
     crowded: OnceCell<bool>,
-    /// Whether the quick lane is crowded, in which first attempts are announced; read once, if any event is to be opened.
-    quick_crowded: OnceCell<bool>,
     /// How many deliveries of a webhook could not be postponed.
     errors: Mutex<HashMap<WebhookId, usize>>,
 }
@@ -202,7 +202,7 @@ impl Sweeper {
         // streams exceed the compiler's limits.
         let (published, opened, swept, worked) = futures::join!(
             self.outbox.empty(&self.publisher, in_outbox).boxed(),
-            self.open_new(began, overdue).boxed(),
+            self.open_new(began).boxed(),
             self.sweep_shards(began, overdue).boxed(),
             self.worker.work(began + JOB_LIMIT).boxed()
         );
@@ -223,10 +223,18 @@ impl Sweeper {
 
     /// Opens the deliveries of new events, and returns how many. An event that fails does not hold up others; the next
     /// sweep begins with it.
-    async fn open_new(&self, began: Time, overdue: &Overdue) -> Result<usize, TableError> {
+    async fn open_new(&self, began: Time) -> Result<usize, TableError> {
         let before = self.deliveries.opened().await?;
-        let opening = Opening { until: began + OPENING_LIMIT, room: Semaphore::new(ROOM), errors: Mutex::default() };
-        let shards = (0..SHARDS).map(|shard| self.open_shard(shard, before.of_shard(shard), &opening, overdue).boxed());
+        // First attempts are announced in the quick lane. It is asked first: events that are left alone are not read.
+        let crowded = self.queue.holds(&[Lane::Quick], CROWDED_FROM).await;
+        let age = if crowded { CROWDED_OPENS_AFTER } else { OPENS_AFTER };
+        let opening = Opening {
+            before: self.clock.now() - age,
+            until: began + OPENING_LIMIT,
+            room: Semaphore::new(ROOM),
+            errors: Mutex::default(),
+        };
+        let shards = (0..SHARDS).map(|shard| self.open_shard(shard, before.of_shard(shard), &opening).boxed());
         let mut positions = before.clone();
         let (mut opened, mut failed) = (0, None);
         for (shard, (position, count, error)) in (0..SHARDS).zip(join_all(shards).await) {
@@ -242,15 +250,8 @@ impl Sweeper {
 
     /// Opens the deliveries of a shard's new events. Returns the position up to which all are opened, how many were
     /// opened, and the first error.
-    async fn open_shard(
-        &self,
-        shard: u8,
-        after: &str,
-        opening: &Opening,
-        overdue: &Overdue,
-    ) -> (String, usize, Option<TableError>) {
-        let now = self.clock.now();
-        let mut before = now - OPENS_AFTER;
+    async fn open_shard(&self, shard: u8, after: &str, opening: &Opening) -> (String, usize, Option<TableError>) {
+        let before = opening.before;
         let mut position = after.to_owned();
         let (mut count, mut failed, mut start) = (0, None, None);
         loop {
@@ -258,14 +259,7 @@ impl Sweeper {
                 Ok(page) => page,
                 Err(error) => return (position, count, failed.or(Some(error))),
             };
-            if !page.entries.is_empty() && self.is_quick_lane_crowded(overdue).await {
-                before = now - CROWDED_OPENS_AFTER;
-            }
-            let end = body_at(before);
-            let read = page.entries.len();
-            let old: Vec<_> = page.entries.into_iter().take_while(|event| event.id().body() < end.as_str()).collect();
-            let next = page.next.filter(|_| old.len() == read);
-            let opened = old.into_iter().map(|event| async move {
+            let opened = page.entries.into_iter().map(|event| async move {
                 let opened = self.open_event(&event, opening).await;
                 (event.id().body().to_owned(), opened)
             });
@@ -281,10 +275,10 @@ impl Sweeper {
                     position = body;
                 }
             }
-            start = next;
+            start = page.next;
             if start.is_none() {
                 // An idle shard moves on as well, so that no other shard's events count as new for long.
-                let end = if failed.is_none() { position.max(end) } else { position };
+                let end = if failed.is_none() { position.max(body_at(before)) } else { position };
                 return (end, count, failed);
             }
         }
@@ -392,10 +386,6 @@ impl Sweeper {
 
     async fn is_crowded(&self, overdue: &Overdue) -> bool {
         *overdue.crowded.get_or_init(|| self.queue.holds(&[Lane::Quick, Lane::Slow], CROWDED_FROM)).await
-    }
-
-    async fn is_quick_lane_crowded(&self, overdue: &Overdue) -> bool {
-        *overdue.quick_crowded.get_or_init(|| self.queue.holds(&[Lane::Quick], CROWDED_FROM)).await
     }
 
     /// The webhook of a delivery; `None` when it was removed or cannot be read in time.
