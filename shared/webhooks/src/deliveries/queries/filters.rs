@@ -49,7 +49,23 @@ impl Filters {
         let codes = "dns, connect, tls, timeout, blocked, reported or unconfirmed";
         let last_error = query.optional("lastError", codes, ErrorCode::parse);
         let (created_from, created_to) = take_times(query);
-        Self { statuses, kind, webhook, event, subject, last_http_status, last_error, created_from, created_to }
+        let filters =
+            Self { statuses, kind, webhook, event, subject, last_http_status, last_error, created_from, created_to };
+        if filters.are_about_failures() { filters.without_delivered() } else { filters }
+    }
+
+    /// Whether every wanted delivery has a failed last attempt.
+    fn are_about_failures(&self) -> bool {
+        self.last_error.is_some() || self.last_http_status.is_some_and(|status| !(200..300).contains(&status))
+    }
+
+    /// The same filters, with the states that a delivery with a failed last attempt can have: these have indexes, in
+    /// which few deliveries are found without reading all others.
+    fn without_delivered(mut self) -> Self {
+        if self.statuses.is_empty() {
+            self.statuses = vec![Status::Pending, Status::Retrying, Status::Failed, Status::Cancelled];
+        }
+        self
     }
 
     /// Takes the filters from the query for a list of this entity's events. The other filters concern single
@@ -162,6 +178,17 @@ mod tests {
             }
         );
         assert_eq!(read(&[]), Ok(Filters::default()));
+    }
+
+    #[test]
+    fn failed_attempts_are_not_looked_for_among_delivered_deliveries() {
+        let statuses = |pair| read(&[pair]).expect("read").statuses;
+        for pair in [("lastHttpStatus", "503"), ("lastHttpStatus", "302"), ("lastError", "timeout")] {
+            assert!(!statuses(pair).is_empty() && !statuses(pair).contains(&Status::Delivered), "{pair:?}");
+        }
+        assert_eq!(statuses(("lastHttpStatus", "204")), []);
+        let given = read(&[("status", "failed"), ("lastError", "dns")]).expect("read");
+        assert_eq!(given.statuses, [Status::Failed]);
     }
 
     #[test]
