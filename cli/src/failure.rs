@@ -107,6 +107,7 @@ impl Failure {
             Self::Unreachable { .. } => 3,
             Self::NotLoggedIn(_) => 4,
             Self::Refused(problem) if problem.is_about_rights() => 4,
+            Self::Refused(problem) if problem.kind == "invalid-request" => 2,
             Self::Refused(_)
             | Self::Unexpected { .. }
             | Self::File { .. }
@@ -197,6 +198,7 @@ mod tests {
             (refused(401, "invalid-client"), 4),
             (refused(403, "insufficient-scope"), 4),
             (refused(400, "invalid-scope"), 4),
+            (refused(400, "invalid-request"), 2),
         ] {
             assert_eq!(failure.code(), code, "{failure:?}");
         }

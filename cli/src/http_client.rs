@@ -26,8 +26,8 @@ use crate::failure::Failure;
 /// The maximum size of an answer. A page of the feed has at most 100 bodies of 256 KiB.
 const LARGEST: usize = 64 * 1024 * 1024;
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
-/// The time for the body of an answer whose status alone counts.
-const REST_WITHIN: Duration = Duration::from_secs(2);
+/// The time for the body of an answer whose beginning is enough.
+const BODY_WITHIN: Duration = Duration::from_secs(2);
 
 /// An HTTP request.
 pub struct Outgoing<'a> {
@@ -95,15 +95,28 @@ impl Client {
         timeout(within, exchange).await.unwrap_or_else(|_| Err(late(within)))
     }
 
-    /// Sends a request, and returns the status of the answer, also if its body is endless. The error is a text for
-    /// people.
-    pub async fn status(&self, outgoing: Outgoing<'_>) -> Result<u16, String> {
+    /// Sends a request, and returns the status of the answer with the first bytes of its body, also if the body is
+    /// endless. The error is a text for people.
+    pub async fn beginning(&self, outgoing: Outgoing<'_>, bytes: usize) -> Result<(u16, Vec<u8>), String> {
         let within = outgoing.within;
         let response = timeout(within, self.response(outgoing)).await.unwrap_or_else(|_| Err(late(within)))?;
         let status = response.status().as_u16();
-        // A server may log an error when its body is not read.
-        drop(timeout(REST_WITHIN, Limited::new(response.into_body(), LARGEST).collect()).await);
-        Ok(status)
+        let mut body = response.into_body();
+        let mut first = Vec::new();
+        let mut length = 0;
+        let reading = async {
+            // A server may log an error when its body is not read to the end.
+            while let Some(Ok(frame)) = body.frame().await
+                && length < LARGEST
+            {
+                let data = frame.into_data().unwrap_or_default();
+                length += data.len();
+                first.extend_from_slice(&data[..data.len().min(bytes - first.len())]);
+            }
+        };
+        // A body that does not end in time has begun.
+        drop(timeout(BODY_WITHIN, reading).await);
+        Ok((status, first))
     }
 
     async fn response(&self, outgoing: Outgoing<'_>) -> Result<Response<Incoming>, String> {
@@ -183,7 +196,7 @@ mod tests {
         let within = Duration::from_secs(60);
         let outgoing =
             Outgoing { method: Method::GET, url: &url, headers: HeaderMap::new(), body: Bytes::new(), within };
-        let reason = client.status(outgoing).await.expect_err("closed");
+        let reason = client.beginning(outgoing, 0).await.expect_err("closed");
         assert!(reason.to_lowercase().contains("refused"), "{reason}");
     }
 }

@@ -150,7 +150,7 @@ async fn the_command_line_sends_the_sample_of_a_type(suite: Arc<Suite>) {
     let event = receiver.until("/", 1).await[0].json();
     assert_eq!((&event["type"], &event["test"]), (&json!("booking.cancelled"), &json!(true)));
     let unknown = cli.run(&["trigger", "booking.creatd"]).await;
-    assert!(unknown.code == Some(1) && unknown.err.contains("booking.created"), "{unknown:?}");
+    assert!(unknown.code == Some(2) && unknown.err.contains("booking.created"), "{unknown:?}");
 }
 
 #[contract_test]
@@ -177,11 +177,15 @@ async fn listen_forwards_events_as_an_endpoint_would_get_them(suite: Arc<Suite>)
     let entity = suite.entity().await;
     let cli = Cli::of(&suite, &entity);
     let receiver = Receiver::start().await;
-    let target = receiver.on("/hooks", [Behaviour::status(500), Behaviour::status(204)]);
+    let refusal = Behaviour::answer(500, &[], "no\ndatabase");
+    let target = receiver.on("/hooks", [refusal, Behaviour::status(204)]);
     let mut listening = cli.listen(&["--forward", &target, "--types", "booking.*"]).await;
     let delivery = entity.publish(json!({ "bookingIdentifier": "B-1", "total": 1.10 })).await;
     let failed = listening.next().await;
-    assert_eq!((&failed["deliveryIdentifier"], &failed["failure"]), (&json!(delivery), &json!("HTTP 500")));
+    assert_eq!(
+        (&failed["deliveryIdentifier"], &failed["failure"]),
+        (&json!(delivery), &json!("HTTP 500: no database"))
+    );
     // The second attempt comes after the schedule of the service.
     let confirmed = listening.next().await;
     assert_eq!((&confirmed["attemptNumber"], &confirmed["httpStatus"]), (&json!(2), &json!(204)), "{confirmed:#}");
@@ -206,7 +210,7 @@ async fn trigger_reaches_the_listen_of_this_machine(suite: Arc<Suite>) {
     entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
     let mut listening = cli.listen(&[]).await;
     let sent = cli.json(&["trigger", "payment.refunded"]).await;
-    assert_eq!(sent["webhookIdentifier"], listening.webhook());
+    assert_eq!((&sent["webhookIdentifier"], &sent["status"]), (&json!(listening.webhook()), &json!("delivered")));
     let arrived = listening.next().await;
     assert_eq!(arrived["deliveryIdentifier"], sent["deliveryIdentifier"]);
     let body: Value = serde_json::from_str(arrived["body"].as_str().expect("it prints bodies")).expect("JSON");

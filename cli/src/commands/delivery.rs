@@ -33,6 +33,7 @@ struct Delivery {
     next_attempt_date: Option<String>,
     waiting_for: Option<String>,
     held_by: Option<String>,
+    cancel_reason: Option<String>,
     attempts: Vec<Attempt>,
     /// The text as it was published: numbers keep their digits, and members their order.
     event: Box<RawValue>,
@@ -113,6 +114,7 @@ fn shown(delivery: &Delivery) -> String {
     member("next", delivery.next_attempt_date.as_deref().map(short_time).as_deref());
     member("waits for", delivery.waiting_for.as_deref());
     member("held by", delivery.held_by.as_deref());
+    member("reason", delivery.cancel_reason.as_deref());
     let colour = colour_of(&delivery.status);
     let status = visible_line(&delivery.status);
     let attempts: String = delivery.attempts.iter().map(shown_attempt).collect();

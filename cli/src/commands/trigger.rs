@@ -1,5 +1,7 @@
 //! `waypost trigger`: a test event with the sample of a type.
 
+use std::time::{Duration, Instant};
+
 use clap::Args;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -7,6 +9,7 @@ use serde_json::{Value, json};
 use super::listen::webhook_name;
 use crate::{
     failure::Failure,
+    machine,
     output::{Output, visible_line},
     service::{Call, Service},
 };
@@ -16,7 +19,12 @@ Examples:
   waypost trigger booking.created
   waypost trigger booking.cancelled --webhook whk_01m74zy5eva3kj3s4w04zg1hhc
 
-The receiver must not act on a test event: its body has the member `test`.";
+The receiver must not act on a test event: its body has the member `test`. The command waits some seconds for the first
+attempt and prints its result; the exit code is 0 also if that attempt failed.";
+
+/// The time for the first attempt, and the pause between two looks.
+const WAIT: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(250);
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -35,6 +43,13 @@ struct Webhook {
     name: String,
 }
 
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Delivery {
+    status: String,
+    waiting_for: Option<String>,
+}
+
 impl Trigger {
     /// Sends the test event.
     pub async fn run(self, output: Output) -> Result<(), Failure> {
@@ -50,12 +65,45 @@ impl Trigger {
         let sent: Value = service.call(Call::post(&["webhook", &id, "test"], json!({ "type": self.kind }))).await?;
         let delivery = sent["deliveryIdentifier"].as_str().unwrap_or_default();
         let to = name.map_or_else(|| id.clone(), |name| format!("{id} ({})", visible_line(&name)));
+        let after = after_first_attempt(&service, delivery).await;
         let text = format!(
-            "Sent a sample of {} to {to}: {}. `waypost show` with this identifier shows its attempts.",
+            "Sent a sample of {} to {to}: {}.\n{}",
             visible_line(&self.kind),
-            visible_line(delivery)
+            visible_line(delivery),
+            result(delivery, after.as_ref())
         );
-        Ok(output.write(json!({ "deliveryIdentifier": delivery, "webhookIdentifier": id, "type": self.kind }), text)?)
+        let json = json!({
+            "deliveryIdentifier": delivery, "webhookIdentifier": id, "type": self.kind, "status": after.map(|after| after.status),
+        });
+        Ok(output.write(json, text)?)
+    }
+}
+
+/// A delivery after its first attempt, or after the wait. `None` if it cannot be read: the application may lack that right.
+async fn after_first_attempt(service: &Service, delivery: &str) -> Option<Delivery> {
+    let begun = Instant::now();
+    loop {
+        let current: Delivery = service.call(Call::get(&["webhook", "delivery", delivery])).await.ok()?;
+        if current.status != "pending" || begun.elapsed() > WAIT {
+            return Some(current);
+        }
+        machine::pause(PAUSE).await;
+    }
+}
+
+/// The sentence about the first attempt.
+fn result(id: &str, after: Option<&Delivery>) -> String {
+    let id = visible_line(id);
+    let Some(Delivery { status, waiting_for }) = after else {
+        return format!("`waypost show {id}` shows its attempts.");
+    };
+    match (status.as_str(), waiting_for.as_deref()) {
+        ("pending", Some("reader")) => {
+            "No reader has read the feed of this webhook yet: is its `waypost listen` running?".to_owned()
+        }
+        ("pending", _) => format!("The first attempt has not ended yet: `waypost show {id}` shows it."),
+        ("delivered", _) => "It is delivered.".to_owned(),
+        (status, _) => format!("It is {}: `waypost show {id}` says why.", visible_line(status)),
     }
 }
 

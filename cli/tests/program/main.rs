@@ -241,7 +241,7 @@ async fn listen_forwards_acknowledges_and_removes_its_webhook() {
     assert_eq!(forwarded.header("authorization"), "");
     let acknowledged = fake.received(&format!("{ME}/webhook/whk_1/feed/ack"));
     assert_eq!(acknowledged[0].json(), json!({ "confirmed": ["rcp_0"] }));
-    assert_eq!(acknowledged[1].json(), json!({ "failed": [{ "receipt": "rcp_1", "reason": "HTTP 500" }] }));
+    assert_eq!(acknowledged[1].json(), json!({ "failed": [{ "receipt": "rcp_1", "reason": "HTTP 500: {}" }] }));
     let removed = fake.received(&format!("{ME}/webhook/whk_1"));
     assert_eq!((removed.len(), removed[0].method.as_str()), (1, "DELETE"));
 }

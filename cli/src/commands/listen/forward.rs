@@ -7,7 +7,10 @@ use hyper::body::Bytes;
 use url::Url;
 
 use super::feed::{ANSWERED_WITHIN, FeedDelivery};
-use crate::http_client::{Client, Outgoing};
+use crate::{
+    http_client::{Client, Outgoing},
+    output::visible_line,
+};
 
 /// The maximum length of a reason, in characters.
 const LONGEST_REASON: usize = 500;
@@ -22,14 +25,22 @@ pub struct Target {
     client: Client,
 }
 
-/// The answer of the address: a status, or the reason why there is none.
-pub type Answered = Result<u16, String>;
+/// The answer of the address, or the reason why there is none.
+pub type Answered = Result<Answer, String>;
+
+/// The status of an answer, and the beginning of its body in one line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    pub status: u16,
+    pub body: String,
+}
 
 /// The reason to report a delivery as failed; `None` for a 2xx answer.
 pub fn failure_of(answer: &Answered) -> Option<String> {
     let reason = match answer {
-        Ok(200..=299) => return None,
-        Ok(status) => format!("HTTP {status}"),
+        Ok(Answer { status: 200..=299, .. }) => return None,
+        Ok(Answer { status, body }) if body.is_empty() => format!("HTTP {status}"),
+        Ok(Answer { status, body }) => format!("HTTP {status}: {body}"),
         Err(reason) => reason.clone(),
     };
     Some(reason.chars().take(LONGEST_REASON).collect())
@@ -48,7 +59,8 @@ impl Target {
         }
         let body = Bytes::from(delivery.body.clone());
         let outgoing = Outgoing { method: Method::POST, url: &self.url, headers, body, within: ANSWERED_WITHIN };
-        self.client.status(outgoing).await
+        let (status, body) = self.client.beginning(outgoing, LONGEST_REASON).await?;
+        Ok(Answer { status, body: visible_line(String::from_utf8_lossy(&body).trim()) })
     }
 }
 
@@ -88,8 +100,10 @@ mod tests {
 
     #[test]
     fn only_a_2xx_answer_confirms() {
-        assert_eq!(failure_of(&Ok(204)), None);
-        assert_eq!(failure_of(&Ok(302)).as_deref(), Some("HTTP 302"));
+        let answer = |status, body: &str| Ok(Answer { status, body: body.to_owned() });
+        assert_eq!(failure_of(&answer(204, "stored")), None);
+        assert_eq!(failure_of(&answer(302, "")).as_deref(), Some("HTTP 302"));
+        assert_eq!(failure_of(&answer(401, "no signature")).as_deref(), Some("HTTP 401: no signature"));
         assert_eq!(failure_of(&Err("x".repeat(600))).map(|reason| reason.len()), Some(500));
     }
 

@@ -10,9 +10,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use clap::Args;
-use serde::Deserialize;
-use serde_json::json;
+use clap::{Args, ValueEnum};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use self::{
     feed::{AckOutcome, Feed, FeedDelivery},
@@ -30,6 +30,7 @@ const EXAMPLES: &str = "\
 Examples:
   waypost listen
   waypost listen --forward http://localhost:3000/hooks --types 'booking.*,payment.refunded'
+  waypost listen --order subject --payload thin --filter '{\"propertyIdentifier\": [\"prop-1\"]}'
   waypost listen --json | jq .
 
 It creates a temporary webhook and prints its signing secret, with which the receiver verifies the requests. Bodies and
@@ -55,6 +56,45 @@ pub struct Listen {
     /// Prints the body of each event also when it is forwarded.
     #[arg(long)]
     print_body: bool,
+    /// `subject` sends events of the same subject one after another; `none` does not wait. By default, `none`.
+    #[arg(long)]
+    order: Option<Order>,
+    /// `thin` sends identifiers without data; `full` sends the whole event. By default, `full`.
+    #[arg(long)]
+    payload: Option<Payload>,
+    /// The condition that the data of an event must meet, as JSON: the `eventFilter` of a webhook.
+    #[arg(long, value_name = "JSON", value_parser = json_value)]
+    filter: Option<Value>,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+enum Order {
+    None,
+    Subject,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+enum Payload {
+    Full,
+    Thin,
+}
+
+/// The settings of the webhook. The service has the default of each that is absent.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct NewWebhook<'a> {
+    name: String,
+    delivery: &'a str,
+    temporary: bool,
+    event_list: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    order: Option<Order>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload: Option<Payload>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event_filter: Option<&'a Value>,
 }
 
 /// A created webhook.
@@ -86,8 +126,14 @@ impl Listen {
         service.new_token().await?;
         // Before the webhook exists, so that a signal from then on removes it.
         let stop = stop_signal().map_err(Failure::Output)?;
-        let wanted = json!({
-            "name": webhook_name(), "delivery": "pull", "temporary": true, "eventList": self.types,
+        let wanted = json!(NewWebhook {
+            name: webhook_name(),
+            delivery: "pull",
+            temporary: true,
+            event_list: &self.types,
+            order: self.order,
+            payload: self.payload,
+            event_filter: self.filter.as_ref(),
         });
         let Created { id, signing_secret } = service.call(Call::post(&["webhook"], wanted)).await?;
         let report = Report { output, prints_bodies: self.print_body || self.forward.is_none() };
@@ -186,6 +232,10 @@ impl Listener<'_> {
             }
         }
     }
+}
+
+fn json_value(text: &str) -> Result<Value, String> {
+    serde_json::from_str(text).map_err(|error| format!("it is no JSON: {error}"))
 }
 
 /// Waits for Ctrl-C, SIGTERM, or the end of the terminal. The signals are caught from the call on, not from the first

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{
     feed::FeedDelivery,
-    forward::{Answered, Target, failure_of},
+    forward::{Answer, Answered, Target, failure_of},
 };
 use crate::output::{BOLD, DIM, Output, colour_of_answer, visible, visible_line};
 
@@ -79,7 +79,7 @@ impl Report {
             "attemptNumber": attempt_number, "eventIdentifier": id, "type": kind, "subject": subject,
         });
         if let Some(answer) = arrival.answer {
-            value["httpStatus"] = json!(answer.as_ref().ok());
+            value["httpStatus"] = json!(answer.as_ref().ok().map(|answer| answer.status));
             value["durationMs"] = json!(arrival.took.as_millis());
             value["failure"] = json!(failure_of(answer));
         }
@@ -120,9 +120,10 @@ fn line(arrival: &Arrival<'_>) -> String {
     let answer = match arrival.answer {
         None => String::new(),
         Some(answer) => {
-            let colour = colour_of_answer(answer.as_ref().ok().copied().map(u64::from));
+            let colour = colour_of_answer(answer.as_ref().ok().map(|answer| answer.status.into()));
             let text = match answer {
-                Ok(status) => status.to_string(),
+                Ok(Answer { status: status @ 200..=299, .. }) => status.to_string(),
+                Ok(Answer { status, body }) => format!("{status} {body}").trim_end().to_owned(),
                 Err(reason) => visible_line(reason),
             };
             format!("  {colour}{text}{colour:#}  {} ms", arrival.took.as_millis())
@@ -159,8 +160,8 @@ mod tests {
     fn an_event_and_its_answer_are_one_line() {
         let body = r#"{"id":"evt_1","type":"booking.created","subject":"B-1\u001b","data":{}}"#;
         assert_eq!(
-            shown(body, Some(&Ok(500))),
-            "09:45:00Z  booking.created  B-1\u{fffd}  dlv_1  attempt 2  500  12 ms"
+            shown(body, Some(&Ok(Answer { status: 500, body: "no database".to_owned() }))),
+            "09:45:00Z  booking.created  B-1\u{fffd}  dlv_1  attempt 2  500 no database  12 ms"
         );
         let refused = Err("Connection refused".to_owned());
         assert!(shown(body, Some(&refused)).ends_with("  Connection refused  12 ms"));
