@@ -7,7 +7,10 @@ use base::{SystemRandom, random::uuid};
 use contract_test::contract_test;
 use serde_json::{Value, json};
 
-use crate::harness::{Behaviour, Entity, LONG, Receiver, Settings, Suite, Table, stored, time, until};
+use crate::{
+    feeds::{abandoned, pulled, read, read_some},
+    harness::{Behaviour, Entity, LONG, Receiver, Settings, Suite, Table, stored, time, until},
+};
 
 /// The guest of an entity, whom its event names, and the answers of endpoints repeat.
 fn guest_of(entity: &Entity) -> String {
@@ -191,6 +194,27 @@ async fn an_attempt_under_way_is_recorded_without_its_response(suite: Arc<Suite>
         entity.call("DELETE", &format!("/webhook/{}", hook.id)).expect(200).await;
         tokio::time::sleep(Duration::from_secs(2)).await;
         assert_eq!(receiver.received(path).len(), 1, "{path}: no retry");
+    }
+}
+
+#[contract_test]
+async fn a_reader_that_does_not_answer_stays_in_the_history_after_erasing(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let hook = pulled(&entity).await;
+    // The time of the reader is over before the content is erased, or afterwards.
+    for is_over in [true, false] {
+        let (event, deliveries) = published(&entity, json!({})).await;
+        if is_over {
+            abandoned(&suite, &entity, &hook).await;
+        } else {
+            read_some(&entity, &hook, "visibility=10").await;
+        }
+        erase(&entity, &event).await;
+        let delivery = ended(&entity, &deliveries[0]).await;
+        let outcome = ["status", "cancelReason", "attemptCount", "lastError"].map(|name| delivery[name].clone());
+        assert_eq!(outcome, [json!("cancelled"), json!("erased"), json!(1), json!("unconfirmed")], "{delivery:#}");
+        assert!(read(&entity, &hook, "").await.is_empty());
+        nothing_is_left(&suite.table(), &entity, &event).await;
     }
 }
 

@@ -164,7 +164,7 @@ async fn an_unconfirmed_delivery_comes_again_and_its_receipt_expires(suite: Arc<
 }
 
 /// Reads a delivery and does not answer; returns when its visibility time is over.
-async fn abandoned(suite: &Suite, entity: &Entity, hook: &Hook) {
+pub(crate) async fn abandoned(suite: &Suite, entity: &Entity, hook: &Hook) {
     let read = read_some(entity, hook, "visibility=10").await;
     let (pk, sk) = stored::head_key(id(&read[0]));
     let mut head = suite.table().item(&pk, &sk).await.expect("it is leased");

@@ -2,7 +2,9 @@
 //! repeat the event. An open delivery is cancelled, since there is nothing to send.
 //!
 //! A delivery whose attempt is under way stays with its worker: the mark `erasedDate` makes the record of that attempt
-//! leave out the response body. A delivery without a head gets one, so that no worker can claim it with a stale event.
+//! leave out the response body. So does a delivery that a reader of a feed got, even if the reader did not answer in
+//! time: that is an attempt, which the dispatcher records before it cancels the delivery. A delivery without a head gets
+//! one, so that no worker can claim it with a stale event.
 
 use std::time::Duration;
 
@@ -97,6 +99,10 @@ fn erasing(head: &HeadItem, event: &EventItem, now: Time) -> Result<Change, Tabl
     Ok(match delivery.status {
         Status::Delivered => change,
         Status::Failed | Status::Cancelled => change.set("webhookKey", no_recovery),
+        // No reader sees it any more, and its due time may be a day away: the dispatcher looks at the end of the lease.
+        Status::Pending | Status::Retrying if head.handed_out_at.is_some() => {
+            change.set_some("dueAt", head.due_at.and(head.claimable_at))
+        }
         Status::Pending | Status::Retrying if head.under_way_until(now).is_some() => change,
         Status::Pending | Status::Retrying => cancelling(change, delivery, CancelReason::Erased, now),
     })
@@ -142,6 +148,26 @@ mod tests {
         assert!(!marked.contains("cancelled") && marked.contains("erasedDate") && marked.contains("subject"));
         let dead = HeadItem { claimable_at: Some(NOW - CLOCK_SKEW), ..leased };
         assert!(change_of(&dead, &event).contains("cancelled"), "its worker has died");
+    }
+
+    #[test]
+    fn a_reader_that_did_not_answer_leaves_an_attempt_to_record() {
+        let (event, head) = erased_event_and_head();
+        for end in [NOW + LEASE, NOW - LEASE] {
+            let read = HeadItem {
+                lease: Some("reader".into()),
+                handed_out_at: Some(NOW - LEASE),
+                claimable_at: Some(end),
+                due_at: Some(LATER),
+                ..head.clone()
+            };
+            let change = erasing(&read, &event, NOW).expect("it can be written");
+            let text = format!("{change:?}");
+            assert!(!text.contains("cancelled") && text.contains("erasedDate"), "{text}");
+            let looks_at_its_end =
+                if_unchanged(&read).set_some("erasedDate", event.erased_date).remove("subject").set("dueAt", end);
+            assert_eq!(change, looks_at_its_end);
+        }
     }
 
     #[test]
