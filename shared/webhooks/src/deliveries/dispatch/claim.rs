@@ -296,7 +296,7 @@ impl Deliveries {
     /// means that the lease had expired and another worker makes the attempt as well. The record is repeated until
     /// shortly before the lease ends, since an attempt that is not recorded is made again.
     ///
-    /// If the event was erased during the attempt, the record has no response body, and no retry follows.
+    /// If the event was erased during the attempt, the record has no answer, and no retry follows.
     pub(crate) async fn record<W: Into<Write>>(
         &self,
         claimed: &Claimed,
@@ -311,7 +311,7 @@ impl Deliveries {
         };
         // An erased delivery stays erased, so that the condition need not be checked again.
         let head = &erased;
-        let attempt = attempt.without_response_body();
+        let attempt = attempt.without_answer();
         let next = if next.retry_at().is_some() { Next::Cancelled } else { next };
         let change = HeadTransition::after(head, &attempt, next, now).complete(claimed.change(), head);
         Ok(self.record_attempt(claimed, head, &attempt, change, now).await?.map(drop))

@@ -223,7 +223,7 @@ pub(crate) fn log(claimed: &Claimed, attempt: &Attempt, next: Next) {
         eventType = claimed.delivery().r#type,
         attempt = attempt.attempt_number,
         httpStatus = attempt.http_status,
-        error = attempt.error,
+        error = attempt.error_without_reason(),
         durationMs = attempt.duration_ms,
         next = next.as_str(),
         nextAttemptDate = next.retry_at().map(tracing::field::display),

@@ -1,8 +1,8 @@
-//! Erasing the content in the deliveries of an erased event: the subject, and the responses of endpoints, which may
-//! repeat the event. An open delivery is cancelled, since there is nothing to send.
+//! Erasing the content in the deliveries of an erased event: the subject, and the responses of endpoints and the reasons
+//! of readers, which may repeat the event. An open delivery is cancelled, since there is nothing to send.
 //!
 //! A delivery whose attempt is under way stays with its worker: the mark `erasedDate` makes the record of that attempt
-//! leave out the response body. So does a delivery that a reader of a feed got, even if the reader did not answer in
+//! leave out the answer. So does a delivery that a reader of a feed got, even if the reader did not answer in
 //! time: that is an attempt, which the dispatcher records before it cancels the delivery. A delivery without a head gets
 //! one, so that no worker can claim it with a stale event.
 
@@ -92,7 +92,7 @@ fn erasing(head: &HeadItem, event: &EventItem, now: Time) -> Result<Change, Tabl
     let change = if head.attempts.is_empty() {
         change
     } else {
-        let attempts: Vec<_> = head.attempts.iter().cloned().map(Attempt::without_response_body).collect();
+        let attempts: Vec<_> = head.attempts.iter().cloned().map(Attempt::without_answer).collect();
         change.set("attempts", Value::of(&attempts, ERASING)?)
     };
     let no_recovery = IndexGroup::Unrecoverable.key(&delivery.webhook_identifier);
@@ -117,8 +117,9 @@ async fn erase_large_attempts(table: &Table, id: &DeliveryId) -> Result<(), Tabl
         }
         let key = (partition(id), row.sort().to_owned());
         let attempt = row.read::<AttemptItem>(ERASING)?.attempt;
-        if attempt.response_body.is_some() {
-            changes.push(Change::of(key).remove("responseBody").only_if(is("attemptNumber", attempt.attempt_number)));
+        if attempt.has_answer() {
+            let change = Change::of(key).set_some("error", attempt.error_without_reason()).remove("responseBody");
+            changes.push(change.only_if(is("attemptNumber", attempt.attempt_number)));
         }
     }
     let writes: Vec<_> = changes.into_iter().map(|change| table.write_together(change, ERASING).boxed()).collect();

@@ -245,7 +245,7 @@ impl HeadItem {
     /// The delivery with the erasure of its event, if that has not reached the head yet.
     pub(crate) fn erased_with_its_event(self, erased: Option<Time>) -> Self {
         let Some(erased) = erased.filter(|_| !self.is_erased()) else { return self };
-        let attempts = self.attempts.into_iter().map(Attempt::without_response_body).collect();
+        let attempts = self.attempts.into_iter().map(Attempt::without_answer).collect();
         let delivery = Delivery { subject: None, erased_date: Some(erased), ..self.delivery };
         Self { delivery, attempts, ..self }
     }
