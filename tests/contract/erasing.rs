@@ -239,7 +239,8 @@ async fn the_reasons_of_readers_are_erased(suite: Arc<Suite>) {
     // A further failure is reported after the content is erased, and is the last.
     let second = read_some(&entity, &hook, "").await;
     erase(&entity, &event).await;
-    reported(&entity, &hook, &second).await;
+    let result = reported(&entity, &hook, &second).await;
+    assert!(result.get("nextAttemptDate").is_none(), "it does not come again: {result:#}");
     let shown = entity.delivery(&deliveries[0]).await;
     assert_eq!((&shown["status"], &shown["attemptCount"]), (&json!("cancelled"), &json!(2)), "{shown:#}");
     assert!(!shown.to_string().contains(&guest), "{shown:#}");

@@ -292,9 +292,9 @@ impl Deliveries {
     }
 
     /// Records an attempt and the delivery's state after it atomically, in one transaction with the writes of `along`
-    /// if there are any. If a write of `along` loses its condition, the attempt is recorded without `along`. `Lost`
-    /// means that the lease had expired and another worker makes the attempt as well. The record is repeated until
-    /// shortly before the lease ends, since an attempt that is not recorded is made again.
+    /// if there are any. If a write of `along` loses its condition, the attempt is recorded without `along`. Returns the
+    /// step that follows; `None` means that the lease had expired and another worker makes the attempt as well. The
+    /// record is repeated until shortly before the lease ends, since an attempt that is not recorded is made again.
     ///
     /// If the event was erased during the attempt, the record has no answer, and no retry follows.
     pub(crate) async fn record<W: Into<Write>>(
@@ -304,17 +304,17 @@ impl Deliveries {
         next: Next,
         now: Time,
         along: Vec<W>,
-    ) -> Result<Written<()>, TableError> {
+    ) -> Result<Option<Next>, TableError> {
         let erased = match self.record_with_content(claimed, attempt.clone(), next, now, along).await? {
             Written::Lost(Some(head)) if head.is_erased() && head.lease.as_ref() == Some(&claimed.lease) => head,
-            written => return Ok(written.map(drop)),
+            written => return Ok(written.is_done().then_some(next)),
         };
         // An erased delivery stays erased, so that the condition need not be checked again.
         let head = &erased;
         let attempt = attempt.without_answer();
         let next = if next.retry_at().is_some() { Next::Cancelled } else { next };
         let change = HeadTransition::after(head, &attempt, next, now).complete(claimed.change(), head);
-        Ok(self.record_attempt(claimed, head, &attempt, change, now).await?.map(drop))
+        Ok(self.record_attempt(claimed, head, &attempt, change, now).await?.is_done().then_some(next))
     }
 
     /// Records an attempt with its response body, unless the event was erased meanwhile. A lost record returns the head.

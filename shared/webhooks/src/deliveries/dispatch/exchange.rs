@@ -76,13 +76,12 @@ impl Dispatcher {
             None => Vec::new(),
         };
         let outcome = attempt.outcome();
-        let recorded = self.deliveries.record(claimed, attempt, next, ended, along).await?;
-        if !recorded.is_done() {
+        let Some(next) = self.deliveries.record(claimed, attempt, next, ended, along).await? else {
             let delivery = &claimed.delivery().id;
             let attempt = claimed.attempt();
             tracing::warn!(deliveryId = %delivery, attempt, "the claim was lost before the attempt was recorded");
             return Ok(None);
-        }
+        };
         self.meter.attempted(AttemptMetric::of(claimed, began, ended, next));
         if let Next::RetryAt(time) = next {
             let lane = Lane::of(was_slow || webhook.webhook.is_slow(time));
