@@ -48,6 +48,8 @@ pub(crate) struct Claimed {
     lease: String,
     /// When the claim began.
     began: Instant,
+    /// The latest time to write the outcome, if the caller has less time than the lease.
+    until: Option<Instant>,
 }
 
 /// The outcome of a claim.
@@ -74,7 +76,12 @@ impl Claim {
 impl Claimed {
     /// A delivery that a reader of its webhook's feed holds with this lease.
     pub(crate) fn by_reader(head: HeadItem, lease: String) -> Self {
-        Self { head, lease, began: Instant::now() }
+        Self { head, lease, began: Instant::now(), until: None }
+    }
+
+    /// The claim of a caller that has to end by this time.
+    pub(crate) fn until(self, end: Instant) -> Self {
+        Self { until: Some(end), ..self }
     }
 
     /// When a reader of the webhook's feed got the attempt, if one did and has not answered.
@@ -89,7 +96,8 @@ impl Claimed {
 
     /// The latest time to write the outcome: before another worker, whose clock may be ahead, can claim.
     pub(crate) fn deadline(&self) -> Instant {
-        self.began + (LEASE - CLOCK_SKEW)
+        let end_of_lease = self.began + (LEASE - CLOCK_SKEW);
+        self.until.map_or(end_of_lease, |until| until.min(end_of_lease))
     }
 
     /// Whether the rest of the lease suffices for an exchange and its record.
@@ -189,7 +197,7 @@ impl Deliveries {
         let head = head.claimed(&lease, now);
         let put = Put::item(&head, CLAIMING)?.only_if(is_new());
         if self.table.until(began + CLAIM_LIMIT).write_together(put, CLAIMING).await?.is_done() {
-            return Ok(Some(Claimed { head, lease, began }));
+            return Ok(Some(Claimed { head, lease, began, until: None }));
         }
         self.claim_since((began, now), id, 1, lease).await.map(Claim::done)
     }
@@ -275,7 +283,7 @@ impl Deliveries {
         if head.due_at > head.claimable_at {
             self.set_due_at_lease_end(&head).await?;
         }
-        Ok(Claim::Done(Box::new(Claimed { head, lease, began })))
+        Ok(Claim::Done(Box::new(Claimed { head, lease, began, until: None })))
     }
 
     /// Moves the due time of a claimed delivery to the end of the lease, so that the sweep finds the delivery exactly
@@ -487,7 +495,7 @@ mod tests {
             let mut head = head();
             head.delivery.r#type = kind.to_owned();
             head.delivery.test = test;
-            Claimed { head, lease: String::new(), began: Instant::now() }.is_operational()
+            Claimed::by_reader(head, String::new()).is_operational()
         };
         let operational = catalogue::all().iter().filter(|kind| is_operational(kind.value, false));
         let operational: Vec<_> = operational.map(|kind| kind.value).collect();

@@ -272,7 +272,7 @@ impl Feeds {
         let Some(claimed) = claim.done() else { return Ok(None) };
         let outcome = Outcome::Unconfirmed { in_feed: true };
         let Some((counted, next)) = self.recorder().record(&claimed, &outcome, now).await? else { return Ok(None) };
-        self.count(claimed.delivery(), vec![counted]).await;
+        self.count(claimed.delivery().clone(), vec![counted]).await;
         if next.retry_at().is_none() {
             self.wake_next(claimed.delivery(), webhook, now).await;
             return Ok(None);
