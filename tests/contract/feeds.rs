@@ -319,6 +319,27 @@ async fn a_feed_gives_the_oldest_first_and_waits_for_the_next(suite: Arc<Suite>)
     assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
 }
 
+/// The table removes a delivery some days after its retention.
+#[contract_test]
+async fn expired_deliveries_hide_no_later_one_from_readers(suite: Arc<Suite>) {
+    /// As many as a request gives if it does not say how many.
+    const MANY: usize = 10;
+    let entity = suite.entity().await;
+    let hook = pulled(&entity).await;
+    for _ in 0..MANY {
+        let expired = entity.publish(json!({})).await;
+        entity.until_delivery(&expired, "waits for a reader", |shown| shown["waitingFor"] == "reader").await;
+        let mut head = suite.table().head(&expired).await.expect("it is in the feed");
+        head["expiresAt"] = json!({ "N": "1" });
+        suite.table().put(head).await;
+    }
+    let kept = entity.publish(json!({})).await;
+    let found = read_some(&entity, &hook, "").await;
+    assert_eq!(found.iter().map(id).collect::<Vec<_>>(), [kept.as_str()]);
+    let shown = entity.get(&format!("/webhook/{}", hook.id)).expect(200).await.json();
+    assert_eq!(shown["oldestUnreadDate"], entity.delivery(&kept).await["createdDate"], "{shown:#}");
+}
+
 #[contract_test]
 async fn changing_between_push_and_pull_loses_and_doubles_nothing(suite: Arc<Suite>) {
     let entity = suite.entity().await;

@@ -21,7 +21,7 @@ use crate::{
     subscriptions::{Webhook, WebhookError, masked::Headers, secret::SigningSecret, store::SigningWebhook},
 };
 use auth::AuthorizedEntity;
-use base::{DeliveryId, Time, WebhookId, pause, random};
+use base::{DeliveryId, Time, WebhookId, logging, pause, random};
 use problem::{Problem, Query};
 use storage::{Allowance, KeyRings, TableError};
 
@@ -165,7 +165,7 @@ impl Feeds {
         held: &mut HashMap<DeliveryId, Time>,
     ) -> Result<Vec<HeadItem>, TableError> {
         let mut range = KeyRange::since(Time::from_millis(0));
-        let mut found = Vec::new();
+        let (mut found, mut expired) = (Vec::new(), Vec::new());
         let mut looked_at = 0;
         while found.len() < limit && looked_at < MAX_LOOKED_AT {
             let page_size = i32::try_from(limit.max(DEFAULT_LIMIT)).unwrap_or(i32::MAX);
@@ -178,7 +178,13 @@ impl Feeds {
                 let Some(head) = head.head().filter(|head| head.delivery.webhook_identifier == *webhook) else {
                     continue;
                 };
+                if !head.is_kept(now) {
+                    expired.push(head);
+                    continue;
+                }
                 match head.claimable_at {
+                    // The dispatcher ends it.
+                    _ if head.is_erased() => {}
                     Some(from) if from <= now => found.push(head),
                     Some(from) => drop(held.insert(head.delivery.id.clone(), from)),
                     // The index lags behind.
@@ -187,6 +193,17 @@ impl Feeds {
             }
             let Some(end) = page.end else { break };
             range = range.after(&end);
+        }
+        // A feed that was not read for long begins with them, and the table removes them days later.
+        let now = self.clock.now();
+        let aside = expired.into_iter().map(|head| async move { self.deliveries.set_aside(&head, now).await });
+        let aside: Vec<_> = stream::iter(aside).buffer_unordered(PARALLEL).collect().await;
+        if let Some(error) = aside.iter().find_map(|done| done.as_ref().err()) {
+            tracing::warn!(
+                error = %logging::chain(error),
+                webhookId = %webhook,
+                "expired deliveries stay in a feed; the next reader passes over them again"
+            );
         }
         Ok(found)
     }
