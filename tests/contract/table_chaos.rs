@@ -14,7 +14,7 @@ use crate::{
     queue_chaos::{SCHEDULE, complete, publish},
 };
 use contract_test::contract_test;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// One of this many matching calls is affected.
 fn one_in(
@@ -110,8 +110,31 @@ async fn answers_of_a_reader_that_were_recorded_count_although_one_fails(suite: 
 
     is_on.store(false, Ordering::Relaxed);
     let outcomes = confirm(&entity, &hook, &read).await;
-    assert_eq!(outcomes, vec!["confirmed"; OF_FEED], "a repeated answer is the first");
+    assert_eq!(outcomes, ["confirmed"; OF_FEED], "a repeated answer is the first");
     each_is_confirmed_once(&entity, &published).await;
     until_counted(&entity, &hook, OF_FEED).await;
+    assert!(setup.bundle.stop().await.success());
+}
+
+#[contract_test]
+async fn a_throttled_delivery_keeps_no_other_from_the_reader_of_its_feed(suite: Arc<Suite>) {
+    let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let entity = Entity::new(&setup.api, "reading".to_owned()).await;
+    let (hook, published) = unread(&entity).await;
+    let is_on = Arc::new(AtomicBool::new(true));
+    let last = &published[OF_FEED - 1];
+    setup.table.refuse(usize::MAX, "ProvisionedThroughputExceededException", throttled(&is_on, last, "handedOutAt"));
+    let mut read = read_some(&entity, &hook, "limit=100&visibility=600").await;
+    let is_last = |delivery: &Value| delivery["deliveryIdentifier"] == last.as_str();
+    assert!(!read.iter().any(is_last), "its claim was refused");
+
+    is_on.store(false, Ordering::Relaxed);
+    while read.len() < OF_FEED {
+        read.extend(read_some(&entity, &hook, "limit=100&visibility=600").await);
+    }
+    // A delivery that a reader got and did not see would have an unconfirmed attempt after its visibility time.
+    assert!(read.iter().all(|delivery| delivery["attemptNumber"] == 1), "{read:#?}");
+    assert_eq!(confirm(&entity, &hook, &read).await, ["confirmed"; OF_FEED]);
+    each_is_confirmed_once(&entity, &published).await;
     assert!(setup.bundle.stop().await.success());
 }

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{StreamExt, stream};
 use serde::Serialize;
 use tokio::time::Instant;
 
@@ -35,6 +35,9 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 const MAX_LOOKED_AT: usize = 1_000;
 /// The greatest age of the webhook when its deliveries are handed out: its owner may have removed or disabled it since.
 const MAX_READING_AGE: Duration = Duration::from_millis(250);
+/// The longest time for the record of an attempt that a former reader did not answer. A later reader or the dispatcher
+/// records it otherwise.
+const RECORD_LIMIT: Duration = Duration::from_secs(5);
 /// The most bytes of the bodies in one response. A quote takes four bytes there, since the body is a text within JSON,
 /// and the response another text within JSON. The largest answer of a function is 6 MB.
 const MAX_BODIES: usize = 1024 * 1024;
@@ -92,6 +95,33 @@ impl FeedRequest {
     }
 }
 
+/// The deliveries without those that failed: a reader that got the others holds them already, and must see them. The first
+/// error if nothing else is left. An item that cannot be read is left out, since it stays so.
+fn without_failed<T>(all: Vec<Result<Option<T>, TableError>>) -> Result<Vec<T>, TableError> {
+    let (mut left, mut failed) = (Vec::new(), None);
+    for one in all {
+        match one {
+            Ok(one) => left.extend(one),
+            Err(error @ (TableError::Item { .. } | TableError::Missing(_))) => tracing::error!(
+                error = %logging::chain(&error),
+                "a delivery of a feed is left out, since it cannot be read"
+            ),
+            Err(error) => failed = failed.or(Some(error)),
+        }
+    }
+    match failed {
+        Some(error) if left.is_empty() => Err(error),
+        Some(error) => {
+            tracing::warn!(
+                error = %logging::chain(&error),
+                "a delivery of a feed is left to the next reader, since the table did not answer"
+            );
+            Ok(left)
+        }
+        None => Ok(left),
+    }
+}
+
 /// A webhook that was read at this moment, with what signs its deliveries.
 struct Signing {
     webhook: SigningWebhook,
@@ -123,8 +153,7 @@ impl Feeds {
                     signing = self.signing(rings, entity, webhook).await?;
                 }
                 let given = free.into_iter().map(|(head, event)| self.give(&signing, head, event, request.visibility));
-                let given: Vec<_> = stream::iter(given).buffered(PARALLEL).try_collect().await?;
-                let deliveries: Vec<_> = given.into_iter().flatten().collect();
+                let deliveries = without_failed(stream::iter(given).buffered(PARALLEL).collect().await)?;
                 if !deliveries.is_empty() {
                     return Ok(FeedPage { deliveries });
                 }
@@ -222,27 +251,29 @@ impl Feeds {
             Ok::<_, TableError>(event.map(|event| (head, event)))
         });
         let mut events = events.buffered(PARALLEL);
-        let (mut chosen, mut bytes) = (Vec::new(), 0);
-        while let Some(event) = events.try_next().await? {
+        let (mut chosen, mut count, mut bytes) = (Vec::new(), 0, 0);
+        while let Some(event) = events.next().await {
             // Without its event it waits: a late publication opens its deliveries before it writes the event.
-            let Some((head, event)) = event.filter(|(head, event)| {
-                head.delivery.owner_identifier == *entity.id() && event.item.erased_date.is_none()
-            }) else {
-                continue;
-            };
-            bytes += event.body.len();
-            if chosen.len() == request.limit || (bytes > MAX_BODIES && !chosen.is_empty()) {
-                break;
+            let event = event.map(|found| {
+                found.filter(|(head, event)| {
+                    head.delivery.owner_identifier == *entity.id() && event.item.erased_date.is_none()
+                })
+            });
+            if let Ok(Some((_, event))) = &event {
+                bytes += event.body.len();
+                if count == request.limit || (bytes > MAX_BODIES && count > 0) {
+                    break;
+                }
+                count += 1;
             }
-            chosen.push((head, event));
+            chosen.push(event);
         }
         drop(events);
-        let free = chosen.into_iter().map(|(head, event)| async move {
+        let free = without_failed(chosen)?.into_iter().map(|(head, event)| async move {
             let head = self.without_former_reader(webhook, head).await?;
             Ok::<_, TableError>(head.map(|head| (head, event)))
         });
-        let free: Vec<_> = stream::iter(free).buffered(PARALLEL).try_collect().await?;
-        Ok(free.into_iter().flatten().collect())
+        without_failed(stream::iter(free).buffered(PARALLEL).collect().await)
     }
 
     /// Gives a delivery to a reader; `None` when another has it.
@@ -285,8 +316,9 @@ impl Feeds {
         let id = &head.delivery.id;
         let now = self.clock.now();
         let attempt = head.delivery.attempt_count.saturating_add(1);
+        let until = Instant::now() + RECORD_LIMIT;
         let claim = self.deliveries.claim(id, attempt, random::uuid(&*self.random), now).await?;
-        let Some(claimed) = claim.done() else { return Ok(None) };
+        let Some(claimed) = claim.done().map(|claimed| claimed.until(until)) else { return Ok(None) };
         let outcome = Outcome::Unconfirmed { in_feed: true };
         let Some((counted, next)) = self.recorder().record(&claimed, &outcome, now).await? else { return Ok(None) };
         self.count(claimed.delivery().clone(), vec![counted]).await;
@@ -304,6 +336,19 @@ mod tests {
 
     fn read(pairs: &[(&'static str, &'static str)]) -> Result<FeedRequest, Vec<String>> {
         FeedRequest::read(Query::new(pairs.iter().copied())).map_err(|problem| crate::testing::fields(&problem))
+    }
+
+    #[test]
+    fn one_failed_delivery_keeps_no_other_from_the_reader() {
+        let throttled = || Err(TableError::code("claiming an attempt", "ThrottlingException"));
+        let unreadable = || Err(TableError::Missing("the body of an event"));
+        assert_eq!(
+            without_failed(vec![Ok(Some(1)), throttled(), unreadable(), Ok(None), Ok(Some(2))]).ok(),
+            Some(vec![1, 2])
+        );
+        assert_eq!(without_failed::<i32>(vec![unreadable(), Ok(None)]).ok(), Some(Vec::new()));
+        let error = without_failed::<i32>(vec![Ok(None), unreadable(), throttled()]).expect_err("nothing is left");
+        assert!(matches!(error, TableError::Unavailable { .. }), "{error}");
     }
 
     #[test]
