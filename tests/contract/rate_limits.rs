@@ -6,8 +6,12 @@ use std::{sync::Arc, time::Duration};
 use contract_test::contract_test;
 use futures::future::join_all;
 use serde_json::{Value, json};
+use tokio::time::sleep;
 
-use crate::harness::{Behaviour, Entity, Hook, Receiver, Settings, Suite};
+use crate::{
+    feeds::{confirm, read_some},
+    harness::{Behaviour, Entity, Hook, Moment, Receiver, Settings, Suite},
+};
 
 fn limited(url: &str, limit: u32) -> Value {
     json!({ "name": "limited", "eventUrl": url, "eventList": [], "maxAttemptsPerSecond": limit })
@@ -87,6 +91,28 @@ async fn a_line_is_not_lost_with_its_workers(suite: Arc<Suite>) {
         entity.until_status(delivery, &["delivered"]).await;
     }
     assert!(bundle.stop().await.success());
+}
+
+#[contract_test]
+async fn a_change_to_pull_while_an_attempt_waits_for_its_turn_sends_nothing(suite: Arc<Suite>) {
+    let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let entity = Entity::new(&setup.api, "limited".to_owned()).await;
+    let receiver = Receiver::start().await;
+    let hook = entity.hook_with(limited(&receiver.on("/", [Behaviour::status(200)]), 1)).await;
+    let line = format!("RATE#{}", hook.id);
+    let mut slot = setup.table.hold("a slot is reserved", Moment::After, move |call| call.mentions(&line));
+    let delivery = entity.publish(json!({})).await;
+    slot.reached().await;
+    change(&entity, &hook, json!({ "delivery": "pull" })).await;
+    // The webhook that the dispatcher has read is too old by then.
+    sleep(Duration::from_millis(500)).await;
+    slot.release();
+    let read = read_some(&entity, &hook, "").await;
+    assert_eq!(read[0]["attemptNumber"], 1, "no attempt was made without an address: {read:#?}");
+    assert_eq!(confirm(&entity, &hook, &read).await, ["confirmed"]);
+    assert_eq!(entity.delivery(&delivery).await["attemptCount"], 1);
+    assert!(receiver.received("/").is_empty());
+    assert!(setup.bundle.stop().await.success());
 }
 
 #[contract_test]
