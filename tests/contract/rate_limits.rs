@@ -10,7 +10,8 @@ use tokio::time::sleep;
 
 use crate::{
     feeds::{confirm, read_some},
-    harness::{Behaviour, Entity, Hook, Moment, Receiver, Settings, Suite},
+    harness::{Behaviour, Entity, Hook, LONG, Moment, Receiver, Settings, Suite, now, until},
+    pauses::{key, paused_in},
 };
 
 fn limited(url: &str, limit: u32) -> Value {
@@ -113,6 +114,42 @@ async fn a_change_to_pull_while_an_attempt_waits_for_its_turn_sends_nothing(suit
     assert_eq!(entity.delivery(&delivery).await["attemptCount"], 1);
     assert!(receiver.received("/").is_empty());
     assert!(setup.bundle.stop().await.success());
+}
+
+#[contract_test]
+async fn the_probe_after_a_pause_does_not_wait_for_its_turn(suite: Arc<Suite>) {
+    const HOUR: i64 = 60 * 60;
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let hook = entity.hook_with(limited(&receiver.on("/", [Behaviour::status(200)]), 1)).await;
+    let first = entity.publish(json!({})).await;
+    entity.until_status(&first, &["delivered"]).await;
+    // A success that is counted later would end the pause.
+    until("the attempt is counted", LONG, async || {
+        let stats = entity.get(&format!("/webhook/{}/stats", hook.id)).expect(200).await.json();
+        (stats["last24Hours"]["attempts"] == 1).then_some(())
+    })
+    .await;
+    let table = suite.table();
+    // Others wait in line for an hour, and the pause of the breaker is over.
+    let line = format!("RATE#{}", hook.id);
+    let mut line = table.scan().await.into_iter().find(|item| item["pk"]["S"] == line.as_str()).expect("its line");
+    line["nextAt"] = json!({ "N": ((now() + HOUR) * 1_000_000).to_string() });
+    table.put(line).await;
+    paused_in(&table, &entity, &hook, 1).await;
+    let (pk, sk) = key(&entity, &hook);
+    let mut health = table.item(&pk, &sk).await.expect("it is paused");
+    health["openUntil"] = json!({ "S": "2026-01-01T00:00:00.000Z" });
+    table.put(health).await;
+
+    let probe = entity.publish(json!({})).await;
+    entity.until_status(&probe, &["delivered"]).await;
+    until("the answer closes the breaker", LONG, async || {
+        (entity.webhook(&hook.id).await["health"] == "healthy").then_some(())
+    })
+    .await;
+    let next = entity.publish(json!({})).await;
+    entity.until_delivery(&next, "is in line", |shown| shown["waitingFor"] == "rate").await;
 }
 
 #[contract_test]

@@ -246,7 +246,10 @@ impl Dispatcher {
                 return Ok(None);
             }
         };
-        if !self.reaches_its_slot(claimed, &webhook.webhook.webhook).await? {
+        // A probe needs no slot: it is the only attempt while the breaker is open. The line may be hours long, and most
+        // deliveries in it have lost their slots to the breaker.
+        let is_probe = !claimed.is_operational() && health.as_ref().is_some_and(|health| health.open_until.is_some());
+        if !is_probe && !self.reaches_its_slot(claimed, &webhook.webhook.webhook).await? {
             return Ok(None);
         }
         let trace = event.item.trace().next_span(&*self.random);
