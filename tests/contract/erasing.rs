@@ -354,3 +354,26 @@ async fn an_event_is_kept_for_the_days_that_its_publisher_wants(suite: Arc<Suite
         assert!(text(&violation["message"]).contains("1 to 90"), "{problem:#}");
     }
 }
+
+/// A delivery may wait for another one, for its slot or for a breaker until its retention is over.
+#[contract_test]
+async fn no_attempt_is_made_after_the_retention_of_an_event(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let later = Behaviour::answer(503, &[("Retry-After", "600")], "");
+    entity.hook(&receiver.on("/", [later, Behaviour::status(200)])).await;
+    let (_, deliveries) = published(&entity, json!({ "retentionDays": 1 })).await;
+    entity.until_status(&deliveries[0], &["retrying"]).await;
+    let mut head = suite.table().head(&deliveries[0]).await.expect("it waits");
+    head["expiresAt"] = json!({ "N": "1" });
+    for name in ["claimableAt", "nextAttemptDate", "dueAt"] {
+        head[name] = json!({ "S": "2026-01-01T00:00:00.000Z" });
+    }
+    suite.table().put(head).await;
+    until("the dispatcher ends it", LONG, async || {
+        let head = suite.table().head(&deliveries[0]).await.expect("the table has not removed it yet");
+        (head["status"]["S"] == "cancelled").then_some(())
+    })
+    .await;
+    assert_eq!(receiver.received("/").len(), 1);
+}

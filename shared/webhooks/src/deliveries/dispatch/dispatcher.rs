@@ -219,6 +219,13 @@ impl Dispatcher {
             self.cancel(claimed).await?;
             return Ok(None);
         };
+        if now >= claimed.expires() {
+            // It waited for another delivery, a slot or a breaker, and the table removes it only some days later.
+            tracing::info!(deliveryId = %delivery.id, "cancelled: its retention is over");
+            self.deliveries.cancel(claimed, None, now).await?;
+            self.wake_next(delivery, &webhook.webhook.webhook, now).await;
+            return Ok(None);
+        }
         if !webhook.webhook.webhook.enabled {
             self.cancel(claimed).await?;
             self.wake_next(delivery, &webhook.webhook.webhook, now).await;
