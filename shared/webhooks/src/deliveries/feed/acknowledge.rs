@@ -135,15 +135,9 @@ struct Answered {
     result: AnswerResult,
     /// The delivery as it was before, and its attempt, if that was recorded now.
     recorded: Option<(Delivery, AttemptOutcome)>,
-    /// Whether the delivery became final now.
-    is_final: bool,
-}
-
-impl Answered {
-    /// An answer that changed nothing.
-    fn nothing(result: AnswerResult) -> Self {
-        Self { result, recorded: None, is_final: false }
-    }
+    /// The delivery, if the answer made it final now or before: a repetition completes a request that died after its
+    /// record.
+    ended: Option<Delivery>,
 }
 
 impl Feeds {
@@ -165,10 +159,10 @@ impl Feeds {
         let (mut results, mut recorded, mut finals, mut failed) = (Vec::new(), Vec::new(), Vec::new(), None);
         for answered in answered {
             match answered {
-                Ok(Answered { result, recorded: attempt, is_final }) => {
+                Ok(Answered { result, recorded: attempt, ended }) => {
                     results.push(result);
-                    finals.extend(attempt.iter().filter(|_| is_final).map(|(delivery, _)| delivery.clone()));
                     recorded.extend(attempt);
+                    finals.extend(ended);
                 }
                 Err(error) => failed = failed.or(Some(error)),
             }
@@ -201,7 +195,8 @@ impl Feeds {
             return Err(TableError::code("recording the answers of a reader", "ThrottlingException"));
         }
         let head = self.deliveries.head(&receipt.delivery).await?.filter(|head| is_own(head.delivery()));
-        let Some(head) = head else { return Ok(Answered::nothing(result(Recorded::Expired, None))) };
+        let expired = || Answered { result: result(Recorded::Expired, None), recorded: None, ended: None };
+        let Some(head) = head else { return Ok(expired()) };
         let delivery = head.delivery().clone();
         let now = self.clock.now();
         if head.lease.as_ref() == Some(&receipt.lease) && delivery.attempt_count.saturating_add(1) == receipt.attempt {
@@ -210,11 +205,11 @@ impl Feeds {
                 let recorded = if *outcome == Outcome::Confirmed { Recorded::Confirmed } else { Recorded::Failed };
                 return Ok(Answered {
                     result: result(recorded, next.retry_at()),
+                    ended: next.retry_at().is_none().then(|| delivery.clone()),
                     recorded: Some((delivery, counted)),
-                    is_final: next.retry_at().is_none(),
                 });
             }
-            return Ok(Answered::nothing(result(Recorded::Expired, None)));
+            return Ok(expired());
         }
         // The response to an earlier request may have been lost.
         let is_last = delivery.attempt_count == receipt.attempt;
@@ -224,8 +219,11 @@ impl Feeds {
             Outcome::Reported(_) if is_last && was_reported => Recorded::Failed,
             _ => Recorded::Expired,
         };
-        let next = delivery.next_attempt_date.filter(|_| recorded == Recorded::Failed);
-        Ok(Answered::nothing(result(recorded, next)))
+        if recorded == Recorded::Expired {
+            return Ok(expired());
+        }
+        let next = delivery.next_attempt_date;
+        Ok(Answered { result: result(recorded, next), recorded: None, ended: next.is_none().then_some(delivery) })
     }
 
     /// Counts attempts of a webhook's readers for its health and statistics.
