@@ -3,6 +3,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
+use base::{SystemRandom, random::uuid};
 use contract_test::contract_test;
 use futures::future::join_all;
 use serde_json::{Value, json};
@@ -338,6 +339,29 @@ async fn expired_deliveries_hide_no_later_one_from_readers(suite: Arc<Suite>) {
     assert_eq!(found.iter().map(id).collect::<Vec<_>>(), [kept.as_str()]);
     let shown = entity.get(&format!("/webhook/{}", hook.id)).expect(200).await.json();
     assert_eq!(shown["oldestUnreadDate"], entity.delivery(&kept).await["createdDate"], "{shown:#}");
+}
+
+/// The event of a delivery may be damaged.
+#[contract_test]
+async fn a_delivery_that_cannot_be_read_holds_up_no_other_of_its_feed(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let hook = pulled(&entity).await;
+    let table = suite.table();
+    // So much that does not repeat is kept in a separate item.
+    let large: String = (0..200).map(|_| uuid(&SystemRandom)).collect();
+    let published = entity.publish_of_type("booking.created", json!({ "notes": large })).await.json();
+    let event = published["eventIdentifier"].as_str().expect("a text");
+    let damaged = published["deliveries"][0]["deliveryIdentifier"].as_str().expect("a text");
+    let good = entity.publish(json!({})).await;
+    for delivery in [damaged, good.as_str()] {
+        entity.until_delivery(delivery, "waits for a reader", |shown| shown["waitingFor"] == "reader").await;
+    }
+    table.remove(&format!("EVT#{event}"), "BODY").await;
+    assert_eq!(id(&read_some(&entity, &hook, "limit=1").await[0]), good);
+    // No dispatcher looks at it during other tests.
+    for (pk, sk) in [stored::event_key(event), stored::head_key(damaged)] {
+        table.remove(&pk, &sk).await;
+    }
 }
 
 #[contract_test]
