@@ -9,7 +9,7 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::harness::{Behaviour, Entity, Hook, LONG, Received, Receiver, Suite, signature, stored, until};
+use crate::harness::{Behaviour, Entity, Hook, LONG, Received, Receiver, Suite, now, signature, stored, until};
 
 const LONG_AGO: &str = "2026-01-01T00:00:00.000Z";
 
@@ -362,6 +362,30 @@ async fn a_delivery_that_cannot_be_read_holds_up_no_other_of_its_feed(suite: Arc
     for (pk, sk) in [stored::event_key(event), stored::head_key(damaged)] {
         table.remove(&pk, &sk).await;
     }
+}
+
+/// A request that waits occupies an invocation, and all functions of an account share them.
+#[contract_test]
+async fn an_entity_that_has_begun_its_waits_is_refused_before_it_waits(suite: Arc<Suite>) {
+    let (entity, other) = (suite.entity().await, suite.entity().await);
+    let (hook, of_other) = (pulled(&entity).await, pulled(&other).await);
+    // As if it had begun all its waits, in every window of this test.
+    let begun = now() - now() % 10;
+    let used_up = (0..12).map(|window| {
+        let (pk, sk) = (format!("ALLOWANCE#feed-waits#{}", entity.id), format!("{:010}", begun + window * 10));
+        json!({ "pk": { "S": pk }, "sk": { "S": sk }, "count": { "N": "200" }, "expiresAt": { "N": "4000000000" } })
+    });
+    suite.table().put_all(used_up).await;
+    let asked = Instant::now();
+    let at = format!("/webhook/{}/feed", hook.id);
+    let problem = entity.get(&format!("{at}?wait=10")).refused(429, "too-many-requests").await;
+    assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
+    assert_eq!(problem["properties"]["limit"], 200);
+    assert!(read(&entity, &hook, "").await.is_empty(), "a request that does not wait is accepted");
+    assert!(read(&other, &of_other, "wait=1").await.is_empty(), "the other entity waits");
+    let published = entity.publish(json!({})).await;
+    entity.until_delivery(&published, "waits for a reader", |shown| shown["waitingFor"] == "reader").await;
+    assert_eq!(id(&read(&entity, &hook, "wait=10").await[0]), published, "nothing has to wait");
 }
 
 #[contract_test]

@@ -1,8 +1,8 @@
-//! Rate limits per hour or minute, counted in the table by the kind of action and the account.
+//! Rate limits per hour, minute or ten seconds, counted in the table by the kind of action and the account.
 //!
 //! | item | pk / sk |
 //! |---|---|
-//! | count of actions | `ALLOWANCE#{what}#{account}` / the beginning of the hour or minute, in seconds |
+//! | count of actions | `ALLOWANCE#{what}#{account}` / the beginning of the window, in seconds |
 
 use crate::table::{Change, Key, Table, TableError, Written, absent, at_most};
 use base::Time;
@@ -31,8 +31,11 @@ pub enum Allowance {
     Tests,
     /// Deliveries that a managing entity sends again.
     Resends,
-    /// Requests of a managing entity that read feeds. Each may wait, and occupies an invocation meanwhile.
+    /// Requests of a managing entity that read feeds.
     FeedReads,
+    /// Those of them that wait, since the feed is empty. Each occupies an invocation for up to ten seconds, and all
+    /// functions share those of the account. So many may wait as an entity has webhooks.
+    FeedWaits,
 }
 
 impl Allowance {
@@ -46,6 +49,7 @@ impl Allowance {
             Self::Tests => "tests",
             Self::Resends => "resends",
             Self::FeedReads => "feed-reads",
+            Self::FeedWaits => "feed-waits",
         }
     }
 
@@ -58,12 +62,14 @@ impl Allowance {
             Self::Recoveries => 20,
             Self::Resends => 300,
             Self::FeedReads => 1_200,
+            Self::FeedWaits => 200,
         }
     }
 
     /// The length of a window, in seconds.
-    const fn window(self) -> i64 {
+    pub const fn window(self) -> i64 {
         match self {
+            Self::FeedWaits => 10,
             Self::Credentials | Self::OwnTokens | Self::SharedTokens | Self::PanelLinks => HOUR,
             Self::Recoveries | Self::Tests | Self::Resends | Self::FeedReads => MINUTE,
         }
@@ -129,5 +135,15 @@ mod tests {
             assert_eq!(Allowance::Recoveries.window_at(Time::from_millis(millis)), (minute, end));
         }
         assert_eq!(Allowance::Recoveries.window_at(end).0, minute + MINUTE);
+    }
+
+    #[test]
+    fn waits_of_one_entity_take_less_than_half_of_an_accounts_invocations() {
+        const OF_ACCOUNT: i64 = 1_000;
+        const LONGEST_WAIT: i64 = 10;
+        let waits = Allowance::FeedWaits;
+        // Those that begin at the end of a window are under way beside those of the next one.
+        let windows = LONGEST_WAIT / waits.window() + 1;
+        assert!(windows * i64::from(waits.limit()) < OF_ACCOUNT / 2);
     }
 }

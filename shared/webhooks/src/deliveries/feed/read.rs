@@ -96,7 +96,7 @@ struct Signing {
 
 impl Feeds {
     /// The oldest deliveries of the feed that no reader holds. An empty feed is looked at again until the wait of the
-    /// request is over.
+    /// request is over, unless too many requests of the entity wait.
     pub async fn read(
         &self,
         rings: &KeyRings,
@@ -109,6 +109,7 @@ impl Feeds {
         let mut signing = self.signing(rings, entity, webhook).await?;
         self.webhooks.note_read(entity, &signing.webhook.webhook, self.clock.now()).await?;
         let mut passed = Passed::default();
+        let mut waits = false;
         loop {
             let found = self.readable(webhook, request.limit, &mut passed).await?;
             let Free { free, unreadable } = self.free(entity, &signing.webhook.webhook, found, request.limit).await?;
@@ -131,6 +132,10 @@ impl Feeds {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(FeedPage { deliveries: Vec::new() });
+            }
+            if !waits {
+                self.limits.count(Allowance::FeedWaits, entity, self.clock.now()).await?;
+                waits = true;
             }
             pause(LOOK_INTERVAL.min(left)).await;
         }
