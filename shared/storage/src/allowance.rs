@@ -31,6 +31,8 @@ pub enum Allowance {
     Tests,
     /// Deliveries that a managing entity sends again.
     Resends,
+    /// Dry runs of a managing entity's filters. Each may read a hundred bodies of 256 KiB.
+    FilterChecks,
     /// Requests of a managing entity that read feeds.
     FeedReads,
     /// Those of them that wait, since the feed is empty. Each occupies an invocation for up to ten seconds, and all
@@ -48,6 +50,7 @@ impl Allowance {
             Self::Recoveries => "recoveries",
             Self::Tests => "tests",
             Self::Resends => "resends",
+            Self::FilterChecks => "filter-checks",
             Self::FeedReads => "feed-reads",
             Self::FeedWaits => "feed-waits",
         }
@@ -58,7 +61,7 @@ impl Allowance {
         match self {
             Self::Credentials | Self::SharedTokens => 1000,
             Self::OwnTokens => 50,
-            Self::PanelLinks | Self::Tests => 60,
+            Self::PanelLinks | Self::Tests | Self::FilterChecks => 60,
             Self::Recoveries => 20,
             Self::Resends => 300,
             Self::FeedReads => 1_200,
@@ -71,7 +74,7 @@ impl Allowance {
         match self {
             Self::FeedWaits => 10,
             Self::Credentials | Self::OwnTokens | Self::SharedTokens | Self::PanelLinks => HOUR,
-            Self::Recoveries | Self::Tests | Self::Resends | Self::FeedReads => MINUTE,
+            Self::Recoveries | Self::Tests | Self::Resends | Self::FilterChecks | Self::FeedReads => MINUTE,
         }
     }
 
