@@ -38,6 +38,9 @@ pub enum Allowance {
     /// Those of them that wait, since the feed is empty. Each occupies an invocation for up to ten seconds, and all
     /// functions share those of the account. So many may wait as an entity has webhooks.
     FeedWaits,
+    /// Publications of a managing entity that wait for their place in the line of a subject. Each occupies an invocation
+    /// for some seconds.
+    LineWaits,
 }
 
 impl Allowance {
@@ -53,6 +56,7 @@ impl Allowance {
             Self::FilterChecks => "filter-checks",
             Self::FeedReads => "feed-reads",
             Self::FeedWaits => "feed-waits",
+            Self::LineWaits => "line-waits",
         }
     }
 
@@ -65,14 +69,14 @@ impl Allowance {
             Self::Recoveries => 20,
             Self::Resends => 300,
             Self::FeedReads => 1_200,
-            Self::FeedWaits => 200,
+            Self::FeedWaits | Self::LineWaits => 200,
         }
     }
 
     /// The length of a window, in seconds.
     pub const fn window(self) -> i64 {
         match self {
-            Self::FeedWaits => 10,
+            Self::FeedWaits | Self::LineWaits => 10,
             Self::Credentials | Self::OwnTokens | Self::SharedTokens | Self::PanelLinks => HOUR,
             Self::Recoveries | Self::Tests | Self::Resends | Self::FilterChecks | Self::FeedReads => MINUTE,
         }
