@@ -1,7 +1,7 @@
 //! Finding the deliveries of a feed that can be given to a reader. A delivery that cannot be read, or whose retention is
 //! over, does not hold up those behind it.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, iter, time::Duration};
 
 use futures::{StreamExt, stream};
 use tokio::time::Instant;
@@ -21,6 +21,8 @@ use storage::TableError;
 
 /// How many deliveries of a feed are looked at: its readers can hold that many at once.
 const MAX_LOOKED_AT: usize = 1_000;
+/// The most deliveries of a feed that are looked at in one call.
+const MAX_PAGE: usize = 200;
 /// The longest time for the record of an attempt that a former reader did not answer. A later reader or the dispatcher
 /// records it otherwise.
 const RECORD_LIMIT: Duration = Duration::from_secs(5);
@@ -83,6 +85,12 @@ pub(super) fn without_failed<T>(all: Vec<Result<Option<T>, TableError>>) -> Resu
     }
 }
 
+/// The sizes of the pages of a look at a feed. They grow: while readers hold the oldest deliveries, a look passes over
+/// many, and each call costs half a read unit at least.
+fn pages(limit: usize) -> impl Iterator<Item = usize> {
+    iter::successors(Some(limit.max(DEFAULT_LIMIT)), |size| Some((size * 2).min(MAX_PAGE)))
+}
+
 impl Feeds {
     /// The oldest deliveries that no reader holds, and more than enough if there are many. Adds those that are held or
     /// expired to `passed`.
@@ -95,9 +103,11 @@ impl Feeds {
         let mut range = KeyRange::since(Time::from_millis(0));
         let (mut found, mut expired) = (Vec::new(), Vec::new());
         let mut looked_at = 0;
+        let mut pages = pages(limit);
         while found.len() < limit && looked_at < MAX_LOOKED_AT {
-            let page_size = i32::try_from(limit.max(DEFAULT_LIMIT)).unwrap_or(i32::MAX);
-            let page = self.deliveries.of_group(webhook, IndexGroup::Unread, &range, page_size).await?;
+            let page_size = pages.next().unwrap_or(MAX_PAGE);
+            let most = i32::try_from(page_size).unwrap_or(i32::MAX);
+            let page = self.deliveries.of_group(webhook, IndexGroup::Unread, &range, most).await?;
             looked_at += page.looked_at;
             let now = self.clock.now();
             let ids: Vec<_> = page.found.into_iter().filter(|id| !passed.has(id, now)).collect();
@@ -207,6 +217,19 @@ impl Feeds {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thousand_held_deliveries_are_passed_over_in_few_calls() {
+        for (limit, calls) in [(1, 9), (10, 9), (100, 6)] {
+            let mut looked_at = 0;
+            let until_done = pages(limit).take_while(|size| {
+                let is_needed = looked_at < MAX_LOOKED_AT;
+                looked_at += size;
+                is_needed
+            });
+            assert_eq!(until_done.count(), calls, "{limit}");
+        }
+    }
 
     #[test]
     fn one_failed_delivery_keeps_no_other_from_the_reader() {
