@@ -218,9 +218,8 @@ async fn a_reader_that_does_not_answer_stays_in_the_history_after_erasing(suite:
     }
 }
 
-/// Reports the first of these deliveries as failed, for a reason that names the guest; returns the result.
-async fn reported(entity: &Entity, hook: &Hook, read: &[Value]) -> Value {
-    let reason = format!("{} has no room", guest_of(entity));
+/// Reports the first of these deliveries as failed; returns the result.
+async fn reported(entity: &Entity, hook: &Hook, read: &[Value], reason: &str) -> Value {
     let body = json!({ "failed": [{ "receipt": read[0]["receipt"], "reason": reason }] });
     let answer = entity.post(&format!("/webhook/{}/feed/ack", hook.id)).json(&body).expect(200).await.json();
     assert_eq!(answer["results"][0]["outcome"], "failed", "{answer:#}");
@@ -232,19 +231,23 @@ async fn the_reasons_of_readers_are_erased(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let guest = guest_of(&entity);
     let hook = pulled(&entity).await;
-    let (event, deliveries) = published(&entity, json!({})).await;
-    let first = reported(&entity, &hook, &read_some(&entity, &hook, "").await).await;
-    assert!(first.get("nextAttemptDate").is_some(), "{first:#}");
-    assert!(entity.delivery(&deliveries[0]).await.to_string().contains(&guest));
-    // A further failure is reported after the content is erased, and is the last.
-    let second = read_some(&entity, &hook, "").await;
-    erase(&entity, &event).await;
-    let result = reported(&entity, &hook, &second).await;
-    assert!(result.get("nextAttemptDate").is_none(), "it does not come again: {result:#}");
-    let shown = entity.delivery(&deliveries[0]).await;
-    assert_eq!((&shown["status"], &shown["attemptCount"]), (&json!("cancelled"), &json!(2)), "{shown:#}");
-    assert!(!shown.to_string().contains(&guest), "{shown:#}");
-    assert!(shown["attempts"][0]["error"].as_str().is_some_and(|error| error.starts_with("reported: ")), "{shown:#}");
+    // An attempt with the second reason has no room in the head.
+    for reason in [format!("{guest} has no room"), format!("{guest}{}", "\u{1f3e8}".repeat(400))] {
+        let (event, deliveries) = published(&entity, json!({})).await;
+        let first = reported(&entity, &hook, &read_some(&entity, &hook, "").await, &reason).await;
+        assert!(first.get("nextAttemptDate").is_some(), "{first:#}");
+        assert!(entity.delivery(&deliveries[0]).await.to_string().contains(&guest));
+        // A further failure is reported after the content is erased, and is the last.
+        let second = read_some(&entity, &hook, "").await;
+        erase(&entity, &event).await;
+        let result = reported(&entity, &hook, &second, &reason).await;
+        assert!(result.get("nextAttemptDate").is_none(), "it does not come again: {result:#}");
+        let shown = entity.delivery(&deliveries[0]).await;
+        assert_eq!((&shown["status"], &shown["attemptCount"]), (&json!("cancelled"), &json!(2)), "{shown:#}");
+        assert!(!shown.to_string().contains(&guest), "{shown:#}");
+        let error = shown["attempts"][0]["error"].as_str();
+        assert!(error.is_some_and(|error| error.starts_with("reported: ")), "{shown:#}");
+    }
     // Neither in the deliveries nor in the health of the webhook, which says why the last attempt failed.
     let items = suite.table().scan().await;
     let left: Vec<_> = items.iter().filter(|item| item.to_string().contains(&guest)).collect();

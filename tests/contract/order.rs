@@ -135,6 +135,31 @@ async fn a_cancelled_delivery_lets_the_next_one_go(suite: Arc<Suite>) {
 }
 
 #[contract_test]
+async fn an_erased_event_lets_the_next_one_go(suite: Arc<Suite>) {
+    let slow = Behaviour::status(500).after(Duration::from_secs(3));
+    for (behaviour, is_under_way) in [(later(), false), (slow, true)] {
+        let entity = suite.entity().await;
+        let receiver = Receiver::start().await;
+        ordered(&entity, &receiver.on("/", [behaviour, Behaviour::status(200)]), &[]).await;
+        let first = about(&entity, "A").await;
+        if is_under_way {
+            receiver.until("/", 1).await;
+        } else {
+            entity.until_status(&first, &["retrying"]).await;
+        }
+        let second = about(&entity, "A").await;
+        until_held_by(&entity, &second, &first).await;
+        let event = entity.delivery(&first).await["event"]["id"].as_str().expect("openapi.yaml says so").to_owned();
+        entity.call("DELETE", &format!("/webhook/event/{event}/content")).expect(200).await;
+        let erased = std::time::Instant::now();
+        assert_eq!(delivered(&entity, &receiver, "/", &[&second]).await, [first.clone(), second]);
+        assert!(erased.elapsed() < WOKEN_WITHIN, "{:?}, under way: {is_under_way}", erased.elapsed());
+        let shown = entity.delivery(&first).await;
+        assert_eq!((&shown["status"], &shown["cancelReason"]), (&json!("cancelled"), &json!("erased")), "{shown:#}");
+    }
+}
+
+#[contract_test]
 async fn a_webhook_without_order_is_not_held_up_by_an_ordered_one(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;

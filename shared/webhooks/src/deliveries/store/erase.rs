@@ -39,19 +39,26 @@ const TRIES: usize = 5;
 const ERASING: &str = "erasing the content of a delivery";
 
 impl Deliveries {
-    /// Erases the content in some deliveries of an erased event, beginning with this number. Returns the number of the
-    /// next; `None` after the last. A repetition changes nothing more.
+    /// Erases the content in some deliveries of an erased event, beginning with this number, and lets the deliveries go
+    /// that are held by them. Returns the number of the next; `None` after the last. A repetition changes nothing more.
     pub(crate) async fn erase_page(
         &self,
         event: &EventItem,
         from: usize,
         now: Time,
     ) -> Result<Option<usize>, TableError> {
-        let ids: Vec<_> = event.deliveries().map(|(id, _)| id).skip(from).take(PAGE).collect();
-        let table = self.table.until(Instant::now() + LIMIT);
-        // Boxed: the nested types of futures exceed the compiler's limits.
-        try_join_all(ids.iter().map(|id| erase_delivery(&table, event, id, now).boxed())).await?;
-        let next = from + ids.len();
+        let page: Vec<_> = event.deliveries().skip(from).take(PAGE).collect();
+        let table = &self.table.until(Instant::now() + LIMIT);
+        let erasures = page.iter().map(|(id, target)| {
+            // Boxed: the nested types of futures exceed the compiler's limits.
+            async move {
+                erase_delivery(table, event, id, now).await?;
+                self.release_next(id, &target.webhook, now).await
+            }
+            .boxed()
+        });
+        try_join_all(erasures).await?;
+        let next = from + page.len();
         Ok((next < event.targets.len()).then_some(next))
     }
 }
