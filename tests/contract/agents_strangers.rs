@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     agents_tools::{of, text},
+    feeds::{answer, pulled, read_some},
     harness::{Agent, Behaviour, Receiver, Suite},
 };
 
@@ -65,6 +66,27 @@ async fn untrusted_texts_are_marked_shortened_and_visible(suite: Arc<Suite>) {
         assert!(!result.to_string().contains(['\u{202e}', '\u{e0049}']), "{result:#}");
     }
     assert!(results[4].to_string().len() < 30_000, "a diagnosis is short");
+}
+
+#[contract_test]
+async fn the_reason_of_a_reader_is_marked_as_untrusted(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let agent = Agent::of(&entity).await;
+    let hook = pulled(&entity).await;
+    let delivery = entity.publish(json!({})).await;
+    let read = read_some(&entity, &hook, "").await;
+    let failure = json!({ "failed": [{ "receipt": read[0]["receipt"], "reason": HOSTILE }] });
+    assert_eq!(answer(&entity, &hook, failure).await, ["failed"]);
+    let shown = agent.call("show_delivery", json!({ "deliveryIdentifier": delivery })).await;
+    assert!(text(&shown["attempts"][0]["error"]["untrusted"]).contains(HOSTILE), "{shown:#}");
+    for result in [
+        shown,
+        agent.call("list_deliveries", of(&hook)).await,
+        agent.call("show_webhook", of(&hook)).await,
+        agent.call("diagnose_webhook", of(&hook)).await,
+    ] {
+        assert!(unmarked(&result).iter().all(|text| !text.contains("ignore")), "{result:#}");
+    }
 }
 
 #[contract_test]

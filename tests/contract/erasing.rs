@@ -7,7 +7,10 @@ use base::{SystemRandom, random::uuid};
 use contract_test::contract_test;
 use serde_json::{Value, json};
 
-use crate::harness::{Behaviour, Entity, LONG, Receiver, Settings, Suite, Table, stored, time, until};
+use crate::{
+    feeds::{abandoned, pulled, read, read_some},
+    harness::{Behaviour, Entity, Hook, LONG, Receiver, Settings, Suite, Table, stored, time, until},
+};
 
 /// The guest of an entity, whom its event names, and the answers of endpoints repeat.
 fn guest_of(entity: &Entity) -> String {
@@ -195,6 +198,63 @@ async fn an_attempt_under_way_is_recorded_without_its_response(suite: Arc<Suite>
 }
 
 #[contract_test]
+async fn a_reader_that_does_not_answer_stays_in_the_history_after_erasing(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let hook = pulled(&entity).await;
+    // The time of the reader is over before the content is erased, or afterwards.
+    for is_over in [true, false] {
+        let (event, deliveries) = published(&entity, json!({})).await;
+        if is_over {
+            abandoned(&suite, &entity, &hook).await;
+        } else {
+            read_some(&entity, &hook, "visibility=10").await;
+        }
+        erase(&entity, &event).await;
+        let delivery = ended(&entity, &deliveries[0]).await;
+        let outcome = ["status", "cancelReason", "attemptCount", "lastError"].map(|name| delivery[name].clone());
+        assert_eq!(outcome, [json!("cancelled"), json!("erased"), json!(1), json!("unconfirmed")], "{delivery:#}");
+        assert!(read(&entity, &hook, "").await.is_empty());
+        nothing_is_left(&suite.table(), &entity, &event).await;
+    }
+}
+
+/// Reports the first of these deliveries as failed; returns the result.
+async fn reported(entity: &Entity, hook: &Hook, read: &[Value], reason: &str) -> Value {
+    let body = json!({ "failed": [{ "receipt": read[0]["receipt"], "reason": reason }] });
+    let answer = entity.post(&format!("/webhook/{}/feed/ack", hook.id)).json(&body).expect(200).await.json();
+    assert_eq!(answer["results"][0]["outcome"], "failed", "{answer:#}");
+    answer["results"][0].clone()
+}
+
+#[contract_test]
+async fn the_reasons_of_readers_are_erased(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let guest = guest_of(&entity);
+    let hook = pulled(&entity).await;
+    // An attempt with the second reason has no room in the head.
+    for reason in [format!("{guest} has no room"), format!("{guest}{}", "\u{1f3e8}".repeat(400))] {
+        let (event, deliveries) = published(&entity, json!({})).await;
+        let first = reported(&entity, &hook, &read_some(&entity, &hook, "").await, &reason).await;
+        assert!(first.get("nextAttemptDate").is_some(), "{first:#}");
+        assert!(entity.delivery(&deliveries[0]).await.to_string().contains(&guest));
+        // A further failure is reported after the content is erased, and is the last.
+        let second = read_some(&entity, &hook, "").await;
+        erase(&entity, &event).await;
+        let result = reported(&entity, &hook, &second, &reason).await;
+        assert!(result.get("nextAttemptDate").is_none(), "it does not come again: {result:#}");
+        let shown = entity.delivery(&deliveries[0]).await;
+        assert_eq!((&shown["status"], &shown["attemptCount"]), (&json!("cancelled"), &json!(2)), "{shown:#}");
+        assert!(!shown.to_string().contains(&guest), "{shown:#}");
+        let error = shown["attempts"][0]["error"].as_str();
+        assert!(error.is_some_and(|error| error.starts_with("reported: ")), "{shown:#}");
+    }
+    // Neither in the deliveries nor in the health of the webhook, which says why the last attempt failed.
+    let items = suite.table().scan().await;
+    let left: Vec<_> = items.iter().filter(|item| item.to_string().contains(&guest)).collect();
+    assert!(left.is_empty(), "{left:#?}");
+}
+
+#[contract_test]
 async fn a_repeated_publication_does_not_bring_erased_content_back(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let guest = guest_of(&entity);
@@ -296,4 +356,27 @@ async fn an_event_is_kept_for_the_days_that_its_publisher_wants(suite: Arc<Suite
         assert_eq!(violation["field"], "retentionDays", "{problem:#}");
         assert!(text(&violation["message"]).contains("1 to 90"), "{problem:#}");
     }
+}
+
+/// A delivery may wait for another one, for its slot or for a breaker until its retention is over.
+#[contract_test]
+async fn no_attempt_is_made_after_the_retention_of_an_event(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let later = Behaviour::answer(503, &[("Retry-After", "600")], "");
+    entity.hook(&receiver.on("/", [later, Behaviour::status(200)])).await;
+    let (_, deliveries) = published(&entity, json!({ "retentionDays": 1 })).await;
+    entity.until_status(&deliveries[0], &["retrying"]).await;
+    let mut head = suite.table().head(&deliveries[0]).await.expect("it waits");
+    head["expiresAt"] = json!({ "N": "1" });
+    for name in ["claimableAt", "nextAttemptDate", "dueAt"] {
+        head[name] = json!({ "S": "2026-01-01T00:00:00.000Z" });
+    }
+    suite.table().put(head).await;
+    until("the dispatcher ends it", LONG, async || {
+        let head = suite.table().head(&deliveries[0]).await.expect("the table has not removed it yet");
+        (head["status"]["S"] == "cancelled").then_some(())
+    })
+    .await;
+    assert_eq!(receiver.received("/").len(), 1);
 }

@@ -8,7 +8,7 @@ use contract_test::contract_test;
 use serde_json::{Value, json};
 
 use crate::{
-    harness::{Behaviour, Bus, Entity, Hook, LONG, Receiver, Suite, until},
+    harness::{Behaviour, Bus, Entity, Hook, LONG, Receiver, Suite, now, until},
     webhooks::fields,
 };
 
@@ -200,4 +200,24 @@ async fn a_filter_is_tried_on_the_recent_events_of_the_entity(suite: Arc<Suite>)
         let problem = entity.post("/webhook/event/filter/check").json(&request).refused(400, "invalid-request").await;
         assert_eq!(fields(&problem), paths, "{request}");
     }
+}
+
+/// Each may read a hundred events of 256 KiB.
+#[contract_test]
+async fn dry_runs_of_a_filter_are_limited_for_each_entity_and_minute(suite: Arc<Suite>) {
+    let (entity, other) = (suite.entity().await, suite.entity().await);
+    // The test may begin in one minute and end in the next.
+    for minute in [0, 60, 120] {
+        let minute = now() - now() % 60 + minute;
+        let item = json!({
+            "pk": { "S": format!("ALLOWANCE#filter-checks#{}", entity.id) }, "sk": { "S": format!("{minute:010}") },
+            "count": { "N": "60" },
+        });
+        suite.table().put(item).await;
+    }
+    let request = json!({ "eventFilter": { "total": [{ "exists": true }] } });
+    let refused = entity.post("/webhook/event/filter/check").json(&request).refused(429, "too-many-requests").await;
+    assert_eq!(refused["properties"]["limit"], 60);
+    entity.post("/webhook/event/filter/check").json(&json!({})).refused(400, "invalid-request").await;
+    assert_eq!(checked(&other, request).await["eventsRead"], 0);
 }

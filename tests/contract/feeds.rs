@@ -3,12 +3,13 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
+use base::{SystemRandom, random::uuid};
 use contract_test::contract_test;
 use futures::future::join_all;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::harness::{Behaviour, Entity, Hook, LONG, Received, Receiver, Suite, signature, stored, until};
+use crate::harness::{Behaviour, Entity, Hook, LONG, Received, Receiver, Suite, now, signature, stored, until};
 
 const LONG_AGO: &str = "2026-01-01T00:00:00.000Z";
 
@@ -164,7 +165,7 @@ async fn an_unconfirmed_delivery_comes_again_and_its_receipt_expires(suite: Arc<
 }
 
 /// Reads a delivery and does not answer; returns when its visibility time is over.
-async fn abandoned(suite: &Suite, entity: &Entity, hook: &Hook) {
+pub(crate) async fn abandoned(suite: &Suite, entity: &Entity, hook: &Hook) {
     let read = read_some(entity, hook, "visibility=10").await;
     let (pk, sk) = stored::head_key(id(&read[0]));
     let mut head = suite.table().item(&pk, &sk).await.expect("it is leased");
@@ -317,6 +318,74 @@ async fn a_feed_gives_the_oldest_first_and_waits_for_the_next(suite: Arc<Suite>)
     let (found, published) = tokio::join!(waiting, publishing);
     assert_eq!(found.iter().map(id).collect::<Vec<_>>(), [published]);
     assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+}
+
+/// The table removes a delivery some days after its retention.
+#[contract_test]
+async fn expired_deliveries_hide_no_later_one_from_readers(suite: Arc<Suite>) {
+    /// As many as a request gives if it does not say how many.
+    const MANY: usize = 10;
+    let entity = suite.entity().await;
+    let hook = pulled(&entity).await;
+    for _ in 0..MANY {
+        let expired = entity.publish(json!({})).await;
+        entity.until_delivery(&expired, "waits for a reader", |shown| shown["waitingFor"] == "reader").await;
+        let mut head = suite.table().head(&expired).await.expect("it is in the feed");
+        head["expiresAt"] = json!({ "N": "1" });
+        suite.table().put(head).await;
+    }
+    let kept = entity.publish(json!({})).await;
+    let found = read_some(&entity, &hook, "").await;
+    assert_eq!(found.iter().map(id).collect::<Vec<_>>(), [kept.as_str()]);
+    let shown = entity.get(&format!("/webhook/{}", hook.id)).expect(200).await.json();
+    assert_eq!(shown["oldestUnreadDate"], entity.delivery(&kept).await["createdDate"], "{shown:#}");
+}
+
+/// The event of a delivery may be damaged.
+#[contract_test]
+async fn a_delivery_that_cannot_be_read_holds_up_no_other_of_its_feed(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let hook = pulled(&entity).await;
+    let table = suite.table();
+    // So much that does not repeat is kept in a separate item.
+    let large: String = (0..200).map(|_| uuid(&SystemRandom)).collect();
+    let published = entity.publish_of_type("booking.created", json!({ "notes": large })).await.json();
+    let event = published["eventIdentifier"].as_str().expect("a text");
+    let damaged = published["deliveries"][0]["deliveryIdentifier"].as_str().expect("a text");
+    let good = entity.publish(json!({})).await;
+    for delivery in [damaged, good.as_str()] {
+        entity.until_delivery(delivery, "waits for a reader", |shown| shown["waitingFor"] == "reader").await;
+    }
+    table.remove(&format!("EVT#{event}"), "BODY").await;
+    assert_eq!(id(&read_some(&entity, &hook, "limit=1").await[0]), good);
+    // No dispatcher looks at it during other tests.
+    for (pk, sk) in [stored::event_key(event), stored::head_key(damaged)] {
+        table.remove(&pk, &sk).await;
+    }
+}
+
+/// A request that waits occupies an invocation, and all functions of an account share them.
+#[contract_test]
+async fn an_entity_that_has_begun_its_waits_is_refused_before_it_waits(suite: Arc<Suite>) {
+    let (entity, other) = (suite.entity().await, suite.entity().await);
+    let (hook, of_other) = (pulled(&entity).await, pulled(&other).await);
+    // As if it had begun all its waits, in every window of this test.
+    let begun = now() - now() % 10;
+    let used_up = (0..12).map(|window| {
+        let (pk, sk) = (format!("ALLOWANCE#feed-waits#{}", entity.id), format!("{:010}", begun + window * 10));
+        json!({ "pk": { "S": pk }, "sk": { "S": sk }, "count": { "N": "200" }, "expiresAt": { "N": "4000000000" } })
+    });
+    suite.table().put_all(used_up).await;
+    let asked = Instant::now();
+    let at = format!("/webhook/{}/feed", hook.id);
+    let problem = entity.get(&format!("{at}?wait=10")).refused(429, "too-many-requests").await;
+    assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
+    assert_eq!(problem["properties"]["limit"], 200);
+    assert!(read(&entity, &hook, "").await.is_empty(), "a request that does not wait is accepted");
+    assert!(read(&other, &of_other, "wait=1").await.is_empty(), "the other entity waits");
+    let published = entity.publish(json!({})).await;
+    entity.until_delivery(&published, "waits for a reader", |shown| shown["waitingFor"] == "reader").await;
+    assert_eq!(id(&read(&entity, &hook, "wait=10").await[0]), published, "nothing has to wait");
 }
 
 #[contract_test]

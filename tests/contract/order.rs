@@ -6,11 +6,11 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use contract_test::contract_test;
 use futures::future::join_all;
 use serde_json::{Value, json};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::{
     feeds::{answer, confirm, read, read_some},
-    harness::{ApiResponse, Behaviour, Entity, Hook, LONG, Receiver, Suite, until},
+    harness::{ApiResponse, AwsCall, Behaviour, Entity, Hook, LONG, Receiver, Settings, Suite, Table, now, until},
     webhooks::fields,
 };
 
@@ -135,6 +135,31 @@ async fn a_cancelled_delivery_lets_the_next_one_go(suite: Arc<Suite>) {
 }
 
 #[contract_test]
+async fn an_erased_event_lets_the_next_one_go(suite: Arc<Suite>) {
+    let slow = Behaviour::status(500).after(Duration::from_secs(3));
+    for (behaviour, is_under_way) in [(later(), false), (slow, true)] {
+        let entity = suite.entity().await;
+        let receiver = Receiver::start().await;
+        ordered(&entity, &receiver.on("/", [behaviour, Behaviour::status(200)]), &[]).await;
+        let first = about(&entity, "A").await;
+        if is_under_way {
+            receiver.until("/", 1).await;
+        } else {
+            entity.until_status(&first, &["retrying"]).await;
+        }
+        let second = about(&entity, "A").await;
+        until_held_by(&entity, &second, &first).await;
+        let event = entity.delivery(&first).await["event"]["id"].as_str().expect("openapi.yaml says so").to_owned();
+        entity.call("DELETE", &format!("/webhook/event/{event}/content")).expect(200).await;
+        let erased = std::time::Instant::now();
+        assert_eq!(delivered(&entity, &receiver, "/", &[&second]).await, [first.clone(), second]);
+        assert!(erased.elapsed() < WOKEN_WITHIN, "{:?}, under way: {is_under_way}", erased.elapsed());
+        let shown = entity.delivery(&first).await;
+        assert_eq!((&shown["status"], &shown["cancelReason"]), (&json!("cancelled"), &json!("erased")), "{shown:#}");
+    }
+}
+
+#[contract_test]
 async fn a_webhook_without_order_is_not_held_up_by_an_ordered_one(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
@@ -222,6 +247,38 @@ async fn concurrent_publications_of_a_subject_never_overlap(suite: Arc<Suite>) {
             assert!(between >= WORKS, "two requests about {subject} came within {between:?}");
         }
     }
+}
+
+/// A publication that waits occupies an invocation, and all functions of an account share them.
+#[contract_test]
+async fn publications_of_a_hot_subject_that_must_not_wait_are_refused_soon(suite: Arc<Suite>) {
+    let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let (entity, other) =
+        (Entity::new(&setup.api, "hot-1".to_owned()).await, Entity::new(&setup.api, "other-1".to_owned()).await);
+    for entity in [&entity, &other] {
+        ordered_feed(entity).await;
+    }
+    // As if others moved the line again and again.
+    let moves_a_line = |call: &AwsCall| {
+        call.operation == "TransactWriteItems" && (call.mentions("LINE#hot-1") || call.mentions("LINE#other-1"))
+    };
+    setup.table.refuse(usize::MAX, "TransactionConflictException", moves_a_line);
+    let begun = now() - now() % 10;
+    let used_up = (0..12).map(|window| {
+        let sk = format!("{:010}", begun + window * 10);
+        json!({ "pk": { "S": "ALLOWANCE#line-waits#hot-1" }, "sk": { "S": sk }, "count": { "N": "200" } })
+    });
+    Table::of(&setup.api.env).put_all(used_up).await;
+    let refused = async |entity: &Entity| {
+        let began = Instant::now();
+        let call = entity.post("/webhook/event").json(&event("booking.created", "A"));
+        call.refused(503, "service-unavailable").await;
+        began.elapsed()
+    };
+    let (soon, late) = (refused(&entity).await, refused(&other).await);
+    assert!(soon < Duration::from_millis(2_500), "{soon:?}");
+    assert!(late >= Duration::from_secs(3), "{late:?}");
+    assert!(setup.bundle.stop().await.success());
 }
 
 #[contract_test]

@@ -6,8 +6,13 @@ use std::{sync::Arc, time::Duration};
 use contract_test::contract_test;
 use futures::future::join_all;
 use serde_json::{Value, json};
+use tokio::time::sleep;
 
-use crate::harness::{Behaviour, Entity, Hook, Receiver, Settings, Suite};
+use crate::{
+    feeds::{confirm, read_some},
+    harness::{Behaviour, Entity, Hook, LONG, Moment, Receiver, Settings, Suite, now, until},
+    pauses::{key, paused_in},
+};
 
 fn limited(url: &str, limit: u32) -> Value {
     json!({ "name": "limited", "eventUrl": url, "eventList": [], "maxAttemptsPerSecond": limit })
@@ -87,6 +92,64 @@ async fn a_line_is_not_lost_with_its_workers(suite: Arc<Suite>) {
         entity.until_status(delivery, &["delivered"]).await;
     }
     assert!(bundle.stop().await.success());
+}
+
+#[contract_test]
+async fn a_change_to_pull_while_an_attempt_waits_for_its_turn_sends_nothing(suite: Arc<Suite>) {
+    let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let entity = Entity::new(&setup.api, "limited".to_owned()).await;
+    let receiver = Receiver::start().await;
+    let hook = entity.hook_with(limited(&receiver.on("/", [Behaviour::status(200)]), 1)).await;
+    let line = format!("RATE#{}", hook.id);
+    let mut slot = setup.table.hold("a slot is reserved", Moment::After, move |call| call.mentions(&line));
+    let delivery = entity.publish(json!({})).await;
+    slot.reached().await;
+    change(&entity, &hook, json!({ "delivery": "pull" })).await;
+    // The webhook that the dispatcher has read is too old by then.
+    sleep(Duration::from_millis(500)).await;
+    slot.release();
+    let read = read_some(&entity, &hook, "").await;
+    assert_eq!(read[0]["attemptNumber"], 1, "no attempt was made without an address: {read:#?}");
+    assert_eq!(confirm(&entity, &hook, &read).await, ["confirmed"]);
+    assert_eq!(entity.delivery(&delivery).await["attemptCount"], 1);
+    assert!(receiver.received("/").is_empty());
+    assert!(setup.bundle.stop().await.success());
+}
+
+#[contract_test]
+async fn the_probe_after_a_pause_does_not_wait_for_its_turn(suite: Arc<Suite>) {
+    const HOUR: i64 = 60 * 60;
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let hook = entity.hook_with(limited(&receiver.on("/", [Behaviour::status(200)]), 1)).await;
+    let first = entity.publish(json!({})).await;
+    entity.until_status(&first, &["delivered"]).await;
+    // A success that is counted later would end the pause.
+    until("the attempt is counted", LONG, async || {
+        let stats = entity.get(&format!("/webhook/{}/stats", hook.id)).expect(200).await.json();
+        (stats["last24Hours"]["attempts"] == 1).then_some(())
+    })
+    .await;
+    let table = suite.table();
+    // Others wait in line for an hour, and the pause of the breaker is over.
+    let line = format!("RATE#{}", hook.id);
+    let mut line = table.scan().await.into_iter().find(|item| item["pk"]["S"] == line.as_str()).expect("its line");
+    line["nextAt"] = json!({ "N": ((now() + HOUR) * 1_000_000).to_string() });
+    table.put(line).await;
+    paused_in(&table, &entity, &hook, 1).await;
+    let (pk, sk) = key(&entity, &hook);
+    let mut health = table.item(&pk, &sk).await.expect("it is paused");
+    health["openUntil"] = json!({ "S": "2026-01-01T00:00:00.000Z" });
+    table.put(health).await;
+
+    let probe = entity.publish(json!({})).await;
+    entity.until_status(&probe, &["delivered"]).await;
+    until("the answer closes the breaker", LONG, async || {
+        (entity.webhook(&hook.id).await["health"] == "healthy").then_some(())
+    })
+    .await;
+    let next = entity.publish(json!({})).await;
+    entity.until_delivery(&next, "is in line", |shown| shown["waitingFor"] == "rate").await;
 }
 
 #[contract_test]

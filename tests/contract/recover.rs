@@ -390,6 +390,24 @@ async fn exhausted_and_expired_deliveries_are_not_recovered(suite: Arc<Suite>) {
     assert_eq!(table.head(&expired).await, Some(head));
 }
 
+/// The table removes a delivery some days after its retention, which an event may have shorter than others.
+#[contract_test]
+async fn the_number_that_is_left_ends_at_0_although_some_have_expired(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let hook = hook_for(&entity, "booking.created", &receiver.on("/", [Behaviour::status(500)])).await;
+    let ids = publish(&entity, "booking.created", 2).await;
+    until_count(&entity, &hook, "failed", 2).await;
+    let mut head = suite.table().head(&ids[0]).await.expect("it is there");
+    head["expiresAt"] = json!({ "N": "1" });
+    suite.table().put(head).await;
+    receiver.on("/", [Behaviour::status(200)]);
+    let range = json!({ "since": "2020-01-01T00:00:00Z" });
+    recover(&entity, &hook, &range).await;
+    entity.until_status(&ids[1], &["delivered"]).await;
+    until("nothing is left", LONG, async || (recover(&entity, &hook, &range).await == 0).then_some(())).await;
+}
+
 #[contract_test]
 async fn every_bad_range_is_refused_with_its_field(suite: Arc<Suite>) {
     let entity = suite.entity().await;

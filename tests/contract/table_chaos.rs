@@ -3,16 +3,18 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use crate::{
-    harness::{AwsCall, Entity, Receiver, Settings, Suite, account},
+    feeds::{confirm, pulled, read_some},
+    harness::{AwsCall, Entity, Hook, LONG, Receiver, Settings, Suite, account, until},
     queue_chaos::{SCHEDULE, complete, publish},
 };
 use contract_test::contract_test;
+use serde_json::{Value, json};
 
 /// One of this many matching calls is affected.
 fn one_in(
@@ -39,5 +41,102 @@ async fn a_table_that_refuses_and_dawdles_now_and_then_changes_nothing(suite: Ar
     setup.table.delay(usize::MAX, Duration::from_millis(300), one_in(17, |_| true));
     let deliveries = publish(&entity, &receiver).await;
     complete(&account(&entity, &receiver, &deliveries, &[]).await);
+    assert!(setup.bundle.stop().await.success());
+}
+
+/// More deliveries than a request to a feed works on at once.
+const OF_FEED: usize = 20;
+
+/// The deliveries of a feed, with its webhook; each is published, and none is read.
+async fn unread(entity: &Entity) -> (Hook, Vec<String>) {
+    let hook = pulled(entity).await;
+    let mut published = Vec::new();
+    for number in 0..OF_FEED {
+        published.push(entity.publish(json!({ "number": number })).await);
+    }
+    for delivery in &published {
+        entity.until_delivery(delivery, "waits for a reader", |shown| shown["waitingFor"] == "reader").await;
+    }
+    (hook, published)
+}
+
+/// While this is on, the writes to a delivery that set this attribute are refused.
+fn throttled(on: &Arc<AtomicBool>, delivery: &str, attribute: &str) -> impl Fn(&AwsCall) -> bool + Send + Sync + use<> {
+    let (on, delivery, attribute) = (on.clone(), delivery.to_owned(), format!("SET \\\"{attribute}\\\""));
+    move |call| {
+        let is_meant = call.operation == "BatchExecuteStatement" && call.mentions(&delivery);
+        is_meant && call.mentions(&attribute) && on.load(Ordering::Relaxed)
+    }
+}
+
+/// Waits until the statistics of a webhook have this many attempts.
+async fn until_counted(entity: &Entity, hook: &Hook, attempts: usize) {
+    until(&format!("{attempts} attempts are counted"), LONG, async || {
+        let stats = entity.get(&format!("/webhook/{}/stats", hook.id)).expect(200).await.json();
+        (stats["last24Hours"]["attempts"] == attempts).then_some(())
+    })
+    .await;
+}
+
+/// Asserts that each delivery was confirmed at its first attempt.
+async fn each_is_confirmed_once(entity: &Entity, deliveries: &[String]) {
+    for delivery in deliveries {
+        let shown = entity.delivery(delivery).await;
+        assert_eq!((&shown["status"], &shown["attemptCount"]), (&json!("delivered"), &json!(1)), "{shown:#}");
+    }
+}
+
+#[contract_test]
+async fn answers_of_a_reader_that_were_recorded_count_although_one_fails(suite: Arc<Suite>) {
+    let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let entity = Entity::new(&setup.api, "answering".to_owned()).await;
+    let (hook, published) = unread(&entity).await;
+    let mut read = Vec::new();
+    while read.len() < OF_FEED {
+        read.extend(read_some(&entity, &hook, "limit=100&visibility=600").await);
+    }
+    let is_on = Arc::new(AtomicBool::new(true));
+    let last = read[OF_FEED - 1]["deliveryIdentifier"].as_str().expect("a text");
+    setup.table.refuse(usize::MAX, "ProvisionedThroughputExceededException", throttled(&is_on, last, "attemptCount"));
+    let receipts: Vec<_> = read.iter().map(|delivery| &delivery["receipt"]).collect();
+    let answers = entity.post(&format!("/webhook/{}/feed/ack", hook.id)).json(&json!({ "confirmed": receipts }));
+    let answered = Instant::now();
+    answers.expect(503).await;
+    assert!(answered.elapsed() < Duration::from_secs(14), "its function ends after 15 s: {:?}", answered.elapsed());
+    let mut recorded = 0;
+    for delivery in &published {
+        recorded += usize::from(entity.delivery(delivery).await["status"] == "delivered");
+    }
+    assert!((1..OF_FEED).contains(&recorded), "{recorded} were recorded");
+    until_counted(&entity, &hook, recorded).await;
+
+    is_on.store(false, Ordering::Relaxed);
+    let outcomes = confirm(&entity, &hook, &read).await;
+    assert_eq!(outcomes, ["confirmed"; OF_FEED], "a repeated answer is the first");
+    each_is_confirmed_once(&entity, &published).await;
+    until_counted(&entity, &hook, OF_FEED).await;
+    assert!(setup.bundle.stop().await.success());
+}
+
+#[contract_test]
+async fn a_throttled_delivery_keeps_no_other_from_the_reader_of_its_feed(suite: Arc<Suite>) {
+    let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let entity = Entity::new(&setup.api, "reading".to_owned()).await;
+    let (hook, published) = unread(&entity).await;
+    let is_on = Arc::new(AtomicBool::new(true));
+    let last = &published[OF_FEED - 1];
+    setup.table.refuse(usize::MAX, "ProvisionedThroughputExceededException", throttled(&is_on, last, "handedOutAt"));
+    let mut read = read_some(&entity, &hook, "limit=100&visibility=600").await;
+    let is_last = |delivery: &Value| delivery["deliveryIdentifier"] == last.as_str();
+    assert!(!read.iter().any(is_last), "its claim was refused");
+
+    is_on.store(false, Ordering::Relaxed);
+    while read.len() < OF_FEED {
+        read.extend(read_some(&entity, &hook, "limit=100&visibility=600").await);
+    }
+    // A delivery that a reader got and did not see would have an unconfirmed attempt after its visibility time.
+    assert!(read.iter().all(|delivery| delivery["attemptNumber"] == 1), "{read:#?}");
+    assert_eq!(confirm(&entity, &hook, &read).await, ["confirmed"; OF_FEED]);
+    each_is_confirmed_once(&entity, &published).await;
     assert!(setup.bundle.stop().await.success());
 }

@@ -10,7 +10,7 @@ pub mod query;
 mod time;
 pub mod unseen;
 
-pub use json_body::{JsonBody, Members, Violations, no_input};
+pub use json_body::{JsonBody, Members, Violations, no_input, plain_integer};
 pub use kind::ProblemKind;
 pub use problem::{Explanation, Link, Problem, Violation};
 pub use query::Query;

@@ -1,8 +1,8 @@
-//! Rate limits per hour or minute, counted in the table by the kind of action and the account.
+//! Rate limits per hour, minute or ten seconds, counted in the table by the kind of action and the account.
 //!
 //! | item | pk / sk |
 //! |---|---|
-//! | count of actions | `ALLOWANCE#{what}#{account}` / the beginning of the hour or minute, in seconds |
+//! | count of actions | `ALLOWANCE#{what}#{account}` / the beginning of the window, in seconds |
 
 use crate::table::{Change, Key, Table, TableError, Written, absent, at_most};
 use base::Time;
@@ -31,8 +31,16 @@ pub enum Allowance {
     Tests,
     /// Deliveries that a managing entity sends again.
     Resends,
-    /// Requests of a managing entity that read feeds. Each may wait, and occupies an invocation meanwhile.
+    /// Dry runs of a managing entity's filters. Each may read a hundred bodies of 256 KiB.
+    FilterChecks,
+    /// Requests of a managing entity that read feeds.
     FeedReads,
+    /// Those of them that wait, since the feed is empty. Each occupies an invocation for up to ten seconds, and all
+    /// functions share those of the account. So many may wait as an entity has webhooks.
+    FeedWaits,
+    /// Publications of a managing entity that wait for their place in the line of a subject. Each occupies an invocation
+    /// for some seconds.
+    LineWaits,
 }
 
 impl Allowance {
@@ -45,7 +53,10 @@ impl Allowance {
             Self::Recoveries => "recoveries",
             Self::Tests => "tests",
             Self::Resends => "resends",
+            Self::FilterChecks => "filter-checks",
             Self::FeedReads => "feed-reads",
+            Self::FeedWaits => "feed-waits",
+            Self::LineWaits => "line-waits",
         }
     }
 
@@ -54,18 +65,20 @@ impl Allowance {
         match self {
             Self::Credentials | Self::SharedTokens => 1000,
             Self::OwnTokens => 50,
-            Self::PanelLinks | Self::Tests => 60,
+            Self::PanelLinks | Self::Tests | Self::FilterChecks => 60,
             Self::Recoveries => 20,
             Self::Resends => 300,
             Self::FeedReads => 1_200,
+            Self::FeedWaits | Self::LineWaits => 200,
         }
     }
 
     /// The length of a window, in seconds.
-    const fn window(self) -> i64 {
+    pub const fn window(self) -> i64 {
         match self {
+            Self::FeedWaits | Self::LineWaits => 10,
             Self::Credentials | Self::OwnTokens | Self::SharedTokens | Self::PanelLinks => HOUR,
-            Self::Recoveries | Self::Tests | Self::Resends | Self::FeedReads => MINUTE,
+            Self::Recoveries | Self::Tests | Self::Resends | Self::FilterChecks | Self::FeedReads => MINUTE,
         }
     }
 
@@ -129,5 +142,15 @@ mod tests {
             assert_eq!(Allowance::Recoveries.window_at(Time::from_millis(millis)), (minute, end));
         }
         assert_eq!(Allowance::Recoveries.window_at(end).0, minute + MINUTE);
+    }
+
+    #[test]
+    fn waits_of_one_entity_take_less_than_half_of_an_accounts_invocations() {
+        const OF_ACCOUNT: i64 = 1_000;
+        const LONGEST_WAIT: i64 = 10;
+        let waits = Allowance::FeedWaits;
+        // Waits that begin at the end of a window are under way beside those of the next one.
+        let windows = LONGEST_WAIT / waits.window() + 1;
+        assert!(windows * i64::from(waits.limit()) < OF_ACCOUNT / 2);
     }
 }

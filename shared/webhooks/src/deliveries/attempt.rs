@@ -77,6 +77,9 @@ impl ErrorCode {
     }
 }
 
+/// The error of a failure that a reader of a feed reported, without its reason.
+const REPORTED: &str = "reported: the reader of the feed reported a failure";
+
 /// An attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -135,7 +138,7 @@ impl Attempt {
             confirmed: self.confirmed,
             of_reader: self.confirmed
                 || self.error.as_deref().and_then(ErrorCode::of).is_some_and(ErrorCode::is_of_reader),
-            error: self.error.clone(),
+            error: self.error_without_reason().map(str::to_owned),
             duration: Duration::from_millis(self.duration_ms),
         }
     }
@@ -148,9 +151,22 @@ impl Attempt {
         Self { url, request_headers, ..self }
     }
 
-    /// The attempt without the response's body, which may repeat what the event said.
-    pub(crate) fn without_response_body(self) -> Self {
-        Self { response_body: None, ..self }
+    /// The attempt without what its receiver answered, which may repeat what the event said: the body of the response,
+    /// or the reason of a reader.
+    pub(crate) fn without_answer(self) -> Self {
+        let error = self.error_without_reason().map(str::to_owned);
+        Self { response_body: None, error, ..self }
+    }
+
+    /// Whether it has anything that [`Self::without_answer`] leaves out.
+    pub(crate) fn has_answer(&self) -> bool {
+        self.response_body.is_some() || self.error.as_deref() != self.error_without_reason()
+    }
+
+    /// The error without the words of a reader. Only the history of the delivery has them, where they can be erased.
+    pub(crate) fn error_without_reason(&self) -> Option<&str> {
+        let error = self.error.as_deref()?;
+        Some(if ErrorCode::of(error) == Some(ErrorCode::Reported) { REPORTED } else { error })
     }
 
     /// Bytes of its address and its header names.
@@ -244,5 +260,19 @@ mod tests {
         assert!(of_exchanges.iter().all(Option::is_some));
         let of_readers = ["reported: x", "unconfirmed: x"].map(ErrorCode::of);
         assert_eq!(of_exchanges.into_iter().chain(of_readers).collect::<Vec<_>>(), ErrorCode::ALL.map(Some));
+    }
+
+    #[test]
+    fn the_words_of_a_reader_stay_in_the_history_only() {
+        let now = Time::from_millis(1_795_167_900_000);
+        let attempt = |error: &str| Attempt::of_reader(1, now, now, Some(error.to_owned()));
+        let reported = attempt("reported: Jane Doe has no room");
+        assert!(reported.has_answer());
+        assert_eq!(reported.outcome().error.as_deref(), Some(REPORTED));
+        assert_eq!(ErrorCode::of(REPORTED), Some(ErrorCode::Reported));
+        let erased = reported.without_answer();
+        assert_eq!((erased.error.as_deref(), erased.has_answer()), (Some(REPORTED), false));
+        let unconfirmed = attempt("unconfirmed: x");
+        assert!(!unconfirmed.has_answer() && unconfirmed.clone().without_answer() == unconfirmed);
     }
 }

@@ -27,11 +27,14 @@ use crate::{
     subscriptions::Webhook,
 };
 use auth::EntityId;
-use base::{DeliveryId, EventId, Random, WebhookId, pause, random};
+use base::{DeliveryId, EventId, Random, Time, WebhookId, pause, random};
 use storage::table::{Put, TableError, Transaction, Value, is, is_new};
+use storage::{Allowance, Allowances};
 
 /// How long a publication tries to join a line that others move at the same time.
 const LIMIT: Duration = Duration::from_secs(4);
+/// How long it tries without being counted among the entity's publications that wait.
+const UNCOUNTED: Duration = Duration::from_millis(500);
 /// The longest pause before another try.
 const PAUSE: Duration = Duration::from_millis(100);
 /// The age of the last delivery to a webhook that is not ordered after which the webhook leaves the line. It is longer
@@ -99,15 +102,38 @@ impl Line {
 
 impl Events {
     /// Writes an event that is not stored yet, in the line of its subject. Returns the stored item, which is that of an
-    /// earlier publication if there was one.
+    /// earlier publication if there was one. `counted_at` is the time if the entity's publications that wait are limited:
+    /// each occupies an invocation, and a line takes about twenty a second.
     pub(super) async fn keep_in_line(
         &self,
+        item: EventItem,
+        put: &Put,
+        ordered: &Ordered,
+        random: &dyn Random,
+        counted_at: Option<Time>,
+    ) -> Result<EventItem, TableError> {
+        let began = Instant::now();
+        if let Some(now) = counted_at {
+            match self.join_until(began + UNCOUNTED, item.clone(), put, ordered, random).await {
+                Err(TableError::Unavailable { .. }) => {}
+                joined => return joined,
+            }
+            let waits = Allowances::new(self.table.until(began + LIMIT));
+            if waits.spend(Allowance::LineWaits, 1, item.owner_identifier.as_str(), now).await?.is_some() {
+                return Err(TableError::code(JOINING, "TransactionConflict"));
+            }
+        }
+        self.join_until(began + LIMIT, item, put, ordered, random).await
+    }
+
+    async fn join_until(
+        &self,
+        deadline: Instant,
         mut item: EventItem,
         put: &Put,
         ordered: &Ordered,
         random: &dyn Random,
     ) -> Result<EventItem, TableError> {
-        let deadline = Instant::now() + LIMIT;
         let table = self.table.until(deadline);
         let key = line_key(&item.owner_identifier, item.subject.as_deref().unwrap_or_default());
         loop {
@@ -164,7 +190,7 @@ fn next_key(delivery: &DeliveryId) -> (String, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::{Time, testing::CountingRandom};
+    use base::testing::CountingRandom;
     use proptest::{collection::vec, prelude::*};
     use std::collections::HashMap;
 

@@ -47,6 +47,7 @@ pub struct Publisher {
     queue: Queue,
     schedule: ScheduleSettings,
     subjects: SubjectMembers,
+    limits_waits: bool,
     pub(super) clock: SharedClock,
     pub(super) random: SharedRandom,
 }
@@ -113,9 +114,17 @@ impl Publisher {
             queue,
             schedule,
             subjects,
+            limits_waits: false,
             clock,
             random,
         }
+    }
+
+    /// The publisher of clients' events: of the events of one entity that wait for their place in a line, it lets only
+    /// so many wait at once.
+    #[must_use]
+    pub fn limiting_waits(self) -> Self {
+        Self { limits_waits: true, ..self }
     }
 
     /// Opens the connection to the queue before it is needed.
@@ -246,7 +255,9 @@ impl Publisher {
             match Ordered::of(event, &targets, webhooks) {
                 // Boxed, as above.
                 Some(ordered) => {
-                    item = self.events.keep_in_line(item, &put, &ordered, &*self.random).boxed().await?;
+                    let counted_at = self.limits_waits.then(|| self.clock.now());
+                    let joining = self.events.keep_in_line(item, &put, &ordered, &*self.random, counted_at);
+                    item = joining.boxed().await?;
                 }
                 None if !self.table.write_together(put, "keeping an event").await?.is_done() => {
                     // The first version of an event stays, with its targets.

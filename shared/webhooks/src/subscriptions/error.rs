@@ -31,12 +31,12 @@ pub enum WebhookError {
     /// The change is invalid once its masks are replaced by the stored values.
     #[error("the change is invalid once its masks are replaced by the stored values")]
     Invalid(Vec<Violation>),
-    /// The entity has reached its limit of requests of this kind in a minute.
-    #[error("the entity has sent {} requests of the kind {what:?} in a minute", what.limit())]
+    /// The entity has reached its limit of requests of this kind.
+    #[error("the entity has sent {} requests of the kind {what:?} in {} s", what.limit(), what.window())]
     TooManyRequests {
         /// The kind.
         what: Allowance,
-        /// Seconds until the end of the minute.
+        /// Seconds until the limit counts again from zero.
         wait: u64,
     },
     /// Concurrent changes made all tries fail.
@@ -91,9 +91,11 @@ impl From<WebhookError> for Problem {
             WebhookError::Invalid(violations) => Self::invalid(violations),
             WebhookError::TooManyRequests { what, wait } => {
                 let limit = what.limit();
-                let detail = format!(
-                    "A managing entity may send {limit} requests of this kind in a minute; try again in {wait} seconds."
-                );
+                let may = match what {
+                    Allowance::FeedWaits => format!("begin {limit} waits for its feeds in {} seconds", what.window()),
+                    _ => format!("send {limit} requests of this kind in a minute"),
+                };
+                let detail = format!("A managing entity may {may}; try again in {wait} seconds.");
                 Self::new(ProblemKind::TooManyRequests, detail).with_property("limit", limit).with_retry_after(wait)
             }
             WebhookError::NeverStill => Self::unavailable(error),

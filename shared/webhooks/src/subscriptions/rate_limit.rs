@@ -5,7 +5,7 @@ use std::{num::NonZeroU32, time::Duration};
 use serde::{Deserialize, Serialize};
 
 use base::Time;
-use problem::Violations;
+use problem::{Violations, plain_integer};
 
 /// The greatest limit. A webhook that may get more needs none: one run of the dispatcher has 20 attempts of a webhook
 /// under way at most.
@@ -45,7 +45,9 @@ pub fn take(field: &'static str, json: &str, violations: &mut Violations) -> Opt
     if json == "null" {
         return None;
     }
-    let limit = serde_json::from_str::<NonZeroU32>(json).ok().filter(|limit| limit.get() <= MAX).map(PerSecond);
+    // Clients that have doubles only write `5.0`.
+    let limit = plain_integer(json).and_then(|limit| limit.parse::<NonZeroU32>().ok());
+    let limit = limit.filter(|limit| limit.get() <= MAX).map(PerSecond);
     if limit.is_none() {
         violations.add(field, format!("must be an integer from 1 to {MAX}, or null for no limit"));
     }
@@ -69,7 +71,8 @@ pub(crate) mod tests {
             if violations.into_list().is_empty() { Ok(limit.map(PerSecond::get)) } else { Err(()) }
         };
         assert_eq!([read("null"), read("1"), read("100")], [Ok(None), Ok(Some(1)), Ok(Some(100))]);
-        for bad in ["0", "101", "-1", "1.5", "\"5\"", "true", "[1]", "{}", "1e1"] {
+        assert_eq!([read("5.0"), read("1e1")], [Ok(Some(5)), Ok(Some(10))], "an integer in JSON Schema");
+        for bad in ["0", "0.0", "101", "-1", "1.5", "100.5", "1e3", "\"5\"", "true", "[1]", "{}"] {
             assert_eq!(read(bad), Err(()), "{bad}");
         }
     }

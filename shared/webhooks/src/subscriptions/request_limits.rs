@@ -1,5 +1,5 @@
-//! Limits per managing entity on requests that cause attempts: recoveries, ends of pauses, test events and resends.
-//! They are far above what a person needs.
+//! Limits per managing entity on requests that cause much work, such as attempts, or occupy an invocation. They are far
+//! above what a person needs.
 
 use crate::subscriptions::error::WebhookError;
 use auth::AuthorizedEntity;
@@ -16,7 +16,7 @@ impl RequestLimits {
         Self(Allowances::new(table))
     }
 
-    /// Counts a request before its work begins. Fails if the entity has reached the limit of this minute.
+    /// Counts a request before its work begins. Fails if the entity has reached the limit.
     pub(crate) async fn count(
         &self,
         what: Allowance,
@@ -40,5 +40,7 @@ mod tests {
         let problem = Problem::from(WebhookError::TooManyRequests { what: Allowance::Recoveries, wait: 17 });
         assert_eq!((problem.kind.slug(), &problem.properties["limit"]), ("too-many-requests", &20.into()));
         assert!(problem.detail.contains("20 requests") && problem.detail.contains("17 seconds"), "{}", problem.detail);
+        let problem = Problem::from(WebhookError::TooManyRequests { what: Allowance::FeedWaits, wait: 7 });
+        assert!(problem.detail.contains("200 waits for its feeds in 10 seconds"), "{}", problem.detail);
     }
 }

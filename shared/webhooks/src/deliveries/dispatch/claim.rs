@@ -48,6 +48,8 @@ pub(crate) struct Claimed {
     lease: String,
     /// When the claim began.
     began: Instant,
+    /// The latest time to write the outcome, if the caller has less time than the lease.
+    until: Option<Instant>,
 }
 
 /// The outcome of a claim.
@@ -74,7 +76,12 @@ impl Claim {
 impl Claimed {
     /// A delivery that a reader of its webhook's feed holds with this lease.
     pub(crate) fn by_reader(head: HeadItem, lease: String) -> Self {
-        Self { head, lease, began: Instant::now() }
+        Self { head, lease, began: Instant::now(), until: None }
+    }
+
+    /// The claim of a caller that has to end by this time.
+    pub(crate) fn until(self, end: Instant) -> Self {
+        Self { until: Some(end), ..self }
     }
 
     /// When a reader of the webhook's feed got the attempt, if one did and has not answered.
@@ -89,7 +96,8 @@ impl Claimed {
 
     /// The latest time to write the outcome: before another worker, whose clock may be ahead, can claim.
     pub(crate) fn deadline(&self) -> Instant {
-        self.began + (LEASE - CLOCK_SKEW)
+        let end_of_lease = self.began + (LEASE - CLOCK_SKEW);
+        self.until.map_or(end_of_lease, |until| until.min(end_of_lease))
     }
 
     /// Whether the rest of the lease suffices for an exchange and its record.
@@ -189,7 +197,7 @@ impl Deliveries {
         let head = head.claimed(&lease, now);
         let put = Put::item(&head, CLAIMING)?.only_if(is_new());
         if self.table.until(began + CLAIM_LIMIT).write_together(put, CLAIMING).await?.is_done() {
-            return Ok(Some(Claimed { head, lease, began }));
+            return Ok(Some(Claimed { head, lease, began, until: None }));
         }
         self.claim_since((began, now), id, 1, lease).await.map(Claim::done)
     }
@@ -275,7 +283,7 @@ impl Deliveries {
         if head.due_at > head.claimable_at {
             self.set_due_at_lease_end(&head).await?;
         }
-        Ok(Claim::Done(Box::new(Claimed { head, lease, began })))
+        Ok(Claim::Done(Box::new(Claimed { head, lease, began, until: None })))
     }
 
     /// Moves the due time of a claimed delivery to the end of the lease, so that the sweep finds the delivery exactly
@@ -292,11 +300,11 @@ impl Deliveries {
     }
 
     /// Records an attempt and the delivery's state after it atomically, in one transaction with the writes of `along`
-    /// if there are any. If a write of `along` loses its condition, the attempt is recorded without `along`. `Lost`
-    /// means that the lease had expired and another worker makes the attempt as well. The record is repeated until
-    /// shortly before the lease ends, since an attempt that is not recorded is made again.
+    /// if there are any. If a write of `along` loses its condition, the attempt is recorded without `along`. Returns the
+    /// step that follows; `None` means that the lease had expired and another worker makes the attempt as well. The
+    /// record is repeated until shortly before the lease ends, since an attempt that is not recorded is made again.
     ///
-    /// If the event was erased during the attempt, the record has no response body, and no retry follows.
+    /// If the event was erased during the attempt, the record has no answer, and no retry follows.
     pub(crate) async fn record<W: Into<Write>>(
         &self,
         claimed: &Claimed,
@@ -304,17 +312,17 @@ impl Deliveries {
         next: Next,
         now: Time,
         along: Vec<W>,
-    ) -> Result<Written<()>, TableError> {
+    ) -> Result<Option<Next>, TableError> {
         let erased = match self.record_with_content(claimed, attempt.clone(), next, now, along).await? {
             Written::Lost(Some(head)) if head.is_erased() && head.lease.as_ref() == Some(&claimed.lease) => head,
-            written => return Ok(written.map(drop)),
+            written => return Ok(written.is_done().then_some(next)),
         };
         // An erased delivery stays erased, so that the condition need not be checked again.
         let head = &erased;
-        let attempt = attempt.without_response_body();
+        let attempt = attempt.without_answer();
         let next = if next.retry_at().is_some() { Next::Cancelled } else { next };
         let change = HeadTransition::after(head, &attempt, next, now).complete(claimed.change(), head);
-        Ok(self.record_attempt(claimed, head, &attempt, change, now).await?.map(drop))
+        Ok(self.record_attempt(claimed, head, &attempt, change, now).await?.is_done().then_some(next))
     }
 
     /// Records an attempt with its response body, unless the event was erased meanwhile. A lost record returns the head.
@@ -487,7 +495,7 @@ mod tests {
             let mut head = head();
             head.delivery.r#type = kind.to_owned();
             head.delivery.test = test;
-            Claimed { head, lease: String::new(), began: Instant::now() }.is_operational()
+            Claimed::by_reader(head, String::new()).is_operational()
         };
         let operational = catalogue::all().iter().filter(|kind| is_operational(kind.value, false));
         let operational: Vec<_> = operational.map(|kind| kind.value).collect();

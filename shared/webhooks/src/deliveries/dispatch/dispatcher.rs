@@ -219,6 +219,13 @@ impl Dispatcher {
             self.cancel(claimed).await?;
             return Ok(None);
         };
+        if now >= claimed.expires() {
+            // It waited for another delivery, a slot or a breaker, and the table removes it only some days later.
+            tracing::info!(deliveryId = %delivery.id, "cancelled: its retention is over");
+            self.deliveries.cancel(claimed, None, now).await?;
+            self.wake_next(delivery, &webhook.webhook.webhook, now).await;
+            return Ok(None);
+        }
         if !webhook.webhook.webhook.enabled {
             self.cancel(claimed).await?;
             self.wake_next(delivery, &webhook.webhook.webhook, now).await;
@@ -246,7 +253,10 @@ impl Dispatcher {
                 return Ok(None);
             }
         };
-        if !self.reaches_its_slot(claimed, &webhook.webhook.webhook).await? {
+        // A probe needs no slot: it is the only attempt while the breaker is open. The line may be hours long, and most
+        // deliveries in it have lost their slots to the breaker.
+        let is_probe = !claimed.is_operational() && health.as_ref().is_some_and(|health| health.open_until.is_some());
+        if !is_probe && !self.reaches_its_slot(claimed, &webhook.webhook.webhook).await? {
             return Ok(None);
         }
         let trace = event.item.trace().next_span(&*self.random);

@@ -36,7 +36,8 @@ const MAX_READING_AGE: Duration = Duration::from_millis(250);
 
 impl Dispatcher {
     /// Makes the claimed attempt as this span of a trace, and records it. `None` when no attempt was recorded: the
-    /// webhook was removed or disabled, too little is left of the lease, or another worker has claimed the delivery.
+    /// webhook was removed or disabled or is pulled by now, too little is left of the lease, or another worker has claimed
+    /// the delivery.
     pub(crate) async fn attempt(
         &self,
         entity: &AuthorizedEntity,
@@ -76,13 +77,12 @@ impl Dispatcher {
             None => Vec::new(),
         };
         let outcome = attempt.outcome();
-        let recorded = self.deliveries.record(claimed, attempt, next, ended, along).await?;
-        if !recorded.is_done() {
+        let Some(next) = self.deliveries.record(claimed, attempt, next, ended, along).await? else {
             let delivery = &claimed.delivery().id;
             let attempt = claimed.attempt();
             tracing::warn!(deliveryId = %delivery, attempt, "the claim was lost before the attempt was recorded");
             return Ok(None);
-        }
+        };
         self.meter.attempted(AttemptMetric::of(claimed, began, ended, next));
         if let Next::RetryAt(time) = next {
             let lane = Lane::of(was_slow || webhook.webhook.is_slow(time));
@@ -95,7 +95,7 @@ impl Dispatcher {
     }
 
     /// Prepares the request of a claimed attempt. Reads the webhook again if it was read some time ago.
-    /// `None` when the delivery was cancelled or its claim released.
+    /// `None` when the delivery was cancelled or put into a feed, or its claim released.
     async fn prepare(
         &self,
         entity: &AuthorizedEntity,
@@ -115,6 +115,11 @@ impl Dispatcher {
             if !current.webhook.webhook.enabled {
                 self.cancel(claimed).await?;
                 self.wake_next(claimed.delivery(), &current.webhook.webhook, self.clock.now()).await;
+                return Ok(None);
+            }
+            if current.webhook.webhook.is_pulled() {
+                // It has no address any more.
+                self.put_into_feed(claimed, &current.webhook.webhook, self.clock.now()).await?;
                 return Ok(None);
             }
             webhook = current.webhook;
@@ -223,7 +228,7 @@ pub(crate) fn log(claimed: &Claimed, attempt: &Attempt, next: Next) {
         eventType = claimed.delivery().r#type,
         attempt = attempt.attempt_number,
         httpStatus = attempt.http_status,
-        error = attempt.error,
+        error = attempt.error_without_reason(),
         durationMs = attempt.duration_ms,
         next = next.as_str(),
         nextAttemptDate = next.retry_at().map(tracing::field::display),

@@ -19,15 +19,16 @@ use crate::{
         },
         lease_times::CLAIM_LIMIT,
         queue::Lane,
-        store::{Deliveries, slot::Slot},
+        store::{
+            Deliveries,
+            slot::{SHORT_WAIT, Slot},
+        },
     },
     subscriptions::{Webhook, rate_limit::RateLimit},
 };
 use base::{Time, WebhookId, pause};
 use storage::table::{Change, TableError, absent, at_most, more};
 
-/// The longest wait in memory.
-const SHORT_WAIT: Duration = Duration::from_secs(1);
 /// How often a reservation is tried again that another one has overtaken.
 const TRIES: usize = 10;
 /// How long a line is kept after its last reservation. None is longer than the retention of its deliveries.
@@ -63,7 +64,7 @@ impl Dispatcher {
         self.deliveries.release_to_slot(claimed, slot, until, now).await?;
         // Messages are delayed by whole seconds. This one comes up to a second before the slot, and not after it.
         let message = claimed.message(claimed.attempt()).waiting();
-        self.queue.announce(Lane::of(webhook.is_slow(until)), message, until - SHORT_WAIT, now).await;
+        self.queue.announce(Lane::of(webhook.is_slow(until)), message, until, now).await;
         Ok(false)
     }
 }

@@ -1,7 +1,14 @@
 //! The answers of readers: each confirms a delivery, or reports why it failed.
+//!
+//! A request records its answers in a few seconds, so that its function does not end before it has counted them and has
+//! woken the deliveries behind them. If the table throttles one for longer, the reader gets an error and repeats all:
+//! those that were recorded are counted, and have the same result again.
 
-use futures::{StreamExt, TryStreamExt, stream};
+use std::time::Duration;
+
+use futures::{StreamExt, future::join_all, stream};
 use serde::{Deserialize, Serialize};
+use tokio::{join, time::Instant};
 
 use crate::{
     deliveries::{
@@ -23,6 +30,9 @@ use storage::TableError;
 
 /// The longest reason of a failure, in characters.
 const MAX_REASON: usize = 500;
+/// The longest time for the records of a request. The counts and the deliveries behind take some seconds more at most,
+/// and the function has 15 s.
+const LIMIT: Duration = Duration::from_secs(4);
 
 /// The answers of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -120,6 +130,16 @@ fn add(
     }
 }
 
+/// The effect of an answer.
+struct Answered {
+    result: AnswerResult,
+    /// The delivery as it was before, and its attempt, if that was recorded now.
+    recorded: Option<(Delivery, AttemptOutcome)>,
+    /// The delivery, if the answer made it final now or before: a repetition completes a request that died after its
+    /// record.
+    ended: Option<Delivery>,
+}
+
 impl Feeds {
     /// Records the answers of a reader. A repeated answer has the same result, and changes nothing.
     pub async fn acknowledge(
@@ -130,26 +150,38 @@ impl Feeds {
     ) -> Result<Acknowledged, DeliveryError> {
         let found = self.webhooks.find(entity, webhook).await?.ok_or(WebhookError::NotFound)?.webhook;
         let read = &found;
-        let recorded = answers.into_iter().map(|(receipt, outcome)| async move {
-            let (result, counted) = self.answer(entity, read, &receipt, &outcome).await?;
-            Ok::<_, TableError>((result, counted))
-        });
-        let recorded: Vec<_> = stream::iter(recorded).buffered(PARALLEL).try_collect().await?;
-        let (results, counted): (Vec<_>, Vec<_>) = recorded.into_iter().unzip();
-        for (delivery, outcomes) in grouped(counted.into_iter().flatten()) {
-            self.count(&delivery, outcomes).await;
+        let until = Instant::now() + LIMIT;
+        let answered = answers
+            .into_iter()
+            .map(|(receipt, outcome)| async move { self.answer(entity, read, &receipt, &outcome, until).await });
+        // All of them: an attempt that is recorded has to be counted, although another answer fails.
+        let answered: Vec<_> = stream::iter(answered).buffered(PARALLEL).collect().await;
+        let (mut results, mut recorded, mut finals, mut failed) = (Vec::new(), Vec::new(), Vec::new(), None);
+        for answered in answered {
+            match answered {
+                Ok(Answered { result, recorded: attempt, ended }) => {
+                    results.push(result);
+                    recorded.extend(attempt);
+                    finals.extend(ended);
+                }
+                Err(error) => failed = failed.or(Some(error)),
+            }
         }
-        Ok(Acknowledged { results })
+        let counts = grouped(recorded.into_iter()).into_iter().map(|(of, outcomes)| self.count(of, outcomes));
+        let wakes = finals.into_iter().map(|last| async move { self.wake_next(&last, read, self.clock.now()).await });
+        join!(join_all(counts), stream::iter(wakes).buffer_unordered(PARALLEL).collect::<()>());
+        failed.map_or(Ok(Acknowledged { results }), |error| Err(error.into()))
     }
 
-    /// Records one answer. Also returns the attempt that is to be counted, if it was recorded now.
+    /// Records one answer by this time.
     async fn answer(
         &self,
         entity: &AuthorizedEntity,
         webhook: &Webhook,
         receipt: &Receipt,
         outcome: &Outcome,
-    ) -> Result<(AnswerResult, Option<(Delivery, AttemptOutcome)>), TableError> {
+        until: Instant,
+    ) -> Result<Answered, TableError> {
         let result = |outcome, next_attempt_date| AnswerResult {
             delivery_identifier: receipt.delivery.clone(),
             receipt: receipt.to_string(),
@@ -159,20 +191,25 @@ impl Feeds {
         let is_own = |delivery: &Delivery| {
             delivery.owner_identifier == *entity.id() && delivery.webhook_identifier == webhook.id
         };
+        if Instant::now() >= until {
+            return Err(TableError::code("recording the answers of a reader", "ThrottlingException"));
+        }
         let head = self.deliveries.head(&receipt.delivery).await?.filter(|head| is_own(head.delivery()));
-        let Some(head) = head else { return Ok((result(Recorded::Expired, None), None)) };
+        let expired = || Answered { result: result(Recorded::Expired, None), recorded: None, ended: None };
+        let Some(head) = head else { return Ok(expired()) };
         let delivery = head.delivery().clone();
         let now = self.clock.now();
         if head.lease.as_ref() == Some(&receipt.lease) && delivery.attempt_count.saturating_add(1) == receipt.attempt {
-            let claimed = Claimed::by_reader(head, receipt.lease.clone());
+            let claimed = Claimed::by_reader(head, receipt.lease.clone()).until(until);
             if let Some((counted, next)) = self.recorder().record(&claimed, outcome, now).await? {
-                if next.retry_at().is_none() {
-                    self.wake_next(&delivery, webhook, now).await;
-                }
                 let recorded = if *outcome == Outcome::Confirmed { Recorded::Confirmed } else { Recorded::Failed };
-                return Ok((result(recorded, next.retry_at()), Some((delivery, counted))));
+                return Ok(Answered {
+                    result: result(recorded, next.retry_at()),
+                    ended: next.retry_at().is_none().then(|| delivery.clone()),
+                    recorded: Some((delivery, counted)),
+                });
             }
-            return Ok((result(Recorded::Expired, None), None));
+            return Ok(expired());
         }
         // The response to an earlier request may have been lost.
         let is_last = delivery.attempt_count == receipt.attempt;
@@ -182,12 +219,15 @@ impl Feeds {
             Outcome::Reported(_) if is_last && was_reported => Recorded::Failed,
             _ => Recorded::Expired,
         };
-        let next = delivery.next_attempt_date.filter(|_| recorded == Recorded::Failed);
-        Ok((result(recorded, next), None))
+        if recorded == Recorded::Expired {
+            return Ok(expired());
+        }
+        let next = delivery.next_attempt_date;
+        Ok(Answered { result: result(recorded, next), recorded: None, ended: next.is_none().then_some(delivery) })
     }
 
     /// Counts attempts of a webhook's readers for its health and statistics.
-    pub(super) async fn count(&self, delivery: &Delivery, outcomes: Vec<AttemptOutcome>) {
+    pub(super) async fn count(&self, delivery: Delivery, outcomes: Vec<AttemptOutcome>) {
         let entity = AuthorizedEntity::owning_delivery(delivery.owner_identifier.clone());
         let webhook = &delivery.webhook_identifier;
         let health = match self.health_tracker.healths.find(&entity, webhook).await {
@@ -201,7 +241,7 @@ impl Feeds {
                 return;
             }
         };
-        let operational = carries_operational(delivery);
+        let operational = carries_operational(&delivery);
         let recorded = outcomes.into_iter().map(|outcome| RecordedAttempt {
             entity: entity.clone(),
             webhook: webhook.clone(),

@@ -6,6 +6,7 @@
 //! lease another reader gets the delivery, and the attempt without an answer is recorded as `unconfirmed`.
 
 pub mod acknowledge;
+mod find;
 pub(crate) mod outcome;
 pub mod read;
 mod receipt;

@@ -80,7 +80,7 @@ impl OutcomeRecorder<'_> {
         };
         let counted = attempt.outcome();
         let recorded = self.deliveries.record(claimed, attempt, next, now, along).await?;
-        Ok(recorded.is_done().then_some((counted, next)))
+        Ok(recorded.map(|next| (counted, next)))
     }
 
     /// A delivery that a reader did not answer comes again at once, and one that failed after the wait of the schedule.

@@ -1,11 +1,8 @@
 //! Reading a feed: the oldest deliveries that no reader holds.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{StreamExt, stream};
 use serde::Serialize;
 use tokio::time::Instant;
 
@@ -13,31 +10,29 @@ use crate::{
     deliveries::{
         dispatch::request::signed_headers,
         error::DeliveryError,
-        feed::{Feeds, MAX_AT_ONCE, PARALLEL, outcome::Outcome, receipt::Receipt},
-        queries::range::KeyRange,
-        store::{index_group::IndexGroup, item::HeadItem},
+        feed::{
+            Feeds, MAX_AT_ONCE, PARALLEL,
+            find::{Free, Passed, without_failed},
+            receipt::Receipt,
+        },
+        store::item::HeadItem,
     },
     events::store::StoredEvent,
-    subscriptions::{Webhook, WebhookError, masked::Headers, secret::SigningSecret, store::SigningWebhook},
+    subscriptions::{WebhookError, masked::Headers, secret::SigningSecret, store::SigningWebhook},
 };
 use auth::AuthorizedEntity;
 use base::{DeliveryId, Time, WebhookId, pause, random};
 use problem::{Problem, Query};
 use storage::{Allowance, KeyRings, TableError};
 
-const DEFAULT_LIMIT: usize = 10;
+pub(super) const DEFAULT_LIMIT: usize = 10;
 const MAX_WAIT: u64 = 10;
 const DEFAULT_VISIBILITY: u64 = 60;
 const VISIBILITIES: std::ops::RangeInclusive<u64> = 10..=3_600;
 /// The pause between two looks at an empty feed. A look costs half a read unit.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
-/// How many deliveries of a feed are looked at: its readers can hold that many at once.
-const MAX_LOOKED_AT: usize = 1_000;
 /// The greatest age of the webhook when its deliveries are handed out: its owner may have removed or disabled it since.
 const MAX_READING_AGE: Duration = Duration::from_millis(250);
-/// The most bytes of the bodies in one response. A quote takes four bytes there, since the body is a text within JSON,
-/// and the response another text within JSON. The largest answer of a function is 6 MB.
-const MAX_BODIES: usize = 1024 * 1024;
 
 /// A request for deliveries of a feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,7 +96,7 @@ struct Signing {
 
 impl Feeds {
     /// The oldest deliveries of the feed that no reader holds. An empty feed is looked at again until the wait of the
-    /// request is over.
+    /// request is over, unless too many requests of the entity wait.
     pub async fn read(
         &self,
         rings: &KeyRings,
@@ -113,25 +108,34 @@ impl Feeds {
         self.limits.count(Allowance::FeedReads, entity, self.clock.now()).await?;
         let mut signing = self.signing(rings, entity, webhook).await?;
         self.webhooks.note_read(entity, &signing.webhook.webhook, self.clock.now()).await?;
-        let mut held = HashMap::new();
+        let mut passed = Passed::default();
+        let mut waits = false;
         loop {
-            let found = self.readable(webhook, request.limit, &mut held).await?;
-            let free = self.free(entity, &signing.webhook.webhook, found, request).await?;
+            let found = self.readable(webhook, request.limit, &mut passed).await?;
+            let Free { free, unreadable } = self.free(entity, &signing.webhook.webhook, found, request.limit).await?;
             if !free.is_empty() {
                 // Last, since the steps before may have taken seconds.
                 if signing.read.elapsed() > MAX_READING_AGE {
                     signing = self.signing(rings, entity, webhook).await?;
                 }
                 let given = free.into_iter().map(|(head, event)| self.give(&signing, head, event, request.visibility));
-                let given: Vec<_> = stream::iter(given).buffered(PARALLEL).try_collect().await?;
-                let deliveries: Vec<_> = given.into_iter().flatten().collect();
+                let deliveries = without_failed(stream::iter(given).buffered(PARALLEL).collect().await)?;
                 if !deliveries.is_empty() {
                     return Ok(FeedPage { deliveries });
                 }
             }
+            if !unreadable.is_empty() {
+                // There may be others behind them.
+                passed.for_good(unreadable);
+                continue;
+            }
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(FeedPage { deliveries: Vec::new() });
+            }
+            if !waits {
+                self.limits.count(Allowance::FeedWaits, entity, self.clock.now()).await?;
+                waits = true;
             }
             pause(LOOK_INTERVAL.min(left)).await;
         }
@@ -154,78 +158,6 @@ impl Feeds {
         }
         let secrets = webhook.live_secrets(rings, self.clock.now()).await?;
         Ok(Signing { webhook, secrets, read })
-    }
-
-    /// The oldest deliveries that no reader holds, and more than enough if there are many. `held` remembers those that
-    /// are held, so that each look at the feed does not read them again.
-    async fn readable(
-        &self,
-        webhook: &WebhookId,
-        limit: usize,
-        held: &mut HashMap<DeliveryId, Time>,
-    ) -> Result<Vec<HeadItem>, TableError> {
-        let mut range = KeyRange::since(Time::from_millis(0));
-        let mut found = Vec::new();
-        let mut looked_at = 0;
-        while found.len() < limit && looked_at < MAX_LOOKED_AT {
-            let page_size = i32::try_from(limit.max(DEFAULT_LIMIT)).unwrap_or(i32::MAX);
-            let page = self.deliveries.of_group(webhook, IndexGroup::Unread, &range, page_size).await?;
-            looked_at += page.looked_at;
-            let now = self.clock.now();
-            let ids: Vec<_> =
-                page.found.into_iter().filter(|id| held.get(id).is_none_or(|until| *until <= now)).collect();
-            for head in self.deliveries.heads(&ids).await? {
-                let Some(head) = head.head().filter(|head| head.delivery.webhook_identifier == *webhook) else {
-                    continue;
-                };
-                match head.claimable_at {
-                    Some(from) if from <= now => found.push(head),
-                    Some(from) => drop(held.insert(head.delivery.id.clone(), from)),
-                    // The index lags behind.
-                    None => {}
-                }
-            }
-            let Some(end) = page.end else { break };
-            range = range.after(&end);
-        }
-        Ok(found)
-    }
-
-    /// The deliveries that can be given to a reader, with their events, up to the limits of the request and of a response,
-    /// in their order. The attempts of former readers that did not answer in time are recorded.
-    async fn free(
-        &self,
-        entity: &AuthorizedEntity,
-        webhook: &Webhook,
-        found: Vec<HeadItem>,
-        request: FeedRequest,
-    ) -> Result<Vec<(HeadItem, StoredEvent)>, TableError> {
-        let events = stream::iter(found).map(async |head| {
-            let event = self.deliveries.events.find(&head.event()).await?;
-            Ok::<_, TableError>(event.map(|event| (head, event)))
-        });
-        let mut events = events.buffered(PARALLEL);
-        let (mut chosen, mut bytes) = (Vec::new(), 0);
-        while let Some(event) = events.try_next().await? {
-            // Without its event it waits: a late publication opens its deliveries before it writes the event.
-            let Some((head, event)) = event.filter(|(head, event)| {
-                head.delivery.owner_identifier == *entity.id() && event.item.erased_date.is_none()
-            }) else {
-                continue;
-            };
-            bytes += event.body.len();
-            if chosen.len() == request.limit || (bytes > MAX_BODIES && !chosen.is_empty()) {
-                break;
-            }
-            chosen.push((head, event));
-        }
-        drop(events);
-        let free = chosen.into_iter().map(|(head, event)| async move {
-            let head = self.without_former_reader(webhook, head).await?;
-            Ok::<_, TableError>(head.map(|head| (head, event)))
-        });
-        let free: Vec<_> = stream::iter(free).buffered(PARALLEL).try_collect().await?;
-        Ok(free.into_iter().flatten().collect())
     }
 
     /// Gives a delivery to a reader; `None` when another has it.
@@ -257,27 +189,6 @@ impl Feeds {
             headers: headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect(),
             body,
         }))
-    }
-
-    /// Records the attempt of a former reader that did not answer in time. `None` when nothing is left to read, or
-    /// another reader is about to get it.
-    async fn without_former_reader(&self, webhook: &Webhook, head: HeadItem) -> Result<Option<HeadItem>, TableError> {
-        if head.handed_out_at.is_none() {
-            return Ok(Some(head));
-        }
-        let id = &head.delivery.id;
-        let now = self.clock.now();
-        let attempt = head.delivery.attempt_count.saturating_add(1);
-        let claim = self.deliveries.claim(id, attempt, random::uuid(&*self.random), now).await?;
-        let Some(claimed) = claim.done() else { return Ok(None) };
-        let outcome = Outcome::Unconfirmed { in_feed: true };
-        let Some((counted, next)) = self.recorder().record(&claimed, &outcome, now).await? else { return Ok(None) };
-        self.count(claimed.delivery(), vec![counted]).await;
-        if next.retry_at().is_none() {
-            self.wake_next(claimed.delivery(), webhook, now).await;
-            return Ok(None);
-        }
-        self.deliveries.head(id).await
     }
 }
 

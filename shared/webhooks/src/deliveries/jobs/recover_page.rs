@@ -62,6 +62,11 @@ async fn recover(
         let delivery = head.delivery();
         delivery.owner_identifier == job.entity && Some(&delivery.webhook_identifier) == job.webhook.as_ref()
     });
+    if let Some(expired) = head.as_ref().filter(|head| !head.is_kept(now)) {
+        // Requests for the number that is left would never count 0.
+        deliveries.set_aside(expired, now).await?;
+        return Ok(false);
+    }
     let Some(head) = head.filter(|head| is_wanted(head, part, now)) else { return Ok(false) };
     let written = match part {
         Part::Failed(_) => deliveries.reopen_for_sweep(head.delivery(), now).await?,

@@ -13,12 +13,13 @@ use crate::{
     subscriptions::{
         filter::{EventFilter, data::EventData},
         members,
+        request_limits::RequestLimits,
     },
 };
 use auth::{AuthorizedEntity, EntityId};
 use base::{EventId, Time, logging};
 use problem::{JsonBody, Problem};
-use storage::TableError;
+use storage::{Allowance, TableError};
 
 /// The most events that are looked at, and the number unless the request says otherwise.
 const MAX_EVENTS: u16 = 100;
@@ -80,13 +81,15 @@ impl FilterCheckRequest {
 }
 
 impl Deliveries {
-    /// Compares a filter with the newest events of an entity. The index of events may lag behind by moments.
+    /// Compares a filter with the newest events of an entity, unless it has done that too often. The index of events may
+    /// lag behind by moments.
     pub async fn check_filter(
         &self,
         entity: &AuthorizedEntity,
         request: &FilterCheckRequest,
         now: Time,
     ) -> Result<FilterCheck, DeliveryError> {
+        RequestLimits::new(self.table.clone()).count(Allowance::FilterChecks, entity, now).await?;
         let range = KeyRange::since(Time::from_millis(0));
         let page = self.events_of(entity.id(), &range, &Filters::default(), i32::from(request.limit)).await?;
         let kept: Vec<_> = page.found.into_iter().filter(|event| event.is_kept(now)).collect();

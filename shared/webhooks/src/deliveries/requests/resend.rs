@@ -45,7 +45,7 @@ pub struct Resent {
 enum Step {
     /// The delivery is final: it gets a new schedule.
     Reopen,
-    /// The next attempt is due later: the delivery gets one more now.
+    /// The next attempt is due later, or waits for another delivery: the delivery gets one more now.
     AttemptNow,
     /// The delivery is due, and its message may be lost.
     Announce,
@@ -67,6 +67,8 @@ impl Step {
     fn of(head: &HeadItem, now: Time) -> Self {
         match head.claimable_at {
             None => Self::Reopen,
+            // Its time is that of a look, which would hold it again.
+            Some(_) if head.delivery.held_by.is_some() && head.lease.is_none() => Self::AttemptNow,
             Some(time) if time <= now => Self::Announce,
             Some(_) if head.lease.is_some() => Self::Nothing,
             Some(_) => Self::AttemptNow,
@@ -175,5 +177,14 @@ mod tests {
         assert_eq!(Step::of(&at(Some(NOW), None), NOW), Step::Announce);
         assert_eq!(Step::of(&at(Some(LATER), Some("worker")), NOW), Step::Nothing);
         assert_eq!(Step::of(&at(Some(NOW), Some("dead worker")), NOW), Step::Announce);
+    }
+
+    #[test]
+    fn a_held_delivery_is_sent_although_its_look_is_due() {
+        for look in [NOW, LATER] {
+            let mut held = HeadItem { claimable_at: Some(look), ..head() };
+            held.delivery.held_by = Some(held.delivery.id.clone());
+            assert_eq!(Step::of(&held, NOW), Step::AttemptNow, "{look}");
+        }
     }
 }

@@ -1,8 +1,10 @@
-//! Erasing the content in the deliveries of an erased event: the subject, and the responses of endpoints, which may
-//! repeat the event. An open delivery is cancelled, since there is nothing to send.
+//! Erasing the content in the deliveries of an erased event: the subject, and the responses of endpoints and the reasons
+//! of readers, which may repeat the event. An open delivery is cancelled, since there is nothing to send.
 //!
 //! A delivery whose attempt is under way stays with its worker: the mark `erasedDate` makes the record of that attempt
-//! leave out the response body. A delivery without a head gets one, so that no worker can claim it with a stale event.
+//! leave out the answer. So does a delivery that a reader of a feed got, even if the reader did not answer in
+//! time: that is an attempt, which the dispatcher records before it cancels the delivery. A delivery without a head gets
+//! one, so that no worker can claim it with a stale event.
 
 use std::time::Duration;
 
@@ -37,19 +39,26 @@ const TRIES: usize = 5;
 const ERASING: &str = "erasing the content of a delivery";
 
 impl Deliveries {
-    /// Erases the content in some deliveries of an erased event, beginning with this number. Returns the number of the
-    /// next; `None` after the last. A repetition changes nothing more.
+    /// Erases the content in some deliveries of an erased event, beginning with this number, and lets the deliveries go
+    /// that are held by them. Returns the number of the next; `None` after the last. A repetition changes nothing more.
     pub(crate) async fn erase_page(
         &self,
         event: &EventItem,
         from: usize,
         now: Time,
     ) -> Result<Option<usize>, TableError> {
-        let ids: Vec<_> = event.deliveries().map(|(id, _)| id).skip(from).take(PAGE).collect();
-        let table = self.table.until(Instant::now() + LIMIT);
-        // Boxed: the nested types of futures exceed the compiler's limits.
-        try_join_all(ids.iter().map(|id| erase_delivery(&table, event, id, now).boxed())).await?;
-        let next = from + ids.len();
+        let page: Vec<_> = event.deliveries().skip(from).take(PAGE).collect();
+        let table = &self.table.until(Instant::now() + LIMIT);
+        let erasures = page.iter().map(|(id, target)| {
+            // Boxed: the nested types of futures exceed the compiler's limits.
+            async move {
+                erase_delivery(table, event, id, now).await?;
+                self.release_next(id, &target.webhook, now).await
+            }
+            .boxed()
+        });
+        try_join_all(erasures).await?;
+        let next = from + page.len();
         Ok((next < event.targets.len()).then_some(next))
     }
 }
@@ -90,13 +99,17 @@ fn erasing(head: &HeadItem, event: &EventItem, now: Time) -> Result<Change, Tabl
     let change = if head.attempts.is_empty() {
         change
     } else {
-        let attempts: Vec<_> = head.attempts.iter().cloned().map(Attempt::without_response_body).collect();
+        let attempts: Vec<_> = head.attempts.iter().cloned().map(Attempt::without_answer).collect();
         change.set("attempts", Value::of(&attempts, ERASING)?)
     };
     let no_recovery = IndexGroup::Unrecoverable.key(&delivery.webhook_identifier);
     Ok(match delivery.status {
         Status::Delivered => change,
         Status::Failed | Status::Cancelled => change.set("webhookKey", no_recovery),
+        // No reader sees it any more, and its due time may be a day away: the dispatcher looks at the end of the lease.
+        Status::Pending | Status::Retrying if head.handed_out_at.is_some() => {
+            change.set_some("dueAt", head.due_at.and(head.claimable_at))
+        }
         Status::Pending | Status::Retrying if head.under_way_until(now).is_some() => change,
         Status::Pending | Status::Retrying => cancelling(change, delivery, CancelReason::Erased, now),
     })
@@ -111,8 +124,9 @@ async fn erase_large_attempts(table: &Table, id: &DeliveryId) -> Result<(), Tabl
         }
         let key = (partition(id), row.sort().to_owned());
         let attempt = row.read::<AttemptItem>(ERASING)?.attempt;
-        if attempt.response_body.is_some() {
-            changes.push(Change::of(key).remove("responseBody").only_if(is("attemptNumber", attempt.attempt_number)));
+        if attempt.has_answer() {
+            let change = Change::of(key).set_some("error", attempt.error_without_reason()).remove("responseBody");
+            changes.push(change.only_if(is("attemptNumber", attempt.attempt_number)));
         }
     }
     let writes: Vec<_> = changes.into_iter().map(|change| table.write_together(change, ERASING).boxed()).collect();
@@ -142,6 +156,26 @@ mod tests {
         assert!(!marked.contains("cancelled") && marked.contains("erasedDate") && marked.contains("subject"));
         let dead = HeadItem { claimable_at: Some(NOW - CLOCK_SKEW), ..leased };
         assert!(change_of(&dead, &event).contains("cancelled"), "its worker has died");
+    }
+
+    #[test]
+    fn a_reader_that_did_not_answer_leaves_an_attempt_to_record() {
+        let (event, head) = erased_event_and_head();
+        for end in [NOW + LEASE, NOW - LEASE] {
+            let read = HeadItem {
+                lease: Some("reader".into()),
+                handed_out_at: Some(NOW - LEASE),
+                claimable_at: Some(end),
+                due_at: Some(LATER),
+                ..head.clone()
+            };
+            let change = erasing(&read, &event, NOW).expect("it can be written");
+            let text = format!("{change:?}");
+            assert!(!text.contains("cancelled") && text.contains("erasedDate"), "{text}");
+            let looks_at_its_end =
+                if_unchanged(&read).set_some("erasedDate", event.erased_date).remove("subject").set("dueAt", end);
+            assert_eq!(change, looks_at_its_end);
+        }
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //! the one before it in the line of its subject (`events::line`) is final.
 //!
 //! The holder writes that the delivery is held, and then looks again at the one before it. The worker that made that one
-//! final looks for the held delivery afterwards. So at least one of the two sees that the delivery can be sent.
+//! final looks for the held delivery afterwards. So at least one of the two sees that the delivery can be sent. An erasure
+//! does the same with the deliveries that it ends.
 
 use tokio::time::Instant;
 
@@ -20,7 +21,7 @@ use crate::{
     events::store::EventItem,
     subscriptions::Webhook,
 };
-use base::{DeliveryId, Time, logging};
+use base::{DeliveryId, Time, WebhookId, logging};
 use storage::table::{Change, Put, TableError, Written, absent, is, is_new, more};
 
 const HOLDING: &str = "holding a delivery";
@@ -97,19 +98,12 @@ impl Deliveries {
         now: Time,
     ) -> Result<Option<Woken>, TableError> {
         let in_feed = webhook.is_pulled() && webhook.enabled;
-        let change = if in_feed { into_feed(held, webhook, now) } else { due_now(held, webhook, now) };
-        let change = change
-            .set("nextAttemptDate", now)
-            .set("claimableAt", now)
-            .set("dueShard", due_shard(held))
-            .set("lastUpdate", now)
-            .remove("heldBy")
-            .only_if(is("heldBy", by.as_str()))
-            .only_if(is("attemptCount", 0_u32))
-            // Any time matches: only a final delivery has none.
-            .only_if(more("claimableAt", Time::from_millis(0)))
-            .only_if(absent("erasedDate"))
-            .only_if(absent("lease"));
+        let change = if in_feed {
+            into_feed(held, webhook, now)
+        } else {
+            due_now(held, &webhook.id).set("dueAt", now + GRACE).set("sweeps", 0_u32)
+        };
+        let change = not_held(change, held, by, now);
         let table = self.table.until(Instant::now() + CLAIM_LIMIT);
         let written: Written<HeadItem> = table.write_together_and_read(change, WAKING).await?;
         let Some(head) = written.done() else { return Ok(None) };
@@ -119,6 +113,25 @@ impl Deliveries {
         }
         let message = AttemptMessage::new(held.clone(), 1, DeliveryOwner::of(head.delivery()));
         Ok(Some(Woken::Due(message.since(webhook.last_update).waiting())))
+    }
+
+    /// Makes the delivery due that is held by this one, whose content is erased. The sweep announces it: an erasure knows
+    /// neither the webhook nor the queue. If this one is not final yet, the attempt finds that.
+    pub(crate) async fn release_next(
+        &self,
+        erased: &DeliveryId,
+        webhook: &WebhookId,
+        now: Time,
+    ) -> Result<(), TableError> {
+        let Some(next) = self.events.next_in_line(erased).await? else { return Ok(()) };
+        // No message announces it, as for a delivery that a job makes due.
+        let change = due_now(&next, webhook).set("dueAt", now).set("sweeps", 1_u32);
+        let change = not_held(change, &next, erased, now);
+        let table = self.table.until(Instant::now() + CLAIM_LIMIT);
+        if table.write_together(change, WAKING).await?.is_done() {
+            tracing::info!(deliveryId = %next, before = %erased, "woken: the delivery before it is erased");
+        }
+        Ok(())
     }
 
     /// Wakes the delivery that is held by this one, as [`Self::wake_next`]. An error is logged: the dispatcher looks at
@@ -138,14 +151,25 @@ impl Deliveries {
     }
 }
 
-/// The change of a held delivery that is to be sent.
-fn due_now(held: &DeliveryId, webhook: &Webhook, now: Time) -> Change {
-    Change::of(head_key(held))
-        .set("dueAt", now + GRACE)
-        .set("sweeps", 0_u32)
-        .set("webhookKey", IndexGroup::Open.key(&webhook.id))
-        .remove("putOff")
-        .remove("waitingFor")
+/// Completes the change of a delivery that is held by this one, on condition that it still is.
+fn not_held(change: Change, held: &DeliveryId, by: &DeliveryId, now: Time) -> Change {
+    change
+        .set("nextAttemptDate", now)
+        .set("claimableAt", now)
+        .set("dueShard", due_shard(held))
+        .set("lastUpdate", now)
+        .remove("heldBy")
+        .only_if(is("heldBy", by.as_str()))
+        .only_if(is("attemptCount", 0_u32))
+        // Any time matches: only a final delivery has none.
+        .only_if(more("claimableAt", Time::from_millis(0)))
+        .only_if(absent("erasedDate"))
+        .only_if(absent("lease"))
+}
+
+/// The change of a held delivery that is to be sent, without its due time.
+fn due_now(held: &DeliveryId, webhook: &WebhookId) -> Change {
+    Change::of(head_key(held)).set("webhookKey", IndexGroup::Open.key(webhook)).remove("putOff").remove("waitingFor")
 }
 
 /// The change of a held delivery that a reader of its webhook's feed gets. No dispatcher has to look at it before.

@@ -23,7 +23,7 @@ pub enum IndexGroup {
     /// Failed, or cancelled because the webhook was disabled for a while, with fewer attempts than the limit.
     Recoverable,
     /// Failed or cancelled, and no recovery sends it again: it has had as many attempts as there may be, its webhook is
-    /// removed, its event is erased, or its owner cancelled it.
+    /// removed, its event is erased, or its owner cancelled it. Or its retention is over, and the table removes it soon.
     Unrecoverable,
     /// Delivered.
     Delivered,

@@ -245,7 +245,7 @@ impl HeadItem {
     /// The delivery with the erasure of its event, if that has not reached the head yet.
     pub(crate) fn erased_with_its_event(self, erased: Option<Time>) -> Self {
         let Some(erased) = erased.filter(|_| !self.is_erased()) else { return self };
-        let attempts = self.attempts.into_iter().map(Attempt::without_response_body).collect();
+        let attempts = self.attempts.into_iter().map(Attempt::without_answer).collect();
         let delivery = Delivery { subject: None, erased_date: Some(erased), ..self.delivery };
         Self { delivery, attempts, ..self }
     }
@@ -313,7 +313,7 @@ pub(crate) fn next_look(created: Time, now: Time) -> Time {
 const LONGEST_LOOK_AT_HELD: Duration = Duration::from_secs(6 * 60 * 60);
 
 /// When the dispatcher looks again at a delivery that is held until the one before it is final. The end of that one makes
-/// it due; the look is for crashes, and for deliveries that a job cancelled.
+/// it due; the look is for crashes, and for deliveries that the job of a removed webhook cancelled.
 pub(crate) fn next_look_at_held(created: Time, now: Time) -> Time {
     now + now.since(created).clamp(OPENS_AFTER, LONGEST_LOOK_AT_HELD)
 }

@@ -185,7 +185,7 @@ impl Deliveries {
         }
         if head.is_erased() {
             // The job that erases them may be under way.
-            attempts = attempts.into_iter().map(Attempt::without_response_body).collect();
+            attempts = attempts.into_iter().map(Attempt::without_answer).collect();
         }
         attempts.sort_by_key(|attempt| attempt.attempt_number);
         let event_warnings = event.item.warnings;

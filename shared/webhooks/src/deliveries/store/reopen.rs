@@ -14,7 +14,7 @@ use crate::deliveries::{
 };
 use auth::EntityId;
 use base::{DeliveryId, Time, WebhookId, logging};
-use storage::table::{Change, Put, TableError, Transaction, Written, absent, is, is_new, more};
+use storage::table::{Change, Put, TableError, Transaction, Written, absent, at_most, is, is_new, more};
 use storage::{IdempotencyError, Record};
 
 const REOPENING: &str = "reopening a delivery";
@@ -158,11 +158,26 @@ impl Deliveries {
         let Some(head) = head.filter(|head| head.delivery.webhook_identifier == *webhook && !head.is_final()) else {
             return Ok(false);
         };
+        if !head.is_kept(now) {
+            self.set_aside(&head, now).await?;
+            return Ok(false);
+        }
         if head.lease.is_some() {
             self.set_due_at_lease_end(&head).await?;
             return Ok(false);
         }
         Ok(self.expedite_for_sweep(&head, now).await?.is_done())
+    }
+
+    /// Takes a delivery whose retention is over out of its group in `byWebhook`. The table may remove it days later, and
+    /// until then readers would pass over it, recoveries count it, and the release of a feed wait for its end.
+    pub(crate) async fn set_aside(&self, expired: &HeadItem, now: Time) -> Result<(), TableError> {
+        let Some(group) = &expired.webhook_key else { return Ok(()) };
+        let change = Change::of(head_key(&expired.delivery.id))
+            .set("webhookKey", IndexGroup::Unrecoverable.key(&expired.delivery.webhook_identifier))
+            .only_if(is("webhookKey", group.as_str()))
+            .only_if(at_most("expiresAt", now.as_seconds()));
+        self.table.write_together(change, "setting an expired delivery aside").await.map(drop)
     }
 
     /// Makes a change that a person requested, together with the record of the request. The head is read back only

@@ -1,7 +1,7 @@
 //! Whether data match a pattern. Each node of a pattern is compared once with each value at its path, so the time is
 //! limited by the sizes of both.
 
-use std::{borrow::Cow, cmp::Ordering, collections::BTreeMap};
+use std::{borrow::Cow, cell::OnceCell, cmp::Ordering, collections::BTreeMap};
 
 use super::{
     data::{DataValue, EventData, Leaf},
@@ -40,55 +40,67 @@ impl Node {
     fn matches(&self, value: Option<&DataValue<'_>>) -> bool {
         match self {
             Self::Within(pattern) => pattern.matches_value(value),
-            Self::OneOf(conditions) => conditions.iter().any(|condition| condition.matches(value)),
+            Self::OneOf(conditions) => {
+                let exists =
+                    |condition: &Condition| matches!(condition, Condition::Exists(is) if value.is_some() == *is);
+                conditions.iter().any(exists) || value.is_some_and(|value| has_a_leaf(value, conditions))
+            }
+        }
+    }
+}
+
+/// Whether the value, or an element of the array at any depth, fulfils one of the conditions.
+fn has_a_leaf(value: &DataValue<'_>, conditions: &[Condition]) -> bool {
+    match value {
+        DataValue::Leaf(leaf) => {
+            let leaf = TestedLeaf::of(leaf);
+            conditions.iter().any(|condition| condition.accepts(&leaf))
+        }
+        DataValue::Array(elements) => elements.iter().any(|element| has_a_leaf(element, conditions)),
+        DataValue::Object(_) | DataValue::Unreadable => false,
+    }
+}
+
+/// A value that is compared with many conditions, with what some of them need of it, which is made once.
+struct TestedLeaf<'a> {
+    leaf: &'a Leaf<'a>,
+    number: OnceCell<Option<Decimal>>,
+    lower: OnceCell<String>,
+}
+
+impl<'a> TestedLeaf<'a> {
+    fn of(leaf: &'a Leaf<'a>) -> Self {
+        Self { leaf, number: OnceCell::new(), lower: OnceCell::new() }
+    }
+
+    /// The number that it is. Amounts of the catalogue are texts.
+    fn number(&self) -> Option<&Decimal> {
+        match self.leaf {
+            Leaf::Number(number) => Some(number),
+            Leaf::Text(text) => self.number.get_or_init(|| Decimal::of_text(text)).as_ref(),
+            Leaf::Null | Leaf::Bool(_) => None,
         }
     }
 }
 
 impl Condition {
-    fn matches(&self, value: Option<&DataValue<'_>>) -> bool {
-        match self {
-            Self::Exists(wanted) => value.is_some() == *wanted,
-            _ => value.is_some_and(|value| self.matches_a_leaf(value)),
-        }
-    }
-
-    /// Whether the value, or an element of the array at any depth, fulfils the condition.
-    fn matches_a_leaf(&self, value: &DataValue<'_>) -> bool {
-        match value {
-            DataValue::Leaf(leaf) => self.matches_leaf(leaf),
-            DataValue::Array(elements) => elements.iter().any(|element| self.matches_a_leaf(element)),
-            DataValue::Object(_) | DataValue::Unreadable => false,
-        }
-    }
-
-    fn matches_leaf(&self, leaf: &Leaf<'_>) -> bool {
-        match (self, leaf) {
-            (Self::Equals(wanted), _) => wanted == leaf,
-            (Self::Text(test), Leaf::Text(text)) => test.accepts(text),
-            (Self::Numeric(comparisons), Leaf::Number(number)) => is_in_range(comparisons, number),
-            // Amounts of the catalogue are texts.
-            (Self::Numeric(comparisons), Leaf::Text(text)) => {
-                Decimal::of_text(text).is_some_and(|number| is_in_range(comparisons, &number))
+    fn accepts(&self, tested: &TestedLeaf<'_>) -> bool {
+        match (self, tested.leaf) {
+            (Self::Equals(wanted), leaf) => wanted == leaf,
+            (Self::Text(TextTest::Prefix(prefix)), Leaf::Text(text)) => text.starts_with(prefix.as_str()),
+            (Self::Text(TextTest::Suffix(suffix)), Leaf::Text(text)) => text.ends_with(suffix.as_str()),
+            (Self::Text(TextTest::EqualsIgnoringCase(lower)), Leaf::Text(text)) => {
+                tested.lower.get_or_init(|| text.to_lowercase()) == lower
             }
-            (Self::AnythingBut(refused), _) => !refused.iter().any(|condition| condition.matches_leaf(leaf)),
-            (Self::Text(_) | Self::Numeric(_) | Self::Exists(_), _) => false,
+            (Self::Numeric(comparisons), _) => tested.number().is_some_and(|number| is_in_range(comparisons, number)),
+            (Self::AnythingBut(refused), _) => !refused.iter().any(|condition| condition.accepts(tested)),
+            (Self::Text(_) | Self::Exists(_), _) => false,
         }
     }
 }
 
 fn is_in_range(comparisons: &[(Comparison, Decimal)], number: &Decimal) -> bool {
     comparisons.iter().all(|(comparison, limit)| comparison.accepts(number.cmp(limit)))
-}
-
-impl TextTest {
-    fn accepts(&self, text: &str) -> bool {
-        match self {
-            Self::Prefix(prefix) => text.starts_with(prefix.as_str()),
-            Self::Suffix(suffix) => text.ends_with(suffix.as_str()),
-            Self::EqualsIgnoringCase(lower) => text.to_lowercase() == *lower,
-        }
-    }
 }
 
 impl Comparison {
@@ -100,5 +112,21 @@ impl Comparison {
             Self::GreaterOrEqual => ordering.is_ge(),
             Self::Greater => ordering.is_gt(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A hundred conditions may meet a hundred thousand values.
+    #[test]
+    fn a_value_is_read_once_for_all_conditions() {
+        let text = Leaf::Text("830.00".into());
+        let leaf = TestedLeaf::of(&text);
+        let numbers = [leaf.number(), leaf.number()].map(|number| number.expect("it is a number"));
+        assert!(std::ptr::eq(numbers[0], numbers[1]));
+        let lower = Condition::Text(TextTest::EqualsIgnoringCase("830.00".into()));
+        assert!(leaf.lower.get().is_none() && lower.accepts(&leaf) && leaf.lower.get().is_some());
     }
 }

@@ -286,12 +286,14 @@ impl Reader {
 /// A comparison and its number.
 fn comparison(parts: &[&RawValue]) -> Option<(Comparison, Decimal)> {
     let [comparison, number] = parts else { return None };
-    let comparison = match comparison.get() {
-        "\"<\"" => Comparison::Less,
-        "\"<=\"" => Comparison::LessOrEqual,
-        "\"=\"" => Comparison::Equal,
-        "\">=\"" => Comparison::GreaterOrEqual,
-        "\">\"" => Comparison::Greater,
+    // Parsed, since the encoders of Go and Java write `>` as `\u003e`.
+    let comparison: String = serde_json::from_str(comparison.get()).ok()?;
+    let comparison = match comparison.as_str() {
+        "<" => Comparison::Less,
+        "<=" => Comparison::LessOrEqual,
+        "=" => Comparison::Equal,
+        ">=" => Comparison::GreaterOrEqual,
+        ">" => Comparison::Greater,
         _ => return None,
     };
     let number = number.get();

@@ -128,6 +128,16 @@ fn each_fault_is_named_with_its_path() {
     assert_eq!(faults(&format!(r#"{{"a":[{}]}}"#, "1".repeat(65))), [".a[0]"]);
 }
 
+/// The encoders of Go and Java escape `<`, `>` and `=` in texts, and so do Terraform and Pulumi.
+#[test]
+fn the_operators_of_a_filter_may_be_escaped() {
+    let filter = r#"{"a":[{"\u006eumeric":["\u003e",0,"\u003c\u003d",5]}],"b":[{"numeric":["\u003d",1]}]}"#;
+    let filter = EventFilter::read(filter).expect("a filter");
+    for (data, matches) in [(r#"{"a":5,"b":1}"#, true), (r#"{"a":0,"b":1}"#, false), (r#"{"a":6,"b":1}"#, false)] {
+        assert_eq!(filter.matches(&EventData::read(&raw(data))), matches, "{data}");
+    }
+}
+
 #[test]
 fn filters_are_limited_in_size_depth_and_values() {
     let nested = |depth: usize| format!("{}[1]{}", r#"{"a":"#.repeat(depth), "}".repeat(depth));

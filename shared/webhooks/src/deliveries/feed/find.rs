@@ -1,0 +1,246 @@
+//! Finding the deliveries of a feed that can be given to a reader. A delivery that cannot be read, or whose retention is
+//! over, does not hold up those behind it.
+
+use std::{collections::HashMap, iter, time::Duration};
+
+use futures::{StreamExt, stream};
+use tokio::time::Instant;
+
+use crate::{
+    deliveries::{
+        feed::{Feeds, PARALLEL, outcome::Outcome, read::DEFAULT_LIMIT},
+        queries::range::KeyRange,
+        store::{index_group::IndexGroup, item::HeadItem},
+    },
+    events::store::StoredEvent,
+    subscriptions::Webhook,
+};
+use auth::AuthorizedEntity;
+use base::{DeliveryId, Time, WebhookId, logging, random};
+use storage::TableError;
+
+/// How many deliveries of a feed are looked at: its readers can hold that many at once.
+const MAX_LOOKED_AT: usize = 1_000;
+/// The most deliveries of a feed that are looked at in one call.
+const MAX_PAGE: usize = 200;
+/// The longest time for the record of an attempt that a former reader did not answer. A later reader or the dispatcher
+/// records it otherwise.
+const RECORD_LIMIT: Duration = Duration::from_secs(5);
+/// The most bytes of the bodies in one response. A quote takes four bytes there, since the body is a text within JSON,
+/// and the response another text within JSON. The largest answer of a function is 6 MB.
+const MAX_BODIES: usize = 1024 * 1024;
+/// Later than the end of any request.
+const FOREVER: Time = Time::from_millis(i64::MAX);
+
+/// The deliveries that a request passes over, each until a time, so that each look at the feed does not read them again.
+#[derive(Debug, Default)]
+pub(super) struct Passed(HashMap<DeliveryId, Time>);
+
+impl Passed {
+    /// Passes over these deliveries until the end of the request.
+    pub(super) fn for_good(&mut self, ids: impl IntoIterator<Item = DeliveryId>) {
+        self.0.extend(ids.into_iter().map(|id| (id, FOREVER)));
+    }
+
+    fn has(&self, id: &DeliveryId, now: Time) -> bool {
+        self.0.get(id).is_some_and(|until| *until > now)
+    }
+}
+
+/// Deliveries that can be given to a reader, with their events, and those whose events cannot be read.
+pub(super) struct Free {
+    pub(super) free: Vec<(HeadItem, StoredEvent)>,
+    pub(super) unreadable: Vec<DeliveryId>,
+}
+
+/// Whether an item is damaged, so that a repetition finds the same.
+fn is_unreadable(error: &TableError) -> bool {
+    matches!(error, TableError::Item { .. } | TableError::Missing(_))
+}
+
+/// The deliveries without those that failed: a reader that got the others holds them already, and must see them. The first
+/// error if nothing else is left. An item that cannot be read is left out, since it stays so.
+pub(super) fn without_failed<T>(all: Vec<Result<Option<T>, TableError>>) -> Result<Vec<T>, TableError> {
+    let (mut left, mut failed) = (Vec::new(), None);
+    for one in all {
+        match one {
+            Ok(one) => left.extend(one),
+            Err(error) if is_unreadable(&error) => tracing::error!(
+                error = %logging::chain(&error),
+                "a delivery of a feed is left out, since it cannot be read"
+            ),
+            Err(error) => failed = failed.or(Some(error)),
+        }
+    }
+    match failed {
+        Some(error) if left.is_empty() => Err(error),
+        Some(error) => {
+            tracing::warn!(
+                error = %logging::chain(&error),
+                "a delivery of a feed is left to the next reader, since the table did not answer"
+            );
+            Ok(left)
+        }
+        None => Ok(left),
+    }
+}
+
+/// The sizes of the pages of a look at a feed. They grow: while readers hold the oldest deliveries, a look passes over
+/// many, and each call costs half a read unit at least.
+fn pages(limit: usize) -> impl Iterator<Item = usize> {
+    iter::successors(Some(limit.max(DEFAULT_LIMIT)), |size| Some((size * 2).min(MAX_PAGE)))
+}
+
+impl Feeds {
+    /// The oldest deliveries that no reader holds, and more than enough if there are many. Adds those that are held or
+    /// expired to `passed`.
+    pub(super) async fn readable(
+        &self,
+        webhook: &WebhookId,
+        limit: usize,
+        passed: &mut Passed,
+    ) -> Result<Vec<HeadItem>, TableError> {
+        let mut range = KeyRange::since(Time::from_millis(0));
+        let (mut found, mut expired) = (Vec::new(), Vec::new());
+        let mut looked_at = 0;
+        let mut pages = pages(limit);
+        while found.len() < limit && looked_at < MAX_LOOKED_AT {
+            let page_size = pages.next().unwrap_or(MAX_PAGE);
+            let most = i32::try_from(page_size).unwrap_or(i32::MAX);
+            let page = self.deliveries.of_group(webhook, IndexGroup::Unread, &range, most).await?;
+            looked_at += page.looked_at;
+            let now = self.clock.now();
+            let ids: Vec<_> = page.found.into_iter().filter(|id| !passed.has(id, now)).collect();
+            for head in self.deliveries.heads(&ids).await? {
+                let Some(head) = head.head().filter(|head| head.delivery.webhook_identifier == *webhook) else {
+                    continue;
+                };
+                if !head.is_kept(now) {
+                    passed.for_good([head.delivery.id.clone()]);
+                    expired.push(head);
+                    continue;
+                }
+                match head.claimable_at {
+                    // The dispatcher ends it.
+                    _ if head.is_erased() => {}
+                    Some(from) if from <= now => found.push(head),
+                    Some(from) => drop(passed.0.insert(head.delivery.id.clone(), from)),
+                    // The index lags behind.
+                    None => {}
+                }
+            }
+            let Some(end) = page.end else { break };
+            range = range.after(&end);
+        }
+        // A feed that was not read for long begins with them, and the table removes them days later.
+        let now = self.clock.now();
+        let aside = expired.into_iter().map(|head| async move { self.deliveries.set_aside(&head, now).await });
+        let aside: Vec<_> = stream::iter(aside).buffer_unordered(PARALLEL).collect().await;
+        if let Some(error) = aside.iter().find_map(|done| done.as_ref().err()) {
+            tracing::warn!(
+                error = %logging::chain(error),
+                webhookId = %webhook,
+                "expired deliveries stay in a feed; the next reader passes over them again"
+            );
+        }
+        Ok(found)
+    }
+
+    /// The deliveries that can be given to a reader, with their events, up to the limits of the request and of a response,
+    /// in their order. The attempts of former readers that did not answer in time are recorded.
+    pub(super) async fn free(
+        &self,
+        entity: &AuthorizedEntity,
+        webhook: &Webhook,
+        found: Vec<HeadItem>,
+        limit: usize,
+    ) -> Result<Free, TableError> {
+        let events = stream::iter(found).map(async |head| {
+            let event = self.deliveries.events.find(&head.event()).await;
+            (head, event)
+        });
+        let mut events = events.buffered(PARALLEL);
+        let (mut chosen, mut count, mut bytes, mut unreadable) = (Vec::new(), 0, 0, Vec::new());
+        while let Some((head, event)) = events.next().await {
+            let event = match event {
+                // Without its event it waits: a late publication opens its deliveries before it writes the event.
+                Ok(event) => event
+                    .filter(|event| head.delivery.owner_identifier == *entity.id() && event.item.erased_date.is_none()),
+                Err(error) => {
+                    if is_unreadable(&error) {
+                        unreadable.push(head.delivery.id);
+                    }
+                    chosen.push(Err(error));
+                    continue;
+                }
+            };
+            let Some(event) = event else { continue };
+            bytes += event.body.len();
+            if count == limit || (bytes > MAX_BODIES && count > 0) {
+                break;
+            }
+            count += 1;
+            chosen.push(Ok(Some((head, event))));
+        }
+        drop(events);
+        let free = without_failed(chosen)?.into_iter().map(|(head, event)| async move {
+            let head = self.without_former_reader(webhook, head).await?;
+            Ok::<_, TableError>(head.map(|head| (head, event)))
+        });
+        let free = without_failed(stream::iter(free).buffered(PARALLEL).collect().await)?;
+        Ok(Free { free, unreadable })
+    }
+
+    /// Records the attempt of a former reader that did not answer in time. `None` when nothing is left to read, or
+    /// another reader is about to get it.
+    async fn without_former_reader(&self, webhook: &Webhook, head: HeadItem) -> Result<Option<HeadItem>, TableError> {
+        if head.handed_out_at.is_none() {
+            return Ok(Some(head));
+        }
+        let id = &head.delivery.id;
+        let now = self.clock.now();
+        let attempt = head.delivery.attempt_count.saturating_add(1);
+        let until = Instant::now() + RECORD_LIMIT;
+        let claim = self.deliveries.claim(id, attempt, random::uuid(&*self.random), now).await?;
+        let Some(claimed) = claim.done().map(|claimed| claimed.until(until)) else { return Ok(None) };
+        let outcome = Outcome::Unconfirmed { in_feed: true };
+        let Some((counted, next)) = self.recorder().record(&claimed, &outcome, now).await? else { return Ok(None) };
+        self.count(claimed.delivery().clone(), vec![counted]).await;
+        if next.retry_at().is_none() {
+            self.wake_next(claimed.delivery(), webhook, now).await;
+            return Ok(None);
+        }
+        self.deliveries.head(id).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thousand_held_deliveries_are_passed_over_in_few_calls() {
+        for (limit, calls) in [(1, 9), (10, 9), (100, 6)] {
+            let mut looked_at = 0;
+            let until_done = pages(limit).take_while(|size| {
+                let is_needed = looked_at < MAX_LOOKED_AT;
+                looked_at += size;
+                is_needed
+            });
+            assert_eq!(until_done.count(), calls, "{limit}");
+        }
+    }
+
+    #[test]
+    fn one_failed_delivery_keeps_no_other_from_the_reader() {
+        let throttled = || Err(TableError::code("claiming an attempt", "ThrottlingException"));
+        let unreadable = || Err(TableError::Missing("the body of an event"));
+        assert_eq!(
+            without_failed(vec![Ok(Some(1)), throttled(), unreadable(), Ok(None), Ok(Some(2))]).ok(),
+            Some(vec![1, 2])
+        );
+        assert_eq!(without_failed::<i32>(vec![unreadable(), Ok(None)]).ok(), Some(Vec::new()));
+        let error = without_failed::<i32>(vec![Ok(None), unreadable(), throttled()]).expect_err("nothing is left");
+        assert!(matches!(error, TableError::Unavailable { .. }), "{error}");
+    }
+}
