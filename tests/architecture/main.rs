@@ -1,6 +1,7 @@
 //! The architecture of the code: dependencies between crates, circles between files, and agreement of the code with
 //! template.yaml, openapi.yaml, the documents and the panel. Also the alarms and their metrics, the rules of AWS for
-//! template.yaml, `make deploy`, the rollback of updates, pinned tools, and readable log lines.
+//! template.yaml, `make deploy`, the rollback of updates, pinned tools, readable log lines, and the planted bugs of the
+//! simulation.
 
 mod circles;
 mod crates;
@@ -12,6 +13,7 @@ mod language;
 mod log_lines;
 mod metrics;
 mod panel;
+mod planted;
 mod releases;
 mod service_grants;
 mod template;
