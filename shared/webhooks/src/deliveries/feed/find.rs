@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::{
     deliveries::{
-        feed::{Feeds, PARALLEL, outcome::Outcome, read::DEFAULT_LIMIT},
+        feed::{DEFAULT_LIMIT, Feeds, PARALLEL, outcome::Outcome},
         queries::range::KeyRange,
         store::{index_group::IndexGroup, item::HeadItem},
     },

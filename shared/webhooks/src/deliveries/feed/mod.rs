@@ -26,6 +26,8 @@ use base::{SharedClock, SharedRandom, Time};
 use outcome::OutcomeRecorder;
 use storage::Table;
 
+/// How many deliveries a reader gets at most unless it says otherwise.
+const DEFAULT_LIMIT: usize = 10;
 /// The most deliveries that one request reads or answers.
 pub(crate) const MAX_AT_ONCE: usize = 100;
 /// How many deliveries of a request are read, handed out or recorded at once.

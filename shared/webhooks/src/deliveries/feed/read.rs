@@ -11,7 +11,7 @@ use crate::{
         dispatch::request::signed_headers,
         error::DeliveryError,
         feed::{
-            Feeds, MAX_AT_ONCE, PARALLEL,
+            DEFAULT_LIMIT, Feeds, MAX_AT_ONCE, PARALLEL,
             find::{Free, Passed, without_failed},
             receipt::Receipt,
         },
@@ -25,7 +25,6 @@ use base::{DeliveryId, Time, WebhookId, pause, random};
 use problem::{Problem, Query};
 use storage::{Allowance, KeyRings, TableError};
 
-pub(super) const DEFAULT_LIMIT: usize = 10;
 const MAX_WAIT: u64 = 10;
 const DEFAULT_VISIBILITY: u64 = 60;
 const VISIBILITIES: std::ops::RangeInclusive<u64> = 10..=3_600;
