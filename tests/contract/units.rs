@@ -21,7 +21,7 @@ const SCHEDULE: &str = "0s,1s,1s,1s";
 const WARM_UP: usize = 3;
 /// Minimum duration of a call of the table while sequential calls are counted: concurrent calls then overlap even on a
 /// busy machine.
-const ROUND_TRIP: Duration = Duration::from_millis(250);
+const ROUND_TRIP: Duration = Duration::from_millis(500);
 /// An attribute that only the insertion of an event names.
 const OF_AN_EVENT: &str = "'targets': ?";
 /// The number of webhooks of a popular event.
