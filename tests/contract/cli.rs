@@ -36,6 +36,8 @@ struct Ended {
 
 impl Cli {
     fn of(suite: &Suite, entity: &Entity) -> Self {
+        // The program resolves names as the system does, and a stack has invented ones.
+        suite.bundle();
         let env = &suite.api.env;
         Self {
             env: [

@@ -33,6 +33,9 @@ EMULATORS_OWN = {
         "publish_data::a_body_that_is_not_json_is_refused_as_a_whole",
         "token::a_request_that_is_too_large_is_a_problem",
     ],
+    "the emulator refuses compressed bodies itself": [
+        "bodies::a_compressed_body_is_refused",
+    ],
     "the emulator's bus does not pass on `TraceHeader`": [
         "traces::an_event_of_the_bus_continues_the_trace_of_its_trace_header",
     ],
@@ -58,6 +61,7 @@ EMULATORS_OWN = {
         "agents_conformance::the_newest_revision_with_a_handshake_conforms",
     ],
     "the library calls the issuer at its public address, which does not exist here": [
+        "agents_clients::a_tool_beyond_the_registration_does_not_end_the_session_of_a_library",
         "agents_clients::the_former_typescript_library_needs_only_an_address_and_credentials",
         "agents_clients::the_python_library_needs_only_an_address_and_credentials",
         "agents_clients::the_typescript_library_needs_only_an_address_and_credentials",
@@ -67,7 +71,17 @@ EMULATORS_OWN = {
         "agents_conformance::the_token_issuer_conforms",
         "oauth_clients::authlib_and_openid_client_ask_about_a_token_and_revoke_it",
         "oauth_clients::authlib_and_openid_client_authenticate_with_a_private_key",
+        "oauth_clients::openid_client_authenticates_with_an_ed25519_key",
         "oauth_clients::openid_client_gets_tokens_and_understands_errors",
+    ],
+    "the stack's cookie is for TLS, and the emulator is called without": [
+        "panel_embedding::without_the_settings_the_panel_has_its_own_name_and_colours",
+        "panel_sessions::a_cookie_that_was_never_the_sessions_ends_nothing",
+        "panel_sessions::a_person_who_signs_out_ends_the_session",
+        "panel_sessions::a_session_continues_by_its_cookie_and_each_renewal_replaces_it",
+    ],
+    "the emulator is too slow for measured times": [
+        "rate_limits::attempts_are_spaced_and_other_webhooks_do_not_wait",
     ],
 }
 

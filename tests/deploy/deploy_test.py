@@ -22,7 +22,7 @@ FIRST, SECOND = "production", "staging"
 EVENT_TYPE = "booking.created"
 # Deliveries of the contract tests fail within seconds, as in a local bundle.
 TESTED = {"RetrySchedule": "0s,1s,1s"}
-CONTRACT_LIMIT = 600
+CONTRACT_LIMIT = 900
 # The heading in docs/run.md for the bus.
 BUS = "Events of the platform's own services"
 # A schedule of one minute, which the emulator checks every ten seconds, and the duration of the sweep.
