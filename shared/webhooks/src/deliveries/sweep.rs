@@ -14,7 +14,11 @@ use std::{
     time::Duration,
 };
 
-use futures::{FutureExt, StreamExt, future::join_all, stream};
+use futures::{
+    FutureExt, StreamExt,
+    future::{join_all, ready},
+    stream,
+};
 use tokio::{
     sync::{OnceCell, Semaphore},
     time::timeout,
@@ -57,7 +61,7 @@ const PAGE: i32 = 200;
 const AT_ONCE: usize = 50;
 /// Time limit for the look-up of a delivery's lane: a tenant whose partition is throttled must not slow the sweep.
 const LANE_LIMIT: Duration = Duration::from_millis(200);
-/// After this time the sweep begins no new page. The next sweep continues, and the two never overlap.
+/// After this time the sweep announces no more. The next sweep continues, and the two never overlap.
 const TIME_LIMIT: Duration = Duration::from_secs(45);
 /// After this time the sweep begins no new page of a job, so that it can announce the deliveries that jobs made due.
 const JOB_LIMIT: Duration = Duration::from_secs(30);
@@ -315,16 +319,18 @@ impl Sweeper {
         let now = self.clock.now();
         let mut swept = Swept::default();
         let mut start = None;
+        let is_in_time = || self.clock.now().since(began) <= TIME_LIMIT;
         loop {
             let page = match self.deliveries.due_before(shard, now, PAGE, start).await {
                 Ok(page) => page,
                 Err(error) => return swept + Swept::failed(error),
             };
-            let announced =
-                stream::iter(page.entries).map(|entry| self.announce(entry, overdue)).buffer_unordered(AT_ONCE);
+            // Each call to a throttled table may take seconds.
+            let entries = stream::iter(page.entries).take_while(|_| ready(is_in_time()));
+            let announced = entries.map(|entry| self.announce(entry, overdue)).buffer_unordered(AT_ONCE);
             swept = announced.fold(swept, async |swept, outcome| swept + outcome).await;
             start = page.next;
-            if start.is_none() || self.clock.now().since(began) > TIME_LIMIT {
+            if start.is_none() || !is_in_time() {
                 return swept;
             }
         }

@@ -158,6 +158,11 @@ impl Claimed {
         }
     }
 
+    /// Whether the attempt uses up none of the schedule if its reader does not answer.
+    pub(crate) fn spares_schedule(&self) -> bool {
+        self.head.spares_schedule()
+    }
+
     /// Whether the attempt was requested by hand, in between those of the schedule.
     pub(crate) fn is_in_between(&self) -> bool {
         self.head.resume_at.is_some()

@@ -3,8 +3,8 @@
 //! A slot is a moment; slots are as far apart as the limit says. The next free one is a number in one item of the
 //! webhook, which a reservation moves by one write, so that all dispatchers share it. An attempt waits up to a second
 //! in memory. Otherwise its claim is released until the slot, so that it holds no permit and no worker: the webhooks of
-//! others do not wait for it. A delivery keeps its slot, and so its place in the line; it reserves another when it
-//! comes much too late, or when the limit was changed.
+//! others do not wait for it. A delivery keeps its slot, and so its place in the line; it reserves another if it missed
+//! the slot, or if the limit was changed.
 
 use std::time::Duration;
 
@@ -50,9 +50,12 @@ impl Dispatcher {
     pub(super) async fn reaches_its_slot(&self, claimed: &Claimed, webhook: &Webhook) -> Result<bool, DispatchError> {
         let Some(limit) = webhook.rate_limit else { return Ok(true) };
         let now = self.clock.now();
-        let slot = match claimed.slot().filter(|slot| slot.is_valid(limit, now)) {
-            Some(slot) => slot,
-            None => self.deliveries.reserve_slot(&webhook.id, limit, now).await?,
+        let slot = match claimed.slot().filter(|slot| slot.since == limit.since) {
+            Some(slot) if slot.is_valid(limit, now) => slot,
+            missed => {
+                let missed_by = missed.map(|slot| now.since(slot.at)).unwrap_or_default();
+                self.deliveries.reserve_slot(&webhook.id, limit, missed_by, now).await?
+            }
         };
         let wait = slot.at.since(now);
         if wait <= SHORT_WAIT {
@@ -72,7 +75,15 @@ impl Dispatcher {
 impl Deliveries {
     /// Reserves the next free slot of a webhook with this limit. If the response to a reservation is lost, its
     /// repetition reserves another, and one slot stays unused.
-    async fn reserve_slot(&self, webhook: &WebhookId, limit: RateLimit, now: Time) -> Result<Slot, TableError> {
+    async fn reserve_slot(
+        &self,
+        webhook: &WebhookId,
+        limit: RateLimit,
+        missed_by: Duration,
+        now: Time,
+    ) -> Result<Slot, TableError> {
+        let missed_by = u32::try_from(missed_by.as_secs()).unwrap_or(u32::MAX);
+        let slot_at = |at| Slot { at, since: limit.since, missed_by };
         let table = self.table.until(Instant::now() + CLAIM_LIMIT);
         // A changed limit begins another line.
         let line = || {
@@ -85,12 +96,12 @@ impl Deliveries {
         for _ in 0..TRIES {
             let at_once = line().set("nextAt", now_micros.saturating_add(interval)).only_if(is_free.clone());
             if table.write(at_once, RESERVING).await?.is_done() {
-                return Ok(Slot { at: now, since: limit.since });
+                return Ok(slot_at(now));
             }
             let next = line().add("nextAt", interval).only_if(more("nextAt", now_micros));
             if let Some(line) = table.write_and_read::<Line>(next, RESERVING).await?.done() {
                 let at = line.next_at.saturating_sub(interval).div_euclid(1000).saturating_add(1);
-                return Ok(Slot { at: Time::from_millis(at), since: limit.since });
+                return Ok(slot_at(Time::from_millis(at)));
             }
         }
         Err(TableError::code(RESERVING, "ConditionalCheckFailedException"))

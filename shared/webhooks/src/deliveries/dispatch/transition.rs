@@ -19,6 +19,7 @@ pub(crate) struct HeadTransition {
     pub(crate) status: Status,
     pub(crate) attempt_count: u32,
     pub(crate) schedule_base: u32,
+    pub(crate) unanswered: u32,
     pub(crate) last_http_status: Option<u16>,
     pub(crate) last_error: Option<ErrorCode>,
     /// When the next attempt is due; a delivery without a next attempt is final.
@@ -37,11 +38,12 @@ pub(crate) struct HeadTransition {
 impl HeadTransition {
     /// The transition without an attempt; the delivery is final unless a next attempt is set.
     pub(crate) fn without_attempt(head: &HeadItem, now: Time) -> Self {
-        let HeadItem { delivery, schedule_base, .. } = head;
+        let HeadItem { delivery, schedule_base, unanswered, .. } = head;
         Self {
             status: delivery.status,
             attempt_count: delivery.attempt_count,
             schedule_base: *schedule_base,
+            unanswered: *unanswered,
             last_http_status: delivery.last_http_status,
             last_error: delivery.last_error,
             next: None,
@@ -72,15 +74,17 @@ impl HeadTransition {
             Next::Exhausted | Next::Gone => (Status::Failed, None),
             Next::Cancelled => (Status::Cancelled, None),
         };
-        // An attempt requested by hand uses up none of the schedule.
-        let by_hand = u32::from(head.resume_at.is_some());
+        let last_error = attempt.error.as_deref().and_then(ErrorCode::of);
+        let is_spared = last_error == Some(ErrorCode::Unconfirmed) && head.spares_schedule();
+        let is_by_hand = head.resume_at.is_some();
         let before = Self::without_attempt(head, now);
         Self {
             status,
             attempt_count: attempt.attempt_number,
-            schedule_base: before.schedule_base.saturating_add(by_hand),
+            schedule_base: before.schedule_base.saturating_add(u32::from(is_by_hand || is_spared)),
+            unanswered: before.unanswered.saturating_add(u32::from(is_spared)),
             last_http_status: attempt.http_status,
-            last_error: attempt.error.as_deref().and_then(ErrorCode::of),
+            last_error,
             next,
             put_off: in_feed,
             waiting_for: in_feed.then_some(WaitingFor::Reader),
@@ -110,6 +114,7 @@ impl HeadTransition {
             .set("status", self.status.as_str())
             .set("attemptCount", self.attempt_count)
             .set("scheduleBase", self.schedule_base)
+            .set_or_remove("unanswered", (self.unanswered > 0).then_some(self.unanswered))
             .set("lastHttpStatus", self.last_http_status)
             .set_or_remove("lastError", self.last_error.map(ErrorCode::as_str))
             .set_some("cancelReason", self.cancel_reason.map(CancelReason::as_str))
@@ -120,6 +125,7 @@ impl HeadTransition {
             .set_or_remove("waitingFor", self.waiting_for.map(WaitingFor::as_str))
             .set_or_remove("slotAt", self.slot.map(|slot| slot.at))
             .set_or_remove("slotSince", self.slot.map(|slot| slot.since))
+            .set_or_remove("slotMissedBy", self.slot.map(|slot| slot.missed_by).filter(|seconds| *seconds > 0))
             .set_or_remove("heldBy", self.held_by.as_ref().map(DeliveryId::as_str))
             .set_or_remove("nextAttemptDate", self.next)
             .set_or_remove("claimableAt", self.next);

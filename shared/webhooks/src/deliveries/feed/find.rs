@@ -208,9 +208,8 @@ impl Feeds {
         self.count(claimed.delivery().clone(), vec![counted]).await;
         if next.retry_at().is_none() {
             self.wake_next(claimed.delivery(), webhook, now).await;
-            return Ok(None);
         }
-        self.deliveries.head(id).await
+        if next == Next::ReadFrom(now) { self.deliveries.head(id).await } else { Ok(None) }
     }
 }
 

@@ -83,18 +83,22 @@ impl OutcomeRecorder<'_> {
         Ok(recorded.map(|next| (counted, next)))
     }
 
-    /// A delivery that a reader did not answer comes again at once, and one that failed after the wait of the schedule.
+    /// Failures wait as the schedule says. The first unanswered attempts are repeated at once.
     fn next(&self, claimed: &Claimed, outcome: &Outcome, now: Time) -> Next {
         if *outcome == Outcome::Confirmed {
             return Next::Delivered;
         }
+        let is_repeated = matches!(outcome, Outcome::Unconfirmed { .. }) && claimed.spares_schedule();
         let dice = random::unit(self.random);
-        let next = self.schedule.after_failure(claimed.attempt_in_schedule(), Duration::ZERO, now, dice);
-        match (claimed.limited(next, Duration::ZERO, now), outcome) {
-            (Next::RetryAt(_), Outcome::Unconfirmed { in_feed: true }) => Next::ReadFrom(now),
-            (Next::RetryAt(_), Outcome::Unconfirmed { in_feed: false }) => Next::RetryAt(now),
+        let scheduled = self.schedule.after_failure(claimed.attempt_in_schedule(), Duration::ZERO, now, dice);
+        let repeated = Next::RetryAt(now);
+        let next = claimed.limited(if is_repeated { repeated } else { scheduled }, Duration::ZERO, now);
+        // At once, also if the attempt was requested by hand.
+        let next = if is_repeated && next.retry_at().is_some() { repeated } else { next };
+        match (next, outcome) {
+            (_, Outcome::Unconfirmed { in_feed: false }) => next,
             (Next::RetryAt(time), _) if time.since(now) <= SHORT_WAIT => Next::ReadFrom(time),
-            (next, _) => next,
+            _ => next,
         }
     }
 }

@@ -34,6 +34,10 @@ use base::{DeliveryId, EventId, Time, WebhookId};
 /// The most bytes of attempts in a head, with the names of their attributes.
 const MAX_INLINE: usize = 1024;
 
+/// How many attempts without an answer of their reader use up none of the schedule: a reader that crashes again and
+/// again would use it up in minutes.
+pub(crate) const SPARED: u32 = 5;
+
 /// The number of partitions of the index of due deliveries: one takes 1 000 writes a second.
 pub(crate) const DUE_SHARDS: u8 = 8;
 
@@ -65,6 +69,9 @@ pub struct HeadItem {
     /// When a reader of the webhook's feed got the attempt that is under way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) handed_out_at: Option<Time>,
+    /// How many attempts of readers of the feed had no answer, and used up none of the schedule.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) unanswered: u32,
     /// The slot of the next attempt, if its webhook has a rate limit and the attempt waits for it.
     #[serde(flatten)]
     pub(crate) slot: Option<Slot>,
@@ -104,6 +111,7 @@ impl HeadItem {
             resume_at: None,
             put_off: false,
             handed_out_at: None,
+            unanswered: 0,
             slot: None,
             asked_at: event.is_test.then_some(first_attempt),
             attempts: Vec::new(),
@@ -250,6 +258,11 @@ impl HeadItem {
         Self { delivery, attempts, ..self }
     }
 
+    /// Whether an attempt that its reader does not answer uses up none of the schedule.
+    pub(crate) fn spares_schedule(&self) -> bool {
+        self.unanswered < SPARED
+    }
+
     /// Whether the content of its event is erased.
     pub(crate) fn is_erased(&self) -> bool {
         self.delivery.erased_date.is_some()
@@ -354,6 +367,10 @@ pub(crate) fn shard_key(shard: u8) -> String {
 pub(crate) fn due_shard(id: &DeliveryId) -> String {
     let sum = id.as_str().bytes().rev().take(8).fold(0u8, u8::wrapping_add);
     shard_key(sum % DUE_SHARDS)
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 #[cfg(test)]

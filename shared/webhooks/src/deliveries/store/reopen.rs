@@ -64,6 +64,7 @@ fn reopening(read: &Delivery, requester: Requester, now: Time) -> Change {
         .set("lastUpdate", now)
         .set_or_remove("askedAt", requester.asked_at(now))
         .remove("putOff")
+        .remove("unanswered")
         .remove("waitingFor")
         .remove("heldBy")
         .remove("entityKey")

@@ -10,7 +10,7 @@ use base::Time;
 /// The longest wait of an attempt in memory. A delivery can be claimed so long before its slot: its message comes within
 /// this time, and must not be refused by a function whose clock is behind.
 pub(crate) const SHORT_WAIT: Duration = Duration::from_secs(1);
-/// How late an attempt may use its slot. After a longer delay many would come at once.
+/// How late an attempt may use its first slot. Beyond this, a backlog of late attempts would exceed the rate limit.
 const LATENESS: Duration = Duration::from_secs(5);
 /// A delivery whose slot is farther away than a message can be delayed is claimed this much earlier, and then gets a
 /// message for the very slot: the sweep, which announces it, comes once a minute.
@@ -26,12 +26,17 @@ pub(crate) struct Slot {
     /// When the limit was set under which it is reserved.
     #[serde(rename = "slotSince")]
     pub(crate) since: Time,
+    /// By how many seconds the attempt missed the slot that it had before.
+    #[serde(rename = "slotMissedBy", default)]
+    pub(crate) missed_by: u32,
 }
 
 impl Slot {
-    /// Whether an attempt may still use it under this limit.
+    /// Whether an attempt may still use it under this limit. An attempt that missed a slot may use the next one twice as
+    /// late: otherwise, behind a queue that lags, it would reserve slots and miss them for ever.
     pub(crate) fn is_valid(self, limit: RateLimit, now: Time) -> bool {
-        self.since == limit.since && now < self.at + LATENESS
+        let lag = Duration::from_secs(self.missed_by.into()).min(MAX_DELAY);
+        self.since == limit.since && now < self.at + LATENESS.max(lag * 2)
     }
 
     /// When its delivery can be claimed, if it waits from now on.
@@ -50,15 +55,25 @@ mod tests {
     #[test]
     fn a_slot_holds_until_it_is_late_or_the_limit_is_another() {
         let limit = RateLimit { per_second: per_second(5), since: NOW };
-        let slot = Slot { at: NOW + MAX_DELAY, since: NOW };
+        let slot = Slot { at: NOW + MAX_DELAY, since: NOW, missed_by: 0 };
         assert!(slot.is_valid(limit, NOW) && slot.is_valid(limit, slot.at));
         assert!(!slot.is_valid(limit, slot.at + LATENESS));
         assert!(!slot.is_valid(RateLimit { since: NOW + LATENESS, ..limit }, NOW));
     }
 
     #[test]
+    fn an_attempt_that_lags_uses_its_second_slot() {
+        let limit = RateLimit { per_second: per_second(5), since: NOW };
+        let lag = Duration::from_secs(40);
+        let slot = Slot { at: NOW, since: NOW, missed_by: 40 };
+        assert!(slot.is_valid(limit, slot.at + lag) && !slot.is_valid(limit, slot.at + lag * 2));
+        let after_an_outage = Slot { missed_by: u32::MAX, ..slot };
+        assert!(!after_an_outage.is_valid(limit, slot.at + MAX_DELAY * 2));
+    }
+
+    #[test]
     fn a_delivery_with_a_far_slot_is_looked_at_before_it() {
-        let claimable = |wait: Duration| Slot { at: NOW + wait, since: NOW }.claimable_at(NOW).since(NOW);
+        let claimable = |wait: Duration| Slot { at: NOW + wait, since: NOW, missed_by: 0 }.claimable_at(NOW).since(NOW);
         assert_eq!(claimable(MAX_DELAY), MAX_DELAY - SHORT_WAIT);
         let day = Duration::from_secs(24 * 60 * 60);
         assert_eq!(claimable(day), day - EARLIER);
