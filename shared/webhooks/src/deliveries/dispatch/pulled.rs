@@ -1,5 +1,5 @@
-//! Deliveries of webhooks that are pulled: the dispatcher sends nothing, and puts them into the feed of their webhook.
-//! It looks at them again while they are unread, since their webhook may be removed or changed meanwhile.
+//! Deliveries of webhooks that are pulled: the dispatcher puts them into the feed of their webhook instead of sending
+//! them. It looks at unread ones again, since their webhook may be removed or changed meanwhile.
 
 use crate::{
     deliveries::{
@@ -34,8 +34,8 @@ impl Dispatcher {
         }
     }
 
-    /// Puts a claimed delivery into the feed of its webhook. An event says so if the delivery was there before, and has
-    /// not been read for long.
+    /// Puts a claimed delivery into the feed of its webhook. If it was there before and has not been read for long,
+    /// this publishes an event.
     pub(super) async fn put_into_feed(
         &self,
         claimed: &Claimed,
@@ -61,11 +61,11 @@ impl Dispatcher {
         } else if self.deliveries.table.until(claimed.deadline()).write_together(change, PUTTING).await?.is_done() {
             return Ok(());
         }
-        // Lost with the claim, and then this is lost as well; or the event was erased meanwhile.
+        // Either the claim was lost, and then this write is lost as well, or the event was erased meanwhile.
         self.deliveries.cancel(claimed, Some(CancelReason::Erased), now).await
     }
 
-    /// Records the attempt of a reader that got the delivery and did not confirm it in time, and announces the next.
+    /// Records the attempt of a reader that did not confirm the delivery in time, and announces the next attempt.
     pub(super) async fn unconfirmed(
         &self,
         entity: &AuthorizedEntity,

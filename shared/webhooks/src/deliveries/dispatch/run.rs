@@ -2,10 +2,10 @@
 //!
 //! AWS limits how many invocations run at once, and each ends with its slowest exchange. So an invocation that waits
 //! for an endpoint continues to receive from the queue of its lane: an endpoint that takes 15 s holds one permit of
-//! many (`limiter.rs`), and not a whole invocation. A run of quick exchanges ends before it would receive. While
-//! deliveries wait for a permit, a run of the quick lane leaves other messages on the queue. A run deletes the messages
-//! that it received itself. If it dies, they become visible again after their visibility timeout, like the messages of
-//! its batch; the sweep announces their deliveries sooner.
+//! many (`limiter.rs`) instead of a whole invocation. A run of quick exchanges ends before it would receive. While
+//! several deliveries wait for a permit, a run of the quick lane leaves other messages on the queue. A run deletes the
+//! messages that it received itself. If it dies, they become visible again after their visibility timeout, like the
+//! messages of its batch; the sweep announces their deliveries sooner.
 
 use std::{
     mem,
@@ -59,7 +59,8 @@ const PERMIT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The number of deliveries waiting in memory from which a run receives no more messages, unless it has room.
 const MAX_WAITING: usize = MESSAGES_AT_ONCE / 2;
 
-/// Why the queue must deliver a message again, if it must. Its other attempts are dropped then.
+/// The result of a message. After an error, the queue delivers it again; attempts that were already made are then
+/// dropped.
 type Handled = Result<(), DispatchError>;
 
 /// A random time between `least` and `least + more`.
@@ -89,7 +90,7 @@ struct DispatchRun<'a> {
     dispatcher: &'a Dispatcher,
     inbox: &'a Inbox,
     limiter: ConcurrencyLimiter,
-    /// Recorded attempts that are to be counted. The other attempts of their messages may last much longer.
+    /// Recorded attempts to be counted. They do not wait for slower attempts of their messages.
     recorded: Mutex<Vec<RecordedAttempt>>,
 }
 
@@ -212,7 +213,7 @@ impl DispatchRun<'_> {
     /// Makes the attempts that a message announces, concurrently.
     async fn handle(&self, attempts: Result<Vec<AttemptMessage>, MalformedMessage>) -> Handled {
         let attempts = attempts.map_err(DispatchError::Message)?;
-        // All end, whether or not one fails.
+        // Every attempt must end, even if another fails.
         join_all(attempts.into_iter().map(|message| self.handle_one(message))).await.into_iter().collect()
     }
 
