@@ -325,7 +325,7 @@ impl Deliveries {
         Ok(self.record_attempt(claimed, head, &attempt, change, now).await?.is_done().then_some(next))
     }
 
-    /// Records an attempt with its response body, unless the event was erased meanwhile. A lost record returns the head.
+    /// Records an attempt with its response body, unless the event was erased meanwhile. A lost write returns the head.
     async fn record_with_content<W: Into<Write>>(
         &self,
         claimed: &Claimed,

@@ -58,7 +58,7 @@ pub(crate) struct OutcomeRecorder<'a> {
 }
 
 impl OutcomeRecorder<'_> {
-    /// Records the attempt of a reader, and returns it with the next step; `None` when the lease is another's by now.
+    /// Records the attempt of a reader, and returns it with the next step; `None` if the lease was lost.
     pub(crate) async fn record(
         &self,
         claimed: &Claimed,
@@ -83,7 +83,8 @@ impl OutcomeRecorder<'_> {
         Ok(recorded.map(|next| (counted, next)))
     }
 
-    /// A delivery that a reader did not answer comes again at once, and one that failed after the wait of the schedule.
+    /// Decides on the next step. Unconfirmed deliveries are due again at once; reported failures wait as the retry
+    /// schedule says.
     fn next(&self, claimed: &Claimed, outcome: &Outcome, now: Time) -> Next {
         if *outcome == Outcome::Confirmed {
             return Next::Delivered;

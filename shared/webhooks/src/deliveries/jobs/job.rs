@@ -38,7 +38,7 @@ const EXPIRE: &str = "EXPIRE";
 pub(super) const ERASE: &str = "ERASE";
 /// How long a sweep holds a job after its last write: longer than a page takes.
 pub(super) const LEASE: Duration = Duration::from_secs(15);
-/// How many deliveries of a page are read.
+/// How many deliveries are read for a page.
 pub(super) const PAGE: i32 = 1_000;
 /// How many deliveries are changed at once.
 const CHANGES_AT_ONCE: usize = 100;
@@ -72,7 +72,7 @@ pub(super) enum Work {
     Recover(Ranges),
     /// Cancel the waiting deliveries of a removed webhook.
     Cancel(Passes),
-    /// Take the deliveries out of a feed that is not read any more, so that the dispatcher decides about them.
+    /// Take the deliveries out of a feed that can no longer be read, so that the dispatcher decides on them.
     Release(Passes),
     /// Remove a temporary webhook when its feed has not been read for long.
     Expire,
@@ -92,7 +92,7 @@ pub(super) struct Erasure {
 /// Progress of a page of work. It is applied to the current state of the job, since requests may have added to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// A part was recovered up to a position, or up to the end that it had then.
+    /// A part was recovered up to a position; without one, up to the end that it had when the page was read.
     Recovered { part: Part, up_to: Option<ListPosition> },
     /// Deliveries were cancelled or released; these passes remain.
     Passed(Passes),

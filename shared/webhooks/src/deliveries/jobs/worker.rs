@@ -55,7 +55,7 @@ struct Worked {
 }
 
 impl Worker {
-    /// Works on due jobs until there are none, or until this time. Returns the number of deliveries that it made due. A
+    /// Works on due jobs until there are none, or until this time, and returns how many deliveries they made due. A
     /// failing job does not affect the others.
     pub async fn work(&self, until: Time) -> Result<usize, TableError> {
         let mut reopened = 0;
@@ -94,7 +94,7 @@ impl Worker {
     }
 
     /// Works on the first job of an entity; `None` when another sweep has taken its turn. A turn without a job counts
-    /// as work, since it was moved and other turns may follow.
+    /// as work: it was moved, and other turns may follow.
     async fn turn(&self, due: DueTurn, until: Time) -> Result<Option<Worked>, TableError> {
         let now = self.clock.now();
         let until = until.min(now + TURN);
@@ -230,7 +230,7 @@ impl Worker {
     }
 }
 
-/// The due turns: first those that the index shows, then, as far as there is room, the turns that were put back.
+/// The due turns: first those that the index shows, then the turns that were put back, as far as there is room.
 fn due_turns(shown: Vec<DueJob>, put_back: &mut Vec<DueTurn>) -> Vec<DueTurn> {
     let is_put_back = |entry: &DueJob| put_back.iter().any(|turn| turn.entry.pk == entry.pk);
     let shown = shown.into_iter().filter(|entry| !is_put_back(entry));
