@@ -35,7 +35,7 @@ pub enum ErrorCode {
     Tls,
     /// A step took too long.
     Timeout,
-    /// The rules forbid the address.
+    /// The address is not allowed.
     Blocked,
     /// The reader of a feed reported a failure.
     Reported,
@@ -104,7 +104,7 @@ pub struct Attempt {
     /// The first 4 096 bytes of the response's body, if it has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_body: Option<String>,
-    /// The wait that a 429 or 503 asked for by `Retry-After`, in seconds, at most a day.
+    /// The wait that `Retry-After` of a 429 or 503 asked for, in seconds, at most a day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_seconds: Option<u64>,
     /// The address of the request, with the values of its query masked. The table leaves it out if it is the delivery's
@@ -166,7 +166,7 @@ impl Attempt {
         Some(if ErrorCode::of(error) == Some(ErrorCode::Reported) { REPORTED } else { error })
     }
 
-    /// Bytes of its address and its header names.
+    /// The size of its address and header names, in bytes.
     pub(crate) fn request_size(&self) -> usize {
         let names = self.request_headers.iter().flatten().map(|name| name.len() + 8).sum::<usize>();
         self.url.as_ref().map_or(0, String::len) + names

@@ -11,7 +11,7 @@ use base::{DeliveryId, Time, WebhookId};
 /// bodies. A schedule that has begun still completes.
 pub const MAX_ATTEMPTS: u32 = 100;
 
-/// The state of a delivery. The first two are open, the others final until the delivery is sent again.
+/// The state of a delivery. The first two are open; the others are final until the delivery is sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {

@@ -411,7 +411,7 @@ fn pause(sweeps: u32) -> Duration {
     GRACE.saturating_mul(2u32.saturating_pow(sweeps.min(16))).min(MAX_PAUSE)
 }
 
-/// How long a delivery has waited that was announced this many times in vain: the sum of its pauses.
+/// The time that a delivery has waited after this many announcements in vain: the sum of its pauses.
 fn waited(sweeps: u32) -> Duration {
     /// How many pauses are shorter than the longest.
     const GROWING: u32 = 6;

@@ -46,7 +46,6 @@ pub(crate) struct Claimed {
     head: HeadItem,
     /// Proves, when the attempt is recorded, that the claim still holds.
     lease: String,
-    /// When the claim began.
     began: Instant,
     /// The latest time to write the outcome, if the caller has less time than the lease.
     until: Option<Instant>,
@@ -64,7 +63,6 @@ pub(crate) enum Claim {
 }
 
 impl Claim {
-    /// The claimed attempt, if any.
     pub(crate) fn done(self) -> Option<Claimed> {
         match self {
             Self::Done(claimed) => Some(*claimed),
@@ -115,7 +113,7 @@ impl Claimed {
         self.head.is_erased()
     }
 
-    /// A change of the head, on condition that the claim still holds.
+    /// A change of the head that is lost with the claim.
     fn change(&self) -> Change {
         Change::of(head_key(&self.head.delivery.id)).only_if(is("lease", self.lease.as_str()))
     }
@@ -163,17 +161,14 @@ impl Claimed {
         self.head.resume_at.is_some()
     }
 
-    /// Whether the delivery carries an operational event.
     pub(crate) fn is_operational(&self) -> bool {
         carries_operational(self.delivery())
     }
 
-    /// Whether a person requested this attempt.
     pub(crate) fn is_requested(&self) -> bool {
         self.head.asked_at.is_some()
     }
 
-    /// Whether a person requested this attempt recently.
     pub(crate) fn was_requested_recently(&self, now: Time) -> bool {
         self.head.asked_at.is_some_and(|asked| now < asked + REQUESTED_RECENTLY)
     }
@@ -342,7 +337,7 @@ impl Deliveries {
             let table = self.table.until(claimed.deadline().min(Instant::now() + TOGETHER_LIMIT));
             match table.write_all(together, RECORDING).await {
                 Ok(Written::Done(())) => return Ok(Written::Done(head.clone())),
-                // Possibly a condition of `along` failed, or one of its items was throttled.
+                // A condition of `along` may have failed, or one of its items was throttled.
                 Ok(Written::Lost(_)) | Err(TableError::Unavailable { .. }) => {}
                 Err(error) => return Err(error),
             }

@@ -67,7 +67,7 @@ pub enum DispatchError {
     #[error("a message of the queue is malformed")]
     Message(#[source] MalformedMessage),
     /// The table failed.
-    #[error("the table failed a dispatch")]
+    #[error("a request of the dispatcher to the table failed")]
     Table(#[from] TableError),
     /// A sealed value of a webhook cannot be opened.
     #[error("a sealed value of a webhook cannot be opened")]
@@ -297,7 +297,6 @@ impl Dispatcher {
         self.deliveries.cancel(claimed, None, self.clock.now()).await
     }
 
-    /// The stores of an attempt's inputs.
     pub(crate) fn sources(&self) -> Sources<'_> {
         Sources { webhooks: &self.webhooks, events: &self.events, healths: &self.health_tracker.healths }
     }

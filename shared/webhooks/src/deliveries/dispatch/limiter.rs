@@ -48,7 +48,6 @@ struct PermitCounts {
     most: usize,
     entities: HashMap<EntityId, usize>,
     webhooks: HashMap<WebhookId, usize>,
-    /// How many deliveries wait for a permit here.
     waiting: usize,
     /// How many deliveries of each entity were sent back to wait on the queue, less its attempts that ended since.
     sent_back: HashMap<EntityId, usize>,

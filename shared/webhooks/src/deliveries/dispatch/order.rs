@@ -19,8 +19,8 @@ use base::{DeliveryId, Time};
 use storage::TableError;
 
 impl Dispatcher {
-    /// Holds a new delivery by one write and without a claim, if the one before it is not final. Otherwise, and if the
-    /// delivery exists already, returns false.
+    /// Holds a new delivery by one write and without a claim, if the one before it is not final. Returns false
+    /// otherwise, and if the delivery already has a head.
     pub(super) async fn held_without_claim(
         &self,
         prefetch: &Prefetch,

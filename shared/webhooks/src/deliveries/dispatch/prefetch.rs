@@ -34,11 +34,10 @@ impl Prefetch {
     }
 }
 
-/// A webhook and the time of its reading.
+/// A webhook, and when its read began.
 #[derive(Debug)]
 pub(crate) struct CurrentWebhook {
     pub(crate) webhook: SigningWebhook,
-    /// The beginning of the read.
     pub(crate) read: Instant,
 }
 
@@ -58,7 +57,8 @@ pub(crate) struct Sources<'a> {
 }
 
 impl Sources<'_> {
-    /// Reads the inputs of an attempt before its claim. An error is logged and leaves the value to [`Self::inputs`].
+    /// Reads the inputs of an attempt before its claim succeeds. An error is logged and leaves the value to
+    /// [`Self::inputs`].
     pub(crate) async fn prefetch(self, message: &AttemptMessage) -> Prefetch {
         let AttemptMessage { due, .. } = message;
         let owner = message.owner();

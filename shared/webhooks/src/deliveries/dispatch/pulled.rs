@@ -24,8 +24,8 @@ use storage::{TableError, table::Transaction};
 const PUTTING: &str = "putting a delivery into a feed";
 
 impl Dispatcher {
-    /// Puts a new delivery of a webhook that is pulled into its feed, by one write and without a claim. Otherwise, and
-    /// if the delivery exists already, returns false.
+    /// Puts a new delivery into the feed of a webhook that is pulled, by one write and without a claim. Returns false
+    /// for another webhook, and if the delivery already has a head.
     pub(super) async fn added_to_feed(&self, prefetch: &Prefetch, delivery: &DeliveryId) -> Result<bool, TableError> {
         let is_pulled = prefetch.webhook().is_some_and(|found| found.webhook.is_pulled());
         match prefetch.event.as_ref().filter(|event| is_pulled && event.item.erased_date.is_none()) {

@@ -44,14 +44,13 @@ const COUNT_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a run receives. The time is random, so that runs that began together do not end together. The function's
 /// timeout leaves time for an exchange and its record after that.
 const RECEIVING: Spread = Spread { least: Duration::from_secs(40), more: Duration::from_secs(40) };
-/// The log line for the error of a message.
 const NOT_HANDLED: &str = "a message was not handled; the queue delivers it again";
 /// The pause after a receive that failed.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(500);
 /// How long a delivery without a permit first waits on the queue. The time is short, since another run may have a
 /// permit: the queue does not spread messages evenly over waiting receivers.
 const FIRST_WAIT: Spread = Spread { least: Duration::from_millis(500), more: Duration::from_secs(1) };
-/// How long it waits on the queue from the second time on.
+/// How long it then waits each time.
 const LATER_WAIT: Spread = Spread { least: Duration::from_secs(5), more: Duration::from_secs(10) };
 /// How long a delivery of the quick lane waits in memory for a permit: it gets one where exchanges are quick, and
 /// otherwise goes to the slow lane.
@@ -81,7 +80,6 @@ enum Step {
     BatchMessage(String, Handled),
     /// A message that the run received itself was handled.
     Received(Handled),
-    /// Attempts were counted.
     Counted,
 }
 
@@ -231,7 +229,7 @@ impl DispatchRun<'_> {
         Ok(())
     }
 
-    /// Takes a permit for a delivery. The error, when none is free in time, counts the delivery as waiting in memory.
+    /// Takes a permit for a delivery. If none is free in time, the error counts the delivery as waiting in memory.
     async fn permit(&self, owner: &DeliveryOwner, has_waited: bool) -> Result<Permit<'_>, Waiting<'_>> {
         let limit = match self.inbox.lane() {
             Lane::Quick => PERMIT_TIMEOUT,
@@ -242,7 +240,7 @@ impl DispatchRun<'_> {
     }
 
     /// Lets a delivery without a permit wait. The quick lane passes it to the slow lane. There its message is delayed,
-    /// or dropped if many of its entity's deliveries wait already: the sweep announces the delivery then.
+    /// or dropped if many of its entity's deliveries wait already: then the sweep announces it.
     async fn wait(&self, message: AttemptMessage) {
         let now = self.dispatcher.clock.now();
         if self.inbox.lane() == Lane::Quick {

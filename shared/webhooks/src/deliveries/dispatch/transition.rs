@@ -28,7 +28,6 @@ pub(crate) struct HeadTransition {
     pub(crate) asked_at: Option<Time>,
     pub(crate) waiting_for: Option<WaitingFor>,
     pub(crate) slot: Option<Slot>,
-    /// The delivery that it is held by, if it waits for its order.
     pub(crate) held_by: Option<DeliveryId>,
     pub(crate) cancel_reason: Option<CancelReason>,
     pub(crate) now: Time,
@@ -102,7 +101,7 @@ impl HeadTransition {
         is_erased && matches!(self.status, Status::Failed | Status::Cancelled)
     }
 
-    /// Completes a change of the head.
+    /// Adds this transition to a change of the head.
     pub(crate) fn complete(&self, change: Change, head: &HeadItem) -> Change {
         let change = change
             .remove("lease")

@@ -120,11 +120,11 @@ impl Feeds {
                     continue;
                 }
                 match head.claimable_at {
-                    // The dispatcher ends it.
+                    // The dispatcher cancels it.
                     _ if head.is_erased() => {}
                     Some(from) if from <= now => found.push(head),
                     Some(from) => drop(passed.0.insert(head.delivery.id.clone(), from)),
-                    // The index lags behind.
+                    // It is final: the index lags behind.
                     None => {}
                 }
             }

@@ -21,7 +21,7 @@ use storage::TableError;
 /// feed, so that readers do not pass over it, and the sweep brings it back.
 const SHORT_WAIT: Duration = Duration::from_secs(60);
 
-/// The outcome of an attempt of a reader.
+/// The outcome of a reader's attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// The reader confirmed the delivery.
@@ -70,7 +70,7 @@ impl OutcomeRecorder<'_> {
         let next = self.next(claimed, outcome, now);
         log(claimed, &attempt, next);
         let event = match next {
-            // The person who requested a test looks at its delivery.
+            // A test needs no event: the person who requested it looks at its delivery.
             Next::Exhausted if !claimed.delivery().test => exhausted(claimed, &attempt, now, self.random),
             _ => None,
         };

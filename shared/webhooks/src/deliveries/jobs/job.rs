@@ -26,15 +26,11 @@ pub(super) const TURN_SORT: &str = "JOBS";
 
 /// The shard of turns in the index `byDue`.
 pub(super) const SHARD: &str = "JOBS";
-/// The sort key of recoveries.
+/// The sort keys of jobs, by their [`Work`].
 pub(super) const RECOVER: &str = "RECOVER";
-/// The sort key of cancellations.
 const CANCEL: &str = "CANCEL";
-/// The sort key of jobs that take deliveries out of a feed.
 const RELEASE: &str = "RELEASE";
-/// The sort key of jobs that remove temporary webhooks.
 const EXPIRE: &str = "EXPIRE";
-/// The sort key of erasures.
 pub(super) const ERASE: &str = "ERASE";
 /// How long a sweep holds a job after its last write: longer than a page takes.
 pub(super) const LEASE: Duration = Duration::from_secs(15);
@@ -43,7 +39,6 @@ pub(super) const PAGE: i32 = 1_000;
 /// How many deliveries are changed at once.
 const CHANGES_AT_ONCE: usize = 100;
 
-/// A job as an item.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct JobItem {
@@ -152,7 +147,6 @@ pub(super) struct DueJob {
 }
 
 impl DueJob {
-    /// The index entry of a job.
     pub(super) fn of(job: JobItem) -> Self {
         let JobItem { pk, sk, due_at, .. } = job;
         Self { pk, sk, due_at }

@@ -41,10 +41,10 @@ const LOOKING: &str = "looking through deliveries";
 const DEFAULT_LIMIT: usize = 25;
 /// The most deliveries that a page may have.
 const MAX_LIMIT: usize = 100;
-/// The most entries of each index that are read for one page. A page that finds few deliveries ends early and gives a
-/// cursor, so that the cost of a request does not grow with the entity's deliveries.
+/// The number of index entries after which a page ends. A page that finds few deliveries ends early and gives a cursor,
+/// so that the cost of a request does not grow with the entity's deliveries.
 pub(super) const MAX_ENTRIES_READ: usize = 1_000;
-/// The most deliveries that are read for one page, at half a read unit each.
+/// The number of deliveries after which a page ends, at half a read unit each.
 pub(super) const MAX_HEADS_READ: usize = 400;
 
 /// Lists deliveries, and the events that they belong to (`list_events`).
@@ -158,7 +158,6 @@ enum Source {
 /// A delivery that may be wanted. A delivery of a new event may have no head yet.
 type Candidate = (DeliveryId, Option<Arc<EventItem>>);
 
-/// Deliveries that a source lists.
 #[derive(Debug, Default)]
 struct Listed {
     found: Vec<Candidate>,
@@ -383,7 +382,6 @@ struct Filling<'a> {
     entity: &'a EntityId,
     filters: &'a Filters,
     heads: Vec<HeadItem>,
-    /// The most deliveries of the page.
     limit: usize,
     /// How many deliveries were read.
     read: usize,

@@ -17,7 +17,6 @@ struct Announcement {
     /// The entity, which is also the group of SQS's fair queues, so that a tenant with a backlog does not hold up
     /// others. <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues.html>
     entity: EntityId,
-    /// The attempts that are due.
     attempts: Vec<DueAttempt>,
 }
 
@@ -59,7 +58,7 @@ pub struct AttemptMessage {
     pub due: DueAttempt,
 }
 
-/// The body of a message is not the JSON of attempts that are due, so that the service did not send it.
+/// The body of a message is not the JSON of due attempts: the service did not send it.
 #[derive(Debug, thiserror::Error)]
 #[error("the body names no attempts")]
 pub struct MalformedMessage(#[from] serde_json::Error);

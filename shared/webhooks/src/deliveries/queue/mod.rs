@@ -149,7 +149,7 @@ impl Queue {
             Err(error) => {
                 tracing::warn!(
                     error = %logging::chain(&error),
-                    "the number of messages on the queue could not be read; the sweep takes it as few"
+                    "the number of messages on the queue could not be read; the sweep assumes few"
                 );
                 false
             }

@@ -62,7 +62,7 @@ impl Cancelling {
         Ok(())
     }
 
-    /// The delivery, cancelled now or before.
+    /// The delivery, after it was cancelled now or before.
     async fn cancelled(&self, entity: &AuthorizedEntity, id: &DeliveryId) -> Result<StoredDelivery, DeliveryError> {
         for _ in 0..TRIES {
             let now = self.clock.now();

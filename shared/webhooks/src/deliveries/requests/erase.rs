@@ -58,7 +58,7 @@ impl Erasing {
             self.erase_event(entity, &event, began + EVENT_LIMIT).await?;
             event = self.event(entity, id).await?;
         }
-        // Only an event that another request removed or restored meanwhile has no date here.
+        // The date is missing only if another request removed or restored the event meanwhile.
         let erased_date = event.erased_date.ok_or(TableError::code(ERASING, "TransactionConflict"))?;
         let is_complete = self.erase_deliveries(&event).await.unwrap_or_else(|error| {
             tracing::warn!(

@@ -45,7 +45,7 @@ pub struct Resent {
 enum Step {
     /// The delivery is final and gets a new schedule.
     Reopen,
-    /// The next attempt is due later, or waits for another delivery: the delivery gets one more now.
+    /// The delivery gets one more attempt now: its next one is due later, or waits for another delivery.
     AttemptNow,
     /// The delivery is due, and its message may be lost.
     Announce,
@@ -144,7 +144,7 @@ impl Resending {
             // Any lane will do: a dispatcher moves the message to the lane of its webhook.
             self.queue.announce_in_time(Lane::Quick, entity.id(), vec![message], now, now).await;
         }
-        tracing::info!(deliveryId = %id, step = step.as_str(), done, "asked for again");
+        tracing::info!(deliveryId = %id, step = step.as_str(), done, "resend requested");
         let left = match changed {
             None => Some(stored),
             Some(Written::Done(Some(head)) | Written::Lost(Some(Some(head)))) => stored.with_head(head),
