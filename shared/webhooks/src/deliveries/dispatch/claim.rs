@@ -294,10 +294,10 @@ impl Deliveries {
         self.table.write_together(then, CLAIMING).await.map(drop)
     }
 
-    /// Records an attempt and the delivery's new state atomically, in one transaction with the writes of `along`. If
-    /// that transaction fails, the attempt is recorded without `along`. Returns the next step; `None` if the lease was
-    /// lost, so that another worker makes the attempt as well. The record is retried until shortly before the lease
-    /// ends, since an attempt that is not recorded is made again.
+    /// Records an attempt and the delivery's new state atomically, in one transaction with the writes of `along`. If a
+    /// condition of `along` fails, or the transaction is throttled, the attempt is recorded alone. Returns the next
+    /// step; `None` if the lease was lost, so that another worker makes the attempt as well. The record is retried
+    /// until shortly before the lease ends, since an attempt that is not recorded is made again.
     ///
     /// If the event was erased during the attempt, the record has no response body, and no retry follows.
     pub(crate) async fn record<W: Into<Write>>(

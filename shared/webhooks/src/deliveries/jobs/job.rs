@@ -104,7 +104,7 @@ pub(super) enum Part {
     Failed(Range),
     /// Waiting deliveries of a range.
     Waiting(Range),
-    /// Deliveries that wait for the breaker, which was closed before its time.
+    /// Put-off deliveries, after the breaker was closed before its time.
     PutOff(KeyRange),
 }
 
