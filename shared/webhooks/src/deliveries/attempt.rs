@@ -8,7 +8,7 @@ use crate::{events::payload::Payload, subscriptions::tally::AttemptOutcome};
 use base::{Time, version::SERVICE_VERSION_HEADER};
 use outbound::{AttemptError, HttpResponse};
 
-/// The names of the headers of every request, as shown to owners. The headers of a trace and of the owner follow them.
+/// Names of the headers that every request has, as shown to owners. Trace headers and the owner's headers follow them.
 pub(crate) const HEADERS: [&str; 11] = [
     "host",
     "content-length",
@@ -23,8 +23,7 @@ pub(crate) const HEADERS: [&str; 11] = [
     "webhook-signature",
 ];
 
-/// The cause of an attempt that never completed, by which people look for deliveries. The text of its error begins with
-/// the name.
+/// The code of an attempt's error, by which deliveries can be filtered. The text of the error begins with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ErrorCode {
@@ -36,7 +35,7 @@ pub enum ErrorCode {
     Tls,
     /// A step took too long.
     Timeout,
-    /// The rules forbid the address.
+    /// The address is not allowed.
     Blocked,
     /// The reader of a feed reported a failure.
     Reported,
@@ -53,7 +52,7 @@ impl ErrorCode {
         Self::ALL.into_iter().find(|code| code.as_str() == name)
     }
 
-    /// The code of the text of an error.
+    /// The code at the beginning of an error's text.
     pub fn of(error: &str) -> Option<Self> {
         Self::parse(error.split(':').next()?)
     }
@@ -77,7 +76,7 @@ impl ErrorCode {
     }
 }
 
-/// The error of a failure that a reader of a feed reported, without its reason.
+/// The error text of a failure that a reader reported, without the reader's reason.
 const REPORTED: &str = "reported: the reader of the feed reported a failure";
 
 /// An attempt.
@@ -91,13 +90,12 @@ pub struct Attempt {
     /// Whether a reader of the webhook's feed confirmed it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub confirmed: bool,
-    /// From the beginning to the end of the exchange, or from the time at which a reader got it to its answer, in
-    /// milliseconds.
+    /// Duration in milliseconds: of the exchange, or from the moment a reader got the delivery until its outcome.
     pub duration_ms: u64,
     /// A stable code and a sentence, if the attempt never completed, or failed in the reader of a feed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The content of the request's body: `thin` if it had no data. Attempts of readers do not say so.
+    /// The content of the request's body: `thin` if it had no data. Not recorded for attempts of readers.
     #[serde(default, skip_serializing_if = "Payload::is_full")]
     pub payload: Payload,
     /// The status of the response; `None` if the attempt never completed.
@@ -106,7 +104,7 @@ pub struct Attempt {
     /// The first 4 096 bytes of the response's body, if it has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_body: Option<String>,
-    /// The wait that a 429 or 503 asked for by `Retry-After`, in seconds, at most a day.
+    /// The wait that `Retry-After` of a 429 or 503 asked for, in seconds, at most a day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_seconds: Option<u64>,
     /// The address of the request, with the values of its query masked. The table leaves it out if it is the delivery's
@@ -151,8 +149,7 @@ impl Attempt {
         Self { url, request_headers, ..self }
     }
 
-    /// The attempt without what its receiver answered, which may repeat what the event said: the body of the response,
-    /// or the reason of a reader.
+    /// The attempt without the response body or the reader's reason, which may repeat the content of the event.
     pub(crate) fn without_answer(self) -> Self {
         let error = self.error_without_reason().map(str::to_owned);
         Self { response_body: None, error, ..self }
@@ -163,13 +160,13 @@ impl Attempt {
         self.response_body.is_some() || self.error.as_deref() != self.error_without_reason()
     }
 
-    /// The error without the words of a reader. Only the history of the delivery has them, where they can be erased.
+    /// The error without a reader's reason. Only the delivery's history keeps the reason, so that it can be erased.
     pub(crate) fn error_without_reason(&self) -> Option<&str> {
         let error = self.error.as_deref()?;
         Some(if ErrorCode::of(error) == Some(ErrorCode::Reported) { REPORTED } else { error })
     }
 
-    /// Bytes of its address and its header names.
+    /// The size of its address and header names, in bytes.
     pub(crate) fn request_size(&self) -> usize {
         let names = self.request_headers.iter().flatten().map(|name| name.len() + 8).sum::<usize>();
         self.url.as_ref().map_or(0, String::len) + names
@@ -190,8 +187,8 @@ impl Attempt {
         NAMES_AND_NUMBERS + HEADERS + texts.map(String::len).sum::<usize>() + headers
     }
 
-    /// The attempt of a reader that got the delivery from the feed of its webhook. `error` is a code and a sentence,
-    /// unless the reader confirmed the delivery.
+    /// The attempt of a reader that got the delivery from its webhook's feed. `error` is a code and a sentence; `None`
+    /// if the reader confirmed the delivery.
     pub(crate) fn of_reader(number: u32, began: Time, ended: Time, error: Option<String>) -> Self {
         Self {
             attempt_date: began,
@@ -208,7 +205,7 @@ impl Attempt {
         }
     }
 
-    /// The attempt of an exchange with this outcome, of a delivery with this address.
+    /// The attempt of an exchange with this outcome. `delivery_url` is the address of its delivery.
     pub fn of(
         number: u32,
         began: Time,

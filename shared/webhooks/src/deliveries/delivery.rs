@@ -7,11 +7,11 @@ use crate::deliveries::attempt::{Attempt, ErrorCode};
 use auth::EntityId;
 use base::{DeliveryId, Time, WebhookId};
 
-/// The number of attempts from which a delivery cannot be sent again: one response shows all attempts with their
-/// bodies, and the rest of a schedule that has begun adds to them.
+/// The number of attempts after which a delivery cannot be sent again, since one response shows all attempts with their
+/// bodies. A schedule that has begun still completes.
 pub const MAX_ATTEMPTS: u32 = 100;
 
-/// The state of a delivery. The first two are open, the others final until the delivery is sent again.
+/// The state of a delivery. The first two are open; the others are final until the delivery is sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
@@ -50,17 +50,17 @@ impl Status {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WaitingFor {
-    /// An attempt that shows that its webhook's endpoint answers again.
+    /// The circuit breaker of its webhook, until an attempt shows that the endpoint answers again.
     Breaker,
-    /// A permit: it is due, and the limits of attempts under way are reached.
+    /// A permit: the delivery is due, but too many attempts are under way.
     Limit,
     /// Its slot: its webhook has a rate limit.
     Rate,
-    /// The end of the delivery before it: the webhook gets the events about a subject one after another.
+    /// The delivery before it: the webhook gets the events about a subject one after another.
     Order,
     /// The time of its next attempt.
     Schedule,
-    /// A reader of the feed of its webhook, which is pulled.
+    /// A reader of its webhook's feed.
     Reader,
 }
 
@@ -84,7 +84,7 @@ impl WaitingFor {
 pub enum CancelReason {
     /// The content of its event was erased, so that there is nothing to send.
     Erased,
-    /// Its owner cancelled it alone.
+    /// Its owner cancelled this delivery.
     Owner,
 }
 
@@ -102,30 +102,30 @@ impl CancelReason {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Delivery {
-    /// Attempts of all its schedules.
+    /// The number of attempts over all its schedules.
     pub attempt_count: u32,
-    /// Why it was cancelled; `None` if it was not, or because its webhook was removed or disabled.
+    /// Why it was cancelled; `None` if it was not, or if its webhook was removed or disabled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancel_reason: Option<CancelReason>,
     /// When its event was published.
     pub created_date: Time,
-    /// When the content of its event was erased, with the answers in its attempts.
+    /// When the content of its event was erased, along with the responses in its attempts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub erased_date: Option<Time>,
-    /// The delivery that must be final before this one is sent, while it waits for that.
+    /// The delivery that must be final before this one is sent; `None` unless this one waits for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_by: Option<DeliveryId>,
     /// The delivery's identifier.
     pub id: DeliveryId,
-    /// Why the last attempt never completed; `None` if it did.
+    /// Why the last attempt never completed, or failed in the reader of a feed; `None` otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<ErrorCode>,
-    /// The status of the last response; `None` before the first attempt, or when the last attempt never completed.
+    /// The HTTP status of the last attempt; `None` before the first attempt, or if the last one got no response.
     #[serde(default)]
     pub last_http_status: Option<u16>,
-    /// The last change of its state.
+    /// When its state last changed.
     pub last_update: Time,
-    /// `None` when no attempt is due.
+    /// When the next attempt is due, if its time is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_attempt_date: Option<Time>,
     /// The managing entity that owns it.
@@ -163,7 +163,7 @@ pub struct WholeDelivery {
     pub attempts: Vec<Attempt>,
     /// The body, byte for byte as it is sent.
     pub event: Box<RawValue>,
-    /// What does not conform to the schema of its type in the event's data.
+    /// Violations of the type's schema in the event's data.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub event_warnings: Vec<String>,
 }

@@ -49,10 +49,10 @@ pub enum DeliveryError {
     #[error(transparent)]
     Idempotency(#[from] IdempotencyError),
     /// The keys that seal cursors cannot be read.
-    #[error("the keys of cursors cannot be read")]
+    #[error("the keys that seal cursors cannot be read")]
     Keys(#[from] SealError),
     /// The table failed.
-    #[error("the table failed a delivery")]
+    #[error("a request to the table failed")]
     Table(#[from] TableError),
 }
 

@@ -1,6 +1,6 @@
-//! Deliveries: one event on its way to one webhook, and every attempt to deliver it. The table is the source of truth;
-//! a message of the queue is only a hint. So a lost or late message costs time only, and a repeated message causes at
-//! most an event that arrives twice.
+//! Deliveries: each is one event on its way to one webhook, with every attempt to deliver it. The table is the source
+//! of truth; queue messages are only hints. A lost or late message only costs time, and a repeated one at worst
+//! delivers an event twice.
 //!
 //! | module | contents |
 //! |---|---|
@@ -11,7 +11,7 @@
 //! | `feed` | the feed of a webhook that is pulled: reading it, and the answers of its readers |
 //! | `sweep` | announces overdue deliveries again |
 //! | `requests` | resend or cancel a delivery, recover a range, erase an event |
-//! | `jobs` | recoveries and cancellations of many deliveries, a page at a time |
+//! | `jobs` | background work on many deliveries, a page at a time: recoveries, cancellations, erasures |
 //! | `queries` | show, list and diagnose |
 //! | `lease_times` | the times that claims, messages and the sweep agree on |
 

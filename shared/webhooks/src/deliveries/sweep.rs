@@ -1,11 +1,13 @@
-//! The sweep opens the deliveries of new events (`store::open`). It announces overdue deliveries again, whether their
-//! message was lost, their worker died or their wait was long. It publishes the events in the outbox, and works on jobs.
-//! Before the sweep announces a delivery it postpones its due time, by twice as long each time, so that repeated
-//! announcements do not lengthen a backlog of the queue. While the queue is crowded, a delivery probably still has a
-//! message on the queue: the sweep opens it much later, or postpones it by much more, and sends no further message yet.
+//! The sweep, which runs every minute: it opens the deliveries of new events (`store::open`), announces overdue
+//! deliveries, publishes the outbox and works on jobs.
 //!
-//! An error ends neither a page nor a shard: a delivery that the table throttles must not hold up the deliveries behind
-//! it. The sweep reports the first error at its end.
+//! A delivery is overdue because its message was lost, its worker died, or its wait exceeds the longest delay of a
+//! message. Before the sweep announces a delivery, it postpones the due time, twice as long each time, so that repeated
+//! announcements do not lengthen a backlog on the queue. While the queue is crowded, a delivery probably still has a
+//! message on it: the sweep opens it much later, or postpones it much further and sends no message yet.
+//!
+//! A failing delivery does not end its page or shard: one throttled delivery must not hold up those after it. The sweep
+//! returns its first error at the end.
 
 use std::{
     collections::HashMap,
@@ -51,9 +53,9 @@ use storage::{TableError, Written};
 
 /// The longest pause between two announcements of the same delivery.
 const MAX_PAUSE: Duration = Duration::from_secs(10 * 60);
-/// The number of messages from which the queue is crowded. Each may announce four attempts.
+/// Number of messages at which the queue counts as crowded. Each may announce four attempts.
 const CROWDED_FROM: usize = 250;
-/// How many more announcements a crowded queue counts for: a delivery is left alone for 160 s at first.
+/// Number of announcements that a crowded queue counts for, so that the first pause is 160 s.
 const CROWDED_SWEEPS: u32 = 4;
 /// How many entries of a shard are read at once.
 const PAGE: i32 = 200;
@@ -66,21 +68,21 @@ const TIME_LIMIT: Duration = Duration::from_secs(45);
 /// After this time the sweep begins no new page of a job, so that it can announce the deliveries that jobs made due.
 const JOB_LIMIT: Duration = Duration::from_secs(30);
 
-/// After this many errors the sweep leaves the other deliveries of a webhook to the next sweep: each error takes all
-/// the retries of a call to the table.
+/// Number of errors after which a sweep skips the rest of a webhook's overdue deliveries, or of an entity's new events:
+/// each error takes all the retries of a call to the table.
 const MAX_ERRORS: usize = 3;
 
-/// Sweeps: publishes the outbox, announces overdue deliveries, and works on jobs.
+/// Opens new deliveries, announces overdue ones, publishes the outbox, and works on jobs.
 pub struct Sweeper {
     /// The events that are still to be published.
     pub outbox: Outbox,
     /// Publishes them.
     pub publisher: Publisher,
-    /// The deliveries, some of which may be overdue.
+    /// The deliveries to open and to announce.
     pub deliveries: Deliveries,
     /// Works on the jobs.
     pub worker: Worker,
-    /// The webhooks, some of which are slow.
+    /// The webhooks, which decide on the lanes of their deliveries.
     pub webhooks: Webhooks,
     /// Where overdue deliveries are announced.
     pub queue: Queue,
@@ -90,8 +92,8 @@ pub struct Sweeper {
     pub environment: String,
 }
 
-/// The age at which deliveries are opened while the queue is crowded. Their messages probably wait on the queue: opening
-/// each would cost three units and a second message, and lengthen the backlog.
+/// The age of an event at which its deliveries are opened while the queue is crowded. Their messages probably wait on
+/// the queue: opening each would cost three units and a second message, and lengthen the backlog.
 const CROWDED_OPENS_AFTER: Duration = Duration::from_secs(160);
 /// How long a sweep opens deliveries. The next sweep continues.
 const OPENING_LIMIT: Duration = Duration::from_secs(25);
@@ -104,7 +106,7 @@ const EVENT_LIMIT: Duration = Duration::from_secs(5);
 
 /// The opening of new events by one sweep.
 struct Opening {
-    /// Events that are younger than this are left alone.
+    /// Events that were published after this time are not opened yet.
     before: Time,
     until: Time,
     /// Room for deliveries in memory.
@@ -212,7 +214,7 @@ impl Sweeper {
         );
         let again = match (&opened, &worked) {
             (Ok(0), Ok(0)) => Swept::default(),
-            // A part that failed may have made deliveries due before.
+            // A part that failed may still have made deliveries due.
             _ => self.sweep_shards(began, overdue).boxed().await,
         };
         let swept = opened.map_or_else(Swept::failed, |_| Swept::default()) + swept;
@@ -229,7 +231,8 @@ impl Sweeper {
     /// sweep begins with it.
     async fn open_new(&self, began: Time) -> Result<usize, TableError> {
         let before = self.deliveries.opened().await?;
-        // First attempts are announced in the quick lane. It is asked first: events that are left alone are not read.
+        // First attempts are announced in the quick lane. Its length is read first, so that events that are too young
+        // are not read.
         let crowded = self.queue.holds(&[Lane::Quick], CROWDED_FROM).await;
         let age = if crowded { CROWDED_OPENS_AFTER } else { OPENS_AFTER };
         let opening = Opening {
@@ -281,15 +284,15 @@ impl Sweeper {
             }
             start = page.next;
             if start.is_none() {
-                // An idle shard moves on as well, so that no other shard's events count as new for long.
+                // An idle shard advances as well: events count as new from the oldest position of all shards on.
                 let end = if failed.is_none() { position.max(body_at(before)) } else { position };
                 return (end, count, failed);
             }
         }
     }
 
-    /// Opens the deliveries of an event, and returns how many; `None` when there is no time left. The events of an entity
-    /// that has failed several times fail at once.
+    /// Opens the deliveries of an event, and returns how many; `None` when no time is left. After several errors of an
+    /// entity, its other events fail at once.
     async fn open_event(&self, event: &EventItem, opening: &Opening) -> Result<Option<usize>, TableError> {
         let entity = &event.owner_identifier;
         let late = || TableError::code("opening the deliveries of an event", "ThrottlingException");
@@ -383,7 +386,7 @@ impl Sweeper {
         let message = AttemptMessage::of(&head, entry.attempt_count + 1).waiting();
         let (lane, message) = match self.webhook(&DeliveryOwner::of(head.delivery())).await {
             Some(webhook) => (Lane::of(webhook.is_slow(now)), message.since(webhook.last_update)),
-            // A dispatcher decides again.
+            // A dispatcher moves the delivery to the right lane.
             None => (Lane::Quick, message),
         };
         self.queue.announce(lane, message, now, now).await;
@@ -409,12 +412,12 @@ impl Sweeper {
     }
 }
 
-/// How long the sweep leaves a delivery alone that it has announced this many times before.
+/// The pause of a delivery that was announced this many times before.
 fn pause(sweeps: u32) -> Duration {
     GRACE.saturating_mul(2u32.saturating_pow(sweeps.min(16))).min(MAX_PAUSE)
 }
 
-/// How long a delivery has waited that was announced this many times in vain: the sum of its pauses.
+/// The time that a delivery has waited after this many announcements in vain: the sum of its pauses.
 fn waited(sweeps: u32) -> Duration {
     /// How many pauses are shorter than the longest.
     const GROWING: u32 = 6;

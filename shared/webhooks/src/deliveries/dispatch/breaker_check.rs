@@ -13,7 +13,7 @@ use storage::TableError;
 
 /// The decision on an attempt.
 pub(crate) enum AttemptDecision {
-    /// The attempt is made, possibly as the probe; with the health of its webhook before.
+    /// The attempt is made, possibly as the probe. Holds the health of its webhook before the attempt.
     Go(Option<HealthItem>),
     /// The attempt waits until this time.
     Wait(Time),

@@ -1,9 +1,9 @@
 //! Claims: a claim gives one worker the next attempt of a delivery, until the worker records the attempt or releases
 //! the claim.
 //!
-//! A claim and a record are one write of one item each, and share their calls with those of other deliveries. Every
-//! attempt is claimed before it is sent. The record is repeated until shortly before the lease ends, so that a
-//! throttled table does not turn an answer into a second request.
+//! Every attempt is claimed before it is sent. A claim is one write of one item, and so is the record of a small
+//! attempt; such writes share their calls with those of other deliveries. The record is retried until shortly before
+//! the lease ends, so that throttling does not turn an answered attempt into a second request.
 
 use std::time::Duration;
 
@@ -30,14 +30,14 @@ use base::{DeliveryId, EventId, Time};
 use storage::table::{Change, Put, TableError, Transaction, Value, Write, Written, absent, at_most, is, is_new};
 
 /// How long an attempt that a person requested does not wait for the end of a breaker's pause. After that it waits like
-/// any other, so that a thousand such requests do not read a silent endpoint's breaker again and again.
+/// any other, so that a thousand requests do not keep reading the breaker of a silent endpoint.
 const REQUESTED_RECENTLY: Duration = Duration::from_secs(2 * 60);
 
 const CLAIMING: &str = "claiming an attempt";
 const RECORDING: &str = "recording an attempt";
 const RELEASING: &str = "releasing a claim";
 
-/// The longest time for the record together with other writes. After it the attempt is recorded without them.
+/// Time limit for recording an attempt together with other writes. After it, the attempt is recorded alone.
 const TOGETHER_LIMIT: Duration = Duration::from_secs(5);
 
 /// A delivery whose next attempt belongs to the caller for the length of a lease.
@@ -46,7 +46,6 @@ pub(crate) struct Claimed {
     head: HeadItem,
     /// Proves, when the attempt is recorded, that the claim still holds.
     lease: String,
-    /// When the claim began.
     began: Instant,
     /// The latest time to write the outcome, if the caller has less time than the lease.
     until: Option<Instant>,
@@ -59,12 +58,11 @@ pub(crate) enum Claim {
     Done(Box<Claimed>),
     /// The attempt was made already, another worker is making it, it is not due yet, or the delivery is final.
     Refused,
-    /// The delivery has no head: no worker has claimed it and the sweep has not opened it, or it is gone.
+    /// The delivery has no head: it is neither claimed nor opened yet, or is gone.
     NoHead,
 }
 
 impl Claim {
-    /// The claimed attempt, if any.
     pub(crate) fn done(self) -> Option<Claimed> {
         match self {
             Self::Done(claimed) => Some(*claimed),
@@ -115,7 +113,7 @@ impl Claimed {
         self.head.is_erased()
     }
 
-    /// A change of the head, on condition that the claim still holds.
+    /// A change of the head that is lost with the claim.
     fn change(&self) -> Change {
         Change::of(head_key(&self.head.delivery.id)).only_if(is("lease", self.lease.as_str()))
     }
@@ -144,9 +142,9 @@ impl Claimed {
         self.attempt().saturating_sub(self.head.schedule_base)
     }
 
-    /// The next step within the limits of the delivery. An attempt requested by hand neither uses up an attempt of the
-    /// schedule nor moves it; the endpoint's pause is kept. No attempt is due after the end of the retention, when the
-    /// table removes the delivery: the last attempt before it ends the delivery.
+    /// Applies the delivery's limits to the next step. A requested attempt neither uses up nor moves an attempt of the
+    /// schedule, but the pause that the endpoint asked for is kept. No attempt is due after the end of the retention:
+    /// the last one before it makes the delivery final.
     pub(crate) fn limited(&self, next: Next, asked: Duration, now: Time) -> Next {
         let next = match (self.head.resume_at, next) {
             (Some(resume), Next::RetryAt(_) | Next::Exhausted) => Next::RetryAt(resume.max(now + asked)),
@@ -163,22 +161,19 @@ impl Claimed {
         self.head.spares_schedule()
     }
 
-    /// Whether the attempt was requested by hand, in between those of the schedule.
+    /// Whether the attempt was requested in addition to those of the schedule.
     pub(crate) fn is_in_between(&self) -> bool {
         self.head.resume_at.is_some()
     }
 
-    /// Whether the delivery carries an operational event.
     pub(crate) fn is_operational(&self) -> bool {
         carries_operational(self.delivery())
     }
 
-    /// Whether a person requested this attempt.
     pub(crate) fn is_requested(&self) -> bool {
         self.head.asked_at.is_some()
     }
 
-    /// Whether a person requested this attempt recently.
     pub(crate) fn was_requested_recently(&self, now: Time) -> bool {
         self.head.asked_at.is_some_and(|asked| now < asked + REQUESTED_RECENTLY)
     }
@@ -207,7 +202,7 @@ impl Deliveries {
         self.claim_since((began, now), id, 1, lease).await.map(Claim::done)
     }
 
-    /// Puts a new delivery into the feed of its webhook. Lost when it has a head already.
+    /// Puts a new delivery into the feed of its webhook. Returns false if it has a head already.
     pub(crate) async fn add_unread(&self, event: &EventItem, id: &DeliveryId, now: Time) -> Result<bool, TableError> {
         let Some(head) = HeadItem::new(event, id).filter(|head| head.is_kept(now)) else { return Ok(false) };
         let put = Put::item(&head.unread(now), CLAIMING)?.only_if(is_new());
@@ -231,7 +226,7 @@ impl Deliveries {
             .only_if(is("attemptCount", made))
             .only_if(is("webhookKey", IndexGroup::Unread.key(&read.delivery.webhook_identifier)))
             .only_if(at_most("claimableAt", now))
-            // A former reader's attempt is recorded before.
+            // The attempt of a former reader must be recorded first.
             .only_if(absent("handedOutAt"))
             .only_if(absent("erasedDate"));
         let table = self.table.until(Instant::now() + CLAIM_LIMIT);
@@ -242,10 +237,10 @@ impl Deliveries {
         })
     }
 
-    /// Claims an attempt of a delivery that has a head. If the caller dies, the sweep finds the delivery after the lease.
-    /// The due time stays, which saves two write units in the index; most attempts end long before it. If it passes
-    /// during an attempt, the sweep announces the delivery, and the claim that follows moves the due time to the end of
-    /// the lease.
+    /// Claims an attempt of a delivery that has a head. If the caller dies, the sweep finds the delivery after the
+    /// lease. The due time stays, which saves two write units in the index; most attempts end long before it. If it
+    /// passes during an attempt, the sweep announces the delivery, and the claim for that announcement, which is
+    /// refused, moves the due time to the end of the lease.
     pub(crate) async fn claim(
         &self,
         id: &DeliveryId,
@@ -256,7 +251,7 @@ impl Deliveries {
         self.claim_since((Instant::now(), now), id, attempt, lease).await
     }
 
-    /// Claims with a lease from this moment on, which both clocks name.
+    /// Claims with a lease from this moment on, given by both clocks.
     async fn claim_since(
         &self,
         (began, now): (Instant, Time),
@@ -291,8 +286,8 @@ impl Deliveries {
         Ok(Claim::Done(Box::new(Claimed { head, lease, began, until: None })))
     }
 
-    /// Moves the due time of a claimed delivery to the end of the lease, so that the sweep finds the delivery exactly
-    /// then if its worker dies.
+    /// Moves the due time of a claimed delivery to the end of the lease, when the sweep must find it if its worker
+    /// died.
     pub(crate) async fn set_due_at_lease_end(&self, head: &HeadItem) -> Result<(), TableError> {
         let HeadItem { lease: Some(lease), claimable_at: Some(end), due_at: Some(due), .. } = head else {
             return Ok(());
@@ -304,12 +299,12 @@ impl Deliveries {
         self.table.write_together(then, CLAIMING).await.map(drop)
     }
 
-    /// Records an attempt and the delivery's state after it atomically, in one transaction with the writes of `along`
-    /// if there are any. If a write of `along` loses its condition, the attempt is recorded without `along`. Returns the
-    /// step that follows; `None` means that the lease had expired and another worker makes the attempt as well. The
-    /// record is repeated until shortly before the lease ends, since an attempt that is not recorded is made again.
+    /// Records an attempt and the delivery's new state atomically, in one transaction with the writes of `along`. If a
+    /// condition of `along` fails, or the transaction is throttled, the attempt is recorded alone. Returns the next
+    /// step; `None` if the lease was lost, so that another worker makes the attempt as well. The record is retried
+    /// until shortly before the lease ends, since an attempt that is not recorded is made again.
     ///
-    /// If the event was erased during the attempt, the record has no answer, and no retry follows.
+    /// If the event was erased during the attempt, the record has no response body, and no retry follows.
     pub(crate) async fn record<W: Into<Write>>(
         &self,
         claimed: &Claimed,
@@ -322,7 +317,7 @@ impl Deliveries {
             Written::Lost(Some(head)) if head.is_erased() && head.lease.as_ref() == Some(&claimed.lease) => head,
             written => return Ok(written.is_done().then_some(next)),
         };
-        // An erased delivery stays erased, so that the condition need not be checked again.
+        // An erased delivery stays erased, so the condition need not be checked again.
         let head = &erased;
         let attempt = attempt.without_answer();
         let next = if next.retry_at().is_some() { Next::Cancelled } else { next };
@@ -330,7 +325,7 @@ impl Deliveries {
         Ok(self.record_attempt(claimed, head, &attempt, change, now).await?.is_done().then_some(next))
     }
 
-    /// Records an attempt with its response body, unless the event was erased meanwhile. A lost record returns the head.
+    /// Records an attempt with its response body, unless the event was erased meanwhile. A lost write returns the head.
     async fn record_with_content<W: Into<Write>>(
         &self,
         claimed: &Claimed,
@@ -347,7 +342,7 @@ impl Deliveries {
             let table = self.table.until(claimed.deadline().min(Instant::now() + TOGETHER_LIMIT));
             match table.write_all(together, RECORDING).await {
                 Ok(Written::Done(())) => return Ok(Written::Done(head.clone())),
-                // Possibly a condition of `along` failed, or one of its items was throttled.
+                // A condition of `along` may have failed, or one of its items was throttled.
                 Ok(Written::Lost(_)) | Err(TableError::Unavailable { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -355,8 +350,7 @@ impl Deliveries {
         self.record_attempt(claimed, head, &attempt, change, now).await
     }
 
-    /// Writes an attempt with a change of its head, which was read as `head`. A lost write returns the head as it is by
-    /// then.
+    /// Writes an attempt with a change of its head, which was read as `head`. A lost write returns the current head.
     async fn record_attempt(
         &self,
         claimed: &Claimed,
@@ -438,12 +432,12 @@ impl Deliveries {
         if table.write_together(waits.complete(change, &claimed.head), RELEASING).await?.is_done() {
             return Ok(());
         }
-        // Lost with the claim, and then this is lost as well; or the event was erased meanwhile.
+        // Either the claim was lost, and then this write is lost as well, or the event was erased meanwhile.
         self.cancel(claimed, Some(CancelReason::Erased), now).await
     }
 
-    /// The change that puts a claimed delivery into the feed of its webhook, whether it was there before or not. Lost
-    /// when the event was erased meanwhile.
+    /// The change that puts a claimed delivery into the feed of its webhook, or back into it. Lost when the event was
+    /// erased meanwhile.
     pub(crate) fn to_feed(claimed: &Claimed, now: Time) -> Change {
         let HeadItem { resume_at, .. } = claimed.head;
         let waits = HeadTransition {
@@ -456,7 +450,8 @@ impl Deliveries {
         waits.complete(claimed.change().only_if(absent("erasedDate")), &claimed.head)
     }
 
-    /// Cancels a claimed delivery without an attempt: its webhook is removed or disabled, unless there is another reason.
+    /// Cancels a claimed delivery without an attempt. There is no `cancel_reason` if its webhook is removed or
+    /// disabled, its retention is over, or its event was never written.
     pub(crate) async fn cancel(
         &self,
         claimed: &Claimed,
@@ -473,8 +468,8 @@ impl Deliveries {
     }
 }
 
-/// Whether a delivery carries an operational event. A test of the webhook does not, even with the sample of an operational
-/// type: the person who sends it wants to see whether the endpoint works.
+/// Whether a delivery carries an operational event. A test does not count, even with the sample of an operational type:
+/// the person who sends it wants to see whether the endpoint works.
 pub(crate) fn carries_operational(delivery: &Delivery) -> bool {
     !delivery.test && is_operational(&delivery.r#type)
 }

@@ -1,7 +1,6 @@
-//! The dispatcher: makes the attempts that messages announce. The dispatcher claims the attempt and reads its inputs at
-//! the same time. It sends the request, records the attempt, and announces the next. A crash after any of these steps
-//! leaves a delivery that the sweep finds. A repeated message finds the claim or the attempt and is dropped. One
-//! invocation is a dispatch run (`run.rs`).
+//! The dispatcher makes the attempts that messages announce. It claims an attempt while it reads the inputs, sends the
+//! request, records the attempt, and announces the next. After a crash at any step, the sweep finds the delivery. A
+//! repeated message finds the attempt claimed or made, and is dropped. One invocation is a dispatch run (`run.rs`).
 
 use std::time::Duration;
 
@@ -47,7 +46,7 @@ pub struct Dispatcher {
     pub(crate) events: Events,
     pub(crate) webhooks: Webhooks,
     pub(crate) queue: Queue,
-    /// Of the quick lane and the slow one.
+    /// The quick lane's, then the slow lane's.
     pub(crate) inboxes: [Inbox; 2],
     pub(crate) health_tracker: HealthTracker,
     pub(crate) stats: Stats,
@@ -68,7 +67,7 @@ pub enum DispatchError {
     #[error("a message of the queue is malformed")]
     Message(#[source] MalformedMessage),
     /// The table failed.
-    #[error("the table failed a dispatch")]
+    #[error("a request of the dispatcher to the table failed")]
     Table(#[from] TableError),
     /// A sealed value of a webhook cannot be opened.
     #[error("a sealed value of a webhook cannot be opened")]
@@ -158,8 +157,8 @@ impl Dispatcher {
         }
     }
 
-    /// Claims the attempt that a message announces, and prefetches its inputs. The head of a delivery is inserted by its
-    /// first claim, from the event, so that the event is read before; any other claim is concurrent with the prefetch.
+    /// Claims the attempt that a message announces, and prefetches its inputs. A delivery's first claim inserts the
+    /// head from the event, so the event is read before; any other claim is concurrent with the prefetch.
     async fn claim(&self, message: &AttemptMessage, now: Time) -> Result<(Option<Claimed>, Prefetch), DispatchError> {
         let due = &message.due;
         let lease = random::uuid(&*self.random);
@@ -276,8 +275,8 @@ impl Dispatcher {
         let Some(pause_ends) = pause_ends else { return Ok(Some(recorded)) };
         let now = self.clock.now();
         if closes && now < pause_ends
-            // Counting would close the breaker as well, but without the job that attempts the waiting deliveries. So an
-            // attempt that did not end the pause is not counted, and the breaker stays as it is.
+            // Counting the attempt would close the breaker as well, but without the job that attempts the waiting
+            // deliveries. So if the pause cannot be ended, the attempt is not counted, and the breaker stays open.
             && let Err(error) = self.pauses.close(&entity, id, now).await
         {
             tracing::warn!(
@@ -298,7 +297,6 @@ impl Dispatcher {
         self.deliveries.cancel(claimed, None, self.clock.now()).await
     }
 
-    /// The stores of an attempt's inputs.
     pub(crate) fn sources(&self) -> Sources<'_> {
         Sources { webhooks: &self.webhooks, events: &self.events, healths: &self.health_tracker.healths }
     }
@@ -309,8 +307,9 @@ impl Dispatcher {
         self.meter.breakers_opened(opened);
     }
 
-    /// Handles a delivery without its event. A late publication opens its deliveries before it writes the event. It was
-    /// never acknowledged if it died in between; the client may repeat it while the idempotency key is kept.
+    /// Handles a delivery whose event is missing. A late publication opens its deliveries before it writes the event.
+    /// If it died in between, it was never acknowledged, and the client may repeat it while the idempotency key is
+    /// kept.
     async fn wait_for_event(&self, claimed: &Claimed, now: Time) -> Result<(), DispatchError> {
         let delivery = claimed.delivery();
         let age = now.since(delivery.created_date);
@@ -322,7 +321,7 @@ impl Dispatcher {
         self.wait(claimed, now).await
     }
 
-    /// Puts the delivery off for as long as its age, so that a delivery that waits for long is rarely read.
+    /// Puts the delivery off by about its age, so that a long wait costs few reads.
     async fn wait(&self, claimed: &Claimed, now: Time) -> Result<(), DispatchError> {
         let until = now + now.since(claimed.delivery().created_date).clamp(GRACE, MAX_WAIT);
         Ok(self.deliveries.release_until(claimed, until, None, now).await?)

@@ -30,13 +30,13 @@ use storage::SealError;
 
 /// Time limit for each optional step between exchange and record.
 const STEP_LIMIT: Duration = Duration::from_secs(2);
-/// The greatest age of a webhook's read values when its request is sent. The owner may have removed, disabled or moved
-/// it since. It is short, since an eventually consistent read may return values of a second before already.
+/// Maximum age of a webhook's values when a request is sent: the owner may have removed, disabled or moved the webhook
+/// since. It is short, since an eventually consistent read may already return values that are a second old.
 const MAX_READING_AGE: Duration = Duration::from_millis(250);
 
 impl Dispatcher {
-    /// Makes the claimed attempt as this span of a trace, and records it. `None` when no attempt was recorded: the
-    /// webhook was removed or disabled or is pulled by now, too little is left of the lease, or another worker has claimed
+    /// Makes the claimed attempt as this span of a trace, and records it. `None` if no attempt was recorded: the
+    /// webhook was removed or disabled or is now pulled, too little of the lease is left, or another worker has claimed
     /// the delivery.
     pub(crate) async fn attempt(
         &self,
@@ -51,12 +51,11 @@ impl Dispatcher {
         };
         let sent_to = prepared.sent_to(&webhook);
         let began = prepared.signed;
-        // The end is read inside, since marking the webhook as slow may take longer than the exchange.
+        // The end is taken inside, since marking the webhook as slow may take longer than the exchange.
         let mut exchange = pin!(async { (prepared.send(&self.outbound, entity.id()).await, self.clock.now()) });
         let ((outcome, ended), was_slow) = match timeout(SLOW_EXCHANGE, exchange.as_mut()).await {
             Ok(exchanged) => (exchanged, false),
-            // The webhook is marked during the exchange, so that its later deliveries use the slow lane and the sweep
-            // leaves this one alone.
+            // The webhook is marked during the exchange, so that other attempts use the slow lane from now on.
             Err(_) => (join!(exchange, self.note_slow(entity, &webhook)).0, true),
         };
         let next = self.next(claimed, &outcome, ended);
@@ -68,7 +67,7 @@ impl Dispatcher {
             self.disable_gone(entity, claimed, &webhook, ended).await;
         }
         let outbox_event = match next {
-            // The person who requested a test looks at its delivery.
+            // A test needs no event: the person who requested it looks at its delivery.
             Next::Exhausted if !event.item.is_test => exhausted(claimed, &attempt, ended, &*self.random),
             _ => None,
         };
@@ -147,7 +146,7 @@ impl Dispatcher {
         Prepared::new(claimed, webhook, event, trace, &self.rings, &self.outbound, &self.clock).await
     }
 
-    /// Cancels the delivery instead of a retry if its webhook was removed during the attempt. If the webhook cannot be
+    /// Replaces a retry with a cancellation if the webhook was removed during the attempt. If the webhook cannot be
     /// read in time, the retry finds that it was removed.
     async fn next_if_webhook_exists(&self, entity: &AuthorizedEntity, claimed: &Claimed, next: Next) -> Next {
         let Next::RetryAt(_) = next else { return next };
@@ -158,9 +157,8 @@ impl Dispatcher {
         }
     }
 
-    /// Disables a webhook whose endpoint answered 410. This happens before the attempt is recorded: after a crash
-    /// between record and disabling, no message would lead to it again. An error is logged, and the next 410 disables
-    /// the webhook.
+    /// Disables a webhook whose endpoint answered 410. This precedes the record of the attempt: after a crash in
+    /// between, no message would lead to the webhook again. An error is logged, and the next 410 disables the webhook.
     async fn disable_gone(&self, entity: &AuthorizedEntity, claimed: &Claimed, webhook: &SigningWebhook, now: Time) {
         let operational = claimed.is_operational();
         let id = &webhook.webhook.id;

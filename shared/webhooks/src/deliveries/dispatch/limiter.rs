@@ -1,8 +1,8 @@
 //! Limits on the attempts that one invocation of the dispatcher has under way: in total, per entity and per webhook.
 //!
-//! An invocation that waits for slow endpoints continues to receive (`run.rs`), so permits are scarce, and invocations
-//! are not. One entity alone never fills an invocation; several together can. Permits are counted in memory: they cost
-//! no write, and none is lost with a worker that dies.
+//! An invocation that waits for slow endpoints continues to receive (`run.rs`), so permits are the scarce resource, not
+//! invocations. One entity alone never fills an invocation; several together can. Permits are counted in memory: they
+//! cost no write, and none is lost with a worker that dies.
 
 use std::{
     collections::HashMap,
@@ -25,7 +25,7 @@ use base::WebhookId;
 const MAX_ATTEMPTS: usize = 50;
 /// How many of these one entity may have.
 const MAX_OF_ENTITY: usize = 40;
-// A batch announces no more: further attempts of a burst would wait for a permit, and leave the quick lane.
+// A batch must not announce more: the other attempts of a burst would wait for a permit, and leave the quick lane.
 const _: () = assert!(MESSAGES_AT_ONCE * ATTEMPTS_AT_ONCE <= MAX_OF_ENTITY);
 /// How many of these one webhook may have: half, so that its entity's other webhooks have the rest.
 const MAX_OF_WEBHOOK: usize = 20;
@@ -48,7 +48,6 @@ struct PermitCounts {
     most: usize,
     entities: HashMap<EntityId, usize>,
     webhooks: HashMap<WebhookId, usize>,
-    /// How many deliveries wait for a permit here.
     waiting: usize,
     /// How many deliveries of each entity were sent back to wait on the queue, less its attempts that ended since.
     sent_back: HashMap<EntityId, usize>,
@@ -67,13 +66,13 @@ impl ConcurrencyLimiter {
         Self { lane, in_use: Mutex::default(), freed: Notify::new() }
     }
 
-    /// How many permits are free for an entity that holds none.
+    /// How many permits are free, before the limits of entities and webhooks.
     pub fn free(&self) -> usize {
         MAX_ATTEMPTS.saturating_sub(self.counts().all)
     }
 
-    /// Whether all deliveries of one receive call would get permits in the quick lane, regardless of their entities and
-    /// webhooks.
+    /// Whether one attempt of each message of a receive call would get a permit in the quick lane, regardless of its
+    /// entity and webhook.
     pub fn have_room(&self) -> bool {
         let counts = self.counts();
         let of_an_entity = counts.entities.values().max().copied().unwrap_or_default();

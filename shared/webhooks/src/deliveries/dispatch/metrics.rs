@@ -35,9 +35,7 @@ struct Counted {
 /// An attempt that was made and recorded.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AttemptMetric {
-    /// When the event was published.
     published: Time,
-    /// Whether it was the delivery's first attempt.
     is_first: bool,
     /// Whether the delivery is in its first schedule. A delivery that was sent again by hand has no meaningful latency.
     is_in_first_schedule: bool,
@@ -47,7 +45,6 @@ pub(crate) struct AttemptMetric {
 }
 
 impl AttemptMetric {
-    /// The attempt of a claim.
     pub(crate) fn of(claimed: &Claimed, began: Time, ended: Time, next: Next) -> Self {
         Self {
             published: claimed.delivery().created_date,
@@ -61,7 +58,6 @@ impl AttemptMetric {
 }
 
 impl Meter {
-    /// A meter of this deployment.
     pub(crate) fn new(environment: String) -> Self {
         Self { environment, counted: Mutex::default() }
     }

@@ -1,5 +1,5 @@
-//! The order of a webhook's deliveries: before its first attempt, a delivery is held until the one before it in the line
-//! of its subject is final. Later attempts, and those that a person requested, are not held.
+//! The order of a webhook's deliveries: before its first attempt, a delivery is held until the one before it in the
+//! line of its subject is final. Later and requested attempts are not held.
 
 use crate::{
     deliveries::{
@@ -19,8 +19,8 @@ use base::{DeliveryId, Time};
 use storage::TableError;
 
 impl Dispatcher {
-    /// Holds a new delivery by one write and without a claim, if the one before it is not final. Otherwise, and if the
-    /// delivery exists already, returns false.
+    /// Holds a new delivery by one write and without a claim, if the one before it is not final. Returns false
+    /// otherwise, and if the delivery already has a head.
     pub(super) async fn held_without_claim(
         &self,
         prefetch: &Prefetch,
@@ -50,7 +50,7 @@ impl Dispatcher {
     ) -> Result<bool, DispatchError> {
         let delivery = claimed.delivery();
         let is_first = claimed.attempt() == 1 && !claimed.is_requested();
-        // In the feed it was put after this check.
+        // A delivery was checked before it was put into the feed.
         let is_in_feed = delivery.waiting_for == Some(WaitingFor::Reader);
         if !webhook.is_ordered() || !is_first || is_in_feed {
             return Ok(false);
@@ -64,7 +64,7 @@ impl Dispatcher {
         Ok(true)
     }
 
-    /// The delivery before may have become final before the write of this one, and then its worker did not wake it.
+    /// Checks the delivery before again. If it became final before this one was held, its worker did not wake this one.
     async fn after_holding(
         &self,
         delivery: &DeliveryId,
@@ -80,7 +80,7 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Wakes the delivery that is held by this one, which is final.
+    /// Wakes and announces the delivery that is held by `last`, which is final.
     pub(super) async fn wake_next(&self, last: &Delivery, webhook: &Webhook, now: Time) {
         let woken = self.deliveries.wake_next_or_log(last, webhook, now).await;
         self.announce_woken(woken, webhook, now).await;

@@ -1,7 +1,7 @@
 //! Prefetch: webhook, health and event of an attempt, read concurrently with its claim, so that the claim adds no round
-//! trip. A prefetch is an eventually consistent read: it costs half, and may return stale values. These values are read
-//! again after the claim: a webhook that changed after the time that the message names, a disabled webhook, an open
-//! breaker, and everything that was not found.
+//! trip. A prefetch is an eventually consistent read: it costs half, and may return stale values. After the claim,
+//! these values are read again: a webhook that is older than the change named by the message, a disabled webhook, an
+//! open breaker, and missing values.
 
 use tokio::{join, time::Instant};
 
@@ -34,15 +34,14 @@ impl Prefetch {
     }
 }
 
-/// A webhook and the time of its reading.
+/// A webhook, and when its read began.
 #[derive(Debug)]
 pub(crate) struct CurrentWebhook {
     pub(crate) webhook: SigningWebhook,
-    /// The beginning of the read.
     pub(crate) read: Instant,
 }
 
-/// The inputs of an attempt beside its head. An attempt needs webhook and event.
+/// The inputs of an attempt besides its head. An attempt needs webhook and event.
 pub(crate) struct AttemptInputs {
     pub(crate) webhook: Option<CurrentWebhook>,
     pub(crate) event: Option<StoredEvent>,
@@ -58,7 +57,8 @@ pub(crate) struct Sources<'a> {
 }
 
 impl Sources<'_> {
-    /// Reads the inputs of an attempt before its claim. An error is logged and leaves the value to [`Self::inputs`].
+    /// Reads the inputs of an attempt before its claim succeeds. An error is logged and leaves the value to
+    /// [`Self::inputs`].
     pub(crate) async fn prefetch(self, message: &AttemptMessage) -> Prefetch {
         let AttemptMessage { due, .. } = message;
         let owner = message.owner();
@@ -84,7 +84,7 @@ impl Sources<'_> {
     }
 
     /// The inputs of a claimed attempt: prefetched values where they apply, and consistent reads for the rest. Entity,
-    /// webhook and event come from the delivery, since a message is a hint.
+    /// webhook and event come from the delivery, since a message is only a hint.
     pub(crate) async fn inputs(self, claimed: &Claimed, prefetch: Prefetch) -> Result<AttemptInputs, TableError> {
         let owner = DeliveryOwner::of(claimed.delivery());
         let entity = AuthorizedEntity::owning_delivery(owner.entity.clone());

@@ -1,5 +1,5 @@
-//! Deliveries of webhooks that are pulled: the dispatcher sends nothing, and puts them into the feed of their webhook.
-//! It looks at them again while they are unread, since their webhook may be removed or changed meanwhile.
+//! Deliveries of webhooks that are pulled: the dispatcher puts them into the feed of their webhook instead of sending
+//! them. It looks at unread ones again, since their webhook may be removed or changed meanwhile.
 
 use crate::{
     deliveries::{
@@ -24,8 +24,8 @@ use storage::{TableError, table::Transaction};
 const PUTTING: &str = "putting a delivery into a feed";
 
 impl Dispatcher {
-    /// Puts a new delivery of a webhook that is pulled into its feed, by one write and without a claim. Otherwise, and
-    /// if the delivery exists already, returns false.
+    /// Puts a new delivery into the feed of a webhook that is pulled, by one write and without a claim. Returns false
+    /// for another webhook, and if the delivery already has a head.
     pub(super) async fn added_to_feed(&self, prefetch: &Prefetch, delivery: &DeliveryId) -> Result<bool, TableError> {
         let is_pulled = prefetch.webhook().is_some_and(|found| found.webhook.is_pulled());
         match prefetch.event.as_ref().filter(|event| is_pulled && event.item.erased_date.is_none()) {
@@ -34,8 +34,8 @@ impl Dispatcher {
         }
     }
 
-    /// Puts a claimed delivery into the feed of its webhook. An event says so if the delivery was there before, and has
-    /// not been read for long.
+    /// Puts a claimed delivery into the feed of its webhook. If it was there before and has not been read for long,
+    /// this publishes an event.
     pub(super) async fn put_into_feed(
         &self,
         claimed: &Claimed,
@@ -61,11 +61,11 @@ impl Dispatcher {
         } else if self.deliveries.table.until(claimed.deadline()).write_together(change, PUTTING).await?.is_done() {
             return Ok(());
         }
-        // Lost with the claim, and then this is lost as well; or the event was erased meanwhile.
+        // Either the claim was lost, and then this write is lost as well, or the event was erased meanwhile.
         self.deliveries.cancel(claimed, Some(CancelReason::Erased), now).await
     }
 
-    /// Records the attempt of a reader that got the delivery and did not confirm it in time, and announces the next.
+    /// Records the attempt of a reader that did not confirm the delivery in time, and announces the next attempt.
     pub(super) async fn unconfirmed(
         &self,
         entity: &AuthorizedEntity,

@@ -1,10 +1,10 @@
 //! The rate limit of a webhook: each attempt reserves the next free slot of the webhook, and waits for it.
 //!
-//! A slot is a moment; slots are as far apart as the limit says. The next free one is a number in one item of the
-//! webhook, which a reservation moves by one write, so that all dispatchers share it. An attempt waits up to a second
-//! in memory. Otherwise its claim is released until the slot, so that it holds no permit and no worker: the webhooks of
-//! others do not wait for it. A delivery keeps its slot, and so its place in the line; it reserves another if it missed
-//! the slot, or if the limit was changed.
+//! A slot is a moment; slots are as far apart as the limit requires. The next free slot of a webhook is a number in one
+//! item, which a reservation advances by one write, so that all dispatchers share it. An attempt waits up to a second
+//! in memory. For a longer wait its claim is released, so that it holds no permit and no worker, and does not hold up
+//! other webhooks. A delivery keeps its slot, and so its turn; it reserves another if it missed the slot, or if the limit
+//! was changed.
 
 use std::time::Duration;
 
@@ -29,9 +29,9 @@ use crate::{
 use base::{Time, WebhookId, pause};
 use storage::table::{Change, TableError, absent, at_most, more};
 
-/// How often a reservation is tried again that another one has overtaken.
+/// Number of tries of a reservation that concurrent ones overtake.
 const TRIES: usize = 10;
-/// How long a line is kept after its last reservation. None is longer than the retention of its deliveries.
+/// How long a line is kept after its last reservation. No delivery waits in it for longer than its retention.
 const KEPT: Duration = Duration::from_secs(400 * 24 * 60 * 60);
 
 const RESERVING: &str = "reserving a slot of a webhook with a rate limit";
@@ -40,13 +40,12 @@ const RESERVING: &str = "reserving a slot of a webhook with a rate limit";
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Line {
-    /// In microseconds since 1970, since a hundred slots a second are not whole milliseconds apart for each limit.
+    /// In microseconds since 1970: under most limits, slots are not whole milliseconds apart.
     next_at: i64,
 }
 
 impl Dispatcher {
-    /// Waits for the slot of a claimed attempt, for a short time. Returns false if the attempt waits for longer, and the
-    /// claim is released.
+    /// Waits for the slot of a claimed attempt, if it comes soon. Otherwise releases the claim and returns false.
     pub(super) async fn reaches_its_slot(&self, claimed: &Claimed, webhook: &Webhook) -> Result<bool, DispatchError> {
         let Some(limit) = webhook.rate_limit else { return Ok(true) };
         let now = self.clock.now();

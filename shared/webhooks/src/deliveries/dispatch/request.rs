@@ -19,7 +19,7 @@ use storage::{KeyRings, SealError};
 
 /// A signed request of an attempt, or why it must not be sent.
 pub(crate) struct Prepared {
-    /// The time of the signature. It is the attempt's date as well, so that the history agrees with `webhook-timestamp`.
+    /// The time of the signature, and the attempt's date, so that the history agrees with `webhook-timestamp`.
     pub(crate) signed: Time,
     request: Result<Request, AttemptError>,
 }

@@ -2,10 +2,10 @@
 //!
 //! AWS limits how many invocations run at once, and each ends with its slowest exchange. So an invocation that waits
 //! for an endpoint continues to receive from the queue of its lane: an endpoint that takes 15 s holds one permit of
-//! many (`limiter.rs`), and not a whole invocation. A run of quick exchanges ends before it would receive. While
-//! deliveries wait for a permit, a run of the quick lane leaves other messages on the queue. A run deletes the messages
-//! that it received itself. If it dies, they become visible again after their visibility timeout, like the messages of
-//! its batch; the sweep announces their deliveries sooner.
+//! many (`limiter.rs`) instead of a whole invocation. A run of quick exchanges ends before it would receive. While
+//! several deliveries wait for a permit, a run of the quick lane leaves other messages on the queue. A run deletes the
+//! messages that it received itself. If it dies, they become visible again after their visibility timeout, like the
+//! messages of its batch; the sweep announces their deliveries sooner.
 
 use std::{
     mem,
@@ -44,14 +44,13 @@ const COUNT_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a run receives. The time is random, so that runs that began together do not end together. The function's
 /// timeout leaves time for an exchange and its record after that.
 const RECEIVING: Spread = Spread { least: Duration::from_secs(40), more: Duration::from_secs(40) };
-/// The log line for the error of a message.
 const NOT_HANDLED: &str = "a message was not handled; the queue delivers it again";
 /// The pause after a receive that failed.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(500);
 /// How long a delivery without a permit first waits on the queue. The time is short, since another run may have a
 /// permit: the queue does not spread messages evenly over waiting receivers.
 const FIRST_WAIT: Spread = Spread { least: Duration::from_millis(500), more: Duration::from_secs(1) };
-/// How long it waits on the queue from the second time on.
+/// How long it then waits each time.
 const LATER_WAIT: Spread = Spread { least: Duration::from_secs(5), more: Duration::from_secs(10) };
 /// How long a delivery of the quick lane waits in memory for a permit: it gets one where exchanges are quick, and
 /// otherwise goes to the slow lane.
@@ -59,7 +58,8 @@ const PERMIT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The number of deliveries waiting in memory from which a run receives no more messages, unless it has room.
 const MAX_WAITING: usize = MESSAGES_AT_ONCE / 2;
 
-/// Why the queue must deliver a message again, if it must. Its other attempts are dropped then.
+/// The result of a message. After an error, the queue delivers it again; attempts that were already made are then
+/// dropped.
 type Handled = Result<(), DispatchError>;
 
 /// A random time between `least` and `least + more`.
@@ -80,7 +80,6 @@ enum Step {
     BatchMessage(String, Handled),
     /// A message that the run received itself was handled.
     Received(Handled),
-    /// Attempts were counted.
     Counted,
 }
 
@@ -89,7 +88,7 @@ struct DispatchRun<'a> {
     dispatcher: &'a Dispatcher,
     inbox: &'a Inbox,
     limiter: ConcurrencyLimiter,
-    /// Recorded attempts that are to be counted. The other attempts of their messages may last much longer.
+    /// Recorded attempts to be counted. They do not wait for slower attempts of their messages.
     recorded: Mutex<Vec<RecordedAttempt>>,
 }
 
@@ -212,7 +211,7 @@ impl DispatchRun<'_> {
     /// Makes the attempts that a message announces, concurrently.
     async fn handle(&self, attempts: Result<Vec<AttemptMessage>, MalformedMessage>) -> Handled {
         let attempts = attempts.map_err(DispatchError::Message)?;
-        // All end, whether or not one fails.
+        // Every attempt must end, even if another fails.
         join_all(attempts.into_iter().map(|message| self.handle_one(message))).await.into_iter().collect()
     }
 
@@ -230,7 +229,7 @@ impl DispatchRun<'_> {
         Ok(())
     }
 
-    /// Takes a permit for a delivery. The error, when none is free in time, counts the delivery as waiting in memory.
+    /// Takes a permit for a delivery. If none is free in time, the error counts the delivery as waiting in memory.
     async fn permit(&self, owner: &DeliveryOwner, has_waited: bool) -> Result<Permit<'_>, Waiting<'_>> {
         let limit = match self.inbox.lane() {
             Lane::Quick => PERMIT_TIMEOUT,
@@ -241,7 +240,7 @@ impl DispatchRun<'_> {
     }
 
     /// Lets a delivery without a permit wait. The quick lane passes it to the slow lane. There its message is delayed,
-    /// or dropped if many of its entity's deliveries wait already: the sweep announces the delivery then.
+    /// or dropped if many of its entity's deliveries wait already: then the sweep announces it.
     async fn wait(&self, message: AttemptMessage) {
         let now = self.dispatcher.clock.now();
         if self.inbox.lane() == Lane::Quick {

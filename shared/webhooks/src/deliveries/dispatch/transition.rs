@@ -29,7 +29,6 @@ pub(crate) struct HeadTransition {
     pub(crate) asked_at: Option<Time>,
     pub(crate) waiting_for: Option<WaitingFor>,
     pub(crate) slot: Option<Slot>,
-    /// The delivery that it is held by, if it waits for its order.
     pub(crate) held_by: Option<DeliveryId>,
     pub(crate) cancel_reason: Option<CancelReason>,
     pub(crate) now: Time,
@@ -106,7 +105,7 @@ impl HeadTransition {
         is_erased && matches!(self.status, Status::Failed | Status::Cancelled)
     }
 
-    /// Completes a change of the head.
+    /// Adds this transition to a change of the head.
     pub(crate) fn complete(&self, change: Change, head: &HeadItem) -> Change {
         let change = change
             .remove("lease")
@@ -144,14 +143,14 @@ impl HeadTransition {
                 .set("dueShard", due_shard(&head.delivery.id))
                 .set("sweeps", 1_u32)
                 .set("webhookKey", group),
-            // The end of the delivery before makes it due, and no message announces the next look.
+            // The end of the delivery before it makes it due, and no message announces the next look.
             Some(look) if self.held_by.is_some() => change
                 .set("dueAt", look)
                 .set("dueShard", due_shard(&head.delivery.id))
                 .set("sweeps", 1_u32)
                 .set("webhookKey", group),
-            // The sweep opens it if the attempt does not come soon. A wait for a breaker is written at once, since the job
-            // at its end finds it by the index.
+            // The sweep opens it if the attempt does not come soon. A wait for a breaker is written at once: the job
+            // that ends it finds the delivery by the index.
             Some(time) if !head.is_opened(self.now) && time.since(self.now) <= GRACE && self.waiting_for.is_none() => {
                 change
             }

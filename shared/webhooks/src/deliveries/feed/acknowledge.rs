@@ -1,8 +1,8 @@
 //! The answers of readers: each confirms a delivery, or reports why it failed.
 //!
-//! A request records its answers in a few seconds, so that its function does not end before it has counted them and has
-//! woken the deliveries behind them. If the table throttles one for longer, the reader gets an error and repeats all:
-//! those that were recorded are counted, and have the same result again.
+//! A request has a few seconds to record its answers, so that its function still has time to count them and to wake the
+//! deliveries behind them. If the table throttles for longer, the reader gets an error and repeats the request. Answers
+//! that were already recorded are counted, and have the same result again.
 
 use std::time::Duration;
 
@@ -30,8 +30,7 @@ use storage::TableError;
 
 /// The longest reason of a failure, in characters.
 const MAX_REASON: usize = 500;
-/// The longest time for the records of a request. The counts and the deliveries behind take some seconds more at most,
-/// and the function has 15 s.
+/// Time limit for the records of a request. Counting and waking take a few seconds more, and the function has 15 s.
 const LIMIT: Duration = Duration::from_secs(4);
 
 /// The answers of a request.
@@ -46,7 +45,7 @@ struct Failure {
     reason: String,
 }
 
-/// What became of an answer.
+/// The outcome of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Recorded {
@@ -113,7 +112,7 @@ impl Acknowledgement {
     }
 }
 
-/// Adds an answer, unless its receipt is none or has an answer already.
+/// Adds an answer, unless its receipt is malformed or already has one.
 fn add(
     answers: &mut Vec<(Receipt, Outcome)>,
     field: String,
@@ -133,7 +132,7 @@ fn add(
 /// The effect of an answer.
 struct Answered {
     result: AnswerResult,
-    /// The delivery as it was before, and its attempt, if that was recorded now.
+    /// The delivery before the answer, and its attempt, if this request recorded it.
     recorded: Option<(Delivery, AttemptOutcome)>,
     /// The delivery, if the answer made it final now or before: a repetition completes a request that died after its
     /// record.
@@ -154,7 +153,7 @@ impl Feeds {
         let answered = answers
             .into_iter()
             .map(|(receipt, outcome)| async move { self.answer(entity, read, &receipt, &outcome, until).await });
-        // All of them: an attempt that is recorded has to be counted, although another answer fails.
+        // All of them: a recorded attempt must be counted, even if another answer fails.
         let answered: Vec<_> = stream::iter(answered).buffered(PARALLEL).collect().await;
         let (mut results, mut recorded, mut finals, mut failed) = (Vec::new(), Vec::new(), Vec::new(), None);
         for answered in answered {
@@ -253,7 +252,7 @@ impl Feeds {
     }
 }
 
-/// The attempts with an operational event, and all others, each with one of their deliveries.
+/// Groups the attempts into those with an operational event and all others, each with one of their deliveries.
 fn grouped(counted: impl Iterator<Item = (Delivery, AttemptOutcome)>) -> Vec<(Delivery, Vec<AttemptOutcome>)> {
     let mut groups: Vec<(Delivery, Vec<AttemptOutcome>)> = Vec::new();
     for (delivery, outcome) in counted {

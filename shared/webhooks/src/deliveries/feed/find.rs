@@ -1,5 +1,5 @@
-//! Finding the deliveries of a feed that can be given to a reader. A delivery that cannot be read, or whose retention is
-//! over, does not hold up those behind it.
+//! Finding the deliveries of a feed that can be given to a reader. Unreadable and expired deliveries do not hold up
+//! those behind them.
 
 use std::{collections::HashMap, iter, time::Duration};
 
@@ -19,12 +19,12 @@ use auth::AuthorizedEntity;
 use base::{DeliveryId, Time, WebhookId, logging, random};
 use storage::TableError;
 
-/// How many deliveries of a feed are looked at: its readers can hold that many at once.
+/// How many deliveries of a feed are looked at, and so how many its readers can hold at once.
 const MAX_LOOKED_AT: usize = 1_000;
 /// The most deliveries of a feed that are looked at in one call.
 const MAX_PAGE: usize = 200;
-/// The longest time for the record of an attempt that a former reader did not answer. A later reader or the dispatcher
-/// records it otherwise.
+/// Time limit for recording the attempt of a former reader that did not answer. After it, this is left to a later
+/// reader or the dispatcher.
 const RECORD_LIMIT: Duration = Duration::from_secs(5);
 /// The most bytes of the bodies in one response. A quote takes four bytes there, since the body is a text within JSON,
 /// and the response another text within JSON. The largest answer of a function is 6 MB.
@@ -32,7 +32,7 @@ const MAX_BODIES: usize = 1024 * 1024;
 /// Later than the end of any request.
 const FOREVER: Time = Time::from_millis(i64::MAX);
 
-/// The deliveries that a request passes over, each until a time, so that each look at the feed does not read them again.
+/// Deliveries that a request passes over, each until a time, so that not every look at the feed reads them again.
 #[derive(Debug, Default)]
 pub(super) struct Passed(HashMap<DeliveryId, Time>);
 
@@ -53,13 +53,13 @@ pub(super) struct Free {
     pub(super) unreadable: Vec<DeliveryId>,
 }
 
-/// Whether an item is damaged, so that a repetition finds the same.
+/// Whether an item is damaged, so that a retry fails as well.
 fn is_unreadable(error: &TableError) -> bool {
     matches!(error, TableError::Item { .. } | TableError::Missing(_))
 }
 
-/// The deliveries without those that failed: a reader that got the others holds them already, and must see them. The first
-/// error if nothing else is left. An item that cannot be read is left out, since it stays so.
+/// Leaves out the deliveries that failed: the reader holds the others already, and must see them. Returns the first
+/// error if nothing else is left. An item that cannot be read is no error, since it stays unreadable.
 pub(super) fn without_failed<T>(all: Vec<Result<Option<T>, TableError>>) -> Result<Vec<T>, TableError> {
     let (mut left, mut failed) = (Vec::new(), None);
     for one in all {
@@ -85,15 +85,14 @@ pub(super) fn without_failed<T>(all: Vec<Result<Option<T>, TableError>>) -> Resu
     }
 }
 
-/// The sizes of the pages of a look at a feed. They grow: while readers hold the oldest deliveries, a look passes over
-/// many, and each call costs half a read unit at least.
+/// Page sizes of a look at a feed. They grow: while readers hold the oldest deliveries, a look passes over many, and
+/// each call costs at least half a read unit.
 fn pages(limit: usize) -> impl Iterator<Item = usize> {
     iter::successors(Some(limit.max(DEFAULT_LIMIT)), |size| Some((size * 2).min(MAX_PAGE)))
 }
 
 impl Feeds {
-    /// The oldest deliveries that no reader holds, and more than enough if there are many. Adds those that are held or
-    /// expired to `passed`.
+    /// The oldest deliveries that no reader holds, possibly more than `limit`. Adds held and expired ones to `passed`.
     pub(super) async fn readable(
         &self,
         webhook: &WebhookId,
@@ -121,18 +120,18 @@ impl Feeds {
                     continue;
                 }
                 match head.claimable_at {
-                    // The dispatcher ends it.
+                    // The dispatcher cancels it.
                     _ if head.is_erased() => {}
                     Some(from) if from <= now => found.push(head),
                     Some(from) => drop(passed.0.insert(head.delivery.id.clone(), from)),
-                    // The index lags behind.
+                    // It is final: the index lags behind.
                     None => {}
                 }
             }
             let Some(end) = page.end else { break };
             range = range.after(&end);
         }
-        // A feed that was not read for long begins with them, and the table removes them days later.
+        // A feed that was not read for long begins with expired deliveries, which the table removes days later.
         let now = self.clock.now();
         let aside = expired.into_iter().map(|head| async move { self.deliveries.set_aside(&head, now).await });
         let aside: Vec<_> = stream::iter(aside).buffer_unordered(PARALLEL).collect().await;
@@ -146,8 +145,8 @@ impl Feeds {
         Ok(found)
     }
 
-    /// The deliveries that can be given to a reader, with their events, up to the limits of the request and of a response,
-    /// in their order. The attempts of former readers that did not answer in time are recorded.
+    /// The deliveries that can be given to a reader, in order and with their events, up to the limits of the request
+    /// and of a response. Records the attempts of former readers that did not answer in time.
     pub(super) async fn free(
         &self,
         entity: &AuthorizedEntity,

@@ -1,9 +1,9 @@
 //! The feed of a webhook that is pulled: its subscriber asks for events instead of being called.
 //!
 //! The dispatcher puts a delivery into the feed (`IndexGroup::Unread`) instead of sending it. A reader gets the oldest
-//! deliveries, each with a lease that lasts for the visibility time that it asked for, and a receipt that names the
-//! lease. Its answer is recorded as an attempt on condition of the lease, like the answer of an endpoint. After the
-//! lease another reader gets the delivery, and the attempt without an answer is recorded as `unconfirmed`.
+//! deliveries, each with a lease for the visibility time that it asked for, and a receipt that names the lease. The
+//! reader's answer is recorded as an attempt on condition of the lease, like the answer of an endpoint. After the lease
+//! another reader gets the delivery, and the attempt without an answer is recorded as `unconfirmed`.
 
 pub mod acknowledge;
 mod find;
@@ -26,7 +26,7 @@ use base::{SharedClock, SharedRandom, Time};
 use outcome::OutcomeRecorder;
 use storage::Table;
 
-/// How many deliveries a reader gets at most unless it says otherwise.
+/// The most deliveries that a reader gets unless it says otherwise.
 const DEFAULT_LIMIT: usize = 10;
 /// The most deliveries that one request reads or answers.
 pub(crate) const MAX_AT_ONCE: usize = 100;
@@ -66,7 +66,7 @@ impl Feeds {
         }
     }
 
-    /// Puts the delivery that is held by this one, which is final, into the feed.
+    /// Puts the delivery that is held by `last`, which is final, into the feed.
     async fn wake_next(&self, last: &Delivery, webhook: &Webhook, now: Time) {
         // The sweep announces a delivery of a webhook that is disabled or was changed meanwhile.
         let _woken = self.deliveries.wake_next_or_log(last, webhook, now).await;

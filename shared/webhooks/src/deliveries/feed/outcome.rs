@@ -21,7 +21,7 @@ use storage::TableError;
 /// feed, so that readers do not pass over it, and the sweep brings it back.
 const SHORT_WAIT: Duration = Duration::from_secs(60);
 
-/// The outcome of an attempt of a reader.
+/// The outcome of a reader's attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// The reader confirmed the delivery.
@@ -58,7 +58,7 @@ pub(crate) struct OutcomeRecorder<'a> {
 }
 
 impl OutcomeRecorder<'_> {
-    /// Records the attempt of a reader, and returns it with the next step; `None` when the lease is another's by now.
+    /// Records the attempt of a reader, and returns it with the next step; `None` if the lease was lost.
     pub(crate) async fn record(
         &self,
         claimed: &Claimed,
@@ -70,7 +70,7 @@ impl OutcomeRecorder<'_> {
         let next = self.next(claimed, outcome, now);
         log(claimed, &attempt, next);
         let event = match next {
-            // The person who requested a test looks at its delivery.
+            // A test needs no event: the person who requested it looks at its delivery.
             Next::Exhausted if !claimed.delivery().test => exhausted(claimed, &attempt, now, self.random),
             _ => None,
         };
@@ -83,7 +83,8 @@ impl OutcomeRecorder<'_> {
         Ok(recorded.map(|next| (counted, next)))
     }
 
-    /// Failures wait as the schedule says. The first unanswered attempts are repeated at once.
+    /// Decides on the next step. Reported failures wait as the retry schedule says. Unconfirmed deliveries are due again
+    /// at once, as long as they use up none of the schedule.
     fn next(&self, claimed: &Claimed, outcome: &Outcome, now: Time) -> Next {
         if *outcome == Outcome::Confirmed {
             return Next::Delivered;

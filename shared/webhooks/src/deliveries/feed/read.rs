@@ -30,7 +30,8 @@ const DEFAULT_VISIBILITY: u64 = 60;
 const VISIBILITIES: std::ops::RangeInclusive<u64> = 10..=3_600;
 /// The pause between two looks at an empty feed. A look costs half a read unit.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
-/// The greatest age of the webhook when its deliveries are handed out: its owner may have removed or disabled it since.
+/// Maximum age of the webhook's values when its deliveries are handed out: its owner may have removed or disabled it
+/// since.
 const MAX_READING_AGE: Duration = Duration::from_millis(250);
 
 /// A request for deliveries of a feed.
@@ -86,7 +87,7 @@ impl FeedRequest {
     }
 }
 
-/// A webhook that was read at this moment, with what signs its deliveries.
+/// A webhook with its signing secrets, and the time at which it was read.
 struct Signing {
     webhook: SigningWebhook,
     secrets: Vec<SigningSecret>,
@@ -113,7 +114,7 @@ impl Feeds {
             let found = self.readable(webhook, request.limit, &mut passed).await?;
             let Free { free, unreadable } = self.free(entity, &signing.webhook.webhook, found, request.limit).await?;
             if !free.is_empty() {
-                // Last, since the steps before may have taken seconds.
+                // The steps before may have taken seconds.
                 if signing.read.elapsed() > MAX_READING_AGE {
                     signing = self.signing(rings, entity, webhook).await?;
                 }
@@ -124,7 +125,7 @@ impl Feeds {
                 }
             }
             if !unreadable.is_empty() {
-                // There may be others behind them.
+                // There may be readable ones behind them.
                 passed.for_good(unreadable);
                 continue;
             }

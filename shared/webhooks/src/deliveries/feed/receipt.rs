@@ -8,7 +8,6 @@ use base::DeliveryId;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Receipt {
     pub(super) delivery: DeliveryId,
-    /// The number of the attempt.
     pub(super) attempt: u32,
     pub(super) lease: String,
 }

@@ -1,18 +1,20 @@
 //! Turns of entities. Every entity with jobs has one turn, regardless of its number of jobs, so that one entity's jobs
-//! hold up another's only briefly. No other mechanism distributes this work fairly. Fair queues of SQS distribute
-//! messages, and a job is not a message: it may change millions of deliveries, more than one invocation can. One sweep
-//! per minute has 30 s for all jobs. A sweep changes about a thousand deliveries a second: it has 256 MB and so a
+//! hold up another's only briefly.
+//!
+//! One sweep per minute has 30 s for all jobs. It changes about a thousand deliveries a second: it has 256 MB and so a
 //! seventh of a processor, and one webhook's deliveries share a key of the index `byWebhook`, for which DynamoDB takes
 //! a thousand writes a second. An entity may have 200 webhooks, and the recovery of 10 000 deliveries of each takes
 //! more than half an hour of work, which is more than an hour of sweeps. If jobs ran in the order of their due times,
 //! another entity would wait as long for the recovery of ten deliveries. If single jobs took turns, eight at once for a
 //! second each, it would wait 25 s for each of its turns. With turns of entities it waits a second for every eight
-//! entities before it. A turn is an item, `TURN#{entity}` / `JOBS`, in the shard `JOBS` of the index `byDue`; an
-//! entity's jobs are in a separate shard, `JOBS#{entity}`. A sweep takes the due turns, the longest due first, works
-//! briefly on one job of each entity, and puts each turn behind all others, or at the time at which the entity's next
-//! job is due. A turn is written in the transaction of its job, and deleted only when sweeps have found no job for a
-//! minute. So neither a sandbox that is frozen before the transaction nor an index that lags behind leaves a job without
-//! a turn.
+//! entities before it. Fair queues of SQS are no alternative: they distribute messages, and a job may change more
+//! deliveries than one invocation can.
+//!
+//! A turn is an item, `TURN#{entity}` / `JOBS`, in the shard `JOBS` of the index `byDue`; an entity's jobs are in a
+//! separate shard, `JOBS#{entity}`. A sweep takes the due turns, the longest due first, works briefly on one job of
+//! each entity, and puts each turn behind all others, or at the time at which the entity's next job is due. A turn is
+//! written in the transaction of its job, and deleted only when sweeps have found no job for a minute. So neither a
+//! sandbox that is frozen before the transaction nor a lagging index leaves a job without a turn.
 
 use std::time::Duration;
 
@@ -28,8 +30,8 @@ use storage::table::{Change, Delete, Query, TableError, Written, is};
 
 /// How long a turn without a job is kept: longer than the index may lag behind.
 const KEPT: Duration = Duration::from_secs(60);
-/// The pause after a turn without work although the index shows a due job: the index lags behind, or another sweep
-/// works on that job.
+/// The pause after a turn without work whose job the index shows as due: the index lags behind, or another sweep works
+/// on that job.
 const PAUSE_WITHOUT_WORK: Duration = Duration::from_secs(1);
 /// The pause before the next turn of an entity whose job the index does not show yet.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);

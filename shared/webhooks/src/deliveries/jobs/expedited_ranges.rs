@@ -30,8 +30,8 @@ impl ExpeditedRanges {
         self.put_off = KeyRange::since(Time::from_millis(0));
     }
 
-    /// Records that the deliveries that wait for the breaker were worked on up to a position, or to the end. Has no
-    /// effect if they were requested again meanwhile.
+    /// Records progress on the deliveries that wait for the breaker, up to a position or to the end. Has no effect if
+    /// they were requested again meanwhile.
     pub(super) fn put_off_done(&mut self, worked_on: &KeyRange, position: Option<&ListPosition>) {
         if self.put_off == *worked_on {
             self.put_off = position.map_or_else(KeyRange::nothing, |position| worked_on.clone().after(position));

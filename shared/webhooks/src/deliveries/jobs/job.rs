@@ -26,24 +26,19 @@ pub(super) const TURN_SORT: &str = "JOBS";
 
 /// The shard of turns in the index `byDue`.
 pub(super) const SHARD: &str = "JOBS";
-/// The sort key of recoveries.
+/// The sort keys of jobs, by their [`Work`].
 pub(super) const RECOVER: &str = "RECOVER";
-/// The sort key of cancellations.
 const CANCEL: &str = "CANCEL";
-/// The sort key of jobs that take deliveries out of a feed.
 const RELEASE: &str = "RELEASE";
-/// The sort key of jobs that remove temporary webhooks.
 const EXPIRE: &str = "EXPIRE";
-/// The sort key of erasures.
 pub(super) const ERASE: &str = "ERASE";
 /// How long a sweep holds a job after its last write: longer than a page takes.
 pub(super) const LEASE: Duration = Duration::from_secs(15);
-/// How many deliveries of a page are read.
+/// How many deliveries are read for a page.
 pub(super) const PAGE: i32 = 1_000;
 /// How many deliveries are changed at once.
 const CHANGES_AT_ONCE: usize = 100;
 
-/// A job as an item.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct JobItem {
@@ -72,7 +67,7 @@ pub(super) enum Work {
     Recover(Ranges),
     /// Cancel the waiting deliveries of a removed webhook.
     Cancel(Passes),
-    /// Take the deliveries out of a feed that is not read any more, so that the dispatcher decides about them.
+    /// Take the deliveries out of a feed that can no longer be read, so that the dispatcher decides on them.
     Release(Passes),
     /// Remove a temporary webhook when its feed has not been read for long.
     Expire,
@@ -92,7 +87,7 @@ pub(super) struct Erasure {
 /// Progress of a page of work. It is applied to the current state of the job, since requests may have added to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// A part was recovered up to a position, or up to the end that it had then.
+    /// A part was recovered up to a position; without one, up to the end that it had when the page was read.
     Recovered { part: Part, up_to: Option<ListPosition> },
     /// Deliveries were cancelled or released; these passes remain.
     Passed(Passes),
@@ -109,7 +104,7 @@ pub(super) enum Part {
     Failed(Range),
     /// Waiting deliveries of a range.
     Waiting(Range),
-    /// Deliveries that wait for the breaker, which was closed before its time.
+    /// Put-off deliveries, after the breaker was closed before its time.
     PutOff(KeyRange),
 }
 
@@ -152,7 +147,6 @@ pub(super) struct DueJob {
 }
 
 impl DueJob {
-    /// The index entry of a job.
     pub(super) fn of(job: JobItem) -> Self {
         let JobItem { pk, sk, due_at, .. } = job;
         Self { pk, sk, due_at }

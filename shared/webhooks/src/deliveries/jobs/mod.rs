@@ -1,11 +1,12 @@
-//! Background jobs on many deliveries, which the sweep works on: recovering failed, cancelled and waiting deliveries of
-//! a webhook, cancelling the waiting deliveries of a removed webhook, and erasing the content in the deliveries of an
-//! event.
+//! Background jobs of the sweep: recovering the failed, cancelled and waiting deliveries of a webhook, cancelling the
+//! waiting deliveries of a removed webhook, taking deliveries out of a feed, removing temporary webhooks, and erasing
+//! the content in the deliveries of an event.
 //!
-//! A job is an item, `JOB#{webhook}` / `RECOVER` or `CANCEL`, or `JOB#{event}` / `ERASE`, in its entity's shard of the
-//! index `byDue`. In its entity's turn, a sweep takes it by a lease. With every page the sweep renews the lease and
-//! stores its position. After a crash another sweep continues there; a repeated page changes nothing twice, since every
-//! delivery is changed on condition of its state. The item is written on condition of its version.
+//! A job is an item in its entity's shard of the index `byDue`: `JOB#{webhook}` / `RECOVER`, `CANCEL`, `RELEASE` or
+//! `EXPIRE`, or `JOB#{event}` / `ERASE`. In its entity's turn, a sweep takes it by a lease. With every page the sweep
+//! renews the lease and stores its position. After a crash another sweep continues there; a repeated page changes
+//! nothing twice, since every delivery is changed on condition of its state. The item is written on condition of its
+//! version.
 
 mod cancel_page;
 mod entity_turns;

@@ -1,6 +1,6 @@
-//! Progress of a job that works on all waiting deliveries of a webhook after a change of it. The index does not show all
-//! of them at once: it lags behind, and a delivery whose attempt is under way may begin to wait after it. So the sweep
-//! passes over them again, until a pass that began some minutes after the change finds none.
+//! Progress of a job on all waiting deliveries of a changed webhook. The index does not show all of them at once: it
+//! lags behind, and a delivery whose attempt is under way may begin to wait later. So the sweep passes over them again,
+//! until a pass that began some minutes after the change finds none.
 
 use std::time::Duration;
 

@@ -63,7 +63,7 @@ async fn recover(
         delivery.owner_identifier == job.entity && Some(&delivery.webhook_identifier) == job.webhook.as_ref()
     });
     if let Some(expired) = head.as_ref().filter(|head| !head.is_kept(now)) {
-        // Requests for the number that is left would never count 0.
+        // Otherwise the count of the remaining deliveries would never reach 0.
         deliveries.set_aside(expired, now).await?;
         return Ok(false);
     }

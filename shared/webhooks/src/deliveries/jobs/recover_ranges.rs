@@ -1,6 +1,6 @@
 //! The ranges of a webhook's deliveries that are being recovered, and the progress of each. A range is worked through
-//! once, from its first moment to its last. A repeated request for it meanwhile adds only the parts that are in no
-//! range yet. So a repetition does not recover a delivery again that was recovered and failed again.
+//! once, from its first moment to its last. A repeated request meanwhile adds only the parts that are in no range yet,
+//! so that a delivery that failed again after its recovery is not recovered twice.
 
 use serde::{Deserialize, Serialize};
 

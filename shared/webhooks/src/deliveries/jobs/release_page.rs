@@ -1,6 +1,6 @@
-//! Taking the deliveries out of a feed whose webhook is removed, disabled or called again. Each becomes due, and the
-//! dispatcher sends it, cancels it, or puts it into the feed again. A delivery that a reader holds becomes due at the
-//! end of its lease, unless the reader answers before.
+//! Taking the deliveries out of a feed whose webhook is removed, disabled or no longer pulled. Each becomes due, and
+//! the dispatcher sends it, cancels it, or puts it into the feed again. A delivery that a reader holds becomes due at
+//! the end of its lease, unless the reader answers before.
 
 use crate::{
     deliveries::{

@@ -47,8 +47,8 @@ impl Jobs {
         Self(table)
     }
 
-    /// The writes of the job that cancels the deliveries which wait for a webhook, with a turn of its entity, for the
-    /// transaction that removes the webhook.
+    /// Writes for the transaction that removes a webhook: the job that cancels its waiting deliveries, and a turn of
+    /// its entity.
     pub(crate) fn cancellation(
         &self,
         entity: &AuthorizedEntity,
@@ -58,8 +58,8 @@ impl Jobs {
         self.job(entity, webhook, Work::Cancel(Passes::new(now)), now, now)
     }
 
-    /// The writes of the job that takes the deliveries out of the feed of a webhook, with a turn of its entity, for the
-    /// transaction that removes, disables or changes the webhook.
+    /// Writes for the transaction that removes, disables or changes a webhook: the job that takes the deliveries out of
+    /// its feed, and a turn of its entity.
     pub(crate) fn release(
         &self,
         entity: &AuthorizedEntity,
@@ -69,8 +69,7 @@ impl Jobs {
         self.job(entity, webhook, Work::Release(Passes::new(now)), now, now)
     }
 
-    /// The writes of the job that removes a temporary webhook, with a turn of its entity, for the transaction that adds
-    /// the webhook.
+    /// Writes for the transaction that adds a temporary webhook: the job that removes it, and a turn of its entity.
     pub(crate) fn expiry(
         &self,
         entity: &AuthorizedEntity,
@@ -80,9 +79,9 @@ impl Jobs {
         self.job(entity, webhook, Work::Expire, now + TEMPORARY, now)
     }
 
-    /// The writes of a new job that is due at this time. It replaces a former job of its kind, whose work it includes, and
-    /// which a sweep may hold: so its version is unlike any that the former job had.
-    /// The turn is due now: a later one would put off the entity's other jobs.
+    /// The writes of a new job that is due at this time. It replaces a former job of its kind and includes that job's
+    /// work. A sweep may hold the former job, so the new version differs from all of its versions. The turn is due now:
+    /// a later one would put off the entity's other jobs.
     fn job(
         &self,
         entity: &AuthorizedEntity,
@@ -96,9 +95,9 @@ impl Jobs {
         Ok([job.into(), turn(entity.id(), now).into()])
     }
 
-    /// The writes of the job that erases the content in the deliveries of an event, with a turn of its entity, for the
-    /// transaction that erases the event. The job begins when the request that writes it must have ended: usually that
-    /// request does the work itself and removes the job.
+    /// Writes for the transaction that erases an event: the job that erases the content in its deliveries, and a turn
+    /// of its entity. The job begins when the request must have ended: usually the request does the work itself and
+    /// removes the job.
     pub(in crate::deliveries) fn erasure(
         &self,
         entity: &AuthorizedEntity,
@@ -116,14 +115,13 @@ impl Jobs {
         Ok(self.get(&partition_of_event(event), ERASE).await?.is_some())
     }
 
-    /// Removes the job of an event whose deliveries have no content any more. A sweep that works on it finds it gone.
+    /// Removes the job of an event whose deliveries are all erased. A sweep that works on it finds it gone.
     pub(in crate::deliveries) async fn end_erasure(&self, event: &EventId) -> Result<(), TableError> {
         let job = Delete::of((partition_of_event(event), ERASE.to_owned())).only_if(exists());
         self.0.write(job, REMOVING).await.map(drop)
     }
 
-    /// The ranges of a scope that a recovery would still have to work on: less than the whole scope if a recovery is
-    /// under way.
+    /// The ranges of a scope that a recovery still has to work on: less than the whole scope if one is under way.
     pub(in crate::deliveries) async fn left(
         &self,
         entity: &AuthorizedEntity,

@@ -39,7 +39,6 @@ pub struct Worker {
     pub random: SharedRandom,
 }
 
-/// A due turn of an entity.
 struct DueTurn {
     entry: DueJob,
     /// The unfinished job of the entity's previous turn in this sweep.
@@ -55,10 +54,10 @@ struct Worked {
 }
 
 impl Worker {
-    /// Works on due jobs until there are none, or until this time. Returns the number of deliveries that it made due. A
+    /// Works on due jobs until there are none, or until this time, and returns how many deliveries they made due. A
     /// failing job does not affect the others.
     pub async fn work(&self, until: Time) -> Result<usize, TableError> {
-        let mut reopened = 0;
+        let mut made_due = 0;
         let mut failed = None;
         // The index lags behind, and does not show at once the turns that this sweep has put back.
         let mut put_back = Vec::new();
@@ -66,7 +65,7 @@ impl Worker {
             let now = self.clock.now();
             let due = due_turns(self.jobs.first_turns(i32::from(AT_ONCE), now).await?, &mut put_back);
             if due.is_empty() || now >= until {
-                return failed.map_or(Ok(reopened), Err);
+                return failed.map_or(Ok(made_due), Err);
             }
             // Boxed: the nested types of futures and streams exceed the compiler's limits.
             let outcomes = join_all(due.into_iter().map(|due| self.turn(due, until).boxed())).await;
@@ -76,7 +75,7 @@ impl Worker {
                     Ok(None) => {}
                     Ok(Some(done)) => {
                         worked = true;
-                        reopened += done.made_due;
+                        made_due += done.made_due;
                         put_back.extend(done.next);
                     }
                     // The others continue; the entity of the failed job has its next turn after the lease.
@@ -88,13 +87,13 @@ impl Worker {
             }
             if !worked {
                 // Other sweeps have taken all that the index shows.
-                return failed.map_or(Ok(reopened), Err);
+                return failed.map_or(Ok(made_due), Err);
             }
         }
     }
 
     /// Works on the first job of an entity; `None` when another sweep has taken its turn. A turn without a job counts
-    /// as work, since it was moved and other turns may follow.
+    /// as work: it was moved, and other turns may follow.
     async fn turn(&self, due: DueTurn, until: Time) -> Result<Option<Worked>, TableError> {
         let now = self.clock.now();
         let until = until.min(now + TURN);
@@ -131,13 +130,13 @@ impl Worker {
         if !self.jobs.write(&mut item).await?.is_done() {
             return Ok(None);
         }
-        let mut reopened = 0;
+        let mut total = 0;
         loop {
             let (page, made_due) = self.page(&item).await?;
-            reopened += made_due;
+            total += made_due;
             let now = self.clock.now();
             let (progress, held_until) = match page {
-                PageResult::Over if self.jobs.remove(&item).await?.is_done() => return Ok(Some((reopened, None))),
+                PageResult::Over if self.jobs.remove(&item).await?.is_done() => return Ok(Some((total, None))),
                 // A request added work meanwhile.
                 PageResult::Over => (None, None),
                 PageResult::Next(progress) if now >= until => (Some(progress), Some(now)),
@@ -146,7 +145,7 @@ impl Worker {
             };
             match self.save(item, &lease, progress.as_ref(), held_until).await? {
                 Some(saved) if held_until.is_none() => item = saved,
-                left => return Ok(Some((reopened, left.map(DueJob::of)))),
+                left => return Ok(Some((total, left.map(DueJob::of)))),
             }
         }
     }
@@ -198,7 +197,7 @@ impl Worker {
         match removal.remove(&entity, id).await {
             Ok(()) | Err(WebhookError::NotFound) => Ok(PageResult::Over),
             Err(WebhookError::Table(error)) => Err(error),
-            // A removal has no other errors; the job is tried again.
+            // No other error is expected; the job is tried again.
             Err(_) => Ok(PageResult::Wait(Progress::Seen, now + LEASE)),
         }
     }
@@ -230,7 +229,7 @@ impl Worker {
     }
 }
 
-/// The due turns: first those that the index shows, then, as far as there is room, the turns that were put back.
+/// The due turns: first those that the index shows, then the turns that were put back, as far as there is room.
 fn due_turns(shown: Vec<DueJob>, put_back: &mut Vec<DueTurn>) -> Vec<DueTurn> {
     let is_put_back = |entry: &DueJob| put_back.iter().any(|turn| turn.entry.pk == entry.pk);
     let shown = shown.into_iter().filter(|entry| !is_put_back(entry));

@@ -1,6 +1,6 @@
 //! A webhook's deliveries of an [`IndexGroup`], in the order of creation. Each group is a separate partition of the
-//! index `byWebhook`. A delivery enters it with its first record, or when the sweep opens it; before that, its event is
-//! among the new ones ([`super::fresh`]).
+//! index `byWebhook`. A delivery enters it when the sweep opens it, at the latest; until then, its event is among the
+//! new ones ([`super::fresh`]).
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,5 @@
-//! A dry run of a filter on an entity's recent events. An event that no webhook wanted is not kept, and so not looked at.
+//! A dry run of a filter on an entity's recent events. Events that no webhook wanted are not kept, so they are not
+//! looked at.
 
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::Serialize;
@@ -81,8 +82,8 @@ impl FilterCheckRequest {
 }
 
 impl Deliveries {
-    /// Compares a filter with the newest events of an entity, unless it has done that too often. The index of events may
-    /// lag behind by moments.
+    /// Compares a filter with the newest events of an entity, unless it has done that too often. The index of events
+    /// may lag behind.
     pub async fn check_filter(
         &self,
         entity: &AuthorizedEntity,

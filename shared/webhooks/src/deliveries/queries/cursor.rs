@@ -12,7 +12,7 @@ use storage::{KeyRing, sealing::is_sealed};
 /// Longer than any cursor.
 const MAX_LENGTH: usize = 1024;
 
-/// The expectation in a violation for a text that is not such a cursor.
+/// The expected value, for the violation of a text that is no such cursor.
 pub const EXPECTED: &str = "the nextCursor of this list with these filters; ask again without cursor";
 
 /// The text is not a cursor of this list.

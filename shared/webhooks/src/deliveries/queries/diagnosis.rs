@@ -51,7 +51,8 @@ pub struct Diagnosis {
     recoverable: Recoverable,
     /// Deliveries that wait for an attempt that is more than a minute away, or for the end of a pause.
     waiting: Counted,
-    /// The causes that hold up the whole webhook or some deliveries, then the causes of failed attempts, the most frequent first.
+    /// The causes that hold up the whole webhook or some deliveries, then those of failed attempts, the most frequent
+    /// first.
     findings: Vec<Finding>,
     /// The newest failures first.
     failures: Vec<FailedDelivery>,
@@ -146,7 +147,7 @@ impl FailedDelivery {
     }
 }
 
-/// The findings on a webhook, which may be held up as a whole or hold deliveries, and on its failures. The last failure in its health may
+/// The findings on what holds up a webhook or its deliveries, and on its failures. The last failure in its health may
 /// belong to a delivery that is not shown.
 fn findings(
     held_up_by: impl Iterator<Item = Cause>,

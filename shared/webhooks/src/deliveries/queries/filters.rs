@@ -24,7 +24,7 @@ pub struct Filters {
     pub webhook: Option<WebhookId>,
     /// The event of the deliveries.
     pub event: Option<EventId>,
-    /// What their event is about.
+    /// The subject of their event.
     pub subject: Option<String>,
     /// The status of the last response.
     pub last_http_status: Option<u16>,
@@ -59,8 +59,8 @@ impl Filters {
         self.last_error.is_some() || self.last_http_status.is_some_and(|status| !(200..300).contains(&status))
     }
 
-    /// The same filters, with the states that a delivery with a failed last attempt can have: these have indexes, in
-    /// which few deliveries are found without reading all others.
+    /// Limits the list to the states of deliveries with a failed last attempt, unless it names states: these have
+    /// indexes, in which few deliveries are found without reading all others.
     fn without_delivered(mut self) -> Self {
         if self.statuses.is_empty() {
             self.statuses = vec![Status::Pending, Status::Retrying, Status::Failed, Status::Cancelled];
@@ -104,7 +104,7 @@ fn http_status(text: &str) -> Option<u16> {
     digits.then(|| text.parse().ok())?.filter(|status| (100..600).contains(status))
 }
 
-/// Takes the first moment of the wanted time, and the moment before which it ends.
+/// Takes the first moment of the wanted time, and its exclusive end.
 fn take_times(query: &mut Query<'_>) -> (Option<Time>, Option<Time>) {
     let from = query.optional_time("createdFrom");
     let to = query.optional_time("createdTo");
@@ -117,7 +117,7 @@ fn take_times(query: &mut Query<'_>) -> (Option<Time>, Option<Time>) {
 /// A unique text for each combination of filters.
 impl fmt::Display for Filters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // No other value than the subject, which comes last, can contain a `;` or a `,`.
+        // Only the subject, which comes last, can contain a `;` or a `,`.
         let Self { statuses, kind, webhook, event, subject, last_http_status, last_error, created_from, created_to } =
             self;
         let statuses = BTreeSet::from_iter(statuses.iter().map(|status| status.as_str()));

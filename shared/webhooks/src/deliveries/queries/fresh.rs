@@ -1,7 +1,7 @@
 //! New events: those whose deliveries the sweep has not opened yet. Their deliveries may be in no index.
 //!
-//! The sweep looks at the events of each shard in the order of creation, and keeps the position up to which it has opened
-//! all of them. The positions of all shards are one item, `SWEEP` / `OPENED`.
+//! The sweep looks at the events of each shard in the order of creation, and stores the position up to which it has
+//! opened all of them. The positions of all shards are one item, `SWEEP` / `OPENED`.
 
 use serde::{Deserialize, Serialize};
 
@@ -66,7 +66,7 @@ impl Deliveries {
         Ok(self.table.read_eventual(key(), READING).await?.unwrap_or_default())
     }
 
-    /// Keeps these positions, unless another sweep has kept later ones.
+    /// Stores these positions, unless another sweep has stored later ones.
     pub(crate) async fn keep_opened(&self, mut opened: Opened) -> Result<(), TableError> {
         for _ in 0..TRIES {
             let next = Opened { version: opened.version + 1, ..opened.clone() };

@@ -1,9 +1,9 @@
 //! Listing an entity's deliveries, the newest first, a page at a time.
 //!
-//! A list by webhook or by a state other than `delivered` is merged from the parts of indexes that hold these
-//! deliveries, and from the new events, whose deliveries may be in no index yet. Any other list goes through the
-//! entity's events, or through those about a subject. So a page reads in proportion to what it shows, and beyond the
-//! limits of a page it gives a cursor.
+//! A list by webhook or by a state other than `delivered` is merged from the index partitions that hold these
+//! deliveries, and from the new events, whose deliveries may be in no index yet. Any other list reads the entity's
+//! events, or those about a subject. So the cost of a page follows its content; a page that reaches a limit ends with a
+//! cursor.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -41,10 +41,10 @@ const LOOKING: &str = "looking through deliveries";
 const DEFAULT_LIMIT: usize = 25;
 /// The most deliveries that a page may have.
 const MAX_LIMIT: usize = 100;
-/// The most entries of each index that are read for one page. A page that finds few deliveries ends early and gives a
-/// cursor, so that the cost of a request does not grow with the entity's deliveries.
+/// The number of index entries after which a page ends. A page that finds few deliveries ends early and gives a cursor,
+/// so that the cost of a request does not grow with the entity's deliveries.
 pub(super) const MAX_ENTRIES_READ: usize = 1_000;
-/// The most deliveries that are read for one page, at half a read unit each.
+/// The number of deliveries after which a page ends, at half a read unit each.
 pub(super) const MAX_HEADS_READ: usize = 400;
 
 /// Lists deliveries, and the events that they belong to (`list_events`).
@@ -158,7 +158,6 @@ enum Source {
 /// A delivery that may be wanted. A delivery of a new event may have no head yet.
 type Candidate = (DeliveryId, Option<Arc<EventItem>>);
 
-/// Deliveries that a source lists.
 #[derive(Debug, Default)]
 struct Listed {
     found: Vec<Candidate>,
@@ -169,7 +168,7 @@ struct Listed {
 }
 
 impl Filters {
-    /// Whether the list is a part of an index by state or by webhook, so that it is not looked for among all events.
+    /// Whether the list is part of an index by state or by webhook, so that not all events need to be read.
     fn are_indexed(&self) -> bool {
         let undelivered = !self.statuses.is_empty() && !self.statuses.contains(&Status::Delivered);
         self.subject.is_none() && (self.webhook.is_some() || undelivered)
@@ -216,8 +215,8 @@ impl Deliveries {
         Ok((filling.heads, end))
     }
 
-    /// Fills a page with candidates, the newest first. Returns the position after which the next page begins if this one
-    /// is full, or if enough was read; `has_more` says whether more candidates follow these.
+    /// Fills a page with candidates, the newest first. Returns the position after which the next page begins if this
+    /// one is full, or if enough was read; `has_more` says whether more candidates follow.
     async fn fill(
         &self,
         filling: &mut Filling<'_>,
@@ -226,7 +225,7 @@ impl Deliveries {
     ) -> Result<Option<ListPosition>, TableError> {
         let mut candidates = candidates.into_iter();
         loop {
-            // One more than the page shows whether there is a next page.
+            // One more than fits shows whether there is a next page.
             let missing = filling.limit + 1 - filling.heads.len();
             let chunk: Vec<_> = candidates.by_ref().take(missing.max(DEFAULT_LIMIT)).collect();
             let Some((last, _)) = chunk.last() else { return Ok(None) };
@@ -286,7 +285,7 @@ impl Deliveries {
         loop {
             let listed = sources.iter().map(|source| self.listed(filling, source, &range, look));
             let listed = try_join_all(listed).await?;
-            // Behind the end of any source, others may list deliveries that come earlier in the order.
+            // Behind the newest of the sources' ends, the merged order has gaps.
             let end = listed.iter().filter_map(|listed| listed.end.clone()).max();
             entries += listed.iter().map(|listed| listed.looked_at).sum::<usize>();
             let whole = listed.into_iter().flat_map(|listed| listed.found);
@@ -313,7 +312,7 @@ impl Deliveries {
         let open = filters.any_of(&[Status::Pending, Status::Retrying]);
         let undelivered = filters.any_of(&[Status::Failed, Status::Cancelled]);
         let mut sources = Vec::new();
-        // A final delivery is in its index.
+        // Only an open delivery may be in no index.
         if open {
             sources.push(Source::New(self.opened_eventual().await?.new_events()));
         }
@@ -383,7 +382,6 @@ struct Filling<'a> {
     entity: &'a EntityId,
     filters: &'a Filters,
     heads: Vec<HeadItem>,
-    /// The most deliveries of the page.
     limit: usize,
     /// How many deliveries were read.
     read: usize,
@@ -391,8 +389,8 @@ struct Filling<'a> {
 }
 
 impl Filling<'_> {
-    /// Adds the wanted ones of these deliveries, the newest first. Returns the position after which the next page begins
-    /// if this one is full.
+    /// Adds the wanted deliveries of these, the newest first. Returns the position after which the next page begins if
+    /// this one is full.
     fn add(&mut self, deliveries: impl Iterator<Item = HeadItem>) -> Option<ListPosition> {
         // The identifier of a webhook in the query, or of an event, may be that of another entity.
         let is_own = |head: &HeadItem| head.delivery.owner_identifier == *self.entity;

@@ -113,7 +113,7 @@ impl Deliveries {
     ) -> Result<(Vec<ListedEvent>, Option<ListPosition>), TableError> {
         let mut found = Vec::new();
         let mut entries = 0;
-        // One more than the page shows whether there is a next page.
+        // One more than fits shows whether there is a next page.
         let mut look = limit + 1;
         let end = loop {
             let most = i32::try_from(look).unwrap_or(i32::MAX);

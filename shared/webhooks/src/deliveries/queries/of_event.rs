@@ -20,23 +20,23 @@ pub struct EventWithDeliveries {
     /// Whether it is a sample that was sent as a test.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     test: bool,
-    /// Its subject; absent if neither the publisher nor the data say so.
+    /// Its subject; absent if neither the publisher nor the data name one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     subject: Option<String>,
     timestamp: Time,
     managing_entity_identifier: EntityId,
     /// The published data, byte for byte.
     data: Box<RawValue>,
-    /// What does not conform to the schema of its type in its data. Not part of the stored body either.
+    /// Violations of its type's schema in its data. Not part of the stored body.
     #[serde(skip_deserializing, skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
-    /// For how many days it is kept, if its publisher said so. Not part of the stored body either.
+    /// How many days it is kept, if its publisher said so. Not part of the stored body.
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     retention_days: Option<u32>,
     /// When its content was erased; its data are empty then.
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     erased_date: Option<Time>,
-    /// One for each webhook that wanted the event, the newest first. They are not part of the stored body.
+    /// One for each webhook that wanted the event, the newest first. Not part of the stored body.
     #[serde(skip_deserializing)]
     deliveries: Vec<Delivery>,
 }

@@ -22,7 +22,7 @@ pub struct BatchMessage {
     pub attempts: Result<Vec<AttemptMessage>, MalformedMessage>,
 }
 
-/// A message that a run received itself, with the receipt that deletes it.
+/// A message that a run received itself, with its attempts as in [`BatchMessage`] and the receipt that deletes it.
 pub(crate) struct Received {
     /// The attempts that it announces; an error when the service did not send the message.
     pub(crate) attempts: Result<Vec<AttemptMessage>, MalformedMessage>,

@@ -6,8 +6,8 @@ use crate::deliveries::{delivery::Delivery, store::item::HeadItem};
 use auth::EntityId;
 use base::{DeliveryId, Time, WebhookId};
 
-/// The most attempts that one message announces. A batch of ten messages then has as many as one entity has permits in a
-/// dispatch run: further ones would wait for a permit, and a burst would leave the quick lane.
+/// Maximum number of attempts that one message announces. A batch of ten messages then announces as many as one entity
+/// has permits in a dispatch run. With more, a burst would wait for permits and leave the quick lane.
 pub const ATTEMPTS_AT_ONCE: usize = 4;
 
 /// The body of a message.
@@ -17,7 +17,6 @@ struct Announcement {
     /// The entity, which is also the group of SQS's fair queues, so that a tenant with a backlog does not hold up
     /// others. <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues.html>
     entity: EntityId,
-    /// The attempts that are due.
     attempts: Vec<DueAttempt>,
 }
 
@@ -35,7 +34,8 @@ pub struct DueAttempt {
     /// `None` if the sender has not read the webhook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook_changed: Option<Time>,
-    /// Whether the delivery found no permit before, or is overdue. Then it takes precedence.
+    /// Whether the delivery has waited before, for a permit, a slot or another delivery, or is overdue. Then it takes
+    /// precedence.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_waited: bool,
 }
@@ -58,7 +58,7 @@ pub struct AttemptMessage {
     pub due: DueAttempt,
 }
 
-/// The body of a message is not the JSON of attempts that are due, so that the service did not send it.
+/// The body of a message is not the JSON of due attempts: the service did not send it.
 #[derive(Debug, thiserror::Error)]
 #[error("the body names no attempts")]
 pub struct MalformedMessage(#[from] serde_json::Error);

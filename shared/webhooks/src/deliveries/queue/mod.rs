@@ -1,7 +1,7 @@
 //! The queues of due deliveries. Their messages are hints, and no delivery depends on them. There are two lanes. The
-//! quick lane is for deliveries with an expected quick response. The slow lane is for webhooks whose recent exchanges
-//! were slow, and for deliveries that got no permit in the quick lane. A message names entity and webhooks, so that a
-//! dispatcher can limit both before it reads the table.
+//! quick lane is for deliveries that are expected to get a quick response. The slow lane is for webhooks whose recent
+//! exchanges were slow, and for deliveries that got no permit in the quick lane. A message names entity and webhooks,
+//! so that a dispatcher can limit both before it reads the table.
 
 pub mod inbox;
 pub mod message;
@@ -30,7 +30,7 @@ use storage::aws::{Aws, CallError};
 
 /// The greatest number of messages in one call to SQS.
 pub(crate) const MESSAGES_AT_ONCE: usize = 10;
-/// Time limit of the queue within a client's request.
+/// Time limit for the queue within a client's request.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The two queues, by the expected speed of their deliveries' responses.
@@ -138,8 +138,8 @@ impl Queue {
         }
     }
 
-    /// Whether these lanes together hold at least this many messages, by the queue's own estimate. Errors are logged and
-    /// count as few messages: then the sweep announces more than necessary.
+    /// Whether these lanes together hold at least this many messages, by SQS's estimate. Errors are logged and count as
+    /// few messages: the sweep then announces more than necessary.
     pub(crate) async fn holds(&self, lanes: &[Lane], messages: usize) -> bool {
         let [quick, slow] = &self.lanes;
         let urls = lanes.iter().map(|lane| if *lane == Lane::Quick { quick } else { slow });
@@ -149,7 +149,7 @@ impl Queue {
             Err(error) => {
                 tracing::warn!(
                     error = %logging::chain(&error),
-                    "the number of messages on the queue could not be read; the sweep takes it as few"
+                    "the number of messages on the queue could not be read; the sweep assumes few"
                 );
                 false
             }

@@ -1,5 +1,5 @@
-//! Cancelling one delivery at its owner's request. One conditional write ends an open delivery, whether it waits for its
-//! schedule, a breaker, a permit or a reader. An attempt that is under way cannot be stopped.
+//! Cancelling one delivery at its owner's request. One conditional write ends an open delivery, regardless of the
+//! reason for its wait. An attempt that is under way cannot be stopped.
 
 use std::time::Duration;
 
@@ -16,17 +16,18 @@ use auth::AuthorizedEntity;
 use base::{DeliveryId, SharedClock};
 use storage::table::{TableError, Written};
 
-/// How often a delivery is read again that changes meanwhile. Each change is a claim, a record or another request.
+/// Number of tries for a delivery that changes meanwhile. Each change is a claim, a record or another request.
 const TRIES: usize = 5;
 
-/// Within this time the sweep finds the delivery of a reader that did not answer, and the dispatcher records the attempt.
+/// The time within which the sweep finds the delivery of a reader that did not answer, and the dispatcher records the
+/// attempt.
 const RECORDED_WITHIN: Duration = Duration::from_secs(60);
 
 /// Cancels single deliveries.
 pub struct Cancelling {
     /// The deliveries.
     pub deliveries: Deliveries,
-    /// The webhooks, whose order decides on the delivery that comes next.
+    /// The webhooks, some of which are ordered and hold their next delivery.
     pub webhooks: Webhooks,
     /// Where the next delivery is announced.
     pub queue: Queue,
@@ -42,13 +43,13 @@ impl Cancelling {
     /// delivery that was delivered or has failed.
     pub async fn cancel(&self, entity: &AuthorizedEntity, id: &DeliveryId) -> Result<WholeDelivery, DeliveryError> {
         let cancelled = self.cancelled(entity, id).await?;
-        // A repetition comes here as well, so that it completes a request that died after its write.
+        // A repetition comes here as well, and so completes a request that died after its write.
         self.wake_next(entity, &cancelled.head.delivery).await?;
         Ok(cancelled.whole(self.clock.now()))
     }
 
-    /// Lets the next delivery about the subject go, if this one held it. Its person waits for it, so that it uses the
-    /// quick lane.
+    /// Wakes the next delivery about the subject, if this one held it. A person waits for it, so it uses the quick
+    /// lane.
     async fn wake_next(&self, entity: &AuthorizedEntity, cancelled: &Delivery) -> Result<(), TableError> {
         if cancelled.subject.is_none() {
             return Ok(());
@@ -61,7 +62,7 @@ impl Cancelling {
         Ok(())
     }
 
-    /// The delivery, cancelled now or before.
+    /// The delivery, after it was cancelled now or before.
     async fn cancelled(&self, entity: &AuthorizedEntity, id: &DeliveryId) -> Result<StoredDelivery, DeliveryError> {
         for _ in 0..TRIES {
             let now = self.clock.now();
@@ -80,7 +81,7 @@ impl Cancelling {
                 self.deliveries.set_due_at_lease_end(&read.head).await?;
                 return Err(DeliveryError::AttemptUnderWay(now + RECORDED_WITHIN));
             }
-            // Lost when a worker has claimed the delivery meanwhile, or another request has changed it.
+            // Lost if a worker has claimed the delivery meanwhile, or another request has changed it.
             if let Written::Done(head) = self.deliveries.cancel_open(&read, now).await? {
                 tracing::info!(deliveryId = %id, "cancelled by its owner");
                 if let Some(cancelled) = read.with_head(head) {

@@ -1,9 +1,9 @@
-//! Erasing the content of an event at its owner's request: the body, the subject, and the responses of endpoints. Who
-//! got the event, when, and with which outcome stays until the retention is over.
+//! Erasing the content of an event at its owner's request: the body, the subject, and the responses of endpoints. The
+//! receivers, times and outcomes of its deliveries stay until the retention is over.
 //!
-//! One transaction erases the event and writes a job for its deliveries. From then on the erasure completes, even if
-//! this process dies: the sweep works on the job. The request works through the deliveries itself while it has time,
-//! which is all of them for most events, and then removes the job.
+//! One transaction erases the event and writes a job for its deliveries, so that the erasure completes even if this
+//! process dies. The request erases the deliveries itself while it has time. If it erases all, as for most events, it
+//! removes the job; otherwise the sweep works on it.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use storage::table::{TableError, Transaction};
 
 /// The longest time for the transaction that erases the event.
 const EVENT_LIMIT: Duration = Duration::from_secs(3);
-/// After this time the request begins no further deliveries, and leaves them to the job.
+/// After this time the request leaves the other deliveries to the job.
 const DELIVERIES_LIMIT: Duration = Duration::from_secs(3);
 
 /// Erases the content of events.
@@ -58,7 +58,7 @@ impl Erasing {
             self.erase_event(entity, &event, began + EVENT_LIMIT).await?;
             event = self.event(entity, id).await?;
         }
-        // Only an event that another request removed or restored meanwhile has no date here.
+        // The date is missing only if another request removed or restored the event meanwhile.
         let erased_date = event.erased_date.ok_or(TableError::code(ERASING, "TransactionConflict"))?;
         let is_complete = self.erase_deliveries(&event).await.unwrap_or_else(|error| {
             tracing::warn!(
@@ -98,7 +98,7 @@ impl Erasing {
         Ok(())
     }
 
-    /// Erases the deliveries of an event, unless that is done; returns whether none is left.
+    /// Erases the content in the deliveries of an event, unless that is done; returns whether none is left.
     async fn erase_deliveries(&self, event: &EventItem) -> Result<bool, TableError> {
         if !self.jobs.is_erasing(event.id()).await? {
             return Ok(true);

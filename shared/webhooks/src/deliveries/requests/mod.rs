@@ -1,4 +1,4 @@
-//! Requests of an owner: attempting deliveries again, cancelling one, and erasing the content of an event.
+//! Requests of an owner: resending or recovering deliveries, cancelling one, and erasing the content of an event.
 
 pub mod cancel;
 pub mod erase;

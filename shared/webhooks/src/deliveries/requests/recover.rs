@@ -1,5 +1,5 @@
-//! Recovering a range of a webhook's deliveries: failed ones, ones cancelled while the webhook was disabled, and
-//! waiting ones. The request counts them up to a limit and closes the breaker; a job makes them due.
+//! Recovering a range of a webhook's deliveries that failed, were cancelled while the webhook was disabled, or wait.
+//! The request counts them up to a limit and closes the breaker; a job makes them due.
 
 use std::time::Duration;
 
@@ -23,9 +23,8 @@ use storage::{Allowance, Answered, IdempotencyStore, IdempotentRequest, TableErr
 /// are recovered, too.
 const MAX_COUNT: usize = 10_000;
 
-/// The greatest lag of the index of a webhook's deliveries. A range that ended more recently gets its job even if no
-/// delivery was counted.
-/// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html>
+/// Assumed maximum lag of the index of a webhook's deliveries. A range that ended more recently gets its job even if no
+/// delivery was counted. <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html>
 const INDEX_LAG: Duration = Duration::from_secs(60);
 
 /// How long the job of a recovery without counted deliveries waits for the index.
@@ -122,7 +121,7 @@ impl Recovery {
         } else {
             self.jobs.nothing_to_recover(record).await?;
         }
-        tracing::info!(webhookId = %webhook, failed = failed.count, waiting = waiting.count, "asked to recover");
+        tracing::info!(webhookId = %webhook, failed = failed.count, waiting = waiting.count, "recovery requested");
         Ok(recovered)
     }
 

@@ -43,9 +43,9 @@ pub struct Resent {
 /// The step that resends a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// The delivery is final: it gets a new schedule.
+    /// The delivery is final and gets a new schedule.
     Reopen,
-    /// The next attempt is due later, or waits for another delivery: the delivery gets one more now.
+    /// The delivery gets one more attempt now: its next one is due later, or waits for another delivery.
     AttemptNow,
     /// The delivery is due, and its message may be lost.
     Announce,
@@ -67,7 +67,7 @@ impl Step {
     fn of(head: &HeadItem, now: Time) -> Self {
         match head.claimable_at {
             None => Self::Reopen,
-            // Its time is that of a look, which would hold it again.
+            // Its time is that of the next look, which would hold it again.
             Some(_) if head.delivery.held_by.is_some() && head.lease.is_none() => Self::AttemptNow,
             Some(time) if time <= now => Self::Announce,
             Some(_) if head.lease.is_some() => Self::Nothing,
@@ -91,8 +91,7 @@ impl Resent {
 impl Resending {
     /// Resends a delivery now, once for an idempotency key, and returns the changed delivery.
     ///
-    /// A repetition reads the delivery again instead of a stored response, which could be as large as a response can
-    /// be.
+    /// A repetition reads the delivery again: a stored response could be too large.
     pub async fn resend(
         &self,
         entity: &AuthorizedEntity,
@@ -145,7 +144,7 @@ impl Resending {
             // Any lane will do: a dispatcher moves the message to the lane of its webhook.
             self.queue.announce_in_time(Lane::Quick, entity.id(), vec![message], now, now).await;
         }
-        tracing::info!(deliveryId = %id, step = step.as_str(), done, "asked for again");
+        tracing::info!(deliveryId = %id, step = step.as_str(), done, "resend requested");
         let left = match changed {
             None => Some(stored),
             Some(Written::Done(Some(head)) | Written::Lost(Some(Some(head)))) => stored.with_head(head),

@@ -1,5 +1,5 @@
-//! Cancelling open deliveries without an attempt. The change is on condition that the delivery is as it was read, so that
-//! of a cancellation and a claim at the same time one is lost.
+//! Cancelling open deliveries without an attempt. The change requires the delivery to be as it was read, so that only
+//! one of a concurrent cancellation and claim succeeds.
 
 use crate::deliveries::{
     delivery::{CancelReason, Delivery, Status},
@@ -15,12 +15,12 @@ use storage::table::{Change, Condition, Put, TableError, Value, Written, absent,
 const CANCELLING: &str = "cancelling a delivery";
 
 impl Deliveries {
-    /// Cancels an open delivery at its owner's request, by one write. A delivery that no worker has claimed gets a final
-    /// head. Lost when the delivery has changed since it was read.
+    /// Cancels an open delivery at its owner's request, by one write. A delivery that no worker has claimed gets a
+    /// final head. Lost when the delivery has changed since it was read.
     pub(crate) async fn cancel_open(&self, read: &StoredDelivery, now: Time) -> Result<Written<HeadItem>, TableError> {
         let reason = CancelReason::Owner;
         if read.has_head {
-            // Its content may be erased since it was read.
+            // Its content may have been erased since it was read.
             let change = if_unchanged(&read.head).only_if(absent("erasedDate"));
             let change = cancelling(change, &read.head.delivery, reason, now);
             return self.table.write_together_and_read(change, CANCELLING).await;

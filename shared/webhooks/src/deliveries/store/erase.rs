@@ -1,10 +1,10 @@
-//! Erasing the content in the deliveries of an erased event: the subject, and the responses of endpoints and the reasons
-//! of readers, which may repeat the event. An open delivery is cancelled, since there is nothing to send.
+//! Erasing the content in an erased event's deliveries: the subject, and the responses of endpoints and reasons of
+//! readers, which may repeat the event. An open delivery is cancelled, since nothing is left to send.
 //!
-//! A delivery whose attempt is under way stays with its worker: the mark `erasedDate` makes the record of that attempt
-//! leave out the answer. So does a delivery that a reader of a feed got, even if the reader did not answer in
-//! time: that is an attempt, which the dispatcher records before it cancels the delivery. A delivery without a head gets
-//! one, so that no worker can claim it with a stale event.
+//! If an attempt is under way, its worker ends the delivery: the mark `erasedDate` keeps the response out of the
+//! record. A delivery that was handed to a reader stays open as well, even after the visibility time: the dispatcher
+//! records the reader's attempt before it cancels the delivery. A delivery without a head gets one, so that no worker
+//! can claim it with a stale event.
 
 use std::time::Duration;
 
@@ -27,20 +27,20 @@ use crate::{
 use base::{DeliveryId, Time, logging};
 use storage::table::{Change, Put, Query, Table, TableError, Value, is, is_new};
 
-/// How many deliveries of an event are erased together. Each may have a hundred large attempts and more.
+/// How many deliveries of an event are erased at once. Each may have more than a hundred large attempts.
 const PAGE: usize = 10;
-/// The longest time for a delivery; a page takes as long at most, which is less than the lease of a job.
+/// Time limit for the erasures of a page. A page must take less than the lease of a job.
 const LIMIT: Duration = Duration::from_secs(5);
 /// How many large attempts of a delivery are changed at once.
 const ATTEMPTS_AT_ONCE: usize = 25;
-/// How often a delivery is read again that changes meanwhile. Each change is a claim or a record.
+/// Number of tries for a delivery that changes meanwhile. Each change is a claim or a record.
 const TRIES: usize = 5;
 
 const ERASING: &str = "erasing the content of a delivery";
 
 impl Deliveries {
-    /// Erases the content in some deliveries of an erased event, beginning with this number, and lets the deliveries go
-    /// that are held by them. Returns the number of the next; `None` after the last. A repetition changes nothing more.
+    /// Erases the content in a page of an erased event's deliveries, from number `from` on, and releases the deliveries
+    /// that they hold. Returns the number of the next delivery; `None` after the last. A repetition changes nothing.
     pub(crate) async fn erase_page(
         &self,
         event: &EventItem,
@@ -63,7 +63,8 @@ impl Deliveries {
     }
 }
 
-/// Marks the head before the large attempts are read: after the mark, no attempt with a response body is added.
+/// Erases the content in a delivery. The head is marked before the large attempts are read: after the mark, no attempt
+/// with a response body is added.
 async fn erase_delivery(table: &Table, event: &EventItem, id: &DeliveryId, now: Time) -> Result<(), TableError> {
     for _ in 0..TRIES {
         let head = match table.read::<HeadItem>(head_key(id), ERASING).await {

@@ -1,9 +1,9 @@
-//! Held deliveries: a webhook that is ordered gets the events about a subject one after another. A delivery is held until
-//! the one before it in the line of its subject (`events::line`) is final.
+//! Held deliveries: an ordered webhook gets the events about a subject one after another. A delivery is held until the
+//! one before it in the line of its subject (`events::line`) is final.
 //!
-//! The holder writes that the delivery is held, and then looks again at the one before it. The worker that made that one
-//! final looks for the held delivery afterwards. So at least one of the two sees that the delivery can be sent. An erasure
-//! does the same with the deliveries that it ends.
+//! The worker that holds a delivery first writes so, and then checks the one before it again. The worker that ends the
+//! one before it looks for a held delivery afterwards. So at least one of the two sees that the delivery can be sent.
+//! An erasure does the same for the deliveries that it ends.
 
 use tokio::time::Instant;
 
@@ -58,7 +58,8 @@ impl Deliveries {
         }
     }
 
-    /// Holds a delivery without a head until this one is final. Lost when it has a head already, or is not due.
+    /// Holds a delivery without a head until `before` is final. Returns false if the delivery has a head already, is
+    /// final or expired, or is not due.
     pub(crate) async fn add_held(
         &self,
         event: &EventItem,
@@ -72,8 +73,8 @@ impl Deliveries {
         Ok(self.table.until(Instant::now() + CLAIM_LIMIT).write_together(put, HOLDING).await?.is_done())
     }
 
-    /// Wakes the delivery that is held by this one, which is final. `None` when there is none: then its own attempt finds
-    /// that this one is final. Costs nothing for a webhook that is not ordered.
+    /// Wakes the delivery that is held by `last`, which is final. `None` if none is held: the attempt of the next one
+    /// will find that `last` is final. Costs nothing for a webhook that is not ordered.
     pub(crate) async fn wake_next(
         &self,
         last: &Delivery,
@@ -89,7 +90,7 @@ impl Deliveries {
         self.wake(&next, &last.id, webhook, now).await
     }
 
-    /// Makes a delivery due that is held by this one. `None` when it is not held by it.
+    /// Makes the delivery `held` due, or puts it into the feed. `None` if `by` does not hold it.
     pub(crate) async fn wake(
         &self,
         held: &DeliveryId,
@@ -115,8 +116,8 @@ impl Deliveries {
         Ok(Some(Woken::Due(message.since(webhook.last_update).waiting())))
     }
 
-    /// Makes the delivery due that is held by this one, whose content is erased. The sweep announces it: an erasure knows
-    /// neither the webhook nor the queue. If this one is not final yet, the attempt finds that.
+    /// Makes the delivery due that is held by `erased`. The sweep announces it, since an erasure has neither the
+    /// webhook nor the queue. If `erased` is not final yet, the attempt holds the delivery again.
     pub(crate) async fn release_next(
         &self,
         erased: &DeliveryId,
@@ -134,8 +135,8 @@ impl Deliveries {
         Ok(())
     }
 
-    /// Wakes the delivery that is held by this one, as [`Self::wake_next`]. An error is logged: the dispatcher looks at
-    /// held deliveries from time to time.
+    /// Wakes the next delivery like [`Self::wake_next`], but only logs an error: the dispatcher looks at held
+    /// deliveries from time to time.
     pub(crate) async fn wake_next_or_log(&self, last: &Delivery, webhook: &Webhook, now: Time) -> Option<Woken> {
         match self.wake_next(last, webhook, now).await {
             Ok(woken) => woken,
@@ -151,7 +152,7 @@ impl Deliveries {
     }
 }
 
-/// Completes the change of a delivery that is held by this one, on condition that it still is.
+/// Completes a change that ends the hold of a delivery, on condition that `by` still holds it.
 fn not_held(change: Change, held: &DeliveryId, by: &DeliveryId, now: Time) -> Change {
     change
         .set("nextAttemptDate", now)
@@ -172,7 +173,7 @@ fn due_now(held: &DeliveryId, webhook: &WebhookId) -> Change {
     Change::of(head_key(held)).set("webhookKey", IndexGroup::Open.key(webhook)).remove("putOff").remove("waitingFor")
 }
 
-/// The change of a held delivery that a reader of its webhook's feed gets. No dispatcher has to look at it before.
+/// The change that puts a held delivery directly into its webhook's feed, without a dispatcher.
 fn into_feed(held: &DeliveryId, webhook: &Webhook, now: Time) -> Change {
     Change::of(head_key(held))
         .set("dueAt", next_look(held.time(), now))

@@ -1,5 +1,5 @@
 //! The groups of a webhook's deliveries in the index `byWebhook`. Each is a separate partition, with the newest
-//! delivery at its end, so that a list by webhook and state reads what it shows.
+//! delivery at its end, so that a list by webhook and state reads little more than it shows.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::deliveries::delivery::{MAX_ATTEMPTS, Status};
 use auth::EntityId;
 use base::{Time, WebhookId};
 
-/// The longest wait after which a delivery does not count as waiting.
+/// The longest wait that does not count as waiting.
 const SHORT_WAIT: Duration = Duration::from_secs(60);
 
 /// The groups of a webhook's deliveries.
@@ -15,15 +15,15 @@ const SHORT_WAIT: Duration = Duration::from_secs(60);
 pub enum IndexGroup {
     /// Open, and the next attempt is due or comes within a minute.
     Open,
-    /// Open, and the next attempt is more than a minute away or waits for a breaker. A removal of the webhook cancels
-    /// them; an open delivery of a removed webhook is cancelled by its attempt.
+    /// Open, and the next attempt is more than a minute away, or waits for a breaker, a slot or the delivery before it.
+    /// The removal of the webhook cancels these; its other open deliveries are cancelled by their attempts.
     Waiting,
     /// Open, and waiting in the feed of a webhook that is pulled, or with a reader of the feed.
     Unread,
     /// Failed, or cancelled because the webhook was disabled for a while, with fewer attempts than the limit.
     Recoverable,
-    /// Failed or cancelled, and no recovery sends it again: it has had as many attempts as there may be, its webhook is
-    /// removed, its event is erased, or its owner cancelled it. Or its retention is over, and the table removes it soon.
+    /// Failed or cancelled for good: its attempts are used up, its webhook is removed, its event is erased, or its
+    /// owner cancelled it. Also a delivery whose retention is over, until the table removes it.
     Unrecoverable,
     /// Delivered.
     Delivered,

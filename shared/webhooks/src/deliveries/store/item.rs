@@ -6,12 +6,13 @@
 //! | large attempt | `DLV#{delivery}` / `ATT#0001` |
 //! | next of its subject | `DLV#{delivery}` / `NEXT` (`events::line`) |
 //!
-//! The first claim inserts the head, or the sweep does (`open.rs`). Until then the delivery is the event's target with
-//! its number, and `HeadItem::new` is its state. A head is in the index `byDue` while the sweep has to look at it, in
-//! `byWebhook` from its first record on, and in `byEntity` while it has failed or is cancelled.
+//! The first claim inserts the head, or the sweep does (`open.rs`). Until then, the delivery is only a target of its
+//! event, and `HeadItem::new` derives its state. A head is in the index `byDue` while it has a due time, in `byWebhook`
+//! once it was opened, held, put into a feed or recorded (an early retry changes no index), and in `byEntity` while it
+//! has failed or is cancelled.
 //!
-//! Attempts are stored in the head while it stays small: then one write of one unit records both. Larger attempts are
-//! separate items, so that a change of the head never costs more than two units, regardless of its history.
+//! Attempts are stored in the head while it stays small, so that one write of one unit records both. Larger attempts
+//! are separate items, so that a change of the head never costs more than two units, regardless of its history.
 
 use std::time::Duration;
 
@@ -51,7 +52,8 @@ pub struct HeadItem {
     pub(crate) delivery: Delivery,
     /// Attempts made before the current schedule began.
     pub(crate) schedule_base: u32,
-    /// How often the sweep has announced it since its last claim.
+    /// How often the sweep has postponed the due time since it was set. Starts at 1 if no message announces the
+    /// attempt.
     pub(crate) sweeps: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) lease: Option<String>,
@@ -59,11 +61,11 @@ pub struct HeadItem {
     /// delivery is open, so that one comparison decides a claim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) claimable_at: Option<Time>,
-    /// When the schedule continues, if the next attempt was requested by hand in between.
+    /// When the schedule continues, if the next attempt was requested in between.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) resume_at: Option<Time>,
-    /// Whether the next attempt waits for a breaker, or for an event body that is not written yet, and not for its
-    /// schedule.
+    /// Whether the next attempt waits for something other than its schedule, such as a breaker, a slot, a reader, the
+    /// delivery before it, or an event that is not written yet.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) put_off: bool,
     /// When a reader of the webhook's feed got the attempt that is under way.
@@ -84,7 +86,7 @@ pub struct HeadItem {
     /// Its entity's partition of the index `byEntity`, while it has failed or is cancelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) entity_key: Option<String>,
-    /// Its [`IndexGroup`], from its first record on.
+    /// Its [`IndexGroup`], once it is in the index `byWebhook`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) webhook_key: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -232,8 +234,8 @@ impl HeadItem {
         self.delivery.id.event()
     }
 
-    /// Whether the sweep has opened the delivery, or may not look at its event any more. Before that, the sweep gives an
-    /// open delivery its due time and its place in the index, so that an early retry costs neither.
+    /// Whether the sweep has opened the delivery, or may have passed its event. Before that, an early retry leaves due
+    /// time and index keys to the sweep, which saves their writes.
     pub(crate) fn is_opened(&self, now: Time) -> bool {
         self.due_at.is_some() || now >= self.delivery.created_date + OPENS_AFTER
     }
@@ -243,14 +245,14 @@ impl HeadItem {
         self.expires_at > now.as_seconds()
     }
 
-    /// Whether the current due time is at or soon after the next attempt. Then the due time stays, which saves two
-    /// write units in the index. So a retry after seconds moves no due time, unless the attempt before it was late.
+    /// Whether the current due time is at or soon after the next attempt. Then it stays, which saves two write units in
+    /// the index: a retry after seconds moves no due time, unless the attempt before it was late.
     pub(crate) fn is_swept_soon_after(&self, next_attempt: Time) -> bool {
         let soon = next_attempt..=next_attempt + GRACE;
         self.sweeps == 0 && self.due_at.is_some_and(|due| soon.contains(&due))
     }
 
-    /// The delivery with the erasure of its event, if that has not reached the head yet.
+    /// Applies the erasure of the event, if it has not reached the head yet.
     pub(crate) fn erased_with_its_event(self, erased: Option<Time>) -> Self {
         let Some(erased) = erased.filter(|_| !self.is_erased()) else { return self };
         let attempts = self.attempts.into_iter().map(Attempt::without_answer).collect();
@@ -268,12 +270,12 @@ impl HeadItem {
         self.delivery.erased_date.is_some()
     }
 
-    /// Whether no attempt is due.
+    /// Whether the delivery is final: it has no next attempt.
     pub(crate) fn is_final(&self) -> bool {
         self.claimable_at.is_none()
     }
 
-    /// The end of the lease, while a worker or a reader may still record the attempt. Clocks differ.
+    /// The end of the lease, while its holder may still record the attempt; clock skew is allowed for.
     pub(crate) fn under_way_until(&self, now: Time) -> Option<Time> {
         self.claimable_at.filter(|end| self.lease.is_some() && now < *end + CLOCK_SKEW)
     }
@@ -309,14 +311,14 @@ impl AttemptItem {
     }
 }
 
-/// The first age at which the dispatcher looks again at a delivery that waits in a feed. An event then says that the feed
-/// is not read.
+/// The age at which the dispatcher first looks again at a delivery in a feed. It then publishes an event about the
+/// unread feed.
 pub(crate) const UNREAD_LIMIT: Duration = Duration::from_secs(60 * 60);
-/// The longest time between two such looks.
+/// The longest time between two looks at a delivery in a feed.
 const LONGEST_LOOK: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// When the dispatcher looks again at a delivery that waits in a feed: each time its age has doubled, and every day. Its
-/// webhook may have been removed, disabled or changed by then.
+/// The time of the dispatcher's next look at a delivery in a feed: when its age has doubled, and at least every day.
+/// Its webhook may have been removed, disabled or changed by then.
 pub(crate) fn next_look(created: Time, now: Time) -> Time {
     let age = now.since(created);
     if age < UNREAD_LIMIT { created + UNREAD_LIMIT } else { now + age.min(LONGEST_LOOK) }
@@ -325,8 +327,8 @@ pub(crate) fn next_look(created: Time, now: Time) -> Time {
 /// The longest time between two looks at a held delivery.
 const LONGEST_LOOK_AT_HELD: Duration = Duration::from_secs(6 * 60 * 60);
 
-/// When the dispatcher looks again at a delivery that is held until the one before it is final. The end of that one makes
-/// it due; the look is for crashes, and for deliveries that the job of a removed webhook cancelled.
+/// The time of the dispatcher's next look at a held delivery. Usually the end of the delivery before it makes it due;
+/// the look is for crashes, and for predecessors that the job of a removed webhook cancelled.
 pub(crate) fn next_look_at_held(created: Time, now: Time) -> Time {
     now + now.since(created).clamp(OPENS_AFTER, LONGEST_LOOK_AT_HELD)
 }
@@ -343,7 +345,7 @@ pub(crate) struct DueEntry {
     pub(crate) due_at: Time,
     pub(crate) attempt_count: u32,
     pub(crate) webhook_identifier: WebhookId,
-    /// How often the sweep has announced it in vain.
+    /// How often the sweep has postponed it.
     pub(crate) sweeps: u32,
 }
 
@@ -362,8 +364,8 @@ pub(crate) fn shard_key(shard: u8) -> String {
     format!("DUE#{shard}")
 }
 
-/// The shard of a delivery. The characters before the last two are random: one of 32 letters would not spread evenly over
-/// the shards, the sum of several does.
+/// The shard of a delivery. The characters before the last two are random: the sum of several spreads evenly over the
+/// shards, which one of 32 letters would not.
 pub(crate) fn due_shard(id: &DeliveryId) -> String {
     let sum = id.as_str().bytes().rev().take(8).fold(0u8, u8::wrapping_add);
     shard_key(sum % DUE_SHARDS)

@@ -1,5 +1,5 @@
 //! Deliveries in the table: opening and reading them, and finding overdue ones. Every change is conditional, so that a
-//! repeated, late or reordered change is lost.
+//! repeated, late or reordered change has no effect.
 
 mod cancel;
 mod erase;
@@ -54,8 +54,8 @@ pub(crate) struct StoredDelivery {
 }
 
 impl StoredDelivery {
-    /// The delivery with a head that was read later; `None` when an attempt was recorded in between, since then the
-    /// history has to be read again.
+    /// The delivery with a head that was read later; `None` if an attempt was recorded in between, so that the history
+    /// must be read again.
     pub(crate) fn with_head(self, head: HeadItem) -> Option<Self> {
         let has_all_attempts = head.delivery.attempt_count == self.head.delivery.attempt_count;
         let head = head.erased_with_its_event(self.head.delivery.erased_date);
@@ -75,7 +75,7 @@ impl StoredDelivery {
 pub(crate) enum StoredHead {
     /// Its head.
     Head(Box<HeadItem>),
-    /// Nothing: no worker has claimed it and the sweep has not opened it, or it is gone.
+    /// No item: the delivery is neither claimed nor opened yet, or is gone.
     Missing,
     /// An item that cannot be read.
     Unreadable,
@@ -126,7 +126,7 @@ impl Deliveries {
         Self { events: Events::new(table.clone()), webhooks: Webhooks::new(table.clone()), table }
     }
 
-    /// Opens a connection to the table by a read of a key that does not exist, so that the first delivery does not wait
+    /// Opens a connection to the table by reading a key that does not exist, so that the first delivery does not wait
     /// for the handshake. Errors are left to the first delivery.
     pub fn open_connection(&self) -> BoxFuture<'static, ()> {
         let table = self.table.clone();
@@ -180,7 +180,7 @@ impl Deliveries {
                     attempts.push(row.read::<AttemptItem>(DOING)?.attempt);
                 }
             }
-            // A later head may have come between the reads.
+            // Leave out attempts that were recorded after the head was read.
             attempts.retain(|attempt| attempt.attempt_number <= head.delivery.attempt_count);
         }
         if head.is_erased() {

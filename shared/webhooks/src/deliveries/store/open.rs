@@ -1,9 +1,9 @@
-//! Opening deliveries: the sweep looks once at every event, soon after its publication, and gives each delivery that is
-//! not final a due time. Before that no write says that a delivery is due, so a delivery that arrives at once costs none.
+//! Opening deliveries: soon after an event's publication, the sweep gives each of its deliveries that is not final a
+//! due time. Before that, no due time is written, so that a delivery that arrives at once does not cost this write.
 //!
-//! A delivery that no worker has claimed has no head yet and gets one. A head without a due time belongs to a worker that
-//! makes the first attempts, or that has died. After this every open delivery has a due time until it is final: claims
-//! and records keep it or move it.
+//! A delivery that no worker has claimed gets its head here. A head without a due time belongs to a worker that makes
+//! the first attempts, or that has died. From then on, a delivery has a due time until it is final: claims and records
+//! keep it or move it.
 
 use futures::{StreamExt, TryStreamExt, stream};
 
@@ -20,13 +20,13 @@ use storage::table::{Change, Put, TableError, absent, is, is_new};
 
 /// How many deliveries of an event are opened at once.
 const AT_ONCE: usize = 32;
-/// How often a delivery is looked at again that changes meanwhile. Each change is a record or a claim.
+/// Number of tries for a delivery that changes meanwhile. Each change is a record or a claim.
 const TRIES: usize = 5;
 
 const OPENING: &str = "opening a delivery";
 
 impl Deliveries {
-    /// Gives the deliveries of an event that are not final a due time, and returns how many it was given to. An
+    /// Gives the deliveries of an event a due time if they are not final and have none, and returns their number. An
     /// unreadable delivery is left out.
     pub(crate) async fn open_missing(&self, event: &EventItem, now: Time) -> Result<usize, TableError> {
         let ids: Vec<_> = event.deliveries().map(|(id, _)| id).collect();

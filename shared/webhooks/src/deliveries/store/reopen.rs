@@ -1,7 +1,8 @@
 //! Making deliveries due again, and cancelling waiting ones. A final delivery gets a new schedule. A delivery that
-//! waits for its next attempt gets an attempt in between, which its schedule does not count.
+//! waits for its next attempt gets an additional attempt, which its schedule does not count.
 //!
-//! Every change is on condition of the state that was read, so that one of several concurrent requests has an effect.
+//! Every change is on condition of the state that was read, so that only one of several concurrent requests has an
+//! effect.
 
 use crate::deliveries::{
     delivery::{Delivery, Status},
@@ -73,7 +74,7 @@ fn reopening(read: &Delivery, requester: Requester, now: Time) -> Change {
         .only_if(is("status", read.status.as_str()))
         .only_if(is("attemptCount", read.attempt_count))
         .only_if(more("expiresAt", now.as_seconds()))
-        // Its content may be erased since it was read.
+        // Its content may have been erased since it was read.
         .only_if(absent("erasedDate"))
 }
 
@@ -125,7 +126,7 @@ impl Deliveries {
         now: Time,
     ) -> Result<Written<Option<HeadItem>>, IdempotencyError> {
         if read.due_at.is_none() && read.delivery.attempt_count == 0 {
-            // Possibly no worker has claimed it yet, and then it has no head that could change.
+            // If no worker has claimed it yet, it has no head that could change.
             let put = Put::item(&read.clone().due(now), REOPENING)?.only_if(is_new());
             self.table.write_together(put, REOPENING).await?;
         }
@@ -137,8 +138,8 @@ impl Deliveries {
         self.table.write_together(attempt_now(read, Requester::Job, now), REOPENING).await
     }
 
-    /// Makes a delivery that waits in a feed due now, or at the end of the lease if a reader holds it; the sweep announces
-    /// it. Returns whether it is due now. A delivery that cannot be read is left out.
+    /// Makes a delivery in a feed due now, or at the end of the lease if a reader holds it; the sweep announces it.
+    /// Returns whether it is due now. A delivery that cannot be read is left out.
     pub(crate) async fn release_unread(
         &self,
         id: &DeliveryId,
@@ -170,8 +171,8 @@ impl Deliveries {
         Ok(self.expedite_for_sweep(&head, now).await?.is_done())
     }
 
-    /// Takes a delivery whose retention is over out of its group in `byWebhook`. The table may remove it days later, and
-    /// until then readers would pass over it, recoveries count it, and the release of a feed wait for its end.
+    /// Moves a delivery whose retention is over to [`IndexGroup::Unrecoverable`]. The table may remove it days later;
+    /// until then, readers would pass over it, recoveries would count it, and the release of a feed would wait for it.
     pub(crate) async fn set_aside(&self, expired: &HeadItem, now: Time) -> Result<(), TableError> {
         let Some(group) = &expired.webhook_key else { return Ok(()) };
         let change = Change::of(head_key(&expired.delivery.id))
@@ -182,7 +183,7 @@ impl Deliveries {
     }
 
     /// Makes a change that a person requested, together with the record of the request. The head is read back only
-    /// without a record. If the change is lost to an earlier one, that one counts, and the record is written alone.
+    /// without a record. If the change is lost to another one, that one counts, and the record is written alone.
     async fn ask_again(
         &self,
         change: Change,
@@ -203,7 +204,7 @@ impl Deliveries {
         self.table.write_recorded(Transaction::new(), record, REOPENING).await.map(drop)
     }
 
-    /// Cancels a waiting delivery of a removed webhook. Lost when the delivery is claimed: its worker cancels it.
+    /// Cancels a waiting delivery of a removed webhook. Lost when the delivery is claimed: its worker then cancels it.
     pub(crate) async fn cancel_waiting(
         &self,
         id: &DeliveryId,

@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 use crate::{deliveries::lease_times::MAX_DELAY, subscriptions::rate_limit::RateLimit};
 use base::Time;
 
-/// The longest wait of an attempt in memory. A delivery can be claimed so long before its slot: its message comes within
-/// this time, and must not be refused by a function whose clock is behind.
+/// The longest wait for a slot in memory. Deliveries may be claimed this long before their slot, so that a message that
+/// arrives early, or on a machine whose clock is behind, is not refused.
 pub(crate) const SHORT_WAIT: Duration = Duration::from_secs(1);
 /// How late an attempt may use its first slot. Beyond this, a backlog of late attempts would exceed the rate limit.
 const LATENESS: Duration = Duration::from_secs(5);
-/// A delivery whose slot is farther away than a message can be delayed is claimed this much earlier, and then gets a
-/// message for the very slot: the sweep, which announces it, comes once a minute.
+/// How long before its slot a delivery becomes due if a message cannot be delayed until then: the sweep, which may have
+/// to announce it, runs once a minute. After the claim, it gets a message for the exact slot.
 const EARLIER: Duration = Duration::from_secs(10 * 60);
 const _: () = assert!(EARLIER.as_secs() < MAX_DELAY.as_secs());
 
@@ -23,7 +23,7 @@ pub(crate) struct Slot {
     /// The earliest time of its attempt.
     #[serde(rename = "slotAt")]
     pub(crate) at: Time,
-    /// When the limit was set under which it is reserved.
+    /// When the rate limit was set under which the slot was reserved.
     #[serde(rename = "slotSince")]
     pub(crate) since: Time,
     /// By how many seconds the attempt missed the slot that it had before.

@@ -1,5 +1,5 @@
-//! The reason why an open delivery waits, derived from its head. A delivery that waits for a permit is not claimed and
-//! so not written: this reason follows from a due time that has passed for long.
+//! The reason why an open delivery waits, derived from its head. Waiting for a permit writes nothing, so this reason is
+//! derived from an overdue attempt.
 
 use crate::deliveries::{delivery::WaitingFor, lease_times::GRACE, store::item::HeadItem};
 use base::Time;
