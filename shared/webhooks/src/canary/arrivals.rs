@@ -8,7 +8,7 @@ use base::{EventId, Time};
 use storage::table::{Put, is_new};
 use storage::{Table, TableError};
 
-/// How long the table keeps an arrival. The run that waits for it polls for a minute at most.
+/// How long the table keeps an arrival: far longer than a run waits for it.
 const KEPT: Duration = Duration::from_secs(60 * 60);
 
 /// The arrivals in the table.

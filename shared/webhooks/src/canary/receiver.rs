@@ -14,9 +14,9 @@ use base::{EventId, SharedClock, Time, refreshed::Refreshed};
 use problem::{Problem, ProblemKind};
 use storage::{SecretError, Secrets, Table, TableError};
 
-/// The greatest difference between a delivery's time and the receiver's clock.
+/// The greatest accepted difference between a delivery's timestamp and the receiver's clock.
 const TOLERANCE: Duration = Duration::from_secs(5 * 60);
-/// Forged calls cause at most one read of the secret in this time.
+/// The least time between two reads of the secret, which limits the reads that forged calls cause.
 const READ_AT_MOST_EVERY: Duration = Duration::from_secs(60);
 
 /// Receives the canary's deliveries.
@@ -35,7 +35,7 @@ pub struct Received<'a> {
     pub timestamp: &'a str,
     /// The header `webhook-signature`.
     pub signature: &'a str,
-    /// The body, byte by byte.
+    /// The exact bytes of the body.
     pub body: &'a [u8],
 }
 
@@ -94,7 +94,7 @@ impl Received<'_> {
         sent.map(Time::from_millis).is_some_and(|sent| now.since(sent).max(sent.since(now)) <= TOLERANCE)
     }
 
-    /// Whether one of the signatures is made with the key.
+    /// Whether one of the signatures was made with the canary's key.
     fn is_of(&self, secret: &CanarySecret) -> bool {
         let mut signed = format!("{}.{}.", self.id, self.timestamp).into_bytes();
         signed.extend_from_slice(self.body);

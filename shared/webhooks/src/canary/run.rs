@@ -21,14 +21,14 @@ use base::{EventId, SharedClock, logging, pause};
 use outbound::{AttemptError, Limits, Outbound, USER_AGENT, addresses::AddressRules};
 use storage::{SecretError, SecretText, Secrets, Table, TableError};
 
-/// The time exceeds that of a request at the gate. A token has a few kilobytes at most.
+/// The limits of a request. `whole` exceeds the gate's deadline, and a response has a few kilobytes at most.
 const LIMITS: Limits = Limits { connect: Duration::from_secs(5), whole: Duration::from_secs(15), body: 64 * 1024 };
 /// The first pause between two polls for the arrival: a healthy arrival takes a tenth of a second.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 /// The longest pause between two polls.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// The longest wait for the arrival. Cold starts on the way take a few seconds; a delivery that takes longer than this
-/// is late for every webhook.
+/// The longest wait for the arrival. Cold starts take a few seconds; beyond this limit, every webhook's deliveries are
+/// probably late.
 const ARRIVAL_LIMIT: Duration = Duration::from_secs(30);
 
 /// The canary.
@@ -122,8 +122,8 @@ impl Canary {
         }
     }
 
-    /// Sends an event through the deployment and publishes the metrics of the run. Without its secret the canary counts
-    /// nothing.
+    /// Sends an event through the deployment and publishes the outcome as a metric. Without the canary's secret it only
+    /// logs a warning.
     pub async fn run(&self) {
         let secret = match self.secrets.read::<CanarySecret>(SECRET).await {
             Err(SecretError::Missing { .. }) => {
@@ -149,7 +149,7 @@ impl Canary {
         Metrics { environment: &self.environment, by, numbers: &[number], at: self.clock.now() }.publish();
     }
 
-    /// Publishes an event and returns the time from before its publication to its arrival.
+    /// Publishes an event and returns the time from the request to the arrival.
     async fn pass(&self, secret: &CanarySecret) -> Result<Duration, Failure> {
         let token = self.token(secret).await.map_err(Failure::Token)?;
         let began = self.clock.now();

@@ -1,5 +1,5 @@
-//! The canary's secret: its client's credentials, and the identifiers and the key of its webhook. The webhook is
-//! created with the secret and not over HTTP, since the receiver needs its key.
+//! The canary's secret: the credentials of its client, the identifiers of its entity and its webhook, and the webhook's
+//! signing key. The webhook is created from the secret and not over HTTP, since the receiver needs the key.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Deserializer};
@@ -30,7 +30,7 @@ pub struct CanarySecret {
     pub client_secret: SecretText,
     /// The canary's managing entity.
     pub managing_entity_identifier: EntityId,
-    /// The webhook that leads to its receiver.
+    /// The webhook of its receiver.
     pub webhook_identifier: WebhookId,
     /// The key that the webhook's deliveries are signed with, in base 64.
     pub signing_key: SecretBytes,
@@ -40,7 +40,7 @@ fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SecretText, D::Err
     String::deserialize(deserializer).map(SecretText::new)
 }
 
-/// A new key for the webhook, in the secret's form.
+/// A new signing key for the webhook, in base 64.
 pub fn fresh_signing_key(random: &dyn Random) -> String {
     BASE64_STANDARD.encode(random::bytes::<32>(random))
 }
@@ -67,7 +67,7 @@ pub const PATH: &str = "/task/canary";
 /// The type of the canary's events, an ordinary one that customers publish as well.
 pub(super) const EVENT_TYPE: &str = "booking.created";
 
-/// Creates the canary's webhook, unless it exists and leads to the receiver below this address.
+/// Creates the canary's webhook, or replaces it unless it is enabled and has the receiver's address and this key.
 pub async fn provide(registration: &Registration, secret: &CanarySecret, base_url: &str) -> Result<(), WebhookError> {
     let entity = AuthorizedEntity::of_canary(secret.managing_entity_identifier.clone());
     let key = SigningSecret::of(secret.signing_key.clone());

@@ -1,5 +1,5 @@
-//! The catalogue of event types. The build checks `catalogue.json` and turns it into code. An entry there says whether
-//! the service itself publishes events of its type; the platform's services and clients publish all others.
+//! The catalogue of event types. The build checks `catalogue.json` and turns it into code. An entry says whether only
+//! this service publishes its type; the platform's services and clients publish all others.
 
 use serde::Serialize;
 
@@ -13,8 +13,8 @@ pub struct EventType {
     /// The publisher of events of this type; not shown.
     #[serde(skip)]
     pub source: Source,
-    /// The JSON Pointer of the member of an event's data that contains its subject, unless the publisher names another;
-    /// `None` for a type that only the service publishes. Not shown in the list.
+    /// The JSON Pointer of the subject within an event's data, used if neither the publisher nor `SUBJECT_MEMBERS`
+    /// names one; `None` for a type that only the service publishes. Not shown in the list.
     #[serde(skip)]
     pub subject: Option<&'static str>,
 }
@@ -35,8 +35,8 @@ pub const fn all() -> &'static [EventType] {
     TYPES
 }
 
-/// An internal type of the service, for a constant: a key that is missing from the catalogue, or has another source,
-/// does not compile.
+/// The internal type with this key, for a constant: a key that is missing from the catalogue, or that others may
+/// publish, does not compile.
 pub const fn own(value: &str) -> &'static EventType {
     let mut position = 0;
     while position < TYPES.len() {
@@ -73,7 +73,7 @@ pub fn find(value: &str) -> Option<&'static EventType> {
 }
 
 /// Whether a text is a group with at least one type of the catalogue. `booking.*` is every type whose key begins with
-/// `booking.`. A webhook stores the group as its owner gave it, so that the group includes types added later.
+/// `booking.`. A webhook stores the group as given, so that it includes types added later.
 pub fn group_exists(text: &str) -> bool {
     all().iter().any(|known| is_in_group(text, known.value))
 }

@@ -1,4 +1,4 @@
-//! The rule of the schemas: members and values may be added, and none is removed, narrowed or newly required. A test
+//! The rule for schemas: members and values may be added, but none may be removed, narrowed or newly required. A test
 //! compares the schemas with those of the last release, `released_schemas.json`, in a short form:
 //!
 //! | schema | short form |
@@ -54,7 +54,7 @@ fn shapes() -> BTreeMap<String, Value> {
     types.chain(parts).map(|(name, json)| (name, read(json))).collect()
 }
 
-/// The ways in which a new short form breaks the rule.
+/// The violations of the rule by a new short form.
 fn breaks(path: &str, old: &Value, new: &Value) -> Vec<String> {
     match (old, new) {
         (Value::Object(old), Value::Object(new)) => {

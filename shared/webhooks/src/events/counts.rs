@@ -1,4 +1,4 @@
-//! The publications of the current minute that one process knows of.
+//! The publications of the current minute, as far as one process knows them.
 
 use std::collections::HashMap;
 
@@ -76,8 +76,8 @@ impl Counts {
     /// Learns the total that all processes have counted.
     pub(super) fn learn(&mut self, entity: &EntityId, minute: i64, total: u32) {
         let Some(count) = self.entities.get_mut(entity).filter(|_| minute == self.minute) else { return };
-        // The total may lack steps of this process that are under way. They are not mistaken for those of other
-        // processes, so that no entity is refused too early.
+        // The total may lack steps of this process that are under way. Subtracting those as well underestimates the
+        // other processes, so that no entity is refused too early.
         let counted = count.here - count.here % self.step;
         count.elsewhere = count.elsewhere.max(total.saturating_sub(counted));
     }

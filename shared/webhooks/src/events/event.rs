@@ -9,7 +9,7 @@ use crate::events::{
 use auth::EntityId;
 use base::{EventId, Time, WebhookId, trace::Trace};
 
-/// The largest event, with the members that the service adds: 256 KiB.
+/// The largest body of an event, including the members that the service adds: 256 KiB.
 pub const MAX_BYTES: usize = 256 * 1024;
 
 /// An event and its body.
@@ -25,7 +25,7 @@ pub struct Event {
     pub entity: EntityId,
     /// The body, byte for byte as every attempt sends it.
     pub body: String,
-    /// Its subject, such as a booking's number; `None` if neither the publisher nor the data say so.
+    /// Its subject, such as a booking's number; `None` if neither the publisher nor the data name one.
     pub subject: Option<String>,
     /// The webhooks that it is about. It is not delivered to them, since each failure would cause another event.
     pub about: Vec<WebhookId>,
@@ -111,8 +111,8 @@ impl Event {
         .event(kind.value)
     }
 
-    /// The body of an event with these data and without a subject. It is not too large, since it has no data of a
-    /// publisher.
+    /// The body of an event with these data and without a subject. Its size is not checked: the data are not a
+    /// publisher's.
     pub(super) fn envelope(
         id: &EventId,
         kind: &str,
@@ -125,7 +125,7 @@ impl Event {
         Body { id, r#type: kind, test, subject: None, timestamp, managing_entity_identifier, data: Some(data) }.text()
     }
 
-    /// The body of an event without its data, with its subject whether its publisher gave it or its data did.
+    /// The body of an event without its data. It has the subject even if that was derived from the data.
     pub(super) fn thin(
         id: &EventId,
         kind: &str,

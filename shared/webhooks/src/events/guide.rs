@@ -60,7 +60,7 @@ fn title(area: &str) -> String {
     }
 }
 
-/// JSON without white space as people read it, with its members in their order.
+/// Indents JSON that has no white space. The order of the members stays.
 fn indented(json: &str) -> String {
     let mut text = String::new();
     let mut depth = 0;

@@ -1,6 +1,6 @@
-//! The line of a subject: the last delivery to each webhook that gets the events about a subject one after another. It
-//! is read and moved by the publication of an event, in one transaction with the event. So each delivery knows the one
-//! before it, and concurrent publications form one line.
+//! The line of a subject: the last delivery to each webhook that gets the events about the subject one after another. A
+//! publication reads the line, and moves it in one transaction with its event. So each delivery knows the one before
+//! it, and concurrent publications form one line.
 //!
 //! | item | pk / sk |
 //! |---|---|
@@ -33,20 +33,20 @@ use storage::{Allowance, Allowances};
 
 /// How long a publication tries to join a line that others move at the same time.
 const LIMIT: Duration = Duration::from_secs(4);
-/// How long it tries without being counted among the entity's publications that wait.
+/// How long it tries before it counts as a waiting publication of its entity (`Allowance::LineWaits`).
 const UNCOUNTED: Duration = Duration::from_millis(500);
 /// The longest pause before another try.
 const PAUSE: Duration = Duration::from_millis(100);
-/// The age of the last delivery to a webhook that is not ordered after which the webhook leaves the line. It is longer
-/// than a publication takes.
+/// How long a webhook that is no longer ordered stays in the line after its last delivery: longer than a publication
+/// takes.
 const LEAVES_AFTER: Duration = Duration::from_secs(5 * 60);
-/// The most deliveries whose predecessors learn of them: a transaction has at most 100 items, among them the event and
-/// the line. Further ones find the end of their predecessors when the dispatcher looks again.
+/// The most deliveries of an event that get a `NEXT` item: a transaction has at most 100 items, among them the event
+/// and the line. Further deliveries wait until the dispatcher looks at them again.
 const MAX_NEXT: usize = 98;
 
 const JOINING: &str = "keeping an event in the line of its subject";
 
-/// The webhooks of an event's entity that are ordered, if the event has a place in a line.
+/// The ordered webhooks of an event's entity, for an event that joins a line.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Ordered(BTreeSet<WebhookId>);
 
@@ -70,7 +70,8 @@ struct NextItem {
 }
 
 impl Ordered {
-    /// The ordered webhooks, unless the event has no subject, is a test, or goes to none of them.
+    /// The ordered webhooks; `None` for an event that joins no line, since it has no subject, is a test or an internal
+    /// event, or goes to none of them.
     pub(super) fn of(event: &Event, targets: &[Target], webhooks: &[Webhook]) -> Option<Self> {
         if event.subject.is_none() || event.is_test || event.is_internal() {
             return None;
@@ -82,11 +83,11 @@ impl Ordered {
 }
 
 impl Line {
-    /// Adds the deliveries of an event to the end of the line, each after the last one to its webhook. A webhook that is
-    /// not ordered any more leaves the line.
+    /// Adds the deliveries of an event to the end of the line, each after the last one to its webhook. A webhook that
+    /// is no longer ordered leaves the line some minutes later.
     fn join(&mut self, event: &EventId, targets: &mut [Target], Ordered(ordered): &Ordered, expires_at: i64) {
         let is_ordered = |webhook: &str| ordered.iter().any(|known| known.as_str() == webhook);
-        // A publication may have read the webhooks just before this one became ordered, and must not break its line.
+        // This publication may have read the webhooks just before one became ordered, and must not break its line.
         let is_recent = |last: &DeliveryId| event.time().since(last.time()) < LEAVES_AFTER;
         self.last.retain(|webhook, last| is_ordered(webhook) || is_recent(last));
         for (ordinal, target) in targets.iter_mut().enumerate() {
@@ -101,9 +102,9 @@ impl Line {
 }
 
 impl Events {
-    /// Writes an event that is not stored yet, in the line of its subject. Returns the stored item, which is that of an
-    /// earlier publication if there was one. `counted_at` is the time if the entity's publications that wait are limited:
-    /// each occupies an invocation, and a line takes about twenty a second.
+    /// Writes an event that is not stored yet, and moves the line of its subject. Returns the stored item, which is
+    /// that of an earlier publication if there was one. `counted_at` is the current time if the number of the entity's
+    /// waiting publications is limited: each occupies an invocation, and a line takes about twenty a second.
     pub(super) async fn keep_in_line(
         &self,
         item: EventItem,
@@ -168,7 +169,7 @@ impl Events {
     }
 }
 
-/// The writes that let the deliveries before those of an event find them. They need no condition: the line has one, and
+/// The `NEXT` items of the deliveries that come before those of an event. They need no condition: the line has one, and
 /// gives each delivery one successor.
 fn next_items(item: &EventItem) -> Result<Vec<Put>, TableError> {
     let followers = item.deliveries().filter_map(|(id, target)| Some((target.after.as_ref()?, id)));

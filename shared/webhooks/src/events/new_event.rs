@@ -74,8 +74,8 @@ pub(super) struct Content<'a> {
 }
 
 impl Content<'_> {
-    /// The event with this content. Without a subject of the publisher, the data may name one: in the members that the
-    /// deployment lists, or else where the type says.
+    /// The event with this content. If the publisher named no subject, it is taken from the data: from the members that
+    /// the deployment lists, or else from the JSON Pointer of the type.
     pub(super) fn event(
         &self,
         id: EventId,
@@ -90,9 +90,8 @@ impl Content<'_> {
     }
 }
 
-/// Takes the type, which must be in the catalogue and must not be an internal type of the service: a subscriber to
-/// `webhook.disabled` must be able to trust that the service disabled a webhook. `entity` is the managing entity in the
-/// address of the catalogue that a violation names.
+/// Takes the type, which must be in the catalogue and must not be internal: a subscriber to `webhook.disabled` must be
+/// able to trust that the service disabled a webhook. A violation names the address of the catalogue for `entity`.
 pub(super) fn take_type(body: &mut JsonBody<'_>, entity: &str) -> Option<&'static EventType> {
     let kind = body.required::<String>("type", "the key of an event type, such as booking.created")?;
     let found = match catalogue::find(&kind) {

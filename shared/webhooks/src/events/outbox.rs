@@ -7,11 +7,11 @@
 //! | item | pk / sk | in the index `byDue` |
 //! |---|---|---|
 //! | event | `OUTBOX#{event}` / `EVENT` | `OUTBOX#{shard}` / time of the change |
-//! The oldest events of a shard are published first, without turns between entities. An entity puts at most 21
+//! The oldest events of a shard are published first, without turns between entities. An entity puts at most 31
 //! operational events of webhooks into the outbox in an hour (`subscriptions::announcing`), and one event for each
-//! payment connection that is established, broken or removed. A publication takes about a tenth of a second even to 200
-//! webhooks, and a shard has 32 under way at once. So an entity's events of an hour delay those of others by less than
-//! a second, which wait up to a minute for the sweep anyway.
+//! payment connection that is established, broken or removed. A publication to 200 webhooks takes about a tenth of a
+//! second, and a shard has 32 under way at once. So an entity's events of an hour delay others by less than a second,
+//! which is little beside the wait of up to a minute for the sweep.
 
 use std::time::Duration;
 
@@ -32,8 +32,8 @@ use auth::{AuthorizedEntity, EntityId};
 use base::{EventId, Random, Time, WebhookId, logging, metric::Longest};
 use storage::table::{Delete, Page, Put, Query, Table, TableError};
 
-/// How many shards the outbox has in the index `byDue`. DynamoDB takes a thousand writes a second for one key of an
-/// index, and a fault of many endpoints at once must not slow the transactions that write into the outbox.
+/// The number of shards of the outbox in the index `byDue`. DynamoDB takes a thousand writes a second for one key of an
+/// index, and a failure of many endpoints must not slow the transactions that write into the outbox.
 const SHARDS: u64 = 4;
 /// How many events of a shard are read at once.
 const PAGE: i32 = 32;

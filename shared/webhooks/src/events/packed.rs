@@ -1,4 +1,4 @@
-//! Compression of stored bodies (raw DEFLATE, RFC 1951). The table bills each KB that is written, and keeps it for
+//! Compression of stored bodies (raw DEFLATE, RFC 1951). Each KB that is written costs a unit, and is stored for
 //! months.
 
 use std::{
@@ -22,7 +22,7 @@ impl Packed {
         if text.len() < WORTHWHILE {
             return None;
         }
-        // Fast, since the publisher waits, and a higher level saves few bytes of a text of this length.
+        // Fast, since the publisher waits, and a higher level saves few bytes of such short texts.
         let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
         let packed = encoder.write_all(text.as_bytes()).and_then(|()| encoder.finish());
         packed.ok().filter(|packed| packed.len() < text.len()).map(Self)

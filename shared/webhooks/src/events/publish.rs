@@ -1,8 +1,8 @@
 //! Publishing: an event becomes one delivery for each webhook that subscribes to it. The order of the writes makes
-//! publishing reliable. First the plan of an idempotency key is stored, then the event with its targets. Only then is
-//! the request acknowledged: the sweep finds every new event, and opens the deliveries that no dispatcher has claimed
-//! (`deliveries::open`). The queue comes last and may fail, since its messages are only hints. A repetition after a
-//! crash in between finds the same identifiers and creates nothing new.
+//! publishing reliable: first the plan of an idempotency key, then the event with its targets. Then the request can be
+//! acknowledged, since the sweep finds every new event and opens the deliveries that no dispatcher has claimed
+//! (`deliveries::store::open`). The queue comes last and may fail, since its messages are only hints. A repetition
+//! after a crash in between finds the same identifiers and creates nothing new.
 
 use std::{cell::LazyCell, collections::HashMap, time::Duration};
 
@@ -35,7 +35,7 @@ use problem::Problem;
 use storage::table::Transaction;
 use storage::{IdempotencyError, IdempotentRequest, Record, Table, TableError};
 
-/// A publication that takes longer opens its deliveries itself: the sweep may have passed its time already.
+/// A publication that takes longer opens its deliveries itself: the sweep may be past its timestamp.
 const LATE: Duration = Duration::from_secs(10);
 
 /// Publishes events.
@@ -120,8 +120,7 @@ impl Publisher {
         }
     }
 
-    /// The publisher of clients' events: of the events of one entity that wait for their place in a line, it lets only
-    /// so many wait at once.
+    /// The publisher for events of clients: it limits how many events of an entity wait to join a line.
     #[must_use]
     pub fn limiting_waits(self) -> Self {
         Self { limits_waits: true, ..self }
@@ -150,7 +149,7 @@ impl Publisher {
     }
 
     /// Whether a request with the key of this event was accepted before. Its repetition gets the first response, even
-    /// if its data would be refused now: the deployment may validate more strictly, or the schema may have changed.
+    /// if its data would be refused now, by a stricter deployment or a changed schema.
     pub async fn has_accepted(&self, event: &NewEvent<'_>) -> Result<bool, TableError> {
         match &event.once {
             Some(once) => self.has_plan(once).await,
@@ -198,8 +197,8 @@ impl Publisher {
         self.deliver(event, targets(event, &webhooks), &webhooks).boxed().await.map(drop)
     }
 
-    /// Publishes an event to one webhook, regardless of the types that it subscribes to, in one transaction with the record
-    /// of the request, if there is one.
+    /// Publishes an event to one webhook, regardless of its types and its filter, in one transaction with the record of
+    /// the request, if there is one.
     pub(crate) async fn publish_to(
         &self,
         entity: &AuthorizedEntity,
@@ -213,7 +212,8 @@ impl Publisher {
         let first_attempt = self.first_attempt(event);
         let (event_item, put) =
             self.events.keeping(event, targets.clone(), first_attempt, self.schedule.retention).await?;
-        // With its delivery: a repetition with the key publishes nothing again, and so could not open it.
+        // The delivery is opened in the same transaction: a repetition with the key publishes nothing, and so could not
+        // open it.
         let heads = self.deliveries.opened_heads(&event_item, self.clock.now())?;
         let writes = Transaction::new().with(put).with_all(heads);
         self.table.write_recorded(writes, record, "publishing an event to one webhook").boxed().await?;
@@ -222,7 +222,7 @@ impl Publisher {
         Ok(())
     }
 
-    /// How long this deployment keeps an event whose publisher does not say so.
+    /// How long this deployment keeps an event whose publisher names no retention.
     pub fn retention(&self) -> Duration {
         self.schedule.retention
     }
@@ -246,8 +246,8 @@ impl Publisher {
             let first_attempt = self.first_attempt(event);
             let retention = self.schedule.retention;
             let (mut item, put) = self.events.keeping(event, targets.clone(), first_attempt, retention).await?;
-            // The sweep may have passed the time of a late event, and then its deliveries are opened here: before the
-            // event is written, so that they are not forgotten if this process dies.
+            // The sweep may be past the timestamp of a late event. Its deliveries are opened before the event is
+            // written, so that they are not forgotten if this process dies.
             let was_late = self.is_late(event);
             if was_late {
                 self.open(&item).await?;
@@ -329,7 +329,7 @@ fn target(webhook: &Webhook) -> Target {
     Target::of(webhook.id.clone(), cut(webhook.endpoint.shown_url()))
 }
 
-/// The beginning of an address: the event is read with the addresses of its targets, of which there may be 200.
+/// The beginning of an address: an event is read with the addresses of its targets, up to 200.
 fn cut(url: String) -> String {
     const MAX_BYTES: usize = 256;
     if url.len() <= MAX_BYTES {

@@ -1,5 +1,5 @@
-//! Rejected events of the bus. A retry would fail again, since the fault is the sender's: they go to a separate queue
-//! for an operator, byte for byte and with the reason.
+//! Rejected events of the bus. The fault is the sender's, so a retry would fail again: they go to a separate queue for
+//! an operator, byte for byte and with the reason.
 
 use std::borrow::Cow;
 
@@ -128,7 +128,7 @@ impl Message {
 }
 
 /// JSON in the characters that SQS accepts, which are those of XML: U+FFFE and U+FFFF, which JSON allows in strings
-/// only, become escapes of the same value. Control characters are always escapes in JSON.
+/// only, become escapes. Control characters are always escaped in JSON.
 fn acceptable(json: &str) -> Cow<'_, str> {
     if json.contains(['\u{fffe}', '\u{ffff}']) {
         json.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff").into()

@@ -1,13 +1,13 @@
-//! Each managing entity's share of publishing over HTTP: a number of publications in a minute, so that an entity that
+//! Each managing entity's share of publishing over HTTP: a limit of publications per minute, so that an entity that
 //! publishes as fast as it can leaves capacity to others. A publication counts once for each 4 KiB of its body begun.
 //!
 //! | item | pk / sk |
 //! |---|---|
 //! | publications of a minute | `PUBLISHED#{entity}` / the beginning of the minute, in seconds |
 //!
-//! Every process counts in memory, and adds a step of publications to the item at once; the item then has the total of
-//! all processes. An entity that publishes less than a step in a minute costs nothing, and an entity beyond its share
-//! is refused from memory. Each process may admit one step more before it learns of the others.
+//! Each process counts in memory, and adds publications to the item in steps; the addition returns the total of all
+//! processes. An entity that publishes less than a step in a minute costs nothing, and an entity beyond its share is
+//! refused from memory. Each process may admit one step more before it learns of the others.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -80,10 +80,10 @@ impl PublishingShare {
         Self { table, clock, counts: Mutex::new(Counts::new(settings.per_minute)) }
     }
 
-    /// Makes a publication of a body of this many bytes, or refuses it when the entity has used up its share of the
+    /// Runs a publication of a body of this many bytes, or refuses it if the entity has used up its share of the
     /// minute. A repetition counts like any other request, since it costs as much.
     ///
-    /// If the table cannot count, the publication is still made, and this process knows only its own publications.
+    /// If the table cannot count, the publication still runs, and this process counts only its own.
     pub async fn within<T, E: From<ShareExceeded>>(
         &self,
         entity: &AuthorizedEntity,
@@ -140,7 +140,7 @@ impl PublishingShare {
     }
 }
 
-/// How often a publication of a body of this many bytes counts.
+/// How many times a publication of a body of this many bytes counts.
 fn times(bytes: usize) -> u32 {
     bytes.div_ceil(BYTES_OF_ONE).max(1).try_into().unwrap_or(u32::MAX)
 }

@@ -21,7 +21,7 @@ use storage::table::{Change, Page, PageEnd, Put, Query, Table, TableError, absen
 const MAX_INLINE: usize = 2 * 1024;
 /// The number of partitions of events: one takes 1 000 write units a second.
 pub(crate) const SHARDS: u8 = 16;
-/// The index of events by entity, and of deliveries that have not arrived.
+/// The index by entity: its events, and its failed and cancelled deliveries.
 pub(crate) const BY_ENTITY: &str = "byEntity";
 
 const KEEPING: &str = "keeping an event";
@@ -33,7 +33,7 @@ pub struct Events {
     pub(super) table: Table,
 }
 
-/// An event as an item: what all its deliveries have in common, and the webhooks that they go to.
+/// An event as an item: the data that all its deliveries have in common, and the webhooks that they go to.
 ///
 /// | item | pk / sk |
 /// |---|---|
@@ -51,7 +51,7 @@ pub(crate) struct EventItem {
     pub(crate) subject: Option<String>,
     /// The deliveries, in the order of their numbers.
     pub(crate) targets: Vec<Target>,
-    /// What does not conform to the schema of its type in its data; absent if everything does.
+    /// Warnings about data that do not conform to the schema of the type; absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) warnings: Vec<String>,
     /// When the first attempts are due; absent if they are due at once.
@@ -68,7 +68,7 @@ pub(crate) struct EventItem {
     /// The body; absent if it has a separate item, or is erased.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     content: Option<StoredBody>,
-    /// When its content was erased: the body, the subject and the warnings are gone since then.
+    /// When its content was erased: the body, the subject and the warnings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) erased_date: Option<Time>,
     entity_key: String,
@@ -80,7 +80,7 @@ pub(crate) struct EventItem {
     pub(crate) expires_at: i64,
 }
 
-/// The attributes of an event apart from its body, its warnings and its trace.
+/// The attributes that pages of new events read. The body, the warnings and the trace are left out, among others.
 const ATTRIBUTES: [&str; 11] = [
     "pk",
     "sk",
@@ -235,7 +235,7 @@ impl StoredEvent {
     }
 }
 
-/// The plan of a publication with an idempotency key. A repetition carries out the same plan, and so gives the same
+/// The plan of a publication with an idempotency key. A repetition carries out the same plan, and so gets the same
 /// response.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -253,8 +253,7 @@ impl Events {
         Self { table }
     }
 
-    /// The item of an event without its body, and the write that stores it for its retention. A large body is
-    /// written before.
+    /// The item of an event without its body, and the write that stores the whole event. A large body is written here.
     pub(super) async fn keeping(
         &self,
         event: &Event,
@@ -264,7 +263,7 @@ impl Events {
     ) -> Result<(EventItem, Put), TableError> {
         let item = EventItem::new(event, targets, first_attempt, retention);
         let content = StoredBody::of(&event.body);
-        // The service publishes few events and samples, and none is large.
+        // Internal events and samples are few, and none is large.
         let inline = content.size() <= MAX_INLINE || event.is_internal() || event.is_test;
         let mut whole = item.clone();
         if inline {
@@ -277,7 +276,7 @@ impl Events {
         Ok((item, Put::item(&whole, KEEPING)?.only_if(is_new())))
     }
 
-    /// An event, also after its retention as long as the table keeps it.
+    /// An event, even after its retention, as long as the table keeps it.
     pub(crate) async fn find(&self, event: &EventId) -> Result<Option<StoredEvent>, TableError> {
         match self.item(event).await? {
             Some(item) => self.with_body(item).await.map(Some),
@@ -290,8 +289,8 @@ impl Events {
         self.table.read(event_key(event), READING).await
     }
 
-    /// An eventually consistent read of an event, at half the cost; also `None` when the event was written moments ago.
-    /// A stored event never changes, unless it is erased: then a stale read still has the content.
+    /// An eventually consistent read of an event, at half the cost; may be `None` for an event that was written moments
+    /// ago. A stored event changes only when it is erased: then a stale read still has the content.
     pub(crate) async fn read_eventual(&self, event: &EventId) -> Result<Option<StoredEvent>, TableError> {
         match self.item_eventual(event).await? {
             Some(item) => self.with_body(item).await.map(Some),
@@ -304,7 +303,7 @@ impl Events {
         self.table.read_eventual(event_key(event), READING).await
     }
 
-    /// An event of a list with its body.
+    /// Adds the body to an event that was read without it.
     pub(crate) async fn with_body(&self, mut item: EventItem) -> Result<StoredEvent, TableError> {
         if item.erased_date.is_some() {
             return Ok(StoredEvent { body: item.body_without_content(), item });
@@ -359,13 +358,14 @@ impl Events {
             .only_if(is("entityKey", item.entity_key.as_str()))
             .only_if(absent("erasedDate"));
         let has_body_item = item.content.is_none();
-        // The condition on the event is that of the transaction.
+        // It needs no condition: the event's holds for the whole transaction.
         let body = || Change::of(body_key(&item.sk)).remove("content").set("expiresAt", item.expires_at);
         let body = has_body_item.then(body);
         [event].into_iter().chain(body).collect()
     }
 
-    /// Claims an idempotency key for a plan, or returns the earlier plan of the key; `None` if that had another body.
+    /// Claims an idempotency key for a plan, and returns the plan of the key, which may be an earlier one; `None` if
+    /// the key was used with another body.
     pub(super) async fn claim_key(
         &self,
         once: &IdempotentRequest,

@@ -10,8 +10,8 @@ use problem::JsonBody;
 /// The most characters of a subject.
 pub const MAX_CHARACTERS: usize = 256;
 
-/// The members of an event's data that may name its subject, the first one that is there. They are the deployment's
-/// choice: the platform knows best by which identifier people ask.
+/// The members of an event's data that may name its subject; the first that is present counts. The deployment chooses
+/// them in `SUBJECT_MEMBERS`, since the platform knows the identifiers that people look for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubjectMembers(Vec<String>);
 
@@ -19,8 +19,7 @@ pub struct SubjectMembers(Vec<String>);
 const MAX_MEMBERS: usize = 20;
 
 impl Default for SubjectMembers {
-    /// The identifiers that people of the domain ask by, the most specific first: those of a booking, a payment and a
-    /// property.
+    /// The identifiers of a booking, a payment and a property, the most specific first.
     fn default() -> Self {
         let names = [
             "bookingIdentifier",
@@ -56,7 +55,7 @@ impl FromEnvironment for SubjectMembers {
 }
 
 impl SubjectMembers {
-    /// The subject that the data name: the text or the number of the first of these members, or else of the value at the
+    /// The subject that the data name: the first of these members that is a text or a number, or else the value at the
     /// JSON Pointer of the event's type.
     pub(super) fn subject_of(&self, data: &RawValue, pointer: Option<&str>) -> Option<String> {
         let members = members_of(data)?;

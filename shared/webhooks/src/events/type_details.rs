@@ -76,7 +76,7 @@ impl EventTypeDetails {
     }
 }
 
-/// The type with the key that a request for this entity names, or the message on an unknown one.
+/// The type with this key, or the message about an unknown key for a client of this entity.
 pub fn named(value: &str, entity: &str) -> Result<&'static EventType, String> {
     catalogue::find(value).ok_or_else(|| unknown::no_type(value, entity))
 }

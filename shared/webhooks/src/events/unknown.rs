@@ -15,7 +15,7 @@ pub fn no_type(given: &str, entity: &str) -> String {
     near::none_of(what, given, types(), &listed(entity))
 }
 
-/// The sentence about a type in a path that does not exist, for a client of this entity.
+/// The sentence about an unknown type in a path, for a client of this entity.
 pub fn not_found(given: &str, entity: &EntityId) -> String {
     near::none_of("The event type must be a key of the catalogue", given, types(), &listed(entity.as_str())) + "."
 }

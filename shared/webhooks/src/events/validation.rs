@@ -1,5 +1,5 @@
-//! Validation of an event's data by the schema of its type. The schema of a type is compiled once in a process, when
-//! the first event of the type comes.
+//! Validation of an event's data by the schema of its type. A process compiles the schema of a type when it sees the
+//! first event of that type.
 //!
 //! Warnings, metrics and the log name types, members and rules, and never a value: data may be about persons.
 
@@ -71,7 +71,7 @@ impl DataValidator {
         Self { mode, environment: environment.into(), clock, compiled: Mutex::default() }
     }
 
-    /// Checks the data of a request to publish, and gives the event its warnings.
+    /// Checks the data of a request to publish, and adds the warnings to it.
     ///
     /// # Errors
     /// If the deployment is strict, a violation for each value that does not conform. A repetition of an accepted
@@ -107,7 +107,8 @@ impl DataValidator {
             return vec![DataWarning::new("", detail)];
         };
         let validator = self.validator(kind);
-        // The crate collects all errors, which can be a hundred times as large as the data. So a large event gets the first.
+        // The crate collects all errors, which can take a hundred times the memory of the data, so a large event gets
+        // only the first.
         if text.len() > MAX_LISTED_BYTES {
             return listed(validator.validate(&data).err().into_iter());
         }
@@ -138,7 +139,7 @@ fn compile(kind: &EventType) -> Validator {
     options.build(&schema).expect("a test compiles the schema of every type")
 }
 
-/// The errors as warnings: those about missing members of one object together.
+/// The errors as warnings, with all missing members of an object in one.
 fn listed<'a>(errors: impl Iterator<Item = ValidationError<'a>>) -> Vec<DataWarning> {
     let mut listed: Vec<(String, Vec<String>)> = Vec::new();
     let mut missing: BTreeMap<String, usize> = BTreeMap::new();

@@ -5,11 +5,11 @@
 //! | operational event announced about a webhook | `ANNOUNCED#{webhook}` / type of the event |
 //! | `webhook.failing` announced to an entity | `ANNOUNCED#ENT#{entity}` / type of the event |
 //! | how many events of another type an entity had in an hour | `ANNOUNCED#ENT#{entity}` / `{type}#{hour}` |
-//! Each event goes to every webhook of the entity. With limits per entity the deliveries grow with the number of its
-//! webhooks; with limits per webhook alone they would grow with its square. The items are written in one transaction
-//! with the change and the event in the outbox, on condition that no earlier mark is valid and the count has room. So
-//! two dispatchers that find the same change at once announce it once. A change never depends on its announcement: it
-//! is made alone if a limit is reached or the transaction is lost.
+//! Each event goes to all webhooks of the entity that it is not about. With limits per entity the deliveries grow with
+//! the number of its webhooks; with limits per webhook alone they would grow with its square. One transaction writes
+//! the items, the change and the event in the outbox, on condition that no earlier mark is valid and the count has
+//! room. So two dispatchers that find the same change at once announce it once. A change never depends on its
+//! announcement: it is made alone if a limit is reached or the transaction is lost.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ pub struct Announcer {
 struct AnnouncedItem {
     pk: String,
     sk: String,
-    /// In whole seconds. The table removes the item some time later, so every reader compares.
+    /// In whole seconds. The table removes the item some time later, so readers must compare.
     expires_at: i64,
 }
 

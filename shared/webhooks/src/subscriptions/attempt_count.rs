@@ -40,7 +40,6 @@ impl Count {
         count
     }
 
-    /// Adds another count.
     pub(super) fn merge(&mut self, other: &Self) {
         self.attempts += other.attempts;
         self.succeeded += other.succeeded;

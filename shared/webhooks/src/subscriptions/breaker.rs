@@ -1,11 +1,13 @@
-//! The circuit breaker of a webhook: a pure state machine of counts, times and settings. *Closed*: attempts are made. A
-//! number of consecutive attempts that never completed *opens* it: attempts wait for a pause. After the pause one
-//! attempt is made, the probe, and all others wait for its end. A completed exchange closes the breaker, with any
-//! status; a probe that does not complete opens it again for twice as long, up to a limit. An attempt that a person
-//! requested may be the probe before the end of the pause, and changes nothing if it does not complete.
+//! The circuit breaker of a webhook: a pure state machine of counts, times and settings.
 //!
-//! Many dispatchers count for the same webhook concurrently. So a dispatcher never writes a state computed from a state
-//! that it read, but an addition that the table makes (`Tally`), or a conditional step ([`Consequence`]).
+//! While the breaker is *closed*, attempts are made. A number of consecutive attempts that never completed *opens* it:
+//! attempts wait for a pause. After the pause one attempt is made, the *probe*, and the others wait for its end. A
+//! response closes the breaker, with any status; a probe without a response opens it again for twice as long, up to a
+//! limit. An attempt that a person requested may be the probe before the end of the pause, and changes nothing if it
+//! gets no response.
+//!
+//! Many dispatchers count for the same webhook concurrently. So none writes a state that it computed from an earlier
+//! read, but an addition that the table makes (`Tally`), or a conditional step ([`Consequence`]).
 
 use std::time::Duration;
 
@@ -23,22 +25,22 @@ pub const PROBE_LEASE: Duration = Duration::from_secs(25);
 /// How long deliveries wait for the first probe: most probes end quickly.
 const FIRST_PROBE_WAIT: Duration = Duration::from_secs(5);
 
-/// The number of consecutive failed attempts from which a webhook is failing. A single delivery fails as often within
-/// three hours, and fewer failures may be a deployment of the endpoint.
+/// The number of consecutive failed attempts from which a webhook is failing. A single delivery makes this many within
+/// three hours; fewer failures may be due to a deployment of the endpoint.
 const FAILING_AFTER: u32 = 5;
 
 /// When a webhook's breaker opens, and when the webhook is disabled: `BREAKER_THRESHOLD`, `BREAKER_OPEN`, `BREAKER_MAX`
 /// and `DISABLE_AFTER`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BreakerSettings {
-    /// The number of consecutive attempts that never completed which opens the breaker.
+    /// The breaker opens after this many consecutive attempts that never completed.
     pub threshold: u32,
     /// The length of the first pause.
     pub open_for: Duration,
     /// The longest pause.
     pub longest: Duration,
-    /// How long all attempts of a webhook have to fail until it is disabled. Without an attempt for this time, a streak
-    /// of failures ends.
+    /// How long all attempts of a webhook must have failed before it is disabled. A time of this length without an
+    /// attempt ends a streak of failures.
     pub disable_after: Duration,
 }
 
@@ -85,12 +87,12 @@ pub struct HealthItem {
     pub incomplete_in_row: u32,
     /// When the first attempt after the last success failed.
     pub failing_since: Option<Time>,
-    /// The first failure after the last success or the last long silence, by which the webhook is disabled.
+    /// The time of the first failure after the last success or the last long silence. It decides when the webhook is
+    /// disabled.
     pub streak_since: Option<Time>,
-    /// Whether enough failed to call the webhook failing.
+    /// Whether enough attempts have failed to call the webhook failing.
     pub failing: bool,
-    /// When the failure may be announced, if it was not announced at its beginning because another streak had been
-    /// announced shortly before.
+    /// When the streak may be announced, if that was put off because another had been announced shortly before.
     #[serde(rename = "tellAfter", skip_serializing_if = "Option::is_none")]
     pub announce_after: Option<Time>,
     /// The end of the breaker's pause; absent when the breaker is closed.
@@ -127,7 +129,7 @@ pub struct FailureStreak {
 
 /// A consequence of a webhook's health, with a condition that holds for only one of many dispatchers.
 ///
-/// Closing the breaker is none: the count of a completed attempt removes `openUntil` (`health.rs`).
+/// Closing the breaker is not one: the count of a completed attempt removes `openUntil` (`health.rs`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consequence {
     /// Open the breaker, if it is still closed and enough attempts in a row never completed.
@@ -179,8 +181,8 @@ impl HealthItem {
         }
     }
 
-    /// The decision on an attempt that a person requested: it does not wait for the end of the pause, only for a probe
-    /// under way.
+    /// The decision on an attempt that a person requested: it waits only for a probe under way, not for the end of the
+    /// pause.
     pub fn decision_when_requested(&self, now: Time) -> BreakerDecision {
         match (self.open_until, self.probe_until) {
             (None, _) => BreakerDecision::Go,
@@ -189,8 +191,8 @@ impl HealthItem {
         }
     }
 
-    /// When deliveries that wait for another delivery's probe are decided on again. The longer the endpoint has been
-    /// silent, the likelier this probe is to time out as well, and the more deliveries wait for it.
+    /// When deliveries that wait for another delivery's probe are decided on again. The wait grows with the endpoint's
+    /// silence, since its probe is then likelier to time out, and more deliveries wait for it.
     pub fn after_probe(&self, now: Time) -> Time {
         let doubled = 2u32.saturating_pow(self.opens.saturating_sub(1).min(8));
         now + FIRST_PROBE_WAIT.saturating_mul(doubled).min(PROBE_LEASE)
@@ -214,7 +216,7 @@ impl HealthItem {
             }
         }
         if let Some(since) = self.streak_since.filter(|_| tally.failures > 0) {
-            // A single failure after a long silence is not a reason.
+            // A few failures that are far apart are not a reason.
             if since + settings.disable_after <= now && self.failures_in_row >= FAILING_AFTER {
                 consequences.push(Consequence::Disable { since });
             }

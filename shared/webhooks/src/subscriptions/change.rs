@@ -1,9 +1,11 @@
 //! Changing a webhook. A change that names a version fails when that version is no longer current. A change without a
-//! version sets only the members that it names: it undoes no concurrent change and loses no new secret. A mask in a
-//! change means the stored value: such a change is built from that value, and tried again when the value has changed.
-//! No stored value moves to another server with the webhook. A change of the signature adds a key pair to the current
-//! signing secret, or removes all key pairs: the secrets continue to sign, so that a receiver that knows them accepts
-//! every delivery before and after.
+//! version sets only the members that it names: it undoes no concurrent change and loses no new secret.
+//!
+//! A mask in a change means the stored value: such a change is built from that value, and tried again when the value
+//! has changed. No stored value moves to another server with the webhook.
+//!
+//! A change of the signature adds a key pair to the current signing secret, or removes all key pairs. The secrets
+//! continue to sign, so that a receiver that knows them accepts every delivery before and after.
 
 use std::num::NonZeroU64;
 
@@ -27,8 +29,8 @@ use outbound::AddressRules;
 use problem::{JsonBody, Problem, Violations};
 use storage::{KeyRings, Written};
 
-/// The number of tries of a change without a version. It depends only on whether the webhook is enabled, and on the
-/// values of its masks, so it is lost only when a concurrent change sets these.
+/// The number of tries of a change. One without a version is lost only when a concurrent change sets `enabled` or
+/// `delivery`, or the endpoint or the secrets on which it depends.
 const TRIES: u32 = 10;
 
 /// Changes webhooks.
@@ -79,7 +81,7 @@ impl Changing {
         Err(WebhookError::NeverStill)
     }
 
-    /// Writes a change, which is lost when the webhook has changed since it was read.
+    /// Writes a change. Lost when an attribute that it depends on has changed since it was read.
     async fn write(
         &self,
         entity: &AuthorizedEntity,
@@ -98,8 +100,8 @@ impl Changing {
             url: self.part(read, read.endpoint.url(), members.event_url.as_ref()).await?,
             headers: self.part(read, read.endpoint.headers(), members.headers.as_ref()).await?,
         };
-        // A concurrent change may lead to another server: headers are meant for the address that was read, and an
-        // address for the headers that were read.
+        // A concurrent change may lead to another server. So new headers require the address that was read, and a new
+        // address the headers that were read.
         if members.event_url.is_some() && endpoint.headers.is_none() {
             endpoint.headers = Some(PartChange::unchanged(read.endpoint.headers()));
         }
@@ -197,7 +199,7 @@ impl Changing {
     }
 }
 
-/// Refuses an address or headers for a webhook that is pulled, and a webhook that is to be called without an address.
+/// Refuses an address, headers or a rate limit for a webhook that is pulled, and a pushed webhook without an address.
 fn check_delivery(read: &Webhook, members: &Members, pulled: bool) -> Result<(), WebhookError> {
     let mut violations = Violations::default();
     if !pulled && read.is_pulled() && members.event_url.is_none() {

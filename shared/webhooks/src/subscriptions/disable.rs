@@ -14,7 +14,7 @@ use storage::table::{Change, Table, TableError, Transaction, Written, absent, is
 pub enum Reason<'a> {
     /// Its endpoint answered 410.
     Gone {
-        /// The endpoint that answered. A webhook whose endpoint changed since is not disabled.
+        /// The endpoint that answered. A webhook whose URL changed since is not disabled.
         endpoint: &'a KeptEndpoint,
         /// Whether the attempt carried an operational event, which causes no further event.
         operational: bool,
@@ -71,8 +71,8 @@ impl Disabler {
     }
 
     /// Disables a webhook, and puts an event about it into the outbox unless its limits are reached. Lost when the
-    /// webhook was disabled already, has another endpoint or is gone, or when the streak of failures that is the reason
-    /// has ended.
+    /// webhook was disabled already, has another URL or is gone, or when the streak of failures that is the reason has
+    /// ended.
     pub(crate) async fn disable(
         &self,
         entity: &AuthorizedEntity,

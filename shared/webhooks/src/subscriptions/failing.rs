@@ -1,5 +1,5 @@
-//! Failing webhooks of all managing entities, for the operator of a deployment. No index finds them, since each change
-//! of a healthy webhook would pay for it. A webhook fails by its health, or by the reason for which the service
+//! Failing webhooks of all managing entities, for the operator of a deployment. A scan finds them, since every change
+//! of a healthy webhook would pay for an index. A webhook is failing if its health says so, or if the service has
 //! disabled it.
 
 use std::fmt;

@@ -13,8 +13,8 @@ const MAX_VALUE_LENGTH: usize = 2048;
 /// The most bytes of all headers, as JSON: the list of an entity's webhooks must fit into one response.
 const MAX_TOGETHER: usize = 6 * 1024;
 
-/// Headers that the service sets itself, that control how a message is parsed, that ask for a partial or conditional
-/// response, or that have a meaning in responses only. `Cookie` is allowed: some endpoints authenticate callers by it.
+/// Headers that the service sets itself, that control the parsing of a message, that ask for a partial or conditional
+/// response, or that only have a meaning in responses. `Cookie` is allowed: some endpoints authenticate callers by it.
 const RESERVED: [&str; 22] = [
     "accept-encoding",
     "connection",

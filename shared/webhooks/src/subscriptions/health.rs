@@ -3,10 +3,10 @@
 //! | item | pk / sk |
 //! |---|---|
 //! | health | `ENT#{entity}` / `HLT#{webhook}` |
-//! The item is written only when an attempt failed or the webhook recovered. The table adds up failures, so that
-//! concurrent dispatchers lose none, and a success removes the item. Without attempts the item is kept at least as long
-//! as the statistics, which are shown with it: a webhook whose shown attempts have all failed is not healthy. The
-//! *streak* decides whether the webhook is disabled; a long silence ends it.
+//! The table adds up failures, so that concurrent dispatchers lose none, and a success removes the item: a healthy
+//! webhook costs no write. Without attempts the item is kept at least as long as the statistics, which are shown with
+//! it: a webhook whose shown attempts have all failed is not healthy. The *streak* decides whether the webhook is
+//! disabled; a long silence ends it.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -93,7 +93,7 @@ impl Healths {
         self.0.write(probe, "taking a breaker's probe").await
     }
 
-    /// Removes a webhook's failures: its owner has enabled or moved it, or it has accepted an event.
+    /// Removes a webhook's failures after it has accepted an event.
     pub(super) async fn reset(&self, entity: &AuthorizedEntity, webhook: &WebhookId) -> Result<(), TableError> {
         self.0.write(self.removal(entity, webhook), "removing a webhook's failures").await.map(drop)
     }
@@ -103,8 +103,8 @@ impl Healths {
         Delete::of(Self::key(entity.id(), webhook))
     }
 
-    /// Adds a tally that ends with failures, the last of which is `last`, in one step, and returns the new health. A
-    /// tally later than `streak_timeout` after the one before begins a new streak. An expired health is removed first.
+    /// Adds a tally that ends with failures in one write, and returns the new health; `last` is the last failure. A
+    /// tally more than `streak_timeout` after the previous one begins a new streak. An expired health is removed first.
     pub(super) async fn add(
         &self,
         entity: &AuthorizedEntity,

@@ -1,4 +1,4 @@
-//! Tracking the health of webhooks while they are sent events.
+//! Tracks the health of webhooks by the outcomes of their attempts.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use storage::{Table, TableError, table::Transaction};
 /// An exchange that took longer than this may have begun before others failed.
 const LONG_EXCHANGE: Duration = Duration::from_secs(1);
 
-/// A webhook that began to fail within this time before an announced event may be missing in it.
+/// A webhook that began to fail less than this before an announced event may be missing from it.
 const UNCERTAIN: Duration = Duration::from_secs(60);
 
 const DOING: &str = "noting that a webhook is failing";
@@ -50,8 +50,8 @@ impl HealthTracker {
     }
 
     /// Counts consecutive attempts on a webhook whose health was `was`, once per webhook and batch. A success on a
-    /// healthy webhook costs no write. A success on any other removes its item. Failures are one update, and more is
-    /// written only for their consequences. Returns whether the closed breaker opened.
+    /// healthy webhook costs no write, and on any other it removes the item. Failures are one update, and further
+    /// writes only for their consequences. Returns whether a closed breaker opened.
     pub(crate) async fn count(
         &self,
         entity: &AuthorizedEntity,
@@ -140,7 +140,7 @@ impl HealthTracker {
             let announce_after = (!is_listed(streak, announced)).then(|| now + ANNOUNCEMENT_INTERVAL);
             return self.table.write(failing(announce_after), DOING).await.map(drop);
         }
-        // There are no events about a webhook that was removed meanwhile.
+        // No event announces a webhook that was removed meanwhile.
         let Some((name, others)) = self.others_failing(entity, webhook).await? else { return Ok(()) };
         let first = FailingEntry {
             webhook_identifier: webhook.clone(),

@@ -1,9 +1,9 @@
 //! Attempts that a process has counted for the statistics of webhooks and not written yet, so that not every attempt of
 //! a busy webhook costs a write.
 //!
-//! The more attempts of a webhook a process has written in an hour, the more it holds before it writes again: a
-//! twentieth of them, and a hundred at most. A process that dies loses only these. So an hour's statistics lack at most
-//! a twentieth of its attempts, and none of a process that made fewer than forty.
+//! Before it writes again, a process holds at most a twentieth of the webhook's attempts that it has written in the
+//! hour, and at most a hundred. A process that dies loses only these. So an hour's statistics lack at most a twentieth
+//! of its attempts, and none of a process that made fewer than forty.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use base::WebhookId;
 const SHARE: u64 = 20;
 /// The most attempts that are held of a webhook.
 const MAX_HELD: u64 = 100;
-/// The number of webhooks from which those without held attempts are dropped.
+/// From this number of webhooks on, those without held attempts are dropped.
 const MAX_WEBHOOKS: usize = 1_000;
 
 /// A webhook and its entity.

@@ -83,7 +83,7 @@ impl SigningKeyPair {
         SealedKeyPair { sealed, public: self.public_key() }
     }
 
-    /// Opens the key pair of this webhook. Fails if its public key belongs to another private key: its owner would see
+    /// Opens the key pair of this webhook. Fails if the public key does not match the private one: the owner would see
     /// a key that signs nothing.
     pub fn open(
         kept: &SealedKeyPair,

@@ -79,7 +79,7 @@ impl TryFrom<serde_json::Map<String, serde_json::Value>> for Reference {
     }
 }
 
-/// The identifier, and members that clients published for similar platforms send.
+/// The identifier, and members that clients for similar platforms send.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[expect(dead_code, reason = "clients send it, and nothing depends on it")]
@@ -113,7 +113,8 @@ impl About {
 }
 
 impl Members {
-    /// Takes the members from a body, which collects their violations: the members are valid once the body is finished.
+    /// Takes the members from a body, which collects their violations: the members are valid only if the body finishes
+    /// without an error.
     pub fn take(body: &mut JsonBody<'_>, about: About, entity: &EntityId, rules: &AddressRules) -> Self {
         let name: Option<String> = about.member(body, "name", "a text that people know the webhook by");
         let enabled = body.optional("enabled", "true or false");

@@ -1,8 +1,8 @@
 //! *Operational* events: events of the service about webhooks, delivered like any other to the webhooks that subscribe.
-//! Operational events never cause each other. No event is delivered to a webhook that it is about. An attempt that
-//! carries one changes no health and causes no event, with any response. The number of events per managing entity and
+//! Operational events never cause each other: none is delivered to a webhook that it is about, and an attempt that
+//! carries one changes no health and causes no event, regardless of the response. Their number per managing entity and
 //! hour is limited ([`super::announcing`]). A test event is not operational, even as the sample of an operational type:
-//! a person requests it to see whether the endpoint works, so its attempts count for the webhook's health. Only its
+//! a person requests it to see whether the endpoint works, so its attempts count for the webhook's health. Its
 //! permanent failure is not announced, since that person looks at the delivery. Attempts that carry events of payment
 //! connections count like any other.
 
@@ -64,7 +64,7 @@ pub struct WebhookDisabled<'a> {
     pub reason: &'a str,
 }
 
-/// The data of `webhook.unread`: a delivery waits for long in the feed of a webhook.
+/// The data of `webhook.unread`: a delivery has waited long in the feed of a webhook.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WebhookUnread<'a> {

@@ -1,5 +1,5 @@
 //! Operational events stay few, with any subscriptions, any responses of endpoints, and in any order. The simulated
-//! world handles each attempt like the dispatcher and the table, and makes no decisions of other kinds.
+//! world handles each attempt like the dispatcher and the table, and decides nothing else.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;

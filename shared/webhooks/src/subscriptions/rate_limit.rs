@@ -1,4 +1,4 @@
-//! The rate limit of a webhook: how many attempts a second its endpoint gets at most.
+//! The rate limit of a webhook: the most attempts per second that its endpoint gets.
 
 use std::{num::NonZeroU32, time::Duration};
 
@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use base::Time;
 use problem::{Violations, plain_integer};
 
-/// The greatest limit. A webhook that may get more needs none: one run of the dispatcher has 20 attempts of a webhook
-/// under way at most.
+/// The greatest limit. A webhook that may get more needs none: one run of the dispatcher has at most 20 attempts of a
+/// webhook under way.
 const MAX: u32 = 100;
 
 /// Why a webhook that is pulled has no limit.
@@ -45,7 +45,7 @@ pub fn take(field: &'static str, json: &str, violations: &mut Violations) -> Opt
     if json == "null" {
         return None;
     }
-    // Clients that have doubles only write `5.0`.
+    // Clients that only have doubles write `5.0`.
     let limit = plain_integer(json).and_then(|limit| limit.parse::<NonZeroU32>().ok());
     let limit = limit.filter(|limit| limit.get() <= MAX).map(PerSecond);
     if limit.is_none() {
@@ -58,7 +58,6 @@ pub fn take(field: &'static str, json: &str, violations: &mut Violations) -> Opt
 pub(crate) mod tests {
     use super::*;
 
-    /// A limit for tests.
     pub(crate) fn per_second(limit: u32) -> PerSecond {
         PerSecond(NonZeroU32::new(limit).expect("at least one"))
     }

@@ -1,5 +1,5 @@
 //! Limits per managing entity on requests that cause much work, such as attempts, or occupy an invocation. They are far
-//! above what a person needs.
+//! above a person's needs.
 
 use crate::subscriptions::error::WebhookError;
 use auth::AuthorizedEntity;

@@ -74,8 +74,8 @@ impl Pauses {
         Ok(self.jobs.expedite_put_off(entity, webhook, vec![closing], now).await?.is_done())
     }
 
-    /// Makes a change atomically with the writes of a reset. `None` when nothing else is to be written with the change,
-    /// which is still to be made.
+    /// Makes a change atomically with the writes of a reset. `None` if there is nothing to reset: then the caller makes
+    /// the change alone.
     pub(super) async fn change_and_reset(
         &self,
         entity: &AuthorizedEntity,

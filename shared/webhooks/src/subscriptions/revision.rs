@@ -55,8 +55,8 @@ impl<T: Clone> PartChange<T> {
 
 const CHANGING: &str = "changing a webhook";
 
-/// The change that an owner requests. If it names a version, that is a condition; otherwise the conditions are only the
-/// attributes that the change depends on, so that concurrent changes are all made.
+/// The change that an owner requests. Its conditions are the attributes that it depends on, and the version if it names
+/// one. So concurrent changes without a version are all made.
 pub fn change(
     read: &Webhook,
     members: &Members,
@@ -98,7 +98,7 @@ pub fn change(
     Ok(change.add("version", 1_u32))
 }
 
-/// The rate limit that a change sets, if it is another than the one that was read. A webhook that is pulled has none.
+/// The rate limit that a change sets, if it differs from the one that was read. A webhook that is pulled has none.
 pub fn changed_limit(read: &Webhook, members: &Members) -> Option<Option<PerSecond>> {
     let wanted = if members.delivery == Some(Delivering::Pull) { Some(None) } else { members.max_attempts_per_second };
     wanted.filter(|wanted| *wanted != read.rate_limit.map(|limit| limit.per_second))
@@ -110,7 +110,7 @@ fn of_delivery(delivery: Delivering) -> Condition {
     if delivery == Delivering::Push { condition.or(absent("delivery")) } else { condition }
 }
 
-/// The change of a part of the endpoint, which is two attributes: the shown text and the sealed one.
+/// Adds the change of a part of the endpoint, which is two attributes: the shown text and the sealed one.
 fn with_part<T: Part>(
     change: Change,
     [shown, sealed]: [&'static str; 2],

@@ -63,7 +63,7 @@ impl SigningSecret {
     ) -> Result<Self, SealError> {
         let key = rings.for_text(&kept.sealed).await?.open(&context(owner, webhook), &kept.sealed)?;
         let key_pair = match &kept.key_pair {
-            // It may be sealed with another key of the ring, since it may be newer.
+            // The key pair may be newer than the secret, and so sealed with another key of the ring.
             Some(pair) => Some(SigningKeyPair::open(pair, &*rings.for_text(&pair.sealed).await?, owner, webhook)?),
             None => None,
         };

@@ -4,9 +4,9 @@
 //! | item | pk / sk |
 //! |---|---|
 //! | an hour | `ENT#{entity}` / `STA#{webhook}#2026-11-20T09` |
-//! An hour is a histogram: an attribute for each range of durations, named by its least duration in milliseconds
-//! (`d14`). One update adds the counts that a process has held of a webhook (`held_stats.rs`), and hours are added up
-//! when the statistics are read.
+//! An hour has both counts, and a histogram: an attribute for each range of durations, named by its least duration in
+//! milliseconds (`d14`). One update adds the counts that a process holds for a webhook (`held_stats.rs`). Hours are
+//! added up when the statistics are read.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -120,7 +120,7 @@ impl Stats {
     async fn write_later(&self, key: WebhookKey) {
         pause(HOLDING).await;
         let ready = self.held().take(&key);
-        // The end of the hour serves as the time from which the item is kept.
+        // The retention of the item counts from the end of the hour.
         let now = ready.as_ref().and_then(|ready| Time::of_client(&format!("{}:59:59Z", ready.hour)));
         let Some((ready, now)) = ready.zip(now) else { return };
         if let Err(error) = self.write(vec![ready], now).await {
@@ -174,7 +174,7 @@ fn summarized(hours: &[HourItem], prefix: &str, now: Time) -> WebhookStats {
     }
 }
 
-/// The hours since a time ago, each with its name; in the order of the items.
+/// The hours since this long ago with their names, in the order of the items.
 fn recent<'a>(hours: &'a [HourItem], prefix: &str, ago: Duration, now: Time) -> Vec<(&'a str, &'a HourItem)> {
     let first = hour(now - ago);
     let named = hours.iter().filter_map(|item| Some((item.sk.strip_prefix(prefix)?, item)));

@@ -82,7 +82,7 @@ impl Webhooks {
         &self.0
     }
 
-    /// Adds a webhook, atomically with these writes, and with the record of the request for it if that has an idempotency key.
+    /// Adds a webhook, atomically with these writes and with the record of a request that has an idempotency key.
     pub(super) async fn add(
         &self,
         entity: &AuthorizedEntity,
@@ -141,7 +141,7 @@ impl Webhooks {
         Ok(changed.map(|item| with_key(item.into(), entity, webhook)))
     }
 
-    /// Changes a webhook, with the record of the request for it if that has an idempotency key. Lost as
+    /// Changes a webhook, atomically with the record of a request that has an idempotency key. Lost like
     /// [`Self::change`].
     pub(super) async fn change_once(
         &self,

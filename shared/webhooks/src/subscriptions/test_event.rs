@@ -49,7 +49,7 @@ pub struct TestSent {
 /// A request for a test event.
 #[derive(Debug, Default)]
 pub struct TestRequest {
-    /// The type whose sample is sent; `None` for an event of the type of tests.
+    /// The type whose sample is sent; `None` for a `webhook.test` event.
     sample_of: Option<&'static EventType>,
 }
 

@@ -46,10 +46,10 @@ impl Delivering {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeliveryOrder {
-    /// Each when it is due, regardless of others.
+    /// Each delivery when it is due, regardless of others.
     #[default]
     None,
-    /// Those of events about the same subject one after another, in the order of acceptance.
+    /// Deliveries about the same subject one after another, in the order in which their events were accepted.
     Subject,
 }
 
@@ -237,7 +237,7 @@ impl Webhook {
         live.cloned().collect()
     }
 
-    /// The signatures that its deliveries carry: they follow from its keys, so that the two cannot differ.
+    /// The signatures that its deliveries carry, derived from its keys so that the two cannot differ.
     fn signature(&self) -> SignatureScheme {
         let has_current = self.public_keys.iter().any(|key| key.expires_date.is_none());
         if has_current { SignatureScheme::Ed25519 } else { SignatureScheme::Hmac }
@@ -277,7 +277,6 @@ pub(super) mod tests {
     use crate::subscriptions::{endpoint::Kept, masked::Headers};
     use base::testing::CountingRandom;
 
-    /// A webhook for tests.
     pub(in crate::subscriptions) fn webhook() -> Webhook {
         let now = Time::from_millis(1_795_167_900_123);
         Webhook {

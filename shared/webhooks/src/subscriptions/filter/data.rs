@@ -1,5 +1,4 @@
-//! The data of an event, parsed once for all filters. Numbers stay exact, and values that no filter can name are left
-//! out.
+//! The data of an event, parsed once for all filters. Numbers stay exact, and unreadable values match nothing.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -11,7 +10,7 @@ use super::decimal::Decimal;
 /// A value of the data.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DataValue<'a> {
-    /// A value that can equal one of a pattern.
+    /// A value that a pattern can name.
     Leaf(Leaf<'a>),
     /// An array with its elements.
     Array(Vec<DataValue<'a>>),
@@ -49,7 +48,7 @@ impl<'a> EventData<'a> {
         serde_json::from_str::<Body<'_>>(body).map_or(Self(DataValue::Unreadable), |body| Self::read(body.data))
     }
 
-    /// These data.
+    /// Parses data.
     pub fn read(data: &'a RawValue) -> Self {
         Self(DataValue::read(data))
     }

@@ -32,7 +32,7 @@ impl Decimal {
         Self { is_negative, digits: digits.into(), magnitude: exponent_of(exponent) + before_point - 1 - leading }
     }
 
-    /// The number that a text is, in the syntax of JSON, such as an amount: `830.00`.
+    /// The number in a text such as `830.00`; `None` for a text that is not a JSON number.
     pub fn of_text(text: &str) -> Option<Self> {
         let is_number = text.ends_with(|last: char| last.is_ascii_digit())
             && text.starts_with(|first: char| first == '-' || first.is_ascii_digit());
@@ -40,7 +40,7 @@ impl Decimal {
         Some(Self::read(number.get()))
     }
 
-    /// The comparison of two numbers of the same sign, without it.
+    /// Compares two numbers regardless of their signs.
     fn cmp_absolute(&self, other: &Self) -> Ordering {
         match (self.digits.is_empty(), other.digits.is_empty()) {
             (true, true) => Ordering::Equal,

@@ -17,8 +17,8 @@ impl Pattern {
         self.matches_value(Some(&data.0))
     }
 
-    /// Whether a value matches. Of an array, one element must match as a whole. A value without members matches as an
-    /// empty object does, so that `exists: false` is true within a missing object.
+    /// Whether a value matches. One element of an array must match as a whole. A value without members matches like an
+    /// empty object, so that `exists: false` is true within a missing object.
     fn matches_value(&self, value: Option<&DataValue<'_>>) -> bool {
         match value {
             Some(DataValue::Object(object)) => self.matches_object(object),
@@ -49,7 +49,7 @@ impl Node {
     }
 }
 
-/// Whether the value, or an element of the array at any depth, fulfils one of the conditions.
+/// Whether the value, or an element of an array at any depth, fulfils one of the conditions.
 fn has_a_leaf(value: &DataValue<'_>, conditions: &[Condition]) -> bool {
     match value {
         DataValue::Leaf(leaf) => {
@@ -61,7 +61,7 @@ fn has_a_leaf(value: &DataValue<'_>, conditions: &[Condition]) -> bool {
     }
 }
 
-/// A value that is compared with many conditions, with what some of them need of it, which is made once.
+/// A value that is compared with many conditions, and its conversions for some of them, made at most once.
 struct TestedLeaf<'a> {
     leaf: &'a Leaf<'a>,
     number: OnceCell<Option<Decimal>>,
@@ -73,7 +73,7 @@ impl<'a> TestedLeaf<'a> {
         Self { leaf, number: OnceCell::new(), lower: OnceCell::new() }
     }
 
-    /// The number that it is. Amounts of the catalogue are texts.
+    /// The value as a number. The catalogue's amounts are texts.
     fn number(&self) -> Option<&Decimal> {
         match self.leaf {
             Leaf::Number(number) => Some(number),

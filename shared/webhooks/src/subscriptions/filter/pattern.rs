@@ -61,7 +61,7 @@ pub(super) enum Comparison {
     Greater,
 }
 
-/// A fault of a pattern: the path of the value, from the pattern on, and a message.
+/// A fault of a pattern: the path of the value within the pattern, and a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// Such as `.totalAmount[0].numeric`; empty for the pattern itself.
