@@ -109,7 +109,7 @@ impl Published {
         if self.revoked.iter().any(|revoked| revoked.kid == kid) { Err(RevokedKey(kid.to_owned())) } else { Ok(()) }
     }
 
-    /// Sets the end of every key except `staying`, where no end is set yet.
+    /// Sets the end of every key that has none, except `staying`.
     fn end_others(&mut self, staying: &[&str], until: Time) {
         for published in &mut self.keys {
             if !staying.contains(&published.key.kid()) {
@@ -179,7 +179,6 @@ impl KeySet {
     }
 }
 
-/// The item in the table.
 #[derive(Debug, Serialize, Deserialize)]
 struct KeysItem {
     pk: String,

@@ -182,13 +182,13 @@ impl Notes {
         self.noted().action
     }
 
-    /// Notes the action, for an endpoint that has several and declares one of them or none.
+    /// Notes the action, for an endpoint with several actions, which declares one of them or none.
     pub fn action(&self, action: Action) {
         self.note(|noted| noted.action = Some(action));
     }
 
-    /// Notes that the caller tried nothing, so that the call is not logged: a browser without the panel's cookie asks
-    /// for a token each time it loads the panel, and may sign out.
+    /// Notes that the caller tried nothing, so that the call is not logged. A browser without the panel's cookie still
+    /// asks for a token each time it loads the panel, and may sign out.
     pub fn untried(&self) {
         self.note(|noted| noted.is_untried = true);
     }

@@ -85,7 +85,6 @@ pub fn call_span(request_id: &str, trace: &Trace, lambda: Option<LambdaTrace<'_>
     tracing::info_span!("call", requestId = request_id, %trace_id, %span_id, xrayTraceId = recorded)
 }
 
-/// The formatter of lines.
 struct Lines;
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> FormatEvent<S, JsonFields> for Lines {

@@ -222,7 +222,6 @@ impl Longest {
     }
 }
 
-/// Whether this program writes no metrics.
 static SWITCHED_OFF: AtomicBool = AtomicBool::new(false);
 
 /// Switches off all metrics of this program, and the audit lines beside them. A simulation calls this at its start: its

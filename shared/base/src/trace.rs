@@ -1,10 +1,10 @@
 //! Traces across services (W3C Trace Context).
 //! <https://www.w3.org/TR/trace-context-1/>
 //!
-//! A call continues the trace of its request, or else the trace from Lambda; without either it begins one. Each call
-//! and each delivery attempt is a separate span. The log names both. A request to an endpoint has a trace only if the
-//! event's sender named it: a trace that begins here is not recorded, and a header that says so would switch off the
-//! endpoint's tracing.
+//! A call continues the trace of its request, or else that of Lambda, or else begins one. Each call and each delivery
+//! attempt is a separate span. The log names trace and span. A request to an endpoint has a trace only if the event's
+//! sender named it: a trace that begins here is not recorded, and a header that says so would switch off the endpoint's
+//! tracing.
 
 mod parent;
 mod state;
@@ -40,7 +40,6 @@ impl Trace {
         Some(Self { parent, state: tracestate.and_then(State::parse).unwrap_or_default(), is_named: true })
     }
 
-    /// The trace of a request with these headers.
     fn of_request(headers: &HeaderMap) -> Option<Self> {
         // Two headers count as none, because either may be the wrong one.
         let mut parents = headers.get_all(TRACEPARENT).iter();

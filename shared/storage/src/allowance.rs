@@ -149,7 +149,7 @@ mod tests {
         const OF_ACCOUNT: i64 = 1_000;
         const LONGEST_WAIT: i64 = 10;
         let waits = Allowance::FeedWaits;
-        // Waits that begin at the end of a window are under way beside those of the next one.
+        // Waits that begin at the end of a window overlap those of the next one.
         let windows = LONGEST_WAIT / waits.window() + 1;
         assert!(windows * i64::from(waits.limit()) < OF_ACCOUNT / 2);
     }

@@ -65,7 +65,6 @@ impl SealError {
 #[derive(Clone)]
 pub struct KeyRings(Arc<Refreshed<RingSource>>);
 
-/// The source of the key ring.
 struct RingSource(Secrets);
 
 impl Source for RingSource {

@@ -82,7 +82,10 @@ impl<S: RevocationSource> Revocations<S> {
     /// Only this read is eventually consistent, at half the price; the next one covers any entries that it missed.
     pub async fn warm_up(&self) {
         if let Err(error) = self.refresh(Consistency::Eventual).await {
-            tracing::warn!(error = %logging::chain(&error), "the revocations could not be read at the start");
+            tracing::warn!(
+                error = %logging::chain(&error),
+                "the revocations could not be read at startup; the first request reads them"
+            );
         }
     }
 
@@ -144,7 +147,7 @@ impl<S: RevocationSource> Revocations<S> {
         };
         tracing::error!(
             error,
-            "the revocations could not be read; tokens are checked against those of the last reading"
+            "the revocations could not be read; tokens are checked against the list that was read last"
         );
         self.known.write().unwrap_or_else(PoisonError::into_inner).pause_until(self.clock.now() + FAILURE_PAUSE);
         Ok(())

@@ -30,7 +30,6 @@ pub struct Applications {
     table: Table,
 }
 
-/// The item in the table.
 #[derive(Debug, Serialize, Deserialize)]
 struct ApplicationItem {
     pk: String,
@@ -185,7 +184,6 @@ fn revision(read: &Application, written: Condition, now: Time) -> Change {
         .only_if(is("version", read.version).or(repeated))
 }
 
-/// The change of an application's credentials.
 fn credential_change(
     read: &Application,
     left: &RemainingCredentials,

@@ -187,7 +187,6 @@ impl UsedAssertions {
     }
 }
 
-/// The item in the table.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct UsedAssertion<'a> {

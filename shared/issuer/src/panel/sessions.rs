@@ -24,9 +24,7 @@ const RENEWING: usize = 3;
 pub struct PanelSessions {
     store: LinkStore,
     applications: Applications,
-    /// The keys that sign tokens.
     issuer: SigningKeyCache,
-    /// The issuer and the audience of tokens.
     audience: Audience,
     random: SharedRandom,
 }
