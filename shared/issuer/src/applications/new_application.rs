@@ -215,7 +215,7 @@ fn public_keys(given: &Value, now: Time, violations: &mut Violations) -> Vec<Cli
 
 /// Takes the members that published clients of a similar platform send with an application: the owner, as an
 /// identifier, a name and a type, and redirect addresses, which no grant of this service uses. Their requests have no
-/// member for scopes. Returns whether such a client sent the body: whether it has redirect addresses. The owner must be
+/// member for scopes. Returns whether such a client sent the body, which redirect addresses show. A given owner must be
 /// this entity.
 pub(super) fn take_published_members(body: &mut JsonBody<'_>, owner: &EntityId) -> bool {
     let identifier: Option<String> = body.optional("ownerIdentifier", "the managing entity of the path");

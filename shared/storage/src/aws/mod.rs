@@ -1,7 +1,7 @@
 //! AWS clients, optimized for a fast start, and errors of their calls as sentences.
 //!
-//! Lambda sets region and credentials in the environment, so no chain of providers is needed. Trusting only Amazon's
-//! five authorities, which issue the certificates of AWS services, instead of the system's 150, makes a cold start
+//! Lambda sets region and credentials in the environment, so no chain of providers is needed. The certificates of AWS
+//! services come from Amazon's five authorities. Trusting only these, and not the system's 150, makes a cold start
 //! faster and excludes the mistakes of all others. <https://www.amazontrust.com/repository/>
 
 use std::{error::Error, fmt, fs, str::FromStr, time::Duration};
