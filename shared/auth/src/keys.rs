@@ -1,5 +1,5 @@
 //! The public keys that verify tokens: a JWK Set (RFC 7517) in the table, so that a function needs no secret to verify.
-//! The set is cached in memory, and read again when it is old or when a token names a key that is not in it.
+//! The set is cached in memory, and read again when it is old or lacks the key of a token.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 

@@ -48,7 +48,7 @@ impl Aws {
         Self::over(settings, http)
     }
 
-    /// Clients that use this HTTP client, such as that of a simulation, which responds in its own process.
+    /// Clients that use this HTTP client. A simulation responds to their requests in its own process.
     pub fn over(settings: AwsSettings, http: impl HttpClient + 'static) -> Self {
         let AwsSettings { region, access_key_id, secret_access_key, session_token, .. } = settings.clone();
         let credentials = Credentials::new(access_key_id, secret_access_key, session_token, None, "environment");

@@ -73,8 +73,8 @@ impl Statement {
     }
 
     /// A write in PartiQL; `None` for writes that are sent alone: additions, attributes set only if absent, removals of
-    /// items, puts unless the only condition is that the item is new, and changes without a condition, since an UPDATE
-    /// does not make a missing item.
+    /// items, puts unless the only condition is that the item is new, and changes without a condition. An UPDATE would
+    /// not make a missing item.
     pub(super) fn of(write: &Write, gives_back: GivesBack) -> Option<Self> {
         match write {
             Write::Put(Put { item, conditions }) if *conditions == [is_new()] => Some(Self::insert(item.clone())),
