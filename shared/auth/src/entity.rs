@@ -1,4 +1,4 @@
-//! Managing entities, and the proof that a caller may touch the data of one.
+//! Managing entities, and the proof that a caller may act for one.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,5 @@
 //! The public keys that verify tokens: a JWK Set (RFC 7517) in the table, so that a function needs no secret to verify.
-//! The set is cached in memory, and read again when it is old or when a token names a key that is not in it.
+//! The set is cached in memory, and read again when it is old or lacks the key of a token.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -10,14 +10,14 @@ use base::refreshed::{Reading, Refreshed, Source};
 use base::{SharedClock, Time};
 use storage::table::{Put, Table, TableError, Written, is, is_new};
 
-/// Minimum time between two reads that unknown keys cause, so that forged tokens do not become load on the table. A new
-/// key is published long before it signs, so no valid token meets this pause.
+/// Minimum time between two reads that unknown keys cause, so that forged tokens cannot load the table. A new key is
+/// published long before it signs, so valid tokens are not affected.
 const UNKNOWN_KEY_PAUSE: Duration = Duration::from_secs(5);
 
 /// Attempts of a change when concurrent changes win. Keys change once a month.
 const CHANGES: u32 = 10;
 
-/// How long a revoked key is remembered: much longer than any function keeps a set that it read earlier.
+/// How long a revoked key is remembered: much longer than any function uses a set that it read before.
 const REMEMBERED: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// The response of `/oauth2/jwks`.
@@ -54,7 +54,7 @@ struct Tombstone {
     until: Time,
 }
 
-/// A key was to be published that was revoked in an emergency.
+/// A key cannot be published because it was revoked in an emergency.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the key {0} was revoked, and is never published again")]
 pub struct RevokedKey(String);
@@ -82,9 +82,9 @@ impl Published {
         self.keys.iter().find(|published| published.key.kid() == kid && published.lives(now))
     }
 
-    /// Makes the set match a deployment's keys: adds both, ends every other key when the last token that it may have
-    /// signed expires, and removes keys that have ended. `lifetime` is that of tokens, in seconds. Nothing changes when
-    /// one of the two keys was revoked.
+    /// Makes the set match a deployment's keys: adds both, sets the end of every other key to the expiry of its last
+    /// token, and removes keys that have ended. `lifetime` is that of tokens, in seconds. Changes nothing if one of the
+    /// two keys was revoked.
     pub fn settle(&mut self, keys: &SigningKeys, lifetime: u32, now: Time) -> Result<(), RevokedKey> {
         let mine = [keys.current.kid(), keys.next.kid()];
         mine.iter().try_for_each(|kid| self.check(kid))?;
@@ -109,7 +109,7 @@ impl Published {
         if self.revoked.iter().any(|revoked| revoked.kid == kid) { Err(RevokedKey(kid.to_owned())) } else { Ok(()) }
     }
 
-    /// Sets the end of every key except `staying`, where no end is set yet.
+    /// Sets the end of every key that has none, except `staying`.
     fn end_others(&mut self, staying: &[&str], until: Time) {
         for published in &mut self.keys {
             if !staying.contains(&published.key.kid()) {
@@ -124,7 +124,7 @@ impl Published {
         self.revoked.retain(|revoked| now < revoked.until);
     }
 
-    /// Revokes every key except the two of `staying`, and the keys `others`. None of them is published again. The two
+    /// Revokes `others` and every published key except the two of `staying`; no revoked key is published again. The two
     /// are published without an end, even if a rotation that did not know of the emergency gave them one.
     pub fn revoke_others(&mut self, staying: &SigningKeys, others: &[String], now: Time) -> Result<(), RevokedKey> {
         let kids = [staying.current.kid(), staying.next.kid()];
@@ -143,8 +143,8 @@ impl Published {
     }
 }
 
-/// When the last token of a key expires that is replaced now. Warm functions sign with the key for five more minutes;
-/// one more minute covers clock differences and late responses.
+/// Expiry of the last token of a key that is replaced now. Warm functions sign with the key for five more minutes; one
+/// more minute covers clock differences and late responses.
 pub fn last_token_of_a_retired_key(lifetime: u32, now: Time) -> Time {
     now + Duration::from_secs(6 * 60 + u64::from(lifetime))
 }
@@ -179,7 +179,6 @@ impl KeySet {
     }
 }
 
-/// The item in the table.
 #[derive(Debug, Serialize, Deserialize)]
 struct KeysItem {
     pk: String,
@@ -222,8 +221,8 @@ impl PublishedKeys {
         Ok(KeySet::stored(self.0.read_eventual((PK.into(), SK.into()), READING).await?))
     }
 
-    /// Changes the set on condition that it has not changed since it was read, so that no change undoes another. Calls
-    /// `change` again with a new read when a concurrent change won. Returns the result of the last call.
+    /// Changes the set on condition that it has not changed since it was read, so that no change undoes another. If a
+    /// concurrent change won, reads again and calls `change` again. Returns the result of the last call.
     pub async fn change<C>(&self, change: impl Fn(&mut Published) -> C) -> Result<C, TableError> {
         for _ in 0..CHANGES {
             let mut published = self.read().await?;

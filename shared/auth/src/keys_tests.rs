@@ -81,8 +81,8 @@ fn publishing_a_revoked_key_fails_and_changes_nothing() {
     };
     is_as_it_should_be(&published);
 
-    // The item remembers revoked keys, also after a repetition, and longer than any function could use a set that it
-    // read earlier.
+    // The item remembers revoked keys, even after a repetition, and for longer than any function could use a set that
+    // it read before.
     published.revoke_others(&new, &others, NOW).expect("again");
     let pk = PK.to_owned();
     let sk = SK.to_owned();

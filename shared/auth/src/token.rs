@@ -19,12 +19,12 @@ pub const MAX_LENGTH: usize = 8 * 1024;
 /// keep the list of revocations short.
 pub const LONGEST_LIFETIME: u32 = 60 * 60;
 
-/// Longer than any identifier that this service issues. It has to fit into a key of the table when the token is
-/// revoked.
+/// The longest token identifier, in bytes: longer than any that this service issues, and short enough for a key of the
+/// table when the token is revoked.
 const MAX_TOKEN_ID: usize = 256;
 
-/// How far the clocks of two of this service's machines may differ, in seconds: a token may seem to be issued that far
-/// in the future. The end of a token has no such leeway.
+/// How far the clocks of the service's machines may differ, in seconds: a token may seem to be issued that far in the
+/// future. Expiry has no such leeway.
 const CLOCK_SKEW: i64 = 2;
 
 /// The issuer that a token must name, and the API whose resources it may name as its audience.
@@ -42,7 +42,7 @@ pub struct Claims {
     /// The application that the token was issued to.
     pub client_id: String,
     /// The secret or key that the application obtained the token with: a secret's identifier, or a key's thumbprint
-    /// (RFC 7638). A session of the panel that the operator gave has none.
+    /// (RFC 7638). Tokens of panel sessions from the operator's links have none.
     pub credential_id: Option<String>,
     /// The panel link that opened the token's session, for a token of the panel.
     pub session_id: Option<String>,
@@ -56,7 +56,7 @@ pub struct Claims {
     pub scopes: Scopes,
     /// The managing entities that the token covers.
     pub entities: Entities,
-    /// Whether the token may publish events. No scope says so: the scope that publishing needs is the one with which
+    /// Whether the token may publish events. A scope cannot express this: publishing needs the scope with which
     /// subscribers make webhooks.
     pub may_publish: bool,
     /// When the token was issued; a whole second in the token.
@@ -219,7 +219,8 @@ impl<'a> Presented<'a> {
     }
 
     /// Checks the token: key, signature, issuer, audience and times. Only this function and [`Self::parse`] protect
-    /// against forged and foreign tokens. The verifier checks whether the token's resource is the one that received it.
+    /// against forged and foreign tokens. The verifier checks whether the token is valid at the resource that received
+    /// it.
     pub fn validate(&self, keys: &KeySet, expected: &Audience, now: Time) -> Result<Claims, TokenFault> {
         let key = keys.get(&self.kid, now).ok_or(TokenFault::UnknownKey)?;
         self.jws.verify(key.public(), &[key.algorithm().verified_as()])?;
@@ -239,7 +240,7 @@ impl<'a> Presented<'a> {
             return Err(TokenFault::Malformed);
         }
         if claims.credential_id.is_none() && claims.sid.is_none() {
-            return Err(TokenFault::Malformed); // only its application or its key could end it early
+            return Err(TokenFault::Malformed); // only revoking its application or key could end it early
         }
         let scopes = Scopes::parse(&claims.scope).map_err(|_| TokenFault::Malformed)?;
         Ok(Claims {

@@ -1,9 +1,9 @@
 //! The audit trail: one line of the log for each action on tokens, keys and applications, and for each change that an
-//! agent makes by a tool, refused ones included. It names the client, the action, the source address and the outcome.
-//! The line is a metric as well, for the alarms.
+//! agent makes by a tool, including refused ones. It names the client, the action, the source address and the outcome,
+//! and is also a metric for the alarms.
 //!
-//! An audited endpoint declares its action (`Endpoint::audited`), and the gate logs each of its calls, also those that
-//! the gate refuses. If only some calls of an endpoint are audited, it declares nothing, and its handler notes the
+//! An audited endpoint declares its action (`Endpoint::audited`), and the gate logs each of its calls, including those
+//! that the gate refuses. If only some calls are audited, the endpoint declares nothing, and its handler notes the
 //! action of these calls: `call.notes.action(action)`. A handler also notes identifiers that only it knows:
 //! `call.notes.client(id)`. A line has no member for a secret or a token.
 
@@ -94,7 +94,7 @@ pub enum AuditOutcome<'a> {
 }
 
 impl<'a> AuditOutcome<'a> {
-    /// The outcome of an action that a Problem with this slug and status answers.
+    /// The outcome of an action whose response is a Problem with this slug and status.
     pub fn of_problem(slug: &'a str, status: StatusCode) -> Self {
         if status.is_server_error() { Self::Failed(slug) } else { Self::Refused(slug) }
     }
@@ -182,13 +182,13 @@ impl Notes {
         self.noted().action
     }
 
-    /// Notes the action, for an endpoint that has several and declares one of them or none.
+    /// Notes the action, for an endpoint with several actions, which declares one of them or none.
     pub fn action(&self, action: Action) {
         self.note(|noted| noted.action = Some(action));
     }
 
-    /// Notes that the caller tried nothing, so that the call is not logged: a browser without the panel's cookie asks
-    /// for a token each time it loads the panel, and may sign out.
+    /// Notes that the caller tried nothing, so that the call is not logged. A browser without the panel's cookie still
+    /// asks for a token each time it loads the panel, and may sign out.
     pub fn untried(&self) {
         self.note(|noted| noted.is_untried = true);
     }

@@ -14,11 +14,11 @@ use std::{
 
 use tokio::{sync::oneshot, task};
 
-/// How many calls are in flight at once, regardless of their size: a second call uses the time in which the first waits
+/// How many calls may be in flight at once, regardless of their size: the second uses the time in which the first waits
 /// for the network.
 const CALLS_AT_ONCE: usize = 2;
 
-/// How many calls are in flight at once if their batches are full. Each needs a connection, and opening a connection
+/// How many calls may be in flight at once if their batches are full. Each needs a connection, and opening a connection
 /// takes more processor time than a call.
 const FULL_CALLS_AT_ONCE: usize = 8;
 
@@ -153,7 +153,8 @@ impl<C: Calls> Backlog<C> {
     fn wants_a_worker(&self) -> bool {
         let claimed = self.starting * C::LIMIT;
         let fills_another = self.waiting.len() >= claimed + C::LIMIT;
-        // If many requests arrive at once in an idle process, the last few must not wait for the first calls to end.
+        // If many requests arrive in an idle process at once, the incomplete last batch must not wait for the first
+        // calls to end.
         let is_rest = self.starting >= CALLS_AT_ONCE && self.waiting.len() > claimed;
         self.workers < CALLS_AT_ONCE || self.workers < FULL_CALLS_AT_ONCE && (fills_another || is_rest)
     }

@@ -149,8 +149,8 @@ impl<'de> Deserialize<'de> for Time {
     }
 }
 
-/// Sleeps for a duration. This is the only sleep of the service, so that a search finds all of them; a decision about
-/// time takes a [`Time`] instead, so that no test has to wait.
+/// Sleeps for a duration. The service sleeps only by this function, so that a search finds every pause. Decisions about
+/// time take a [`Time`] instead, so that no test has to wait.
 #[expect(clippy::disallowed_methods, reason = "this is the one place that pauses")]
 pub async fn pause(duration: Duration) {
     tokio::time::sleep(duration).await;

@@ -1,8 +1,9 @@
 //! The service's identifiers: a prefix for the type, and a body that sorts by time.
 //!
 //! The body is a ULID in lower case: 48 bits of milliseconds and 80 that make it unique, as 26 characters of
-//! Crockford's base 32. The last 10 bits of an event are zero, and those of its deliveries number them, so that a
-//! delivery's identifier leads to its event. For clients an identifier is an opaque string; only this module knows more.
+//! Crockford's base 32. The last 10 bits of an event's body are zero; in its deliveries' bodies they are the number of
+//! the delivery, so that a delivery's identifier leads to its event. For clients an identifier is an opaque string;
+//! only this module knows more.
 
 use crate::{
     clock::Time,
@@ -50,7 +51,7 @@ macro_rules! identifiers {
 }
 
 identifiers! {
-    /// One event, however many webhooks want it.
+    /// One event, for any number of webhooks.
     EventId = "evt_";
     /// One webhook: a subscription of an endpoint.
     WebhookId = "whk_";

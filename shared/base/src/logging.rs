@@ -1,5 +1,5 @@
-//! Logs: one JSON object per line. Beside its own fields each line has the fields of the spans around it: the request
-//! id and the trace, from the span of each call.
+//! Logs: one JSON object per line. Each line also has the fields of the spans around it: the request id and the trace,
+//! from the span of the call.
 
 use std::{
     borrow::Cow,
@@ -85,7 +85,6 @@ pub fn call_span(request_id: &str, trace: &Trace, lambda: Option<LambdaTrace<'_>
     tracing::info_span!("call", requestId = request_id, %trace_id, %span_id, xrayTraceId = recorded)
 }
 
-/// The formatter of lines.
 struct Lines;
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> FormatEvent<S, JsonFields> for Lines {
@@ -114,7 +113,7 @@ fn line<S: Subscriber + for<'a> LookupSpan<'a>>(
     let mut own = SerdeMapVisitor::new(line);
     event.record(&mut own);
     let mut line = own.take_serializer()?;
-    // Logs cost by their length, and a line of a success names its stage in its message.
+    // Logs are charged by their length, and an info line of this project names its stage in its message.
     if *event.metadata().level() != Level::INFO || !is_own(event.metadata()) {
         line.serialize_entry("target", event.metadata().target())?;
     }
@@ -141,8 +140,8 @@ fn is_own(line: &Metadata<'_>) -> bool {
     line.target().split("::").next().is_some_and(|name| OWN_CRATES.contains(&name))
 }
 
-/// Whether Lambda's runtime repeats an error of a handler in debug format: the function has logged it as a sentence
-/// already. The runtime's line on a panic differs by its field `error`.
+/// Whether Lambda's runtime repeats a handler's error in debug format, which the function has already logged as a
+/// sentence. The runtime's line about a panic also has the field `error`.
 fn is_repetition(line: &Metadata<'_>) -> bool {
     line.target() == "lambda_runtime::layers::panic" && line.fields().field("error").is_none()
 }
@@ -151,7 +150,7 @@ fn is_repetition(line: &Metadata<'_>) -> bool {
 const MAX_UNTRUSTED: usize = 200;
 
 /// An untrusted text for a line of the log, such as the path of a request before its token is checked. A long text is
-/// cut and ends with `…`: logs cost by their length.
+/// cut and ends with `…`: logs are charged by their length.
 pub fn shortened(text: &str) -> Cow<'_, str> {
     let mut last = text.char_indices().skip(MAX_UNTRUSTED - 1).map(|(position, _)| position);
     match (last.next(), last.next()) {

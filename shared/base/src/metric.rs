@@ -2,8 +2,8 @@
 //! Format).
 //! <https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html>
 //!
-//! A line costs by its length, and each set of dimensions by the month. So numbers of the same moment share a line, and
-//! no dimension names an entity, a webhook or a person.
+//! CloudWatch charges for the length of lines and, monthly, for each set of dimensions. So numbers of the same moment
+//! share a line, and no dimension names an entity, a webhook or a person.
 
 use std::{
     io::{Write, stdout},
@@ -57,7 +57,7 @@ macro_rules! names {
 names! {
     /// Lines of the audit trail.
     Audited("Count", "Action", "Outcome"),
-    /// Answers of functions with a status of 5xx.
+    /// Responses of functions with a status of 5xx.
     ServerErrors("Count"),
     /// Events of the event bus that cannot be published.
     EventsRejected("Count", "Reason"),
@@ -69,7 +69,7 @@ names! {
     ConnectionsRefreshed("Count"),
     /// Connections to payment providers that broke.
     ConnectionsBroken("Count"),
-    /// Refreshes that failed, and are tried again.
+    /// Token refreshes that failed and will be tried again.
     RefreshFailures("Count"),
     /// People who came back from a payment provider.
     Callbacks("Count", "Outcome"),
@@ -83,7 +83,7 @@ names! {
     DeliveriesExhausted("Count"),
     /// From the publication of an event to the beginning of its delivery's first attempt.
     FirstAttemptAfter("Milliseconds"),
-    /// From the publication of an event to its arrival, of deliveries that were not sent again by hand.
+    /// From the publication of an event to its arrival, except for deliveries that were resent by hand.
     ArrivalAfter("Milliseconds"),
     /// Circuit breakers opened.
     BreakersOpened("Count"),
@@ -91,7 +91,7 @@ names! {
     InFlightQuick("Count"),
     /// The most attempts that one invocation had in flight at once in the slow lane.
     InFlightSlow("Count"),
-    /// The delay of the delivery that has been overdue for an attempt the longest.
+    /// How long the most overdue delivery has waited for its attempt.
     OldestOverdue("Seconds"),
     /// The age of the oldest internal event that waits to be published.
     OutboxAge("Seconds"),
@@ -222,11 +222,10 @@ impl Longest {
     }
 }
 
-/// Whether this program writes no metrics.
 static SWITCHED_OFF: AtomicBool = AtomicBool::new(false);
 
-/// Ends all metrics of this program, and the audit lines beside them. A simulation calls this at its start: its output is
-/// a report, and it runs more functions than standard output could keep up with.
+/// Switches off all metrics of this program, and the audit lines beside them. A simulation calls this at its start: its
+/// output is a report, and it runs more functions than standard output could keep up with.
 pub fn switch_off() {
     SWITCHED_OFF.store(true, Ordering::Relaxed);
 }

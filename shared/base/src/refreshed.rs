@@ -22,8 +22,8 @@ const FAILURE_PAUSE: Duration = Duration::from_secs(30);
 /// How long a request waits for a new value while there is an old one.
 const REFRESH_LIMIT: Duration = Duration::from_secs(2);
 
-/// The future of a load. It is boxed, because the compiler generates the code of an `async fn` in each program that
-/// polls it; the code of a boxed future is generated once, in the crate of its source.
+/// The future of a load. It is boxed so that its code is generated once, in the crate of its source: the compiler
+/// generates the code of an `async fn` in each program that polls it.
 pub type Reading<'a, S> = Pin<Box<dyn Future<Output = Result<<S as Source>::Value, <S as Source>::Error>> + Send + 'a>>;
 
 /// The source of a value.
@@ -71,7 +71,7 @@ impl<S: Source> Refreshed<S> {
         self.warm_up_by(S::load).await;
     }
 
-    /// Loads before the first request in another way than later.
+    /// Loads before the first request by another function than later, such as an eventually consistent read.
     pub async fn warm_up_by<'a, R>(&'a self, load: impl FnOnce(&'a S) -> R)
     where
         R: Future<Output = Result<S::Value, S::Error>>,

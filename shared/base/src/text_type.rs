@@ -1,7 +1,7 @@
 //! Types that are a text of a certain format.
 
-/// Declares a type for a checked text, which is displayed and serialized as this text. `$read`, a function from a
-/// `&str`, makes every value; its error ends a sentence.
+/// Declares a type for a checked text, which is displayed and serialized as this text. `$read` parses a `&str` for
+/// deserialization; its error ends a sentence.
 #[macro_export]
 macro_rules! text_type {
     ($(#[$attribute:meta])* $name:ident, $read:expr) => {

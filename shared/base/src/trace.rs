@@ -1,10 +1,10 @@
 //! Traces across services (W3C Trace Context).
 //! <https://www.w3.org/TR/trace-context-1/>
 //!
-//! A call continues the trace of its request, or else the trace from Lambda; without either it begins one. Each call
-//! and each delivery attempt is a separate span. The log names both. A request to an endpoint has a trace only if the
-//! event's sender named it: a trace that begins here is not recorded, and a header that says so would switch off the
-//! tracing of the endpoint.
+//! A call continues the trace of its request, or else that of Lambda, or else begins one. Each call and each delivery
+//! attempt is a separate span. The log names trace and span. A request to an endpoint has a trace only if the event's
+//! sender named it: a trace that begins here is not recorded, and a header that says so would switch off the endpoint's
+//! tracing.
 
 mod parent;
 mod state;
@@ -40,7 +40,6 @@ impl Trace {
         Some(Self { parent, state: tracestate.and_then(State::parse).unwrap_or_default(), is_named: true })
     }
 
-    /// The trace of a request with these headers.
     fn of_request(headers: &HeaderMap) -> Option<Self> {
         // Two headers count as none, because either may be the wrong one.
         let mut parents = headers.get_all(TRACEPARENT).iter();
@@ -55,7 +54,7 @@ impl Trace {
     pub fn of_call(headers: &HeaderMap, lambda: Option<LambdaTrace<'_>>, random: &dyn Random) -> Self {
         match Self::of_request(headers) {
             Some(sender) => sender.next_span(random),
-            // The client does not know the trace that Lambda gives each request.
+            // The trace that Lambda gives each request is unknown to the client, so it does not count as named.
             None => Self { is_named: false, ..Self::of_invocation(lambda, random) },
         }
     }
@@ -70,8 +69,7 @@ impl Trace {
         Self { parent, state: State::default(), is_named: sampled }
     }
 
-    /// The trace of an event that came without one. It is derived from the event's identifier, so that all attempts
-    /// share it.
+    /// The trace of an event that came without one, derived from the event's identifier so that all attempts share it.
     pub fn derived_from(identifier: &str) -> Self {
         let hash = digest::digest(&digest::SHA256, identifier.as_bytes());
         let mut trace = [0; 16];

@@ -30,7 +30,7 @@ impl<'de> Deserialize<'de> for Scheduled {
     }
 }
 
-/// An event with the span of its handling. An event bus passes the trace on beside the event.
+/// An event with the span of its handling, for a handler that continues the trace of the invocation.
 #[derive(Debug)]
 pub struct Traced<E> {
     /// The event.

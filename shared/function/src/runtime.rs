@@ -16,8 +16,8 @@ impl FromEnvironment for EventsAtOnce {
     }
 }
 
-/// Runs a function until Lambda ends the process. One event at a time needs one thread, which never wakes another;
-/// several at once get a thread for each core.
+/// Runs a function until Lambda ends the process: on one thread if it handles one event at a time, otherwise with a
+/// thread for each core.
 ///
 /// # Errors
 /// Errors of the function, or [`StartError::Threads`] if the runtime cannot start.

@@ -1,9 +1,8 @@
 //! Serves an endpoint through the gate, events, or both.
 //!
-//! A function's state is made once and leaked, since a function lives as long as its process: handlers borrow it and
-//! clone nothing. The runtime is compiled here, once, and not in each function: handlers are trait objects, and the
-//! futures of the runtime are boxed, because the compiler generates the code of an `async fn` in the crate that polls
-//! its future.
+//! A function's state is leaked, since it lives as long as the process: handlers borrow it and clone nothing. Handlers
+//! are trait objects and the runtime's futures are boxed, so that the runtime is compiled here, once, and not in each
+//! function: the compiler generates the code of an `async fn` in the crate that polls its future.
 
 use std::{convert::Infallible, sync::Arc};
 

@@ -26,9 +26,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Settings of every function.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// `BASE_URL`: the API's address, without a slash at its end; the audience of tokens and the base of Problem types.
+    /// `BASE_URL`: the API's address without a trailing slash; the audience of tokens and the base of Problem types.
     pub base_url: String,
-    /// `AUTH_URL`: the token issuer's address, without a slash at its end; the `iss` of tokens.
+    /// `AUTH_URL`: the token issuer's address without a trailing slash; the `iss` of tokens.
     pub auth_url: String,
     /// `TABLE_NAME`: the DynamoDB table.
     pub table_name: String,
@@ -77,16 +77,16 @@ impl fmt::Debug for StartError {
 }
 
 impl Service {
-    /// Reads the environment and makes the clients. `S` contains the settings of this function beside the common ones;
-    /// it is returned beside the service.
+    /// Reads the environment and makes the clients. `S` is the function's own settings, which are returned with the
+    /// service.
     pub async fn start<S: FromEnvironment>() -> Result<(Self, S), StartError> {
         let (log, aws, settings, own) = environment::read::<(LogSettings, AwsSettings, Settings, S)>()?;
         logging::start(log.level);
         let aws = Aws::new(aws);
         let client = aws.dynamodb();
         let table = Table::new(client.clone(), &settings.table_name);
-        // A separate handle reads the keys and shares no call with other reads, since IAM allows a call only if one
-        // statement allows all its keys.
+        // A separate handle, so that reads of keys and revocations share no call with other reads: IAM allows a call
+        // only if one statement allows all its keys.
         let token_table = Table::new(client, &settings.table_name);
         let clock: SharedClock = Arc::new(SystemClock);
         let keys = KeyCache::new(PublishedKeys::new(token_table.clone()), clock.clone());
@@ -127,7 +127,7 @@ impl Service {
         Secrets::connect(&self.aws, settings.prefix)
     }
 
-    /// Runs work concurrently with the rest of the start, which does not wait for it.
+    /// Spawns work that runs concurrently with the rest of the startup. Startup does not wait for it.
     pub fn beside_start(&self, work: BoxFuture<'static, ()>) {
         drop(tokio::spawn(work));
     }

@@ -14,7 +14,7 @@ struct Range<'a> {
     quality: u16,
 }
 
-/// Whether the client prefers a page to JSON. JSON wins a tie, since programs often accept everything.
+/// Whether the client prefers a page to JSON. JSON wins a tie, since many programs accept everything.
 pub(crate) fn prefers_page(headers: &HeaderMap) -> bool {
     let fields = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let ranges: Vec<Range<'_>> = fields.flat_map(|field| split(field, ',')).filter_map(Range::read).collect();

@@ -54,7 +54,7 @@ impl EntityCall {
 
 /// The type in which a handler gets an admitted request.
 pub trait Admitted: Sized + Send + 'static {
-    /// Makes the value from the call, and the managing entity in its path, if there is one.
+    /// Makes the value from a call and the managing entity in its path, if there is one.
     ///
     /// # Errors
     /// 500 if the endpoint is declared for a managing entity and its route has none.
@@ -85,7 +85,7 @@ impl Call {
         self.request.query_string_parameters_ref().and_then(|parameters| parameters.all(name)).unwrap_or_default()
     }
 
-    /// All query parameters, decoded; repeated parameters are repeated here.
+    /// All query parameters, decoded, including repetitions.
     pub fn parameters(&self) -> impl Iterator<Item = (&str, &str)> {
         self.request.query_string_parameters_ref().into_iter().flat_map(|parameters| parameters.iter())
     }
@@ -127,7 +127,7 @@ impl Call {
         cookies.filter(|(found, _)| *found == name).map(|(_, value)| value).collect()
     }
 
-    /// The source address that the gateway saw: a header could be forged.
+    /// The source address that the gateway saw. A header could be forged.
     pub fn source_address(&self) -> Option<IpAddr> {
         source_address(&self.request)
     }

@@ -10,7 +10,7 @@ use problem::Problem;
 const METADATA: &str = "/.well-known/oauth-protected-resource";
 
 /// Adds the resource's metadata to the challenge of a Problem, and the endpoint's scope if the challenge names none.
-/// Other schemes than `Bearer` are not changed.
+/// Challenges of other schemes stay unchanged.
 pub(crate) fn completed(mut problem: Problem, endpoint: &Declaration, base_url: &str) -> Problem {
     let challenges = problem.headers.iter_mut().filter(|(name, _)| *name == WWW_AUTHENTICATE);
     for (_, challenge) in challenges {

@@ -14,8 +14,8 @@ use problem::{Problem, ProblemKind};
 /// The name of the path parameter with the managing entity.
 const ENTITY_PARAMETER: &str = "managingEntityIdentifier";
 
-/// Checks that a route has this path and verb. A gateway that matches path and verb together takes `DELETE
-/// …/webhook/list` for `DELETE …/webhook/{webhookIdentifier}`, but the path belongs to another route.
+/// Checks that the path has this verb; a path without a route passes. A gateway that matches path and verb together
+/// takes `DELETE …/webhook/list` for `DELETE …/webhook/{webhookIdentifier}`, but the path belongs to another route.
 pub(crate) fn verb(request: &Request<Body>) -> Result<(), Problem> {
     let allowed = routes::verbs_of(request.raw_http_path());
     if allowed.is_empty() || allowed.contains(&request.method().as_str()) {
@@ -97,7 +97,8 @@ fn unsupported_version() -> Problem {
     Problem::new(ProblemKind::UnsupportedVersion, detail).with_property("supportedVersions", json!(ACCEPTED_VERSIONS))
 }
 
-/// Checks that the media type is JSON. An absent body passes: the handler reports the missing members.
+/// Checks that the media type is JSON. A request with neither media type nor body passes: the handler reports the
+/// missing members.
 pub(crate) fn media_type(request: &Request<Body>) -> Result<(), Problem> {
     let Some(value) = request.headers().get(CONTENT_TYPE) else {
         return if request.body().is_empty() { Ok(()) } else { Err(Problem::not_json()) };

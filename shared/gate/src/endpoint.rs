@@ -7,8 +7,8 @@ use base::audit::Action;
 
 use crate::{Call, EntityCall};
 
-/// The default deadline of a request: below the functions' timeout of 15 s, after which Lambda itself would respond,
-/// and not with a Problem.
+/// The default deadline of a request: below the functions' timeout of 15 s, since Lambda's own response to a timeout is
+/// not a Problem.
 const DEADLINE: Duration = Duration::from_secs(12);
 
 /// An endpoint. Its handler gets a `C`: an [`EntityCall`] if the path names a managing entity, else a [`Call`].
@@ -29,7 +29,7 @@ pub struct Declaration {
     pub own_origin: bool,
     /// Whether the token's application must have the right to publish events.
     pub publishes: bool,
-    /// Whether it makes a credential, a secret or a link, which outlives the token. So even a token that was revoked
+    /// Whether it makes a credential, a secret or a link. These outlive the token, so even a token that was revoked
     /// just now is refused.
     pub gives_credentials: bool,
     /// Whether the media type of a body must be JSON.
@@ -49,9 +49,9 @@ pub struct Declaration {
 /// The access to an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Needs no token; the version of the request is not checked either.
+    /// Needs no token. The version of the request is not checked.
     Public,
-    /// Needs no token; but a token in the request must be valid and have this scope.
+    /// Needs no token, but a token in the request must be valid and have this scope. The version is not checked.
     OptionalToken(Scope),
     /// Needs a valid token with any scopes.
     AnyScope,
@@ -152,8 +152,8 @@ impl<C> Endpoint<C> {
     /// Requires a body in JSON.
     ///
     /// # Panics
-    /// If a token is not required: the media type is checked after the token. Endpoints are constants, so that this is
-    /// a compile-time error.
+    /// If a token is not required: the media type is checked after the token. Endpoints are constants, so this is a
+    /// compile-time error.
     pub const fn taking_json(self) -> Self {
         assert!(self.declaration.access.needs_token(), "only an endpoint that requires a token checks the media type");
         Self::declaring(Declaration { takes_json: true, ..self.declaration })
@@ -168,8 +168,8 @@ impl<C> Endpoint<C> {
         Self::declaring(Declaration { publishes: true, ..self.declaration })
     }
 
-    /// Declares that the endpoint makes a credential, a secret or a link, which outlives the token. So the revocations
-    /// are read consistently, which costs a read.
+    /// Declares that the endpoint makes a credential, a secret or a link. These outlive the token, so the revocations
+    /// are read for each request.
     ///
     /// # Panics
     /// If a token is not required.
@@ -221,7 +221,7 @@ impl<C> Endpoint<C> {
         Self::declaring(Declaration { any_origin: true, ..self.declaration })
     }
 
-    /// Sets the deadline, in seconds, for an endpoint that waits for another server.
+    /// Sets the deadline, in seconds, for an endpoint that waits for another server or for deliveries.
     pub const fn with_deadline(self, seconds: u64) -> Self {
         Self::declaring(Declaration { deadline: Duration::from_secs(seconds), ..self.declaration })
     }

@@ -63,7 +63,7 @@ endpoints! {
     RESUME_WEBHOOK: EntityCall = "resume-webhook", Endpoint::needs(IntegrationsWrite).taking_json();
     WEBHOOK_STATS: EntityCall = "webhook-stats", Endpoint::needs(IntegrationsRead);
 
-    /// It gives deliveries to the caller, so that reading is a change.
+    /// Needs a write scope, since reading claims the deliveries.
     READ_FEED: EntityCall = "read-feed", Endpoint::needs(IntegrationsWrite).with_deadline(20);
     ACKNOWLEDGE_FEED: EntityCall = "acknowledge-feed", Endpoint::needs(IntegrationsWrite).taking_json();
 

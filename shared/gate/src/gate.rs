@@ -1,8 +1,8 @@
 //! The gate: the only code that admits a request by its access token, and that turns Problems into responses.
 //!
-//! `Gate::admit` runs the contract's checks in their order, from the second on (numbers as in openapi.yaml, *Order of
-//! checks*). Unknown paths, and most wrong verbs, reach the `fallback` function instead, which uses the same gate. Of
-//! the seventh check the gate does the path's managing entity. The handler does the rest, and the checks after it.
+//! `Gate::admit` runs the contract's checks in their order, from the second to the seventh (numbers as in openapi.yaml,
+//! *Order of checks*). Of the seventh it does only the path's managing entity; the handler does the rest, and the later
+//! checks. Unknown paths and most wrong verbs reach the `fallback` function, which uses the same gate.
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
@@ -215,7 +215,7 @@ fn log(problem: &Problem) {
     }
 }
 
-/// The names of the invalid values for the log. Clients choose the names of unknown members, so a line has only a few
+/// The names of the invalid values for the log. Clients choose the names of unknown members, so the log gets only a few
 /// short ones: a secret that was sent as a name is longer.
 fn fields(problem: &Problem) -> Option<String> {
     const MOST: usize = 10;

@@ -14,7 +14,7 @@ pub fn verbs_of(path: &str) -> Vec<&'static str> {
     verbs_among(ROUTES, path)
 }
 
-/// The path that lists the resources of the kind that this path, or its beginning, names; `None` if there is no list.
+/// The nearest list above a path, such as `…/webhook/list` for `…/webhook/whk_1`; `None` if there is none.
 pub fn list_of(path: &str) -> Option<String> {
     list_among(ROUTES, path)
 }

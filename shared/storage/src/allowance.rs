@@ -15,15 +15,15 @@ const HOUR: i64 = 60 * MINUTE;
 /// The kinds of limited action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allowance {
-    /// Applications, secrets and keys made for a managing entity. Each becomes an entry in the list of revocations when
-    /// it is removed, and removing is never refused, so that making is limited instead.
+    /// Applications, secrets and keys made for a managing entity. Removing one adds an entry to the list of revocations
+    /// and is never refused, so making them is limited instead.
     Credentials,
-    /// An application's single tokens in the list of revocations.
+    /// Revocations of an application's single tokens.
     OwnTokens,
-    /// Single tokens beyond each application's own allowance, for all applications of an owner together.
+    /// Revocations of single tokens beyond the applications' own allowances, for all applications of an owner together.
     SharedTokens,
-    /// Links into the panel made for a managing entity. One response lists all valid links, and the end of each may
-    /// become an entry in the list of revocations.
+    /// Links into the panel made for a managing entity. One response lists all valid links, and removing one adds an
+    /// entry to the list of revocations.
     PanelLinks,
     /// Recoveries of a managing entity's deliveries, and pauses that it ends. Each may cause thousands of attempts.
     Recoveries,
@@ -35,10 +35,10 @@ pub enum Allowance {
     FilterChecks,
     /// Requests of a managing entity that read feeds.
     FeedReads,
-    /// Those of them that wait, since the feed is empty. Each occupies an invocation for up to ten seconds, and all
-    /// functions share those of the account. So many may wait as an entity has webhooks.
+    /// Reads of a managing entity's feeds that wait because the feed is empty. Each occupies an invocation for up to
+    /// ten seconds, and all functions share the account's concurrency. The limit is the most webhooks of an entity.
     FeedWaits,
-    /// Publications of a managing entity that wait for their place in the line of a subject. Each occupies an invocation
+    /// Publications of a managing entity that wait for their turn in the line of a subject. Each occupies an invocation
     /// for some seconds.
     LineWaits,
 }
@@ -102,8 +102,8 @@ impl Allowances {
     /// Counts `many` more actions on an account. If they exceed the limit, counts nothing and returns the beginning of
     /// the next window.
     ///
-    /// The count is not in one transaction with the action, since transactions of one account would cancel each other.
-    /// An action that fails after it was counted stays counted.
+    /// The count and the action are not in one transaction, since transactions of one account would cancel each other.
+    /// So an action that fails later stays counted.
     pub async fn spend(
         &self,
         what: Allowance,
@@ -149,7 +149,7 @@ mod tests {
         const OF_ACCOUNT: i64 = 1_000;
         const LONGEST_WAIT: i64 = 10;
         let waits = Allowance::FeedWaits;
-        // Waits that begin at the end of a window are under way beside those of the next one.
+        // Waits that begin at the end of a window overlap those of the next one.
         let windows = LONGEST_WAIT / waits.window() + 1;
         assert!(windows * i64::from(waits.limit()) < OF_ACCOUNT / 2);
     }

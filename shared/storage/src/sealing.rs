@@ -1,4 +1,4 @@
-//! Sealing: customers' secrets in the table are encrypted and bound to their item.
+//! Sealing: encrypts customers' secrets in the table, and binds them to their item.
 //!
 //! AES-256-GCM with a random nonce. The context (kind of item, entity, identifier) is authenticated with the text, so
 //! that a copy in another item cannot be opened. The data key's name precedes the sealed bytes, so that keys can
@@ -19,8 +19,8 @@ use problem::Problem;
 /// The secret with the key ring.
 pub const SECRET: &str = "data-keys";
 
-/// How often the ring may be read again because it lacks a key. A key is in the secret before it seals anything, so
-/// only texts of removed keys are affected.
+/// Minimum time between two reads of the ring because it lacks a key. A key is in the secret before it seals anything,
+/// so only texts of removed keys are affected.
 const UNKNOWN_KEY_PAUSE: Duration = Duration::from_secs(5);
 /// How long a text may wait for its key: shorter than the lease of a delivery that waits for the text.
 const READ_LIMIT: Duration = Duration::from_secs(2);
@@ -65,7 +65,6 @@ impl SealError {
 #[derive(Clone)]
 pub struct KeyRings(Arc<Refreshed<RingSource>>);
 
-/// The source of the key ring.
 struct RingSource(Secrets);
 
 impl Source for RingSource {
@@ -96,8 +95,8 @@ impl KeyRings {
         self.0.get().await
     }
 
-    /// The ring for opening this text. If the ring in memory lacks the text's key, it is read again, so that a rotation
-    /// never makes a text unreadable.
+    /// The ring for opening this text. A ring that lacks the text's key is read again, so that a rotation never makes a
+    /// text unreadable.
     pub async fn for_text(&self, sealed: &str) -> Result<Arc<KeyRing>, SealError> {
         let read = self.0.suitable(UNKNOWN_KEY_PAUSE, |ring| ring.knows_key_of(sealed));
         timeout(READ_LIMIT, read).await.unwrap_or_else(|late| {

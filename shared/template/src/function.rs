@@ -9,11 +9,11 @@ use crate::{TemplateError, schedule};
 /// One function: a binary, and its triggers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Function {
-    /// The binary's name, which is its folder's and the last part of its `CodeUri`.
+    /// The binary's name: that of its folder, and the last part of its `CodeUri`.
     pub name: String,
     /// Its name in the template.
     pub logical_id: String,
-    /// The environment, with references yet to be resolved. It includes the variables of all functions.
+    /// The environment variables, with references yet to be resolved. They include those of `Globals`.
     pub environment: BTreeMap<String, Value>,
     /// The maximum duration of an invocation.
     pub timeout: Duration,
@@ -21,7 +21,7 @@ pub struct Function {
     pub memory: u64,
     /// The HTTP routes that invoke it.
     pub routes: Vec<Route>,
-    /// Whether it answers every request that no route matches.
+    /// Whether it handles every request that no route matches.
     pub answers_unmatched: bool,
     /// The queues that invoke it.
     pub queues: Vec<QueueTrigger>,
@@ -143,9 +143,10 @@ impl Function {
                         .map_err(TemplateError::Input)?,
                 });
             }
-            // SAM would let the function read every queue of the account; a separate mapping needs a grant of that queue.
+            // SAM's SQS event would let the function read every queue of the account; a separate mapping needs a grant
+            // for its queue.
             Some("SQS") => return Err(fault("an SQS event, in place of an AWS::Lambda::EventSourceMapping")),
-            // There is no bus on one machine: tests invoke the function instead.
+            // A local deployment has no bus: tests invoke the function instead.
             Some("EventBridgeRule") => self.bus = true,
             _ => return Err(fault("an event of an unknown Type")),
         }
@@ -158,7 +159,7 @@ impl QueueTrigger {
     pub(crate) fn read(logical_id: &str, properties: &Value) -> Result<(String, Self), TemplateError> {
         let fault = |what| TemplateError::Member { resource: logical_id.to_owned(), what };
         let number = |value: &Value| value.as_u64().and_then(|number| u32::try_from(number).ok());
-        // The function itself would be the version deployed last, even if its deployment fails.
+        // Without the alias, the mapping would invoke the version deployed last, even if its deployment failed.
         let alias = properties["FunctionName"]["Ref"].as_str();
         let function = alias.and_then(|alias| alias.strip_suffix(".Alias"));
         let function = function.ok_or_else(|| fault("FunctionName (a !Ref of a function's Alias)"))?;

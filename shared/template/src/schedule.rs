@@ -1,6 +1,6 @@
 //! The expressions of EventBridge Scheduler: `rate(5 minutes)` and `cron(15 4 * * ? *)`.
 //!
-//! Settings write durations in another form (`500ms`, `90d`), which `base::wait` reads.
+//! Settings have another format for durations (`500ms`, `90d`), which `base::wait` reads.
 //! <https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html>
 
 use std::time::Duration;

@@ -29,7 +29,7 @@ struct Times {
 }
 
 impl Known {
-    /// Adds a revocation. Where the same thing was revoked before, the later times apply.
+    /// Adds a revocation. If the same thing was revoked before, the later times apply.
     pub(super) fn add(&mut self, Revocation { kind, id, issued_until, until, .. }: Revocation) {
         let times = self.entries.entry(kind).or_default().entry(id).or_insert(Times { issued_until, until });
         times.issued_until = times.issued_until.max(issued_until);

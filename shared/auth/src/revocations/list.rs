@@ -16,12 +16,11 @@ use storage::table::{Change, Key, Page, Put, Query, Table, TableError, absent, l
 use storage::{Allowance, Allowances};
 
 const PK: &str = "REVOKED";
-/// The time, in milliseconds, in which the revocations of one application's tokens share an entry once the allowance is
-/// spent. A read goes back by this time plus the five minutes that clocks may differ, so that a function reads the
-/// entry again when it has changed.
+/// How long the revocations of one application's tokens share an entry once the allowance is spent, in milliseconds. A
+/// read goes back by this time plus five minutes of clock difference, so that functions see later changes of the entry.
 const SHARED_FOR: i64 = 5 * 60 * 1000;
-/// How long after an application lost a right a token with that right may still be issued: the issuer had read the
-/// application before. Includes a second or two of clock difference.
+/// How long a token may still be issued with a right that its application lost, because the issuer read the application
+/// before. Includes a second or two of clock difference.
 const BEING_ISSUED: Duration = Duration::from_secs(5);
 
 /// The item in the table. Its sort key names the revoked thing and the time of the revocation.
@@ -31,7 +30,7 @@ struct RevocationItem {
     #[serde(default)]
     pk: String,
     sk: String,
-    /// In milliseconds, where it differs from the default of the kind.
+    /// In milliseconds, if it differs from the default of the kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     issued_until: Option<i64>,
     /// The first whole second after the end of the revoked tokens.
@@ -148,8 +147,7 @@ impl RevocationList {
         let change = Change::of(Key::new(PK, sort_key(&revocation)))
             .set("issuedUntil", issued)
             .set("expiresAt", expires_at(&revocation))
-            // The latest time wins, regardless of the order of the changes. A change that loses is covered by the
-            // earlier one.
+            // The latest issue time wins, in any order of the changes, and covers the others.
             .only_if(absent("issuedUntil").or(less("issuedUntil", issued)));
         self.table.write(change, "revoking an application's tokens up to one").await?;
         Ok(revocation)

@@ -28,21 +28,21 @@ use revocation::LONGEST_LIFE;
 pub use revocation::{Kind, Revocation, TOKENS_REVOKED};
 use storage::TableError;
 
-/// Age of the list up to which no call reads it again.
+/// A list that is younger than this is not read again.
 const REFRESH_AFTER: Duration = Duration::from_secs(30);
-/// Age from which all calls wait for the one that reads. Before, they use the list in memory.
+/// From this age on, all calls wait for the one that reads. Before, they use the list in memory.
 const WAIT_AFTER: Duration = Duration::from_secs(45);
 /// How long a request waits for a read while the list in memory is recent enough to use.
 const READING_LIMIT: Duration = Duration::from_secs(2);
 /// How long the list is not read again after a failure.
 const FAILURE_PAUSE: Duration = Duration::from_secs(5);
-/// How much of the time before the last read is read again. A revocation has the time of its writer's clock, which is a
-/// workstation's when an operator makes it (AWS accepts requests of clocks that are five minutes off), and it appears
-/// in the table a little later. An entry that several revocations share changes for five minutes.
+/// How far each read goes back before the last one. A revocation has the time of its writer's clock, which may be an
+/// operator's workstation (AWS accepts requests from clocks that are five minutes off), and appears in the table a
+/// little later. A shared entry changes for five minutes.
 const OVERLAP: Duration = Duration::from_secs(10 * 60);
 
-/// The list in memory. It is not a `base::refreshed::Refreshed`, because a read adds pages to the list, each of which
-/// counts at once even if a later one fails, and because calls beyond an age wait or fail instead of using an old list.
+/// The list in memory. It is not a `base::refreshed::Refreshed`: each page of a read counts at once, even if a later
+/// one fails, and calls wait or fail rather than use a list that is too old.
 pub struct Revocations<S = RevocationList> {
     source: S,
     clock: SharedClock,
@@ -51,7 +51,7 @@ pub struct Revocations<S = RevocationList> {
     reading: Mutex<()>,
     /// The number of strongly consistent reads that have begun.
     begun: AtomicU64,
-    /// The number of the last of them that succeeded.
+    /// The number of the latest of these reads that succeeded.
     succeeded: AtomicU64,
 }
 
@@ -79,10 +79,13 @@ impl<S: RevocationSource> Revocations<S> {
 
     /// Reads the list before the first request. A failure is logged, and the first request tries again.
     ///
-    /// Only this read is eventually consistent, at half the price. The next one covers any entries that it missed.
+    /// Only this read is eventually consistent, at half the price; the next one covers any entries that it missed.
     pub async fn warm_up(&self) {
         if let Err(error) = self.refresh(Consistency::Eventual).await {
-            tracing::warn!(error = %logging::chain(&error), "the revocations could not be read at the start");
+            tracing::warn!(
+                error = %logging::chain(&error),
+                "the revocations could not be read at startup; the first request reads them"
+            );
         }
     }
 
@@ -101,7 +104,8 @@ impl<S: RevocationSource> Revocations<S> {
 
     /// Whether a token is revoked according to the table now.
     pub async fn revoked_by_fresh_list(&self, claims: &Claims) -> Result<bool, TableError> {
-        // By number and not by time, since a clock that is set back would make an earlier read look like a later one.
+        // Reads are compared by number, since a clock that is set back would make an earlier read look like a later
+        // one.
         let before = self.begun.load(Relaxed);
         let _one_at_a_time = self.reading.lock().await;
         // A read that began after this call is sufficient. A call that waited for an earlier read has to read itself.
@@ -120,8 +124,8 @@ impl<S: RevocationSource> Revocations<S> {
         look(&self.known.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Reads the new items, if it is time. When that fails, calls use the list in memory while it is recent enough.
-    /// Otherwise they wait for the read, however long it takes, and fail with it.
+    /// Reads new items if the list is due. If that fails, calls use the list in memory while it is recent enough.
+    /// Without a recent list, calls wait for the read, however long it takes, and fail with it.
     async fn refresh(&self, consistency: Consistency) -> Result<(), TableError> {
         let _one_at_a_time = match self.age() {
             Some(age) if age < REFRESH_AFTER => return Ok(()),
@@ -143,7 +147,7 @@ impl<S: RevocationSource> Revocations<S> {
         };
         tracing::error!(
             error,
-            "the revocations could not be read; tokens are checked against those of the last reading"
+            "the revocations could not be read; tokens are checked against the list that was read last"
         );
         self.known.write().unwrap_or_else(PoisonError::into_inner).pause_until(self.clock.now() + FAILURE_PAUSE);
         Ok(())

@@ -5,13 +5,13 @@ use std::time::Duration;
 use crate::token::LONGEST_LIFETIME;
 use base::Time;
 
-/// How long the tokens of an application or of a credential are revoked: the longest life of a token, and some minutes
-/// for tokens that were being issued. For the same time, a credential that has ended may have valid tokens.
+/// How long the tokens of an application or a credential are revoked: the longest life of a token, and some minutes for
+/// tokens that were being issued. An ended credential may have valid tokens for the same time.
 pub const TOKENS_REVOKED: Duration = Duration::from_secs(LONGEST_LIFETIME as u64 + 5 * 60);
-/// The longest time for which a revocation may apply after it was made: for a key that signs for some more minutes.
+/// The longest that a revocation may apply: that of a signing key, which warm functions use for some more minutes.
 pub(super) const LONGEST_LIFE: Duration = Duration::from_secs(LONGEST_LIFETIME as u64 + 10 * 60);
-/// How long after the removal of an application or of a credential its tokens may seem to be issued, because of clock
-/// differences and of tokens that were being issued. An application that is registered again later has valid tokens.
+/// How long after the removal of an application or a credential its tokens may seem to be issued: clocks differ, and
+/// tokens were being issued. An application that is registered again later has valid tokens.
 const LAST_ISSUED: Duration = Duration::from_secs(5 * 60);
 
 /// The thing that is revoked.
@@ -68,8 +68,8 @@ pub struct Revocation {
 }
 
 impl Revocation {
-    /// The revocation of one thing, regardless of when its tokens were issued. The identifier of an application or a
-    /// credential may be used again, so these revocations cover tokens issued up to a little later than now.
+    /// The revocation of one thing, with all its tokens. The identifier of an application or a credential may be used
+    /// again, so these revocations cover only tokens issued up to five minutes after `made`.
     pub fn new(kind: Kind, id: &str, made: Time, until: Time) -> Self {
         let issued_until = match kind {
             Kind::Client | Kind::Credential => made + LAST_ISSUED,

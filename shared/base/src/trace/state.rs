@@ -3,7 +3,7 @@
 
 /// The most members of a list.
 const MOST: usize = 32;
-/// The longest list that is passed on: the minimum of the recommendation.
+/// The longest list that is passed on: the recommendation requires at least this.
 const LONGEST: usize = 512;
 /// Longer members are removed first.
 const LONG_MEMBER: usize = 128;

@@ -31,10 +31,10 @@ pub struct Application {
     pub secrets: Vec<ClientSecret>,
     /// Its public keys, the oldest first.
     pub keys: Vec<ClientKey>,
-    /// The day (UTC, `2026-11-20`) on which each credential was last used, by the secret's identifier or the key's.
-    /// Written even when empty, so that an update can set an entry in it.
+    /// The day (UTC, `2026-11-20`) on which each credential was last used, by the secret's identifier or the key's
+    /// name. Written even when empty, so that an update can set an entry in it.
     pub last_used: BTreeMap<String, String>,
-    /// Number of changes, from 1. The use of a credential is not a change.
+    /// The version, which each change increments, from 1. The use of a credential is not a change.
     pub version: u64,
     /// When it was made.
     pub created_date: Time,
@@ -58,8 +58,8 @@ impl Application {
         self.secrets.iter().filter(move |secret| secret.is_kept(now))
     }
 
-    /// The live secret with this text. Compares the text with every live secret in constant time. Ended secrets are not
-    /// compared, so that the time does not reveal how often the secret was replaced.
+    /// The live secret with this text. Every live secret is compared, in constant time. Ended ones are not, so that the
+    /// time does not reveal how often the secret was replaced.
     pub fn secret(&self, presented: &str, pepper: &SecretBytes, now: Time) -> Option<&ClientSecret> {
         let presented = ClientSecret::hash_of(presented, pepper);
         let mut found = None;
@@ -84,7 +84,7 @@ pub struct RemainingCredentials {
 }
 
 impl RemainingCredentials {
-    /// Whether the application gets no more tokens once its secrets with an end have ended.
+    /// Whether the application will get no more tokens when all its secrets with an end have ended.
     pub fn will_give_no_tokens(&self) -> bool {
         self.keys.is_empty() && self.secrets.iter().all(|secret| secret.expires_date.is_some())
     }

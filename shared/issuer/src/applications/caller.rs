@@ -1,6 +1,6 @@
-//! Which caller may manage which application: making, changing or removing one needs a token with all rights of the
-//! application. Otherwise a token with few rights could make an application with all rights, or remove the applications
-//! of others.
+//! Callers and the applications that they may manage: making, changing or removing an application needs a token with
+//! all its rights. Otherwise a token with few rights could make an application with all rights, or remove the
+//! applications of others.
 
 use super::{application::Application, error::ApplicationError};
 use auth::{AuthorizedEntity, Claims, Entities, Scopes};
@@ -59,8 +59,8 @@ impl<'a> Caller<'a> {
         self.check(application.scopes, &application.entities, application.may_publish)
     }
 
-    /// Charges the caller's entity for the applications, secrets and keys that are about to be made. Each of them
-    /// becomes an entry in the list of revocations when it is removed. Removal is never refused, so making is limited.
+    /// Charges the caller's entity for the applications, secrets and keys that are about to be made
+    /// ([`Allowance::Credentials`]).
     pub(super) async fn spend_credentials(
         &self,
         allowances: &Allowances,
@@ -74,15 +74,15 @@ impl<'a> Caller<'a> {
         }
     }
 
-    /// Fails when the token is this application's own, unless the request is confirmed. A caller that removes another
-    /// application keeps its own access, can repair a mistake, and needs no confirmation.
+    /// Fails if the token is this application's own and the request is not confirmed. A caller that removes another
+    /// application needs no confirmation: it keeps its own access and can repair a mistake.
     pub fn check_confirmation(&self, application: &Application, confirmed: bool) -> Result<(), ApplicationError> {
         let own = self.0.is_some_and(|(_, token)| token.client_id == application.client_id);
         if own && !confirmed { Err(ApplicationError::Unconfirmed) } else { Ok(()) }
     }
 }
 
-/// Whether the query says `confirm=true`: remove even if this ends the caller's own access.
+/// Whether the query says `confirm=true`, which allows a removal that ends the caller's own access.
 pub fn confirmed(mut query: Query<'_>) -> Result<bool, Problem> {
     let confirmed = query.optional("confirm", "`true` or `false`", |text| text.parse().ok());
     query.finish()?;

@@ -13,7 +13,7 @@ use base::Time;
 
 /// Members that only a private or a shared key has (RFC 7518 §6.2.2, §6.3.2, §6.4.1).
 const PRIVATE: [&str; 8] = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
-/// The algorithms that the keys can be used with, by name (RFC 8414 §2). Two names mean the algorithm of Ed25519.
+/// The algorithms that the keys can be used with, by name (RFC 8414 §2). That of Ed25519 has two names.
 pub const ALGORITHMS: [&str; 6] = ["ES256", "ES384", "EdDSA", "Ed25519", "RS256", "PS256"];
 /// The longest name of a key.
 const MAX_KID: usize = 128;
@@ -27,7 +27,7 @@ pub const MAX_KEYS: usize = 5;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientKey {
-    /// Its name: given by the application, or the thumbprint of RFC 7638.
+    /// Its name: the given one, or the thumbprint (RFC 7638).
     pub kid: String,
     jwk: Jwk,
     /// When it was registered.
@@ -104,7 +104,7 @@ impl ClientKey {
     }
 }
 
-/// The fault of a key, or of a set of keys, that has the member of a private key.
+/// The fault of a key or a set of keys with a member of a private key; `None` without one.
 pub(super) fn private_fault(members: &Map<String, Value>) -> Option<String> {
     let in_set = members.get("keys").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_object);
     let mut keys = iter::once(members).chain(in_set);
@@ -122,7 +122,7 @@ fn is_kid(text: &str) -> bool {
     (1..=MAX_KID).contains(&text.len()) && text.bytes().all(allowed) && !dots_alone && !text.starts_with(SECRET_PREFIX)
 }
 
-/// The algorithm that the key is restricted to, if any. A key for another purpose than verifying signatures is refused.
+/// The algorithm that the key is restricted to, if any. Refuses keys for other purposes than verifying signatures.
 fn purpose(members: &Map<String, Value>, material: &Material) -> Result<Option<Algorithm>, String> {
     if members.get("use").is_some_and(|usage| usage != "sig") {
         return Err("must have `sig` as its `use`, or none".to_owned());

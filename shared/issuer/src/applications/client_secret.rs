@@ -1,7 +1,7 @@
-//! Client secrets, of which only hashes are stored.
+//! Client secrets. Only their hashes are stored.
 //!
 //! A secret is 256 random bits, so a fast keyed hash protects it as well as a slow one: HMAC-SHA256 under a pepper from
-//! Secrets Manager. The table alone is not even enough to test a guess.
+//! Secrets Manager. Without the pepper, the table does not even allow a guess to be tested.
 
 use aws_lc_rs::{constant_time, hmac};
 use base64::{Engine, prelude::BASE64_STANDARD};

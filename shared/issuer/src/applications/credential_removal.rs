@@ -1,5 +1,4 @@
-//! Removing a secret or a key of an application. One transaction removes the credential and revokes the tokens obtained
-//! with it.
+//! Removing a secret or a key of an application, and revoking the tokens obtained with it, in one transaction.
 
 use super::{caller::Caller, error::ApplicationError, keys, secrets, store::Applications};
 use base::{ClientSecretId, Time, audit::Notes};
@@ -17,7 +16,7 @@ pub enum CredentialName<'a> {
 /// The result of removing a credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CredentialRemoved {
-    /// The application has no live secret and no key any more, so it gets no tokens.
+    /// The application has neither a live secret nor a key left, so it gets no tokens.
     pub was_the_last: bool,
 }
 

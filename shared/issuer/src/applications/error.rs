@@ -143,8 +143,7 @@ impl From<ApplicationError> for Problem {
     }
 }
 
-/// How a client gets another secret after it lost the one that its request made, with an application or for an existing
-/// one.
+/// How a client gets another secret if it lost the response with the one that its request made.
 fn another_secret(made: &str) -> String {
     if ClientSecretId::parse(made).is_some() {
         let end = format!("`DELETE …/application/{{clientId}}/secret/{made}` ends this one");

@@ -1,5 +1,5 @@
-//! The material of an application's public key (RFC 7518 §6, RFC 8037 §2), and the checks that only the private half
-//! can sign for it.
+//! The material of an application's public key (RFC 7518 §6, RFC 8037 §2), and the checks that signing for it needs the
+//! private half.
 
 use aws_lc_rs::{
     digest,
@@ -111,7 +111,8 @@ impl Material {
     }
 }
 
-/// Checks that the coordinates are a point on the curve. A verification would fail too late to refuse the key.
+/// Checks that the coordinates are a point on the curve. Without this check, the owner would learn of a bad key only
+/// when it verifies nothing.
 fn on_curve(curve: &'static EcdsaVerificationAlgorithm, length: usize, x: Vec<u8>, y: Vec<u8>) -> Result<(), String> {
     let right = x.len() == length && y.len() == length;
     let point = [vec![4], x, y].concat(); // uncompressed (SEC 1 §2.3.3)
@@ -122,8 +123,8 @@ fn on_curve(curve: &'static EcdsaVerificationAlgorithm, length: usize, x: Vec<u8
     }
 }
 
-/// Checks that signing for this Ed25519 key needs the private half. The library that verifies accepts any point, and
-/// with one of a small order a signature of zeros is valid for one message in eight, or for every message.
+/// Checks that signing for this Ed25519 key needs the private half. The verifying library accepts any point. With a
+/// point of small order, a signature of zeros is valid for at least one message in eight.
 fn edwards(x: Vec<u8>) -> Result<(), String> {
     let fault = || "is no key on the curve Ed25519".to_owned();
     let mut coordinate = <[u8; 32]>::try_from(x.as_slice()).map_err(|_| fault())?;
@@ -161,8 +162,8 @@ const SMALL_ORDER: [[u8; 32]; 5] = [
     number(b"7fffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffec"),
 ];
 
-/// Whether a number, the largest digit first, has a factor below 752. No modulus of RSA may have one (NIST SP 800-89
-/// §5.3.3): a known factor leads to the other factors, and they lead to the private half.
+/// Whether a number, the largest digit first, has a factor below 752. An RSA modulus must not have one (NIST SP 800-89
+/// §5.3.3): with a known factor, the private half can be computed.
 fn has_small_factor(number: &[u8]) -> bool {
     let rest = |divisor: u32| number.iter().fold(0, |rest, byte| (rest << 8 | u32::from(*byte)) % divisor);
     (2..752).any(|divisor| rest(divisor) == 0)

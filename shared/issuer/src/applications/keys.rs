@@ -1,4 +1,4 @@
-//! The public keys of an application, which proves with assertions that it has the private halves (RFC 7523).
+//! The public keys of an application, which verify its assertions (RFC 7523).
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;

@@ -14,7 +14,7 @@ use base::{Time, audit::Notes};
 use problem::{JsonBody, Problem};
 use storage::Written;
 
-/// The properties that a change cannot set, and the alternative: a token must not gain rights by a change of its
+/// The properties that a change cannot set, each with the alternative: a token must not gain rights by a change of its
 /// application.
 const FIXED: [(&str, &str); 4] = [
     ("scopes", "cannot be changed; make another application with the scopes that it is to have"),
@@ -63,7 +63,7 @@ impl Applications {
         Ok(application)
     }
 
-    /// Reads the application again, to find out why a change of it lost.
+    /// Finds out why a change of an application lost, by reading it again.
     pub(super) async fn lost(&self, caller: &Caller<'_>, client_id: &str, notes: &Notes) -> ApplicationError {
         match self.show(caller, client_id, notes).await {
             Ok(now) => ApplicationError::Changed(now.version),
@@ -99,7 +99,7 @@ impl Applications {
     /// Grants or withdraws an application's right to publish events. Returns the current application. Writes nothing
     /// when nothing changes.
     ///
-    /// Tokens carry the right, so withdrawing it also revokes the tokens that have it, in the same transaction. The
+    /// Tokens carry the right, so withdrawing it also revokes the issued tokens, in the same transaction. The
     /// application continues with its next token.
     pub async fn let_publish(
         &self,
@@ -122,8 +122,8 @@ impl Applications {
 
     /// Removes an application and revokes its tokens. Returns the application before the removal.
     ///
-    /// One transaction removes the application and its owner's pointer to it, and revokes its tokens, so that a crash
-    /// leaves no half of it. Other requests cannot make it fail: there is no allowance for it, and it needs no version.
+    /// One transaction removes the application and its owner's pointer, and revokes its tokens, so that a crash leaves
+    /// nothing half removed. Other requests cannot make it fail: it has no allowance, and needs no version.
     pub async fn remove(
         &self,
         caller: &Caller<'_>,

@@ -1,4 +1,4 @@
-//! Applications: the clients of the token issuer, how their credentials are stored, and how their owners manage them.
+//! Applications: the clients of the token issuer, their credentials, and their management by their owners.
 
 mod application;
 pub mod caller;

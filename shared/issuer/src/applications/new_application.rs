@@ -1,4 +1,4 @@
-//! New applications, requested over HTTP or by the operator: the checks of their properties, and their creation.
+//! New applications, requested over HTTP or by the operator: checking their properties, and making them.
 
 use std::collections::BTreeMap;
 
@@ -19,8 +19,8 @@ pub const MAX_APPLICATIONS: usize = 100;
 
 const MAX_NAME_LENGTH: usize = 100;
 const PUBLIC_KEYS: &str = "a list of public keys, each a JSON Web Key";
-/// How many managing entities an application may be registered for, and how many bytes their identifiers may have
-/// together: every token carries them all.
+/// The most managing entities of an application, and the most bytes of their identifiers together: every token carries
+/// them all.
 const MAX_ENTITIES: usize = 100;
 const MAX_ENTITY_BYTES: usize = 4 * 1024;
 /// The length of a client identifier after `app`. It has letters and digits only, so that the Basic encodings of all
@@ -213,9 +213,10 @@ fn public_keys(given: &Value, now: Time, violations: &mut Violations) -> Vec<Cli
     keys
 }
 
-/// Takes the members that published clients of another platform of this kind send with an application: its owner again,
-/// as an identifier, a name and a type, and redirect addresses, which no grant of this service uses. Such applications
-/// have no member for scopes. Returns whether such a client sent the body, for an application that this entity owns.
+/// Takes the members that published clients of a similar platform send with an application: the owner, as an
+/// identifier, a name and a type, and redirect addresses, which no grant of this service uses. Their requests have no
+/// member for scopes. Returns whether such a client sent the body, which redirect addresses show. A given owner must be
+/// this entity.
 pub(super) fn take_published_members(body: &mut JsonBody<'_>, owner: &EntityId) -> bool {
     let identifier: Option<String> = body.optional("ownerIdentifier", "the managing entity of the path");
     for name in ["ownerName", "ownerType"] {

@@ -14,7 +14,7 @@ use base::{SharedRandom, Time, audit::Notes};
 use serde::{Serialize, Serializer};
 use storage::{Allowances, Answered, IdempotencyStore, IdempotentRequest, SecretText};
 
-/// Makes applications for their owners, and further secrets (`secrets.rs`).
+/// Makes applications, and further secrets for them (`secrets.rs`).
 pub struct Registration {
     /// The stored applications.
     pub applications: Applications,
@@ -74,7 +74,7 @@ impl Registration {
         now: Time,
     ) -> Result<Created, ApplicationError> {
         caller.check(new.scopes, &new.entities, new.may_publish)?;
-        // Two concurrent requests may both pass: the limit keeps lists short, and one more does no harm.
+        // Two concurrent requests may both pass. The limit only keeps lists short, so one more does no harm.
         if let Some(entity) = caller.entity()
             && self.applications.count_of(entity).await? >= MAX_APPLICATIONS
         {
@@ -90,10 +90,10 @@ impl Registration {
         Ok(created)
     }
 
-    /// Makes an application with an identifier and a secret that its clients already know, unless it exists: its owner
-    /// may have changed it since, or ended this secret. Returns whether the application accepts the secret.
+    /// Makes an application with an identifier and a secret that its clients already know, unless it exists. Returns
+    /// whether the application accepts the secret: the owner of an existing one may have ended it.
     ///
-    /// An application that was removed is made again. Its tokens are refused until the revocation ends.
+    /// A removed application is made again. Tokens that it gets within five minutes after the removal are refused.
     pub async fn ensure(
         &self,
         caller: &Caller<'_>,

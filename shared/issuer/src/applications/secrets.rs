@@ -1,9 +1,8 @@
 //! The secrets of an application, and their rotation without a gap: the new secret is accepted at once, and the
-//! previous one beside it for the overlap that the owner wants.
+//! previous one for the overlap that the owner chooses.
 //!
-//! An ended secret is kept while tokens obtained with it may be valid, so that its removal can revoke them. An
-//! application keeps a limited number of ended secrets; beyond it, the secret that ended first is removed with its
-//! tokens.
+//! An ended secret is kept while tokens obtained with it may be valid, so that its removal can revoke them. The number
+//! of kept secrets is limited: beyond it, the secret that ended first is removed with its tokens.
 
 use std::{cmp::Reverse, time::Duration};
 
@@ -118,9 +117,9 @@ impl Registration {
     }
 }
 
-/// The credentials with a new secret at the front. The previous one ends after the overlap, or earlier if it has an
-/// earlier end. Ended secrets stay while their tokens may be valid. If there are too many, those that ended first are
-/// removed with their tokens, since an unknown secret could not be removed later.
+/// The credentials with a new secret at the front. The previous one ends after the overlap, or at its earlier end.
+/// Ended secrets stay while their tokens may be valid. If there are too many, those that ended first are removed with
+/// their tokens, since an unknown secret could not be removed later.
 pub fn with_new(
     application: &Application,
     new: ClientSecret,

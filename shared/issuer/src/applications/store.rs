@@ -1,5 +1,5 @@
-//! Applications in the table. Each is in a separate partition, so that one read authenticates a client. A pointer in
-//! the owner's partition lets one query list an owner's applications.
+//! Applications in the table. Each has a separate partition, so that one read finds it for authentication. Pointers in
+//! the owner's partition list an owner's applications.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -21,7 +21,7 @@ use storage::{IdempotencyError, Record, SecretBytes};
 
 /// The sort key of every application.
 const SORT_KEY: &str = "APP";
-/// Longer than any existing identifier, and short enough for a key.
+/// The longest client identifier that is looked up, in bytes: longer than any existing one, and short enough for a key.
 const MAX_CLIENT_ID: usize = 256;
 
 /// The applications in the table.
@@ -30,7 +30,6 @@ pub struct Applications {
     table: Table,
 }
 
-/// The item in the table.
 #[derive(Debug, Serialize, Deserialize)]
 struct ApplicationItem {
     pk: String,
@@ -102,7 +101,7 @@ impl Applications {
         self.table.all(Query::partition(pointers(owner)), "listing an entity's applications").await
     }
 
-    /// Writes an application and overwrites an existing one, together with the idempotency record of its request, if
+    /// Writes an application, overwriting any existing one, together with the idempotency record of its request, if
     /// any.
     pub(crate) async fn put(&self, application: Application, record: Option<Record>) -> Result<(), IdempotencyError> {
         const DOING: &str = "writing an application";
@@ -152,7 +151,7 @@ impl Applications {
     }
 
     /// Removes the application and revokes its tokens, even if it has changed since it was read: a thief who keeps
-    /// changing it must not keep it alive. Lost when it was already removed.
+    /// changing it must not be able to keep it alive. Lost when it was already removed.
     pub(super) async fn delete(&self, read: &Application, now: Time) -> Result<Written<()>, TableError> {
         let writes = Transaction::new()
             .with(revocations::of_application(&read.client_id, now)?)
@@ -161,8 +160,8 @@ impl Applications {
         self.table.write_all(writes, "removing an application").await
     }
 
-    /// Notes the day (UTC, `2026-11-20`) on which a credential was last used, once a day. The version does not change.
-    /// A removed application is not written again.
+    /// Notes the day (UTC, `2026-11-20`) on which a credential was last used, once a day. The version does not change,
+    /// and a removed application does not reappear.
     pub async fn note_use(&self, client_id: &str, credential: &str, day: &str) -> Result<(), TableError> {
         let last_used = ("lastUsed", credential);
         let change = Change::of(key(client_id))
@@ -173,9 +172,9 @@ impl Applications {
     }
 }
 
-/// A change of an application, on condition that it has not changed since it was read. The condition also holds when
-/// this same change was already written, which `written` detects: the SDK repeats a write when a response is lost, and
-/// its own first write must not look like a concurrent change.
+/// A change of an application, on condition that it has not changed since it was read. The condition also holds if this
+/// same change was already written, which `written` detects: the SDK repeats a write whose response is lost, and the
+/// first write must not look like a concurrent change.
 fn revision(read: &Application, written: Condition, now: Time) -> Change {
     let next = read.version + 1;
     let repeated = is("version", next).and(is("lastUpdate", now)).and(written);
@@ -185,7 +184,6 @@ fn revision(read: &Application, written: Condition, now: Time) -> Change {
         .only_if(is("version", read.version).or(repeated))
 }
 
-/// The change of an application's credentials.
 fn credential_change(
     read: &Application,
     left: &RemainingCredentials,

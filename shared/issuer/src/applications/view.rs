@@ -63,8 +63,8 @@ struct KeyView<'a> {
 }
 
 impl Application {
-    /// The application as its owner sees it. Lists secrets by their identifiers, including recently ended ones, since
-    /// they can be removed with their tokens. The text of a secret is shown once.
+    /// The application as its owner sees it. Lists secrets by their identifiers, including recently ended ones, which
+    /// can be removed with their tokens. The text of a secret is shown once.
     pub fn view<'a>(&'a self, now: Time, client_secret: Option<&'a SecretText>) -> ApplicationView<'a> {
         ApplicationView {
             client_id: &self.client_id,

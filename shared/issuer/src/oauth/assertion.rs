@@ -1,7 +1,7 @@
 //! Client assertions: JWTs that an application signs to prove its identity (RFC 7523 §3), each valid for one request.
 //!
-//! Everything except the signature and the single use is checked before the application is looked up, so that no
-//! refusal reveals whether it exists.
+//! Everything except the signature and the single use is checked independently of the application, so that no refusal
+//! reveals whether it exists.
 
 use std::{sync::LazyLock, time::Duration};
 
@@ -25,7 +25,7 @@ const LONGEST: usize = 8 * 1024;
 const TYPES: [&str; 3] = ["JWT", "client-authentication+jwt", "application/client-authentication+jwt"];
 /// How far in the future an assertion may end, in seconds: an hour, for a client whose clock is a minute ahead.
 const LONGEST_LIFE: f64 = 3660.0;
-/// How far a client's clock may be ahead, in seconds, where the assertion says when it was made or begins.
+/// How far a client's clock may be ahead, in seconds, for `iat` and `nbf`.
 const CLOCK_SKEW: f64 = 60.0;
 /// How long an identifier is remembered: longer than any assertion with it is valid.
 const RETENTION: Duration = Duration::from_secs(2 * 60 * 60);
@@ -52,7 +52,7 @@ struct Claims {
     jti: String,
 }
 
-/// Why an assertion is not accepted. For the log: the response says only that the client was not authenticated.
+/// Why an assertion is not accepted. Only the log shows it: the response says that the client was not authenticated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AssertionFault {
     /// It is not a signed text of the right form.
@@ -118,9 +118,9 @@ impl ClientAssertion {
         if ends && begun(self.claims.iat) && begun(self.claims.nbf) { Ok(()) } else { Err(AssertionFault::Time) }
     }
 
-    /// The key that made its signature. The number of tried keys is always the number that an application may have, or
-    /// one if the assertion names a key. Decoys replace missing keys, so that the time reveals neither whether the
-    /// application exists nor how it authenticates.
+    /// The key that made its signature. A failure has always tried as many keys as an application may have, or one if
+    /// the assertion names a key. Decoys replace missing keys, so that the time reveals neither whether the application
+    /// exists nor how it authenticates.
     pub fn signer<'k>(&self, keys: &'k [ClientKey]) -> Result<&'k ClientKey, AssertionFault> {
         let jws = Jws::parse(self.text.expose(), LONGEST)?;
         let verifies =
@@ -165,8 +165,8 @@ impl UsedAssertions {
         Self(table)
     }
 
-    /// Records that a request uses an assertion, which must have been verified before: unauthenticated callers must not
-    /// write here. Lost when another request used it.
+    /// Records that a request uses an assertion. The assertion must be verified before, since unauthenticated callers
+    /// must not write here. Lost when another request used it.
     pub async fn note(
         &self,
         assertion: &ClientAssertion,
@@ -181,13 +181,12 @@ impl UsedAssertions {
             request: request_id,
             expires_at: (now + RETENTION).as_seconds(),
         };
-        // The same request may write again, when only the response was lost.
+        // The SDK may repeat the write of a request when a response is lost.
         let put = Put::item(&used, DOING)?.only_if(is_new().or(is("request", request_id)));
         self.0.write(put, DOING).await
     }
 }
 
-/// The item in the table.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct UsedAssertion<'a> {

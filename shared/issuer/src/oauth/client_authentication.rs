@@ -51,11 +51,11 @@ pub struct Authenticated {
 pub struct Credential {
     /// Its name for the owner: a secret's identifier, or a key's name.
     pub name: String,
-    /// Its name in tokens: a secret's identifier, or a key's thumbprint, since another key may get the name later.
+    /// Its name in tokens: a secret's identifier, or a key's thumbprint, since another key may later get the name.
     pub id: String,
 }
 
-/// Why credentials are not accepted. For the log: the response says only that the client was not authenticated.
+/// Why credentials are not accepted. Only the log shows it: the response says that the client was not authenticated.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     /// The application does not exist, or the secret is not one of its live secrets.
@@ -131,8 +131,8 @@ impl ClientAuthentication {
         }
     }
 
-    /// Authenticates a client. Returns its application and the credential that it used. The response is the same for
-    /// every fault in the credentials.
+    /// Authenticates a client. Returns its application and the credential that it used. Every fault in the credentials
+    /// gets the same response.
     pub async fn authenticate(
         &self,
         credentials: &Credentials,
@@ -205,9 +205,9 @@ impl ClientAuthentication {
     }
 }
 
-/// The audiences that mean this issuer at a path: its address, and those of the token endpoint and of the path (RFC
-/// 7523 §3). Libraries that parse the address, such as the Python SDK of the Model Context Protocol, add the path `/`
-/// where it has none; the two forms are equivalent (RFC 3986 §6.2.3).
+/// The accepted audiences of an assertion: the issuer's address, and those of the token endpoint and of the path (RFC
+/// 7523 §3). Libraries that parse an address without a path, such as the Python SDK of the Model Context Protocol, add
+/// `/`; the two forms are equivalent (RFC 3986 §6.2.3).
 fn audiences(issuer: &str, path: &str) -> Vec<String> {
     let has_path = issuer.split_once("://").is_none_or(|(_, rest)| rest.contains('/'));
     let slash = (!has_path).then_some("/");

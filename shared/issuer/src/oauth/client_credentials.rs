@@ -195,7 +195,7 @@ fn shown(text: &str) -> String {
 }
 
 /// Whether a client means this address. Scheme and host may have any case, and the path `/` equals an empty path (RFC
-/// 3986 §6.2.3), since libraries write addresses so.
+/// 3986 §6.2.3), as libraries write them.
 fn same_address(text: &str, address: &str) -> bool {
     text == address || matches!((Url::parse(text), Url::parse(address)), (Ok(text), Ok(address)) if text == address)
 }

@@ -45,7 +45,7 @@ impl Credentials {
     /// Reads the credentials of a request, from every value of its `Authorization` or from its form.
     ///
     /// # Errors
-    /// 400 when credentials came in several ways or incomplete; 401 when none came.
+    /// 400 for incomplete credentials or several kinds of them; 401 for none.
     pub fn read(authorization: &[&str], form: &mut Form) -> Result<Self, Problem> {
         let basic = match basic(authorization) {
             Ok(basic) => basic,
@@ -79,7 +79,7 @@ impl Credentials {
         Self { client_id, proof: Proof::Secret(SecretText::new(secret)) }
     }
 
-    /// An assertion names its client; a client identifier beside it must be equal (RFC 7521 §4.2).
+    /// An assertion names its client. A `client_id` beside it must be equal (RFC 7521 §4.2).
     fn with_assertion(client_id: Option<String>, assertion: String) -> Self {
         let read = ClientAssertion::read(assertion).and_then(|assertion| match &client_id {
             Some(id) if id != assertion.client_id() => Err(AssertionFault::Subject),
@@ -99,8 +99,8 @@ impl Credentials {
     }
 }
 
-/// The only response to a client that could not be authenticated, for any reason. It has a challenge even where the
-/// client did not try HTTP Basic, since every 401 has one (RFC 9110 §15.5.2).
+/// The response to a client that could not be authenticated, for any reason. It has a challenge even if the client did
+/// not try HTTP Basic, since every 401 needs one (RFC 9110 §15.5.2).
 pub fn unauthenticated() -> Problem {
     let detail =
         "The client could not be authenticated: check client_id and client_secret, or the assertion and its key.";

@@ -54,8 +54,7 @@ impl Form {
     /// Parses the form of a request.
     ///
     /// # Errors
-    /// 400 when the request has another content type, or when the form is too large, is not text or repeats a
-    /// parameter.
+    /// 400 if the request has another content type, or the form is too large, is not UTF-8 or repeats a parameter.
     pub fn read(content_type: &str, body: &[u8]) -> Result<Self, Problem> {
         let media_type = content_type.split(';').next().unwrap_or_default().trim();
         if !media_type.eq_ignore_ascii_case("application/x-www-form-urlencoded") {

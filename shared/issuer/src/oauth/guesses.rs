@@ -1,13 +1,13 @@
 //! Limits on guessing: failed attempts to authenticate are counted by the minute, for each client identifier from each
-//! address and for each address alone. After too many failures the address is blocked for a while, even with valid
+//! address and for each address alone. After too many failures the address is blocked for some minutes, even with valid
 //! credentials; other addresses are not affected.
 //!
 //! | item | pk / sk |
 //! |---|---|
 //! | attempts for one client identifier | `GUESSES#{address}` / hash of the identifier |
-//! | attempts for all together | `GUESSES#{address}` / `*` |
+//! | attempts for all client identifiers | `GUESSES#{address}` / `*` |
 //!
-//! A minute is an attribute, `m29919465`. A successful attempt writes nothing, and neither does a blocked one.
+//! Each minute is an attribute, such as `m29919465`. Successful and blocked attempts write nothing.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -97,7 +97,7 @@ impl Attempts {
         self.0.range(..minute - MINUTES).map(|(minute, _)| *minute)
     }
 
-    /// The time until fewer than `limit` attempts count; zero when that is so now.
+    /// The time until fewer than `limit` attempts count; zero if fewer count now.
     fn wait(&self, limit: u32, now: Time) -> Duration {
         let minute = minute_of(now);
         let free = (minute..=minute + MINUTES)
@@ -150,8 +150,8 @@ impl Guesses {
     /// Counts a failed attempt, and returns the new counts.
     ///
     /// # Errors
-    /// When the attempt could not be counted. It must then not be answered, or guessing would be unlimited while the
-    /// table is unreachable.
+    /// When the attempt could not be counted. The caller must then not reveal its result, or guessing would be
+    /// unlimited while the table is unreachable.
     pub async fn count(&self, tally: &Tally, now: Time) -> Result<Tally, TableError> {
         let (for_client, from_address) = tokio::join!(
             self.add(&tally.pk, &tally.client, &tally.for_client, now),
@@ -160,8 +160,8 @@ impl Guesses {
         Ok(Tally { for_client: for_client?, from_address: from_address?, ..tally.clone() })
     }
 
-    /// Removes the failed attempts from an address: for all client identifiers, or for one. In the latter case the
-    /// attempts from the address for all together still count. Returns the number of client identifiers that had any.
+    /// Removes the failed attempts from an address for one client identifier or, by default, for all. For one, the
+    /// attempts from the address as a whole still count. Returns the number of client identifiers that had any.
     pub async fn forget(&self, source: IpAddr, client_id: Option<&str>) -> Result<usize, TableError> {
         const DOING: &str = "forgetting failed attempts";
         let pk = partition(Some(source));
@@ -197,8 +197,8 @@ fn partition(source: Option<IpAddr>) -> String {
     }
 }
 
-/// The hash of a client identifier. People put their secret there by mistake, and strangers any text, so the text must
-/// neither be readable in the table nor exceed the length of a key.
+/// The hash of a client identifier. People send their secret instead by mistake, and strangers any text, so the text
+/// must neither be readable in the table nor exceed the length of a key.
 fn hashed(client_id: &str) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, client_id.as_bytes()))
 }

@@ -1,4 +1,4 @@
-//! Introspection (RFC 7662): whether a token is active at this time, and its claims.
+//! Introspection (RFC 7662): whether a token is active, and its claims.
 
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ impl Active {
 
 impl Introspection {
     /// Answers a request about a token. Revocations are read for each request, so that the response is never stale.
-    /// Another application's token looks inactive, except to a platform-wide application that may read accounts.
+    /// Another application's token looks inactive, except to a platform-wide application with the scope `account.read`.
     pub async fn introspect(
         &self,
         form: &TokenForm,

@@ -9,13 +9,13 @@ use auth::{Resource, Scope};
 #[derive(Debug, Serialize)]
 pub struct Metadata {
     issuer: String,
-    /// It supports no sign-in yet, and its response says so. Client libraries for the Model Context Protocol refuse
+    /// An endpoint that supports no sign-in yet, and says so. Client libraries for the Model Context Protocol refuse
     /// metadata without it, even for grants that do not use it.
     authorization_endpoint: String,
     token_endpoint: String,
     jwks_uri: String,
     scopes_supported: [&'static str; 30],
-    /// As the same libraries require.
+    /// Required by the same libraries.
     response_types_supported: [&'static str; 1],
     code_challenge_methods_supported: [&'static str; 1],
     grant_types_supported: [&'static str; 1],
@@ -29,7 +29,7 @@ pub struct Metadata {
     revocation_endpoint_auth_signing_alg_values_supported: [&'static str; ALGORITHMS.len()],
 }
 
-/// How clients authenticate, at every endpoint.
+/// The methods of client authentication, at every endpoint.
 const METHODS: [&str; 3] = ["client_secret_basic", "client_secret_post", "private_key_jwt"];
 
 impl Metadata {
@@ -64,8 +64,8 @@ pub struct ResourceMetadata {
     resource_documentation: String,
     authorization_servers: [String; 1],
     bearer_methods_supported: [&'static str; 1],
-    /// The scope that an agent needs first, and not every scope: a library requests all scopes that it finds here, and
-    /// no token is issued when the application is not registered for one of them.
+    /// Only the scope that every agent needs: a library requests all scopes that it finds here, and gets no token if
+    /// the application is not registered for one of them.
     scopes_supported: [&'static str; 1],
 }
 

@@ -1,5 +1,5 @@
-//! The pepper of client secrets. It is a separate secret in Secrets Manager, since a function that authenticates
-//! clients does not need the keys that sign tokens.
+//! The pepper of client secrets. It is a separate secret in Secrets Manager, so that a function can authenticate
+//! clients without access to the keys that sign tokens.
 
 use serde::Deserialize;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Revocation (RFC 7009): a client revokes one of its tokens.
+//! Revocation of tokens by clients (RFC 7009).
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ pub struct Revocation {
 }
 
 impl Revocation {
-    /// Revokes a token. The revocation is written when this returns, regardless of how many were revoked before. An
-    /// invalid token needs no revocation (RFC 7009 §2.2).
+    /// Revokes a token. The revocation is written when this returns, and no limit refuses it. An invalid token needs no
+    /// revocation (RFC 7009 §2.2).
     pub async fn revoke(
         &self,
         form: &TokenForm,

@@ -1,5 +1,5 @@
-//! The keys with which the issuer signs tokens. A key signs a token only if the key stays published for longer than the
-//! token lives.
+//! The keys with which the issuer signs tokens. A key signs a token only if it stays published for the token's whole
+//! life.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ use base::{SharedClock, Time};
 use problem::Problem;
 use storage::{SecretError, Secrets, TableError};
 
-/// Minimum time between two reads of the secret when its key may not sign any more: the key is about to be replaced, or
+/// Minimum time between two reads of the secret because its key may no longer sign: the key is about to be replaced, or
 /// just was.
 const RETIRED_KEY_PAUSE: Duration = Duration::from_secs(5);
 
@@ -46,7 +46,7 @@ impl From<SigningKeyError> for Problem {
 /// The keys in memory.
 pub struct SigningKeyCache {
     secret: Refreshed<SigningSecretSource>,
-    /// Verifies tokens, and so knows which keys are valid.
+    /// Knows which keys are valid.
     tokens: Arc<Verifier>,
 }
 
@@ -57,8 +57,8 @@ impl SigningKeyCache {
         Self { secret, tokens }
     }
 
-    /// The keys, of which the current one verifies a token that expires at `end`. When the cached key does not, it was
-    /// replaced: the secret is read again at once.
+    /// The keys, whose current one stays valid until `end`. If the cached key does not, it was replaced or revoked, so
+    /// the secret is read again at once.
     pub async fn keys_until(&self, end: Time) -> Result<Arc<SigningKeys>, SigningKeyError> {
         let keys = self.secret.get().await?;
         if self.is_valid_until(&keys.current, end).await? {

@@ -60,8 +60,7 @@ impl AssertionKey {
             }
             Self::Edwards(pair, _) => json!({ "kty": "OKP", "crv": "Ed25519", "x": text(pair.public_key().as_ref()) }),
             Self::Rsa(pair, _) => {
-                // RFC 8017 §A.1.1: a sequence of the modulus, after nine bytes, and the exponent,
-                // 65537.
+                // RFC 8017 §A.1.1: a sequence of the modulus, after nine bytes, and the exponent, 65537.
                 json!({ "kty": "RSA", "n": text(&pair.public_key().as_ref()[9..265]), "e": "AQAB" })
             }
         }

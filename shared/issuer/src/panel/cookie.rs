@@ -2,8 +2,8 @@
 
 use super::{frame_ancestors::FrameAncestors, key::PanelKey, new_link::LONGEST_LIFETIME};
 
-/// The cookie's names in a local run, without TLS. The name of a cookie for frames differs: after a change of the
-/// setting, a browser could otherwise send both, and neither would count.
+/// The cookie's names in a local run, without TLS. A cookie for frames has another name: otherwise a browser could send
+/// both kinds after a change of the setting, and neither would count.
 const NAME: &str = "waypost-panel";
 const FRAMED_NAME: &str = "waypost-panel-framed";
 /// The cookie's names over TLS. Because of the prefix, browsers accept it only from this host, so that no neighbouring
@@ -34,8 +34,8 @@ impl SessionCookies {
         }
     }
 
-    /// The key of the session among the values of the cookies with this name, if there is exactly one. Of several
-    /// values, a page of another subdomain may have planted one, and nothing shows which (RFC 6265 §8.6).
+    /// The session's key, if there is exactly one cookie of this name. A page of another subdomain may have planted one
+    /// of several, and nothing shows which (RFC 6265 §8.6).
     pub fn key<'a>(values: &[&'a str]) -> Option<&'a str> {
         match values {
             [only] => Some(only),
@@ -43,8 +43,8 @@ impl SessionCookies {
         }
     }
 
-    /// The header `Set-Cookie` that gives the browser this key. The service knows when the session ends: its application
-    /// may prolong it while the page is idle, so the browser keeps the key as long as a session can last.
+    /// The header `Set-Cookie` with this key. The browser keeps it as long as any session can last, since the
+    /// application may prolong the session while the page is idle.
     pub fn give(self, key: &PanelKey) -> String {
         self.header(&key.expose(), LONGEST_LIFETIME.as_secs())
     }
@@ -54,10 +54,10 @@ impl SessionCookies {
         self.header("", 0)
     }
 
-    /// Only the panel's page uses the cookie, from its own origin. `Strict` enforces this, but a browser would not send
-    /// the cookie from a frame in a page of another site. `Partitioned` gives each site that frames the panel a separate
-    /// cookie (CHIPS), so that requests from any other site have none. It requires `Secure`, which browsers accept
-    /// without TLS from this machine; in other local runs, they would drop the cookie.
+    /// Only the panel's page uses the cookie, from its own origin. `Strict` enforces this, but would also withhold the
+    /// cookie from a panel in a frame of another site. There, `Partitioned` gives each framing site a separate cookie
+    /// (CHIPS), so that requests from any other site have none. It requires `Secure`, which browsers accept without TLS
+    /// only from this machine; in other local runs they drop the cookie.
     fn header(self, value: &str, seconds: u64) -> String {
         let name = self.name();
         // The prefix requires the path `/`.

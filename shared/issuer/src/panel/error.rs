@@ -14,13 +14,13 @@ use crate::oauth::signing_keys::SigningKeyError;
 /// Why a use case of the panel failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PanelError {
-    /// A session of the panel asks for a link, or to renew one.
+    /// A session of the panel cannot make or renew a link.
     #[error("a session of the panel asks for a link, or to renew one")]
     BySession,
     /// The link would have scopes that its maker lacks.
     #[error("the link would have scopes that its maker lacks: {0}")]
     ExceedsScopes(Scopes),
-    /// The session of the link could publish events, which its maker may not.
+    /// The link's session could publish events, and its maker may not.
     #[error("the session of the link could publish events, which its maker may not")]
     ExceedsPublishing,
     /// The allowance of this hour is spent; the next hour begins after this time.
@@ -82,7 +82,7 @@ pub enum SessionFault {
     /// The session has ended.
     #[error("the session is over")]
     Over,
-    /// The cookie holds a key that was replaced long ago.
+    /// The cookie holds a key that was replaced more than a minute ago.
     #[error("a key of the session came that was replaced; the session is ended")]
     Replayed,
     /// The application or the credential that the link was made with was removed, or the application lost the

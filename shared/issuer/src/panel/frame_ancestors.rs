@@ -1,11 +1,11 @@
-//! The pages of a platform that may show the panel in a frame.
+//! The origins whose pages may show the panel in a frame.
 
 use std::{fmt, str::FromStr};
 
 use base::{Environment, FromEnvironment};
 use url::{Origin, Url};
 
-/// The origins whose pages may show the panel in a frame: `PANEL_FRAME_ANCESTORS`, by default none.
+/// The setting `PANEL_FRAME_ANCESTORS`: a list of origins, by default empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FrameAncestors(Vec<String>);
 

@@ -10,7 +10,7 @@ use auth::EntityId;
 use base::{PanelLinkId, Random, random};
 use storage::SecretText;
 
-/// As many characters as 256 bits need, in base 64 or as letters and digits.
+/// The number of characters for 256 bits, in base 64 or as letters and digits.
 const LENGTH: usize = 43;
 
 /// A key. Its text is `{entity}/{link}/{secret}`, in characters that a fragment and a cookie need not encode.
@@ -60,8 +60,8 @@ impl PanelKey {
         constant_time::verify_slices_are_equal(self.hash().as_bytes(), hash.as_bytes()).is_ok()
     }
 
-    /// The key after this one. It is deterministic, so that concurrent and repeated requests get the same one. It needs
-    /// both the seed and this key, so that neither the table nor an old key is sufficient.
+    /// The key after this one. It is deterministic, so that concurrent and repeated requests get the same key. It
+    /// depends on the seed and on this key, so that neither the table nor an old key is sufficient.
     pub(super) fn next(&self, seed: &str) -> Self {
         let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, seed.as_bytes()), self.secret.expose().as_bytes());
         Self { secret: SecretText::new(BASE64_URL_SAFE_NO_PAD.encode(tag)), ..self.clone() }

@@ -1,4 +1,4 @@
-//! Links into the panel: the rights that they grant, how long they can be opened, and the sessions that they opened.
+//! Links into the panel: their rights, their lives, and the sessions that they opened.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use base::{PanelLinkId, Time};
 
 /// How long a link can be opened.
 pub const CODE_LIFETIME: Duration = Duration::from_secs(10 * 60);
-/// How long a token of a session lives: no longer than the removal of the session's application or credential may take
-/// to have effect.
+/// How long a token of a session lives. Each renewal checks the session's application and credential, so that their
+/// removal ends the session within this time.
 pub const TOKEN_LIFETIME: Duration = Duration::from_secs(10 * 60);
 
 /// A link.
@@ -81,8 +81,8 @@ impl PanelLink {
         now < self.ends()
     }
 
-    /// Whether its application still has the link's rights, and the credential with which the link was requested was
-    /// not removed.
+    /// Whether its application still has the link's scopes and managing entity, and the credential with which the link
+    /// was requested. The right to publish is checked when a token is issued.
     pub fn is_backed_by(&self, application: &Application, now: Time) -> bool {
         let has_credential = |id: &String| {
             application.kept_secrets(now).any(|secret| secret.id.as_str() == id)

@@ -38,7 +38,7 @@ enum MakersProof<'a> {
     Operator(&'a Application),
 }
 
-/// The rights that a link grants, or that a token could give to a link.
+/// The rights that a link grants, or that a maker can grant.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LinkRights {
     pub(super) scopes: Scopes,
@@ -94,7 +94,7 @@ impl<'a> LinkMaker<'a> {
     /// The grant of a link that the maker makes now.
     ///
     /// # Errors
-    /// When the link would grant more than its maker has, or outlive the session that makes it.
+    /// When the link would grant more than its maker has, or its maker is a session.
     fn grant(&self, new: NewPanelLink, now: Time) -> Result<PanelGrant, PanelError> {
         let (client_id, credential_id, own) = match self.by {
             MakersProof::Token(claims) => {
@@ -135,8 +135,8 @@ impl LinkMaking {
         now: Time,
     ) -> Result<Answered<CreatedLink>, PanelError> {
         let grant = maker.grant(new, now)?;
-        // The response shows the code, so a repetition by a token with fewer scopes must not get it. Without scopes in
-        // the request, the scopes are the token's.
+        // The response shows the code, so a repetition by a token with fewer scopes must not get it. A request without
+        // scopes means the token's.
         let once = once.map(|once| once.clone().meaning(&grant.scopes.to_string()));
         let once = once.as_ref();
         let answered = self.answers.once(once, now, self.make(maker, grant, once, now)).await?;
@@ -178,7 +178,7 @@ impl LinkMaking {
     }
 }
 
-/// The address that opens the panel. The code is its fragment, which browsers send to no server: no log and no
+/// The address that opens the panel. The code is in its fragment, which browsers send to no server: no log and no
 /// `Referer` contains it, and a preview of the link does not use it up.
 fn address(base_url: &str, code: &PanelKey) -> SecretText {
     SecretText::new(format!("{base_url}/panel#code={}", code.expose()))

@@ -1,4 +1,4 @@
-//! The name and the accent colour of the panel, which a platform that shows it to its customers chooses.
+//! The name and the accent colour of the panel, as a platform chooses them for its customers.
 
 use std::str::FromStr;
 
@@ -25,7 +25,7 @@ pub struct PanelLook {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PanelName(String);
 
-/// A colour on which white text is readable, and which is readable as text on the panel's backgrounds.
+/// A colour that is readable as text on the panel's backgrounds, and on which white text is readable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccentColour(String);
 

@@ -1,4 +1,4 @@
-//! The ways into the panel: links, each of which opens one session, and the sessions' tokens.
+//! Access to the panel: links, each of which opens one session, and the sessions' tokens.
 
 pub mod cookie;
 mod error;

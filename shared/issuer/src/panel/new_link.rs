@@ -1,4 +1,4 @@
-//! New links: the checks of their properties.
+//! Properties of new links, and their checks.
 
 use std::{ops::RangeInclusive, time::Duration};
 
@@ -13,7 +13,7 @@ const LIFETIMES: RangeInclusive<u32> = 60..=86_400;
 pub const LONGEST_LIFETIME: Duration = Duration::from_secs(86_400);
 /// The life of a session unless the request sets one.
 const LIFETIME: Duration = Duration::from_secs(60 * 60);
-/// The longest `place`, the page that a link opens.
+/// The longest `place`, the page that a link opens, in characters.
 const MAX_PLACE: usize = 1000;
 
 /// The properties of a new link.
@@ -74,8 +74,8 @@ pub fn checked_lifetime(seconds: u32) -> Option<Duration> {
 const PLACE: &str =
     "the path of a view of the panel, such as `/panel/deliveries?status=failed`, of 1000 characters at most";
 
-/// Checks a text as the address of a view of the panel, optionally with a query. The address must not lead elsewhere,
-/// however a browser reads it.
+/// Checks a text as the address of a view of the panel, optionally with a query. No browser may read it as an address
+/// elsewhere.
 ///
 /// # Errors
 /// The fault, as the second half of a sentence that begins with the field's name.

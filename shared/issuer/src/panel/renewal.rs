@@ -1,4 +1,4 @@
-//! Renewing links: their applications prolong the sessions.
+//! Renewing links, by which applications prolong sessions.
 
 use std::time::Duration;
 
@@ -34,9 +34,9 @@ impl LinkRenewal {
 }
 
 impl PanelLinks {
-    /// Prolongs the session of a link from now on, for the holder of a token with these claims, which must have the
-    /// rights of the link. A session that lasts longer stays as it is, so that a repetition changes nothing. Another
-    /// entity's link, and one whose session has ended, look like a missing one.
+    /// Prolongs the session of a link, counted from now, for the holder of a token with these claims, which must have
+    /// the rights of the link. A session that lasts longer stays unchanged, so that a repetition changes nothing.
+    /// Another entity's link, and a link whose session has ended, look like missing ones.
     pub async fn renew(
         &self,
         entity: &AuthorizedEntity,

@@ -1,7 +1,7 @@
-//! Sessions of the panel: the access that one browser got by opening a link.
+//! Sessions of the panel. A browser begins one by opening a link.
 //!
-//! The browser has a key as a cookie. Each renewal replaces the key. The replaced key is accepted for one more minute,
-//! for tabs that renew at once and for a response that was lost. A replaced key that comes after that shows a copy:
+//! The browser has a key as a cookie, and each renewal replaces the key. The replaced key is accepted for one more
+//! minute, for tabs that renew at the same time and for lost responses. A replaced key that comes later was copied:
 //! either its sender copied it, or a thief's renewal replaced the browser's key. In both cases the session ends.
 
 use std::{iter::successors, time::Duration};
@@ -14,8 +14,8 @@ use base::{Random, Time};
 /// How long a replaced key is still accepted; the response carries the current key.
 pub const GRACE: Duration = Duration::from_secs(60);
 
-/// The most renewals of a session. A page renews some 150 times in a day, and whenever it is loaded. Without a limit it
-/// would become expensive to distinguish a session's former keys from foreign ones.
+/// The most renewals of a session. A page renews it some 150 times a day, and whenever it is loaded. Every renewal
+/// makes it more expensive to distinguish the session's former keys from foreign ones.
 pub const MOST_RENEWALS: usize = 1_000;
 /// How many replacement times are kept.
 const REMEMBERED: usize = 8;
@@ -28,7 +28,7 @@ pub struct PanelSession {
     pub opened_date: Time,
     /// When the session ends, unless its application prolongs it. Renewals by its page do not change it.
     pub ends_date: Time,
-    /// The seed with which each key determines the next.
+    /// The seed that determines, with each key, the next one.
     seed: String,
     /// The hash of the current key.
     pub(super) key_hash: String,
@@ -64,8 +64,8 @@ impl PanelSession {
         }
     }
 
-    /// The relation of this key to the session. A replaced key proves itself: the keys that follow it lead to the
-    /// current one. So only a holder of one of its keys can end a session.
+    /// The relation of this key to the session. A replaced key is recognized because the keys that follow from it lead
+    /// to the current one. So only a holder of one of its keys can end a session.
     pub fn state_of(&self, key: &PanelKey, now: Time) -> KeyState {
         if key.has_hash(&self.key_hash) {
             return KeyState::Good;

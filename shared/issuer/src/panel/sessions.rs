@@ -1,4 +1,4 @@
-//! Sessions: opening a link, renewing, and ending.
+//! Opening, renewing and ending sessions.
 
 use super::{
     error::{CodeFault, PanelError, SessionFault},
@@ -24,9 +24,7 @@ const RENEWING: usize = 3;
 pub struct PanelSessions {
     store: LinkStore,
     applications: Applications,
-    /// The keys that sign tokens.
     issuer: SigningKeyCache,
-    /// The issuer and the audience of tokens.
     audience: Audience,
     random: SharedRandom,
 }
@@ -91,7 +89,7 @@ impl PanelSessions {
         let lifetime = Duration::from_secs(link.grant.lifetime_seconds.into());
         let session = PanelSession::begin(&key, lifetime, now, &*self.random);
         let opened = self.with_token(link, &application, key, session.ends_date, now).await?;
-        // Last, so that a link that cannot give a token can still be opened.
+        // Written last, so that the link can still be opened if no token can be issued.
         if self.store.open(&opened.link, &session).await?.is_done() { Ok(opened) } else { Err(CodeFault::Used.into()) }
     }
 
@@ -105,8 +103,8 @@ impl PanelSessions {
         Err(SessionFault::Unknown.into())
     }
 
-    /// Renews a session if it does not change between read and write; `None` when another tab was faster, or the session
-    /// was prolonged.
+    /// Renews a session unless it changes between read and write; `None` if another tab was faster, or the session was
+    /// prolonged or removed.
     async fn renew_as_read(
         &self,
         cookie: Option<&str>,
@@ -148,8 +146,8 @@ impl PanelSessions {
         }
     }
 
-    /// The session that a cookie names. The caller still has to check that the cookie is its key. Without a cookie
-    /// nothing is read.
+    /// The session that a cookie names. The caller must check that the cookie is its key. Without a cookie nothing is
+    /// read.
     async fn of_cookie(
         &self,
         cookie: Option<&str>,

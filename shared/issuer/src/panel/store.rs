@@ -20,9 +20,10 @@ use storage::table::{
 };
 use storage::{IdempotencyError, Record};
 
-/// How long an item stays after the link has ended: for people who open a link too late and read why.
+/// How long an item is kept after its link has ended, so that people who open the link too late learn why.
 const KEPT: Duration = Duration::from_secs(60 * 60);
-/// For clock differences, and for tokens that were being issued when their session ended.
+/// How much longer tokens are revoked, for clock differences and for tokens that were being issued when their session
+/// ended.
 const BEING_ISSUED: Duration = Duration::from_secs(5 * 60);
 
 /// The links in the table.
@@ -86,8 +87,8 @@ impl LinkStore {
         Ok(items.into_iter().map(|item| item.of_entity(entity.clone())).collect())
     }
 
-    /// Begins the session of a link. Lost when the link was opened or removed meanwhile. The SDK may repeat the write
-    /// when a response is lost; the session's key identifies its own first write, which is not another opening.
+    /// Begins the session of a link. Lost when the link was opened or removed meanwhile. If the SDK repeats the write
+    /// because a response was lost, the session's key identifies the first write as this one.
     pub async fn open(&self, link: &PanelLink, session: &PanelSession) -> Result<Written<()>, TableError> {
         let unopened = is("codeHash", link.code_hash.clone()).and(absent("session"));
         self.write_session(link, session, unopened, "opening a panel link").await
@@ -104,9 +105,9 @@ impl LinkStore {
         self.write_session(link, session, is_session(from), "renewing a panel session").await
     }
 
-    /// Prolongs the session of a link until this time, and returns the link. Never shortens a session, and never
-    /// restores one that has ended: lost when the session lasts longer, has ended, or the link was removed. Leaves the
-    /// session's key alone, so that a renewal by the session's page is not in the way.
+    /// Prolongs the session of a link until this time, and returns the link. Lost when the session lasts longer or has
+    /// ended, or the link was removed: a session is never shortened or restored. Does not depend on the session's key,
+    /// so that a renewal by the page does not get in the way.
     pub async fn prolong(&self, link: &PanelLink, ends: Time, now: Time) -> Result<Written<PanelLink>, TableError> {
         let change = Change::of(key(link))
             .set(ENDS_DATE, ends)

@@ -1,17 +1,17 @@
 //! The rotation of the keys that sign tokens, in the four steps of Secrets Manager.
 //! <https://docs.aws.amazon.com/secretsmanager/latest/userguide/rotate-secrets_lambda-functions.html>
 //!
-//! The next key has been published since the previous rotation. So every verifier knows the key of every token, and a
-//! rotation changes only which key signs. The old key stays published until the last token that it signed has expired.
+//! The next key was published by the previous rotation, so every verifier knows it before it signs. A rotation changes
+//! only which key signs. The old key stays published until its last token has expired.
 //!
-//! | step | what it does |
+//! | step | effect |
 //! |---|---|
 //! | `createSecret` | makes a version in which the next key is the current one, and a new key the next |
 //! | `setSecret` | publishes the new key |
 //! | `testSecret` | signs with both keys, and verifies with the published keys |
-//! | `finishSecret` | makes the version the current one, and lets the old key end |
+//! | `finishSecret` | makes the version the current one, and sets the end of the old key |
 //!
-//! Each step can be repeated, and a rotation that was stopped continues where it stopped.
+//! Each step can be repeated, so that a stopped rotation can continue.
 
 use std::{fmt, future::Future, time::Duration};
 
@@ -93,7 +93,7 @@ impl Publication for PublishedKeys {
 }
 
 /// How long a key is published before it signs. Verifiers, including third parties', may keep published keys for five
-/// minutes, and would consider tokens of an unknown key forged. Twice as long leaves room for a cache in between.
+/// minutes, and refuse tokens of unknown keys. Twice as long leaves room for a cache in between.
 const LEAD: Duration = Duration::from_secs(10 * 60);
 
 /// Rotates the keys of a deployment.
@@ -169,7 +169,7 @@ impl<S: Versioned, P: Publication> Rotation<S, P> {
         Ok(self.published.change(|published| published.add(new.public_key(), now)).await??)
     }
 
-    /// Secrets Manager also performs this step when the rotation is configured, with a version that has no value.
+    /// Secrets Manager also requests this step when the rotation is configured, with a version that has no value.
     async fn test(&self, id: &str) -> Result<(), RotationError> {
         let Some(version) = self.secret.version(id).await? else { return Ok(()) };
         let keys = keys_of(&version)?;
@@ -188,7 +188,7 @@ impl<S: Versioned, P: Publication> Rotation<S, P> {
             self.secret.make_current(id, &current).await?;
         }
         self.settle().await?;
-        // The label is removed last: without it, everything is done and logged.
+        // The label is removed last: its absence means that everything is done and logged.
         if made.is(PENDING) {
             let notes = Notes::default();
             notes.subject(keys.current.kid());
@@ -198,8 +198,8 @@ impl<S: Versioned, P: Publication> Rotation<S, P> {
         Ok(())
     }
 
-    /// The version that the rotation made, if it is the current one or can still become it. After an emergency its keys
-    /// do not follow the current ones; it then loses its label, so that the next rotation can begin.
+    /// The version that the rotation made, if it is the current one or can still become it. If its keys do not follow
+    /// the current ones, as after an emergency, it loses its label, so that the next rotation can begin.
     async fn pending(&self, id: &str) -> Result<Pending, RotationError> {
         let made = self.secret.version(id).await?.ok_or(RotationError::NotPending)?;
         let current = self.secret.current().await?;
@@ -216,8 +216,8 @@ impl<S: Versioned, P: Publication> Rotation<S, P> {
         Ok(Pending { made, current: current.id })
     }
 
-    /// Publishes the keys of the current secret, and returns the secret. When the secret was replaced meanwhile, the
-    /// published keys are corrected for the new one.
+    /// Publishes the keys of the current secret, and returns the secret. If the secret was replaced meanwhile,
+    /// publishes those of the new one.
     async fn settle(&self) -> Result<SigningSecret, RotationError> {
         let mut current = self.secret.current().await?;
         loop {

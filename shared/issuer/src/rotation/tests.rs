@@ -28,7 +28,7 @@ struct Outside {
     published: Published,
     calls: usize,
     stop: Option<Stop>,
-    /// Another party's action, right before the call with this number.
+    /// An action of another party, just before the call with this number.
     interruption: Option<(usize, Interruption)>,
 }
 
@@ -329,7 +329,7 @@ async fn a_key_that_is_no_longer_published_never_signs() {
 
 #[tokio::test]
 async fn an_emergency_during_a_rotation_leaves_only_its_keys() {
-    // The steps once, and each of them twice: repeated steps take other paths.
+    // Once with each step done once, and once with each done twice: repeated steps take other paths.
     for times in [1, 2] {
         let steps = || Step::ALL.into_iter().flat_map(move |step| [step].repeat(times));
         let whole = Deployment::new(SigningAlgorithm::Es256);
@@ -343,8 +343,8 @@ async fn an_emergency_during_a_rotation_leaves_only_its_keys() {
             let interrupt = move |outside: &mut Outside| emergency(outside, &replacing, START - LEAD);
             deployment.world.look(|outside| outside.interruption = Some((call, Box::new(interrupt))));
             for step in steps() {
-                // The moment decides whether the step is refused. Secrets Manager continues with no step after a
-                // failure.
+                // Whether the step is refused depends on the moment. Secrets Manager requests no step after a failed
+                // one.
                 drop(deployment.step(step, "second").await);
             }
             let keys = secret.keys().expect("keys");

@@ -1,8 +1,8 @@
-//! The clients of AWS, optimized for a fast start, and errors of their calls as sentences.
+//! AWS clients, optimized for a fast start, and errors of their calls as sentences.
 //!
-//! Lambda sets region and credentials in the environment, so there is no need for a chain of providers or a profile.
-//! The certificates of AWS's services come from Amazon's five authorities; trusting only these, instead of the system's
-//! 150, makes a cold start faster, and excludes the mistakes of all others. <https://www.amazontrust.com/repository/>
+//! Lambda sets region and credentials in the environment, so no chain of providers is needed. The certificates of AWS
+//! services come from Amazon's five authorities. Trusting only these, and not the system's 150, makes a cold start
+//! faster and excludes the mistakes of all others. <https://www.amazontrust.com/repository/>
 
 use std::{error::Error, fmt, fs, str::FromStr, time::Duration};
 
@@ -27,7 +27,7 @@ use base::{Environment, FromEnvironment, logging};
 
 const ROOTS: &str = include_str!("roots.pem");
 
-/// Makes clients of AWS's services, which share one pool of connections.
+/// Makes AWS clients, which share one pool of connections.
 #[derive(Debug, Clone)]
 pub struct Aws {
     config: SdkConfig,
@@ -48,7 +48,7 @@ impl Aws {
         Self::over(settings, http)
     }
 
-    /// Clients that send their requests by this HTTP client: a simulation answers them in its own process.
+    /// Clients that use this HTTP client. A simulation responds to their requests in its own process.
     pub fn over(settings: AwsSettings, http: impl HttpClient + 'static) -> Self {
         let AwsSettings { region, access_key_id, secret_access_key, session_token, .. } = settings.clone();
         let credentials = Credentials::new(access_key_id, secret_access_key, session_token, None, "environment");
@@ -68,9 +68,9 @@ impl Aws {
         Self { config, settings, separate_retries: false }
     }
 
-    /// The clients of a simulated sandbox, which can be frozen: with these timers for timeouts and backoffs, and with
-    /// separate budgets of retries. The SDK shares a budget between all clients of a process, as if a sandbox used up
-    /// the retries of others.
+    /// Clients for a simulated sandbox. They use these timers for timeouts and backoffs, since a sandbox can be frozen,
+    /// and separate retry budgets. Otherwise all clients of the process would share a budget, and one sandbox would use
+    /// up the retries of others.
     pub fn in_sandbox(self, timers: impl AsyncSleep + 'static) -> Self {
         let config = self.config.into_builder().sleep_impl(SharedAsyncSleep::new(timers));
         Self { config: config.build(), separate_retries: true, ..self }
@@ -107,7 +107,7 @@ impl Aws {
         let mut config = aws_sdk_s3::config::Builder::from(&self.config).timeout_config(timeouts);
         config.set_endpoint_url(self.settings.s3_endpoint.clone());
         config.set_retry_partition(self.retries());
-        // A local stand-in has no host name for each bucket.
+        // An emulator has no host name for each bucket.
         config.set_force_path_style(Some(self.settings.s3_endpoint.is_some()));
         aws_sdk_s3::Client::from_conf(config.build())
     }
@@ -197,8 +197,8 @@ impl FromEnvironment for AwsSettings {
     }
 }
 
-/// An error of a call to AWS: the code and the message of AWS, or the reason why there was no response. The SDK's own
-/// display of an unknown error is Rust's debug format with the whole response in it.
+/// An error of a call to AWS: AWS's code and message, or the reason why there was no response. The SDK would display an
+/// unknown error in Rust's debug format, with the whole response.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{0}")]
 pub struct CallError(String);

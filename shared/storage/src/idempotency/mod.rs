@@ -1,12 +1,12 @@
 //! Idempotency keys: a request with a key is carried out once, even if it is sent several times.
 //!
 //! The table stores a record of the key for a day. The record contains the response, and is written in the same
-//! transaction as the items that the request makes: after a crash before the transaction, a repetition makes
-//! everything; after a later crash, a repetition gets the response. Of several concurrent requests, one transaction
-//! succeeds, and the others find its record.
+//! transaction as the items that the request makes. After a crash before the transaction, a repetition carries the
+//! request out; after a later crash, it gets the response. Of several concurrent requests, one transaction succeeds,
+//! and the others find its record.
 //!
-//! Publishing exceeds the limit of a transaction. So its record is written first, and contains the plan instead of the
-//! response ([`IdempotentRequest::claim`]); a repetition repeats all writes, which changes nothing.
+//! A publication exceeds the limit of a transaction. So its record is written first, and contains the plan instead of
+//! the response ([`IdempotentRequest::claim`]). A repetition repeats all writes of the plan, which changes nothing.
 //!
 //! | item | pk / sk |
 //! |---|---|

@@ -16,10 +16,11 @@ use problem::{Problem, ProblemKind};
 
 /// How long a key is remembered.
 pub const RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
-/// How long a response with a secret is repeated. A replaced key of the ring is kept for longer.
+/// How long a response with a secret is repeated. A replaced data key is kept for longer, so that it can open the
+/// response.
 pub const SECRET_REPEATED: Duration = Duration::from_secs(10 * 60);
 
-/// The longest key.
+/// The longest key, in bytes.
 const MAX_KEY_LENGTH: usize = 255;
 /// The sort key of the plans of publications.
 const PUBLICATION: &str = "PUBLICATION";
@@ -100,15 +101,16 @@ impl IdempotentRequest {
         Self { partition: partition(entity, &format!("bus:{id}")), request_hash: hash(content) }
     }
 
-    /// Adds a fact that is not in the body, such as rights from the token: with another `more`, it is another request.
+    /// Adds a fact that is not in the body, such as rights from the token. Requests that differ in `more` are different
+    /// requests.
     #[must_use]
     pub fn meaning(self, more: &str) -> Self {
         let request_hash = hash(format!("{}\n{more}", self.request_hash).as_bytes());
         Self { request_hash, ..self }
     }
 
-    /// Writes a plan, or returns the plan of an earlier request with the key; `None` if that request had another body.
-    /// Of several concurrent requests the first wins, and all continue with its plan.
+    /// Writes and returns a plan, or returns that of an earlier request with the key; `None` if that request had
+    /// another body. Of several concurrent requests the first wins, and all continue with its plan.
     pub async fn claim<T>(&self, table: &Table, plan: T, now: Time) -> Result<Option<T>, TableError>
     where
         T: Serialize + DeserializeOwned,
@@ -121,7 +123,7 @@ impl IdempotentRequest {
         }
     }
 
-    /// Whether a plan with this key is stored, of a request with this body or another.
+    /// Whether a plan with this key is stored, for any body.
     pub async fn is_claimed(&self, table: &Table, now: Time) -> Result<bool, TableError> {
         let item: Option<RecordItem<IgnoredAny>> =
             table.read(self.key(PUBLICATION), "looking for a claimed idempotency key").await?;

@@ -1,7 +1,7 @@
 //! The store of responses to requests with an idempotency key.
 //!
 //! A response with a secret is sealed, and repeated for ten minutes: long enough for a client that lost its connection,
-//! and too short for a leaked key to be useful.
+//! too short for a leaked key to be useful.
 
 use std::{fmt::Display, future::Future};
 
@@ -78,10 +78,10 @@ impl IdempotencyStore {
         Self { table, seal: Some((rings, random)) }
     }
 
-    /// Carries a request out, or repeats its first response. The work writes the [`Record`] of the request with the
+    /// Carries out a request, or repeats its first response. The work must write the [`Record`] of the request with the
     /// items that it makes; a request without a key has no record.
     ///
-    /// Work may fail because a concurrent repetition overtook it: then the response of the repetition is returned.
+    /// If the work fails because a concurrent repetition overtook it, returns the response of the repetition.
     pub async fn once<T, E>(
         &self,
         request: Option<&IdempotentRequest>,

@@ -21,7 +21,7 @@ use problem::Problem;
 use together::Together;
 
 /// Secret bytes: without `Display`, with a `Debug` that hides them, and wiped from memory when dropped. There is no
-/// `==`, whose time would depend on the bytes: compare in constant time. In JSON they are base 64.
+/// `==`, since its time would reveal the bytes: compare in constant time. In JSON they are base 64.
 #[derive(Clone, ZeroizeOnDrop)]
 pub struct SecretBytes(Vec<u8>);
 
@@ -122,8 +122,8 @@ impl Secrets {
         Self { client, prefix: prefix.into(), together: None }
     }
 
-    /// Makes the first reads of these secrets share one call: for a function that needs all of them at its start, and
-    /// may read several at once.
+    /// Makes the first reads of these secrets share one call, for a function that needs all of them at startup and is
+    /// allowed to read several at once.
     pub fn together(self, names: &[&str]) -> Self {
         let names = names.iter().map(|name| format!("{}{name}", self.prefix)).collect();
         Self { together: Some(Together::new(names)), ..self }
@@ -143,7 +143,7 @@ impl Secrets {
         serde_json::from_str(value.expose()).map_err(|source| SecretError::Malformed { name, source })
     }
 
-    /// Reads these secrets in one call. A missing value is read again alone, which reports the error.
+    /// Reads these secrets in one call. The caller reads a missing value alone, which reports the error.
     fn texts(&self, names: Vec<String>) -> BoxFuture<'_, HashMap<String, SecretText>> {
         async move {
             let values = match self.client.batch_get_secret_value().set_secret_id_list(Some(names)).send().await {
@@ -183,7 +183,7 @@ fn is_gone(error: &GetSecretValueError) -> bool {
     error.is_resource_not_found_exception() || error.is_invalid_request_exception()
 }
 
-/// The reason of an error for the log: never the response itself, which could contain the secret.
+/// The reason of an error for the log, without the response, which could contain the secret.
 fn reason<E: ProvideErrorMetadata + std::error::Error + 'static>(error: &SdkError<E>) -> String {
     match error {
         SdkError::ServiceError(_) => CallError::of(error).to_string(),

@@ -1,4 +1,4 @@
-//! Values that a start reads in one call, because each call at a start opens a connection.
+//! Values that are read in one call at startup, because each concurrent call opens a connection.
 
 use std::{
     collections::HashMap,
@@ -37,7 +37,7 @@ impl<V> Together<V> {
     }
 
     /// The value of a name at its first read; `None` at later reads, for other names, and if the call did not return
-    /// it. The first read of any value makes the call; the others wait for it.
+    /// it. The first read of any name makes the call, and the others wait for it.
     pub async fn first<F: Future<Output = HashMap<String, V>>>(
         &self,
         name: &str,

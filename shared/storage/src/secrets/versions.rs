@@ -42,7 +42,7 @@ impl fmt::Debug for Version {
     }
 }
 
-/// A secret whose versions can be read and made.
+/// A secret whose versions can be read and changed.
 pub trait Versioned: Send + Sync {
     /// Whether this is the secret's name or its ARN.
     fn is_called(&self, id: &str) -> bool;
@@ -65,8 +65,8 @@ pub trait Versioned: Send + Sync {
     /// Removes this label from this version.
     fn take_label(&self, id: &str, label: &str) -> impl Future<Output = Result<(), SecretError>> + Send;
 
-    /// Ends an unfinished rotation, and returns its version. The version loses its label even if it is current already:
-    /// Secrets Manager begins no other rotation while another version has the label.
+    /// Ends an unfinished rotation, and returns its version. The version loses its label even if it is already current,
+    /// because Secrets Manager begins no other rotation while another version has the label.
     fn abandon_pending(&self) -> impl Future<Output = Result<Option<Version>, SecretError>> + Send {
         async {
             let pending = self.pending().await?;

@@ -72,15 +72,15 @@ impl Table {
         Self { client, name, writes, reads, eventual_reads, partitions, deadline: None }
     }
 
-    /// A handle that repeats requests until this deadline while DynamoDB throttles them or fails. A response may be
-    /// lost, so a request may be carried out twice: the caller's conditions must ensure that the second time changes
-    /// nothing.
+    /// A handle that repeats writes and batched reads until this deadline while DynamoDB throttles them or fails. A
+    /// write whose response was lost is carried out twice: the caller's conditions must ensure that the second time
+    /// changes nothing.
     pub fn until(&self, deadline: Instant) -> Self {
         Self { deadline: Some(deadline), ..self.clone() }
     }
 
-    /// A handle for separate writes that must not be carried out twice: the SDK does not repeat a call whose response
-    /// is lost. Throttled writes are repeated, since they were not carried out.
+    /// A handle for separate writes that must not be carried out twice: the SDK does not repeat their calls. Throttled
+    /// writes are still repeated here, since they were not carried out.
     pub fn once(&self) -> Self {
         let config = self.client.config().to_builder().retry_config(RetryConfig::disabled());
         Self { client: Client::from_conf(config.build()), ..self.clone() }

@@ -60,7 +60,7 @@ pub struct Page<T> {
     pub next: Option<PageEnd>,
 }
 
-/// The number of items that a query finds.
+/// The number of items that a page of a query finds.
 #[derive(Debug)]
 pub struct Count {
     /// The number of matching items.
@@ -78,7 +78,7 @@ impl Query {
         Self { consistent: true, ..Self::new(None, ("pk", partition.into())) }
     }
 
-    /// A partition of an index, by the name of its key's attribute. An index is eventually consistent.
+    /// A partition of an index, whose key is this attribute. An index is eventually consistent.
     pub fn index(index: &'static str, attribute: &'static str, partition: impl Into<Value>) -> Self {
         Self::new(Some(index), (attribute, partition.into()))
     }

@@ -1,7 +1,7 @@
 //! Retries of throttled requests.
 //!
 //! The SDK repeats only calls that fail as a whole, and for about a second. A partition may be throttled for longer, so
-//! this module repeats a request until the deadline of its caller.
+//! this module repeats a request until its deadline.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use base::{batcher::Unanswered, pause};
 
 use super::error::TableError;
 
-/// How long a request without a deadline is repeated. A client waits for most of these requests, and repeats a 503
-/// itself.
+/// How long a request without a deadline is repeated. Most of these requests have a client that waits, and can repeat a
+/// 503 itself.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_millis(1_500);
 /// The first backoff. Each further one is three times as long, up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
@@ -55,8 +55,8 @@ impl<T> TableResponse<T> {
 
 /// Repeats a request until it has a final result. Returns the last error if the next backoff would pass the deadline.
 ///
-/// A request that may have been carried out is repeated only if the caller gave a deadline (`Table::until`): that
-/// caller ensures that a second execution changes nothing.
+/// A request that may have been carried out is repeated only if the caller gave a deadline (`Table::until`), and so
+/// ensures that a second execution changes nothing.
 pub async fn until_decided<T, R>(deadline: Option<Instant>, request: impl Fn() -> R) -> Result<T, TableError>
 where
     R: Future<Output = TableResponse<T>>,

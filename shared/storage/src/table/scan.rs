@@ -1,4 +1,4 @@
-//! Scans of the whole table, for operators' programs. No function of a deployment scans.
+//! Scans of the whole table, for operators' programs. No function scans.
 
 use aws_sdk_dynamodb::{
     Client,

@@ -33,7 +33,7 @@ pub struct Reads {
 impl Calls for Reads {
     type Request = Key;
     type Response = TableResponse<Option<Item>>;
-    /// A call accepts 100 keys, but a response has at most 16 MB: this many of the service's largest items fit.
+    /// A call accepts 100 keys, but a response has 16 MB at most, which holds this many of the service's largest items.
     const LIMIT: usize = 50;
 
     async fn call(&self, keys: Vec<Key>) -> Vec<TableResponse<Option<Item>>> {
@@ -44,7 +44,7 @@ impl Calls for Reads {
     }
 }
 
-/// The first of each of these requests, in their order.
+/// The requests without duplicates, in their order.
 fn distinct<R: Eq + Hash>(requests: &[R]) -> impl Iterator<Item = &R> {
     let mut known = HashSet::new();
     requests.iter().filter(move |request| known.insert(*request))
@@ -75,7 +75,7 @@ fn responses(keys: &[Key], output: BatchGetItemOutput) -> Vec<TableResponse<Opti
     keys.iter().map(response).collect()
 }
 
-/// Consistent reads of partitions, by a prefix of the sort keys. A busy publisher reads the same partition often:
+/// Consistent reads of partitions, by a prefix of the sort keys. A busy publisher reads the same partition often, so
 /// requests that arrive during a read share the next one.
 pub struct Partitions {
     pub(super) client: Client,

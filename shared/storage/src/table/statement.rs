@@ -1,5 +1,5 @@
-//! Batched writes in PartiQL: one round trip for up to 25 concurrent writes, at the price of single writes, each with
-//! its own condition and outcome.
+//! Batched writes in PartiQL: one round trip for up to 25 concurrent writes, each with its own condition and outcome,
+//! at the price of single writes.
 //! <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchExecuteStatement.html>
 
 use super::{
@@ -42,7 +42,7 @@ enum Verb {
     Update,
 }
 
-/// When an update returns its item. An unneeded item would be sent and parsed for nothing.
+/// When an update returns its item. An unneeded item would cost time to send and to parse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum GivesBack {
     Never,
@@ -72,8 +72,9 @@ impl Statement {
         Self { verb, gives_back, pk, sk, changes, conditions, changed, compared, exclusive_key }
     }
 
-    /// A write in PartiQL; `None` if PartiQL cannot express it: additions, attributes that are set only if absent,
-    /// removals of items, and insertions with another condition than that the item is new.
+    /// A write in PartiQL; `None` for writes that are sent alone: additions, attributes set only if absent, removals of
+    /// items, puts unless the only condition is that the item is new, and changes without a condition. An UPDATE would
+    /// not make a missing item.
     pub(super) fn of(write: &Write, gives_back: GivesBack) -> Option<Self> {
         match write {
             Write::Put(Put { item, conditions }) if *conditions == [is_new()] => Some(Self::insert(item.clone())),
@@ -161,7 +162,8 @@ pub struct Writes {
 
 impl Calls for Writes {
     type Request = Statement;
-    /// The item after an update, or the existing item if a condition did not hold, if the statement returns it.
+    /// The item after an update, or the existing item if a condition did not hold; empty or `None` unless the statement
+    /// returns it.
     type Response = TableResponse<Written<Item>>;
     const LIMIT: usize = 25;
 

@@ -1,4 +1,4 @@
-//! Values of attributes, and whole items. Only this crate uses DynamoDB's types of them.
+//! Values of attributes, and whole items. Only this crate uses DynamoDB's types for them.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -79,7 +79,7 @@ macro_rules! numbers {
 }
 numbers!(u8, u16, u32, u64, usize, i32, i64);
 
-/// The path to an attribute, to a member of a map in it, or to a member of an element of a list in it.
+/// The path to an attribute, or to a member of a map or list in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Path(pub(super) Vec<Part>);
 

@@ -152,9 +152,9 @@ conditional!(Change, Put, Delete);
 /// The outcome of a conditional write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Written<T, L = T> {
-    /// The write succeeded; if it returns its item, with the new item.
+    /// The write succeeded. Contains the new item if the write returns it.
     Done(T),
-    /// A condition did not hold, and nothing was written; if the write returns its item, with the existing item.
+    /// A condition did not hold, and nothing was written. Contains the existing item if the write returns it.
     Lost(Option<L>),
 }
 

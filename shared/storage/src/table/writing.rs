@@ -51,8 +51,8 @@ macro_rules! conditional {
     }};
 }
 
-/// The outcome of a single write. A conflict with a transaction counts as throttled: nothing was written, and a
-/// repetition checks the condition again.
+/// The outcome of a single write. A conflict with a transaction counts as throttled: nothing was written, and a retry
+/// checks the condition again.
 macro_rules! written {
     ($sent:expr, $error:ident, $doing:expr, $item:expr) => {
         match $sent {
@@ -164,8 +164,8 @@ impl Table {
         }
     }
 
-    /// Writes all items or none. A concurrent write to one of the items cancels a transaction, which is then repeated;
-    /// its conditions must make that harmless.
+    /// Writes all items or none. A concurrent write to one of the items cancels the transaction, which is then
+    /// repeated; its conditions must make that harmless.
     pub fn write_all(&self, writes: Transaction, doing: &'static str) -> TableFuture<'_, Written<()>> {
         let written = self.transact(writes, doing);
         async move { Ok(if written.await?.is_ok() { Written::Done(()) } else { Written::Lost(None) }) }.boxed()
