@@ -14,7 +14,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tokio::try_join;
+use tokio::{time::timeout, try_join};
 
 use crate::events::outbox::{Outbox, OutboxEvent};
 use auth::EntityId;
@@ -23,6 +23,8 @@ use storage::table::{Change, Put, Table, TableError, Transaction, Write, Written
 
 /// The least time between two events of one type about one webhook, and between two `webhook.failing` for one entity.
 pub const ANNOUNCEMENT_INTERVAL: Duration = Duration::from_secs(60 * 60);
+/// The time limit for reading the marks: the record of an attempt waits for them.
+const READ_LIMIT: Duration = Duration::from_secs(2);
 /// The most events of each other type for one entity in one hour of the clock.
 pub(super) const MAX_TO_ENTITY: u32 = 10;
 
@@ -112,9 +114,12 @@ impl Announcer {
         // The reads only avoid transactions that would be lost, so their errors are not fatal.
         let mark = self.table.read::<AnnouncedItem>(key_of_webhook(webhook, kind), DOING);
         let counted = self.table.read::<CountItem>(key_of_count(owner_identifier, kind, now), DOING);
-        let (mark, counted) = try_join!(mark, counted).unwrap_or_else(|error| {
+        let marks = timeout(READ_LIMIT, async { try_join!(mark, counted) }).await;
+        let marks = marks.map_err(|late| logging::chain(&late));
+        let marks = marks.and_then(|read| read.map_err(|error| logging::chain(&error)));
+        let (mark, counted) = marks.unwrap_or_else(|error| {
             tracing::warn!(
-                error = %logging::chain(&error),
+                error,
                 webhookId = %webhook,
                 "the marks of announced events could not be read; the event is announced unless its transaction is lost"
             );

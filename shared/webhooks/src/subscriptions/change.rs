@@ -202,6 +202,9 @@ impl Changing {
 /// Refuses an address, headers or a rate limit for a webhook that is pulled, and a pushed webhook without an address.
 fn check_delivery(read: &Webhook, members: &Members, pulled: bool) -> Result<(), WebhookError> {
     let mut violations = Violations::default();
+    if !pulled && read.temporary {
+        violations.add("delivery", "must be `pull`: the webhook is temporary, and exists as long as its feed is read");
+    }
     if !pulled && read.is_pulled() && members.event_url.is_none() {
         violations.add("eventUrl", "must be given: the webhook has no address, since it is pulled");
     }

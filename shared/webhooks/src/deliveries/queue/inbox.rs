@@ -93,7 +93,13 @@ impl Calls for Deletions {
             DeleteMessageBatchRequestEntry::builder().id(number.to_string()).receipt_handle(receipt).build().ok()
         });
         let request = self.client.delete_message_batch().queue_url(&self.url).set_entries(Some(entries.collect()));
-        let deleted = request.send().await.map(drop).map_err(|error| QueueError::batch(&error));
-        vec![deleted; receipts.len()]
+        match request.send().await {
+            Ok(response) => {
+                let kept = |number: usize| response.failed().iter().any(|entry| entry.id() == number.to_string());
+                let numbers = 0..receipts.len();
+                numbers.map(|number| if kept(number) { Err(QueueError::Entry) } else { Ok(()) }).collect()
+            }
+            Err(error) => vec![Err(QueueError::batch(&error)); receipts.len()],
+        }
     }
 }

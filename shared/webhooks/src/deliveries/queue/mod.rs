@@ -63,8 +63,8 @@ pub struct Queue {
 pub(crate) enum QueueError {
     #[error("the queue did not answer a call, or refused it")]
     Batch(#[source] CallError),
-    #[error("the queue did not take a message of a batch")]
-    Message,
+    #[error("the queue refused an entry of a batch")]
+    Entry,
     #[error("the queue did not answer in time")]
     Late,
     #[error(transparent)]
@@ -212,7 +212,7 @@ impl Calls for Messages {
             Ok(response) => {
                 let taken = |number: usize| response.successful().iter().any(|entry| entry.id() == number.to_string());
                 let numbers = 0..messages.len();
-                numbers.map(|number| if taken(number) { Ok(()) } else { Err(QueueError::Message) }).collect()
+                numbers.map(|number| if taken(number) { Ok(()) } else { Err(QueueError::Entry) }).collect()
             }
             Err(error) => vec![Err(QueueError::batch(&error)); messages.len()],
         }
