@@ -1,5 +1,5 @@
-//! The temporary folder of one update. A later update removes the folder of a killed one: the disk of a function is
-//! small, and outlives its invocations.
+//! The temporary folder of one update. A later update removes the folder of a killed one, since a function's small disk
+//! outlives its invocations.
 
 use std::{
     fs, io,
@@ -10,7 +10,7 @@ use std::{
 use base::{Random, Time, random};
 
 const PREFIX: &str = "waypost-geo-ip-";
-/// The age at which a folder is abandoned: longer than any update may take.
+/// The age after which a folder counts as abandoned. No update takes this long.
 const LEFT_BEHIND: Duration = Duration::from_secs(20 * 60);
 
 /// The folder.

@@ -1,5 +1,4 @@
-//! A file at any address. The server's `ETag` and `Last-Modified` and the checksum beside the file show whether it is
-//! new.
+//! A file at any address. The checksum beside the file, or else its `ETag` and `Last-Modified`, show whether it is new.
 
 use percent_encoding::percent_decode_str;
 use url::Url;
@@ -35,7 +34,7 @@ pub(super) async fn ask(
     }
     let mut candidate = Candidate::unless_published(url.clone(), published);
     if checksum.is_some() {
-        // The checksum has changed already; "not modified" would contradict it.
+        // The checksum shows that the file has changed: a 304 would contradict it.
         candidate.conditions.clear();
     }
     Ok(SourceAnswer::Offer(Box::new(Offer {
