@@ -35,7 +35,7 @@ struct Delivery {
     held_by: Option<String>,
     cancel_reason: Option<String>,
     attempts: Vec<Attempt>,
-    /// The text as it was published: numbers keep their digits, and members their order.
+    /// The text as it was published, with the digits of its numbers and the order of its members.
     event: Box<RawValue>,
 }
 
@@ -90,7 +90,7 @@ fn print(
     for_people: impl Fn(&Delivery) -> String,
 ) -> Result<(), Failure> {
     if output.json {
-        // The text of the service, in which numbers keep their digits.
+        // The service's text, since parsing could change the digits of numbers.
         return Ok(output.raw(text.trim_end())?);
     }
     let unexpected = |_| Failure::Unexpected { address: service.login.address.clone(), status: 200 };

@@ -1,4 +1,4 @@
-//! The subcommands: a file for each, which reads arguments, calls the service and prints the result.
+//! The subcommands, one file for each: it reads arguments, calls the service and prints the result.
 
 mod deliveries;
 mod delivery;

@@ -1,4 +1,4 @@
-//! The failures of all commands, and the exit code of each.
+//! The failures of all commands, each with its exit code.
 
 use std::{io, process::ExitCode};
 
@@ -12,12 +12,12 @@ use storage::TableError;
 
 use crate::{invocation::InvocationError, stack::StackError};
 
-/// The exit code of a failure on the way. clap's exit code for wrong arguments is 2.
+/// The exit code of a failure. clap's exit code for wrong arguments is 2.
 const FAILED: u8 = 1;
 /// The exit code of a refusal: nothing was done, and a retry would fail again.
 const REFUSED: u8 = 3;
 
-/// Reasons why a command did not complete.
+/// Why a command did not complete.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// The arguments conflict, or one is missing.
@@ -26,7 +26,7 @@ pub enum Failure {
     /// The stack was not found.
     #[error(transparent)]
     Stack(#[from] StackError),
-    /// The deployment cannot be worked on.
+    /// The deployment cannot be used.
     #[error(transparent)]
     Deployment(#[from] DeploymentError),
     /// An application was not changed.

@@ -1,4 +1,4 @@
-//! Invoking a function of a deployment, as its schedule does. IAM is the credential.
+//! Invokes a function of a deployment, as its schedule does. IAM authorizes the call.
 
 use aws_sdk_lambda::{
     Client,
@@ -18,7 +18,7 @@ pub struct Invoked {
     pub output: &'static str,
 }
 
-/// Reasons why an invocation gave no result.
+/// Why an invocation returned no result.
 #[derive(Debug, thiserror::Error)]
 pub enum InvocationError {
     /// The deployment does not name the function.
@@ -53,7 +53,7 @@ impl InvocationError {
 }
 
 impl Invoked {
-    /// Invokes the function with a schedule's event, and waits for its result until the function's timeout.
+    /// Invokes the function with the event of a schedule, and waits for its result.
     pub async fn invoke<T: DeserializeOwned>(&self, deployment: &Deployment) -> Result<T, InvocationError> {
         let Self { name, output } = *self;
         let (config, function) = match &deployment.location {
@@ -62,7 +62,7 @@ impl Invoked {
                 (Builder::from(&folder.aws().await?).endpoint_url(folder.value("LAMBDA_ENDPOINT")?), name)
             }
         };
-        // No retries: a second invocation would begin while the first one is running.
+        // No retries: a second invocation could begin while the first one is running.
         let client = Client::from_conf(config.retry_config(RetryConfig::disabled()).build());
         let answer = client.invoke().function_name(function).payload(Blob::new("{}")).send().await;
         let answer = answer.map_err(|error| {

@@ -1,4 +1,4 @@
-//! Finding a stack on AWS by its name. Credentials and region are resolved as by every AWS tool.
+//! Finds a stack on AWS by its name. Credentials and region are resolved as by every AWS tool.
 
 use aws_sdk_cloudformation::{Client, error::ProvideErrorMetadata};
 use operator::deployment::Stack;
@@ -8,7 +8,7 @@ use storage::aws::CallError;
 /// <https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DescribeStacks.html>
 const UNKNOWN: &str = "ValidationError";
 
-/// Reasons why a stack was not found.
+/// Why a stack was not found.
 #[derive(Debug, thiserror::Error)]
 pub enum StackError {
     /// No region is configured.
@@ -26,7 +26,7 @@ pub enum StackError {
         /// CloudFormation's error.
         reason: String,
     },
-    /// CloudFormation did not answer, or refused.
+    /// CloudFormation refused the call or did not answer.
     #[error("the outputs of the stack {name} cannot be read: {reason}")]
     Outputs {
         /// The stack's name.
