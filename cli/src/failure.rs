@@ -27,7 +27,6 @@ pub enum Failure {
     /// A file cannot be read or written.
     #[error("{}: {source}", path.display())]
     File { path: PathBuf, source: io::Error },
-    /// The certificates of this system cannot be read.
     #[error("this system has no certificates for TLS: {0}")]
     Certificates(String),
     /// Standard output is closed or full.

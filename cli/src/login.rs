@@ -20,7 +20,6 @@ pub struct StoredLogin {
     /// The address of the token issuer. Without it, the API names its issuer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub issuer: Option<String>,
-    /// The managing entity.
     pub entity: String,
     pub client_id: String,
     pub client_secret: String,
@@ -37,7 +36,6 @@ pub struct GivenLogin {
 }
 
 impl GivenLogin {
-    /// The values of the environment.
     pub fn of_environment() -> Self {
         let variable = |name: &str| machine::variable(&format!("WAYPOST_{name}"));
         Self {

@@ -16,7 +16,6 @@ pub fn now() -> Timestamp {
     Timestamp::now()
 }
 
-/// Waits.
 pub async fn pause(duration: Duration) {
     #[expect(clippy::disallowed_methods, reason = "this is the one place of this program that pauses")]
     tokio::time::sleep(duration).await;

@@ -19,7 +19,6 @@ const RED: Style = AnsiColor::Red.on_default();
 /// The output format of results.
 #[derive(Debug, Clone, Copy)]
 pub struct Output {
-    /// Whether to write JSON.
     pub json: bool,
 }
 

@@ -38,7 +38,6 @@ struct HeldToken {
     renewed_at: Instant,
 }
 
-/// A response of the token endpoint.
 #[derive(Deserialize, Serialize)]
 pub struct TokenAnswer {
     pub access_token: String,
@@ -59,17 +58,14 @@ pub struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// A GET.
     pub fn get(path: &'a [&'a str]) -> Self {
         Self { method: Method::GET, path, query: &[], body: None, within: WITHIN }
     }
 
-    /// A POST with a body.
     pub fn post(path: &'a [&'a str], body: Value) -> Self {
         Self { method: Method::POST, path, query: &[], body: Some(body), within: WITHIN }
     }
 
-    /// A DELETE.
     pub fn delete(path: &'a [&'a str]) -> Self {
         Self { method: Method::DELETE, path, query: &[], body: None, within: WITHIN }
     }

@@ -60,7 +60,6 @@ struct Listed {
 }
 
 impl Deliveries {
-    /// Prints the deliveries.
     pub async fn run(self, output: Output) -> Result<(), Failure> {
         let service = Service::of_login().await?;
         let found = self.pages(&service).await?;

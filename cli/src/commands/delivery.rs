@@ -51,7 +51,6 @@ struct Attempt {
 }
 
 impl WhichDelivery {
-    /// Prints the delivery with its attempts.
     pub async fn show(self, output: Output) -> Result<(), Failure> {
         let service = Service::of_login().await?;
         let text = service.text(Call::get(&["webhook", "delivery", &self.id])).await?;
@@ -71,7 +70,6 @@ impl WhichDelivery {
         })
     }
 
-    /// Cancels the delivery, and prints its status.
     pub async fn cancel(self, output: Output) -> Result<(), Failure> {
         let service = Service::of_login().await?;
         let text = service.text(Call::post(&["webhook", "delivery", &self.id, "cancel"], json!({}))).await?;

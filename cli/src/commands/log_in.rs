@@ -42,7 +42,6 @@ pub struct Login {
 }
 
 impl Login {
-    /// Checks and stores the login.
     pub async fn run(self, output: Output) -> Result<(), Failure> {
         let service = Service::open(self.complete()?).await?;
         let token = service.new_token().await?;

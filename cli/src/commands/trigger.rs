@@ -51,7 +51,6 @@ struct Delivery {
 }
 
 impl Trigger {
-    /// Sends the test event.
     pub async fn run(self, output: Output) -> Result<(), Failure> {
         let service = Service::of_login().await?;
         let (id, name) = match self.webhook {

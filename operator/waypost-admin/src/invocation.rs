@@ -24,23 +24,10 @@ pub enum InvocationError {
     /// The deployment does not name the function.
     #[error(transparent)]
     Deployment(#[from] DeploymentError),
-    /// There was no answer.
     #[error("{name} did not answer; it may still be running, see its log: {reason}")]
-    NoAnswer {
-        /// The function.
-        name: &'static str,
-        /// The error of Lambda or of the SDK.
-        reason: String,
-    },
-    /// The function failed.
+    NoAnswer { name: &'static str, reason: String },
     #[error("{name} failed, see its log: {reason}")]
-    Failed {
-        /// The function.
-        name: &'static str,
-        /// The function's error.
-        reason: String,
-    },
-    /// The result has an unexpected form.
+    Failed { name: &'static str, reason: String },
     #[error("{0} returned an unexpected result; this program and the deployment are of different releases")]
     Form(&'static str, #[source] serde_json::Error),
 }

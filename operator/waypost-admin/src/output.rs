@@ -12,7 +12,6 @@ use crate::failure::Failure;
 /// The output format of results.
 #[derive(Debug, Clone, Copy)]
 pub struct Output {
-    /// Whether to write JSON.
     pub json: bool,
 }
 

@@ -11,29 +11,15 @@ const UNKNOWN: &str = "ValidationError";
 /// Why a stack was not found.
 #[derive(Debug, thiserror::Error)]
 pub enum StackError {
-    /// No region is configured.
     #[error("no AWS region is configured; set AWS_REGION, or AWS_PROFILE to a profile that has one")]
     NoRegion,
-    /// CloudFormation knows no stack of this name.
     #[error(
         "there is no stack {name} in {region} ({reason}); `aws cloudformation list-stacks` lists the existing ones"
     )]
-    NoStack {
-        /// The stack's name.
-        name: String,
-        /// The searched region.
-        region: String,
-        /// CloudFormation's error.
-        reason: String,
-    },
+    NoStack { name: String, region: String, reason: String },
     /// CloudFormation refused the call or did not answer.
     #[error("the outputs of the stack {name} cannot be read: {reason}")]
-    Outputs {
-        /// The stack's name.
-        name: String,
-        /// The error of CloudFormation or of the SDK.
-        reason: String,
-    },
+    Outputs { name: String, reason: String },
 }
 
 /// Reads all outputs of a stack in one call.

@@ -208,7 +208,6 @@ struct Bounded<R> {
     limit: u64,
 }
 
-/// The error beyond the limit.
 #[derive(Debug, thiserror::Error)]
 #[error("more than {0} bytes")]
 struct BeyondLimit(u64);

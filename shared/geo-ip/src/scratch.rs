@@ -13,12 +13,12 @@ const PREFIX: &str = "waypost-geo-ip-";
 /// The age after which a folder counts as abandoned. No update takes this long.
 const LEFT_BEHIND: Duration = Duration::from_secs(20 * 60);
 
-/// The folder.
+/// A temporary folder, removed when it is dropped.
 #[derive(Debug)]
 pub struct Scratch(PathBuf);
 
 impl Scratch {
-    /// A new folder in this one.
+    /// Creates a folder in `parent`, and removes abandoned ones there.
     pub fn make(parent: &Path, now: Time, random: &dyn Random) -> io::Result<Self> {
         remove_left_behind(parent, now);
         let folder = parent.join(format!("{PREFIX}{}", random::alphanumeric(random, 16)));
@@ -26,7 +26,7 @@ impl Scratch {
         Ok(Self(folder))
     }
 
-    /// A file in it.
+    /// The path of a file in it.
     pub fn file(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }

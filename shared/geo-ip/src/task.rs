@@ -32,7 +32,7 @@ const LEAST_SHARE: Duration = Duration::from_secs(60);
 const MAX_LINE: usize = 500;
 const TASK_KEY: &str = "task-key";
 
-/// The task.
+/// The update task.
 pub struct Task {
     /// The secrets with the configuration and the task key.
     pub secrets: Secrets,

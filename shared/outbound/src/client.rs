@@ -53,7 +53,6 @@ pub(crate) struct Connection {
     /// [`Link::is_quiet`] of the stream.
     link_is_quiet: Box<dyn Fn() -> bool + Send + Sync>,
     address: IpAddr,
-    /// Drives the connection.
     _driver: JoinSet<()>,
 }
 
@@ -67,15 +66,12 @@ pub(crate) struct IncomingResponse {
 
 /// Why a request got no response.
 pub(crate) enum Unanswered {
-    /// A step ended with this error.
     Failed(AttemptError),
-    /// The endpoint's bytes are not HTTP.
     NotHttp,
     /// The connection broke before any byte of the request was written, possibly with an error of TLS.
     Unsent(Option<AttemptError>),
     /// The connection broke later, so the endpoint may have the request.
     Broken,
-    /// The endpoint sent too many interim responses.
     TooManyInterim,
 }
 
@@ -114,7 +110,6 @@ pub(crate) fn request(
     Ok(request)
 }
 
-/// Checks that the rules allow the URL's scheme.
 pub(crate) fn check_scheme(url: &Url, rules: &AddressRules) -> Result<(), AttemptError> {
     match url.scheme() {
         "https" => Ok(()),

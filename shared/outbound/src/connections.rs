@@ -59,7 +59,6 @@ pub(crate) struct Endpoint {
     origin: String,
 }
 
-/// A connection to an endpoint.
 #[derive(Debug)]
 pub(crate) struct EndpointConnection {
     endpoint: Endpoint,
@@ -75,7 +74,6 @@ impl Endpoint {
 }
 
 impl Connections {
-    /// An empty pool.
     pub(crate) fn new(clock: SharedClock) -> Self {
         Self { waiting: Arc::default(), clock }
     }

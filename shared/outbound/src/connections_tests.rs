@@ -28,7 +28,6 @@ use base::{Time, pause, testing::FixedClock};
 const NOON: Time = Time::from_millis(1_795_262_400_000);
 const NO_CONTENT: &str = "HTTP/1.1 204 Fine\r\n\r\n";
 
-/// The reaction of an endpoint to a request.
 #[derive(Debug, Clone)]
 enum Reaction {
     /// Sends this response, and waits for the next request.

@@ -60,7 +60,6 @@ pub struct Outbound {
     pub resolver: SharedResolver,
     /// The network of its connections.
     pub network: SharedNetwork,
-    /// The trusted authorities.
     pub(crate) trust: &'static Trust,
     connections: Connections,
 }
@@ -72,7 +71,7 @@ impl Default for Outbound {
     }
 }
 
-/// A response.
+/// An HTTP response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpResponse {
     /// The status.

@@ -32,7 +32,6 @@ struct World {
     outbound: Outbound,
 }
 
-/// A certificate and its key.
 struct Identity {
     certificate: Certificate,
     key: KeyPair,

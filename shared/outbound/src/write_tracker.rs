@@ -44,7 +44,6 @@ pub(crate) struct TrackedStream<S> {
 }
 
 impl<S> TrackedStream<S> {
-    /// Wraps the stream, and reports its writes to the tracker.
     pub(crate) fn new(stream: S, tracker: WriteTracker) -> Self {
         Self { stream, tracker }
     }

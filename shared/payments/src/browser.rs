@@ -12,7 +12,6 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use crate::state;
 use base::{Random, random};
 
-/// The cookie's name.
 const NAME: &str = "__Host-waypost-connect";
 /// How long a browser keeps the cookie. The state of a page is older than its cookie, so the life of a state is enough.
 const KEPT: Duration = state::LIFETIME;

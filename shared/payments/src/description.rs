@@ -30,7 +30,6 @@ const ACCOUNT_FIELDS: [&str; 3] = ["account_id", "merchant_id", "account"];
 #[derive(Debug, PartialEq, Eq)]
 pub struct Fault(pub String);
 
-/// The members of a description.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 struct Description {

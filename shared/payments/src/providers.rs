@@ -57,7 +57,6 @@ pub struct Providers {
 
 type Cached = Refreshed<ProviderSource>;
 
-/// Reads one provider.
 struct ProviderSource {
     name: ProviderName,
     secrets: Secrets,

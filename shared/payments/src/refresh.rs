@@ -81,16 +81,12 @@ pub struct Refresher {
 /// Why a refresh gave no new tokens.
 #[derive(Debug, thiserror::Error)]
 enum RefreshError {
-    /// The provider's description or secret is unusable.
     #[error("the provider's description could not be used")]
     Provider(#[source] ProviderError),
-    /// The operator removed the provider.
     #[error("the provider is no longer set up")]
     NoProvider,
-    /// The tokens could not be opened.
     #[error("the tokens could not be opened")]
     Seal(#[from] SealError),
-    /// The provider gave no tokens.
     #[error("the provider gave no new tokens")]
     Grant(#[source] GrantError),
 }

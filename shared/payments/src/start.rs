@@ -73,7 +73,6 @@ impl<'a> StartQuery<'a> {
     }
 }
 
-/// The address of the page.
 pub(crate) fn address(base_url: &str, provider: &ProviderName, state: &State) -> String {
     format!("{base_url}/api/public/{provider}/oauth2/start?state={}", state.expose())
 }

@@ -18,7 +18,7 @@ use storage::SecretText;
 
 /// The longest accepted life of an access token: ten years.
 const MAX_LIFE: Duration = Duration::from_secs(10 * 366 * 24 * 60 * 60);
-/// The longest name of an account.
+/// The longest name of an account, in bytes.
 const MAX_ACCOUNT: usize = 255;
 /// The most scopes, and the longest, that are kept.
 const MAX_SCOPES: usize = 200;
@@ -73,7 +73,7 @@ impl Body {
         self.doubled.iter().any(|doubled| doubled == name)
     }
 
-    /// An optional member of a grant.
+    /// An optional member of a grant. If it cannot be read, logs that and returns `None`.
     fn optional<T>(&self, name: &str, read: impl Fn(&Value) -> Option<T>) -> Option<T> {
         let value = self.get(name)?;
         let read = read(value);

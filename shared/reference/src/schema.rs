@@ -133,7 +133,6 @@ fn entry(name: &str, required: bool, member: &Value) -> String {
     )
 }
 
-/// A value as code.
 fn code(value: &Value) -> String {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     format!("<code>{}</code>", escaped(&text))

@@ -20,7 +20,6 @@ const WAIT: u64 = 10;
 /// the full time, and the acknowledgements.
 const VISIBILITY: u64 = LIMIT * (ANSWERED_WITHIN.as_secs() + 5);
 
-/// The feed of a webhook.
 pub struct Feed<'a> {
     pub service: &'a Service,
     pub webhook: &'a str,

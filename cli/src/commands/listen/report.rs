@@ -12,7 +12,6 @@ use super::{
 };
 use crate::output::{BOLD, DIM, Output, colour_of_answer, visible, visible_line};
 
-/// A printer of the output.
 #[derive(Clone, Copy)]
 pub struct Report {
     pub output: Output,

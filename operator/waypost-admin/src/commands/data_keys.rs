@@ -31,7 +31,6 @@ pub enum Command {
 }
 
 impl Command {
-    /// Rotates the keys.
     pub async fn run(self, which: &Which, output: Output) -> Result<(), Failure> {
         let Self::Rotate { reseal_only, forget } = self;
         let work = match (reseal_only, forget) {

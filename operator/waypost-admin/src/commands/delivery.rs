@@ -42,7 +42,6 @@ fn delivery(text: &str) -> Result<DeliveryId, &'static str> {
 }
 
 impl Command {
-    /// Runs the subcommand.
     pub async fn run(self, which: &Which, output: Output) -> Result<(), Failure> {
         let (found, body) = match self {
             Self::Show(Shown { id, body }) => (deliveries::show(&which.open().await?, &id).await?, body),

@@ -16,14 +16,14 @@ use crate::hash;
 /// The suffix of a file that is still being written.
 const UNFINISHED: &str = ".unfinished";
 
-/// The folder.
+/// A store in a folder.
 #[derive(Debug, Clone)]
 pub struct FolderStore {
     root: PathBuf,
 }
 
 impl FolderStore {
-    /// The store in this folder, which is made with the first object.
+    /// Creates a store in this folder, which is created with the first object.
     pub fn new(root: PathBuf) -> Self {
         Self { root }
     }

@@ -19,7 +19,7 @@ use url::Url;
 use crate::{edition::EditionName, pointer::Pointer};
 use storage::aws::Aws;
 
-/// A store.
+/// A store of releases and pointers.
 #[derive(Debug, Clone)]
 pub enum Store {
     /// A folder on this machine.

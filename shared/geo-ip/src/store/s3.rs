@@ -15,7 +15,7 @@ use tokio::{fs::File, io::AsyncWriteExt};
 
 use super::object::{Object, Reading, StoreError, Swap, Tag};
 
-/// The bucket.
+/// A store in an S3 bucket.
 #[derive(Debug, Clone)]
 pub struct S3Store {
     client: Client,
