@@ -1,4 +1,4 @@
-//! The payment provider `demo` of a local service. Like any added provider, it is described only by its secret. `make
+//! The payment provider `demo` of a local service. Only its secret describes it, as for any added provider. `make
 //! demo-provider` runs a fake of it.
 
 use std::{

@@ -1,4 +1,4 @@
-//! The subcommands, one file for each: it reads arguments, calls the service and prints the result.
+//! The subcommands, one file for each. A subcommand reads arguments, calls the service and prints the result.
 
 mod deliveries;
 mod delivery;

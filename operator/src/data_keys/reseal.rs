@@ -1,4 +1,4 @@
-//! Reseals every value in the table that an older key sealed with the current key.
+//! Reseals with the current key every value in the table that an older key sealed.
 //!
 //! The write of an item fails if a sealed text has changed since it was opened, so that no concurrent change is undone.
 //! PKCE verifiers of authorizations and idempotent responses are not resealed, since they live for only ten minutes.
@@ -133,7 +133,7 @@ impl Resealing<'_> {
                 Err(error) => {
                     let pk = &key.partition;
                     let sk = &key.sort;
-                    tracing::warn!(error = %logging::chain(&error), pk, sk, "not resealed");
+                    tracing::warn!(error = %logging::chain(&error), pk, sk, "skipped an item that cannot be resealed");
                     return Ok(Resealed::Unreadable);
                 }
             };

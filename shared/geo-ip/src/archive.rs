@@ -61,7 +61,7 @@ pub fn expand(served: &Path, into: &Path, limit: u64) -> Result<Expanded, Archiv
     let mut content = (&beginning[..]).chain(unzipped);
     if beginning.get(257..262) == Some(b"ustar") {
         let expanded = untar(&mut content, into);
-        // Read up to gzip's checksum, which follows the zeros after the archive's end.
+        // Also read the zeros after the archive's end, so that gzip verifies the checksum behind them.
         let rest = io::copy(&mut content, &mut io::sink());
         let (_, unzipped) = content.into_inner();
         let expanded = expanded.map_err(|error| unzipped.found(error))?;
@@ -164,7 +164,7 @@ fn check_path(name: &str) -> Result<(), ArchiveError> {
 }
 
 /// Whether a member only contains the attributes of another one. These are AppleDouble files, which tar on macOS adds
-/// for each file, and extended headers that some tools pack as files. Their names also end in `.mmdb`.
+/// for each file, and extended headers that some tools pack as files. Their names may also end in `.mmdb`.
 fn is_side_file(name: &str) -> bool {
     let folder = |part: &str| part == "__MACOSX" || part.starts_with("PaxHeader");
     name.rsplit('/').next().is_some_and(|file| file.starts_with("._")) || name.split('/').any(folder)

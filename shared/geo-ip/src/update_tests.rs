@@ -24,7 +24,7 @@ use outbound::AddressRules;
 const NOW: i64 = 1_795_167_900; // 2026-11-20
 const DAY: i64 = 24 * 60 * 60;
 
-/// A database that was built `days_ago`.
+/// A database that was built this many days before `NOW`.
 fn database(days_ago: i64) -> Vec<u8> {
     database_with(days_ago, 40)
 }

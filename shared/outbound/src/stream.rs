@@ -55,7 +55,7 @@ impl ResponseStream {
     /// The next chunk of the body; `None` if the body is complete.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, AttemptError> {
         let chunk = timeout(self.idle, self.answered.chunk()).await;
-        let chunk = chunk.map_err(|_| AttemptError::Timeout("nothing more came of the answer"))?;
+        let chunk = chunk.map_err(|_| AttemptError::Timeout("the rest of the response did not come in time"))?;
         chunk.map_err(|_| AttemptError::Connect("the connection broke before the answer was complete"))
     }
 }

@@ -35,7 +35,7 @@ impl Trust {
 
 fn build(CertificateResult { certs, errors, .. }: CertificateResult) -> Result<Arc<ClientConfig>, AttemptError> {
     for error in errors {
-        tracing::warn!(%error, "some of the machine's certificates could not be read");
+        tracing::warn!(%error, "some of the machine's certificates could not be read; the others are trusted");
     }
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(certs);

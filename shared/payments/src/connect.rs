@@ -130,7 +130,7 @@ impl Connecting {
         let link = ConnectionLink { authorization_url: start::address(&self.base_url, name, &state), expires_date };
         let record = self.answers.record(once, &link, &name.as_str(), now).await?;
         self.pending.keep(entity, &state, &pending, record).await?;
-        tracing::info!(entity = %entity.id(), provider = %name, "asked for a permission");
+        tracing::info!(entity = %entity.id(), provider = %name, "a connection was requested");
         Ok(link)
     }
 }

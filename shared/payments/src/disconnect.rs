@@ -138,7 +138,7 @@ impl Disconnecting {
         let tokens = match ProviderTokens::open(sealed, &ring, &owner_identifier, &provider.name) {
             Ok(tokens) => tokens,
             Err(error) => {
-                tracing::error!(error = %logging::chain(&error), provider = %provider.name, "tokens cannot be opened");
+                tracing::error!(error = %logging::chain(&error), provider = %provider.name, "tokens cannot be opened, so the provider is not asked to revoke them");
                 return Ok(GivenBack::Unreadable);
             }
         };

@@ -5,8 +5,8 @@
 //! - not claimed: the connection is still due, and the next run refreshes it.
 //! - claimed, provider not asked: the connection has a lease, and is due again at its end.
 //! - provider asked, result not written: the connection has a lease, and the provider may have replaced the tokens. The
-//!   next refresh sends the old refresh token. If the provider refuses it, which most do not, the connection breaks and
-//!   its owner connects again. So the write is repeated until the lease ends.
+//!   next refresh sends the old refresh token. Most providers accept it; otherwise the connection breaks, and its owner
+//!   connects again. So the write is repeated until just before the lease ends.
 //! - result written: the table has the new tokens and due time, or, in one transaction, the break and its event in the
 //!   outbox.
 //!
@@ -57,7 +57,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(40);
 const UNREACHABLE_IN_ROW: u32 = 5;
 /// The pause before a failed write of new tokens is repeated.
 const WRITE_AGAIN_AFTER: Duration = Duration::from_millis(500);
-/// The latest time before the end of a lease at which a write may begin. A write takes ten seconds at most.
+/// How long before the end of a lease the last write may begin. A write takes ten seconds at most.
 const LEASE_MARGIN: Duration = Duration::from_secs(10);
 
 /// The use case of refreshing.
@@ -243,7 +243,7 @@ impl Refresher {
         metrics.publish_beside("refresh", &refresh);
     }
 
-    /// Stores new tokens. The old ones may be invalid, so a failed write is repeated while the lease lasts.
+    /// Stores new tokens. The old ones may be invalid, so a failed write is repeated until just before the lease ends.
     async fn keep(&self, held: &HeldConnection, after: &StoredConnection) -> Result<Written<()>, TableError> {
         loop {
             match self.connections.refreshed(held, after).await {

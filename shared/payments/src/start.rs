@@ -123,7 +123,7 @@ impl Start {
             return Err(StateFault::Ended(pending.ended(now).unwrap_or(Ended::Spent)).into());
         }
         let address = with_state(&pending.onward.authorization_url, state)?;
-        tracing::info!(entity = %pending.entity, provider = %pending.provider, "sent on to a provider");
+        tracing::info!(entity = %pending.entity, provider = %pending.provider, "redirected a browser to a provider");
         Ok(address.into())
     }
 }

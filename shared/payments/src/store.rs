@@ -110,7 +110,11 @@ impl Connections {
         let connections = entries.iter().filter_map(|entry| {
             let due = entry.read();
             if due.is_none() {
-                tracing::error!(pk = entry.pk, sk = entry.sk, "skipped, since its key is no connection's");
+                tracing::error!(
+                    pk = entry.pk,
+                    sk = entry.sk,
+                    "skipped an entry of the index byDue, since its key is not a connection's"
+                );
             }
             due
         });
@@ -237,7 +241,7 @@ fn never_due(change: Change) -> Change {
 }
 
 /// The condition that the current connection is `before` and may be replaced. Without `replace`, only the same account
-/// may replace it, or, if its account is unknown, any account once it is broken.
+/// may replace it, or, if one of the two accounts is unknown, any account once it is broken.
 fn in_place_of(before: Option<&ConnectionId>, connection: &Connection, replace: bool) -> Condition {
     let Some(before) = before else { return is_new() };
     let before = is("id", before.to_string());

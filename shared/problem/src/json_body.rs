@@ -206,13 +206,13 @@ impl<'a> JsonBody<'a> {
 }
 
 /// The digits of a JSON number that is an integer. `2.0` and `1e3` are integers in JSON Schema 2020-12 (§4.2.3), and
-/// clients that only have doubles write them. `None` for other values, and for exponents beyond 2⁵³, where a double is
-/// not exact.
+/// clients that only have doubles write them. `None` for other values. Beyond 2⁵³, where a double is not exact, only
+/// texts such as `2.0` are converted.
 pub fn plain_integer(json: &str) -> Option<String> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let number = serde_json::from_str::<f64>(json).ok()?;
     let json = json.trim();
-    // Without an exponent, check the text, since a double could round the fraction away.
+    // Check a fraction without an exponent as text, since a double could round it away.
     if let Some((whole, fraction)) = json.split_once('.').filter(|_| !json.contains(['e', 'E'])) {
         let is_integer = fraction.bytes().all(|digit| digit == b'0');
         return is_integer.then(|| if whole == "-0" { "0".to_owned() } else { whole.to_owned() });

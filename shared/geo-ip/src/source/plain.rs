@@ -1,4 +1,5 @@
-//! A file at any address. The checksum beside the file, or else its `ETag` and `Last-Modified`, show whether it is new.
+//! A file at any address. Whether it is new follows from the checksum beside it, or else from `ETag` and
+//! `Last-Modified`.
 
 use percent_encoding::percent_decode_str;
 use url::Url;
