@@ -1,5 +1,5 @@
-//! The payment provider `demo` of a local service. Only its secret describes it, as for any added provider. `make
-//! demo-provider` runs a fake of it.
+//! The payment provider `demo` of a local service. Only its secret describes it, as for any added provider.
+//! `make demo-provider` runs a fake of it.
 
 use std::{
     fs::{self, DirBuilder},

@@ -1,4 +1,4 @@
-//! Rotating the keys of sealed values: a new key becomes current, and the values that older keys sealed are resealed.
+//! Rotates the keys of sealed values: a new key becomes current, and the values that older keys sealed are resealed.
 //!
 //! A rotation may be stopped at any moment: every key stays in the ring until an operator forgets the unneeded ones,
 //! and a pass without a new key finishes the work.

@@ -24,7 +24,7 @@ const IDLE: Duration = Duration::from_secs(30);
 /// The maximum age of a connection, so that the endpoint's certificate is checked again from time to time.
 const AGE: Duration = Duration::from_secs(5 * 60);
 
-/// The most idle connections of one tenant to one endpoint: the number of messages that Lambda sends at once.
+/// The most idle connections of one tenant to one endpoint, which is the number of messages in a batch.
 const MAX_PER_ENDPOINT: usize = 10;
 
 /// The most idle connections in total. Each takes tens of kilobytes, and two of a function's thousand file descriptors.

@@ -260,7 +260,7 @@ fn in_words(unanswered: Unanswered) -> AttemptError {
 
 impl HttpResponse {
     /// The body as text of at most 4 096 bytes, cut at a character boundary, with U+FFFD for invalid UTF-8. The body of
-    /// a delivery's response is this text already, and `truncated` says whether it was cut.
+    /// a delivery's response is already such a text, and `truncated` says whether it was cut.
     pub fn text(&self) -> String {
         body_text::from_bytes(&self.body, self.truncated, KEPT_BODY).text
     }

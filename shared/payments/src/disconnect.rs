@@ -138,7 +138,8 @@ impl Disconnecting {
         let tokens = match ProviderTokens::open(sealed, &ring, &owner_identifier, &provider.name) {
             Ok(tokens) => tokens,
             Err(error) => {
-                tracing::error!(error = %logging::chain(&error), provider = %provider.name, "tokens cannot be opened, so the provider is not asked to revoke them");
+                let error = logging::chain(&error);
+                tracing::error!(error, provider = %provider.name, "tokens cannot be opened, so they are not revoked");
                 return Ok(GivenBack::Unreadable);
             }
         };
